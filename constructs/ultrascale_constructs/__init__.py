@@ -1,0 +1,1 @@
+"""The CDK constructs that the stacks compose."""
