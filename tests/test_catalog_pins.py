@@ -1,0 +1,192 @@
+from collections.abc import Iterator
+from datetime import date
+
+import pytest
+
+from ultrascale.catalog import addons, registries, versions
+from ultrascale.errors import CatalogError
+
+MINORS = ("1.34", "1.35", "1.36")
+TODAY = date(2026, 11, 21)
+
+
+def pins() -> Iterator[tuple[str, str, str, date]]:
+    """Yield (name, pinned string, source, date) of everything the catalog pins."""
+    for name, image in versions.IMAGES.items():
+        yield name, image.tag, image.source, image.seen
+    for minor, release in versions.AMI_RELEASES.items():
+        yield f"AMI {minor}", release.version, release.source, release.seen
+    for addon in addons.ADDONS.values():
+        for minor, pin in addon.versions.items():
+            yield f"{addon.name} {minor}", pin.version, pin.source, pin.seen
+
+
+PINS = tuple(pins())
+
+
+@pytest.mark.parametrize(
+    ("pinned", "source", "seen"), [p[1:] for p in PINS], ids=[p[0] for p in PINS]
+)
+def test_every_pin_is_a_fixed_version_that_can_be_looked_up_again(
+    pinned: str, source: str, seen: date
+) -> None:
+    assert any(character.isdigit() for character in pinned)
+    assert "latest" not in pinned
+    assert source.startswith("https://")
+    assert date(2025, 1, 1) < seen <= TODAY
+
+
+@pytest.mark.parametrize("name", addons.ADDONS)
+def test_the_default_kubernetes_version_has_every_addon(name: str) -> None:
+    pin = addons.version(name, "1.35")
+
+    assert addons.parse_release(pin.version) > (0, 0, 0)
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_kube_proxy_is_of_the_clusters_own_minor(minor: str) -> None:
+    major, patchless, _ = addons.parse_release(addons.version("kube-proxy", minor).version)
+
+    assert f"{major}.{patchless}" == minor
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_vpc_cni_leaves_efa_only_interfaces_alone(minor: str) -> None:
+    assert addons.parse_release(addons.version("vpc-cni", minor).version) >= (1, 18, 5)
+
+
+@pytest.mark.parametrize("addon", addons.ADDONS.values(), ids=lambda addon: addon.name)
+def test_every_addon_pin_is_at_or_above_its_floor(addon: addons.Addon) -> None:
+    floor = addon.floor or (0, 0, 0)
+
+    assert all(addons.parse_release(pin.version) >= floor for pin in addon.versions.values())
+
+
+@pytest.mark.parametrize("name", addons.ADDONS)
+def test_a_minor_without_a_pin_names_the_key_that_fills_it(name: str) -> None:
+    with pytest.raises(CatalogError, match=rf"got '1\.33' .*; set kubernetes\.addons\.{name} to"):
+        addons.version(name, "1.33")
+
+
+def test_a_driver_that_eks_has_not_been_seen_to_offer_is_not_guessed() -> None:
+    with pytest.raises(
+        CatalogError, match=r"aws-fsx-csi-driver .*got '1\.34' \(pinned: 1\.35, 1\.36\)"
+    ):
+        addons.version("aws-fsx-csi-driver", "1.34")
+
+
+def test_a_misspelt_addon_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(CatalogError, match=r"got 'vpc_cni'; choose one of vpc-cni, kube-proxy"):
+        addons.version("vpc_cni", "1.35")
+
+
+@pytest.mark.parametrize("version", ["latest", "1.23.2", "v1.23.2", "v1.23-eksbuild.1", ""])
+def test_an_own_addon_version_must_be_an_eks_build(version: str) -> None:
+    with pytest.raises(CatalogError, match=r"written vX\.Y\.Z-eksbuild\.N, got"):
+        addons.chosen_version("coredns", version)
+
+
+def test_an_own_vpc_cni_that_breaks_efa_only_is_refused() -> None:
+    with pytest.raises(CatalogError, match=r"vpc-cni must be v1\.18\.5 or later, got 'v1\.18\.3-"):
+        addons.chosen_version("vpc-cni", "v1.18.3-eksbuild.1")
+
+
+def test_an_own_addon_version_above_the_floor_is_taken_as_it_stands() -> None:
+    chosen = addons.chosen_version("vpc-cni", "v1.23.2-eksbuild.1")
+
+    assert chosen == "v1.23.2-eksbuild.1"
+
+
+def test_addons_that_call_aws_say_which_account_and_policy_they_need() -> None:
+    permissions = {a.name: (a.service_account, a.managed_policy) for a in addons.ADDONS.values()}
+
+    assert permissions["vpc-cni"] == ("aws-node", "AmazonEKS_CNI_Policy")
+    assert permissions["aws-ebs-csi-driver"] == (
+        "ebs-csi-controller-sa",
+        "AmazonEBSCSIDriverPolicyV2",
+    )
+    assert permissions["aws-fsx-csi-driver"] == ("fsx-csi-controller-sa", None)
+    assert permissions["coredns"] == (None, None)
+
+
+def test_addons_that_bring_nodes_up_do_not_wait_for_a_node() -> None:
+    waiting = {a.name for a in addons.ADDONS.values() if a.needs_schedulable_node}
+
+    assert waiting == {"coredns", "aws-ebs-csi-driver", "aws-fsx-csi-driver", "metrics-server"}
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("vpc-cni", "env.ENABLE_PREFIX_DELEGATION"),
+        ("vpc-cni", "env.WARM_PREFIX_TARGET"),
+        ("vpc-cni", "enableNetworkPolicy"),
+        ("coredns", "autoScaling.enabled"),
+        ("coredns", "tolerations"),
+        ("aws-ebs-csi-driver", "controller.nodeSelector"),
+        ("aws-fsx-csi-driver", "controller.tolerations"),
+        ("metrics-server", "nodeSelector"),
+    ],
+)
+def test_settings_that_keep_addons_on_system_nodes_are_known_keys(name: str, path: str) -> None:
+    assert path in addons.addon(name).configuration
+
+
+def test_etcd_still_speaks_the_v2_api_of_torchelastic() -> None:
+    assert versions.image("etcd").tag.startswith("v3.5.")
+
+
+def test_efa_plugin_is_new_enough() -> None:
+    tag = versions.image("aws-efa-k8s-device-plugin").tag
+
+    assert tuple(int(part) for part in tag.removeprefix("v").split(".")) >= (0, 5, 10)
+
+
+def test_neuron_plugin_labels_ultraservers() -> None:
+    major, minor, *_ = versions.image("neuron-device-plugin").tag.split(".")
+
+    assert (int(major), int(minor)) >= (2, 30)
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_nodes_run_an_ami_of_their_minor_that_can_pull_in_parallel(minor: str) -> None:
+    release = versions.ami_release(minor)
+    patch, _, day = release.version.partition("-")
+
+    assert patch.startswith(f"{minor}.")
+    assert day > "20250821"  # SOCI parallel pull
+    assert day != "20260505"  # its SOCI snapshotter is broken
+    assert release.alias == f"al2023@v{day}"
+
+
+def test_a_minor_without_an_ami_is_answered_with_those_that_have_one() -> None:
+    with pytest.raises(CatalogError, match=r"got '1\.37'; choose one of 1\.34, 1\.35, 1\.36"):
+        versions.ami_release("1.37")
+
+
+@pytest.mark.parametrize(
+    ("region", "host"),
+    [
+        ("us-west-2", "602401143452.dkr.ecr.us-west-2.amazonaws.com"),
+        ("af-south-1", "877085696533.dkr.ecr.af-south-1.amazonaws.com"),
+        ("ap-east-2", "533267051163.dkr.ecr.ap-east-2.amazonaws.com"),
+        ("us-gov-west-1", "013241004608.dkr.ecr.us-gov-west-1.amazonaws.com"),
+        ("cn-north-1", "918309763551.dkr.ecr.cn-north-1.amazonaws.com.cn"),
+        ("eusc-de-east-1", "877088126301.dkr.ecr.eusc-de-east-1.amazonaws.eu"),
+    ],
+)
+def test_images_are_pulled_from_the_regions_own_registry(region: str, host: str) -> None:
+    assert registries.eks_registry(region) == host
+
+
+@pytest.mark.parametrize("region", registries.EKS_REGISTRY_ACCOUNTS)
+def test_every_registry_account_is_twelve_digits(region: str) -> None:
+    account = registries.EKS_REGISTRY_ACCOUNTS[region]
+
+    assert len(account) == 12
+    assert account.isdigit()
+
+
+def test_an_unknown_region_names_the_setting_that_fills_it() -> None:
+    with pytest.raises(CatalogError, match=r"got 'us-iso-east-1'; set images\.eks_registry"):
+        registries.eks_registry("us-iso-east-1")

@@ -1,0 +1,161 @@
+from datetime import date
+from typing import cast
+
+import botocore.session
+import pytest
+
+from ultrascale.catalog import eks, regions
+from ultrascale.errors import CatalogError
+
+
+def eks_enum(shape: str) -> set[str]:
+    """Return the values that the AWS SDK allows for a string of EKS's API."""
+    model = botocore.session.get_session().get_service_model("eks")
+    return set(cast("dict[str, list[str]]", model.shape_for(shape).metadata)["enum"])
+
+
+def test_regions_are_those_of_the_sdk() -> None:
+    session = botocore.session.get_session()
+    for partition in ("aws", "aws-us-gov", "aws-cn"):
+        sdk = cast("list[str]", session.get_available_regions("eks", partition_name=partition))
+        ours = {r.name for r in regions.REGIONS.values() if r.partition == partition}
+
+        assert set(sdk) <= ours
+
+
+def test_zone_id_prefixes_are_unique() -> None:
+    prefixes = [r.zone_id_prefix for r in regions.REGIONS.values() if r.zone_id_prefix]
+
+    assert len(prefixes) == len(set(prefixes)) == 38
+
+
+@pytest.mark.parametrize(
+    ("name", "partition", "zone_id_prefix"),
+    [
+        ("us-west-2", "aws", "usw2"),
+        ("ap-southeast-2", "aws", "apse2"),
+        ("us-gov-west-1", "aws-us-gov", "usgw1"),
+        ("cn-northwest-1", "aws-cn", "cnw1"),
+    ],
+)
+def test_region_knows_its_partition_and_zone_ids(
+    name: str, partition: str, zone_id_prefix: str
+) -> None:
+    region = regions.lookup_region(name)
+
+    assert (region.partition, region.zone_id_prefix) == (partition, zone_id_prefix)
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ("us-wset-2", "did you mean us-west-2?"),
+        ("us-west2", "did you mean us-west-2?"),
+        ("?", "write its name as in us-west-2"),
+    ],
+)
+def test_misspelt_region_is_answered_with_its_neighbour(asked: str, hint: str) -> None:
+    with pytest.raises(CatalogError) as raised:
+        regions.lookup_region(asked)
+
+    assert str(raised.value) == f"unknown Region {asked!r}; {hint}"
+
+
+@pytest.mark.parametrize(
+    ("zone", "region"),
+    [
+        ("us-west-2b", "us-west-2"),
+        ("usw2-az4", "us-west-2"),
+        ("us-east-1-dfw-2a", "us-east-1"),
+        ("use1-dfw2-az1", "us-east-1"),
+        ("usge1-az1", "us-gov-east-1"),
+        ("cn-north-1a", "cn-north-1"),
+        ("sa-west-1a", "sa-west-1"),  # no source states its zone ids
+    ],
+)
+def test_zone_is_accepted_in_its_region(zone: str, region: str) -> None:
+    assert regions.zone_in_region(zone, region)
+
+
+@pytest.mark.parametrize(
+    ("zone", "region"),
+    [
+        ("us-west-2b", "us-east-1"),
+        ("usw2-az4", "us-west-1"),
+        ("us-west-2", "us-west-2"),
+        ("us-west-2B", "us-west-2"),
+        ("us-west-2bb", "us-west-2"),
+        ("usw2-az", "us-west-2"),
+        ("usw2-az4 ", "us-west-2"),
+        ("us-west-2b\n", "us-west-2"),
+        ("us-east-1-dfw-2a", "us-east-2"),
+        ("saw1-az1", "sa-west-1"),
+        ("", "us-west-2"),
+    ],
+)
+def test_zone_of_another_region_is_refused(zone: str, region: str) -> None:
+    assert not regions.zone_in_region(zone, region)
+
+
+@pytest.mark.parametrize(
+    ("zone", "is_id"),
+    [
+        ("usw2-az4", True),
+        ("use1-dfw2-az1", True),
+        ("us-west-2b", False),
+        ("us-east-1-dfw-2a", False),
+    ],
+)
+def test_zone_ids_are_told_from_names(zone: str, is_id: bool) -> None:
+    assert regions.is_zone_id(zone) is is_id
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "region", "is_offered"),
+    [
+        ("p5.48xlarge", "us-west-2", True),
+        ("p5.48xlarge", "eu-central-1", False),
+        ("trn2.48xlarge", "us-east-2", True),
+        ("trn3.48xlarge", "us-west-2", None),  # nothing is known of it
+        ("m7i.4xlarge", "us-west-2", None),  # not in the list
+        ("p5.48xlarge", "cn-north-1", None),  # the prices of China are too old
+        ("p5.48xlarge", "me-west-1", None),  # the list does not know the Region
+    ],
+)
+def test_offer_is_known_or_said_to_be_unknown(
+    instance_type: str, region: str, is_offered: bool | None
+) -> None:
+    assert regions.offered(instance_type, region) is is_offered
+
+
+def test_hyperpod_is_offered_where_ec2_is_not() -> None:
+    assert regions.offered("trn1.32xlarge", "eu-central-1") is False
+    assert regions.offered("trn1.32xlarge", "eu-central-1", hyperpod=True) is True
+
+
+def test_default_version_is_one_that_volcano_and_hyperpod_support() -> None:
+    assert eks.DEFAULT_VERSION in eks.SUPPORTED_VERSIONS
+    for latest in (eks.LATEST_VOLCANO_VERSION, eks.LATEST_HYPERPOD_VERSION):
+        versions = eks.SUPPORTED_VERSIONS
+        assert versions.index(eks.DEFAULT_VERSION) <= versions.index(latest)
+
+
+def test_support_ends_are_known_for_every_version_we_allow() -> None:
+    ends = [eks.standard_support_ends(version) for version in eks.SUPPORTED_VERSIONS]
+
+    assert ends == sorted(ends)
+    assert eks.standard_support_ends("1.35") == date(2027, 3, 27)
+    with pytest.raises(CatalogError, match=r"got '1\.33'; use one of 1\.34, 1\.35, 1\.36"):
+        eks.standard_support_ends("1.33")
+
+
+def test_control_plane_tiers_and_logs_are_those_of_the_sdk() -> None:
+    assert set(eks.CONTROL_PLANE_LOG_TYPES) == eks_enum("LogType")
+    assert set(eks.CONTROL_PLANE_TIERS.values()) == eks_enum("ProvisionedControlPlaneTier")
+
+
+def test_default_service_range_is_one_that_eks_accepts() -> None:
+    length = eks.DEFAULT_SERVICE_CIDR.prefixlen
+
+    assert eks.SERVICE_CIDR_SHORTEST_PREFIX <= length <= eks.SERVICE_CIDR_LONGEST_PREFIX
+    assert any(eks.DEFAULT_SERVICE_CIDR.subnet_of(allowed) for allowed in eks.SERVICE_CIDR_RANGES)

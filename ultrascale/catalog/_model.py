@@ -1,0 +1,243 @@
+"""What the catalog says of an instance type."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar, Literal
+
+from ultrascale.catalog._fact import Entry, Fact
+from ultrascale.catalog._sources import Source, sources
+from ultrascale.errors import CatalogError
+
+Architecture = Literal["amd64", "arm64"]
+AcceleratorKind = Literal["nvidia", "neuron"]
+ResourceName = Literal["nvidia.com/gpu", "aws.amazon.com/neuron"]
+Hypervisor = Literal["nitro", "none"]
+AmiType = Literal[
+    "AL2023_x86_64_STANDARD",
+    "AL2023_ARM_64_STANDARD",
+    "AL2023_x86_64_NVIDIA",
+    "AL2023_ARM_64_NVIDIA",
+    "AL2023_x86_64_NEURON",
+]
+
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Nodegroup.html
+# There is no arm64 Neuron image.
+_AMI_TYPES: Mapping[tuple[Architecture, AcceleratorKind | None], AmiType] = MappingProxyType(
+    {
+        ("amd64", None): "AL2023_x86_64_STANDARD",
+        ("arm64", None): "AL2023_ARM_64_STANDARD",
+        ("amd64", "nvidia"): "AL2023_x86_64_NVIDIA",
+        ("arm64", "nvidia"): "AL2023_ARM_64_NVIDIA",
+        ("amd64", "neuron"): "AL2023_x86_64_NEURON",
+    }
+)
+_AMI_TYPE_SOURCE = "eks-ami-types"
+
+# Source: https://github.com/NVIDIA/k8s-device-plugin and
+# https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/kubernetes-getting-started.html
+_RESOURCE_NAMES: Mapping[AcceleratorKind, ResourceName] = MappingProxyType(
+    {"nvidia": "nvidia.com/gpu", "neuron": "aws.amazon.com/neuron"}
+)
+
+_ARCHITECTURES: Mapping[str, Architecture] = {"amd64": "amd64", "arm64": "arm64"}
+_KINDS: Mapping[str, AcceleratorKind] = {"nvidia": "nvidia", "neuron": "neuron"}
+_HYPERVISORS: Mapping[str, Hypervisor] = {"nitro": "nitro", "none": "none"}
+_YES_NO: Mapping[str, bool] = {"yes": True, "no": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvmeDisks:
+    """The local NVMe disks of an instance; ``count`` is 0 where it has none.
+
+    Attributes:
+        count: Number of disks.
+        gb_each: Size of each, in GB.
+    """
+
+    count: int
+    gb_each: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UltraServer:
+    """An UltraServer that instances of a type can be part of.
+
+    Attributes:
+        name: Its EC2 name, such as ``u-p6e-gb200x72``.
+        instances: Number of instances it consists of.
+    """
+
+    name: str
+    instances: int
+
+
+def _cards(cell: str) -> tuple[int, ...]:
+    if cell == "none":
+        return ()
+    if "-" in cell:
+        first, last = cell.split("-")
+        return tuple(range(int(first), int(last) + 1))
+    return tuple(int(card) for card in cell.split())
+
+
+def _disks(cell: str) -> NvmeDisks:
+    if cell == "none":
+        return NvmeDisks(count=0, gb_each=0)
+    count, gb_each = cell.split("x")
+    return NvmeDisks(count=int(count), gb_each=int(gb_each))
+
+
+def _ultraservers(cell: str) -> tuple[UltraServer, ...]:
+    if cell == "none":
+        return ()
+    pairs = (word.split("=") for word in cell.split())
+    return tuple(UltraServer(name=name, instances=int(count)) for name, count in pairs)
+
+
+def _nitro_version(cell: str) -> int:
+    return int(cell.removeprefix("v"))
+
+
+@dataclass(frozen=True, repr=False)
+class Accelerator(Entry):
+    """The accelerators of an instance type. Reading what no source states raises CatalogError.
+
+    Attributes:
+        kind: ``nvidia`` or ``neuron``.
+        name: Name of the model.
+        count: Number of GPUs or Neuron chips. Unknown where an instance has part of a GPU only,
+            for such a node offers no whole one to Kubernetes.
+        memory_mib_total: Memory of all of them together, in MiB.
+        neuron_cores_physical: NeuronCores of the instance; Neuron only, like the next two.
+        neuron_lnc_default: Physical cores in one logical core by default.
+        neuron_cores_logical: Logical NeuronCores with that default.
+    """
+
+    kind = Fact[AcceleratorKind](_KINDS.__getitem__, column="accelerator_kind")
+    name = Fact(str, column="accelerator_name")
+    count = Fact(int, column="accelerator_count")
+    memory_mib_total = Fact(int, column="accelerator_memory_mib_total")
+    neuron_cores_physical = Fact(int)
+    neuron_lnc_default = Fact(int)
+    neuron_cores_logical = Fact(int)
+
+    @property
+    def resource_name(self) -> ResourceName:
+        """Extended resource under which its device plugin offers it to pods."""
+        return _RESOURCE_NAMES[self.kind]
+
+    def why_unknown(self, name: str) -> str:
+        """Return the text of the error for the attribute ``name``."""
+        if name.startswith("neuron_") and self.kind != "neuron":
+            return f"{self.instance_type}: only neuron accelerators have {name}, got {self.kind!r}"
+        return super().why_unknown(f"accelerator.{name}")
+
+
+@dataclass(frozen=True, repr=False)
+class InstanceSpec(Entry):
+    """An EC2 instance type. Reading an attribute that no source states raises CatalogError.
+
+    Attributes:
+        announced: Whether the EC2 SDK knows the type; the others are preview names.
+        vcpus: Default number of vCPUs.
+        memory_mib: Memory, in MiB.
+        architecture: Architecture in Kubernetes' words.
+        network_gbps: Peak bandwidth, in Gbps.
+        network_baseline_gbps: Bandwidth it can sustain, in Gbps.
+        network_cards: Number of network cards.
+        efa_cards: Indexes of the cards that take an EFA-only interface; empty without EFA.
+        max_efa_interfaces: Most EFA and EFA-only interfaces it takes.
+        enis_total: Most network interfaces on all cards together.
+        enis_card0: Most network interfaces on card 0, the only one that serves pods by default.
+        ipv4_per_eni: IPv4 addresses that one interface holds, its own included.
+        hypervisor: ``nitro``, or ``none`` for bare metal.
+        prefix_delegation: Whether its interfaces take /28 prefixes.
+        max_pods_secondary_ip: Pods that get an address without prefixes and without EFA.
+        trunk_eni: Whether it takes branch interfaces (security groups for pods).
+        branch_enis: Most branch interfaces.
+        nvme_disks: Local NVMe disks.
+        nvme_total_gb: Size of all of them together, in GB; 0 without any.
+        placement_group: Whether it may be in a cluster placement group.
+        efa_only: Whether it takes interfaces of type ``efa-only``.
+        nitro_version: Version of its Nitro card.
+        efa_rdma_read: Whether EFA reads the memory of a peer.
+        efa_rdma_write: Whether EFA writes the memory of a peer.
+        ultraserver: UltraServers that it comes in; empty where it comes alone.
+        capacity_block: Whether Capacity Blocks are sold for it, alone or as an UltraServer.
+        capacity_block_quota_code: Service quota on concurrent Capacity Blocks.
+        on_demand_quota_code: Service quota on vCPUs of On-Demand instances and reservations.
+        spot_quota_code: Service quota on vCPUs of Spot instances.
+        quota_vcpus: vCPUs that one instance takes of the last two.
+    """
+
+    announced = Fact(_YES_NO.__getitem__)
+    vcpus = Fact(int)
+    memory_mib = Fact(int)
+    architecture = Fact[Architecture](_ARCHITECTURES.__getitem__)
+    network_gbps = Fact(float)
+    network_baseline_gbps = Fact(float)
+    network_cards = Fact(int)
+    efa_cards = Fact(_cards)
+    max_efa_interfaces = Fact(int)
+    enis_total = Fact(int)
+    enis_card0 = Fact(int)
+    ipv4_per_eni = Fact(int)
+    hypervisor = Fact[Hypervisor](_HYPERVISORS.__getitem__)
+    prefix_delegation = Fact(_YES_NO.__getitem__)
+    max_pods_secondary_ip = Fact(int)
+    trunk_eni = Fact(_YES_NO.__getitem__)
+    branch_enis = Fact(int)
+    nvme_disks = Fact(_disks)
+    nvme_total_gb = Fact(int)
+    placement_group = Fact(_YES_NO.__getitem__)
+    efa_only = Fact(_YES_NO.__getitem__)
+    nitro_version = Fact(_nitro_version)
+    efa_rdma_read = Fact(_YES_NO.__getitem__)
+    efa_rdma_write = Fact(_YES_NO.__getitem__)
+    ultraserver = Fact(_ultraservers)
+    capacity_block = Fact(_YES_NO.__getitem__)
+    capacity_block_quota_code = Fact(str)
+    on_demand_quota_code = Fact(str)
+    spot_quota_code = Fact(str)
+    quota_vcpus = Fact(int)
+
+    # Facts that follow from others, and the facts they follow from.
+    _DERIVED: ClassVar[Mapping[str, str]] = MappingProxyType({"ami_type": "architecture"})
+
+    @property
+    def family(self) -> str:
+        """The part of the name before the dot, such as ``p5en``."""
+        return self.instance_type.partition(".")[0]
+
+    @property
+    def accelerator(self) -> Accelerator | None:
+        """Its accelerators; None without any."""
+        if self.cells["accelerator_kind"] == "none":
+            return None
+        return Accelerator(self.instance_type, self.cells)
+
+    @property
+    def ami_type(self) -> AmiType:
+        """The ``amiType`` of EKS managed node groups: Amazon Linux 2023 with the right drivers."""
+        kind = self.accelerator.kind if self.accelerator else None
+        try:
+            return _AMI_TYPES[self.architecture, kind]
+        except KeyError:
+            message = f"{self.instance_type}: EKS has no AMI for {self.architecture} with {kind}"
+            raise CatalogError(message) from None
+
+    @property
+    def notes(self) -> str:
+        """What else there is to know of the type; empty for most."""
+        return self.cells["notes"]
+
+    def knows(self, name: str) -> bool:
+        """Return whether reading the attribute ``name`` gives a value."""
+        return super().knows(self._DERIVED.get(name, name))
+
+    def sources_of(self, name: str) -> tuple[Source, ...]:
+        """Return the sources that agree on the attribute ``name``; none where it is unknown."""
+        if name == "ami_type":
+            return (sources()[_AMI_TYPE_SOURCE],) if self.knows(name) else ()
+        return super().sources_of(name)

@@ -1,0 +1,60 @@
+"""Where each value of the instance catalog comes from."""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A public page or file that states values of the catalog.
+
+    Attributes:
+        key: Short name, as `instance_sources.csv` has it.
+        title: What it is.
+        url: Where to read it.
+        revision: Commit or version that was read; empty where the source has none.
+        date: Date of what was read; None where it carries none.
+    """
+
+    key: str
+    title: str
+    url: str
+    revision: str
+    date: date | None
+
+
+@cache
+def sources() -> Mapping[str, Source]:
+    """Return every source by its key."""
+    return {
+        row["key"]: Source(
+            key=row["key"],
+            title=row["title"],
+            url=row["url"],
+            revision=row["revision"],
+            date=date.fromisoformat(row["date"]) if row["date"] else None,
+        )
+        for row in read_table("sources.csv")
+    }
+
+
+def sources_of_cell(instance_type: str, column: str) -> tuple[Source, ...]:
+    """Return the sources that agree on one cell of `instances.csv`."""
+    return tuple(sources()[key] for key in _evidence()[instance_type][column].split())
+
+
+@cache
+def _evidence() -> Mapping[str, Mapping[str, str]]:
+    return {row["instance_type"]: row for row in read_table("instance_sources.csv")}
+
+
+def read_table(name: str) -> tuple[Mapping[str, str], ...]:
+    """Return the rows of a data file beside this module."""
+    with (_FOLDER / name).open(newline="", encoding="utf-8") as file:
+        return tuple(csv.DictReader(file))

@@ -1,0 +1,299 @@
+"""The Amazon EKS add-ons we install: version per Kubernetes minor, IAM, and configuration keys.
+
+EKS publishes add-on versions through `DescribeAddonVersions` alone, per Kubernetes minor and
+Region, and moves its defaults every few weeks. The pins here are the defaults of autumn 2026 as
+public configurations recorded them from that call: a pin's source is where its version was read.
+An entry of the cluster file's `kubernetes.addons` takes the place of a pin.
+
+EKS checks configuration values against a JSON schema of the add-on's own version, at deploy time:
+one key too many fails the stack. `Addon.configuration` therefore lists every key we may write.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/workloads-add-ons-available-eks.html
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from types import MappingProxyType
+from urllib.parse import quote
+
+from ultrascale.errors import CatalogError
+
+Release = tuple[int, int, int]
+
+_VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)-eksbuild\.\d+")
+
+
+def parse_release(version: str) -> Release:
+    """Return (major, minor, patch) of an EKS add-on version.
+
+    Raises:
+        CatalogError: ``version`` is not of the form ``vX.Y.Z-eksbuild.N``.
+    """
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        raise CatalogError(f"an EKS add-on version is written vX.Y.Z-eksbuild.N, got {version!r}")
+    major, minor, patch = match.groups()
+    return int(major), int(minor), int(patch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddonVersion:
+    """A pinned version of an EKS add-on.
+
+    Attributes:
+        version: What `AddonVersion` takes, ``vX.Y.Z-eksbuild.N``.
+        source: Where the pin was read.
+        seen: When the source said so, or when it was read if it bears no date.
+    """
+
+    version: str
+    source: str
+    seen: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addon:
+    """An EKS add-on.
+
+    Attributes:
+        name: EKS's name for it.
+        namespace: Where its pods run.
+        service_account: The service account that takes AWS permissions, if any.
+        managed_policy: AWS managed policy for that account's role, with its path after ``policy/``.
+        needs_schedulable_node: It stays DEGRADED until its Deployment finds a node, and a stack
+            that waits for it times out. DaemonSets are ACTIVE with no node at all.
+        floor: Lowest release that works for us.
+        configuration: JSON key paths of the configuration values we may write.
+        versions: Pins by Kubernetes minor.
+    """
+
+    name: str
+    namespace: str = "kube-system"
+    service_account: str | None = None
+    managed_policy: str | None = None
+    needs_schedulable_node: bool
+    floor: Release | None = None
+    configuration: tuple[str, ...] = ()
+    versions: Mapping[str, AddonVersion]
+
+
+# What the API resolved for a cluster of 1.36, and what then ran on it.
+_CLUSTER_136 = (
+    "https://github.com/suzuki0430/kro-crossplane-eks-idp-lab/blob/main/docs/verification.md"
+)
+# AWS's own sample, whose dependency scan compares its pins with DescribeAddonVersions for 1.36.
+_CAPACITY_ORCHESTRATOR = (
+    "https://github.com/aws-solutions-library-samples/"
+    "global-capacity-orchestrator-on-aws/blob/main/gco/stacks/constants.py"
+)
+# For sources that bear no date.
+_READ = date(2026, 11, 21)
+
+
+def _pin(version: str, seen: date, source: str | None = None) -> AddonVersion:
+    """Return a pin; without a page of its own, its source is the public code that names it."""
+    code_search = "https://github.com/search?type=code&q=" + quote(f'"{version}"')
+    return AddonVersion(version=version, source=source or code_search, seen=seen)
+
+
+def _on_every_minor(pin: AddonVersion) -> Mapping[str, AddonVersion]:
+    """Return the pins of an add-on of which public code runs one build on all three minors."""
+    return MappingProxyType(dict.fromkeys(("1.34", "1.35", "1.36"), pin))
+
+
+# Every value is a string, numbers and booleans too: "true", "1". The schema refuses others.
+# Source: https://docs.aws.amazon.com/cli/latest/reference/eks/describe-addon-configuration.html
+_VPC_CNI = Addon(
+    name="vpc-cni",
+    service_account="aws-node",
+    managed_policy="AmazonEKS_CNI_Policy",
+    needs_schedulable_node=False,
+    # The first release that passes over interfaces without addresses, as efa-only ones are.
+    # Source: https://github.com/aws/amazon-vpc-cni-k8s/releases/tag/v1.18.5
+    floor=(1, 18, 5),
+    configuration=(
+        "enableNetworkPolicy",
+        "env.ENABLE_PREFIX_DELEGATION",
+        "env.MINIMUM_IP_TARGET",
+        "env.WARM_ENI_TARGET",
+        "env.WARM_IP_TARGET",
+        "env.WARM_PREFIX_TARGET",
+    ),
+    versions=_on_every_minor(_pin("v1.22.4-eksbuild.3", date(2026, 9, 20))),
+)
+
+_KUBE_PROXY = Addon(
+    name="kube-proxy",
+    needs_schedulable_node=False,
+    versions=MappingProxyType(
+        {
+            "1.34": _pin("v1.34.6-eksbuild.29", date(2026, 9, 24)),
+            "1.35": _pin("v1.35.3-eksbuild.29", date(2026, 10, 2)),
+            "1.36": _pin("v1.36.0-eksbuild.25", date(2026, 10, 2), _CLUSTER_136),
+        }
+    ),
+)
+
+# autoScaling's bounds are 2 to 1000. Tolerations given here take the place of the defaults, among
+# them CriticalAddonsOnly.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/coredns-autoscaling.html
+# Source: https://github.com/cloudbees/terraform-aws-cloudbees-ci-eks-addon (the printed schema)
+_COREDNS = Addon(
+    name="coredns",
+    needs_schedulable_node=True,
+    configuration=(
+        "affinity",
+        "autoScaling.enabled",
+        "autoScaling.maxReplicas",
+        "autoScaling.minReplicas",
+        "nodeSelector",
+        "podDisruptionBudget",
+        "replicaCount",
+        "resources",
+        "tolerations",
+        "topologySpreadConstraints",
+    ),
+    versions=MappingProxyType(
+        {
+            "1.34": _pin("v1.12.4-eksbuild.38", date(2026, 9, 20)),
+            "1.35": _pin("v1.13.2-eksbuild.31", date(2026, 10, 2)),
+            "1.36": _pin("v1.14.3-eksbuild.23", date(2026, 9, 24)),
+        }
+    ),
+)
+
+_POD_IDENTITY_AGENT = Addon(
+    name="eks-pod-identity-agent",
+    needs_schedulable_node=False,
+    versions=_on_every_minor(_pin("v1.3.10-eksbuild.3", date(2026, 10, 2))),
+)
+
+_CSI_DRIVER_KEYS = (
+    "controller.affinity",
+    "controller.nodeSelector",
+    "controller.replicaCount",
+    "controller.tolerations",
+    "node.tolerateAllTaints",
+)
+
+# AmazonEBSCSIDriverPolicyV2 (April 2026) reaches only volumes tagged ebs.csi.aws.com/cluster=true,
+# which the driver puts on every volume it creates. The older policy has the path service-role/.
+# Source: https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonEBSCSIDriverPolicyV2.html
+# Source: https://github.com/kubernetes-sigs/aws-ebs-csi-driver/tree/master/charts/aws-ebs-csi-driver
+_EBS_CSI = Addon(
+    name="aws-ebs-csi-driver",
+    service_account="ebs-csi-controller-sa",
+    managed_policy="AmazonEBSCSIDriverPolicyV2",
+    needs_schedulable_node=True,
+    configuration=_CSI_DRIVER_KEYS,
+    versions=_on_every_minor(_pin("v1.66.0-eksbuild.1", date(2026, 9, 20))),
+)
+
+# A static volume needs no AWS permission, yet the add-on reports a fault while the Pod Identity
+# agent is missing. EKS admits this driver to a new minor late (aws/containers-roadmap#2625), so a
+# version seen on one minor says nothing of another.
+# Source: https://github.com/kubernetes-sigs/aws-fsx-csi-driver/tree/master/charts/aws-fsx-csi-driver
+_FSX_CSI = Addon(
+    name="aws-fsx-csi-driver",
+    service_account="fsx-csi-controller-sa",
+    needs_schedulable_node=True,
+    configuration=_CSI_DRIVER_KEYS,
+    versions=MappingProxyType(
+        {
+            "1.35": _pin("v1.9.0-eksbuild.1", _READ),
+            "1.36": _pin("v1.10.0-eksbuild.1", _READ, _CAPACITY_ORCHESTRATOR),
+        }
+    ),
+)
+
+# Without configuration it tolerates every taint and runs a DCGM host engine on NVIDIA nodes. Early
+# releases called the key nodeAgent monitoringAgent.
+# Source: https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/configuration.schema.json
+_NODE_MONITORING_AGENT = Addon(
+    name="eks-node-monitoring-agent",
+    needs_schedulable_node=False,
+    configuration=tuple(
+        f"{agent}.{key}"
+        for agent in ("dcgmAgent", "nodeAgent")
+        for key in ("affinity", "resources", "tolerations")
+    ),
+    versions=MappingProxyType(
+        {
+            "1.35": _pin("v1.7.0-eksbuild.1", _READ),
+            "1.36": _pin("v1.7.2-eksbuild.1", _READ),
+        }
+    ),
+)
+
+# A community add-on: EKS builds it, and rolls builds out Region by Region.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/community-addons.html
+_METRICS_SERVER = Addon(
+    name="metrics-server",
+    needs_schedulable_node=True,
+    configuration=("nodeSelector", "tolerations"),
+    versions=_on_every_minor(_pin("v0.9.0-eksbuild.11", date(2026, 9, 20))),
+)
+
+ADDONS: Mapping[str, Addon] = MappingProxyType(
+    {
+        addon.name: addon
+        for addon in (
+            _VPC_CNI,
+            _KUBE_PROXY,
+            _COREDNS,
+            _POD_IDENTITY_AGENT,
+            _EBS_CSI,
+            _FSX_CSI,
+            _NODE_MONITORING_AGENT,
+            _METRICS_SERVER,
+        )
+    }
+)
+
+
+def addon(name: str) -> Addon:
+    """Return the add-on that EKS calls ``name``.
+
+    Raises:
+        CatalogError: We install no such add-on.
+    """
+    try:
+        return ADDONS[name]
+    except KeyError:
+        message = f"unknown EKS add-on, got {name!r}; choose one of {', '.join(ADDONS)}"
+        raise CatalogError(message) from None
+
+
+def version(name: str, kubernetes_version: str) -> AddonVersion:
+    """Return the pinned version of an add-on for a Kubernetes minor such as ``1.35``.
+
+    Raises:
+        CatalogError: We install no such add-on, or no source states a version of it for that minor.
+    """
+    pins = addon(name).versions
+    if kubernetes_version not in pins:
+        message = (
+            f"no pinned version of the EKS add-on {name} for this Kubernetes version, "
+            f"got {kubernetes_version!r} (pinned: {', '.join(pins)}); "
+            f"set kubernetes.addons.{name} to a version that "
+            f"`aws eks describe-addon-versions --addon-name {name} "
+            f"--kubernetes-version {kubernetes_version}` lists"
+        )
+        raise CatalogError(message)
+    return pins[kubernetes_version]
+
+
+def chosen_version(name: str, version: str) -> str:
+    """Return a user's own version of an add-on after checking its form and our floor.
+
+    Raises:
+        CatalogError: The add-on is unknown, ``version`` is malformed, or it is below the floor.
+    """
+    floor = addon(name).floor or (0, 0, 0)
+    if parse_release(version) < floor:
+        lowest = ".".join(map(str, floor))
+        message = f"the EKS add-on {name} must be v{lowest} or later, got {version!r}"
+        raise CatalogError(message)
+    return version

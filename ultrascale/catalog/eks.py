@@ -1,0 +1,108 @@
+"""Amazon EKS: versions, control plane, limits and pod density.
+
+Sources:
+    https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
+    https://docs.aws.amazon.com/eks/latest/userguide/eks-provisioned-control-plane.html
+    https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
+"""
+
+from collections.abc import Mapping
+from datetime import date
+from ipaddress import IPv4Network
+from types import MappingProxyType
+from typing import Literal
+
+from ultrascale.errors import CatalogError
+
+ControlPlaneTier = Literal["standard", "xl", "2xl", "4xl", "8xl"]
+LogType = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
+
+# Last day of standard support; extended support costs USD 0.50 per cluster and hour.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
+STANDARD_SUPPORT_ENDS: Mapping[str, date] = MappingProxyType(
+    {"1.34": date(2026, 12, 2), "1.35": date(2027, 3, 27), "1.36": date(2027, 8, 2)}
+)
+SUPPORTED_VERSIONS = tuple(STANDARD_SUPPORT_ENDS)
+DEFAULT_VERSION = "1.35"
+# Volcano 1.15 is built for 1.35; 1.16 brings 1.36.
+# Source: https://github.com/volcano-sh/volcano#kubernetes-compatibility
+LATEST_VOLCANO_VERSION = "1.35"
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html
+LATEST_HYPERPOD_VERSION = "1.35"
+
+# EKS's own name of each tier; ``standard`` scales by itself, the others are provisioned.
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_ControlPlaneScalingConfig.html
+CONTROL_PLANE_TIERS: Mapping[ControlPlaneTier, str] = MappingProxyType(
+    {
+        "standard": "standard",
+        "xl": "tier-xl",
+        "2xl": "tier-2xl",
+        "4xl": "tier-4xl",
+        "8xl": "tier-8xl",
+    }
+)
+
+# EKS would take 10.100.0.0/16 instead where the VPC overlaps this one.
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_KubernetesNetworkConfigRequest.html
+DEFAULT_SERVICE_CIDR = IPv4Network("172.20.0.0/16")
+SERVICE_CIDR_LONGEST_PREFIX = 24
+SERVICE_CIDR_SHORTEST_PREFIX = 12
+SERVICE_CIDR_RANGES = (
+    IPv4Network("10.0.0.0/8"),
+    IPv4Network("172.16.0.0/12"),
+    IPv4Network("192.168.0.0/16"),
+)
+
+# Source: the `KubeApiServerConfig.EventTtl` property of
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-cluster.html
+DEFAULT_EVENT_TTL = "60m"
+EVENT_TTL_MINUTES = (10, 60)
+
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/control-plane-logs.html
+CONTROL_PLANE_LOG_TYPES: tuple[LogType, ...] = (
+    "api",
+    "audit",
+    "authenticator",
+    "controllerManager",
+    "scheduler",
+)
+
+# Quotas L-BD136A63, L-6D54EA21 and L-1194D53C, adjustable.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
+NODES_PER_NODE_GROUP = 450
+NODE_GROUPS_PER_CLUSTER = 30
+CLUSTERS_PER_REGION = 100
+
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_NodegroupUpdateConfig.html
+NODE_GROUP_UPDATE_PARALLELISM = 100
+
+# A /28 prefix takes the place of one address on an interface.
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html
+ADDRESSES_PER_PREFIX = 16
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html
+MAX_PODS_UP_TO_30_VCPUS = 110
+MAX_PODS_ABOVE_30_VCPUS = 250
+# aws-node and kube-proxy use the host's network and take no address.
+# Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/b521883/misc/eni-max-pods.txt
+HOST_NETWORK_PODS = 2
+
+# Node label of the EC2 instance type, on every node.
+# Source: https://kubernetes.io/docs/reference/labels-annotations-taints/
+INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
+ZONE_LABEL = "topology.kubernetes.io/zone"
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/al2023.html
+NODE_CONFIG_API_VERSION = "node.eks.aws/v1alpha1"
+
+
+def standard_support_ends(version: str) -> date:
+    """Return the last day of standard support of a Kubernetes version.
+
+    Raises:
+        CatalogError: The version is none of `SUPPORTED_VERSIONS`.
+    """
+    try:
+        return STANDARD_SUPPORT_ENDS[version]
+    except KeyError:
+        known = ", ".join(SUPPORTED_VERSIONS)
+        message = f"unsupported Kubernetes version, got {version!r}; use one of {known}"
+        raise CatalogError(message) from None

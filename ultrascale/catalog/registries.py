@@ -1,0 +1,81 @@
+"""The Amazon ECR registries that hold Amazon EKS's own images, one per Region.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/add-ons-images.html
+Source: https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/aws/ecr/ecr.go
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ultrascale.errors import CatalogError
+
+# Regions that every account has from the start share one account; the others have their own.
+_SHARED_ACCOUNT = "602401143452"
+_SHARED_REGIONS = (
+    "ap-northeast-1",
+    "ap-northeast-2",
+    "ap-northeast-3",
+    "ap-south-1",
+    "ap-southeast-1",
+    "ap-southeast-2",
+    "ca-central-1",
+    "eu-central-1",
+    "eu-north-1",
+    "eu-west-1",
+    "eu-west-2",
+    "eu-west-3",
+    "sa-east-1",
+    "us-east-1",
+    "us-east-2",
+    "us-west-1",
+    "us-west-2",
+)
+
+EKS_REGISTRY_ACCOUNTS: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(_SHARED_REGIONS, _SHARED_ACCOUNT),
+        "af-south-1": "877085696533",
+        "ap-east-1": "800184023465",
+        # The user guide prints this account with ap-east-1's host name; GuardDuty's list of the
+        # same images has the host name below.
+        "ap-east-2": "533267051163",
+        "ap-south-2": "900889452093",
+        "ap-southeast-3": "296578399912",
+        "ap-southeast-4": "491585149902",
+        "ap-southeast-5": "151610086707",
+        "ap-southeast-6": "333609536671",
+        "ap-southeast-7": "121268973566",
+        "ca-west-1": "761377655185",
+        "cn-north-1": "918309763551",
+        "cn-northwest-1": "961992271922",
+        "eu-central-2": "900612956339",
+        "eu-south-1": "590381155156",
+        "eu-south-2": "455263428931",
+        "eusc-de-east-1": "877088126301",
+        "il-central-1": "066635153087",
+        "me-central-1": "759879836304",
+        "me-south-1": "558608220178",
+        "mx-central-1": "730335286997",
+        "us-gov-east-1": "151742754352",
+        "us-gov-west-1": "013241004608",
+    }
+)
+
+_DOMAINS: Mapping[str, str] = MappingProxyType({"cn": "amazonaws.com.cn", "eusc": "amazonaws.eu"})
+
+
+def eks_registry(region: str) -> str:
+    """Return the host name of the registry that nodes in ``region`` pull Amazon EKS's images from.
+
+    Raises:
+        CatalogError: The registry of that Region is not known.
+    """
+    account = EKS_REGISTRY_ACCOUNTS.get(region)
+    if account is None:
+        message = (
+            f"the registry of Amazon EKS's images is not known for this Region, got {region!r}; "
+            "set images.eks_registry to its host name"
+        )
+        raise CatalogError(message)
+    domain = _DOMAINS.get(region.partition("-")[0], "amazonaws.com")
+    return f"{account}.dkr.ecr.{region}.{domain}"

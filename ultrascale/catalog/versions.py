@@ -1,0 +1,175 @@
+"""Every version and image that a template or a manifest may name, with its source and date.
+
+A test fails when a generated template or manifest names an image or a version that is not in this
+module or in `ultrascale.catalog.addons`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from types import MappingProxyType
+
+from ultrascale.errors import CatalogError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A pinned container image.
+
+    Attributes:
+        repository: Registry and repository, without a tag.
+        tag: The tag, never ``latest``.
+        digest: ``sha256:…`` of the multi-architecture index, where a source states it.
+        source: Where the pin was read.
+        seen: When the source said so.
+    """
+
+    repository: str
+    tag: str
+    digest: str | None = None
+    source: str
+    seen: date
+
+    @property
+    def reference(self) -> str:
+        """What a container's ``image`` field takes."""
+        pinned = f"{self.repository}:{self.tag}"
+        return pinned if self.digest is None else f"{pinned}@{self.digest}"
+
+
+VOLCANO_VERSION = "v1.15.1"
+_VOLCANO_SOURCE = "https://github.com/volcano-sh/volcano/releases/tag/v1.15.1"
+_VOLCANO_SEEN = date(2026, 8, 20)
+
+
+def _volcano(component: str) -> Image:
+    return Image(
+        repository=f"docker.io/volcanosh/{component}",
+        tag=VOLCANO_VERSION,
+        source=_VOLCANO_SOURCE,
+        seen=_VOLCANO_SEEN,
+    )
+
+
+_NEURON_SOURCE = "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/"
+_NEURON_SEEN = date(2026, 7, 10)
+
+IMAGES: Mapping[str, Image] = MappingProxyType(
+    {
+        "volcano-controller-manager": _volcano("vc-controller-manager"),
+        "volcano-scheduler": _volcano("vc-scheduler"),
+        "volcano-webhook-manager": _volcano("vc-webhook-manager"),
+        # Neuron Helm chart 1.9.0 (SDK 2.31.0) carries these two tags.
+        "neuron-device-plugin": Image(
+            repository="public.ecr.aws/neuron/neuron-device-plugin",
+            tag="2.31.0.0",
+            source=_NEURON_SOURCE,
+            seen=_NEURON_SEEN,
+        ),
+        "neuron-scheduler": Image(
+            repository="public.ecr.aws/neuron/neuron-scheduler",
+            tag="2.31.0.0",
+            source=_NEURON_SOURCE,
+            seen=_NEURON_SEEN,
+        ),
+        # The registry's account differs by Region: `ultrascale.catalog.registries` completes it.
+        "aws-efa-k8s-device-plugin": Image(
+            repository="eks/aws-efa-k8s-device-plugin",
+            tag="v0.5.20",
+            source="https://github.com/aws/eks-charts/tree/master/stable/aws-efa-k8s-device-plugin",
+            seen=date(2026, 7, 21),
+        ),
+        # 3.5 is the last line with the v2 API that TorchElastic's etcd backends speak.
+        "etcd": Image(
+            repository="quay.io/coreos/etcd",
+            tag="v3.5.33",
+            source="https://github.com/etcd-io/etcd/releases/tag/v3.5.33",
+            seen=date(2026, 7, 23),
+        ),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmiRelease:
+    """A pinned release of the EKS-optimized Amazon Linux 2023 AMIs.
+
+    One release version covers the standard, Neuron and NVIDIA images of a Kubernetes minor.
+
+    Attributes:
+        version: What a managed node group's `ReleaseVersion` takes, ``1.35.8-20260930``.
+        source: Where AWS states the release.
+        seen: When nodes were seen to run it.
+    """
+
+    version: str
+    source: str
+    seen: date
+
+    @property
+    def alias(self) -> str:
+        """The same release as Karpenter names it, ``al2023@v20260930``."""
+        return f"al2023@v{self.version.rpartition('-')[2]}"
+
+
+def _ami_release(version: str, seen: date) -> AmiRelease:
+    tag = version.rpartition("-")[2]
+    return AmiRelease(
+        version=version,
+        source=f"https://github.com/awslabs/amazon-eks-ami/releases/tag/v{tag}",
+        seen=seen,
+    )
+
+
+# v20260505 must never return: its SOCI snapshotter is broken (awslabs/amazon-eks-ami#2712).
+AMI_RELEASES: Mapping[str, AmiRelease] = MappingProxyType(
+    {
+        "1.34": _ami_release("1.34.11-20260930", date(2026, 9, 30)),
+        "1.35": _ami_release("1.35.8-20260930", date(2026, 10, 6)),
+        "1.36": _ami_release("1.36.4-20260930", date(2026, 10, 2)),
+    }
+)
+
+
+def ami_release(kubernetes_version: str) -> AmiRelease:
+    """Return the pinned Amazon Linux 2023 release for a Kubernetes minor such as ``1.35``.
+
+    Raises:
+        CatalogError: No release is pinned for that minor.
+    """
+    try:
+        return AMI_RELEASES[kubernetes_version]
+    except KeyError:
+        message = (
+            f"no pinned AMI release for Kubernetes, got {kubernetes_version!r}; "
+            f"choose one of {', '.join(AMI_RELEASES)}"
+        )
+        raise CatalogError(message) from None
+
+
+def kube_scheduler(kubernetes_version: str) -> Image:
+    """Return kube-scheduler in the patch release that the pinned nodes run.
+
+    Raises:
+        CatalogError: No release is pinned for that minor.
+    """
+    release = ami_release(kubernetes_version)
+    return Image(
+        repository="registry.k8s.io/kube-scheduler",
+        tag=f"v{release.version.partition('-')[0]}",
+        source=release.source,
+        seen=release.seen,
+    )
+
+
+def image(name: str) -> Image:
+    """Return the pinned image called ``name``.
+
+    Raises:
+        CatalogError: No image of that name is pinned.
+    """
+    try:
+        return IMAGES[name]
+    except KeyError:
+        message = f"no pinned image {name!r}; add it to ultrascale/catalog/versions.py"
+        raise CatalogError(message) from None
