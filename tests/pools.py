@@ -1,0 +1,94 @@
+"""Valid clusters and pools for tests to bend."""
+
+from typing import Any
+
+import yaml
+
+from ultrascale import config
+
+CAPACITY_BLOCK = {
+    "option": "capacity-block",
+    "reservation": "cr-0123456789abcdef0",
+    "starts": "2026-12-01T11:30:00Z",
+    "ends": "2026-12-08T11:30:00Z",
+}
+TRAINING_PLAN = {
+    "option": "training-plan",
+    "plan": "arn:aws:sagemaker:us-west-2:111122223333:training-plan/baseline",
+    "starts": "2026-12-01T11:30:00Z",
+    "ends": "2026-12-08T11:30:00Z",
+}
+ODCR = {"option": "odcr", "reservation": "cr-0123456789abcdef0"}
+SPOT = {"option": "spot"}
+ON_DEMAND = {"option": "on-demand"}
+
+SYSTEM_POOL: dict[str, Any] = {
+    "name": "system",
+    "instance_types": ["m7g.2xlarge"],
+    "provisioner": "managed-node-group",
+    "nodes": {"min": 2, "max": 4},
+}
+POOL: dict[str, Any] = {
+    "name": "train",
+    "instance_types": ["p5.48xlarge"],
+    "provisioner": "managed-node-group",
+    "zones": ["us-west-2b"],
+    "nodes": {"max": 16},
+}
+HYPERPOD_POOL: dict[str, Any] = POOL | {
+    "name": "hp",
+    "provisioner": "hyperpod",
+    "purchase": TRAINING_PLAN,
+    "nodes": {"static": 8},
+}
+
+
+def pool_document(**changes: Any) -> dict[str, Any]:
+    """Return a valid entry of `pools` in which ``changes`` replace keys; None removes one."""
+    return _changed(POOL, changes)
+
+
+def make_document(**changes: Any) -> dict[str, Any]:
+    """Return a valid cluster file in which ``changes`` replace keys; None removes one."""
+    document: dict[str, Any] = {
+        "name": "research",
+        "region": "us-west-2",
+        "network": {
+            "vpc_cidr": "10.0.0.0/16",
+            "zones": ["us-west-2a", "us-west-2b", "us-west-2c"],
+        },
+        "kubernetes": {"admins": ["arn:aws:iam::111122223333:role/PlatformAdmin"]},
+        "pools": [SYSTEM_POOL, POOL],
+    }
+    return _changed(document, changes)
+
+
+def make_cluster(**changes: Any) -> config.Cluster:
+    """Return a valid cluster in which ``changes`` replace keys of its file; None removes one."""
+    return config.loads(yaml.safe_dump(make_document(**changes), sort_keys=False))
+
+
+def make_pool(**changes: Any) -> config.Pool:
+    """Return a valid pool in which ``changes`` replace keys; None removes one.
+
+    The cluster around it has the pool's zones, and Karpenter where the pool needs it.
+    """
+    pool = pool_document(**changes)
+    document: dict[str, Any] = {}
+    zones: list[str] = pool.get("zones", [])
+    network = make_document()["network"]
+    network["zones"] = [*network["zones"], *(z for z in zones if z not in network["zones"])]
+    if zones and not zones[0].startswith("us-west-2"):
+        region = zones[0].rstrip("abcdef")
+        document["region"] = region
+        network["zones"] = [*zones, *(z for z in (f"{region}a", f"{region}b") if z not in zones)]
+    if pool["provisioner"] == "karpenter":
+        document["karpenter"] = {"version": "1.15.1"}
+    others = [] if pool.get("name") == "system" else [SYSTEM_POOL]
+    cluster = make_cluster(**document, network=network, pools=[*others, pool])
+    return cluster.pools[-1]
+
+
+def _changed(document: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    merged = document | changes
+    return {key: value for key, value in merged.items() if value is not None}

@@ -1,0 +1,165 @@
+"""Reads a document, applies every rule, and returns the cluster or all its mistakes."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+
+from ultrascale.config import (
+    _list_rules,
+    _network_rules,
+    _pool_rules,
+    _purchase_rules,
+    _section_rules,
+)
+from ultrascale.config._base import Model
+from ultrascale.config._document import Document
+from ultrascale.config._errors import Mistake
+from ultrascale.config._reader import Part, Reader, values
+from ultrascale.config.cluster import Cluster
+from ultrascale.config.hyperpod import TaskGovernance, Team
+from ultrascale.config.jobs import Job, Resources, Toleration
+from ultrascale.config.kubernetes import Endpoint, Kubernetes
+from ultrascale.config.network import Network
+from ultrascale.config.operations import Backend
+from ultrascale.config.pools import Nodes, Pool
+from ultrascale.config.purchase import CapacityBlock, Reservation, TrainingPlan
+from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling
+from ultrascale.config.storage import Lustre, LustreS3
+from ultrascale.errors import CatalogError, ConfigError
+
+# A rule takes what it judges by the parameters' names: fields of its part, then what `_facts`
+# offers. It runs where all of them could be read, so one mistake never hides another.
+Rule = Callable[..., Iterator[Mistake]]
+
+RULES: Mapping[type[Model], tuple[Rule, ...]] = {
+    Network: (
+        _network_rules.zones_are_of_the_region,
+        _network_rules.network_has_two_zones,
+        _network_rules.vpc_range_has_a_legal_size,
+        _network_rules.pod_ranges_exist,
+        _network_rules.pod_ranges_are_apart,
+    ),
+    Kubernetes: (
+        _network_rules.version_is_supported,
+        _network_rules.hyperpod_supports_version,
+        _network_rules.admins_are_of_the_partition,
+        _network_rules.service_range_is_legal,
+        _network_rules.service_range_is_apart,
+        _network_rules.event_ttl_is_in_bounds,
+        _network_rules.addons_are_ours,
+    ),
+    Endpoint: (_network_rules.endpoint_can_be_reached,),
+    Nodes: (_pool_rules.counts_fit,),
+    Pool: (
+        _pool_rules.name_is_free,
+        _pool_rules.one_kind_of_hardware,
+        _pool_rules.karpenter_is_installed,
+        _pool_rules.zones_have_subnets,
+        _pool_rules.counts_act,
+        _pool_rules.system_pool_is_there_first,
+        _pool_rules.placement_group_is_possible,
+        _pool_rules.placement_group_takes_the_types,
+        _pool_rules.efa_has_one_type_and_zone,
+        _pool_rules.efa_is_there,
+        _pool_rules.deep_health_checks_are_hyperpods,
+        _pool_rules.spot_group_has_a_choice,
+        _pool_rules.labels_are_free,
+        _purchase_rules.option_suits_the_provisioner,
+        _purchase_rules.way_suits_the_provisioner,
+        _purchase_rules.extras_act,
+        _purchase_rules.reservation_has_one_zone_and_type,
+        _purchase_rules.block_is_sold_for_the_type,
+        _purchase_rules.block_is_whole,
+        _purchase_rules.arns_are_of_the_region,
+    ),
+    Reservation: (_purchase_rules.reservation_is_named_once,),
+    CapacityBlock: (_purchase_rules.window_has_a_length,),
+    TrainingPlan: (_purchase_rules.window_has_a_length,),
+    Lustre: (
+        _section_rules.lustre_size_exists,
+        _section_rules.lustre_zone_has_a_subnet,
+        _section_rules.lustre_efa_has_clients,
+    ),
+    LustreS3: (_section_rules.lustre_bucket_exists,),
+    Scheduling: (
+        _section_rules.volcano_is_there,
+        _section_rules.one_scheduler_governs,
+        _section_rules.neuron_extension_has_nodes,
+    ),
+    Queue: (_section_rules.queue_is_legal, _section_rules.queue_weight_is_legal),
+    Rendezvous: (_section_rules.replicas_form_a_quorum,),
+    TaskGovernance: (_section_rules.teams_are_there,),
+    Team: (_section_rules.team_lends_to_borrow,),
+    Job: (
+        _section_rules.job_has_one_way_to_nodes,
+        _section_rules.job_knows_its_nodes,
+        _section_rules.job_fits_its_nodes,
+        _section_rules.job_priority_exists,
+        _section_rules.job_team_exists,
+    ),
+    Resources: (_section_rules.job_uses_one_accelerator,),
+    Toleration: (_section_rules.toleration_is_legal,),
+    Backend: (_section_rules.backend_jobs_exist,),
+    Cluster: (
+        _section_rules.hyperpod_has_nodes,
+        _list_rules.names_are_unique,
+        _list_rules.values_are_unique,
+        _list_rules.claims_are_unique,
+        _list_rules.shards_have_names_of_their_own,
+        _list_rules.controllers_have_nodes,
+    ),
+}
+
+
+def check(document: Document) -> Cluster:
+    """Return the cluster that ``document`` describes.
+
+    Raises:
+        ConfigError: It has mistakes; one line for each, in the order of the file.
+    """
+    reader = Reader()
+    cluster = reader.model(Cluster, document.value)
+    mistakes = [*reader.mistakes, *_rule_mistakes(reader)]
+    if mistakes or not isinstance(cluster, Cluster):
+        mistakes.sort(key=lambda mistake: document.place(mistake.at))
+        raise ConfigError(dict.fromkeys(mistake.line(document) for mistake in mistakes))
+    return cluster
+
+
+def _rule_mistakes(reader: Reader) -> Iterator[Mistake]:
+    facts = reader.known | _facts(reader.parts)
+    for part in reader.parts:
+        readable = facts | dict(part.fields) | {"given": part.given}
+        for rule in _rules(part.kind):
+            needs = _parameters(rule)
+            if needs <= readable.keys():
+                yield from _apply(rule, {name: readable[name] for name in needs}, part)
+
+
+def _apply(rule: Rule, arguments: Mapping[str, object], part: Part) -> Iterator[Mistake]:
+    try:
+        for found in rule(**arguments):
+            yield Mistake((*part.at, *found.at), found.wrong, found.todo, found.got)
+    except CatalogError as error:
+        # The catalog does not know what the rule has to judge: a refusal, never a guess.
+        at = (*part.at, "instance_types") if part.kind is Pool else part.at
+        yield Mistake(at, str(error), "choose another instance type", got="")
+
+
+def _facts(parts: list[Part]) -> dict[str, object]:
+    """Return what rules may ask about the file as a whole."""
+    return {
+        "parts": tuple(parts),
+        "provisioners": frozenset(name for _, name in values(parts, Pool, "provisioner", str)),
+        "node_types": frozenset(_section_rules.node_types_of(tuple(parts)).values()),
+    }
+
+
+@cache
+def _rules(kind: type[Model]) -> tuple[Rule, ...]:
+    return tuple(rule for base in kind.__mro__ for rule in RULES.get(base, ()))
+
+
+@cache
+def _parameters(rule: Rule) -> frozenset[str]:
+    return frozenset(inspect.signature(rule).parameters)

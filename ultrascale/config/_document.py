@@ -1,0 +1,202 @@
+"""Reads a cluster file as YAML, and remembers how the file spells each value."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import yaml
+
+from ultrascale.errors import ConfigError
+
+Key = str | int
+KeyPath = tuple[Key, ...]
+
+_STRING = "tag:yaml.org,2002:str"
+_MERGE = "tag:yaml.org,2002:merge"
+_LONGEST = 100
+
+
+class _Loader(yaml.SafeLoader):
+    """A safe loader whose every error names a line."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ValueError, OverflowError) as error:
+            text = f"not a value that YAML knows: {error}"
+            raise yaml.constructor.ConstructorError(None, None, text, node.start_mark) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A cluster file as read.
+
+    Attributes:
+        source: What error lines call it.
+        value: Its mapping; lists have become tuples.
+        root: The YAML node that ``value`` was made from.
+    """
+
+    source: str
+    value: Mapping[object, object]
+    root: yaml.Node
+
+    def got(self, at: KeyPath) -> str | None:
+        """Return the value at ``at`` in the file's own spelling, None if the file has none."""
+        node = self.root
+        for key in at:
+            child = _child(node, key)
+            if child is None:
+                return None
+            node = child
+        return spell(node)
+
+    def place(self, at: KeyPath) -> tuple[int, int]:
+        """Return line and column of ``at``, or of what is nearest above it."""
+        node = self.root
+        for key in at:
+            child = _child(node, key)
+            if child is None:
+                break
+            node = child
+        return node.start_mark.line, node.start_mark.column
+
+
+def read(path: Path) -> Document:
+    """Read the cluster file at ``path``.
+
+    Raises:
+        ConfigError: There is no such file, it is not UTF-8, or it is not a YAML mapping.
+    """
+    source = str(path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise _refusal(source, "no such file; name a cluster file") from None
+    except IsADirectoryError:
+        raise _refusal(source, "a directory; name a cluster file in it") from None
+    except UnicodeDecodeError as error:
+        got = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
+        raise _refusal(source, f"not UTF-8 text, got {got}; save the file as UTF-8") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise _refusal(source, f"cannot be read: {reason.lower()}; name a cluster file") from error
+    return parse_yaml(text, source=source)
+
+
+def parse_yaml(text: str, *, source: str) -> Document:
+    """Read the YAML ``text``.
+
+    Raises:
+        ConfigError: It is not one YAML mapping, or a mapping in it holds a key twice.
+    """
+    try:
+        loader = _Loader(text)
+        root = loader.get_single_node()
+        mistakes = [] if root is None else [f"{source}: {line}" for line in _traps(root, ())]
+        if mistakes:
+            raise ConfigError(mistakes)
+        value = None if root is None else _frozen(loader.construct_document(root))
+    except yaml.YAMLError as error:
+        raise _refusal(source, _yaml_mistake(error, text)) from error
+    except RecursionError:
+        raise _refusal(source, "nested too deeply; write a cluster file") from None
+    if root is None or not isinstance(value, Mapping):
+        got = "nothing" if root is None else spell(root)
+        raise _refusal(source, f"not a mapping of keys, got {got}; start with `name:`")
+    return Document(source=source, value=cast("Mapping[object, object]", value), root=root)
+
+
+def spell(node: yaml.Node) -> str:
+    """Return ``node`` on one line, as its file spells it, shortened when long."""
+    if isinstance(node, yaml.ScalarNode) and node.tag == _STRING:
+        return _shortened([repr(node.value)])
+    return _shortened(_flow(node))
+
+
+def _flow(node: yaml.Node) -> Iterator[str]:
+    if isinstance(node, yaml.ScalarNode):
+        text = str(node.value)
+        yield text if text.isprintable() else repr(text)
+    elif isinstance(node, yaml.SequenceNode):
+        yield "["
+        for number, item in enumerate(node.value):
+            yield ", " if number else ""
+            yield from _flow(item)
+        yield "]"
+    elif isinstance(node, yaml.MappingNode):
+        yield "{"
+        for number, (key, item) in enumerate(node.value):
+            yield ", " if number else ""
+            yield from _flow(key)
+            yield ": "
+            yield from _flow(item)
+        yield "}"
+
+
+def _shortened(parts: Sequence[str] | Iterator[str]) -> str:
+    text = ""
+    for part in parts:
+        text += part
+        if len(text) > _LONGEST:
+            return text[:_LONGEST] + "…"
+    return text
+
+
+def _child(node: yaml.Node, key: Key) -> yaml.Node | None:
+    if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
+        return node.value[key] if key < len(node.value) else None
+    if isinstance(node, yaml.MappingNode):
+        # A merged key comes before the mapping's own, which then replaces it.
+        for name, value in reversed(node.value):
+            if isinstance(name, yaml.ScalarNode) and name.value == str(key):
+                return value
+    return None
+
+
+def _traps(node: yaml.Node, above: tuple[yaml.Node, ...]) -> Iterator[str]:
+    """Yield what PyYAML would take in silence: a key written twice, an alias inside itself."""
+    if any(node is other for other in above):
+        yield f"line {node.start_mark.line + 1}: an alias refers to itself; write the value out"
+        return
+    within = (*above, node)
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _traps(item, within)
+    elif isinstance(node, yaml.MappingNode):
+        seen: dict[str, int] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
+                if key.value in seen:
+                    first = seen[key.value]
+                    yield f"line {line}: the key {key.value!r} stands on line {first} too; keep one"
+                seen.setdefault(key.value, line)
+                # YAML 1.1 would read a key such as `on` as true.
+                key.tag = _STRING
+            yield from _traps(value, within)
+
+
+def _yaml_mistake(error: yaml.YAMLError, text: str) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        # PyYAML names the start of what it was reading apart from where it gave up.
+        context = f"{error.context}, " if error.context else ""
+        return f"line {error.problem_mark.line + 1}: not YAML: {context}{error.problem}"
+    if isinstance(error, yaml.reader.ReaderError):
+        line = text.count("\n", 0, error.position) + 1
+        return f"line {line}: not YAML: a character that YAML does not allow; remove it"
+    return f"not YAML: {' '.join(str(error).split())}"
+
+
+def _frozen(value: object) -> object:
+    if isinstance(value, dict):
+        mapping = cast("dict[object, object]", value)
+        return {key: _frozen(item) for key, item in mapping.items()}
+    if isinstance(value, list):
+        return tuple(_frozen(item) for item in cast("list[object]", value))
+    return value
+
+
+def _refusal(source: str, line: str) -> ConfigError:
+    return ConfigError([f"{source}: {line}"])

@@ -1,0 +1,90 @@
+"""What the entries of the cluster file's lists must be to each other."""
+
+import re
+from collections.abc import Iterator
+
+from ultrascale.config._base import Model
+from ultrascale.config._errors import Mistake, refuse
+from ultrascale.config._reader import Part, lists, values
+from ultrascale.config.hyperpod import Team
+from ultrascale.config.jobs import Job
+from ultrascale.config.kubernetes import Endpoint, Kubernetes
+from ultrascale.config.network import Network
+from ultrascale.config.operations import Backend
+from ultrascale.config.pools import Pool
+from ultrascale.config.scheduling import Queue
+from ultrascale.config.storage import Claim, Images, Lustre, LustreS3, Storage
+
+Mistakes = Iterator[Mistake]
+
+_NAMED: tuple[type[Model], ...] = (Pool, Lustre, Queue, Team)
+_LISTS: tuple[tuple[type[Model], str], ...] = (
+    (Network, "zones"),
+    (Kubernetes, "admins"),
+    (Endpoint, "public_cidrs"),
+    (Pool, "instance_types"),
+    (Pool, "zones"),
+    (Storage, "buckets"),
+    (Images, "repositories"),
+    (LustreS3, "import_"),
+    (LustreS3, "export"),
+    (Job, "prefer"),
+    (Backend, "submits_to"),
+)
+
+
+def names_are_unique(parts: tuple[Part, ...]) -> Mistakes:
+    for kind in _NAMED:
+        seen: dict[str, int] = {}
+        for at, name in values(parts, kind, "name", str):
+            number = int(at[-1])
+            if name in seen:
+                first = ".".join(str(key) for key in (*at[:-1], seen[name]))
+                yield Mistake((*at, "name"), f"the name of {first} too", "choose another")
+            seen.setdefault(name, number)
+
+
+def values_are_unique(parts: tuple[Part, ...]) -> Mistakes:
+    for kind, field in _LISTS:
+        key = kind.model_fields[field].alias or field
+        stated = tuple(part for part in parts if field in part.given)
+        for at, items in lists(stated, kind, field):
+            for number, item in enumerate(items):
+                if item in items[:number]:
+                    yield Mistake((*at, key, number), "stands in the list twice", "keep one")
+
+
+def claims_are_unique(parts: tuple[Part, ...]) -> Mistakes:
+    seen: set[tuple[object, object]] = set()
+    for part in parts:
+        if part.kind is Claim and {"namespace", "name"} <= part.fields.keys():
+            claim = (part.fields["namespace"], part.fields["name"])
+            if claim in seen:
+                wrong = f"a second claim of that name in namespace {claim[0]}"
+                yield Mistake((*part.at, "name"), wrong, "choose another")
+            seen.add(claim)
+
+
+def shards_have_names_of_their_own(parts: tuple[Part, ...]) -> Mistakes:
+    """A shard is named after its pool and its number."""
+    names = dict(values(parts, Pool, "name", str))
+    for at, shards in values(parts, Pool, "shards", int):
+        pattern = re.compile(rf"{re.escape(names.get(at, ''))}-(\d+)")
+        for other, name in names.items() if shards > 1 and at in names else ():
+            if (match := pattern.fullmatch(name)) and int(match[1]) <= shards:
+                wrong = f"the name of a shard of pool {names[at]}"
+                yield Mistake((*other, "name"), wrong, "choose another")
+
+
+def controllers_have_nodes(
+    parts: tuple[Part, ...], provisioners: frozenset[str], scheduling_gang_scheduler: str
+) -> Mistakes:
+    pools = [part for part in parts if part.kind is Pool]
+    if not pools:
+        yield refuse("pools", "no pool at all", "add one named system", got="")
+    # A pool whose role could not be read may be the one.
+    elif all(part.fields.get("role") not in ("system", None) for part in pools) and (
+        provisioners != frozenset({"auto-mode"}) or scheduling_gang_scheduler != "none"
+    ):
+        wrong = "no pool has role: system, so controllers and add-ons have no nodes"
+        yield refuse("pools", wrong, "add a pool named system", got="")

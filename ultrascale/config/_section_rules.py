@@ -1,0 +1,209 @@
+"""What storage, scheduling, HyperPod and jobs must be to the pools and to each other."""
+
+from collections.abc import Iterator, Mapping
+
+from ultrascale import catalog
+from ultrascale.catalog import lustre as fsx
+from ultrascale.config._document import KeyPath
+from ultrascale.config._errors import Mistake, near, refuse
+from ultrascale.config._reader import Part, lists, maps, values
+from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
+from ultrascale.config.jobs import Job, Resources
+from ultrascale.config.pools import NODE_TYPE, Pool
+from ultrascale.config.scheduling import Queue
+
+Mistakes = Iterator[Mistake]
+
+# Volcano makes these two itself.
+# Source: https://volcano.sh/en/docs/queue/
+_VOLCANO_QUEUES = ("default", "root")
+_QUEUE_WEIGHTS = (1, 65_535)
+_RENDEZVOUS_REPLICAS = (1, 3)
+
+
+def lustre_size_exists(capacity_gib: int, throughput_mbps_per_tib: int, efa: bool) -> Mistakes:
+    tiers = fsx.THROUGHPUT_TIERS_MBPS_PER_TIB
+    tier = throughput_mbps_per_tib
+    if tier not in tiers:
+        todo = f"use {', '.join(str(t) for t in tiers)}"
+        yield refuse("throughput_mbps_per_tib", "not a throughput tier of FSx for Lustre", todo)
+    elif not fsx.is_capacity(capacity_gib, tier=tier, efa=efa):
+        nearest = fsx.nearest_capacities(capacity_gib, tier=tier, efa=efa)
+        wrong = f"not a size at {tier} MB/s per TiB{' with EFA' if efa else ''}"
+        yield refuse("capacity_gib", wrong, f"nearest: {' or '.join(str(n) for n in nearest)}")
+
+
+def lustre_zone_has_a_subnet(zone: str, network_zones: tuple[str, ...]) -> Mistakes:
+    if zone not in network_zones:
+        todo = f"use one of {', '.join(network_zones)}, or add it there"
+        yield refuse("zone", "not one of network.zones", todo)
+
+
+def lustre_efa_has_clients(efa: bool, zone: str, parts: tuple[Part, ...]) -> Mistakes:
+    zones = dict(lists(parts, Pool, "zones"))
+    provisioners = dict(values(parts, Pool, "provisioner", str))
+    for at, types in lists(parts, Pool, "instance_types") if efa else ():
+        specs = [catalog.lookup(str(name)) for name in types]
+        barred = sorted({spec.family for spec in specs} & fsx.NOT_EFA_CLIENT_FAMILIES)
+        # EKS Auto Mode runs Bottlerocket, which is no EFA client of FSx for Lustre.
+        # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/efa-file-systems.html
+        if provisioners.get(at) == "auto-mode" and any(spec.accelerator for spec in specs):
+            barred = ["EKS Auto Mode"]
+        if barred and zone in zones.get(at, ()):
+            pool = ".".join(str(key) for key in at)
+            wrong = f"{barred[0]} nodes of {pool} cannot reach it over EFA"
+            yield refuse("efa", wrong, "set efa: false, or put the pool into another zone")
+
+
+def lustre_bucket_exists(bucket: str, storage_buckets: tuple[str, ...]) -> Mistakes:
+    if bucket not in storage_buckets:
+        yield refuse("bucket", "not one of storage.buckets", near(bucket, storage_buckets))
+
+
+def queue_is_legal(name: str) -> Mistakes:
+    if name in _VOLCANO_QUEUES:
+        yield refuse("name", "a queue that Volcano makes itself", "choose another")
+
+
+def queue_weight_is_legal(weight: int) -> Mistakes:
+    least, most = _QUEUE_WEIGHTS
+    if not least <= weight <= most:
+        yield refuse("weight", "out of range", f"write {least} to {most}")
+
+
+def replicas_form_a_quorum(backend: str, replicas: int) -> Mistakes:
+    if replicas not in _RENDEZVOUS_REPLICAS:
+        yield refuse("replicas", "not a size of an etcd cluster", "write 1 or 3")
+    elif backend == "c10d" and replicas != 1:
+        wrong = "c10d runs in the job and has no replicas"
+        yield refuse("replicas", wrong, "leave it out, or use backend: etcd")
+
+
+def volcano_is_there(
+    gang_scheduler: str, queues: tuple[Queue, ...], topology_aware: bool
+) -> Mistakes:
+    if gang_scheduler != "none":
+        return
+    if queues:
+        yield refuse("queues", "queues without Volcano", "set gang_scheduler: volcano")
+    if topology_aware:
+        yield refuse("topology_aware", "needs Volcano", "set gang_scheduler: volcano")
+
+
+def one_scheduler_governs(
+    gang_scheduler: str, hyperpod_task_governance: TaskGovernance | None
+) -> Mistakes:
+    if gang_scheduler == "volcano" and hyperpod_task_governance is not None:
+        wrong = "HyperPod task governance schedules this cluster's jobs by itself"
+        yield refuse("gang_scheduler", wrong, "use none, or remove hyperpod.task_governance")
+
+
+def neuron_extension_has_nodes(
+    neuron_scheduler_extension: bool, parts: tuple[Part, ...]
+) -> Mistakes:
+    kinds: set[str] = set()
+    for _, types in lists(parts, Pool, "instance_types"):
+        accelerators = (catalog.lookup(str(name)).accelerator for name in types)
+        kinds |= {found.kind for found in accelerators if found is not None}
+    if neuron_scheduler_extension and "neuron" not in kinds:
+        wrong = "no pool has Neuron devices"
+        yield refuse("neuron_scheduler_extension", wrong, "leave it out")
+
+
+def hyperpod_has_nodes(cluster_hyperpod: HyperPod, provisioners: frozenset[str]) -> Mistakes:
+    if cluster_hyperpod != HyperPod() and "hyperpod" not in provisioners:
+        wrong = "no pool has provisioner: hyperpod"
+        yield refuse("hyperpod", wrong, "add one, or remove hyperpod", got="")
+
+
+def teams_are_there(teams: tuple[Team, ...]) -> Mistakes:
+    if not teams:
+        yield refuse("teams", "no team to govern", "add one, or remove task_governance")
+
+
+def team_lends_to_borrow(lend: bool, borrow_limit_percent: int | None) -> Mistakes:
+    if borrow_limit_percent is not None and not lend:
+        wrong = "a team that lends nothing cannot borrow"
+        yield refuse("borrow_limit_percent", wrong, "set lend: true, or leave it out")
+
+
+def job_has_one_way_to_nodes(node_selector: Mapping[str, str], prefer: tuple[str, ...]) -> Mistakes:
+    if node_selector and prefer:
+        wrong = "a strict selector and an order of preference"
+        yield refuse("prefer", wrong, "keep node_selector or prefer")
+
+
+def job_knows_its_nodes(
+    node_selector: Mapping[str, str], prefer: tuple[str, ...], node_types: frozenset[str]
+) -> Mistakes:
+    if (wanted := node_selector.get(NODE_TYPE)) is not None and wanted not in node_types:
+        todo = near(wanted, node_types)
+        yield Mistake(("node_selector", NODE_TYPE), "the node-type of no pool", todo)
+    for number, name in enumerate(prefer):
+        if name not in node_types:
+            yield refuse(f"prefer.{number}", "the node-type of no pool", near(name, node_types))
+
+
+def job_fits_its_nodes(
+    node_selector: Mapping[str, str],
+    prefer: tuple[str, ...],
+    resources: Resources,
+    parts: tuple[Part, ...],
+) -> Mistakes:
+    wanted = {*prefer, node_selector.get(NODE_TYPE)}
+    asked = {"nvidia": resources.gpu or 0, "neuron": resources.neuron or 0}
+    types = dict(lists(parts, Pool, "instance_types"))
+    for kind, count in asked.items():
+        for at, node_type in node_types_of(parts).items() if count else ():
+            specs = [catalog.lookup(str(name)) for name in types.get(at, ())]
+            most = max((_accelerators(spec, kind) for spec in specs), default=count)
+            if node_type in wanted and most < count:
+                key = "resources.gpu" if kind == "nvidia" else "resources.neuron"
+                wrong = f"more than a node of {node_type} has: {most}"
+                yield refuse(key, wrong, "ask for less, or choose another pool")
+
+
+def node_types_of(parts: tuple[Part, ...]) -> Mapping[KeyPath, str]:
+    """Return the value of the label `node-type` on each readable pool's nodes."""
+    labels = dict(maps(parts, Pool, "labels"))
+    return {
+        at: str(labels.get(at, {}).get(NODE_TYPE, name))
+        for at, name in values(parts, Pool, "name", str)
+    }
+
+
+def _accelerators(spec: catalog.InstanceSpec, kind: str) -> int:
+    found = spec.accelerator
+    return found.count if found is not None and found.kind == kind else 0
+
+
+def job_priority_exists(
+    priority: str | None, scheduling_priority_classes: Mapping[str, int]
+) -> Mistakes:
+    if priority is not None and priority not in scheduling_priority_classes:
+        todo = near(priority, scheduling_priority_classes)
+        yield refuse("priority", "not one of scheduling.priority_classes", todo)
+
+
+def job_team_exists(team: str | None, hyperpod_task_governance: TaskGovernance | None) -> Mistakes:
+    known = hyperpod_task_governance.teams if hyperpod_task_governance else ()
+    if team is not None and team not in {each.name for each in known}:
+        todo = near(team, [each.name for each in known])
+        yield refuse("team", "not one of hyperpod.task_governance.teams", todo)
+
+
+def job_uses_one_accelerator(gpu: int | None, neuron: int | None) -> Mistakes:
+    if gpu is not None and neuron is not None:
+        yield refuse("neuron", "GPUs and Neuron devices in one pod", "keep gpu or neuron")
+
+
+def toleration_is_legal(operator: str, value: str | None) -> Mistakes:
+    if operator == "Exists" and value is not None:
+        wrong = "a value, although any value is tolerated"
+        yield refuse("value", wrong, "leave it out, or use operator: Equal")
+
+
+def backend_jobs_exist(submits_to: tuple[str, ...], cluster_jobs: Mapping[str, Job]) -> Mistakes:
+    for number, name in enumerate(submits_to):
+        if name not in cluster_jobs:
+            yield refuse(f"submits_to.{number}", "not one of jobs", near(name, cluster_jobs))

@@ -1,0 +1,123 @@
+"""`storage` and `images`: file systems, buckets and image repositories."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from ultrascale.config._base import DnsLabel, Model, SubdomainName, matching
+
+BucketName = Annotated[
+    str,
+    AfterValidator(
+        matching(
+            r"[a-z0-9](?:[a-z0-9-]{1,35}[a-z0-9])",
+            "not a bucket name of 3 to 37 characters",
+            "use lower-case letters, digits and '-'; account and Region are added to it",
+        )
+    ),
+]
+RepositoryName = Annotated[
+    str,
+    AfterValidator(
+        matching(
+            r"(?=.{2,256}$)[a-z0-9]+(?:[._-][a-z0-9]+)*(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)*",
+            "not the name of an ECR repository",
+            "use lower-case letters and digits, with single '.', '_', '-' or '/' between them",
+        )
+    ),
+]
+Host = Annotated[
+    str,
+    AfterValidator(
+        matching(
+            r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])",
+            "not the host of a registry",
+            "write it without https:// and path, such as ACCOUNT.dkr.ecr.REGION.amazonaws.com",
+        )
+    ),
+]
+MountPath = Annotated[
+    str,
+    AfterValidator(
+        matching(
+            r"(?:/[\w.-]+)+", "not an absolute path", "write it as /data, with no '/' at the end"
+        )
+    ),
+]
+Prefix = Annotated[
+    str,
+    AfterValidator(
+        matching(r"(?:[^/\s][^\s]*)?", "not an S3 prefix", "leave out the '/' at its start")
+    ),
+]
+Event = Literal["new", "changed", "deleted"]
+
+
+class Claim(Model):
+    """The PersistentVolumeClaim through which pods of one namespace mount a file system."""
+
+    namespace: DnsLabel
+    name: SubdomainName
+    mount_path: MountPath
+
+
+class LustreS3(Model):
+    """The S3 data that a file system shows as files.
+
+    Attributes:
+        bucket: One of ``storage.buckets``.
+        prefix: Key prefix; empty for the whole bucket.
+        import_: Changes in S3 that reach the file system, key ``import``.
+        export: Changes in the file system that reach S3.
+    """
+
+    bucket: str
+    prefix: Prefix = ""
+    import_: tuple[Event, ...] = Field(alias="import", default=())
+    export: tuple[Event, ...] = ()
+
+
+class Lustre(Model):
+    """An FSx for Lustre file system, persistent SSD.
+
+    Attributes:
+        name: Unique in the cluster.
+        zone: Its one zone.
+        capacity_gib: Storage capacity, in GiB.
+        throughput_mbps_per_tib: Throughput tier, in MB/s per TiB.
+        efa: Whether clients reach it over EFA; cannot change later.
+        claim: How pods mount it.
+        s3: S3 data that it shows as files.
+    """
+
+    name: DnsLabel
+    zone: str
+    capacity_gib: int
+    throughput_mbps_per_tib: int
+    efa: bool = False
+    claim: Claim | None = None
+    s3: LustreS3 | None = None
+
+
+class Storage(Model):
+    """What outlives every node.
+
+    Attributes:
+        lustre: FSx for Lustre file systems.
+        buckets: S3 buckets, retained.
+    """
+
+    lustre: tuple[Lustre, ...] = ()
+    buckets: tuple[BucketName, ...] = ()
+
+
+class Images(Model):
+    """Container images.
+
+    Attributes:
+        repositories: ECR repositories.
+        eks_registry: Host of the EKS add-on image registry, for a Region that the catalog lacks.
+    """
+
+    repositories: tuple[RepositoryName, ...] = ()
+    eks_registry: Host | None = None
