@@ -1,0 +1,97 @@
+"""Which EKS add-ons are installed, in which version and with which settings."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ultrascale import config
+from ultrascale.catalog import addons
+from ultrascale.plan import names
+from ultrascale.plan.model import AddonPlan, PoolPlan
+
+# Nodes join a cluster that has these, or never become Ready.
+_NODE_ADDONS: Mapping[str, Mapping[str, object]] = {
+    "vpc-cni": {
+        "enableNetworkPolicy": "true",
+        "env": {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1"},
+    },
+    "kube-proxy": {},
+    "eks-pod-identity-agent": {},
+}
+_WORKLOAD_ADDONS = ("coredns", "aws-ebs-csi-driver", "eks-node-monitoring-agent")
+_LUSTRE_ADDON = "aws-fsx-csi-driver"
+# A replica for each 16 nodes is EKS's own rule; without bounds a large fleet asks for thousands.
+_NODES_PER_COREDNS_REPLICA = 16
+_COREDNS_REPLICAS = (2, 100)
+_COREDNS_HEADROOM = 4
+
+_ON_SYSTEM_NODES: Mapping[str, object] = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {
+                    "matchExpressions": [
+                        {
+                            "key": names.ROLE_LABEL,
+                            "operator": "In",
+                            "values": [names.SYSTEM_ROLE],
+                        }
+                    ]
+                }
+            ]
+        }
+    }
+}
+
+
+def node_addons(cluster: config.Cluster) -> tuple[AddonPlan, ...]:
+    """Return the add-ons that must be there before the first node.
+
+    Raises:
+        CatalogError: No version is pinned for the cluster's minor.
+    """
+    return tuple(_plan(cluster, name, _NODE_ADDONS[name]) for name in _NODE_ADDONS)
+
+
+def workload_addons(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple[AddonPlan, ...]:
+    """Return the add-ons that need system nodes to run on.
+
+    Raises:
+        CatalogError: No version is pinned for the cluster's minor.
+    """
+    wanted = [*_WORKLOAD_ADDONS, *([_LUSTRE_ADDON] if cluster.storage.lustre else [])]
+    nodes = sum(pool.max_nodes for pool in pools)
+    settings: Mapping[str, Mapping[str, object]] = {
+        "coredns": _coredns(nodes),
+        "aws-ebs-csi-driver": {"controller": {"affinity": _ON_SYSTEM_NODES}},
+        _LUSTRE_ADDON: {"controller": {"affinity": _ON_SYSTEM_NODES}},
+    }
+    return tuple(_plan(cluster, name, settings.get(name, {})) for name in wanted)
+
+
+def _coredns(nodes: int) -> Mapping[str, object]:
+    fewest, most = _COREDNS_REPLICAS
+    wanted = math.ceil(nodes / _NODES_PER_COREDNS_REPLICA)
+    replicas = min(max(_COREDNS_HEADROOM, wanted), most)
+    return {
+        "affinity": _ON_SYSTEM_NODES,
+        "autoScaling": {"enabled": True, "minReplicas": fewest, "maxReplicas": replicas},
+    }
+
+
+def _plan(cluster: config.Cluster, name: str, settings: Mapping[str, object]) -> AddonPlan:
+    addon = addons.addon(name)
+    chosen = cluster.kubernetes.addons.get(name)
+    version = (
+        addons.chosen_version(name, chosen)
+        if chosen is not None
+        else addons.version(name, cluster.kubernetes.version).version
+    )
+    return AddonPlan(
+        name=name,
+        version=version,
+        configuration=settings,
+        # Even without permissions: the association hands the pod its Region, for which it would
+        # otherwise ask the instance metadata service, one hop out of its reach.
+        service_account=addon.service_account,
+        managed_policy=addon.managed_policy,
+    )

@@ -1,0 +1,34 @@
+"""Every name that CloudFormation and Kubernetes, or two manifests, must agree on."""
+
+from ultrascale.config.pools import NODE_TYPE
+
+VOLCANO_NAMESPACE = "volcano-system"
+SYSTEM_NAMESPACE = "kube-system"
+TRAINING_NAMESPACE = "training"
+
+POOL_LABEL = "ultrascale.dev/pool"
+ROLE_LABEL = "ultrascale.dev/role"
+CAPACITY_LABEL = "ultrascale.dev/capacity"
+NODE_TYPE_LABEL = NODE_TYPE
+# Set only on nodes that have EFA interfaces, so that the EFA device plugin never starts on a node
+# without one, where it crash-loops (aws/eks-charts#1239).
+EFA_LABEL = "ultrascale.dev/efa"
+# Marks the namespaces whose pods may reach the rendezvous server.
+TRAINING_LABEL = "ultrascale.dev/training"
+
+SYSTEM_ROLE = "system"
+
+ETCD_SERVER_SERVICE = "etcd-server"
+ETCD_CLIENT_SERVICE = "etcd-client"
+ETCD_CLIENT_PORT = 2379
+ETCD_PEER_PORT = 2380
+
+
+def stack(cluster: str, layer: str) -> str:
+    """Return the name of the stack that holds ``layer``: a lifecycle, or a pool's name."""
+    return f"{cluster}-{layer}"
+
+
+def repository(cluster: str, name: str) -> str:
+    """Return the ECR repository behind ``images.repositories``; clusters must not share one."""
+    return f"{cluster}/{name}"

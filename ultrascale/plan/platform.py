@@ -1,0 +1,140 @@
+"""What runs in the cluster: namespaces, plugins, scheduler, rendezvous."""
+
+from collections.abc import Sequence
+
+from ultrascale import catalog, config
+from ultrascale.catalog import registries, versions
+from ultrascale.plan import names
+from ultrascale.plan.model import (
+    DevicePluginPlan,
+    EtcdPlan,
+    NamespacePlan,
+    NeuronSchedulerExtensionPlan,
+    PoolPlan,
+    PriorityClassPlan,
+    QueuePlan,
+    VolcanoPlan,
+)
+
+NEURON_DEVICE = "aws.amazon.com/neuron"
+# Work of these classes waits for capacity; evicting other work for it would only move the wait.
+_NEVER_PREEMPT = frozenset({"low", "preemptible"})
+_TOPOLOGY_LAYERS = 3
+_ETCD_VOLUME_GIB = 10
+
+
+def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
+    """Return the namespaces: where jobs run, and where the gang scheduler does."""
+    training = {names.TRAINING_NAMESPACE}
+    training |= {lustre.claim.namespace for lustre in cluster.storage.lustre if lustre.claim}
+    plans = [
+        NamespacePlan(name=name, pod_security="baseline", training=True)
+        for name in sorted(training)
+    ]
+    if cluster.scheduling.gang_scheduler == "volcano":
+        plans.append(NamespacePlan(name=names.VOLCANO_NAMESPACE, pod_security="restricted"))
+    return tuple(plans)
+
+
+def plan_priority_classes(cluster: config.Cluster) -> tuple[PriorityClassPlan, ...]:
+    """Return the PriorityClasses, highest first."""
+    classes = sorted(cluster.scheduling.priority_classes.items(), key=lambda item: -item[1])
+    return tuple(
+        PriorityClassPlan(name=name, value=value, preempts=name not in _NEVER_PREEMPT)
+        for name, value in classes
+    )
+
+
+def plan_neuron_plugin(pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
+    """Return the Neuron device plugin, if a pool has Neuron devices.
+
+    It is for every Neuron type of the catalog, HyperPod's names of them included: a pool added
+    later needs no new plugin.
+    """
+    own = [pool for pool in pools if pool.accelerator == NEURON_DEVICE]
+    if not own:
+        return None
+    types = sorted(
+        spec.instance_type
+        for spec in catalog.INSTANCE_TYPES.values()
+        if spec.announced and spec.accelerator and spec.accelerator.kind == "neuron"
+    )
+    return DevicePluginPlan(
+        image=versions.image("neuron-device-plugin").reference,
+        instance_types=tuple([*types, *(f"ml.{name}" for name in types)]),
+        node_selector={},
+        taint_keys=_taint_keys(own),
+    )
+
+
+def plan_neuron_scheduler(cluster: config.Cluster) -> NeuronSchedulerExtensionPlan | None:
+    """Return the Neuron scheduler extension, if the file asks for it."""
+    if not cluster.scheduling.neuron_scheduler_extension:
+        return None
+    return NeuronSchedulerExtensionPlan(
+        extender_image=versions.image("neuron-scheduler").reference,
+        scheduler_image=versions.kube_scheduler(cluster.kubernetes.version).reference,
+        scheduler_name="neuron-scheduler",
+    )
+
+
+def plan_efa_plugin(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
+    """Return the EFA device plugin, if a pool has EFA interfaces.
+
+    Raises:
+        CatalogError: The Region's add-on registry is not known and the file names none.
+    """
+    own = [pool for pool in pools if pool.efa_interfaces]
+    if not own:
+        return None
+    registry = cluster.images.eks_registry or registries.eks_registry(cluster.region)
+    image = versions.image("aws-efa-k8s-device-plugin").reference
+    return DevicePluginPlan(
+        image=f"{registry}/{image}",
+        instance_types=(),
+        node_selector={names.EFA_LABEL: "true"},
+        taint_keys=_taint_keys(own),
+    )
+
+
+def plan_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> VolcanoPlan | None:
+    """Return the gang scheduler, if the file asks for it."""
+    scheduling = cluster.scheduling
+    if scheduling.gang_scheduler != "volcano":
+        return None
+    accelerated = [pool for pool in pools if pool.accelerator is not None]
+    resources = {pool.accelerator for pool in accelerated if pool.accelerator is not None}
+    if any(pool.efa_interfaces for pool in accelerated):
+        resources.add("vpc.amazonaws.com/efa")
+    return VolcanoPlan(
+        queues=tuple(
+            QueuePlan(
+                name=queue.name,
+                weight=queue.weight,
+                reclaimable=queue.reclaimable,
+                capability=queue.capability,
+            )
+            for queue in scheduling.queues
+        ),
+        enqueue=all(pool.min_nodes == pool.max_nodes for pool in accelerated),
+        topology_aware=scheduling.topology_aware,
+        topology_layers=_TOPOLOGY_LAYERS,
+        accelerator_resources=tuple(sorted(resources)),
+    )
+
+
+def plan_etcd(cluster: config.Cluster) -> EtcdPlan | None:
+    """Return the rendezvous server, if the file's backend needs one."""
+    rendezvous = cluster.scheduling.rendezvous
+    if rendezvous.backend == "c10d":
+        return None
+    return EtcdPlan(
+        namespace=names.TRAINING_NAMESPACE,
+        replicas=rendezvous.replicas,
+        v2_api=rendezvous.backend == "etcd-v2",
+        volume_gib=_ETCD_VOLUME_GIB,
+    )
+
+
+def _taint_keys(pools: Sequence[PoolPlan]) -> tuple[str, ...]:
+    return tuple(sorted({taint.key for pool in pools for taint in pool.taints}))

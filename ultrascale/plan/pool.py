@@ -1,0 +1,133 @@
+"""What follows from a pool and its instance types."""
+
+from collections.abc import Mapping
+
+from ultrascale import catalog, config
+from ultrascale.catalog import eks, versions
+from ultrascale.plan import names
+from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk, Taint
+
+# Containers and pods live on the NVMe disks where there are any; the root volume then only holds
+# the operating system and logs.
+_ROOT_DISK_BESIDE_NVME = RootDisk(size_gib=100, iops=3000, throughput_mibps=125)
+# Parallel pull and unpack is bound by the disk: gp3 at 600 to 1000 MiB/s is what makes it pay.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/ml-realtime-inference.html
+_ROOT_DISK_FOR_IMAGES = RootDisk(size_gib=500, iops=16000, throughput_mibps=1000)
+_ROOT_DISK_SYSTEM = RootDisk(size_gib=100, iops=3000, throughput_mibps=125)
+
+
+def plan_pool(pool: config.Pool, *, kubernetes_version: str) -> PoolPlan:
+    """Join ``pool`` with the catalog.
+
+    Raises:
+        CatalogError: No source states a value that the pool needs.
+    """
+    specs = tuple(catalog.lookup(name) for name in pool.instance_types)
+    first = specs[0]
+    without_efa = _why_no_efa(pool, specs)
+    interfaces = network_interfaces(first) if without_efa is None else ()
+    accelerator = first.accelerator
+    return PoolPlan(
+        name=pool.name,
+        role=pool.role,
+        provisioner=pool.provisioner,
+        purchase=pool.purchase.option,
+        instance_types=pool.instance_types,
+        ami_type=first.ami_type,
+        ami_release=versions.ami_release(kubernetes_version).version,
+        zones=pool.zones,
+        min_nodes=pool.nodes.lowest,
+        max_nodes=pool.nodes.highest,
+        vcpus=max(spec.vcpus for spec in specs),
+        accelerator=accelerator.resource_name if accelerator else None,
+        accelerators_per_node=accelerator.count if accelerator else 0,
+        network_interfaces=interfaces,
+        without_efa=without_efa,
+        max_pods=min(max_pods(spec, interfaces) for spec in specs),
+        labels=_labels(pool, has_efa=bool(interfaces)),
+        taints=_taints(first),
+        root_disk=_root_disk(specs),
+        raid0=all(spec.nvme_total_gb > 0 for spec in specs),
+        parallel_image_pull=accelerator is not None,
+        placement_group=pool.placement_group,
+        replace_before_launch=accelerator is not None or pool.role == "reserved",
+    )
+
+
+def network_interfaces(spec: catalog.InstanceSpec) -> tuple[NetworkInterface, ...]:
+    """Lay out one ENA interface and one EFA-only interface on each card that supports EFA.
+
+    An EFA-only interface cannot be primary, so on card 0 it takes device 1; everywhere else it
+    takes device 0. EFA-only interfaces hold no IP address.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html
+    """
+    primary = NetworkInterface(card=0, device=0, kind="interface")
+    fabric = (
+        NetworkInterface(card=card, device=1 if card == 0 else 0, kind="efa-only")
+        for card in spec.efa_cards
+    )
+    return (primary, *fabric)
+
+
+def max_pods(spec: catalog.InstanceSpec, interfaces: tuple[NetworkInterface, ...]) -> int:
+    """Return the pods for which a node has addresses, with prefix delegation.
+
+    Pods take addresses from the interfaces that card 0 has left: an EFA-only interface there uses
+    up one of its slots, which nodeadm does not subtract. Each slot but an interface's own address
+    holds a /28. EKS advises at most 110 pods, or 250 above 30 vCPUs.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html
+    """
+    efa_on_card_0 = sum(1 for nic in interfaces if nic.card == 0 and nic.kind == "efa-only")
+    slots = (spec.enis_card0 - efa_on_card_0) * (spec.ipv4_per_eni - 1)
+    addresses = slots * eks.ADDRESSES_PER_PREFIX if spec.prefix_delegation else slots
+    cap = eks.MAX_PODS_ABOVE_30_VCPUS if spec.vcpus > 30 else eks.MAX_PODS_UP_TO_30_VCPUS
+    return min(addresses + eks.HOST_NETWORK_PODS, cap)
+
+
+def _why_no_efa(pool: config.Pool, specs: tuple[catalog.InstanceSpec, ...]) -> str | None:
+    """Return why the pool goes without EFA; None where it does not."""
+    if pool.efa == "all":
+        return None
+    if pool.efa == "none":
+        return "efa: none"
+    if specs[0].accelerator is None:
+        return "no accelerator"
+    if not all(spec.efa_cards for spec in specs):
+        return "not on these types"
+    if len(specs) > 1:
+        return "several types"
+    if len(pool.zones) > 1:
+        return "several zones"
+    return None
+
+
+def _labels(pool: config.Pool, *, has_efa: bool) -> Mapping[str, str]:
+    accelerator = catalog.lookup(pool.instance_types[0]).accelerator
+    labels = {
+        names.NODE_TYPE_LABEL: pool.name,
+        names.POOL_LABEL: pool.name,
+        names.ROLE_LABEL: pool.role,
+        names.CAPACITY_LABEL: pool.purchase.option,
+    }
+    if has_efa:
+        labels[names.EFA_LABEL] = "true"
+    if accelerator is not None and accelerator.kind == "nvidia":
+        # The NVIDIA device plugin's default affinity asks for this label.
+        labels["nvidia.com/gpu.present"] = "true"
+    return {**labels, **pool.labels}
+
+
+def _taints(spec: catalog.InstanceSpec) -> tuple[Taint, ...]:
+    if spec.accelerator is None:
+        return ()
+    return (Taint(key=spec.accelerator.resource_name, value="true", effect="NoSchedule"),)
+
+
+def _root_disk(specs: tuple[catalog.InstanceSpec, ...]) -> RootDisk:
+    if specs[0].accelerator is None:
+        return _ROOT_DISK_SYSTEM
+    if all(spec.nvme_total_gb > 0 for spec in specs):
+        return _ROOT_DISK_BESIDE_NVME
+    return _ROOT_DISK_FOR_IMAGES

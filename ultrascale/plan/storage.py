@@ -1,0 +1,27 @@
+"""File systems and the volumes through which pods mount them."""
+
+from ultrascale import config
+from ultrascale.plan.model import ClaimPlan, LustrePlan
+
+
+def plan_lustre(lustre: config.Lustre) -> LustrePlan:
+    """Join a file system with the placeholders that stand for it in the manifests.
+
+    The manifests are written before the file system exists. What CloudFormation will know of it
+    stands in them as a placeholder in the form that `envsubst` replaces; the platform stack
+    replaces the same placeholders with references to the storage stack.
+    """
+    claim = lustre.claim
+    prefix = f"FSX_{lustre.name.upper().replace('-', '_')}"
+    return LustrePlan(
+        name=lustre.name,
+        zone=lustre.zone,
+        capacity_gib=lustre.capacity_gib,
+        throughput_mbps_per_tib=lustre.throughput_mbps_per_tib,
+        efa=lustre.efa,
+        claim=claim
+        and ClaimPlan(namespace=claim.namespace, name=claim.name, mount_path=claim.mount_path),
+        file_system_id=f"${{{prefix}_ID}}",
+        dns_name=f"${{{prefix}_DNS_NAME}}",
+        mount_name=f"${{{prefix}_MOUNT_NAME}}",
+    )
