@@ -1,0 +1,189 @@
+"""What the pods of the platform's own charts share: labels, placement and hardening.
+
+Pods are written with the typed classes of `cdk8s_plus_27.k8s`: the intent classes cannot say
+seccomp profiles, topology spread, `NotIn` affinity or a selector without cdk8s' own label, and a
+selector is immutable, so it must not hang on a construct's address.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from cdk8s_plus_27 import k8s as kube
+
+from ultrascale.plan.model import DevicePluginPlan
+from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
+
+NAME_LABEL = "app.kubernetes.io/name"
+SYSTEM_CLUSTER_CRITICAL = "system-cluster-critical"
+SYSTEM_NODE_CRITICAL = "system-node-critical"
+
+# Nodes of EKS Auto Mode have the device plugins built in; a second one would fight over them.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-accelerated.html
+_NOT_AUTO_MODE = ("eks.amazonaws.com/compute-type", "NotIn", ("auto",))
+_INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
+# Where device plugins register with the kubelet.
+# Source: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/
+DEVICE_PLUGIN_SOCKETS = "/var/lib/kubelet/device-plugins"
+# A node that HyperPod is repairing keeps this taint; without its plugin it would never recover.
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-node-labels.html
+_HEALTH_TAINT = "sagemaker.amazonaws.com/node-health-status"
+_CRITICAL_ADDONS_TAINT = "CriticalAddonsOnly"
+
+
+def labels(name: str) -> dict[str, str]:
+    """Return the labels of everything that belongs to the component ``name``."""
+    return {NAME_LABEL: name, "app.kubernetes.io/part-of": "ultrascale"}
+
+
+def metadata(
+    name: str, *, namespace: str | None = None, component: str | None = None
+) -> kube.ObjectMeta:
+    """Return the metadata of an object of ``component``, which is ``name`` unless given."""
+    return kube.ObjectMeta(name=name, namespace=namespace, labels=labels(component or name))
+
+
+def selector(name: str) -> kube.LabelSelector:
+    """Return the selector of the pods of the component ``name``. It is immutable once applied."""
+    return kube.LabelSelector(match_labels={NAME_LABEL: name})
+
+
+def resources(*, cpu: str, memory: str, memory_limit: str) -> kube.ResourceRequirements:
+    """Return requests and a memory limit, and no CPU limit: throttling a controller helps nobody.
+
+    Args:
+        cpu: CPU request, in Kubernetes' notation.
+        memory: Memory request.
+        memory_limit: Memory beyond which the container is killed.
+    """
+    quantity = kube.Quantity.from_string
+    return kube.ResourceRequirements(
+        requests={"cpu": quantity(cpu), "memory": quantity(memory)},
+        limits={"memory": quantity(memory_limit)},
+    )
+
+
+def restricted_pod(user: int) -> kube.PodSecurityContext:
+    """Return the pod part of the `restricted` Pod Security Standard, running as ``user``.
+
+    Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/
+    """
+    return kube.PodSecurityContext(
+        run_as_non_root=True,
+        run_as_user=user,
+        run_as_group=user,
+        fs_group=user,
+        # Kubernetes would otherwise change the mode of every file at each start, and the private
+        # data directory would become readable by the group.
+        fs_group_change_policy="OnRootMismatch",
+        seccomp_profile=kube.SeccompProfile(type="RuntimeDefault"),
+    )
+
+
+def restricted_container() -> kube.SecurityContext:
+    """Return the container part of the `restricted` standard, with a read-only root file system."""
+    return kube.SecurityContext(
+        allow_privilege_escalation=False,
+        read_only_root_filesystem=True,
+        capabilities=kube.Capabilities(drop=["ALL"]),
+    )
+
+
+def tolerations(keys: Iterable[str] = ()) -> list[kube.Toleration]:
+    """Tolerate the taints ``keys``, whatever their value and effect, and `CriticalAddonsOnly`."""
+    wanted = dict.fromkeys((_CRITICAL_ADDONS_TAINT, *keys))
+    return [kube.Toleration(key=key, operator="Exists") for key in wanted]
+
+
+def system_affinity() -> kube.Affinity:
+    """Require the system pool: accelerated nodes come and go, and cost too much for controllers."""
+    return _node_affinity([(ROLE_LABEL, "In", (SYSTEM_ROLE,))])
+
+
+def device_plugin_affinity(plan: DevicePluginPlan) -> kube.Affinity:
+    """Require the plan's instance types, if it names any, and keep off EKS Auto Mode's nodes."""
+    types = [(_INSTANCE_TYPE_LABEL, "In", plan.instance_types)] if plan.instance_types else []
+    return _node_affinity([*types, _NOT_AUTO_MODE])
+
+
+def _node_affinity(terms: Sequence[tuple[str, str, Sequence[str]]]) -> kube.Affinity:
+    required = kube.NodeSelectorTerm(
+        match_expressions=[
+            kube.NodeSelectorRequirement(key=key, operator=operator, values=list(values))
+            for key, operator, values in terms
+        ]
+    )
+    selector = kube.NodeSelector(node_selector_terms=[required])
+    return kube.Affinity(
+        node_affinity=kube.NodeAffinity(
+            required_during_scheduling_ignored_during_execution=selector
+        )
+    )
+
+
+def host_volumes(paths: Mapping[str, str]) -> list[kube.Volume]:
+    """Return a hostPath volume for each name and path; a missing directory is created.
+
+    A directory that appears only once a driver is loaded must not keep the pod from starting: the
+    plugin says itself what it misses.
+    """
+    return [
+        kube.Volume(
+            name=name,
+            host_path=kube.HostPathVolumeSource(path=path, type="DirectoryOrCreate"),
+        )
+        for name, path in paths.items()
+    ]
+
+
+def host_mounts(
+    paths: Mapping[str, str], *, read_only: Sequence[str] = ()
+) -> list[kube.VolumeMount]:
+    """Mount the volumes of `host_volumes(paths)` where the node has them."""
+    return [
+        kube.VolumeMount(name=name, mount_path=path, read_only=True if name in read_only else None)
+        for name, path in paths.items()
+    ]
+
+
+def device_plugin_daemon_set(
+    name: str,
+    plan: DevicePluginPlan,
+    *,
+    container: kube.Container,
+    host_paths: Mapping[str, str],
+    extra_taints: Sequence[str] = (),
+    service_account: str | None = None,
+    host_network: bool = False,
+) -> kube.DaemonSetSpec:
+    """Return the spec of a device plugin's DaemonSet.
+
+    Args:
+        name: Value of the name label that its pods are selected by.
+        plan: Where it runs.
+        container: The plugin.
+        host_paths: Directories of the node that it mounts, by volume name.
+        extra_taints: Keys of taints that it tolerates beside the plan's.
+        service_account: The account whose token it gets; without one it gets no token.
+        host_network: Whether it shares the node's network.
+    """
+    pod = kube.PodSpec(
+        priority_class_name=SYSTEM_NODE_CRITICAL,
+        service_account_name=service_account,
+        automount_service_account_token=service_account is not None,
+        host_network=host_network or None,
+        node_selector=dict(plan.node_selector) or None,
+        affinity=device_plugin_affinity(plan),
+        tolerations=tolerations((*plan.taint_keys, *extra_taints, _HEALTH_TAINT)),
+        containers=[container],
+        volumes=host_volumes(host_paths),
+    )
+    return kube.DaemonSetSpec(
+        selector=selector(name),
+        # The default, one node at a time, would take days on ten thousand nodes.
+        update_strategy=kube.DaemonSetUpdateStrategy(
+            type="RollingUpdate",
+            rolling_update=kube.RollingUpdateDaemonSet(
+                max_unavailable=kube.IntOrString.from_string("10%")
+            ),
+        ),
+        template=kube.PodTemplateSpec(metadata=kube.ObjectMeta(labels=labels(name)), spec=pod),
+    )
