@@ -1,0 +1,46 @@
+"""What the tests of Volcano's charts share: a plan to bend, and the rendered objects."""
+
+from typing import Any
+
+import cdk8s
+
+from k8s.volcano.chart import VolcanoChart
+from k8s.volcano.webhooks import VolcanoWebhooksChart
+from ultrascale.plan.model import VolcanoPlan
+
+Documents = dict[tuple[str, str], dict[str, Any]]
+
+PROGRAMS = ("volcano-scheduler", "volcano-controllers", "volcano-admission")
+
+
+def make_plan(**changes: Any) -> VolcanoPlan:
+    plan: dict[str, Any] = {
+        "queues": (),
+        "enqueue": False,
+        "topology_aware": True,
+        "topology_layers": 3,
+        "accelerator_resources": ("nvidia.com/gpu", "aws.amazon.com/neuron"),
+    }
+    return VolcanoPlan(**{**plan, **changes})
+
+
+def render_volcano() -> list[dict[str, Any]]:
+    return cdk8s.Testing.synth(VolcanoChart(cdk8s.Testing.app(), "volcano", plan=make_plan()))
+
+
+def render_webhooks() -> list[dict[str, Any]]:
+    chart = VolcanoWebhooksChart(cdk8s.Testing.app(), "volcano-webhooks")
+    return cdk8s.Testing.synth(chart)
+
+
+def keyed(documents: list[dict[str, Any]]) -> Documents:
+    return {(d["kind"], d["metadata"]["name"]): d for d in documents}
+
+
+def pod(by_name: Documents, program: str) -> dict[str, Any]:
+    return by_name["Deployment", program]["spec"]["template"]["spec"]
+
+
+def container(by_name: Documents, program: str) -> dict[str, Any]:
+    (only,) = pod(by_name, program)["containers"]
+    return only
