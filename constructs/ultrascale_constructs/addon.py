@@ -1,0 +1,54 @@
+"""EKS add-ons and the permissions of their pods."""
+
+import json
+
+from aws_cdk import aws_eks as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from ultrascale.plan.model import AddonPlan
+from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
+
+
+class Addon(Construct):
+    """Defines one EKS add-on, with a Pod Identity role where it calls AWS."""
+
+    def __init__(self, scope: Construct, id: str, *, plan: AddonPlan, cluster_name: str) -> None:
+        super().__init__(scope, id)
+        eks.CfnAddon(
+            self,
+            "Resource",
+            addon_name=plan.name,
+            addon_version=plan.version,
+            cluster_name=cluster_name,
+            configuration_values=json.dumps(plan.configuration, sort_keys=True)
+            if plan.configuration
+            else None,
+            pod_identity_associations=self._identity(plan),
+            # What the file says wins over what was changed by hand or installed by Helm.
+            resolve_conflicts="OVERWRITE",
+        )
+
+    def _identity(
+        self, plan: AddonPlan
+    ) -> list[eks.CfnAddon.PodIdentityAssociationProperty] | None:
+        if plan.service_account is None:
+            return None
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.SessionTagsPrincipal(iam.ServicePrincipal("pods.eks.amazonaws.com")),  # pyright: ignore[reportArgumentType]
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(plan.managed_policy)]
+            if plan.managed_policy
+            else None,
+        )
+        if plan.managed_policy is not None:
+            acknowledge_managed_policies(
+                role,
+                {plan.managed_policy: "AWS keeps it in step with what the add-on's pods call"},
+            )
+        return [
+            eks.CfnAddon.PodIdentityAssociationProperty(
+                role_arn=role.role_arn, service_account=plan.service_account
+            )
+        ]

@@ -1,0 +1,79 @@
+"""The EKS control plane."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+from ultrascale.plan.model import ControlPlanePlan
+from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
+from ultrascale_constructs.key import Key
+
+_LOGGING = {
+    "api": eks.ClusterLoggingTypes.API,
+    "audit": eks.ClusterLoggingTypes.AUDIT,
+    "authenticator": eks.ClusterLoggingTypes.AUTHENTICATOR,
+    "controllerManager": eks.ClusterLoggingTypes.CONTROLLER_MANAGER,
+    "scheduler": eks.ClusterLoggingTypes.SCHEDULER,
+}
+
+
+class ControlPlane(Construct):
+    """Defines the EKS cluster without nodes, add-ons or administrators.
+
+    Attributes:
+        cluster: The cluster.
+        security_group_id: Cluster security group, which EKS makes: control plane and nodes reach
+            each other through it.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        name: str,
+        plan: ControlPlanePlan,
+        vpc: ec2.IVpc,
+        subnet_ids: Sequence[str],
+    ) -> None:
+        super().__init__(scope, id)
+        subnets = [
+            ec2.Subnet.from_subnet_id(self, f"Subnet{index}", subnet_id)
+            for index, subnet_id in enumerate(subnet_ids)
+        ]
+        self.cluster = eks.Cluster(
+            self,
+            "Resource",
+            cluster_name=name,
+            version=eks.KubernetesVersion.of(plan.version),
+            vpc=vpc,
+            vpc_subnets=[ec2.SubnetSelection(subnets=subnets)],
+            endpoint_access=_endpoint_access(plan),
+            secrets_encryption_key=Key(self, "Key", description=f"Kubernetes API data of {name}"),
+            cluster_logging=[_LOGGING[log_type] for log_type in plan.log_types],
+            service_ipv4_cidr=str(plan.service_cidr),
+            control_plane_scaling_tier=eks.ControlPlaneScalingTier.of(plan.tier),
+            default_capacity_type=eks.DefaultCapacityType.NODEGROUP,
+            default_capacity=0,
+            # The pinned EKS add-ons take the place of these.
+            bootstrap_self_managed_addons=False,
+            bootstrap_cluster_creator_admin_permissions=False,
+            prune=False,
+            output_config_command=False,
+        )
+        acknowledge_managed_policies(
+            self, {"AmazonEKSClusterPolicy": "what EKS documents for the cluster role"}
+        )
+        resource = cast(eks.CfnCluster, self.cluster.node.default_child)
+        resource.add_property_override("DeletionProtection", True)
+        resource.add_property_override("KubeApiServerConfig.EventTtl", plan.event_ttl)
+        self.security_group_id = self.cluster.cluster_security_group_id
+
+
+def _endpoint_access(plan: ControlPlanePlan) -> eks.EndpointAccess:
+    if not plan.public_cidrs:
+        return eks.EndpointAccess.PRIVATE
+    return eks.EndpointAccess.PUBLIC_AND_PRIVATE.only_from(*plan.public_cidrs)

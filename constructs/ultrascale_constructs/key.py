@@ -1,0 +1,37 @@
+"""Customer-managed KMS keys."""
+
+from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+
+class Key(kms.Key):
+    """Defines a rotated key that outlives its stack and that no ordinary administrator can disable.
+
+    A disabled key makes the cluster unhealthy at once and, after 30 days, for good; the data of a
+    file system or repository is gone with its key. Only the account's root user may disable it or
+    schedule its deletion.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/enable-kms.html
+    """
+
+    def __init__(self, scope: Construct, id: str, *, description: str) -> None:
+        super().__init__(
+            scope,
+            id,
+            description=description,
+            enable_key_rotation=True,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        root = f"arn:{Stack.of(self).partition}:iam::{Stack.of(self).account}:root"
+        self.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="KeepTheKey",
+                effect=iam.Effect.DENY,
+                principals=[iam.AnyPrincipal()],  # pyright: ignore[reportArgumentType]
+                actions=["kms:DisableKey", "kms:ScheduleKeyDeletion"],
+                resources=["*"],
+                conditions={"StringNotEquals": {"aws:PrincipalArn": root}},
+            )
+        )

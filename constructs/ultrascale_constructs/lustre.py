@@ -1,0 +1,90 @@
+"""FSx for Lustre file systems."""
+
+from aws_cdk import CfnResource, RemovalPolicy, Tags
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from ultrascale.catalog import lustre
+from ultrascale.plan.model import LustrePlan
+
+
+class LustreFileSystem(Construct):
+    """Defines one PERSISTENT_2 file system that outlives its stack.
+
+    Attributes:
+        file_system_id: Its id.
+        dns_name: DNS name that clients mount.
+        mount_name: Lustre mount name.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: LustrePlan,
+        key: kms.IKey,
+        vpc: ec2.IVpc,
+        subnet_id: str,
+        client_security_group_id: str,
+    ) -> None:
+        super().__init__(scope, id)
+        servers = self._security_group(plan, vpc, client_security_group_id)
+        file_system = fsx.CfnFileSystem(
+            self,
+            "Resource",
+            file_system_type="LUSTRE",
+            file_system_type_version=lustre.LUSTRE_VERSION,
+            storage_type="SSD",
+            storage_capacity=plan.capacity_gib,
+            subnet_ids=[subnet_id],
+            security_group_ids=[servers.security_group_id],
+            kms_key_id=key.key_arn,
+            lustre_configuration=fsx.CfnFileSystem.LustreConfigurationProperty(
+                deployment_type="PERSISTENT_2",
+                per_unit_storage_throughput=plan.throughput_mbps_per_tib,
+                data_compression_type="LZ4",
+                automatic_backup_retention_days=7,
+                copy_tags_to_backups=True,
+                # It can be raised later, but not added to a file system made without it.
+                metadata_configuration=fsx.CfnFileSystem.MetadataConfigurationProperty(
+                    mode="AUTOMATIC"
+                ),
+            ),
+        )
+        Tags.of(file_system).add("Name", self.node.path)
+        file_system.apply_removal_policy(RemovalPolicy.RETAIN)
+        self.file_system_id = file_system.ref
+        self.dns_name = file_system.attr_dns_name
+        self.mount_name = file_system.attr_lustre_mount_name
+
+    def _security_group(
+        self, plan: LustrePlan, vpc: ec2.IVpc, client_security_group_id: str
+    ) -> ec2.SecurityGroup:
+        """Open Lustre's ports between the servers, and between servers and clients, both ways.
+
+        Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/limit-access-security-groups.html
+        """
+        servers = ec2.SecurityGroup(
+            self,
+            "SecurityGroup",
+            vpc=vpc,
+            description=f"Lustre servers of {plan.name}",
+            allow_all_outbound=False,
+        )
+        clients = ec2.SecurityGroup.from_security_group_id(
+            self, "Clients", client_security_group_id
+        )
+        for first, last in lustre.PORT_RANGES:
+            ports = ec2.Port.tcp_range(first, last)
+            for peer in (servers, clients):
+                servers.add_ingress_rule(peer, ports, "Lustre")
+                servers.add_egress_rule(peer, ports, "Lustre")
+            clients.add_ingress_rule(servers, ports, "Lustre")
+        # The retained file system's interfaces keep using the group and its rules.
+        for child in servers.node.find_all():
+            if isinstance(child, CfnResource):
+                child.apply_removal_policy(RemovalPolicy.RETAIN)
+        return servers

@@ -1,0 +1,202 @@
+"""The VPC: subnets, routes, NAT, endpoints, flow logs."""
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import RemovalPolicy, Tags
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from ultrascale.plan.model import NetworkPlan, SubnetKind, SubnetPlan
+
+_ANYWHERE = "0.0.0.0/0"
+_LOAD_BALANCER_TAGS: Mapping[SubnetKind, str] = {
+    "public": "kubernetes.io/role/elb",
+    "private": "kubernetes.io/role/internal-elb",
+}
+
+
+class Network(Construct):
+    """Defines the VPC that a `NetworkPlan` lays out.
+
+    Attributes:
+        vpc_id: Id of the VPC.
+        vpc: The VPC without its subnets: constructs are told which subnets they lie in.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: NetworkPlan, region: str) -> None:
+        super().__init__(scope, id)
+        self._region = region
+        vpc = ec2.CfnVPC(
+            self,
+            "Resource",
+            cidr_block=str(plan.vpc_cidr),
+            enable_dns_hostnames=True,
+            enable_dns_support=True,
+        )
+        Tags.of(vpc).add("Name", self.node.path)
+        self.vpc_id = vpc.ref
+        secondary = [
+            ec2.CfnVPCCidrBlock(self, f"Cidr{index}", vpc_id=vpc.ref, cidr_block=str(cidr))
+            for index, cidr in enumerate(plan.secondary_cidrs)
+        ]
+        self._subnets: dict[SubnetPlan, ec2.CfnSubnet] = {}
+        for subnet in plan.subnets:
+            self._subnets[subnet] = self._subnet(subnet, secondary)
+        self._route(plan)
+        self.vpc = ec2.Vpc.from_vpc_attributes(
+            self,
+            "Vpc",
+            vpc_id=vpc.ref,
+            availability_zones=list(plan.zones),
+            vpc_cidr_block=str(plan.vpc_cidr),
+        )
+        self._flow_logs()
+        self._endpoints(plan)
+
+    def subnet_ids(self, kind: SubnetKind, *, zones: Sequence[str] = ()) -> list[str]:
+        """Return the ids of the subnets of ``kind`` in ``zones``; without any, in every zone."""
+        return [
+            resource.ref
+            for subnet, resource in self._subnets.items()
+            if subnet.kind == kind and (not zones or subnet.zone in zones)
+        ]
+
+    def _subnet(self, plan: SubnetPlan, secondary: Sequence[ec2.CfnVPCCidrBlock]) -> ec2.CfnSubnet:
+        by_id = plan.zone[-1].isdigit()
+        earlier = [s for s in self._subnets if (s.kind, s.zone) == (plan.kind, plan.zone)]
+        subnet = ec2.CfnSubnet(
+            self,
+            f"{_pascal(plan.kind)}{_pascal(plan.zone)}{len(earlier) or ''}",
+            vpc_id=self.vpc_id,
+            cidr_block=str(plan.cidr),
+            availability_zone=None if by_id else plan.zone,
+            availability_zone_id=plan.zone if by_id else None,
+            map_public_ip_on_launch=False,
+        )
+        for block in secondary:
+            subnet.add_resource_dependency(block)
+        Tags.of(subnet).add("Name", f"{self.node.path}/{plan.kind}-{plan.zone}")
+        if plan.kind in _LOAD_BALANCER_TAGS:
+            Tags.of(subnet).add(_LOAD_BALANCER_TAGS[plan.kind], "1")
+        if plan.prefix_reservation is not None:
+            ec2.CfnSubnetCidrReservation(
+                subnet,
+                "Prefixes",
+                subnet_id=subnet.ref,
+                cidr=str(plan.prefix_reservation),
+                reservation_type="prefix",
+            )
+        return subnet
+
+    def _route(self, plan: NetworkPlan) -> None:
+        """Route public subnets to the internet, the others to the NAT gateway of their zone."""
+        gateway = ec2.CfnInternetGateway(self, "InternetGateway")
+        attachment = ec2.CfnVPCGatewayAttachment(
+            self, "InternetGatewayAttachment", vpc_id=self.vpc_id, internet_gateway_id=gateway.ref
+        )
+        public = self._route_table("Public", plan.of_kind("public"))
+        ec2.CfnRoute(
+            public,
+            "Internet",
+            route_table_id=public.ref,
+            destination_cidr_block=_ANYWHERE,
+            gateway_id=gateway.ref,
+        ).add_resource_dependency(attachment)
+        self._route_tables = [public.ref]
+        for subnet in plan.of_kind("public"):
+            address = ec2.CfnEIP(self, f"NatAddress{_pascal(subnet.zone)}", domain="vpc")
+            address.add_resource_dependency(attachment)
+            nat = ec2.CfnNatGateway(
+                self,
+                f"Nat{_pascal(subnet.zone)}",
+                subnet_id=self._subnets[subnet].ref,
+                allocation_id=address.attr_allocation_id,
+            )
+            inside = [
+                other
+                for other in plan.subnets
+                if other.zone == subnet.zone and other.kind in {"private", "accelerated"}
+            ]
+            table = self._route_table(f"Private{_pascal(subnet.zone)}", inside)
+            ec2.CfnRoute(
+                table,
+                "Nat",
+                route_table_id=table.ref,
+                destination_cidr_block=_ANYWHERE,
+                nat_gateway_id=nat.ref,
+            )
+            self._route_tables.append(table.ref)
+
+    def _route_table(self, id: str, subnets: Sequence[SubnetPlan]) -> ec2.CfnRouteTable:
+        table = ec2.CfnRouteTable(self, f"{id}Routes", vpc_id=self.vpc_id)
+        Tags.of(table).add("Name", f"{self.node.path}/{id}")
+        for subnet in subnets:
+            resource = self._subnets[subnet]
+            ec2.CfnSubnetRouteTableAssociation(
+                resource, "Routes", subnet_id=resource.ref, route_table_id=table.ref
+            )
+        return table
+
+    def _flow_logs(self) -> None:
+        group = logs.LogGroup(
+            self,
+            "FlowLogs",
+            retention=logs.RetentionDays.THREE_MONTHS,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        role = iam.Role(
+            self,
+            "FlowLogsRole",
+            assumed_by=iam.ServicePrincipal("vpc-flow-logs.amazonaws.com"),  # pyright: ignore[reportArgumentType]
+        )
+        group.grant_write(role)
+        ec2.CfnFlowLog(
+            self,
+            "FlowLog",
+            resource_id=self.vpc_id,
+            resource_type="VPC",
+            traffic_type="ALL",
+            log_group_name=group.log_group_name,
+            deliver_logs_permission_arn=role.role_arn,
+        )
+
+    def _endpoints(self, plan: NetworkPlan) -> None:
+        """Reach AWS without the internet: nodes of a private cluster must not depend on NAT."""
+        ec2.CfnVPCEndpoint(
+            self,
+            "S3",
+            vpc_id=self.vpc_id,
+            service_name=f"com.amazonaws.{self._region}.s3",
+            vpc_endpoint_type="Gateway",
+            route_table_ids=self._route_tables[1:],
+        )
+        group = ec2.SecurityGroup(
+            self,
+            "EndpointSecurityGroup",
+            vpc=self.vpc,
+            description="HTTPS from the VPC to interface endpoints",
+            allow_all_outbound=False,
+        )
+        for cidr in (plan.vpc_cidr, *plan.secondary_cidrs):
+            group.add_ingress_rule(
+                ec2.Peer.ipv4(str(cidr)), ec2.Port.tcp(443), "HTTPS from the VPC"
+            )
+        first_of_zone = {subnet.zone: subnet for subnet in reversed(plan.of_kind("private"))}
+        subnet_ids = [self._subnets[first_of_zone[zone]].ref for zone in plan.zones]
+        for service in plan.interface_endpoints:
+            ec2.CfnVPCEndpoint(
+                self,
+                f"Endpoint{_pascal(service)}",
+                vpc_id=self.vpc_id,
+                service_name=f"com.amazonaws.{self._region}.{service}",
+                vpc_endpoint_type="Interface",
+                private_dns_enabled=True,
+                subnet_ids=subnet_ids,
+                security_group_ids=[group.security_group_id],
+            )
+
+
+def _pascal(name: str) -> str:
+    return "".join(part.capitalize() for part in name.replace(".", "-").split("-"))

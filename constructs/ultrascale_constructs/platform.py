@@ -1,0 +1,138 @@
+"""Applying manifests to a cluster from CloudFormation."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from aws_cdk import CfnElement, RemovalPolicy, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from aws_cdk import lambda_layer_kubectl_v35 as kubectl
+from constructs import Construct, IConstruct
+
+from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
+
+Manifest = Mapping[str, object]
+
+
+class ManifestApplier(Construct):
+    """Defines a kubectl provider of its own, and the manifests applied through it, in order.
+
+    The provider belongs to no cluster stack: a new handler version never touches the cluster.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: str,
+        cluster_security_group_id: str,
+        vpc: ec2.IVpc,
+        subnet_ids: Sequence[str],
+    ) -> None:
+        super().__init__(scope, id)
+        provider = eks.KubectlProvider(
+            self,
+            "Provider",
+            cluster=eks.Cluster.from_cluster_attributes(
+                self,
+                "Network",
+                cluster_name=cluster_name,
+                cluster_security_group_id=cluster_security_group_id,
+                vpc=vpc,
+            ),
+            kubectl_layer=kubectl.KubectlV35Layer(self, "Kubectl"),
+            private_subnets=[
+                ec2.Subnet.from_subnet_id(self, f"Subnet{index}", subnet_id)
+                for index, subnet_id in enumerate(subnet_ids)
+            ],
+        )
+        self._acknowledge(provider)
+        self._cluster = eks.Cluster.from_cluster_attributes(
+            self,
+            "Cluster",
+            cluster_name=cluster_name,
+            kubectl_provider=provider,
+            prune=False,
+        )
+        # Manifests name the provider's function, not its right to use the cluster.
+        self._last: Construct = self._access(provider)
+
+    def apply(self, id: str, manifests: Sequence[Manifest], *, retain: bool) -> None:
+        """Apply ``manifests`` after everything applied before.
+
+        Args:
+            id: Construct id. It must never change: CloudFormation would create the same objects
+                again and then delete them (aws/aws-cdk#33406).
+            manifests: The objects.
+            retain: Keep the objects when they leave the template or the stack is deleted.
+        """
+        resource = eks.KubernetesManifest(
+            self,
+            id,
+            cluster=self._cluster,
+            manifest=manifests,
+            # `kubectl apply` from the first time on: retained objects may be there already.
+            overwrite=True,
+            prune=False,
+            removal_policy=RemovalPolicy.RETAIN if retain else RemovalPolicy.DESTROY,
+        )
+        resource.node.add_dependency(self._last)
+        self._last = resource
+
+    def _acknowledge(self, provider: eks.KubectlProvider) -> None:
+        """Accept what the CDK's own kubectl provider is made of."""
+        reason = "part of the CDK's kubectl provider, whose roles cannot be replaced one by one"
+        acknowledge_managed_policies(
+            provider,
+            {
+                "service-role/AWSLambdaBasicExecutionRole": reason,
+                "service-role/AWSLambdaVPCAccessExecutionRole": reason,
+                "AmazonEC2ContainerRegistryReadOnly": reason,
+            },
+        )
+        stack = Stack.of(self)
+        handler = provider.node.find_child("Handler")
+        has_ecr_public = _logical_id(stack, handler.node.find_child("HasEcrPublic"))
+        function = _logical_id(stack, handler.node.default_child)
+        partition = {"Ref": "AWS::Partition"}
+        name = ":iam::aws:policy/AmazonElasticContainerRegistryPublicReadOnly"
+        policy = {
+            "Fn::If": [
+                has_ecr_public,
+                {"Fn::Join": ["", ["arn:", partition, name]]},
+                {"Ref": "AWS::NoValue"},
+            ]
+        }
+        text = json.dumps(policy, separators=(",", ":"))
+        acknowledge(
+            provider,
+            {
+                f"AwsSolutions::AwsSolutions-IAM4[Policy::{text}]": reason,
+                f"AwsSolutions::AwsSolutions-IAM5[Resource::<{function}.Arn>:*]": (
+                    "the provider's framework calls every version of its own handler"
+                ),
+                "AwsSolutions::AwsSolutions-L1": "the CDK chooses its handler's runtime",
+            },
+        )
+
+    def _access(self, provider: eks.KubectlProvider) -> eks.AccessEntry:
+        role = cast("iam.IRole", provider.role)
+        return eks.AccessEntry(
+            self,
+            "Access",
+            cluster=self._cluster,
+            principal=role.role_arn,
+            access_policies=[
+                eks.AccessPolicy.from_access_policy_name(
+                    "AmazonEKSClusterAdminPolicy", access_scope_type=eks.AccessScopeType.CLUSTER
+                )
+            ],
+        )
+
+
+def _logical_id(stack: Stack, element: IConstruct | None) -> str:
+    assert isinstance(element, CfnElement)
+    return str(stack.resolve(stack.get_logical_id(element)))

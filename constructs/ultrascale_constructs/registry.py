@@ -1,0 +1,40 @@
+"""ECR repositories."""
+
+from collections.abc import Sequence
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_ecr as ecr
+from constructs import Construct
+
+from ultrascale.plan import names
+from ultrascale_constructs.key import Key
+
+_UNTAGGED_DAYS = 14
+
+
+class Registry(Construct):
+    """Defines the repositories that jobs pull their images from. They outlive their stack."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, cluster_name: str, repositories: Sequence[str]
+    ) -> None:
+        super().__init__(scope, id)
+        key = Key(self, "Key", description=f"Container images of {cluster_name}")
+        for name in repositories:
+            ecr.Repository(
+                self,
+                name,
+                repository_name=names.repository(cluster_name, name),
+                image_tag_mutability=ecr.TagMutability.IMMUTABLE,
+                image_scan_on_push=True,
+                encryption=ecr.RepositoryEncryption.KMS,
+                encryption_key=key,
+                lifecycle_rules=[
+                    ecr.LifecycleRule(
+                        description="layers of failed or replaced pushes",
+                        tag_status=ecr.TagStatus.UNTAGGED,
+                        max_image_age=Duration.days(_UNTAGGED_DAYS),
+                    )
+                ],
+                removal_policy=RemovalPolicy.RETAIN,
+            )

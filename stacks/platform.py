@@ -1,0 +1,60 @@
+"""What runs in the cluster: the manifests of ``dist/``, applied."""
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from k8s import PlatformChart
+from stacks._environment import environment
+from ultrascale.plan import ClusterPlan
+from ultrascale_constructs.network import Network
+from ultrascale_constructs.platform import Manifest, ManifestApplier
+
+
+class PlatformStack(Stack):
+    """Applies the charts through a kubectl provider of its own, one after the other."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: ClusterPlan,
+        network: Network,
+        cluster_security_group_id: str,
+        charts: Sequence[PlatformChart],
+        placeholders: Mapping[str, str],
+    ) -> None:
+        super().__init__(scope, id, env=environment(plan))
+        manifests = ManifestApplier(
+            self,
+            "Manifests",
+            cluster_name=plan.name,
+            cluster_security_group_id=cluster_security_group_id,
+            vpc=network.vpc,
+            subnet_ids=network.subnet_ids("private"),
+        )
+        for chart in charts:
+            manifests.apply(
+                chart.name,
+                [_fill(manifest, placeholders) for manifest in chart.manifests()],
+                retain=chart.retained,
+            )
+
+
+def _fill(manifest: Manifest, placeholders: Mapping[str, str]) -> Manifest:
+    """Replace every value that is a placeholder by what it stands for."""
+    return {key: _filled(value, placeholders) for key, value in manifest.items()}
+
+
+def _filled(value: object, placeholders: Mapping[str, str]) -> object:
+    match value:
+        case str():
+            return placeholders.get(value, value)
+        case Mapping():
+            return {key: _filled(item, placeholders) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        case list():
+            return [_filled(item, placeholders) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        case _:
+            return value

@@ -1,0 +1,16 @@
+"""Container image repositories. They outlive the stack."""
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from stacks._environment import environment
+from ultrascale.plan import ClusterPlan
+from ultrascale_constructs.registry import Registry
+
+
+class RegistryStack(Stack):
+    """Defines the ECR repositories of the cluster file."""
+
+    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
+        super().__init__(scope, id, env=environment(plan), termination_protection=True)
+        Registry(self, "Registry", cluster_name=plan.name, repositories=plan.repositories)
