@@ -1,0 +1,95 @@
+"""The command line, as its user sees it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.assembly import ROOT
+
+TRAINIUM = ROOT / "clusters" / "trainium-bert.yaml"
+
+
+def ultrascale(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ultrascale.cli", *(str(a) for a in arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_a_good_file_passes_with_one_line() -> None:
+    answer = ultrascale("check", TRAINIUM)
+
+    assert (answer.returncode, answer.stdout) == (0, f"{TRAINIUM}: ok\n")
+    assert answer.stderr == ""
+
+
+def test_every_mistake_is_named_at_once_without_a_traceback(tmp_path: Path) -> None:
+    document = yaml.safe_load(TRAINIUM.read_text())
+    document["pools"][1]["instance_types"] = ["trn1.33xlarge"]
+    document["storage"]["lustre"][0]["capacity_gib"] = 1300
+    document["netwrok"] = document.pop("network")
+    file = tmp_path / "bad.yaml"
+    file.write_text(yaml.safe_dump(document))
+
+    answer = ultrascale("check", file)
+
+    assert answer.returncode == 1
+    assert answer.stdout == ""
+    lines = answer.stderr.splitlines()
+    assert all(line.startswith(f"{file}: ") for line in lines)
+    for part in ("trn1.32xlarge", "1300", "did you mean network"):
+        assert any(part in line for line in lines), part
+
+
+@pytest.mark.parametrize("name", ["auto-mode", "hybrid-hyperpod", "mixed-capacity", "ultra-100k"])
+def test_what_is_not_built_yet_is_refused_in_plain_words(name: str) -> None:
+    file = ROOT / "clusters" / f"{name}.yaml"
+
+    answer = ultrascale("check", file)
+
+    assert answer.returncode == 1
+    lines = answer.stderr.splitlines()
+    assert lines
+    assert all(line.startswith(f"{file}: ") and "not supported yet" in line for line in lines)
+
+
+def test_a_file_without_administrators_passes_with_a_warning(tmp_path: Path) -> None:
+    document = yaml.safe_load(TRAINIUM.read_text())
+    del document["kubernetes"]["admins"]
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump(document))
+
+    answer = ultrascale("check", file)
+
+    assert answer.returncode == 0
+    assert "warning" in answer.stderr
+    assert "kubectl" in answer.stderr
+
+
+def test_synthesis_refuses_a_bad_file_before_it_writes_anything(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("name: [")
+    program = "import sys; sys.path[:0] = sys.argv[1:3]; import app; app.main()"
+    context = f'{{"cluster": "{file}"}}'
+
+    answer = subprocess.run(
+        [sys.executable, "-c", program, str(ROOT), str(ROOT / "constructs")],
+        cwd=tmp_path,
+        env={"CDK_CONTEXT_JSON": context, "CDK_OUTDIR": str(tmp_path / "out"), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"{file}: ")
+    assert "Traceback" not in answer.stderr
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
+
+
+def test_the_summary_of_nothing_says_what_to_run(tmp_path: Path) -> None:
+    answer = ultrascale("summary", TRAINIUM, "--assembly", tmp_path)
+
+    assert answer.returncode == 1
+    assert "make synth" in answer.stderr

@@ -1,0 +1,53 @@
+"""The command line: `ultrascale check|summary`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ultrascale import config, plan
+from ultrascale.cli.summary import print_summary
+from ultrascale.errors import UltrascaleError
+
+_app = typer.Typer(
+    help="Ultra-scale AI/ML on Amazon EKS from one cluster file.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+ClusterFile = Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")]
+
+
+@_app.callback()
+def _root() -> None:
+    """Keep `check` a subcommand although others may come and go."""
+
+
+@_app.command()
+def check(file: ClusterFile) -> None:
+    """Say what is wrong with a cluster file, all mistakes at once."""
+    plan.load(file)
+    for warning in config.warnings(config.load(file)):
+        typer.echo(f"{file}: warning: {warning}", err=True)
+    typer.echo(f"{file}: ok")
+
+
+@_app.command()
+def summary(
+    file: ClusterFile,
+    assembly: Annotated[Path, typer.Option(help="Folder that `cdk synth` wrote.")] = Path(
+        "cdk.out"
+    ),
+    manifests: Annotated[Path, typer.Option(help="Folder of the manifests.")] = Path("dist"),
+) -> None:
+    """Say what a synthesized cluster file would create."""
+    print_summary(plan.load(file), assembly=assembly, manifests=manifests)
+
+
+def main() -> None:
+    """Run the command line; a mistake that the user can fix is printed and exits 1."""
+    try:
+        _app()
+    except UltrascaleError as error:
+        sys.exit(str(error))

@@ -1,0 +1,5 @@
+"""Lets `python -m ultrascale.cli` run without the installed script."""
+
+from ultrascale.cli import main
+
+main()

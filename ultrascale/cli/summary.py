@@ -1,0 +1,92 @@
+"""What `make synth` ends with."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from ultrascale.errors import UltrascaleError
+from ultrascale.plan import ClusterPlan
+
+_WIDTH = 120
+_REPORT = "validation-report.json"
+
+
+def print_summary(plan: ClusterPlan, *, assembly: Path, manifests: Path) -> None:
+    """Print stacks, pools, manifests and findings.
+
+    Args:
+        plan: The cluster.
+        assembly: Folder that `cdk synth` wrote.
+        manifests: Folder of the manifests.
+
+    Raises:
+        UltrascaleError: Nothing was synthesized there.
+    """
+    console = Console(width=max(Console().width, _WIDTH))
+    console.print(_stacks(plan, assembly))
+    console.print(_pools(plan))
+    files = sorted(manifests.glob("*.k8s.yaml"))
+    console.print(f"{len(files)} manifests in {manifests}/: " + ", ".join(f.name for f in files))
+    findings, acknowledged = _findings(assembly)
+    console.print(f"{findings} findings, {acknowledged} acknowledged with a reason")
+
+
+def _stacks(plan: ClusterPlan, assembly: Path) -> Table:
+    title = f"{plan.name} in {plan.region}"
+    table = Table("stack", "resources", title=title, title_justify="left", box=SIMPLE)
+    manifest = assembly / "manifest.json"
+    if not manifest.exists():
+        raise UltrascaleError(f"{assembly}: nothing is synthesized here; run `make synth`")
+    artifacts = _mapping(_mapping(_read(manifest))["artifacts"])
+    for name, artifact in artifacts.items():
+        if _mapping(artifact)["type"] == "aws:cloudformation:stack":
+            template = _mapping(_read(assembly / f"{name}.template.json"))
+            table.add_row(name, str(len(_mapping(template.get("Resources", {})))))
+    return table
+
+
+def _pools(plan: ClusterPlan) -> Table:
+    columns = ("pool", "instance types", "purchase", "nodes", "accelerators", "EFA interfaces")
+    table = Table(*columns, title="per node", title_justify="right", box=SIMPLE)
+    for pool in plan.all_pools:
+        accelerators = (
+            f"{pool.accelerators_per_node} {pool.accelerator}" if pool.accelerator else "none"
+        )
+        table.add_row(
+            pool.name,
+            ", ".join(pool.instance_types),
+            pool.purchase,
+            f"{pool.min_nodes} to {pool.max_nodes}",
+            accelerators,
+            f"none ({pool.without_efa})" if pool.without_efa else str(pool.efa_interfaces),
+        )
+    return table
+
+
+def _findings(assembly: Path) -> tuple[int, int]:
+    report = assembly / _REPORT
+    if not report.exists():
+        raise UltrascaleError(f"{report}: missing; run `make synth`, which validates")
+    plugins = [_mapping(item) for item in _sequence(_mapping(_read(report))["pluginReports"])]
+    count = {
+        key: sum(len(_sequence(plugin.get(key, []))) for plugin in plugins)
+        for key in ("violations", "suppressedViolations")
+    }
+    return count["violations"], count["suppressedViolations"]
+
+
+def _read(path: Path) -> object:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value)
+
+
+def _sequence(value: object) -> list[object]:
+    return cast("list[object]", value)
