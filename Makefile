@@ -1,0 +1,51 @@
+# Everything is made from Python 3.11+ and make: the rest is installed into .venv and node_modules.
+PYTHON ?= python3
+CLUSTER ?= clusters/trainium-bert.yaml
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+CDK := node_modules/.bin/cdk
+
+.DEFAULT_GOAL := help
+.PHONY: help synth test lint lint-templates bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+synth: .venv/.runtime node_modules/.installed ## synthesize CLUSTER into cdk.out/ and dist/, validated
+	@ultrascale check $(CLUSTER)
+	@rm -rf dist
+	@$(CDK) synth --strict --quiet --no-notices -c cluster=$(CLUSTER)
+	@ultrascale summary $(CLUSTER)
+
+test: .venv/.dev ## run the tests
+	@pytest
+
+lint: .venv/.dev ## format check, linter, types, import contracts
+	ruff format --check .
+	ruff check .
+	pyright
+	lint-imports
+
+lint-templates: .venv/.dev ## cfn-lint over what `make synth` wrote, in the cluster's Region
+	cfn-lint --regions $$(sed -n 's/^region: *//p' $(CLUSTER)) --template cdk.out/*.template.json
+
+bench: .venv/.dev node_modules/.installed ## measure synth time against an empty CDK app
+	@python tests/bench_synth.py
+
+clean: ## remove everything that the other targets made
+	rm -rf .venv node_modules cdk.out dist
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, got %d.%d; make PYTHON=<path>" % sys.version_info[:2])'
+	$(PYTHON) -m venv .venv
+
+.venv/.runtime: requirements.txt pyproject.toml | .venv/bin/python
+	python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+.venv/.dev: requirements-dev.txt .venv/.runtime
+	python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+node_modules/.installed: package.json package-lock.json .npmrc | .venv/.runtime
+	npm ci --silent
+	@touch $@
