@@ -10,9 +10,8 @@ from ultrascale.node import use_bundled_node
 use_bundled_node()
 
 import aws_cdk as cdk  # noqa: E402 -- jsii reads JSII_NODE when it is imported
-import cdk8s  # noqa: E402
 
-from k8s import define_charts  # noqa: E402
+from k8s import define_charts, write_manifests  # noqa: E402
 from stacks import define_stacks  # noqa: E402
 from stacks.validation import validate  # noqa: E402
 
@@ -21,11 +20,11 @@ DEFAULT_CLUSTER = "clusters/trainium-bert.yaml"
 
 def synthesize(app: cdk.App, cluster: plan.ClusterPlan, *, manifests: Path) -> None:
     """Write the templates of ``cluster`` to the app's folder and its objects to ``manifests``."""
-    charts = cdk8s.App(outdir=str(manifests), yaml_output_type=cdk8s.YamlOutputType.FILE_PER_CHART)
-    define_stacks(app, cluster, define_charts(charts, cluster))
+    charts = define_charts(cluster)
+    define_stacks(app, cluster, charts)
     validate(app)
     app.synth()
-    charts.synth()
+    write_manifests(charts, manifests)
 
 
 def main() -> None:

@@ -46,8 +46,10 @@ class EtcdChart(cdk8s.Chart):
 
     What it holds is disposable: a rendezvous lasts minutes, and a job that loses it meets again.
     So its volumes go with it, and a change between one and three members starts an empty cluster
-    instead of growing the old one. Jobs that are meeting at that moment have to try again, jobs
-    that run do not notice. The size of the volumes cannot change in place: Kubernetes refuses it.
+    instead of growing the old one. Make that change while no job runs: torchrun asks the server
+    for waiting nodes all the time, and an agent that finds nobody there ends its workers. With one
+    member a drain of its node has the same effect. The size of the volumes cannot change in place:
+    Kubernetes refuses it.
 
     Source: https://etcd.io/docs/v3.5/op-guide/configuration/
     """

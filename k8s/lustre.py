@@ -13,6 +13,9 @@ _DRIVER = "fsx.csi.aws.com"
 # An empty class keeps the claim away from the cluster's default StorageClass.
 _NO_CLASS = ""
 _ACCESS_MODES = ("ReadWriteMany",)
+# A claim binds by its volume's name. It must not ask for the file system's size: when the file
+# system grows, Kubernetes refuses to resize a claim that no StorageClass stands behind.
+_REQUEST = "1Gi"
 
 
 class LustreVolumesChart(cdk8s.Chart):
@@ -53,10 +56,6 @@ def volume_name(plan: LustrePlan, claim: ClaimPlan) -> str:
     return f"{plan.name}-{claim.namespace}-{claim.name}"
 
 
-def _size(plan: LustrePlan) -> kube.Quantity:
-    return kube.Quantity.from_string(f"{plan.capacity_gib}Gi")
-
-
 def _volume(
     chart: cdk8s.Chart, plan: LustrePlan, claim: ClaimPlan, mount_options: Sequence[str]
 ) -> None:
@@ -66,7 +65,7 @@ def _volume(
         name,
         metadata=kube.ObjectMeta(name=name, labels=labels(plan.name)),
         spec=kube.PersistentVolumeSpec(
-            capacity={"storage": _size(plan)},
+            capacity={"storage": kube.Quantity.from_string(f"{plan.capacity_gib}Gi")},
             volume_mode="Filesystem",
             access_modes=list(_ACCESS_MODES),
             mount_options=list(mount_options),
@@ -94,6 +93,8 @@ def _claim(chart: cdk8s.Chart, plan: LustrePlan, claim: ClaimPlan) -> None:
             access_modes=list(_ACCESS_MODES),
             storage_class_name=_NO_CLASS,
             volume_name=volume_name(plan, claim),
-            resources=kube.ResourceRequirements(requests={"storage": _size(plan)}),
+            resources=kube.ResourceRequirements(
+                requests={"storage": kube.Quantity.from_string(_REQUEST)}
+            ),
         ),
     )

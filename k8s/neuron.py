@@ -5,7 +5,6 @@ import cdk8s_plus_27 as kplus
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
-from k8s._neuron_scheduler import NeuronScheduler
 from k8s._pods import (
     DEVICE_PLUGIN_SOCKETS,
     device_plugin_daemon_set,
@@ -15,7 +14,7 @@ from k8s._pods import (
     resources,
 )
 from k8s._rbac import bind_cluster_role, rule
-from ultrascale.plan.model import DevicePluginPlan, NeuronSchedulerExtensionPlan
+from ultrascale.plan.model import DevicePluginPlan
 from ultrascale.plan.names import SYSTEM_NAMESPACE
 
 _NAME = "neuron-device-plugin"
@@ -43,23 +42,7 @@ class NeuronDevicePluginChart(cdk8s.Chart):
     Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/kubernetes-getting-started.html
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        plan: DevicePluginPlan,
-        scheduler_extension: NeuronSchedulerExtensionPlan | None,
-    ) -> None:
-        """Define the plugin.
-
-        Args:
-            scope: The cdk8s app.
-            id: Id of the chart, and name of its file.
-            plan: Image and nodes of the plugin.
-            scheduler_extension: The scheduler for pods that ask for more than one but not all
-                devices of a node; None where jobs take whole nodes.
-        """
+    def __init__(self, scope: Construct, id: str, *, plan: DevicePluginPlan) -> None:
         super().__init__(scope, id, disable_resource_name_hashes=True)
         kplus.ServiceAccount(
             self,
@@ -82,8 +65,6 @@ class NeuronDevicePluginChart(cdk8s.Chart):
                 service_account=_NAME,
             ),
         )
-        if scheduler_extension is not None:
-            NeuronScheduler(self, "Scheduler", plan=scheduler_extension)
 
 
 def _container(image: str) -> kube.Container:

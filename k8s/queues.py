@@ -4,25 +4,28 @@ import cdk8s
 from constructs import Construct
 
 from k8s.volcano.objects import define_object
-from ultrascale.plan.model import QueuePlan, VolcanoPlan
+from ultrascale.plan.model import QueuePlan
 
 
-class QueuesChart(cdk8s.Chart):
-    """Defines one Queue for each queue of the plan. Applied before Volcano's webhooks."""
+class QueueChart(cdk8s.Chart):
+    """Defines one Queue.
 
-    def __init__(self, scope: Construct, id: str, *, plan: VolcanoPlan) -> None:
+    A chart of its own, so that a queue that leaves the cluster file leaves the cluster: what is
+    taken out of a chart that stays is never deleted.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: QueuePlan) -> None:
         super().__init__(scope, id, disable_resource_name_hashes=True)
-        for queue in plan.queues:
-            define_object(
-                self,
-                queue.name,
-                {
-                    "apiVersion": "scheduling.volcano.sh/v1beta1",
-                    "kind": "Queue",
-                    "metadata": {"name": queue.name},
-                    "spec": queue_spec(queue),
-                },
-            )
+        define_object(
+            self,
+            "Queue",
+            {
+                "apiVersion": "scheduling.volcano.sh/v1beta1",
+                "kind": "Queue",
+                "metadata": {"name": plan.name},
+                "spec": queue_spec(plan),
+            },
+        )
 
 
 def queue_spec(queue: QueuePlan) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Who administers the cluster: apart from it, so that a wrong ARN takes nothing else down."""
 
 from aws_cdk import Stack
-from aws_cdk import aws_eks as eks
+from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from stacks._environment import environment

@@ -38,7 +38,7 @@ class PlatformStack(Stack):
         for chart in charts:
             manifests.apply(
                 chart.name,
-                [_fill(manifest, placeholders) for manifest in chart.manifests()],
+                [_fill(manifest, placeholders) for manifest in chart.manifests],
                 retain=chart.retained,
             )
 

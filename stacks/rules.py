@@ -137,7 +137,10 @@ def _reachable_metadata(resource: Resource) -> bool:
 
 def _plain_disk(resource: Resource) -> bool:
     disks = _sequence(_at(resource, "LaunchTemplateData", "BlockDeviceMappings"))
-    return any(_mapping(_mapping(disk).get("Ebs")).get("Encrypted") is not True for disk in disks)
+    # Without any the image's own root volume is made, as the account has it.
+    return not disks or any(
+        _mapping(_mapping(disk).get("Ebs")).get("Encrypted") is not True for disk in disks
+    )
 
 
 def _open_to_the_world(resource: Resource) -> bool:
@@ -149,7 +152,7 @@ def _open_to_the_world(resource: Resource) -> bool:
 
 
 def _text_length(value: object) -> int:
-    """Return the length of a string, of which references count nothing."""
+    """Return the length of every string in a value: a reference counts as its own name."""
     match value:
         case str():
             return len(value)

@@ -7,6 +7,7 @@ import cdk8s
 import pytest
 
 from k8s.neuron import NeuronDevicePluginChart
+from k8s.neuron_scheduler import NeuronSchedulerChart
 from tests.kubernetes_schemas import findings
 from ultrascale.catalog.versions import image, kube_scheduler
 from ultrascale.plan.model import DevicePluginPlan, NeuronSchedulerExtensionPlan
@@ -28,10 +29,12 @@ ROOT = ("neuron-device-plugin", "neuron-scheduler")
 
 
 def render(extension: NeuronSchedulerExtensionPlan | None) -> dict[tuple[str, str], dict[str, Any]]:
-    chart = NeuronDevicePluginChart(
-        cdk8s.Testing.app(), "neuron", plan=PLAN, scheduler_extension=extension
-    )
-    return {(d["kind"], d["metadata"]["name"]): d for d in cdk8s.Testing.synth(chart)}
+    app = cdk8s.Testing.app()
+    charts: list[cdk8s.Chart] = [NeuronDevicePluginChart(app, "neuron", plan=PLAN)]
+    if extension is not None:
+        charts.append(NeuronSchedulerChart(app, "neuron-scheduler", plan=extension))
+    documents = [document for chart in charts for document in cdk8s.Testing.synth(chart)]
+    return {(d["kind"], d["metadata"]["name"]): d for d in documents}
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.queues import QueuesChart, queue_spec
+from k8s.queues import QueueChart, queue_spec
 from k8s.volcano.crds import KINDS, crd
 from tests.crd_schemas import CRD_FOLDERS, CrdSet
-from ultrascale.plan.model import QueuePlan, VolcanoPlan
+from ultrascale.plan.model import QueuePlan
 
 QUEUES = (
     QueuePlan(name="research", weight=3),
@@ -24,14 +24,8 @@ UPSTREAM_FOLDER = CRD_FOLDERS / "volcano-v1.15.1"
 
 @pytest.fixture(scope="session")
 def queues() -> list[dict[str, Any]]:
-    plan = VolcanoPlan(
-        queues=QUEUES,
-        enqueue=False,
-        topology_aware=False,
-        topology_layers=3,
-        accelerator_resources=(),
-    )
-    return cdk8s.Testing.synth(QueuesChart(cdk8s.Testing.app(), "queues", plan=plan))
+    charts = (QueueChart(cdk8s.Testing.app(), plan.name, plan=plan) for plan in QUEUES)
+    return [document for chart in charts for document in cdk8s.Testing.synth(chart)]
 
 
 def test_each_queue_of_the_file_is_there_by_its_own_name(queues: list[dict[str, Any]]) -> None:

@@ -162,8 +162,21 @@ def test_job_can_be_applied_again_and_goes_away(job: dict[str, Any]) -> None:
     assert job["metadata"]["name"].startswith("volcano-admission-init-v1-15-1-")
 
 
-def test_another_pod_makes_another_job() -> None:
-    assert job_name(ENVIRONMENT) != job_name({**ENVIRONMENT, "SERVICE": "other"})
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tolerations": []},
+        {"securityContext": {"runAsUser": 1}},
+        {"containers": [{"image": "other"}]},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_another_pod_makes_another_job(job: dict[str, Any], change: dict[str, Any]) -> None:
+    template = job["spec"]["template"]
+    other = {**template, "spec": {**template["spec"], **change}}
+
+    assert job["metadata"]["name"] == job_name(job)
+    assert job_name({"spec": {"template": other}}) != job_name(job)
 
 
 def test_job_runs_the_script_in_the_image_that_has_its_tools(job: dict[str, Any]) -> None:

@@ -134,8 +134,8 @@ def test_manifests_are_numbered_in_the_order_they_are_applied(trainium: Assembly
         "etcd",
         "lustre-volumes",
         "volcano-crds",
-        "queues",
         "volcano",
+        "queue-test",
         "volcano-webhooks",
     ]
 

@@ -2,7 +2,7 @@
 
 import json
 
-from aws_cdk import aws_eks as eks
+from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 

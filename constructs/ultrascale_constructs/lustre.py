@@ -77,14 +77,17 @@ class LustreFileSystem(Construct):
         clients = ec2.SecurityGroup.from_security_group_id(
             self, "Clients", client_security_group_id
         )
-        for first, last in lustre.PORT_RANGES:
-            ports = ec2.Port.tcp_range(first, last)
-            for peer in (servers, clients):
-                servers.add_ingress_rule(peer, ports, "Lustre")
-                servers.add_egress_rule(peer, ports, "Lustre")
-            clients.add_ingress_rule(servers, ports, "Lustre")
-        # The retained file system's interfaces keep using the group and its rules.
+        every = [ec2.Port.tcp_range(first, last) for first, last in lustre.PORT_RANGES]
+        for ports in every:
+            servers.add_ingress_rule(servers, ports, "Lustre")
+            servers.add_egress_rule(servers, ports, "Lustre")
+        # The retained file system's interfaces keep using the group and these rules. Those of the
+        # clients go with the stack: they would keep EKS from deleting the group they name.
         for child in servers.node.find_all():
             if isinstance(child, CfnResource):
                 child.apply_removal_policy(RemovalPolicy.RETAIN)
+        for ports in every:
+            servers.add_ingress_rule(clients, ports, "Lustre")
+            servers.add_egress_rule(clients, ports, "Lustre")
+            clients.add_ingress_rule(servers, ports, "Lustre")
         return servers

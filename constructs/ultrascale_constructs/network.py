@@ -80,12 +80,12 @@ class Network(Construct):
         Tags.of(subnet).add("Name", f"{self.node.path}/{plan.kind}-{plan.zone}")
         if plan.kind in _LOAD_BALANCER_TAGS:
             Tags.of(subnet).add(_LOAD_BALANCER_TAGS[plan.kind], "1")
-        if plan.prefix_reservation is not None:
+        for index, part in enumerate(plan.prefix_reservations):
             ec2.CfnSubnetCidrReservation(
                 subnet,
-                "Prefixes",
+                f"Prefixes{index}",
                 subnet_id=subnet.ref,
-                cidr=str(plan.prefix_reservation),
+                cidr=str(part),
                 reservation_type="prefix",
             )
         return subnet

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_eks as eks
+from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 

@@ -7,7 +7,10 @@ Job's pod is immutable.
 
 import hashlib
 import json
+from collections.abc import Mapping
+from typing import Any
 
+import cdk8s
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
@@ -84,10 +87,10 @@ def define_certificate(scope: Construct, *, service: str, deployment: str) -> No
         security_context=restricted_container(),
         volume_mounts=[tmp_mount()],
     )
-    kube.KubeJob(
+    job = kube.KubeJob(
         scope,
         _JOB,
-        metadata=metadata(job_name(environment), namespace=VOLCANO_NAMESPACE, component=_JOB),
+        metadata=metadata(_JOB, namespace=VOLCANO_NAMESPACE),
         spec=kube.JobSpec(
             backoff_limit=_ATTEMPTS,
             ttl_seconds_after_finished=_SECONDS_AFTER_FINISHED,
@@ -97,14 +100,14 @@ def define_certificate(scope: Construct, *, service: str, deployment: str) -> No
             ),
         ),
     )
+    job.add_json_patch(cdk8s.JsonPatch.replace("/metadata/name", job_name(job.to_json())))
 
 
-def job_name(environment: dict[str, str]) -> str:
-    """Return the name of the Job that runs `SCRIPT` in ``environment``, at this Volcano's version.
+def job_name(job: Mapping[str, Any]) -> str:
+    """Return the name of ``job``: this Volcano's version and a digest of its pod template.
 
-    It carries a digest of both, so that a change of either makes another Job instead of an apply
-    that Kubernetes refuses.
+    A Job's template is immutable, so another template must make another Job.
     """
-    pod = json.dumps([SCRIPT, sorted(environment.items())])
-    digest = hashlib.sha256(pod.encode()).hexdigest()[:8]
+    template = json.dumps(job["spec"]["template"], sort_keys=True)
+    digest = hashlib.sha256(template.encode()).hexdigest()[:8]
     return f"{_JOB}-{VOLCANO_VERSION.replace('.', '-')}-{digest}"

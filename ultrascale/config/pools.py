@@ -24,6 +24,7 @@ RESERVED_NAMES = frozenset(
         "jobs",
         "karpenter",
         "network",
+        "node-addons",
         "nodes",
         "observability",
         "pipeline",

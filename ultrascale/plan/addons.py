@@ -1,10 +1,11 @@
 """Which EKS add-ons are installed, in which version and with which settings."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import addons
+from ultrascale.errors import CatalogError
 from ultrascale.plan import names
 from ultrascale.plan.model import AddonPlan, PoolPlan
 
@@ -43,11 +44,26 @@ _ON_SYSTEM_NODES: Mapping[str, object] = {
 }
 
 
+def addon_mistakes(cluster: config.Cluster) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the add-ons' versions, with the key to change."""
+    own = cluster.kubernetes.addons
+    wanted = [*_NODE_ADDONS, *_workload_names(cluster)]
+    for name in wanted:
+        try:
+            _version(cluster, name)
+        except CatalogError as error:
+            yield f"kubernetes.addons.{name}" if name in own else "kubernetes.version", str(error)
+    for name, version in own.items():
+        if name not in wanted:
+            key = f"kubernetes.addons.{name}"
+            yield key, f"not installed in this cluster, got {version!r}; leave it out"
+
+
 def node_addons(cluster: config.Cluster) -> tuple[AddonPlan, ...]:
     """Return the add-ons that must be there before the first node.
 
     Raises:
-        CatalogError: No version is pinned for the cluster's minor.
+        CatalogError: `addon_mistakes` has one to tell.
     """
     return tuple(_plan(cluster, name, _NODE_ADDONS[name]) for name in _NODE_ADDONS)
 
@@ -56,16 +72,26 @@ def workload_addons(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
     """Return the add-ons that need system nodes to run on.
 
     Raises:
-        CatalogError: No version is pinned for the cluster's minor.
+        CatalogError: `addon_mistakes` has one to tell.
     """
-    wanted = [*_WORKLOAD_ADDONS, *([_LUSTRE_ADDON] if cluster.storage.lustre else [])]
     nodes = sum(pool.max_nodes for pool in pools)
     settings: Mapping[str, Mapping[str, object]] = {
         "coredns": _coredns(nodes),
         "aws-ebs-csi-driver": {"controller": {"affinity": _ON_SYSTEM_NODES}},
         _LUSTRE_ADDON: {"controller": {"affinity": _ON_SYSTEM_NODES}},
     }
-    return tuple(_plan(cluster, name, settings.get(name, {})) for name in wanted)
+    return tuple(_plan(cluster, name, settings.get(name, {})) for name in _workload_names(cluster))
+
+
+def _workload_names(cluster: config.Cluster) -> list[str]:
+    return [*_WORKLOAD_ADDONS, *([_LUSTRE_ADDON] if cluster.storage.lustre else [])]
+
+
+def _version(cluster: config.Cluster, name: str) -> str:
+    chosen = cluster.kubernetes.addons.get(name)
+    if chosen is not None:
+        return addons.chosen_version(name, chosen)
+    return addons.version(name, cluster.kubernetes.version).version
 
 
 def _coredns(nodes: int) -> Mapping[str, object]:
@@ -80,15 +106,9 @@ def _coredns(nodes: int) -> Mapping[str, object]:
 
 def _plan(cluster: config.Cluster, name: str, settings: Mapping[str, object]) -> AddonPlan:
     addon = addons.addon(name)
-    chosen = cluster.kubernetes.addons.get(name)
-    version = (
-        addons.chosen_version(name, chosen)
-        if chosen is not None
-        else addons.version(name, cluster.kubernetes.version).version
-    )
     return AddonPlan(
         name=name,
-        version=version,
+        version=_version(cluster, name),
         configuration=settings,
         # Even without permissions: the association hands the pod its Region, for which it would
         # otherwise ask the instance metadata service, one hop out of its reach.

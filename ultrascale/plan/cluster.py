@@ -6,7 +6,7 @@ from pathlib import Path
 from ultrascale import config
 from ultrascale.catalog import eks, regions
 from ultrascale.errors import CatalogError, ConfigError
-from ultrascale.plan.addons import node_addons, workload_addons
+from ultrascale.plan.addons import addon_mistakes, node_addons, workload_addons
 from ultrascale.plan.model import ClusterPlan, ControlPlanePlan, NetworkPlan, PoolPlan
 from ultrascale.plan.network import address_mistakes, plan_network
 from ultrascale.plan.platform import (
@@ -111,10 +111,9 @@ class _Planner:
 
     def _control_plane(self, pools: Sequence[PoolPlan]) -> ControlPlanePlan | None:
         kubernetes = self._cluster.kubernetes
-        try:
-            before, after = node_addons(self._cluster), workload_addons(self._cluster, pools)
-        except CatalogError as error:
-            self.mistakes.append(f"kubernetes.version: {error}")
+        mistakes = [f"{key}: {text}" for key, text in addon_mistakes(self._cluster)]
+        if mistakes:
+            self.mistakes.extend(mistakes)
             return None
         return ControlPlanePlan(
             version=kubernetes.version,
@@ -124,6 +123,6 @@ class _Planner:
             public_cidrs=tuple(str(cidr) for cidr in kubernetes.endpoint.public_cidrs),
             log_types=eks.CONTROL_PLANE_LOG_TYPES,
             admins=kubernetes.admins,
-            node_addons=before,
-            workload_addons=after,
+            node_addons=node_addons(self._cluster),
+            workload_addons=workload_addons(self._cluster, pools),
         )

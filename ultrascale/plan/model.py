@@ -84,7 +84,7 @@ class EtcdPlan:
         namespace: Where it runs: the training namespace, so that the tutorial's short host name
             ``etcd-server`` resolves from a job's pods.
         replicas: 1 or 3 members.
-        v2_api: Whether the v2 HTTP API is on, which torch's `etcd` and `etcd-v2` backends need.
+        v2_api: Whether the v2 HTTP API is on, which torch's own etcd backends need.
         volume_gib: Size of each member's gp3 volume, in GiB.
     """
 
@@ -219,7 +219,7 @@ class PoolPlan:
         max_nodes: Most nodes.
         vcpus: vCPUs of the largest of its types.
         accelerator: Extended resource of its accelerators; None for CPU pools.
-        accelerators_per_node: Accelerators of one node; 0 for CPU pools.
+        accelerators_per_node: Accelerators of a node, the fewest among its types; 0 for CPU pools.
         network_interfaces: Every interface of a node; empty where EC2's single default one is
             enough.
         without_efa: Why there is no EFA interface among them; None where there is.
@@ -277,14 +277,14 @@ class SubnetPlan:
             accelerated nodes and their pods, from the secondary ranges.
         zone: Zone name or zone id.
         cidr: IPv4 range.
-        prefix_reservation: Part of the range that only /28 prefixes are taken from, so that single
-            addresses cannot fragment it; None for subnets without nodes.
+        prefix_reservations: Parts of the range that only /28 prefixes are taken from, so that
+            single addresses cannot fragment them; none for subnets without nodes.
     """
 
     kind: SubnetKind
     zone: str
     cidr: IPv4Network
-    prefix_reservation: IPv4Network | None
+    prefix_reservations: tuple[IPv4Network, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ _SMALLEST_PREFIX_LENGTH = 28
 _RESERVED_BY_EC2 = 5
 # Single addresses of a zone beside its nodes: interface endpoints, file-system and Lambda
 # interfaces, internal load balancers.
-_ADDRESSES_BESIDE_NODES = 64
+_ADDRESSES_BESIDE_NODES = 40
 # With WARM_PREFIX_TARGET=1 the CNI holds one /28 in use and one in reserve.
 PREFIXES_PER_NODE = 2
 
@@ -81,10 +81,10 @@ def _primary_subnets(vpc: IPv4Network, zones: Sequence[str]) -> Iterator[SubnetP
     public_half, control_half = shared.subnets(new_prefix=half_length)
     public_length = max(min(vpc.prefixlen + 8, _SMALLEST_PREFIX_LENGTH), half_length + per_zone)
     for zone, cidr in zip(zones, public_half.subnets(new_prefix=public_length), strict=False):
-        yield SubnetPlan(kind="public", zone=zone, cidr=cidr, prefix_reservation=None)
+        yield SubnetPlan(kind="public", zone=zone, cidr=cidr, prefix_reservations=())
     control = control_half.subnets(new_prefix=_SMALLEST_PREFIX_LENGTH)
     for zone, cidr in zip(zones, control, strict=False):
-        yield SubnetPlan(kind="control-plane", zone=zone, cidr=cidr, prefix_reservation=None)
+        yield SubnetPlan(kind="control-plane", zone=zone, cidr=cidr, prefix_reservations=())
     for zone, cidr in zip(zones, node_parts, strict=False):
         yield _node_subnet("private", zone, cidr)
 
@@ -94,10 +94,11 @@ def _accelerated_subnets(
 ) -> Iterator[SubnetPlan]:
     """Split the first range among all zones and deal each further one to a zone, in turn.
 
-    So one more range adds subnets and moves none.
+    So one more range adds subnets and moves none. One more zone moves none either, as long as no
+    further range is dealt out yet and the zones stay below the next power of two.
     """
     first, *further = blocks
-    length = first.prefixlen + math.ceil(math.log2(len(zones)))
+    length = first.prefixlen + math.ceil(math.log2(len(zones) + 1))
     if length > _SMALLEST_PREFIX_LENGTH:
         needed = _SMALLEST_PREFIX_LENGTH - (length - first.prefixlen)
         raise _too_small("network.pod_cidrs", first, zones=len(zones), needed=needed)
@@ -108,9 +109,16 @@ def _accelerated_subnets(
 
 
 def _node_subnet(kind: SubnetKind, zone: str, cidr: IPv4Network) -> SubnetPlan:
-    """Reserve the upper half of a node subnet for prefixes."""
-    halves = [*cidr.subnets()] if cidr.prefixlen < _SMALLEST_PREFIX_LENGTH else [None]
-    return SubnetPlan(kind=kind, zone=zone, cidr=cidr, prefix_reservation=halves[-1])
+    """Reserve all but the first quarter of a node subnet for prefixes.
+
+    A node takes one single address and two prefixes, so single addresses never need more.
+    """
+    reservations: tuple[IPv4Network, ...] = ()
+    if cidr.prefixlen <= _SMALLEST_PREFIX_LENGTH - 2:
+        _, second, *_ = cidr.subnets(prefixlen_diff=2)
+        *_, upper_half = cidr.subnets()
+        reservations = (second, upper_half)
+    return SubnetPlan(kind=kind, zone=zone, cidr=cidr, prefix_reservations=reservations)
 
 
 def _too_small(key: str, cidr: IPv4Network, *, zones: int, needed: int) -> ConfigError:
@@ -148,18 +156,15 @@ def address_mistakes(network: NetworkPlan, pools: Sequence[PoolPlan]) -> Iterato
 
 
 def _zone_mistake(subnets: Sequence[SubnetPlan], zone: str, nodes: int) -> str | None:
-    prefixes = sum(
-        s.prefix_reservation.num_addresses // eks.ADDRESSES_PER_PREFIX
-        for s in subnets
-        if s.prefix_reservation is not None
-    )
-    singles = sum(s.cidr.num_addresses // 2 - _RESERVED_BY_EC2 for s in subnets)
+    reserved = [sum(part.num_addresses for part in s.prefix_reservations) for s in subnets]
+    prefixes = sum(reserved) // eks.ADDRESSES_PER_PREFIX
+    singles = sum(s.cidr.num_addresses - _RESERVED_BY_EC2 for s in subnets) - sum(reserved)
     if nodes * PREFIXES_PER_NODE <= prefixes and nodes + _ADDRESSES_BESIDE_NODES <= singles:
         return None
     got = ", ".join(str(s.cidr) for s in subnets)
-    addresses = 2 * max(
-        nodes * PREFIXES_PER_NODE * eks.ADDRESSES_PER_PREFIX,
-        nodes + _ADDRESSES_BESIDE_NODES + _RESERVED_BY_EC2,
+    addresses = max(
+        math.ceil(nodes * PREFIXES_PER_NODE * eks.ADDRESSES_PER_PREFIX * 4 / 3),
+        4 * (nodes + _ADDRESSES_BESIDE_NODES + _RESERVED_BY_EC2),
     )
     needed = 32 - math.ceil(math.log2(addresses))
     return (

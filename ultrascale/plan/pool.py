@@ -40,7 +40,9 @@ def plan_pool(pool: config.Pool, *, kubernetes_version: str) -> PoolPlan:
         max_nodes=pool.nodes.highest,
         vcpus=max(spec.vcpus for spec in specs),
         accelerator=accelerator.resource_name if accelerator else None,
-        accelerators_per_node=accelerator.count if accelerator else 0,
+        accelerators_per_node=min(
+            spec.accelerator.count if spec.accelerator else 0 for spec in specs
+        ),
         network_interfaces=interfaces,
         without_efa=without_efa,
         max_pods=min(max_pods(spec, interfaces) for spec in specs),

@@ -39,6 +39,10 @@ def unsupported(cluster: config.Cluster) -> Iterator[tuple[str, str]]:
             yield f"storage.lustre.{index}.s3", f"not supported yet; {_LEAVE_OUT}"
         if lustre.efa:
             yield f"storage.lustre.{index}.efa", "not supported yet, got True; use false"
+    if cluster.scheduling.rendezvous.backend == "etcd":
+        # torch's own backend of that name speaks the v2 API; the v3 one comes with the jobs.
+        wrong = "not supported yet, got 'etcd'; use c10d, or etcd-v2 for torch's own etcd backends"
+        yield "scheduling.rendezvous.backend", wrong
     yield from _unsupported_sections(cluster)
 
 

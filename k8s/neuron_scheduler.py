@@ -41,7 +41,7 @@ _EXTENDER_RULES = (
 )
 
 
-class NeuronScheduler(Construct):
+class NeuronSchedulerChart(cdk8s.Chart):
     """Defines the extender and a kube-scheduler that asks it about every Neuron pod.
 
     Only pods whose ``schedulerName`` is the plan's go through it. Volcano does not know it.
@@ -50,7 +50,7 @@ class NeuronScheduler(Construct):
     """
 
     def __init__(self, scope: Construct, id: str, *, plan: NeuronSchedulerExtensionPlan) -> None:
-        super().__init__(scope, id)
+        super().__init__(scope, id, disable_resource_name_hashes=True)
         _accounts(self, plan)
         _extender(self, plan)
         _scheduler(self, plan)
@@ -66,7 +66,7 @@ def scheduler_config(plan: NeuronSchedulerExtensionPlan) -> str:
         "filterVerb": "filter",
         "bindVerb": "bind",
         "enableHTTPS": False,
-        "nodeCacheCapable": False,
+        "nodeCacheCapable": True,
         # A Neuron pod waits rather than being placed without the extender's word.
         "ignorable": False,
         "managedResources": [

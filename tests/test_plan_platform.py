@@ -1,0 +1,243 @@
+"""What runs in the cluster: namespaces, priorities, plugins, scheduler, rendezvous."""
+
+from typing import Any
+
+import pytest
+
+from tests.pools import POOL, SYSTEM_POOL, make_cluster, pool_document
+from ultrascale import catalog
+from ultrascale.catalog import versions
+from ultrascale.plan import ClusterPlan, plan_cluster
+from ultrascale.plan.model import NamespacePlan, PriorityClassPlan, QueuePlan, VolcanoPlan
+
+VOLCANO = {"gang_scheduler": "volcano"}
+STATIC = pool_document(name="static", nodes={"static": 4})
+NEURON = pool_document(name="neuron", instance_types=["trn1.32xlarge"], nodes={"static": 4})
+CPU = pool_document(name="cpu", instance_types=["m7g.8xlarge"])
+
+
+def planned(*pools: dict[str, Any], **changes: Any) -> ClusterPlan:
+    return plan_cluster(make_cluster(pools=[SYSTEM_POOL, *(pools or [POOL])], **changes))
+
+
+def volcano(*pools: dict[str, Any], **scheduling: Any) -> VolcanoPlan:
+    plan = planned(*pools, scheduling=VOLCANO | scheduling).volcano
+    assert plan is not None
+    return plan
+
+
+class TestNamespaces:
+    """Jobs, claims and schedulers need their namespace before they are created."""
+
+    def test_jobs_have_one_without_asking(self) -> None:
+        assert planned().namespaces == (
+            NamespacePlan(name="training", pod_security="baseline", training=True),
+        )
+
+    def test_volcano_has_one_where_no_pod_may_do_more_than_it_must(self) -> None:
+        plan = planned(scheduling=VOLCANO)
+
+        assert plan.namespaces[-1] == NamespacePlan(
+            name="volcano-system", pod_security="restricted", training=False
+        )
+
+    def test_every_claim_has_the_namespace_it_lies_in(self) -> None:
+        claims = [("scratch", "research"), ("data", "training"), ("other", "research")]
+        lustre = [
+            {
+                "name": name,
+                "zone": "us-west-2b",
+                "capacity_gib": 1200,
+                "throughput_mbps_per_tib": 250,
+                "claim": {"namespace": namespace, "name": name, "mount_path": "/data"},
+            }
+            for name, namespace in claims
+        ]
+
+        plan = planned(storage={"lustre": lustre})
+
+        assert [namespace.name for namespace in plan.namespaces] == ["research", "training"]
+        assert all(namespace.training for namespace in plan.namespaces)
+
+
+class TestPriorityClasses:
+    """Who gives way to whom."""
+
+    def test_the_seed_has_five(self) -> None:
+        classes = planned().priority_classes
+
+        assert [(plan.name, plan.value) for plan in classes] == [
+            ("critical", 1_000_000),
+            ("high", 800_000),
+            ("medium", 600_000),
+            ("low", 400_000),
+            ("preemptible", 200_000),
+        ]
+
+    def test_low_priorities_wait_and_evict_nobody(self) -> None:
+        preempting = {plan.name for plan in planned().priority_classes if plan.preempts}
+
+        assert preempting == {"critical", "high", "medium"}
+
+    def test_classes_of_the_file_take_their_place(self) -> None:
+        plan = planned(scheduling={"priority_classes": {"batch": 100, "serving": 5000}})
+
+        assert plan.priority_classes == (
+            PriorityClassPlan(name="serving", value=5000, preempts=True),
+            PriorityClassPlan(name="batch", value=100, preempts=True),
+        )
+
+
+class TestPlugins:
+    """A plugin without its devices crash-loops; devices without their plugin are invisible."""
+
+    def test_neuron_plugin_comes_with_neuron_nodes_alone(self) -> None:
+        assert planned(POOL).neuron is None
+        assert planned(NEURON).neuron is not None
+
+    def test_neuron_plugin_knows_every_neuron_type_and_hyperpods_names_of_them(self) -> None:
+        plan = planned(NEURON).neuron
+        assert plan is not None
+        types = {
+            spec.instance_type
+            for spec in catalog.INSTANCE_TYPES.values()
+            if spec.accelerator and spec.accelerator.kind == "neuron" and spec.announced
+        }
+
+        assert set(plan.instance_types) == types | {f"ml.{name}" for name in types}
+        assert {"trn1.32xlarge", "trn2.48xlarge", "inf2.48xlarge"} <= types
+
+    def test_neuron_plugin_tolerates_the_taint_of_its_nodes(self) -> None:
+        plan = planned(NEURON).neuron
+
+        assert plan is not None
+        assert plan.taint_keys == ("aws.amazon.com/neuron",)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [{"efa": "none"}, {"instance_types": ["g6.xlarge"]}, {"zones": None}],
+        ids=["switched off", "no EFA", "several zones"],
+    )
+    def test_efa_plugin_stays_away_where_no_node_has_efa(self, changes: dict[str, Any]) -> None:
+        assert planned(pool_document(**changes)).efa is None
+
+    def test_efa_plugin_runs_on_nodes_with_efa_whatever_their_accelerator(self) -> None:
+        plan = planned(POOL, NEURON).efa
+
+        assert plan is not None
+        assert plan.node_selector == {"ultrascale.dev/efa": "true"}
+        assert plan.instance_types == ()
+        assert plan.taint_keys == ("aws.amazon.com/neuron", "nvidia.com/gpu")
+
+    def test_efa_plugin_is_pulled_from_the_registry_of_the_region(self) -> None:
+        plan = planned(POOL).efa
+
+        assert plan is not None
+        assert ".dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:v" in plan.image
+
+    @pytest.mark.parametrize("minor", ["1.35", "1.36"])
+    def test_neuron_scheduler_is_of_the_clusters_own_minor(self, minor: str) -> None:
+        plan = planned(
+            NEURON,
+            kubernetes={"version": minor},
+            scheduling={"neuron_scheduler_extension": True},
+        ).neuron_scheduler
+
+        assert plan is not None
+        assert plan.scheduler_image == versions.kube_scheduler(minor).reference
+        assert f":v{minor}." in plan.scheduler_image
+
+    def test_neuron_scheduler_comes_only_when_asked_for(self) -> None:
+        assert planned(NEURON).neuron_scheduler is None
+
+
+class TestVolcano:
+    """The gang scheduler."""
+
+    def test_it_comes_only_when_asked_for(self) -> None:
+        assert planned().volcano is None
+
+    @pytest.mark.parametrize(
+        ("pools", "enqueue"),
+        [
+            ([POOL], False),
+            ([STATIC, POOL], False),
+            ([pool_document(nodes={"min": 2, "max": 4})], False),
+            ([STATIC], True),
+            ([STATIC, NEURON], True),
+            ([pool_document(nodes={"min": 4, "max": 4})], True),
+        ],
+        ids=["scales", "one scales", "scales from two", "static", "all static", "min is max"],
+    )
+    def test_enqueue_is_off_where_a_pool_can_scale(
+        self, pools: list[dict[str, Any]], enqueue: bool
+    ) -> None:
+        assert volcano(*pools).enqueue is enqueue
+
+    def test_a_growing_pool_of_controllers_does_not_turn_it_off(self) -> None:
+        assert SYSTEM_POOL["nodes"]["min"] < SYSTEM_POOL["nodes"]["max"]
+        assert volcano(STATIC).enqueue
+
+    def test_queues_are_those_of_the_file(self) -> None:
+        queues = [
+            {"name": "research", "weight": 40},
+            {
+                "name": "production",
+                "weight": 60,
+                "reclaimable": False,
+                "capability": {"cpu": "64", "memory": "1Ti"},
+            },
+        ]
+
+        assert volcano(queues=queues).queues == (
+            QueuePlan(name="research", weight=40),
+            QueuePlan(
+                name="production",
+                weight=60,
+                reclaimable=False,
+                capability={"cpu": "64", "memory": "1Ti"},
+            ),
+        )
+
+    @pytest.mark.parametrize(
+        ("pools", "resources"),
+        [
+            ([POOL], ("nvidia.com/gpu", "vpc.amazonaws.com/efa")),
+            ([NEURON, CPU], ("aws.amazon.com/neuron", "vpc.amazonaws.com/efa")),
+            ([pool_document(efa="none")], ("nvidia.com/gpu",)),
+            ([CPU], ()),
+        ],
+        ids=["gpu", "neuron", "no EFA", "CPU"],
+    )
+    def test_bin_packing_weighs_what_the_nodes_have(
+        self, pools: list[dict[str, Any]], resources: tuple[str, ...]
+    ) -> None:
+        assert volcano(*pools).accelerator_resources == resources
+
+    @pytest.mark.parametrize("aware", [True, False])
+    def test_topology_is_the_files_choice(self, aware: bool) -> None:
+        plan = volcano(topology_aware=aware)
+
+        assert plan.topology_aware is aware
+        assert plan.topology_layers == 3
+
+
+class TestRendezvous:
+    """Where elastic workers meet."""
+
+    def test_c10d_needs_no_server(self) -> None:
+        assert planned().etcd is None
+        assert planned(scheduling={"rendezvous": {"backend": "c10d"}}).etcd is None
+
+    @pytest.mark.parametrize(("backend", "v2"), [("etcd-v2", True)])
+    @pytest.mark.parametrize("replicas", [1, 3])
+    def test_etcd_backends_get_a_server_that_speaks_their_api(
+        self, backend: str, v2: bool, replicas: int
+    ) -> None:
+        rendezvous = {"backend": backend, "replicas": replicas}
+
+        plan = planned(scheduling={"rendezvous": rendezvous}).etcd
+
+        assert plan is not None
+        assert (plan.v2_api, plan.replicas) == (v2, replicas)
+        assert plan.namespace == "training"
