@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -28,12 +28,13 @@ OTHER_VALUES: dict[Path, object] = {
 
 
 def paths(value: object, prefix: Path = ()) -> Iterator[Path]:
-    items = value.items() if isinstance(value, dict) else ()  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    for key, item in items:  # pyright: ignore[reportUnknownVariableType]
-        yield (*prefix, key)
-        yield from paths(item, (*prefix, key))
-    for index, item in enumerate(value if isinstance(value, list) else ()):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        yield from paths(item, (*prefix, index))
+    if isinstance(value, dict):
+        for key, item in cast("dict[str, object]", value).items():
+            yield (*prefix, key)
+            yield from paths(item, (*prefix, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(cast("list[object]", value)):
+            yield from paths(item, (*prefix, index))
 
 
 def outcome(document: dict[str, Any]) -> plan.ClusterPlan | tuple[str, ...]:

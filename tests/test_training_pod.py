@@ -194,9 +194,8 @@ def test_the_claim_names_the_file_system_that_the_storage_stack_makes(
     )
     exports = trainium.templates["storage"]["Outputs"].values()
     attributes = {json.dumps(output["Value"]) for output in exports if "Description" not in output}
-    imports = [
-        part["Fn::ImportValue"] for part in manifest["Fn::Join"][1] if isinstance(part, dict)
-    ]
+    parts: list[Any] = manifest["Fn::Join"][1]
+    imports = [str(part["Fn::ImportValue"]) for part in parts if "Fn::ImportValue" in part]
     exported = {output["Export"]["Name"] for output in exports if "Export" in output}
 
     assert len(imports) == 3

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import pytest
 
@@ -22,19 +22,15 @@ ROOT_CONTAINERS = ("neuron-device-plugin", "aws-efa-k8s-device-plugin")
 MADE_THERE = ("Secret", "volcano-system", "volcano-admission-secret")
 
 
-def strings(value: Any) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case dict():
-            for key, item in value.items():
-                yield key
-                yield from strings(item)
-        case list():
-            for item in value:
-                yield from strings(item)
-        case _:
-            return
+def strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for pair in cast("dict[str, object]", value).items():
+            yield from strings([*pair])
+    elif isinstance(value, list):
+        for item in cast("list[object]", value):
+            yield from strings(item)
 
 
 def test_the_api_server_of_the_files_version_accepts_every_core_object(
