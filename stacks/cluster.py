@@ -17,7 +17,7 @@ class ClusterStack(Stack):
     """
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, network: Network) -> None:
-        super().__init__(scope, id, env=environment(plan), termination_protection=True)
+        super().__init__(scope, id, env=environment(plan))
         control_plane = ControlPlane(
             self,
             "ControlPlane",
@@ -27,3 +27,4 @@ class ClusterStack(Stack):
             subnet_ids=network.subnet_ids("control-plane"),
         )
         self.security_group_id = control_plane.security_group_id
+        self.export_value(self.security_group_id)

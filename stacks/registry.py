@@ -12,5 +12,5 @@ class RegistryStack(Stack):
     """Defines the ECR repositories of the cluster file."""
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
-        super().__init__(scope, id, env=environment(plan), termination_protection=True)
+        super().__init__(scope, id, env=environment(plan))
         Registry(self, "Registry", cluster_name=plan.name, repositories=plan.repositories)

@@ -55,7 +55,7 @@ def resources(template: Mapping[str, object]) -> Iterator[Resource]:
             logical_id=logical_id,
             type=str(resource["Type"]),
             properties=_mapping(resource.get("Properties")),
-            retained=resource.get("DeletionPolicy") == "Retain"
+            retained=resource.get("DeletionPolicy") in {"Retain", "RetainExceptOnCreate"}
             and resource.get("UpdateReplacePolicy") == "Retain",
         )
 

@@ -28,7 +28,7 @@ class StorageStack(Stack):
         network: Network,
         cluster_security_group_id: str,
     ) -> None:
-        super().__init__(scope, id, env=environment(plan), termination_protection=True)
+        super().__init__(scope, id, env=environment(plan))
         key = Key(self, "Key", description=f"File systems of {plan.name}")
         values: dict[str, str] = {}
         for lustre in plan.lustre:
@@ -46,6 +46,7 @@ class StorageStack(Stack):
             values[lustre.dns_name] = file_system.dns_name
             values[lustre.mount_name] = file_system.mount_name
         for placeholder, value in values.items():
+            self.export_value(value)
             words = placeholder.strip("${}").split("_")
             CfnOutput(
                 self,

@@ -162,3 +162,25 @@ def test_its_role_may_what_eks_documents_and_use_the_key(private: Template) -> N
     roles = [body["Properties"] for body in resources(private, "AWS::IAM::Role")]
 
     assert [managed_policies(role) for role in roles] == [{"AmazonEKSClusterPolicy"}]
+
+
+def test_logs_end_after_a_while_and_stay_when_the_cluster_goes(private: Template) -> None:
+    (group,) = private.find_resources("AWS::Logs::LogGroup")
+    (cluster,) = private.find_resources("AWS::EKS::Cluster").values()
+
+    private.has_resource(
+        "AWS::Logs::LogGroup",
+        {
+            "Properties": {"RetentionInDays": 90},
+            "DeletionPolicy": "RetainExceptOnCreate",
+            "UpdateReplacePolicy": "Retain",
+        },
+    )
+    # EKS makes the group itself, and keeps it forever, if it comes first.
+    assert group in cluster["DependsOn"]
+
+
+def test_eks_never_upgrades_the_cluster_by_itself(private: Template) -> None:
+    private.has_resource_properties(
+        "AWS::EKS::Cluster", {"UpgradePolicy": {"SupportType": "EXTENDED"}}
+    )

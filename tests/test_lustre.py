@@ -89,9 +89,19 @@ class TestFileSystem:
         )
 
     def test_it_outlives_its_stack_and_its_replacement(self, built: Template) -> None:
-        built.has_resource(
-            FILE_SYSTEM, {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}
-        )
+        built.has_resource(FILE_SYSTEM, {"UpdateReplacePolicy": "Retain"})
+
+    def test_a_first_attempt_that_fails_leaves_nothing_that_is_paid_for(
+        self, built: Template
+    ) -> None:
+        built.has_resource(FILE_SYSTEM, {"DeletionPolicy": "RetainExceptOnCreate"})
+
+    def test_it_waits_for_its_ports_which_fsx_tries_at_once(self, built: Template) -> None:
+        (file_system,) = built.find_resources(FILE_SYSTEM).values()
+        rules = {*built.find_resources(INGRESS), *built.find_resources(EGRESS)}
+
+        assert len(rules) == 5 * len(LUSTRE_PORTS)
+        assert rules <= set(file_system["DependsOn"])
 
 
 class TestPorts:
@@ -170,4 +180,5 @@ class TestPorts:
     @staticmethod
     def retained(body: Mapping[str, Any]) -> bool:
         """Return whether a resource outlives its stack and its replacement."""
-        return body.get("DeletionPolicy") == body.get("UpdateReplacePolicy") == "Retain"
+        policies = (body.get("DeletionPolicy"), body.get("UpdateReplacePolicy"))
+        return policies == ("RetainExceptOnCreate", "Retain")

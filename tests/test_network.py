@@ -267,14 +267,15 @@ class TestFlowLogs:
 
     def test_they_may_be_written_and_nothing_else(self, built: Synthesized) -> None:
         (role,) = built.template.find_resources("AWS::IAM::Role")
-        (statement,) = the(built.template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+        write, look = the(built.template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
 
         built.template.has_resource_properties(
             "AWS::EC2::FlowLog",
             {"DeliverLogsPermissionArn": {"Fn::GetAtt": [role, "Arn"]}},
         )
-        assert statement["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
-        assert statement["Resource"] != "*"
+        assert write["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
+        assert write["Resource"] != "*"
+        assert look["Action"] == ["logs:DescribeLogGroups", "logs:DescribeLogStreams"]
 
 
 def test_a_vpc_without_pod_ranges_has_one_range() -> None:

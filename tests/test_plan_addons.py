@@ -131,7 +131,10 @@ class TestConfiguration:
                 above = any(key.startswith(f"{path}.") for key in known)
                 assert below or above, f"{name}: {path}"
 
-    @pytest.mark.parametrize("name", ["coredns", "aws-ebs-csi-driver", "aws-fsx-csi-driver"])
+    def test_nothing_is_set_where_no_source_shows_the_schema(self) -> None:
+        assert planned(storage=LUSTRE)["aws-fsx-csi-driver"].configuration == {}
+
+    @pytest.mark.parametrize("name", ["coredns", "aws-ebs-csi-driver"])
     def test_controllers_stay_on_system_nodes(self, name: str) -> None:
         settings = planned(storage=LUSTRE)[name].configuration
         controller = settings if name == "coredns" else settings["controller"]

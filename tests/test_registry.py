@@ -47,7 +47,9 @@ def test_images_are_encrypted_with_one_key_of_their_own(built: Template) -> None
 
 
 def test_images_outlive_the_stack(built: Template) -> None:
-    built.all_resources(REPOSITORY, {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"})
+    built.all_resources(
+        REPOSITORY, {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
+    )
 
 
 def test_a_destroy_never_empties_a_repository(built: Template) -> None:

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.assembly import Assembly
+from tests.assembly import ROOT, Assembly, synthesize
 
 LAYERS = (
     "network",
@@ -124,7 +126,8 @@ def test_data_and_its_keys_outlive_their_stack(trainium: Assembly, kind: str) ->
     found = [body for _, body in trainium.resources(kind)]
 
     assert found
-    assert all(body["DeletionPolicy"] == "Retain" for body in found)
+    kept = {"Retain", "RetainExceptOnCreate"}
+    assert all(body["DeletionPolicy"] in kept for body in found)
     assert all(body["UpdateReplacePolicy"] == "Retain" for body in found)
 
 
@@ -203,3 +206,38 @@ class TestManifestsOfThePlatform:
 def _volume_name(assembly: Assembly) -> str:
     (volume,) = (d for d in assembly.documents if d["kind"] == "PersistentVolume")
     return volume["metadata"]["name"]
+
+
+class TestExports:
+    """CloudFormation refuses to take an export away before its last user is updated."""
+
+    def test_every_subnet_is_exported_whether_a_pool_lies_in_it_or_not(
+        self, trainium: Assembly
+    ) -> None:
+        outputs = trainium.templates["network"]["Outputs"].values()
+        exported = {str(output["Value"]) for output in outputs if "Export" in output}
+        subnets = {
+            key
+            for key, body in trainium.templates["network"]["Resources"].items()
+            if body["Type"] == "AWS::EC2::Subnet"
+        }
+
+        assert len(subnets) == len(trainium.plan.network.subnets)
+        assert {str({"Ref": key}) for key in subnets} <= exported
+
+    def test_a_file_system_without_a_claim_keeps_its_exports(self, tmp_path: Path) -> None:
+        document = yaml.safe_load((ROOT / "clusters" / "trainium-bert.yaml").read_text())
+        del document["storage"]["lustre"][0]["claim"]
+        file = tmp_path / "cluster.yaml"
+        file.write_text(yaml.safe_dump(document))
+
+        outputs = synthesize(file, tmp_path).templates["storage"]["Outputs"].values()
+
+        assert sum("Export" in output for output in outputs) == 3
+
+
+def test_an_upgrade_moves_the_version_of_the_nodes_with_their_release(trainium: Assembly) -> None:
+    for _, body in trainium.resources("AWS::EKS::Nodegroup"):
+        version = body["Properties"]["Version"]
+        assert version == trainium.plan.control_plane.version
+        assert body["Properties"]["ReleaseVersion"].startswith(f"{version}.")

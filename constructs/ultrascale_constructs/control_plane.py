@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from typing import cast
 
+from aws_cdk import RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from ultrascale.plan import names
 from ultrascale.plan.model import ControlPlanePlan
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
 from ultrascale_constructs.key import Key
@@ -44,6 +47,14 @@ class ControlPlane(Construct):
             ec2.Subnet.from_subnet_id(self, f"Subnet{index}", subnet_id)
             for index, subnet_id in enumerate(subnet_ids)
         ]
+        # EKS would make it without an end to its retention.
+        log_group = logs.CfnLogGroup(
+            self,
+            "Logs",
+            log_group_name=names.control_plane_logs(name),
+            retention_in_days=plan.log_retention_days,
+        )
+        log_group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         self.cluster = eks.Cluster(
             self,
             "Resource",
@@ -69,7 +80,11 @@ class ControlPlane(Construct):
         )
         resource = cast(eks.CfnCluster, self.cluster.node.default_child)
         resource.add_property_override("DeletionProtection", True)
+        # EKS's own default, spelled out: with STANDARD it would upgrade the cluster by itself when
+        # standard support ends, under running jobs. Extended support costs more by the hour.
+        resource.add_property_override("UpgradePolicy.SupportType", "EXTENDED")
         resource.add_property_override("KubeApiServerConfig.EventTtl", plan.event_ttl)
+        resource.add_resource_dependency(log_group)
         self.security_group_id = self.cluster.cluster_security_group_id
 
 

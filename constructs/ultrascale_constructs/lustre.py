@@ -31,7 +31,10 @@ class LustreFileSystem(Construct):
         client_security_group_id: str,
     ) -> None:
         super().__init__(scope, id)
-        servers = self._security_group(plan, vpc, client_security_group_id)
+        clients = ec2.SecurityGroup.from_security_group_id(
+            self, "Clients", client_security_group_id
+        )
+        servers = self._servers(plan, vpc, clients)
         file_system = fsx.CfnFileSystem(
             self,
             "Resource",
@@ -55,13 +58,16 @@ class LustreFileSystem(Construct):
             ),
         )
         Tags.of(file_system).add("Name", self.node.path)
-        file_system.apply_removal_policy(RemovalPolicy.RETAIN)
+        # Not after a first attempt that failed: what it made is empty, and would be paid for.
+        file_system.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        # FSx tries the ports while it creates the file system, and fails where they are closed.
+        file_system.node.add_dependency(servers, clients)
         self.file_system_id = file_system.ref
         self.dns_name = file_system.attr_dns_name
         self.mount_name = file_system.attr_lustre_mount_name
 
-    def _security_group(
-        self, plan: LustrePlan, vpc: ec2.IVpc, client_security_group_id: str
+    def _servers(
+        self, plan: LustrePlan, vpc: ec2.IVpc, clients: ec2.ISecurityGroup
     ) -> ec2.SecurityGroup:
         """Open Lustre's ports between the servers, and between servers and clients, both ways.
 
@@ -74,9 +80,6 @@ class LustreFileSystem(Construct):
             description=f"Lustre servers of {plan.name}",
             allow_all_outbound=False,
         )
-        clients = ec2.SecurityGroup.from_security_group_id(
-            self, "Clients", client_security_group_id
-        )
         every = [ec2.Port.tcp_range(first, last) for first, last in lustre.PORT_RANGES]
         for ports in every:
             servers.add_ingress_rule(servers, ports, "Lustre")
@@ -85,7 +88,7 @@ class LustreFileSystem(Construct):
         # clients go with the stack: they would keep EKS from deleting the group they name.
         for child in servers.node.find_all():
             if isinstance(child, CfnResource):
-                child.apply_removal_policy(RemovalPolicy.RETAIN)
+                child.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         for ports in every:
             servers.add_ingress_rule(clients, ports, "Lustre")
             servers.add_egress_rule(clients, ports, "Lustre")

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import RemovalPolicy, Tags
+from aws_cdk import ArnFormat, RemovalPolicy, Stack, Tags, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from ultrascale.plan.model import NetworkPlan, SubnetKind, SubnetPlan
+from ultrascale_constructs.acknowledgment import acknowledge
 
 _ANYWHERE = "0.0.0.0/0"
 _LOAD_BALANCER_TAGS: Mapping[SubnetKind, str] = {
@@ -55,12 +56,12 @@ class Network(Construct):
         self._flow_logs()
         self._endpoints(plan)
 
-    def subnet_ids(self, kind: SubnetKind, *, zones: Sequence[str] = ()) -> list[str]:
-        """Return the ids of the subnets of ``kind`` in ``zones``; without any, in every zone."""
+    def subnet_ids(self, kind: SubnetKind | None = None, *, zones: Sequence[str] = ()) -> list[str]:
+        """Return the ids of the subnets of ``kind`` in ``zones``; without one, of every."""
         return [
             resource.ref
             for subnet, resource in self._subnets.items()
-            if subnet.kind == kind and (not zones or subnet.zone in zones)
+            if kind in {None, subnet.kind} and (not zones or subnet.zone in zones)
         ]
 
     def _subnet(self, plan: SubnetPlan, secondary: Sequence[ec2.CfnVPCCidrBlock]) -> ec2.CfnSubnet:
@@ -152,6 +153,29 @@ class Network(Construct):
             assumed_by=iam.ServicePrincipal("vpc-flow-logs.amazonaws.com"),  # pyright: ignore[reportArgumentType]
         )
         group.grant_write(role)
+        # Source: https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-iam-role.html
+        groups = Stack.of(self).format_arn(
+            service="logs",
+            resource="log-group",
+            resource_name="*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["logs:DescribeLogGroups", "logs:DescribeLogStreams"], resources=[groups]
+            )
+        )
+        account = Stack.of(self).account
+        spelled = "<AWS::AccountId>" if Token.is_unresolved(account) else account
+        finding = f"arn:{Stack.of(self).partition}:logs:{self._region}:{spelled}:log-group:*"
+        acknowledge(
+            role,
+            {
+                f"AwsSolutions::AwsSolutions-IAM5[Resource::{finding}]": (
+                    "flow logs look their log group up by listing; it reads nothing else"
+                )
+            },
+        )
         ec2.CfnFlowLog(
             self,
             "FlowLog",
@@ -163,7 +187,7 @@ class Network(Construct):
         )
 
     def _endpoints(self, plan: NetworkPlan) -> None:
-        """Reach AWS without the internet: nodes of a private cluster must not depend on NAT."""
+        """Reach AWS without the internet: nodes join and pull from ECR whatever becomes of NAT."""
         ec2.CfnVPCEndpoint(
             self,
             "S3",

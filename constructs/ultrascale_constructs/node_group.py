@@ -62,6 +62,8 @@ class NodeGroup(Construct):
             node_role=role.role_arn,
             subnets=list(subnet_ids),
             ami_type=plan.ami_type,
+            # Without the version EKS keeps the old one, for which the new release is not valid.
+            version=plan.kubernetes_version,
             release_version=plan.ami_release,
             capacity_type=_CAPACITY_TYPE[plan.purchase],
             instance_types=list(plan.instance_types) if several else None,

@@ -36,5 +36,5 @@ class Registry(Construct):
                         max_image_age=Duration.days(_UNTAGGED_DAYS),
                     )
                 ],
-                removal_policy=RemovalPolicy.RETAIN,
+                removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
             )

@@ -22,6 +22,9 @@ from ultrascale.plan.pool import plan_pool
 from ultrascale.plan.storage import plan_lustre
 from ultrascale.plan.support import unsupported
 
+# A quarter: long enough to look back after an incident, audit logs of a large fleet are not cheap.
+_LOG_RETENTION_DAYS = 90
+
 
 def load(path: Path) -> ClusterPlan:
     """Read the cluster file at ``path`` and plan it.
@@ -122,6 +125,7 @@ class _Planner:
             event_ttl=kubernetes.event_ttl,
             public_cidrs=tuple(str(cidr) for cidr in kubernetes.endpoint.public_cidrs),
             log_types=eks.CONTROL_PLANE_LOG_TYPES,
+            log_retention_days=_LOG_RETENTION_DAYS,
             admins=kubernetes.admins,
             node_addons=node_addons(self._cluster),
             workload_addons=workload_addons(self._cluster, pools),

@@ -214,6 +214,7 @@ class PoolPlan:
         instance_types: In order of preference.
         ami_type: EKS AMI type.
         ami_release: Release of the EKS-optimized AMI.
+        kubernetes_version: Minor version of the kubelets in that release.
         zones: Zones it may launch in.
         min_nodes: Fewest nodes.
         max_nodes: Most nodes.
@@ -241,6 +242,7 @@ class PoolPlan:
     instance_types: tuple[str, ...]
     ami_type: str
     ami_release: str
+    kubernetes_version: str
     zones: tuple[str, ...]
     min_nodes: int
     max_nodes: int
@@ -340,6 +342,7 @@ class ControlPlanePlan:
         event_ttl: How long Kubernetes events are kept, such as ``60m``.
         public_cidrs: Ranges that reach the public endpoint; empty means there is none.
         log_types: Control-plane logs that are written.
+        log_retention_days: How long they are kept, in days.
         admins: IAM roles with cluster administration.
         node_addons: Add-ons that must be there before a node joins.
         workload_addons: Add-ons that need a node to become healthy.
@@ -351,6 +354,7 @@ class ControlPlanePlan:
     event_ttl: str
     public_cidrs: tuple[str, ...]
     log_types: tuple[str, ...]
+    log_retention_days: int
     admins: tuple[str, ...]
     node_addons: tuple[AddonPlan, ...]
     workload_addons: tuple[AddonPlan, ...]

@@ -32,3 +32,8 @@ def stack(cluster: str, layer: str) -> str:
 def repository(cluster: str, name: str) -> str:
     """Return the ECR repository behind ``images.repositories``; clusters must not share one."""
     return f"{cluster}/{name}"
+
+
+def control_plane_logs(cluster: str) -> str:
+    """Return the log group that EKS writes the control-plane logs to. EKS chose the name."""
+    return f"/aws/eks/{cluster}/cluster"

@@ -32,6 +32,7 @@ _ALWAYS_ENDPOINTS = (
     "ecr.dkr",
     "sts",
     "logs",
+    "monitoring",
     "ssm",
     "ssmmessages",
     "ec2messages",

@@ -35,6 +35,7 @@ def plan_pool(pool: config.Pool, *, kubernetes_version: str) -> PoolPlan:
         instance_types=pool.instance_types,
         ami_type=first.ami_type,
         ami_release=versions.ami_release(kubernetes_version).version,
+        kubernetes_version=kubernetes_version,
         zones=pool.zones,
         min_nodes=pool.nodes.lowest,
         max_nodes=pool.nodes.highest,
@@ -77,7 +78,8 @@ def max_pods(spec: catalog.InstanceSpec, interfaces: tuple[NetworkInterface, ...
 
     Pods take addresses from the interfaces that card 0 has left: an EFA-only interface there uses
     up one of its slots, which nodeadm does not subtract. Each slot but an interface's own address
-    holds a /28. EKS advises at most 110 pods, or 250 above 30 vCPUs.
+    holds a /28. EKS advises at most 110 pods, or 250 above 30 vCPUs, and on managed node groups
+    enforces these two numbers whatever the node's own configuration says.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html
     """
