@@ -1,0 +1,113 @@
+"""The control plane, and everything together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+
+from ultrascale.plan.model.network import NetworkPlan
+from ultrascale.plan.model.platform import (
+    DevicePluginPlan,
+    EtcdPlan,
+    NamespacePlan,
+    NeuronSchedulerExtensionPlan,
+    PriorityClassPlan,
+    VolcanoPlan,
+)
+from ultrascale.plan.model.pool import PoolPlan
+from ultrascale.plan.model.storage import LustrePlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddonPlan:
+    """An EKS add-on.
+
+    Attributes:
+        name: EKS's name.
+        version: Pinned version.
+        configuration: Configuration values, as the add-on's JSON schema has them.
+        service_account: Service account that takes AWS permissions; None where it needs none.
+        managed_policy: AWS managed policy of that service account.
+    """
+
+    name: str
+    version: str
+    configuration: Mapping[str, object]
+    service_account: str | None
+    managed_policy: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlanePlan:
+    """The EKS control plane.
+
+    Attributes:
+        version: Kubernetes minor version.
+        tier: EKS's name of the control-plane scaling tier.
+        service_cidr: Range of Kubernetes Services. A change replaces the cluster.
+        event_ttl: How long Kubernetes events are kept, such as ``60m``.
+        public_cidrs: Ranges that reach the public endpoint; empty means there is none.
+        log_types: Control-plane logs that are written.
+        log_retention_days: How long they are kept, in days.
+        admins: IAM roles with cluster administration.
+        node_addons: Add-ons that must be there before a node joins.
+        workload_addons: Add-ons that need a node to become healthy.
+    """
+
+    version: str
+    tier: str
+    service_cidr: IPv4Network
+    event_ttl: str
+    public_cidrs: tuple[str, ...]
+    log_types: tuple[str, ...]
+    log_retention_days: int
+    admins: tuple[str, ...]
+    node_addons: tuple[AddonPlan, ...]
+    workload_addons: tuple[AddonPlan, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPlan:
+    """Everything that is built.
+
+    Attributes:
+        name: Cluster name and prefix of the stack names.
+        region: AWS Region.
+        partition: AWS partition of the Region.
+        account: AWS account; None makes the assembly independent of one.
+        network: VPC.
+        control_plane: EKS.
+        system_pools: Pools that run controllers and add-ons.
+        pools: Every other pool.
+        lustre: File systems.
+        repositories: Names of the ECR repositories.
+        namespaces: Namespaces.
+        priority_classes: PriorityClasses.
+        neuron: Neuron device plugin, if a pool has Neuron devices.
+        neuron_scheduler: Neuron scheduler extension, if asked for.
+        efa: EFA device plugin, if a pool has EFA interfaces.
+        volcano: Gang scheduler, if asked for.
+        etcd: Rendezvous server, if asked for.
+    """
+
+    name: str
+    region: str
+    partition: str
+    account: str | None
+    network: NetworkPlan
+    control_plane: ControlPlanePlan
+    system_pools: tuple[PoolPlan, ...]
+    pools: tuple[PoolPlan, ...]
+    lustre: tuple[LustrePlan, ...]
+    repositories: tuple[str, ...]
+    namespaces: tuple[NamespacePlan, ...]
+    priority_classes: tuple[PriorityClassPlan, ...]
+    neuron: DevicePluginPlan | None
+    neuron_scheduler: NeuronSchedulerExtensionPlan | None
+    efa: DevicePluginPlan | None
+    volcano: VolcanoPlan | None
+    etcd: EtcdPlan | None
+
+    @property
+    def all_pools(self) -> tuple[PoolPlan, ...]:
+        """Every pool, the system pools first."""
+        return self.system_pools + self.pools

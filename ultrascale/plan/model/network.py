@@ -1,0 +1,50 @@
+"""The VPC."""
+
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import Literal
+
+SubnetKind = Literal["public", "private", "control-plane", "accelerated"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubnetPlan:
+    """A subnet.
+
+    Attributes:
+        kind: `public` holds NAT gateways and internet-facing load balancers, `control-plane` only
+            the control plane's interfaces, `private` nodes and everything else, `accelerated` the
+            accelerated nodes and their pods, from the secondary ranges.
+        zone: Zone name or zone id.
+        cidr: IPv4 range.
+        prefix_reservations: Parts of the range that only /28 prefixes are taken from, so that
+            single addresses cannot fragment them; none for subnets without nodes.
+    """
+
+    kind: SubnetKind
+    zone: str
+    cidr: IPv4Network
+    prefix_reservations: tuple[IPv4Network, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkPlan:
+    """The VPC.
+
+    Attributes:
+        vpc_cidr: Primary range.
+        secondary_cidrs: Secondary ranges.
+        zones: Zones that get subnets, in file order.
+        subnets: Every subnet, by kind and then in zone order.
+        interface_endpoints: Short names of the AWS services reached through interface endpoints.
+    """
+
+    vpc_cidr: IPv4Network
+    secondary_cidrs: tuple[IPv4Network, ...]
+    zones: tuple[str, ...]
+    subnets: tuple[SubnetPlan, ...]
+    interface_endpoints: tuple[str, ...]
+
+    def of_kind(self, kind: SubnetKind) -> tuple[SubnetPlan, ...]:
+        """Return the subnets of ``kind``, in zone order."""
+        return tuple(subnet for subnet in self.subnets if subnet.kind == kind)

@@ -1,0 +1,126 @@
+"""What runs in the cluster."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+PodSecurity = Literal["privileged", "baseline", "restricted"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespacePlan:
+    """A namespace that the platform creates.
+
+    Attributes:
+        name: Its name.
+        pod_security: Pod Security Standard that the API server enforces in it.
+        training: Training jobs run here and may reach the rendezvous server.
+    """
+
+    name: str
+    pod_security: PodSecurity
+    training: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorityClassPlan:
+    """A Kubernetes PriorityClass.
+
+    Attributes:
+        name: Its name.
+        value: Below 1,000,000,000; the rest is Kubernetes' own.
+        preempts: Whether its pods may evict pods of lower priority.
+    """
+
+    name: str
+    value: int
+    preempts: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePlan:
+    """A Volcano queue.
+
+    Attributes:
+        name: Its name.
+        weight: Share of the cluster relative to the other queues, 1 to 65535.
+        reclaimable: Whether other queues may take back what it uses beyond its share.
+        capability: Most that its jobs may use, by resource name; empty means no cap.
+    """
+
+    name: str
+    weight: int
+    reclaimable: bool = True
+    capability: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolcanoPlan:
+    """The Volcano gang scheduler.
+
+    Attributes:
+        queues: Queues of the cluster file, beside `default` and `root` which Volcano makes itself.
+        enqueue: Whether the scheduler runs its `enqueue` action. It keeps a gang's pods from being
+            created until existing nodes could hold them, so a cluster that scales from zero must
+            not run it: nothing would ever scale.
+        topology_aware: Whether HyperNodes are discovered from AWS's network-topology labels.
+        topology_layers: Number of `topology.k8s.aws/network-node-layer-N` labels the nodes carry.
+        accelerator_resources: Extended resources of the pools, which bin-packing weighs.
+    """
+
+    queues: tuple[QueuePlan, ...]
+    enqueue: bool
+    topology_aware: bool
+    topology_layers: int
+    accelerator_resources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EtcdPlan:
+    """The etcd that TorchElastic workers meet at.
+
+    Attributes:
+        namespace: Where it runs: the training namespace, so that the tutorial's short host name
+            ``etcd-server`` resolves from a job's pods.
+        replicas: 1 or 3 members.
+        v2_api: Whether the v2 HTTP API is on, which torch's own etcd backends need.
+        volume_gib: Size of each member's gp3 volume, in GiB.
+    """
+
+    namespace: str
+    replicas: int
+    v2_api: bool
+    volume_gib: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicePluginPlan:
+    """One device plugin.
+
+    Attributes:
+        image: Image reference, pinned.
+        instance_types: Values of `node.kubernetes.io/instance-type` that it runs on, HyperPod's
+            `ml.` names among them. Empty: it goes by `node_selector` alone.
+        node_selector: Labels that its nodes carry.
+        taint_keys: Keys of the taints on those nodes.
+    """
+
+    image: str
+    instance_types: tuple[str, ...]
+    node_selector: Mapping[str, str]
+    taint_keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeuronSchedulerExtensionPlan:
+    """The scheduler that places pods which ask for a part of a node's Neuron devices.
+
+    Attributes:
+        extender_image: Image of the Neuron scheduler extender, pinned.
+        scheduler_image: Image of kube-scheduler, pinned, of the cluster's own minor.
+        scheduler_name: What such a pod puts into ``schedulerName``.
+    """
+
+    extender_image: str
+    scheduler_image: str
+    scheduler_name: str

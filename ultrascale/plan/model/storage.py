@@ -1,0 +1,39 @@
+"""File systems and how pods mount them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimPlan:
+    """The PersistentVolumeClaim through which pods of one namespace mount a file system."""
+
+    namespace: str
+    name: str
+    mount_path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LustrePlan:
+    """An FSx for Lustre file system.
+
+    Attributes:
+        name: Name in the cluster file.
+        zone: Its one Availability Zone, by name or zone id.
+        capacity_gib: Storage capacity, in GiB.
+        throughput_mbps_per_tib: Throughput tier, in MB/s per TiB.
+        efa: Whether clients reach it over EFA.
+        claim: How pods mount it; None where nothing in the cluster does.
+        file_system_id: Placeholder that stands for the file system's id in ``dist/``.
+        dns_name: Placeholder for its DNS name.
+        mount_name: Placeholder for its Lustre mount name.
+    """
+
+    name: str
+    zone: str
+    capacity_gib: int
+    throughput_mbps_per_tib: int
+    efa: bool
+    claim: ClaimPlan | None
+    file_system_id: str
+    dns_name: str
+    mount_name: str
