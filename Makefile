@@ -12,7 +12,7 @@ help: ## list the targets
 
 synth: .venv/.runtime node_modules/.installed ## synthesize CLUSTER into cdk.out/ and dist/, validated
 	@ultrascale check $(CLUSTER)
-	@rm -rf dist
+	@rm -rf dist cdk.out/*.json
 	@$(CDK) synth --strict --quiet --no-notices -c cluster=$(CLUSTER)
 	@ultrascale summary $(CLUSTER)
 
@@ -26,7 +26,7 @@ lint: .venv/.dev ## format check, linter, types, import contracts
 	lint-imports
 
 lint-templates: .venv/.dev ## cfn-lint over what `make synth` wrote, in the cluster's Region
-	cfn-lint --regions $$(sed -n 's/^region: *//p' $(CLUSTER)) --template cdk.out/*.template.json
+	cfn-lint --regions $$(python -c 'import sys, yaml; print(yaml.safe_load(open(sys.argv[1]))["region"])' $(CLUSTER)) --template cdk.out/*.template.json
 
 bench: .venv/.dev node_modules/.installed ## measure synth time against an empty CDK app
 	@python tests/bench_synth.py

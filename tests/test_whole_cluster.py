@@ -13,7 +13,14 @@ import pytest
 from stacks.rules import violations
 from tests.assembly import ROOT, Assembly
 from tests.crd_schemas import CRD_FOLDERS, CrdSet
-from tests.kubernetes_schemas import defined, findings, is_core, token_findings
+from tests.kubernetes_schemas import (
+    containers,
+    defined,
+    findings,
+    image_findings,
+    is_core,
+    token_findings,
+)
 from ultrascale.catalog import addons, versions
 
 # Device plugins talk to the kubelet through sockets that belong to root.
@@ -81,11 +88,14 @@ def test_nothing_names_a_version_that_is_not_pinned(trainium: Assembly) -> None:
         assert body["Properties"]["AddonVersion"] in pinned
     for _, body in trainium.resources("AWS::EKS::Nodegroup"):
         assert body["Properties"]["ReleaseVersion"] == versions.ami_release(minor).version
-    known = {image.reference for image in versions.IMAGES.values()}
-    for document in trainium.documents:
-        for text in strings(document):
-            if re.fullmatch(r"[\w.-]+(/[\w.-]+)+:[\w.-]+(@sha256:\w+)?", text):
-                assert any(text == ref or text.endswith(f"/{ref}") for ref in known), text
+    images = [c["image"] for document in trainium.documents for c in containers(document)]
+    assert len(images) >= 7
+    assert [f for document in trainium.documents for f in image_findings(document)] == []
+    # An image may also stand inside another string: a script, a flag, a configuration.
+    known = [image.reference for image in versions.IMAGES.values()]
+    for text in {text for d in trainium.documents for text in strings(d)}:
+        for named in re.findall(r"[\w.-]+\.[a-z]+(?:/[\w.-]+)+:v?\d[\w.-]*", text):
+            assert any(reference in text for reference in known), named
 
 
 def test_nothing_floats_with_the_latest_release(trainium: Assembly) -> None:

@@ -31,6 +31,8 @@ def print_summary(plan: ClusterPlan, *, assembly: Path, manifests: Path) -> None
     console.print(_stacks(plan, assembly))
     console.print(_pools(plan))
     files = sorted(manifests.glob("*.k8s.yaml"))
+    if not files:
+        raise UltrascaleError(f"{manifests}: no manifests here; run `make synth`")
     console.print(f"{len(files)} manifests in {manifests}/: " + ", ".join(f.name for f in files))
     findings, acknowledged = _findings(assembly)
     console.print(f"{findings} findings, {acknowledged} acknowledged with a reason")
@@ -51,8 +53,8 @@ def _stacks(plan: ClusterPlan, assembly: Path) -> Table:
 
 
 def _pools(plan: ClusterPlan) -> Table:
-    columns = ("pool", "instance types", "purchase", "nodes", "accelerators", "EFA interfaces")
-    table = Table(*columns, title="per node", title_justify="right", box=SIMPLE)
+    per_node = ("accelerators/node", "EFA interfaces/node")
+    table = Table("pool", "instance types", "purchase", "nodes", *per_node, box=SIMPLE)
     for pool in plan.all_pools:
         accelerators = (
             f"{pool.accelerators_per_node} {pool.accelerator}" if pool.accelerator else "none"

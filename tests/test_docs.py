@@ -1,0 +1,55 @@
+"""The pages say what the program does; a key or command that they miss is one nobody finds."""
+
+import re
+from typing import get_args
+
+import pydantic
+import pytest
+
+from tests.assembly import ROOT
+from ultrascale import config
+
+CLUSTER_FILE = (ROOT / "docs" / "cluster-file.md").read_text()
+README = (ROOT / "README.md").read_text()
+# Their keys are described by the issue that builds them.
+LATER = {"jobs", "hyperpod", "agreed_limits", "backend", "observability", "pipeline"}
+
+
+def models(annotation: object) -> set[type[pydantic.BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
+        return {annotation}
+    return {model for argument in get_args(annotation) for model in models(argument)}
+
+
+def keys(model: type[pydantic.BaseModel]) -> set[str]:
+    found: set[str] = set()
+    for name, field in model.model_fields.items():
+        found.add(name.removesuffix("_"))
+        if name not in LATER:
+            for inner in models(field.annotation):
+                found |= keys(inner)
+    return found
+
+
+@pytest.mark.parametrize("key", sorted(keys(config.Cluster)))
+def test_every_key_of_the_cluster_file_is_explained(key: str) -> None:
+    words = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"`([^`]+)`", CLUSTER_FILE))))
+
+    assert key in words
+
+
+def test_the_two_commands_stand_on_the_first_screen() -> None:
+    first_screen = "\n".join(README.splitlines()[:16])
+
+    assert "make synth" in first_screen
+    assert "make test" in first_screen
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\bmake ([a-z-]+)", README))))
+def test_every_make_target_that_the_readme_names_exists(target: str) -> None:
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"\((docs/[^)]+)\)", README))))
+def test_every_page_that_the_readme_names_exists(path: str) -> None:
+    assert (ROOT / path).is_file()
