@@ -10,7 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from cdk8s_plus_27 import k8s as kube
 
 from ultrascale.plan.model import DevicePluginPlan
-from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
+from ultrascale.plan.names import (
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    ROLE_LABEL,
+    SYSTEM_ROLE,
+    ZONE_LABEL,
+)
 
 NAME_LABEL = "app.kubernetes.io/name"
 SYSTEM_CLUSTER_CRITICAL = "system-cluster-critical"
@@ -19,7 +25,6 @@ SYSTEM_NODE_CRITICAL = "system-node-critical"
 # Nodes of EKS Auto Mode have the device plugins built in; a second one would fight over them.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-accelerated.html
 _NOT_AUTO_MODE = ("eks.amazonaws.com/compute-type", "NotIn", ("auto",))
-_INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 # Where device plugins register with the kubelet.
 # Source: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/
 DEVICE_PLUGIN_SOCKETS = "/var/lib/kubelet/device-plugins"
@@ -98,9 +103,25 @@ def system_affinity() -> kube.Affinity:
     return _node_affinity([(ROLE_LABEL, "In", (SYSTEM_ROLE,))])
 
 
+def keep_apart(name: str) -> list[kube.TopologySpreadConstraint]:
+    """Keep the replicas of ``name`` on nodes of their own, and in zones of their own if possible.
+
+    A zone that is down must not keep a replica from starting elsewhere.
+    """
+    return [
+        kube.TopologySpreadConstraint(
+            max_skew=1,
+            topology_key=key,
+            when_unsatisfiable=otherwise,
+            label_selector=selector(name),
+        )
+        for key, otherwise in ((HOSTNAME_LABEL, "DoNotSchedule"), (ZONE_LABEL, "ScheduleAnyway"))
+    ]
+
+
 def device_plugin_affinity(plan: DevicePluginPlan) -> kube.Affinity:
     """Require the plan's instance types, if it names any, and keep off EKS Auto Mode's nodes."""
-    types = [(_INSTANCE_TYPE_LABEL, "In", plan.instance_types)] if plan.instance_types else []
+    types = [(INSTANCE_TYPE_LABEL, "In", plan.instance_types)] if plan.instance_types else []
     return _node_affinity([*types, _NOT_AUTO_MODE])
 
 
@@ -178,12 +199,12 @@ def device_plugin_daemon_set(
     )
     return kube.DaemonSetSpec(
         selector=selector(name),
-        # The default, one node at a time, would take days on ten thousand nodes.
-        update_strategy=kube.DaemonSetUpdateStrategy(
-            type="RollingUpdate",
-            rolling_update=kube.RollingUpdateDaemonSet(
-                max_unavailable=kube.IntOrString.from_string("10%")
-            ),
-        ),
+        update_strategy=_device_plugin_updates(),
         template=kube.PodTemplateSpec(metadata=kube.ObjectMeta(labels=labels(name)), spec=pod),
     )
+
+
+def _device_plugin_updates() -> kube.DaemonSetUpdateStrategy:
+    # The default, one node at a time, would take days on ten thousand nodes.
+    tenth = kube.RollingUpdateDaemonSet(max_unavailable=kube.IntOrString.from_string("10%"))
+    return kube.DaemonSetUpdateStrategy(type="RollingUpdate", rolling_update=tenth)

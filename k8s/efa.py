@@ -12,10 +12,9 @@ from k8s._pods import (
     resources,
 )
 from ultrascale.plan.model import DevicePluginPlan
-from ultrascale.plan.names import SYSTEM_NAMESPACE
+from ultrascale.plan.names import EFA_INTERFACE, SYSTEM_NAMESPACE
 
 _NAME = "aws-efa-k8s-device-plugin"
-_EFA_TAINT = "vpc.amazonaws.com/efa"
 _HOST_PATHS = {
     "device-plugin": DEVICE_PLUGIN_SOCKETS,
     "infiniband": "/dev/infiniband",
@@ -44,7 +43,7 @@ class EfaDevicePluginChart(cdk8s.Chart):
                 plan,
                 container=_container(plan.image),
                 host_paths=_HOST_PATHS,
-                extra_taints=(_EFA_TAINT,),
+                extra_taints=(EFA_INTERFACE,),
                 host_network=True,
             ),
         )

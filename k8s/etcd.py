@@ -6,6 +6,7 @@ from constructs import Construct
 
 from k8s._pods import (
     SYSTEM_CLUSTER_CRITICAL,
+    keep_apart,
     labels,
     metadata,
     resources,
@@ -15,7 +16,6 @@ from k8s._pods import (
     system_affinity,
     tolerations,
 )
-from ultrascale.catalog.versions import image
 from ultrascale.plan.model import EtcdPlan
 from ultrascale.plan.names import (
     ETCD_CLIENT_PORT,
@@ -185,33 +185,17 @@ def _pod(plan: EtcdPlan) -> kube.PodSpec:
         termination_grace_period_seconds=30,
         affinity=system_affinity(),
         tolerations=tolerations(),
-        topology_spread_constraints=_spread() if plan.replicas > 1 else None,
+        topology_spread_constraints=keep_apart(ETCD_SERVER_SERVICE) if plan.replicas > 1 else None,
         security_context=restricted_pod(_USER),
         containers=[_container(plan)],
     )
-
-
-def _spread() -> list[kube.TopologySpreadConstraint]:
-    return [
-        kube.TopologySpreadConstraint(
-            max_skew=1,
-            topology_key=key,
-            when_unsatisfiable=otherwise,
-            label_selector=selector(ETCD_SERVER_SERVICE),
-        )
-        for key, otherwise in (
-            ("kubernetes.io/hostname", "DoNotSchedule"),
-            # A zone that is down must not keep a member from starting elsewhere.
-            ("topology.kubernetes.io/zone", "ScheduleAnyway"),
-        )
-    ]
 
 
 def _container(plan: EtcdPlan) -> kube.Container:
     pod_name = kube.EnvVarSource(field_ref=kube.ObjectFieldSelector(field_path="metadata.name"))
     return kube.Container(
         name="etcd",
-        image=image("etcd").reference,
+        image=plan.image,
         command=["/usr/local/bin/etcd"],
         args=etcd_arguments(plan),
         env=[kube.EnvVar(name="POD_NAME", value_from=pod_name)],

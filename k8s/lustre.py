@@ -8,11 +8,14 @@ from constructs import Construct
 
 from k8s._pods import labels
 from ultrascale.plan.model import ClaimPlan, LustrePlan
+from ultrascale.plan.names import MOUNT_PATH_ANNOTATION
 
 _DRIVER = "fsx.csi.aws.com"
 # An empty class keeps the claim away from the cluster's default StorageClass.
 _NO_CLASS = ""
 _ACCESS_MODES = ("ReadWriteMany",)
+# Without it a program that locks a file fails with ENOSYS.
+_MOUNT_OPTIONS = ("flock",)
 # A claim binds by its volume's name. It must not ask for the file system's size: when the file
 # system grows, Kubernetes refuses to resize a claim that no StorageClass stands behind.
 _REQUEST = "1Gi"
@@ -27,27 +30,18 @@ class LustreVolumesChart(cdk8s.Chart):
     Source: https://github.com/kubernetes-sigs/aws-fsx-csi-driver/tree/v1.9.0/examples/kubernetes/static_provisioning
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        plans: Sequence[LustrePlan],
-        mount_options: Sequence[str] = ("flock",),
-    ) -> None:
+    def __init__(self, scope: Construct, id: str, *, plans: Sequence[LustrePlan]) -> None:
         """Define the volumes of ``plans``.
 
         Args:
             scope: The cdk8s app.
             id: Id of the chart, and name of its file.
             plans: The file systems; those without a claim are left out.
-            mount_options: Options of `mount.lustre`. Without ``flock`` a program that locks a file
-                fails with ENOSYS.
         """
         super().__init__(scope, id, disable_resource_name_hashes=True)
         for plan in plans:
             if plan.claim is not None:
-                _volume(self, plan, plan.claim, mount_options)
+                _volume(self, plan, plan.claim)
                 _claim(self, plan, plan.claim)
 
 
@@ -56,9 +50,7 @@ def volume_name(plan: LustrePlan, claim: ClaimPlan) -> str:
     return f"{plan.name}-{claim.namespace}-{claim.name}"
 
 
-def _volume(
-    chart: cdk8s.Chart, plan: LustrePlan, claim: ClaimPlan, mount_options: Sequence[str]
-) -> None:
+def _volume(chart: cdk8s.Chart, plan: LustrePlan, claim: ClaimPlan) -> None:
     name = volume_name(plan, claim)
     kube.KubePersistentVolume(
         chart,
@@ -68,7 +60,7 @@ def _volume(
             capacity={"storage": kube.Quantity.from_string(f"{plan.capacity_gib}Gi")},
             volume_mode="Filesystem",
             access_modes=list(_ACCESS_MODES),
-            mount_options=list(mount_options),
+            mount_options=list(_MOUNT_OPTIONS),
             persistent_volume_reclaim_policy="Retain",
             storage_class_name=_NO_CLASS,
             # Reserves the volume: no other claim can bind it first.
@@ -87,7 +79,10 @@ def _claim(chart: cdk8s.Chart, plan: LustrePlan, claim: ClaimPlan) -> None:
         chart,
         f"{claim.namespace}-{claim.name}",
         metadata=kube.ObjectMeta(
-            name=claim.name, namespace=claim.namespace, labels=labels(plan.name)
+            name=claim.name,
+            namespace=claim.namespace,
+            labels=labels(plan.name),
+            annotations={MOUNT_PATH_ANNOTATION: claim.mount_path},
         ),
         spec=kube.PersistentVolumeClaimSpec(
             access_modes=list(_ACCESS_MODES),

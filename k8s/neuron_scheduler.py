@@ -21,7 +21,7 @@ from k8s._pods import (
 )
 from k8s._rbac import bind_cluster_role, bind_role, rule
 from ultrascale.plan.model import NeuronSchedulerExtensionPlan
-from ultrascale.plan.names import SYSTEM_NAMESPACE
+from ultrascale.plan.names import NEURON_CORE, NEURON_DEVICE, SYSTEM_NAMESPACE
 
 _EXTENDER = "k8s-neuron-scheduler"
 _EXTENDER_PORT = 12345
@@ -30,7 +30,6 @@ _CONFIG_FILE = "config.yaml"
 _SCHEDULER_PORT = 10259
 # The `nonroot` user of the distroless images that Kubernetes builds its components on.
 _NONROOT = 65532
-_NEURON_RESOURCES = ("aws.amazon.com/neuron", "aws.amazon.com/neuroncore")
 # Source: https://github.com/aws-neuron/neuron-helm-charts/tree/main/charts/neuron-helm-chart
 _EXTENDER_RULES = (
     rule("nodes", verbs=("get", "list", "watch")),
@@ -70,7 +69,7 @@ def scheduler_config(plan: NeuronSchedulerExtensionPlan) -> str:
         # A Neuron pod waits rather than being placed without the extender's word.
         "ignorable": False,
         "managedResources": [
-            {"name": name, "ignoredByScheduler": False} for name in _NEURON_RESOURCES
+            {"name": name, "ignoredByScheduler": False} for name in (NEURON_DEVICE, NEURON_CORE)
         ],
     }
     config = {
@@ -126,16 +125,6 @@ def _accounts(scope: Construct, plan: NeuronSchedulerExtensionPlan) -> None:
 
 
 def _extender(scope: Construct, plan: NeuronSchedulerExtensionPlan) -> None:
-    container = kube.Container(
-        name="neuron-scheduler",
-        image=plan.extender_image,
-        env=[kube.EnvVar(name="PORT", value=str(_EXTENDER_PORT))],
-        ports=[kube.ContainerPort(name="http", container_port=_EXTENDER_PORT)],
-        security_context=kube.SecurityContext(
-            allow_privilege_escalation=False, capabilities=kube.Capabilities(drop=["ALL"])
-        ),
-        resources=resources(cpu="100m", memory="128Mi", memory_limit="1Gi"),
-    )
     kube.KubeDeployment(
         scope,
         "Extender",
@@ -147,15 +136,7 @@ def _extender(scope: Construct, plan: NeuronSchedulerExtensionPlan) -> None:
             selector=selector(_EXTENDER),
             template=kube.PodTemplateSpec(
                 metadata=kube.ObjectMeta(labels=labels(_EXTENDER)),
-                # No schedulerName: placed by the scheduler that waits for it, neither would start.
-                spec=kube.PodSpec(
-                    service_account_name=_EXTENDER,
-                    automount_service_account_token=True,
-                    priority_class_name=SYSTEM_CLUSTER_CRITICAL,
-                    affinity=system_affinity(),
-                    tolerations=tolerations(),
-                    containers=[container],
-                ),
+                spec=_extender_pod(plan.extender_image),
             ),
         ),
     )
@@ -167,6 +148,28 @@ def _extender(scope: Construct, plan: NeuronSchedulerExtensionPlan) -> None:
             selector=selector(_EXTENDER).match_labels,
             ports=[kube.ServicePort(name="http", port=_EXTENDER_PORT)],
         ),
+    )
+
+
+def _extender_pod(image: str) -> kube.PodSpec:
+    container = kube.Container(
+        name="neuron-scheduler",
+        image=image,
+        env=[kube.EnvVar(name="PORT", value=str(_EXTENDER_PORT))],
+        ports=[kube.ContainerPort(name="http", container_port=_EXTENDER_PORT)],
+        security_context=kube.SecurityContext(
+            allow_privilege_escalation=False, capabilities=kube.Capabilities(drop=["ALL"])
+        ),
+        resources=resources(cpu="100m", memory="128Mi", memory_limit="1Gi"),
+    )
+    # No schedulerName: placed by the scheduler that waits for it, neither would start.
+    return kube.PodSpec(
+        service_account_name=_EXTENDER,
+        automount_service_account_token=True,
+        priority_class_name=SYSTEM_CLUSTER_CRITICAL,
+        affinity=system_affinity(),
+        tolerations=tolerations(),
+        containers=[container],
     )
 
 

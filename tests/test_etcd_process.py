@@ -21,9 +21,11 @@ import cdk8s
 import pytest
 
 from k8s.etcd import EtcdChart
+from ultrascale.catalog.versions import image
 from ultrascale.plan.model import EtcdPlan
 
 _STARTUP_SECONDS = 10.0
+IMAGE = image("etcd").reference
 
 
 def _etcd() -> str | None:
@@ -40,7 +42,9 @@ pytestmark = pytest.mark.skipif(
 
 
 def container(replicas: int, *, v2_api: bool) -> dict[str, Any]:
-    plan = EtcdPlan(namespace="training", replicas=replicas, v2_api=v2_api, volume_gib=10)
+    plan = EtcdPlan(
+        image=IMAGE, namespace="training", replicas=replicas, v2_api=v2_api, volume_gib=10
+    )
     documents = cdk8s.Testing.synth(EtcdChart(cdk8s.Testing.app(), "etcd", plan=plan))
     (stateful_set,) = [d for d in documents if d["kind"] == "StatefulSet"]
     (container,) = stateful_set["spec"]["template"]["spec"]["containers"]

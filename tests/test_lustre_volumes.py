@@ -75,6 +75,17 @@ def test_pods_mount_the_file_system_that_the_storage_stack_made(volume: dict[str
     }
 
 
+def test_a_job_learns_from_the_claim_where_its_file_expects_the_data(
+    documents: list[dict[str, Any]],
+) -> None:
+    claims = [d["metadata"] for d in documents if d["kind"] == "PersistentVolumeClaim"]
+
+    assert [(c["name"], c["annotations"]) for c in claims] == [
+        ("fsx-claim", {"ultrascale.dev/mount-path": "/fsx"}),
+        ("checkpoints", {"ultrascale.dev/mount-path": "/checkpoints"}),
+    ]
+
+
 def test_every_worker_writes_to_the_same_file_system(volume: dict[str, Any]) -> None:
     assert volume["accessModes"] == ["ReadWriteMany"]
 

@@ -5,10 +5,26 @@ from typing import Any
 import pytest
 
 from tests.pools import POOL, SYSTEM_POOL, make_cluster, pool_document
-from ultrascale import catalog
+from ultrascale import catalog, config
 from ultrascale.catalog import versions
-from ultrascale.plan import ClusterPlan, plan_cluster
-from ultrascale.plan.model import NamespacePlan, PriorityClassPlan, QueuePlan, VolcanoPlan
+from ultrascale.plan.model import (
+    DevicePluginPlan,
+    NamespacePlan,
+    PoolPlan,
+    PriorityClassPlan,
+    QueuePlan,
+    VolcanoPlan,
+)
+from ultrascale.plan.platform import (
+    plan_efa_plugin,
+    plan_etcd,
+    plan_namespaces,
+    plan_neuron_plugin,
+    plan_neuron_scheduler,
+    plan_priority_classes,
+    plan_volcano,
+)
+from ultrascale.plan.pool import plan_pool
 
 VOLCANO = {"gang_scheduler": "volcano"}
 STATIC = pool_document(name="static", nodes={"static": 4})
@@ -16,12 +32,26 @@ NEURON = pool_document(name="neuron", instance_types=["trn1.32xlarge"], nodes={"
 CPU = pool_document(name="cpu", instance_types=["m7g.8xlarge"])
 
 
-def planned(*pools: dict[str, Any], **changes: Any) -> ClusterPlan:
-    return plan_cluster(make_cluster(pools=[SYSTEM_POOL, *(pools or [POOL])], **changes))
+def cluster(*pools: dict[str, Any], **changes: Any) -> config.Cluster:
+    return make_cluster(pools=[SYSTEM_POOL, *(pools or [POOL])], **changes)
+
+
+def pool_plans(of: config.Cluster) -> list[PoolPlan]:
+    return [plan_pool(pool, kubernetes_version=of.kubernetes.version) for pool in of.pools]
+
+
+def neuron_plugin(*pools: dict[str, Any]) -> DevicePluginPlan | None:
+    return plan_neuron_plugin(pool_plans(cluster(*pools)))
+
+
+def efa_plugin(*pools: dict[str, Any]) -> DevicePluginPlan | None:
+    made = cluster(*pools)
+    return plan_efa_plugin(made, pool_plans(made))
 
 
 def volcano(*pools: dict[str, Any], **scheduling: Any) -> VolcanoPlan:
-    plan = planned(*pools, scheduling=VOLCANO | scheduling).volcano
+    made = cluster(*pools, scheduling=VOLCANO | scheduling)
+    plan = plan_volcano(made, pool_plans(made))
     assert plan is not None
     return plan
 
@@ -30,14 +60,14 @@ class TestNamespaces:
     """Jobs, claims and schedulers need their namespace before they are created."""
 
     def test_jobs_have_one_without_asking(self) -> None:
-        assert planned().namespaces == (
+        assert plan_namespaces(cluster()) == (
             NamespacePlan(name="training", pod_security="baseline", training=True),
         )
 
     def test_volcano_has_one_where_no_pod_may_do_more_than_it_must(self) -> None:
-        plan = planned(scheduling=VOLCANO)
+        namespaces = plan_namespaces(cluster(scheduling=VOLCANO))
 
-        assert plan.namespaces[-1] == NamespacePlan(
+        assert namespaces[-1] == NamespacePlan(
             name="volcano-system", pod_security="restricted", training=False
         )
 
@@ -54,17 +84,17 @@ class TestNamespaces:
             for name, namespace in claims
         ]
 
-        plan = planned(storage={"lustre": lustre})
+        namespaces = plan_namespaces(cluster(storage={"lustre": lustre}))
 
-        assert [namespace.name for namespace in plan.namespaces] == ["research", "training"]
-        assert all(namespace.training for namespace in plan.namespaces)
+        assert [namespace.name for namespace in namespaces] == ["research", "training"]
+        assert all(namespace.training for namespace in namespaces)
 
 
 class TestPriorityClasses:
     """Who gives way to whom."""
 
     def test_the_seed_has_five(self) -> None:
-        classes = planned().priority_classes
+        classes = plan_priority_classes(cluster())
 
         assert [(plan.name, plan.value) for plan in classes] == [
             ("critical", 1_000_000),
@@ -75,14 +105,16 @@ class TestPriorityClasses:
         ]
 
     def test_low_priorities_wait_and_evict_nobody(self) -> None:
-        preempting = {plan.name for plan in planned().priority_classes if plan.preempts}
+        preempting = {plan.name for plan in plan_priority_classes(cluster()) if plan.preempts}
 
         assert preempting == {"critical", "high", "medium"}
 
     def test_classes_of_the_file_take_their_place(self) -> None:
-        plan = planned(scheduling={"priority_classes": {"batch": 100, "serving": 5000}})
+        classes = {"batch": 100, "serving": 5000}
 
-        assert plan.priority_classes == (
+        plans = plan_priority_classes(cluster(scheduling={"priority_classes": classes}))
+
+        assert plans == (
             PriorityClassPlan(name="serving", value=5000, preempts=True),
             PriorityClassPlan(name="batch", value=100, preempts=True),
         )
@@ -92,11 +124,11 @@ class TestPlugins:
     """A plugin without its devices crash-loops; devices without their plugin are invisible."""
 
     def test_neuron_plugin_comes_with_neuron_nodes_alone(self) -> None:
-        assert planned(POOL).neuron is None
-        assert planned(NEURON).neuron is not None
+        assert neuron_plugin(POOL) is None
+        assert neuron_plugin(NEURON) is not None
 
     def test_neuron_plugin_knows_every_neuron_type_and_hyperpods_names_of_them(self) -> None:
-        plan = planned(NEURON).neuron
+        plan = neuron_plugin(NEURON)
         assert plan is not None
         types = {
             spec.instance_type
@@ -108,7 +140,7 @@ class TestPlugins:
         assert {"trn1.32xlarge", "trn2.48xlarge", "inf2.48xlarge"} <= types
 
     def test_neuron_plugin_tolerates_the_taint_of_its_nodes(self) -> None:
-        plan = planned(NEURON).neuron
+        plan = neuron_plugin(NEURON)
 
         assert plan is not None
         assert plan.taint_keys == ("aws.amazon.com/neuron",)
@@ -119,10 +151,10 @@ class TestPlugins:
         ids=["switched off", "no EFA", "several zones"],
     )
     def test_efa_plugin_stays_away_where_no_node_has_efa(self, changes: dict[str, Any]) -> None:
-        assert planned(pool_document(**changes)).efa is None
+        assert efa_plugin(pool_document(**changes)) is None
 
     def test_efa_plugin_runs_on_nodes_with_efa_whatever_their_accelerator(self) -> None:
-        plan = planned(POOL, NEURON).efa
+        plan = efa_plugin(POOL, NEURON)
 
         assert plan is not None
         assert plan.node_selector == {"ultrascale.dev/efa": "true"}
@@ -130,32 +162,32 @@ class TestPlugins:
         assert plan.taint_keys == ("aws.amazon.com/neuron", "nvidia.com/gpu")
 
     def test_efa_plugin_is_pulled_from_the_registry_of_the_region(self) -> None:
-        plan = planned(POOL).efa
+        plan = efa_plugin(POOL)
 
         assert plan is not None
         assert ".dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:v" in plan.image
 
     @pytest.mark.parametrize("minor", ["1.35", "1.36"])
     def test_neuron_scheduler_is_of_the_clusters_own_minor(self, minor: str) -> None:
-        plan = planned(
-            NEURON,
-            kubernetes={"version": minor},
-            scheduling={"neuron_scheduler_extension": True},
-        ).neuron_scheduler
+        asked = {"neuron_scheduler_extension": True}
+
+        plan = plan_neuron_scheduler(
+            cluster(NEURON, kubernetes={"version": minor}, scheduling=asked)
+        )
 
         assert plan is not None
         assert plan.scheduler_image == versions.kube_scheduler(minor).reference
         assert f":v{minor}." in plan.scheduler_image
 
     def test_neuron_scheduler_comes_only_when_asked_for(self) -> None:
-        assert planned(NEURON).neuron_scheduler is None
+        assert plan_neuron_scheduler(cluster(NEURON)) is None
 
 
 class TestVolcano:
     """The gang scheduler."""
 
     def test_it_comes_only_when_asked_for(self) -> None:
-        assert planned().volcano is None
+        assert plan_volcano(cluster(), pool_plans(cluster())) is None
 
     @pytest.mark.parametrize(
         ("pools", "enqueue"),
@@ -214,6 +246,16 @@ class TestVolcano:
     ) -> None:
         assert volcano(*pools).accelerator_resources == resources
 
+    def test_its_programs_are_of_one_release(self) -> None:
+        plan = volcano()
+
+        images = (plan.scheduler_image, plan.controllers_image, plan.webhook_image)
+        assert [image.rpartition("/vc-")[2] for image in images] == [
+            f"{program}:{versions.VOLCANO_VERSION}"
+            for program in ("scheduler", "controller-manager", "webhook-manager")
+        ]
+        assert plan.version == versions.VOLCANO_VERSION
+
     @pytest.mark.parametrize("aware", [True, False])
     def test_topology_is_the_files_choice(self, aware: bool) -> None:
         plan = volcano(topology_aware=aware)
@@ -226,8 +268,8 @@ class TestRendezvous:
     """Where elastic workers meet."""
 
     def test_c10d_needs_no_server(self) -> None:
-        assert planned().etcd is None
-        assert planned(scheduling={"rendezvous": {"backend": "c10d"}}).etcd is None
+        assert plan_etcd(cluster()) is None
+        assert plan_etcd(cluster(scheduling={"rendezvous": {"backend": "c10d"}})) is None
 
     @pytest.mark.parametrize(("backend", "v2"), [("etcd-v2", True)])
     @pytest.mark.parametrize("replicas", [1, 3])
@@ -236,8 +278,15 @@ class TestRendezvous:
     ) -> None:
         rendezvous = {"backend": backend, "replicas": replicas}
 
-        plan = planned(scheduling={"rendezvous": rendezvous}).etcd
+        plan = plan_etcd(cluster(scheduling={"rendezvous": rendezvous}))
 
         assert plan is not None
         assert (plan.v2_api, plan.replicas) == (v2, replicas)
         assert plan.namespace == "training"
+
+    def test_the_server_is_of_the_last_line_that_has_the_v2_api(self) -> None:
+        plan = plan_etcd(cluster(scheduling={"rendezvous": {"backend": "etcd-v2"}}))
+
+        assert plan is not None
+        assert plan.image == versions.image("etcd").reference
+        assert ":v3.5." in plan.image

@@ -19,6 +19,7 @@ from tests.volcano_charts import (
 from ultrascale.plan.names import VOLCANO_NAMESPACE
 
 ELECTED = PROGRAMS[:2]
+IMAGES_OF = dict(zip(PROGRAMS, ("scheduler", "controllers", "webhook"), strict=True))
 SIZE_LIMIT_BYTES = 60_000
 # The Job of k8s/volcano/certificate.py makes the Secret, the namespaces chart the namespace.
 KNOWN = (("Namespace", "", VOLCANO_NAMESPACE), ("Secret", VOLCANO_NAMESPACE, CERTIFICATE_SECRET))
@@ -53,6 +54,15 @@ def test_every_object_keeps_the_rules_of_the_house(volcano: list[dict[str, Any]]
 
 def test_chart_is_applied_as_one_manifest(volcano: list[dict[str, Any]]) -> None:
     assert payload_bytes(volcano) < SIZE_LIMIT_BYTES
+
+
+def test_programs_run_the_images_that_the_plan_names() -> None:
+    images = {f"{name}_image": f"mirror.example/{name}:1" for name in IMAGES_OF.values()}
+
+    mirrored = keyed(render_volcano(**images))
+
+    for program, name in IMAGES_OF.items():
+        assert container(mirrored, program)["image"] == f"mirror.example/{name}:1"
 
 
 @each_program

@@ -12,7 +12,7 @@ import yaml
 
 from k8s.volcano.certificate import CERTIFICATE_SECRET, SCRIPT, job_name
 from tests.volcano_charts import Documents, container, keyed, pod, render_volcano
-from ultrascale.catalog.versions import image
+from ultrascale.catalog.versions import VOLCANO_VERSION, image
 from ultrascale.plan.names import VOLCANO_NAMESPACE
 
 SERVICE = "volcano-admission-service"
@@ -174,9 +174,20 @@ def test_job_can_be_applied_again_and_goes_away(job: dict[str, Any]) -> None:
 def test_another_pod_makes_another_job(job: dict[str, Any], change: dict[str, Any]) -> None:
     template = job["spec"]["template"]
     other = {**template, "spec": {**template["spec"], **change}}
+    name = job_name(template, version=VOLCANO_VERSION)
 
-    assert job["metadata"]["name"] == job_name(job)
-    assert job_name({"spec": {"template": other}}) != job_name(job)
+    assert job["metadata"]["name"] == name
+    assert job_name(other, version=VOLCANO_VERSION) != name
+
+
+def test_another_image_makes_another_job_of_the_release_it_is_from() -> None:
+    changes = {"version": "v1.16.0", "webhook_image": "mirror.example/webhook:v1.16.0"}
+
+    (other,) = [d for d in render_volcano(**changes) if d["kind"] == "Job"]
+
+    assert other["metadata"]["name"].startswith("volcano-admission-init-v1-16-0-")
+    (made,) = other["spec"]["template"]["spec"]["containers"]
+    assert made["image"] == "mirror.example/webhook:v1.16.0"
 
 
 def test_job_runs_the_script_in_the_image_that_has_its_tools(job: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import cdk8s
 
 from k8s.volcano.chart import VolcanoChart
 from k8s.volcano.webhooks import VolcanoWebhooksChart
+from ultrascale.catalog.versions import VOLCANO_VERSION, image
 from ultrascale.plan.model import VolcanoPlan
 
 Documents = dict[tuple[str, str], dict[str, Any]]
@@ -15,6 +16,10 @@ PROGRAMS = ("volcano-scheduler", "volcano-controllers", "volcano-admission")
 
 def make_plan(**changes: Any) -> VolcanoPlan:
     plan: dict[str, Any] = {
+        "version": VOLCANO_VERSION,
+        "scheduler_image": image("volcano-scheduler").reference,
+        "controllers_image": image("volcano-controller-manager").reference,
+        "webhook_image": image("volcano-webhook-manager").reference,
         "queues": (),
         "enqueue": False,
         "topology_aware": True,
@@ -24,8 +29,9 @@ def make_plan(**changes: Any) -> VolcanoPlan:
     return VolcanoPlan(**{**plan, **changes})
 
 
-def render_volcano() -> list[dict[str, Any]]:
-    return cdk8s.Testing.synth(VolcanoChart(cdk8s.Testing.app(), "volcano", plan=make_plan()))
+def render_volcano(**changes: Any) -> list[dict[str, Any]]:
+    chart = VolcanoChart(cdk8s.Testing.app(), "volcano", plan=make_plan(**changes))
+    return cdk8s.Testing.synth(chart)
 
 
 def render_webhooks() -> list[dict[str, Any]]:

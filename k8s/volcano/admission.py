@@ -20,7 +20,7 @@ from k8s.volcano.workload import (
     define_program,
     define_service,
 )
-from ultrascale.catalog.versions import image
+from ultrascale.plan.model import VolcanoPlan
 from ultrascale.plan.names import VOLCANO_NAMESPACE
 
 _CONFIG_MAP = "volcano-admission-configmap"
@@ -37,14 +37,14 @@ _STARTUP_FAILURES = 240
 _DRAIN_SECONDS = 5
 
 
-def define_admission(scope: Construct) -> None:
+def define_admission(scope: Construct, plan: VolcanoPlan) -> None:
     """Define the webhooks' server, its certificate, its rights and its Service."""
     define_service_account(
         scope,
         name=ADMISSION,
         cluster=admission_rules([webhook.configuration_name for webhook in WEBHOOKS]),
     )
-    define_certificate(scope, service=ADMISSION_SERVICE, deployment=ADMISSION)
+    define_certificate(scope, plan, service=ADMISSION_SERVICE, deployment=ADMISSION)
     kube.KubeConfigMap(
         scope,
         _CONFIG_MAP,
@@ -52,7 +52,7 @@ def define_admission(scope: Construct) -> None:
         # Resource groups rewrite pods, whose webhooks are off.
         data={_CONFIG_KEY: "resourceGroups: []\n"},
     )
-    define_program(scope, _program())
+    define_program(scope, _program(plan.webhook_image))
     define_service(
         scope,
         name=ADMISSION_SERVICE,
@@ -66,14 +66,14 @@ def define_admission(scope: Construct) -> None:
     define_webhook_policy(scope, program=ADMISSION, port=_PORT)
 
 
-def _program() -> Program:
+def _program(image: str) -> Program:
     listening = kube.TcpSocketAction(port=kube.IntOrString.from_number(_PORT))
     certificate = kube.Volume(
         name="certificate", secret=kube.SecretVolumeSource(secret_name=CERTIFICATE_SECRET)
     )
     return Program(
         name=ADMISSION,
-        image=image("volcano-webhook-manager").reference,
+        image=image,
         args=_args(),
         resources=resources(cpu="100m", memory="128Mi", memory_limit="1Gi"),
         ports={"https": _PORT},

@@ -8,7 +8,7 @@ Job's pod is immutable.
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
 import cdk8s
 from cdk8s_plus_27 import k8s as kube
@@ -18,7 +18,7 @@ from k8s._pods import labels as labels_of
 from k8s._pods import metadata, resources, restricted_container
 from k8s.volcano.rbac import certificate_rules, define_service_account
 from k8s.volcano.workload import hardened_pod, tmp_mount
-from ultrascale.catalog.versions import VOLCANO_VERSION, image
+from ultrascale.plan.model import VolcanoPlan
 from ultrascale.plan.names import VOLCANO_NAMESPACE
 
 CERTIFICATE_SECRET = "volcano-admission-secret"
@@ -56,11 +56,14 @@ fi
 """
 
 
-def define_certificate(scope: Construct, *, service: str, deployment: str) -> None:
+def define_certificate(
+    scope: Construct, plan: VolcanoPlan, *, service: str, deployment: str
+) -> None:
     """Define the Job that keeps the Secret `CERTIFICATE_SECRET` filled, and its rights.
 
     Args:
         scope: The chart.
+        plan: The release of Volcano, and the image whose tools the Job uses.
         service: Name of the Service that the certificate is for.
         deployment: Deployment to restart when a certificate was renewed.
     """
@@ -69,24 +72,7 @@ def define_certificate(scope: Construct, *, service: str, deployment: str) -> No
         name=_JOB,
         namespaced=certificate_rules(secret=CERTIFICATE_SECRET, deployment=deployment),
     )
-    environment = {
-        "SERVICE": service,
-        "NAMESPACE": VOLCANO_NAMESPACE,
-        "SECRET": CERTIFICATE_SECRET,
-        "DEPLOYMENT": deployment,
-        # kubectl keeps its cache there, and the root file system is read-only.
-        "HOME": "/tmp",
-    }
-    container = kube.Container(
-        name="certificate",
-        image=image("volcano-webhook-manager").reference,
-        image_pull_policy="IfNotPresent",
-        command=["sh", "-c", SCRIPT],
-        env=[kube.EnvVar(name=name, value=value) for name, value in environment.items()],
-        resources=resources(cpu="50m", memory="64Mi", memory_limit="256Mi"),
-        security_context=restricted_container(),
-        volume_mounts=[tmp_mount()],
-    )
+    container = _container(plan.webhook_image, service=service, deployment=deployment)
     job = kube.KubeJob(
         scope,
         _JOB,
@@ -100,14 +86,44 @@ def define_certificate(scope: Construct, *, service: str, deployment: str) -> No
             ),
         ),
     )
-    job.add_json_patch(cdk8s.JsonPatch.replace("/metadata/name", job_name(job.to_json())))
+    name = job_name(_pod_template(job), version=plan.version)
+    job.add_json_patch(cdk8s.JsonPatch.replace("/metadata/name", name))
 
 
-def job_name(job: Mapping[str, Any]) -> str:
-    """Return the name of ``job``: this Volcano's version and a digest of its pod template.
+def job_name(template: Mapping[str, object], *, version: str) -> str:
+    """Return the name of the Job that runs ``template``: Volcano's version and a digest of it.
 
     A Job's template is immutable, so another template must make another Job.
+
+    Args:
+        template: The pod template, as the manifest has it.
+        version: Release of Volcano, ``v1.15.1``.
     """
-    template = json.dumps(job["spec"]["template"], sort_keys=True)
-    digest = hashlib.sha256(template.encode()).hexdigest()[:8]
-    return f"{_JOB}-{VOLCANO_VERSION.replace('.', '-')}-{digest}"
+    digest = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:8]
+    return f"{_JOB}-{version.replace('.', '-')}-{digest}"
+
+
+def _pod_template(job: kube.KubeJob) -> Mapping[str, object]:
+    manifest = cast(Mapping[str, Mapping[str, Mapping[str, object]]], job.to_json())
+    return manifest["spec"]["template"]
+
+
+def _container(image: str, *, service: str, deployment: str) -> kube.Container:
+    environment = {
+        "SERVICE": service,
+        "NAMESPACE": VOLCANO_NAMESPACE,
+        "SECRET": CERTIFICATE_SECRET,
+        "DEPLOYMENT": deployment,
+        # kubectl keeps its cache there, and the root file system is read-only.
+        "HOME": "/tmp",
+    }
+    return kube.Container(
+        name="certificate",
+        image=image,
+        image_pull_policy="IfNotPresent",
+        command=["sh", "-c", SCRIPT],
+        env=[kube.EnvVar(name=name, value=value) for name, value in environment.items()],
+        resources=resources(cpu="50m", memory="64Mi", memory_limit="256Mi"),
+        security_context=restricted_container(),
+        volume_mounts=[tmp_mount()],
+    )

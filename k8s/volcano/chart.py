@@ -20,4 +20,4 @@ class VolcanoChart(cdk8s.Chart):
         super().__init__(scope, id, disable_resource_name_hashes=True)
         define_scheduler(self, plan)
         define_controllers(self, plan)
-        define_admission(self)
+        define_admission(self, plan)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import yaml
 
 from ultrascale.plan.model import VolcanoPlan
+from ultrascale.plan.names import HOSTNAME_LABEL
 
 SCHEDULER_CONFIGURATION_KEY = "volcano-scheduler.conf"
 # The controllers look their ConfigMap up by these names.
@@ -23,7 +24,6 @@ _ACCELERATOR_WEIGHT = 10
 _TOPOLOGY_WEIGHT = 10
 _TOPOLOGY_ACCELERATOR_WEIGHT = 2
 _NETWORK_LAYER_LABEL = "topology.k8s.aws/network-node-layer-{}"
-_HOSTNAME_LABEL = "kubernetes.io/hostname"
 _DISCOVERY_INTERVAL = "10m"
 
 _Plugin = dict[str, object]
@@ -56,7 +56,7 @@ def controller_configuration(plan: VolcanoPlan) -> str:
     if not plan.topology_aware:
         return _to_yaml({"networkTopologyDiscovery": []})
     layers = range(1, plan.topology_layers + 1)
-    labels = [*(_NETWORK_LAYER_LABEL.format(layer) for layer in layers), _HOSTNAME_LABEL]
+    labels = [*(_NETWORK_LAYER_LABEL.format(layer) for layer in layers), HOSTNAME_LABEL]
     types = {f"aws{plan.topology_layers}": [{"nodeLabel": label} for label in labels]}
     source = {
         "source": "label",

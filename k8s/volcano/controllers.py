@@ -17,7 +17,6 @@ from k8s.volcano.workload import (
     define_program,
     health_probes,
 )
-from ultrascale.catalog.versions import image
 from ultrascale.plan.model import VolcanoPlan
 from ultrascale.plan.names import VOLCANO_NAMESPACE
 
@@ -57,7 +56,7 @@ def define_controllers(scope: Construct, plan: VolcanoPlan) -> None:
         scope,
         Program(
             name=CONTROLLERS,
-            image=image("volcano-controller-manager").reference,
+            image=plan.controllers_image,
             args=_ARGS,
             resources=resources(cpu="250m", memory="512Mi", memory_limit="8Gi"),
             ports={"metrics": _METRICS_PORT},

@@ -14,7 +14,6 @@ from k8s.volcano.workload import (
     define_program,
     health_probes,
 )
-from ultrascale.catalog.versions import image
 from ultrascale.plan.model import VolcanoPlan
 from ultrascale.plan.names import VOLCANO_NAMESPACE
 
@@ -53,7 +52,7 @@ def define_scheduler(scope: Construct, plan: VolcanoPlan) -> None:
         scope,
         Program(
             name=SCHEDULER,
-            image=image("volcano-scheduler").reference,
+            image=plan.scheduler_image,
             args=_ARGS,
             # It holds every node and pod of the cluster in memory: kube-scheduler took 2 GiB for
             # 100,000 nodes, and Volcano copies its cache for each session.

@@ -9,6 +9,7 @@ from constructs import Construct
 from k8s._pods import (
     NAME_LABEL,
     SYSTEM_CLUSTER_CRITICAL,
+    keep_apart,
     metadata,
     restricted_container,
     restricted_pod,
@@ -224,14 +225,5 @@ def _pod(program: Program) -> kube.PodSpec:
         container,
         account=program.name,
         volumes=list(volumes.values()),
-        spread=[
-            _spread(program.name, over="kubernetes.io/hostname", or_else="DoNotSchedule"),
-            _spread(program.name, over="topology.kubernetes.io/zone", or_else="ScheduleAnyway"),
-        ],
-    )
-
-
-def _spread(name: str, *, over: str, or_else: str) -> kube.TopologySpreadConstraint:
-    return kube.TopologySpreadConstraint(
-        max_skew=1, topology_key=over, when_unsatisfiable=or_else, label_selector=selector(name)
+        spread=keep_apart(program.name),
     )

@@ -1,9 +1,16 @@
 """The cluster file as types: `load` it, or learn every mistake in it at once."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from ultrascale.config._check import check
-from ultrascale.config._document import parse_yaml, read
+import yaml
+
+from ultrascale.config._check import check, read_document
+from ultrascale.config._document import parse_yaml
+from ultrascale.config._document import read as read_yaml
+from ultrascale.config._errors import Mistake, refuse
+from ultrascale.config._reader import Part
+from ultrascale.config._reading import Reading, Rules
 from ultrascale.config._warnings import warnings
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
@@ -47,20 +54,24 @@ __all__ = [
     "Kubernetes",
     "Lustre",
     "LustreS3",
+    "Mistake",
     "Network",
     "Nodes",
     "Observability",
     "Odcr",
     "OnDemand",
+    "Part",
     "Pipeline",
     "PodBlocks",
     "Pool",
     "Provisioner",
     "Purchase",
     "Queue",
+    "Reading",
     "Rendezvous",
     "Resources",
     "Role",
+    "Rules",
     "Scheduling",
     "Spot",
     "Storage",
@@ -71,8 +82,27 @@ __all__ = [
     "WriteLatencySlo",
     "load",
     "loads",
+    "read",
+    "reading_of",
+    "refuse",
     "warnings",
 ]
+
+
+def read(path: Path) -> Reading:
+    """Read the cluster file at ``path`` as far as it can be read.
+
+    Raises:
+        ConfigError: The file cannot be read, or is no YAML mapping.
+    """
+    return read_document(read_yaml(path))
+
+
+def reading_of(cluster: Cluster) -> Reading:
+    """Return what is read of a file that describes ``cluster``; its error lines name no file."""
+    stated = cluster.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    text = yaml.safe_dump(stated, sort_keys=False, allow_unicode=True)
+    return replace(read_document(parse_yaml(text, source="")), cluster=cluster)
 
 
 def load(path: Path) -> Cluster:
@@ -95,4 +125,4 @@ def loads(text: str, *, source: str = "cluster file") -> Cluster:
     Raises:
         ConfigError: As `load`.
     """
-    return check(parse_yaml(text, source=source))
+    return check(read_document(parse_yaml(text, source=source)))

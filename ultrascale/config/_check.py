@@ -1,8 +1,6 @@
 """Reads a document, applies every rule, and returns the cluster or all its mistakes."""
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from dataclasses import replace
 
 from ultrascale.config import (
     _list_rules,
@@ -11,10 +9,9 @@ from ultrascale.config import (
     _purchase_rules,
     _section_rules,
 )
-from ultrascale.config._base import Model
 from ultrascale.config._document import Document
-from ultrascale.config._errors import Mistake
-from ultrascale.config._reader import Part, Reader, values
+from ultrascale.config._reader import Reader
+from ultrascale.config._reading import Reading, Rules
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.hyperpod import TaskGovernance, Team
 from ultrascale.config.jobs import Job, Resources, Toleration
@@ -25,16 +22,12 @@ from ultrascale.config.pools import Nodes, Pool
 from ultrascale.config.purchase import CapacityBlock, Reservation, TrainingPlan
 from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling
 from ultrascale.config.storage import Lustre, LustreS3
-from ultrascale.errors import CatalogError, ConfigError
 
-# A rule takes what it judges by the parameters' names: fields of its part, then what `_facts`
-# offers. It runs where all of them could be read, so one mistake never hides another.
-Rule = Callable[..., Iterator[Mistake]]
-
-RULES: Mapping[type[Model], tuple[Rule, ...]] = {
+RULES: Rules = {
     Network: (
         _network_rules.zones_are_of_the_region,
         _network_rules.network_has_two_zones,
+        _network_rules.zones_are_named_one_way,
         _network_rules.vpc_range_has_a_legal_size,
         _network_rules.pod_ranges_exist,
         _network_rules.pod_ranges_are_apart,
@@ -57,9 +50,11 @@ RULES: Mapping[type[Model], tuple[Rule, ...]] = {
         _pool_rules.zones_have_subnets,
         _pool_rules.counts_act,
         _pool_rules.system_pool_is_there_first,
-        _pool_rules.placement_group_is_possible,
+        _pool_rules.placement_group_has_one_zone,
+        _pool_rules.placement_group_is_not_hyperpods,
         _pool_rules.placement_group_takes_the_types,
-        _pool_rules.efa_has_one_type_and_zone,
+        _pool_rules.efa_has_one_zone,
+        _pool_rules.efa_has_one_type,
         _pool_rules.efa_is_there,
         _pool_rules.deep_health_checks_are_hyperpods,
         _pool_rules.spot_group_has_a_choice,
@@ -76,6 +71,7 @@ RULES: Mapping[type[Model], tuple[Rule, ...]] = {
     CapacityBlock: (_purchase_rules.window_has_a_length,),
     TrainingPlan: (_purchase_rules.window_has_a_length,),
     Lustre: (
+        _section_rules.lustre_tier_exists,
         _section_rules.lustre_size_exists,
         _section_rules.lustre_zone_has_a_subnet,
         _section_rules.lustre_efa_has_clients,
@@ -87,7 +83,7 @@ RULES: Mapping[type[Model], tuple[Rule, ...]] = {
         _section_rules.neuron_extension_has_nodes,
     ),
     Queue: (_section_rules.queue_is_legal, _section_rules.queue_weight_is_legal),
-    Rendezvous: (_section_rules.replicas_form_a_quorum,),
+    Rendezvous: (_section_rules.replicas_form_a_quorum, _section_rules.replicas_have_a_use),
     TaskGovernance: (_section_rules.teams_are_there,),
     Team: (_section_rules.team_lends_to_borrow,),
     Job: (
@@ -111,55 +107,25 @@ RULES: Mapping[type[Model], tuple[Rule, ...]] = {
 }
 
 
-def check(document: Document) -> Cluster:
-    """Return the cluster that ``document`` describes.
-
-    Raises:
-        ConfigError: It has mistakes; one line for each, in the order of the file.
-    """
+def read_document(document: Document) -> Reading:
+    """Return what could be read of ``document``, with every mistake in it."""
     reader = Reader()
     cluster = reader.model(Cluster, document.value)
-    mistakes = [*reader.mistakes, *_rule_mistakes(reader)]
-    if mistakes or not isinstance(cluster, Cluster):
-        mistakes.sort(key=lambda mistake: document.place(mistake.at))
-        raise ConfigError(dict.fromkeys(mistake.line(document) for mistake in mistakes))
-    return cluster
+    reading = Reading(
+        document=document,
+        cluster=cluster if isinstance(cluster, Cluster) else None,
+        parts=tuple(reader.parts),
+        known=reader.known,
+    )
+    return replace(reading, mistakes=(*reader.mistakes, *reading.judge(RULES)))
 
 
-def _rule_mistakes(reader: Reader) -> Iterator[Mistake]:
-    facts = reader.known | _facts(reader.parts)
-    for part in reader.parts:
-        readable = facts | dict(part.fields) | {"given": part.given}
-        for rule in _rules(part.kind):
-            needs = _parameters(rule)
-            if needs <= readable.keys():
-                yield from _apply(rule, {name: readable[name] for name in needs}, part)
+def check(reading: Reading) -> Cluster:
+    """Return the cluster that was read.
 
-
-def _apply(rule: Rule, arguments: Mapping[str, object], part: Part) -> Iterator[Mistake]:
-    try:
-        for found in rule(**arguments):
-            yield Mistake((*part.at, *found.at), found.wrong, found.todo, found.got)
-    except CatalogError as error:
-        # The catalog does not know what the rule has to judge: a refusal, never a guess.
-        at = (*part.at, "instance_types") if part.kind is Pool else part.at
-        yield Mistake(at, str(error), "choose another instance type", got="")
-
-
-def _facts(parts: list[Part]) -> dict[str, object]:
-    """Return what rules may ask about the file as a whole."""
-    return {
-        "parts": tuple(parts),
-        "provisioners": frozenset(name for _, name in values(parts, Pool, "provisioner", str)),
-        "node_types": frozenset(_section_rules.node_types_of(tuple(parts)).values()),
-    }
-
-
-@cache
-def _rules(kind: type[Model]) -> tuple[Rule, ...]:
-    return tuple(rule for base in kind.__mro__ for rule in RULES.get(base, ()))
-
-
-@cache
-def _parameters(rule: Rule) -> frozenset[str]:
-    return frozenset(inspect.signature(rule).parameters)
+    Raises:
+        ConfigError: The file has mistakes; one line for each, in the order of the file.
+    """
+    if reading.mistakes or reading.cluster is None:
+        raise reading.refusal(reading.mistakes)
+    return reading.cluster

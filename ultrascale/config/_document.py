@@ -13,7 +13,10 @@ Key = str | int
 KeyPath = tuple[Key, ...]
 
 _STRING = "tag:yaml.org,2002:str"
+_NUMBER = "tag:yaml.org,2002:int"
 _MERGE = "tag:yaml.org,2002:merge"
+# How PyYAML begins its complaint about a tab.
+_TAB = "found character '\\t'"
 _LONGEST = 100
 
 
@@ -24,7 +27,10 @@ class _Loader(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep=deep)
         except (ValueError, OverflowError) as error:
-            text = f"not a value that YAML knows: {error}"
+            text = f"not a value that YAML knows: {error}; mend it, or put it in quotes"
+            if isinstance(node, yaml.ScalarNode) and node.tag == _NUMBER:
+                digits = sum(character.isdigit() for character in node.value)
+                text = f"a number of {digits} digits; write a smaller one"
             raise yaml.constructor.ConstructorError(None, None, text, node.start_mark) from error
 
 
@@ -75,6 +81,8 @@ def read(path: Path) -> Document:
     except FileNotFoundError:
         raise _refusal(source, "no such file; name a cluster file") from None
     except IsADirectoryError:
+        if path == Path():
+            raise _refusal(source, "no file is named; name a cluster file") from None
         raise _refusal(source, "a directory; name a cluster file in it") from None
     except UnicodeDecodeError as error:
         got = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
@@ -180,13 +188,19 @@ def _traps(node: yaml.Node, above: tuple[yaml.Node, ...]) -> Iterator[str]:
 
 def _yaml_mistake(error: yaml.YAMLError, text: str) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        line, problem = error.problem_mark.line + 1, error.problem or ""
+        if problem.startswith(_TAB):
+            return f"line {line}: not YAML: a tab in its indentation; use spaces"
+        if "; " in problem:
+            return f"line {line}: {problem}"
         # PyYAML names the start of what it was reading apart from where it gave up.
         context = f"{error.context}, " if error.context else ""
-        return f"line {error.problem_mark.line + 1}: not YAML: {context}{error.problem}"
+        todo = "look for an unclosed quote or bracket, a missing colon or a wrong indentation"
+        return f"line {line}: not YAML: {context}{problem}; {todo}"
     if isinstance(error, yaml.reader.ReaderError):
         line = text.count("\n", 0, error.position) + 1
         return f"line {line}: not YAML: a character that YAML does not allow; remove it"
-    return f"not YAML: {' '.join(str(error).split())}"
+    return f"not YAML: {' '.join(str(error).split())}; mend it"
 
 
 def _frozen(value: object) -> object:

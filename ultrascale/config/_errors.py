@@ -20,12 +20,14 @@ class Mistake:
         wrong: What is wrong with it.
         todo: What to do about it.
         got: The value; None: as the file spells it at ``at``; empty: ``wrong`` names it.
+        judged: Keys of the values that it rests on, where a rule found it.
     """
 
     at: KeyPath
     wrong: str
     todo: str = ""
     got: str | None = None
+    judged: frozenset[KeyPath] = frozenset()
 
     def line(self, document: Document) -> str:
         """Return the line that a user reads."""
@@ -34,7 +36,7 @@ class Mistake:
         if self.todo:
             text = f"{text}; {self.todo}"
         key = ".".join(str(part) for part in self.at)
-        return f"{document.source}: {key}: {text}" if key else f"{document.source}: {text}"
+        return ": ".join(part for part in (document.source, key, text) if part)
 
 
 def refuse(key: str, wrong: str, todo: str = "", *, got: str | None = None) -> Mistake:

@@ -1,7 +1,7 @@
 """What the entries of the cluster file's lists must be to each other."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ultrascale.config._base import Model
 from ultrascale.config._errors import Mistake, refuse
@@ -77,9 +77,14 @@ def shards_have_names_of_their_own(parts: tuple[Part, ...]) -> Mistakes:
 
 
 def controllers_have_nodes(
-    parts: tuple[Part, ...], provisioners: frozenset[str], scheduling_gang_scheduler: str
+    parts: tuple[Part, ...],
+    provisioners: frozenset[str],
+    scheduling_gang_scheduler: str,
+    fields: Mapping[str, object],
 ) -> Mistakes:
     pools = [part for part in parts if part.kind is Pool]
+    if not pools and "pools" not in fields:
+        return  # the reader has said so
     if not pools:
         yield refuse("pools", "no pool at all", "add one named system", got="")
     # A pool whose role could not be read may be the one.

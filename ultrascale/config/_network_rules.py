@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
 
-from ultrascale.catalog import eks, regions
+from ultrascale.catalog import eks, regions, vpc
 from ultrascale.catalog.addons import ADDONS
 from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config.hyperpod import TaskGovernance
-from ultrascale.config.network import BLOCK_MASK, PodBlocks, blocks
+from ultrascale.config.network import PodBlocks, blocks
 
 Mistakes = Iterator[Mistake]
 PodCidrs = tuple[IPv4Network, ...] | PodBlocks
 
-# Source: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
-_VPC_MASKS = (16, 28)
+# The mask of the blocks that ``{count, from}`` takes.
+_BLOCK_MASK = vpc.LARGEST_RANGE_MASK
 _EVERYONE = IPv4Network("0.0.0.0/0")
 
 
@@ -30,6 +30,13 @@ def network_has_two_zones(zones: tuple[str, ...]) -> Mistakes:
         yield refuse("zones", "EKS needs subnets in two zones", "add a second zone")
 
 
+def zones_are_named_one_way(zones: tuple[str, ...]) -> Mistakes:
+    # Which name an account gives to a zone id is the account's own: both may be one zone.
+    if len({regions.is_zone_id(zone) for zone in zones}) > 1:
+        wrong = "zone names and zone ids mixed, so that two of them may be one zone"
+        yield refuse("zones", wrong, "write names alone, or ids alone")
+
+
 def vpc_range_has_a_legal_size(vpc_cidr: IPv4Network) -> Mistakes:
     yield from _size("vpc_cidr", vpc_cidr)
 
@@ -38,11 +45,11 @@ def pod_ranges_exist(pod_cidrs: PodCidrs) -> Mistakes:
     if not isinstance(pod_cidrs, PodBlocks):
         for number, block in enumerate(pod_cidrs):
             yield from _size(f"pod_cidrs.{number}", block)
-    elif pod_cidrs.from_.prefixlen > BLOCK_MASK:
-        wrong = f"smaller than one /{BLOCK_MASK} block"
+    elif pod_cidrs.from_.prefixlen > _BLOCK_MASK:
+        wrong = f"smaller than one /{_BLOCK_MASK} block"
         yield refuse("pod_cidrs.from", wrong, "name a larger range, such as 100.64.0.0/10")
-    elif pod_cidrs.count > (most := 2 ** (BLOCK_MASK - pod_cidrs.from_.prefixlen)):
-        wrong = f"more /{BLOCK_MASK} blocks than {pod_cidrs.from_} has"
+    elif pod_cidrs.count > (most := 2 ** (_BLOCK_MASK - pod_cidrs.from_.prefixlen)):
+        wrong = f"more /{_BLOCK_MASK} blocks than {pod_cidrs.from_} has"
         yield refuse("pod_cidrs.count", wrong, f"write at most {most}, or name a larger range")
 
 
@@ -143,7 +150,7 @@ def addons_are_ours(addons: Mapping[str, str]) -> Mistakes:
 
 
 def _size(key: str, block: IPv4Network) -> Mistakes:
-    largest, smallest = _VPC_MASKS
+    largest, smallest = vpc.LARGEST_RANGE_MASK, vpc.SMALLEST_RANGE_MASK
     if not largest <= block.prefixlen <= smallest:
         todo = f"use a mask from /{largest} to /{smallest}"
         yield refuse(key, "not a size that a VPC takes", todo)

@@ -91,15 +91,16 @@ def zones_have_subnets(zones: tuple[str, ...], network_zones: tuple[str, ...]) -
             yield refuse(f"zones.{number}", "not one of network.zones", todo, got=repr(zone))
 
 
-def placement_group_is_possible(
-    placement_group: bool, zones: tuple[str, ...], provisioner: Provisioner
-) -> Mistakes:
-    if not placement_group:
-        return
-    if len(zones) > 1:
+def placement_group_has_one_zone(placement_group: bool, zones: tuple[str, ...]) -> Mistakes:
+    if placement_group and len(zones) > 1:
         wrong = "a cluster placement group lives in one zone"
         yield refuse("zones", wrong, "keep one zone", got=_listed(zones))
-    if provisioner == "hyperpod":
+
+
+def placement_group_is_not_hyperpods(
+    placement_group: bool, provisioner: Provisioner
+) -> Mistakes:
+    if placement_group and provisioner == "hyperpod":
         wrong = "HyperPod places its instances itself"
         yield refuse("placement_group", wrong, "leave it out")
 
@@ -113,15 +114,14 @@ def placement_group_takes_the_types(
             yield refuse(f"instance_types.{number}", wrong, "leave placement_group out")
 
 
-def efa_has_one_type_and_zone(
-    efa: str, instance_types: tuple[str, ...], zones: tuple[str, ...]
-) -> Mistakes:
-    if efa != "all":
-        return
-    if len(zones) > 1:
+def efa_has_one_zone(efa: str, zones: tuple[str, ...]) -> Mistakes:
+    if efa == "all" and len(zones) > 1:
         wrong = "EFA does not reach from zone to zone"
         yield refuse("zones", wrong, "keep one zone, or set efa: auto", got=_listed(zones))
-    if len(instance_types) > 1:
+
+
+def efa_has_one_type(efa: str, instance_types: tuple[str, ...]) -> Mistakes:
+    if efa == "all" and len(instance_types) > 1:
         wrong = "the layout of EFA interfaces fits one instance type"
         yield refuse("instance_types", wrong, "make a pool of each type, or set efa: auto")
 

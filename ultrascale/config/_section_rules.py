@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from ultrascale import catalog
 from ultrascale.catalog import lustre as fsx
+from ultrascale.catalog import volcano
 from ultrascale.config._document import KeyPath
 from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config._reader import Part, lists, maps, values
@@ -14,20 +15,19 @@ from ultrascale.config.scheduling import Queue
 
 Mistakes = Iterator[Mistake]
 
-# Volcano makes these two itself.
-# Source: https://volcano.sh/en/docs/queue/
-_VOLCANO_QUEUES = ("default", "root")
-_QUEUE_WEIGHTS = (1, 65_535)
 _RENDEZVOUS_REPLICAS = (1, 3)
 
 
-def lustre_size_exists(capacity_gib: int, throughput_mbps_per_tib: int, efa: bool) -> Mistakes:
-    tiers = fsx.THROUGHPUT_TIERS_MBPS_PER_TIB
-    tier = throughput_mbps_per_tib
-    if tier not in tiers:
-        todo = f"use {', '.join(str(t) for t in tiers)}"
+def lustre_tier_exists(throughput_mbps_per_tib: int) -> Mistakes:
+    if throughput_mbps_per_tib not in fsx.THROUGHPUT_TIERS_MBPS_PER_TIB:
+        todo = f"use {', '.join(str(tier) for tier in fsx.THROUGHPUT_TIERS_MBPS_PER_TIB)}"
         yield refuse("throughput_mbps_per_tib", "not a throughput tier of FSx for Lustre", todo)
-    elif not fsx.is_capacity(capacity_gib, tier=tier, efa=efa):
+
+
+def lustre_size_exists(capacity_gib: int, throughput_mbps_per_tib: int, efa: bool) -> Mistakes:
+    tier = throughput_mbps_per_tib
+    known = tier in fsx.THROUGHPUT_TIERS_MBPS_PER_TIB
+    if known and not fsx.is_capacity(capacity_gib, tier=tier, efa=efa):
         nearest = fsx.nearest_capacities(capacity_gib, tier=tier, efa=efa)
         wrong = f"not a size at {tier} MB/s per TiB{' with EFA' if efa else ''}"
         yield refuse("capacity_gib", wrong, f"nearest: {' or '.join(str(n) for n in nearest)}")
@@ -61,22 +61,25 @@ def lustre_bucket_exists(bucket: str, storage_buckets: tuple[str, ...]) -> Mista
 
 
 def queue_is_legal(name: str) -> Mistakes:
-    if name in _VOLCANO_QUEUES:
+    if name in volcano.OWN_QUEUES:
         yield refuse("name", "a queue that Volcano makes itself", "choose another")
 
 
 def queue_weight_is_legal(weight: int) -> Mistakes:
-    least, most = _QUEUE_WEIGHTS
+    least, most = volcano.QUEUE_WEIGHTS
     if not least <= weight <= most:
         yield refuse("weight", "out of range", f"write {least} to {most}")
 
 
-def replicas_form_a_quorum(backend: str, replicas: int) -> Mistakes:
+def replicas_form_a_quorum(replicas: int) -> Mistakes:
     if replicas not in _RENDEZVOUS_REPLICAS:
         yield refuse("replicas", "not a size of an etcd cluster", "write 1 or 3")
-    elif backend == "c10d" and replicas != 1:
+
+
+def replicas_have_a_use(backend: str, replicas: int) -> Mistakes:
+    if backend == "c10d" and replicas != 1 and replicas in _RENDEZVOUS_REPLICAS:
         wrong = "c10d runs in the job and has no replicas"
-        yield refuse("replicas", wrong, "leave it out, or use backend: etcd")
+        yield refuse("replicas", wrong, "leave it out, or use backend: etcd-v2")
 
 
 def volcano_is_there(

@@ -5,17 +5,12 @@ from typing import Annotated
 
 from pydantic import Field
 
+from ultrascale.catalog import vpc
 from ultrascale.config._base import Model, Network4
-
-BLOCK_MASK = 16
-"""Mask of the blocks that ``{count, from}`` takes, the largest a VPC can have.
-
-Source: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
-"""
 
 
 class PodBlocks(Model):
-    """Consecutive /16 blocks of one larger range.
+    """Consecutive /16 blocks, the largest that a VPC takes, of one larger range.
 
     Attributes:
         count: How many.
@@ -52,7 +47,7 @@ def blocks(pod_cidrs: tuple[IPv4Network, ...] | PodBlocks) -> tuple[IPv4Network,
     """
     if not isinstance(pod_cidrs, PodBlocks):
         return pod_cidrs
-    if pod_cidrs.from_.prefixlen > BLOCK_MASK:
+    if pod_cidrs.from_.prefixlen > vpc.LARGEST_RANGE_MASK:
         return ()
-    subnets = pod_cidrs.from_.subnets(new_prefix=BLOCK_MASK)
+    subnets = pod_cidrs.from_.subnets(new_prefix=vpc.LARGEST_RANGE_MASK)
     return tuple(block for _, block in zip(range(pod_cidrs.count), subnets, strict=False))

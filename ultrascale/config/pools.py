@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from ultrascale import catalog
+from ultrascale.catalog import kubernetes
 from ultrascale.config._base import LabelKey, LabelValue, Model, WrongValueError, dns_label
 from ultrascale.config.purchase import OnDemand, Purchase
 from ultrascale.errors import CatalogError
@@ -55,6 +56,9 @@ def _in_catalog(value: str) -> str:
 InstanceType = Annotated[str, AfterValidator(_in_catalog)]
 
 
+Count = Annotated[int, Field(le=kubernetes.NODES_PER_CLUSTER)]
+
+
 class Nodes(Model):
     """How many nodes each shard of a pool has.
 
@@ -65,8 +69,8 @@ class Nodes(Model):
     """
 
     min: Annotated[int, Field(ge=0)] = 0
-    max: int | None = None
-    static: int | None = None
+    max: Count | None = None
+    static: Count | None = None
 
     @property
     def lowest(self) -> int:

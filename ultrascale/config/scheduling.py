@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from ultrascale.catalog import kubernetes
 from ultrascale.config._base import Model, Quantity, SubdomainName, WrongValueError
 
 DEFAULT_PRIORITY_CLASSES: Mapping[str, int] = MappingProxyType(
@@ -18,20 +19,18 @@ DEFAULT_PRIORITY_CLASSES: Mapping[str, int] = MappingProxyType(
     }
 )
 
-# Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
-_PRIORITIES = range(-(2**31), 1_000_000_000)
-
-
 def _not_kubernetes_own(name: str) -> str:
-    if name.startswith("system-"):
+    if name.startswith(kubernetes.RESERVED_PRIORITY_CLASS_PREFIX):
         wrong = f"{name!r}: names that start with system- are Kubernetes' own"
         raise WrongValueError(wrong, "choose another", complete=True)
     return name
 
 
 def _users_may_set(value: int) -> int:
-    if value not in _PRIORITIES:
-        raise WrongValueError("not a priority that users may set", "write less than 1000000000")
+    least, greatest = kubernetes.LEAST_PRIORITY, kubernetes.GREATEST_PRIORITY
+    if not least <= value <= greatest:
+        todo = f"write {least} to {greatest}"
+        raise WrongValueError("not a priority that users may set", todo)
     return value
 
 

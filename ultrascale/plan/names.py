@@ -1,5 +1,6 @@
 """Every name that CloudFormation and Kubernetes, or two manifests, must agree on."""
 
+from ultrascale.catalog import eks, kubernetes_names
 from ultrascale.config.pools import NODE_TYPE
 
 VOLCANO_NAMESPACE = "volcano-system"
@@ -37,3 +38,14 @@ def repository(cluster: str, name: str) -> str:
 def control_plane_logs(cluster: str) -> str:
     """Return the log group that EKS writes the control-plane logs to. EKS chose the name."""
     return f"/aws/eks/{cluster}/cluster"
+
+
+INSTANCE_TYPE_LABEL = eks.INSTANCE_TYPE_LABEL
+ZONE_LABEL = eks.ZONE_LABEL
+HOSTNAME_LABEL = kubernetes_names.HOSTNAME_LABEL
+NEURON_DEVICE = kubernetes_names.NEURON_DEVICE
+NEURON_CORE = kubernetes_names.NEURON_CORE
+# The device plugin's resource, and the key of the taint that reserves nodes for it.
+EFA_INTERFACE = kubernetes_names.EFA_INTERFACE
+# On a claim: where its job's containers mount it, for whoever writes the job's pods.
+MOUNT_PATH_ANNOTATION = "ultrascale.dev/mount-path"

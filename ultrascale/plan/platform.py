@@ -16,7 +16,6 @@ from ultrascale.plan.model import (
     VolcanoPlan,
 )
 
-NEURON_DEVICE = "aws.amazon.com/neuron"
 # Work of these classes waits for capacity; evicting other work for it would only move the wait.
 _NEVER_PREEMPT = frozenset({"low", "preemptible"})
 _TOPOLOGY_LAYERS = 3
@@ -51,7 +50,7 @@ def plan_neuron_plugin(pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
     It is for every Neuron type of the catalog, HyperPod's names of them included: a pool added
     later needs no new plugin.
     """
-    own = [pool for pool in pools if pool.accelerator == NEURON_DEVICE]
+    own = [pool for pool in pools if pool.accelerator == names.NEURON_DEVICE]
     if not own:
         return None
     types = sorted(
@@ -105,8 +104,12 @@ def plan_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> VolcanoP
     accelerated = [pool for pool in pools if pool.accelerator is not None]
     resources = {pool.accelerator for pool in accelerated if pool.accelerator is not None}
     if any(pool.efa_interfaces for pool in accelerated):
-        resources.add("vpc.amazonaws.com/efa")
+        resources.add(names.EFA_INTERFACE)
     return VolcanoPlan(
+        version=versions.VOLCANO_VERSION,
+        scheduler_image=versions.image("volcano-scheduler").reference,
+        controllers_image=versions.image("volcano-controller-manager").reference,
+        webhook_image=versions.image("volcano-webhook-manager").reference,
         queues=tuple(
             QueuePlan(
                 name=queue.name,
@@ -129,6 +132,7 @@ def plan_etcd(cluster: config.Cluster) -> EtcdPlan | None:
     if rendezvous.backend == "c10d":
         return None
     return EtcdPlan(
+        image=versions.image("etcd").reference,
         namespace=names.TRAINING_NAMESPACE,
         replicas=rendezvous.replicas,
         v2_api=rendezvous.backend == "etcd-v2",

@@ -59,6 +59,10 @@ class VolcanoPlan:
     """The Volcano gang scheduler.
 
     Attributes:
+        version: Its release, ``v1.15.1``.
+        scheduler_image: Image of vc-scheduler, pinned.
+        controllers_image: Image of vc-controller-manager, pinned.
+        webhook_image: Image of vc-webhook-manager, pinned; it carries openssl and kubectl.
         queues: Queues of the cluster file, beside `default` and `root` which Volcano makes itself.
         enqueue: Whether the scheduler runs its `enqueue` action. It keeps a gang's pods from being
             created until existing nodes could hold them, so a cluster that scales from zero must
@@ -68,6 +72,10 @@ class VolcanoPlan:
         accelerator_resources: Extended resources of the pools, which bin-packing weighs.
     """
 
+    version: str
+    scheduler_image: str
+    controllers_image: str
+    webhook_image: str
     queues: tuple[QueuePlan, ...]
     enqueue: bool
     topology_aware: bool
@@ -80,6 +88,7 @@ class EtcdPlan:
     """The etcd that TorchElastic workers meet at.
 
     Attributes:
+        image: Image reference, pinned.
         namespace: Where it runs: the training namespace, so that the tutorial's short host name
             ``etcd-server`` resolves from a job's pods.
         replicas: 1 or 3 members.
@@ -87,6 +96,7 @@ class EtcdPlan:
         volume_gib: Size of each member's gp3 volume, in GiB.
     """
 
+    image: str
     namespace: str
     replicas: int
     v2_api: bool

@@ -1,0 +1,16 @@
+"""Kubernetes: bounds of its API, and of what EKS runs of it.
+
+Sources:
+    https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
+    https://aws.amazon.com/blogs/containers/amazon-eks-enables-ultra-scale-ai-ml-workloads-with-support-for-100k-nodes-per-cluster/
+"""
+
+# Values of the PriorityClasses that users make; greater ones are Kubernetes' own.
+# Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
+LEAST_PRIORITY = -(2**31)
+GREATEST_PRIORITY = 1_000_000_000
+RESERVED_PRIORITY_CLASS_PREFIX = "system-"
+
+# Nodes of the largest EKS cluster.
+# Source: https://aws.amazon.com/blogs/containers/amazon-eks-enables-ultra-scale-ai-ml-workloads-with-support-for-100k-nodes-per-cluster/
+NODES_PER_CLUSTER = 100_000
