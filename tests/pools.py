@@ -35,6 +35,8 @@ POOL: dict[str, Any] = {
     "zones": ["us-west-2b"],
     "nodes": {"max": 16},
 }
+# GPU pools cannot be planned as a whole cluster yet.
+NEURON_POOL: dict[str, Any] = POOL | {"instance_types": ["trn1.32xlarge"]}
 HYPERPOD_POOL: dict[str, Any] = POOL | {
     "name": "hp",
     "provisioner": "hyperpod",
@@ -58,7 +60,7 @@ def make_document(**changes: Any) -> dict[str, Any]:
             "zones": ["us-west-2a", "us-west-2b", "us-west-2c"],
         },
         "kubernetes": {"admins": ["arn:aws:iam::111122223333:role/PlatformAdmin"]},
-        "pools": [SYSTEM_POOL, POOL],
+        "pools": [SYSTEM_POOL, NEURON_POOL],
     }
     return _changed(document, changes)
 

@@ -1,4 +1,5 @@
-from datetime import date
+import json
+from importlib.resources import files
 from typing import cast
 
 import botocore.session
@@ -140,15 +141,6 @@ def test_default_version_is_one_that_volcano_and_hyperpod_support() -> None:
         assert versions.index(eks.DEFAULT_VERSION) <= versions.index(latest)
 
 
-def test_support_ends_are_known_for_every_version_we_allow() -> None:
-    ends = [eks.standard_support_ends(version) for version in eks.SUPPORTED_VERSIONS]
-
-    assert ends == sorted(ends)
-    assert eks.standard_support_ends("1.35") == date(2027, 3, 27)
-    with pytest.raises(CatalogError, match=r"got '1\.33'; use one of 1\.34, 1\.35, 1\.36"):
-        eks.standard_support_ends("1.33")
-
-
 def test_control_plane_tiers_and_logs_are_those_of_the_sdk() -> None:
     assert set(eks.CONTROL_PLANE_LOG_TYPES) == eks_enum("LogType")
     assert set(eks.CONTROL_PLANE_TIERS.values()) == eks_enum("ProvisionedControlPlaneTier")
@@ -159,3 +151,14 @@ def test_default_service_range_is_one_that_eks_accepts() -> None:
 
     assert eks.SERVICE_CIDR_SHORTEST_PREFIX <= length <= eks.SERVICE_CIDR_LONGEST_PREFIX
     assert any(eks.DEFAULT_SERVICE_CIDR.subnet_of(allowed) for allowed in eks.SERVICE_CIDR_RANGES)
+
+
+@pytest.mark.parametrize("name", sorted(regions.REGIONS))
+def test_subnets_keep_prefixes_only_where_cloudformation_can(name: str) -> None:
+    """A resource type that the Region lacks fails the deployment, and strict synthesis before."""
+    file = files("cfnlint") / "data" / "schemas" / "providers" / f"{name}.json"
+    types: dict[str, str] = json.loads(file.read_text()) if file.is_file() else {}
+
+    assert regions.lookup_region(name).subnet_cidr_reservations is (
+        "AWS::EC2::SubnetCidrReservation" in types
+    )

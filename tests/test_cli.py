@@ -67,6 +67,47 @@ def test_a_file_without_administrators_passes_with_a_warning(tmp_path: Path) -> 
     assert "kubectl" in answer.stderr
 
 
+def test_a_pool_that_loses_its_efa_passes_with_a_warning(tmp_path: Path) -> None:
+    document = yaml.safe_load(TRAINIUM.read_text())
+    pool = document["pools"][1]
+    pool["zones"] = document["network"]["zones"]
+    del pool["placement_group"]
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump(document))
+
+    answer = ultrascale("check", file)
+
+    assert answer.stderr == (
+        f"{file}: warning: pools.1.efa: no EFA across several zones; "
+        "keep one zone, or write efa: none\n"
+    )
+    assert answer.returncode == 0
+
+
+def test_a_range_that_is_too_small_is_named_beside_a_misspelt_type(tmp_path: Path) -> None:
+    document = yaml.safe_load(TRAINIUM.read_text())
+    document["network"]["vpc_cidr"] = "10.0.0.0/24"
+    document["pools"][1]["instance_types"] = ["trn1.33xlarge"]
+    document["storage"]["lustre"][0]["capacity_gib"] = 1300
+    file = tmp_path / "bad.yaml"
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+
+    answer = ultrascale("check", file)
+
+    keys = [line.split(": ")[1] for line in answer.stderr.splitlines()]
+    assert keys == [
+        "network.vpc_cidr",
+        "pools.1.instance_types.0",
+        "storage.lustre.0.capacity_gib",
+    ]
+
+
+def test_no_file_at_all_is_asked_for_in_plain_words() -> None:
+    answer = ultrascale("check", "")
+
+    assert (answer.returncode, answer.stderr) == (1, ".: no file is named; name a cluster file\n")
+
+
 def test_synthesis_refuses_a_bad_file_before_it_writes_anything(tmp_path: Path) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text("name: [")

@@ -227,6 +227,37 @@ def test_a_preview_type_is_worth_a_warning() -> None:
     assert warning.startswith("pools.1.instance_types.0: p6e-gb300.36xlarge is a preview name")
 
 
+@pytest.mark.parametrize(
+    ("changes", "warnings"),
+    [
+        (
+            {"instance_types": ["p5.48xlarge", "p5en.48xlarge"]},
+            ("pools.1.efa: no EFA for several instance types; keep one type, or write efa: none",),
+        ),
+        (
+            {"zones": ["us-west-2a", "us-west-2b"]},
+            ("pools.1.efa: no EFA across several zones; keep one zone, or write efa: none",),
+        ),
+        ({"zones": ["us-west-2a", "us-west-2b"], "efa": "none"}, ()),
+        ({"zones": ["us-west-2a", "us-west-2b"], "instance_types": ["g6.xlarge"]}, ()),
+        ({"zones": ["us-west-2a", "us-west-2b"], "instance_types": ["m7i.48xlarge"]}, ()),
+        ({}, ()),
+    ],
+)
+def test_efa_that_is_lost_without_a_word_is_worth_a_warning(
+    changes: dict[str, object], warnings: tuple[str, ...]
+) -> None:
+    cluster = make_cluster(pools=[SYSTEM_POOL, POOL | changes])
+
+    assert config.warnings(cluster) == warnings
+
+
+def test_the_greatest_priority_that_users_may_set_is_taken() -> None:
+    cluster = make_cluster(scheduling={"priority_classes": {"top": 1_000_000_000}})
+
+    assert cluster.scheduling.priority_classes == {"top": 1_000_000_000}
+
+
 def test_a_file_system_far_from_every_node_is_worth_a_warning() -> None:
     lustre = {
         "name": "scratch",

@@ -56,6 +56,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         with_network(zones=["us-west-2b", "us-west-2a", "us-west-2b"]),
         "network.zones.2: stands in the list twice, got 'us-west-2b'; keep one",
     ),
+    "zone names and zone ids, which may be one zone": (
+        with_network(zones=["us-west-2a", "us-west-2b", "usw2-az2"]),
+        "network.zones: zone names and zone ids mixed, so that two of them may be one zone, "
+        "got [us-west-2a, us-west-2b, usw2-az2]; write names alone, or ids alone",
+    ),
     "VPC range too large": (
         with_network(vpc_cidr="10.0.0.0/8"),
         "network.vpc_cidr: not a size that a VPC takes, got '10.0.0.0/8'; "

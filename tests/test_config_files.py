@@ -33,11 +33,14 @@ def test_there_are_cluster_files_to_load() -> None:
 
 
 @pytest.mark.parametrize("path", CLUSTERS, ids=lambda path: path.stem)
-def test_each_cluster_file_loads_as_it_stands_and_warns_of_nothing(path: Path) -> None:
+def test_each_cluster_file_loads_as_it_stands_and_warns_of_lost_efa_alone(path: Path) -> None:
     cluster = config.load(path)
 
     assert cluster.name == path.stem
-    assert config.warnings(cluster) == ()
+    for warning in config.warnings(cluster):
+        pool = cluster.pools[int(warning.split(".")[1])]
+        assert ".efa: no EFA " in warning
+        assert len(pool.zones) > 1 or len(pool.instance_types) > 1
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -48,6 +51,10 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_a_directory_is_refused(tmp_path: Path) -> None:
     assert mistakes_in(tmp_path) == (f"{tmp_path}: a directory; name a cluster file in it",)
+
+
+def test_a_file_without_a_name_is_asked_for() -> None:
+    assert mistakes_in(Path()) == (".: no file is named; name a cluster file",)
 
 
 def test_a_path_that_no_file_system_takes_is_refused() -> None:
@@ -78,7 +85,9 @@ def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
         (b"a: 1\n b: 2\n", "line 2: not YAML: mapping values are not allowed here"),
         (b"a: 1\nb: \x01\n", "line 2: not YAML: a character that YAML does not allow; remove it"),
         (b"a: !!python/object:os.system {}\n", "line 1: not YAML: could not determine"),
-        (b"a: 1\nstarts: 2026-13-45\n", "line 2: not YAML: not a value that YAML knows"),
+        (b"a: 1\nstarts: 2026-13-45\n", "line 2: not a value that YAML knows: month must be in"),
+        (b"a: 1\nb: " + b"9" * 5000, "line 2: a number of 5000 digits; write a smaller one"),
+        (b"a:\n\tb: 1\n", "line 2: not YAML: a tab in its indentation; use spaces"),
         (b"a: 1\n---\nb: 2\n", "line 2: not YAML: expected a single document"),
         (b"a: *nowhere\n", "line 1: not YAML: found undefined alias"),
         (b"[" * 1500, "nested too deeply; write a cluster file"),
@@ -92,6 +101,7 @@ def test_text_that_is_no_cluster_file_is_refused_in_one_line(
     (line,) = mistakes_in(path)
     assert line.startswith(f"{path}: {expected}")
     assert "\n" not in line
+    assert "; " in line
 
 
 def test_anchors_aliases_and_merge_keys_are_plain_yaml() -> None:

@@ -125,6 +125,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "pools.1.nodes.static: a pool that never has a node, got 0; "
         "write at least 1; a pool that may be empty has a max instead",
     ),
+    "more nodes than any cluster has": (
+        with_pool(nodes={"max": 10**30}),
+        f"pools.1.nodes.max: out of range, got {10**30}; write at most 100000",
+    ),
+    "more fixed nodes than any cluster has": (
+        with_pool(nodes={"static": 100_001}),
+        "pools.1.nodes.static: out of range, got 100001; write at most 100000",
+    ),
     "static beside max": (
         with_pool(nodes={"static": 4, "max": 8}),
         "pools.1.nodes.max: a second count beside static, got 8; keep static, or min and max",
@@ -200,3 +208,20 @@ def test_a_mistake_is_named_with_its_key_its_value_and_a_way_out(
     document: dict[str, Any], line: str
 ) -> None:
     assert line in mistakes_in(document)
+
+
+@pytest.mark.parametrize(
+    ("pools", "line"),
+    [
+        ({}, "pools: not a list, got {}; write it in brackets, as [a, b]"),
+        (None, "pools: not a list, got null; write it in brackets, as [a, b]"),
+        ([], "pools: no pool at all; add one named system"),
+        ([5], "pools.0: not a mapping, got 5; write it as key: value"),
+    ],
+)
+def test_pools_that_are_none_are_one_mistake(pools: object, line: str) -> None:
+    assert mistakes_in(make_document() | {"pools": pools}) == [line]
+
+
+def test_a_file_without_the_key_pools_has_one_mistake() -> None:
+    assert mistakes_in(make_document(pools=None)) == ["pools: missing; add it"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.config_documents import GOVERNANCE, mistakes_in, with_job, with_lustre
-from tests.pools import HYPERPOD_POOL, SYSTEM_POOL, make_document, pool_document
+from tests.pools import HYPERPOD_POOL, POOL, SYSTEM_POOL, make_document, pool_document
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     # --- storage and images
@@ -118,9 +118,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "scheduling.queues.1.name: the name of scheduling.queues.0 too, got 'a'; choose another",
     ),
     "priority of Kubernetes' own": (
-        make_document(scheduling={"priority_classes": {"top": 1_000_000_000}}),
-        "scheduling.priority_classes.top: not a priority that users may set, got 1000000000; "
-        "write less than 1000000000",
+        make_document(scheduling={"priority_classes": {"top": 1_000_000_001}}),
+        "scheduling.priority_classes.top: not a priority that users may set, got 1000000001; "
+        "write -2147483648 to 1000000000",
     ),
     "priority named as Kubernetes' own": (
         make_document(scheduling={"priority_classes": {"system-top": 1}}),
@@ -134,10 +134,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "replicas of nothing": (
         make_document(scheduling={"rendezvous": {"replicas": 3}}),
         "scheduling.rendezvous.replicas: c10d runs in the job and has no replicas, got 3; "
-        "leave it out, or use backend: etcd",
+        "leave it out, or use backend: etcd-v2",
     ),
     "Neuron extension without Neuron": (
-        make_document(scheduling={"neuron_scheduler_extension": True}),
+        make_document(pools=[SYSTEM_POOL, POOL], scheduling={"neuron_scheduler_extension": True}),
         "scheduling.neuron_scheduler_extension: no pool has Neuron devices, got true; leave it out",
     ),
     # --- HyperPod
@@ -189,7 +189,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "did you mean train?",
     ),
     "more GPUs than a node has": (
-        with_job(prefer=["train"], resources={"gpu": 16}),
+        with_job(prefer=["train"], resources={"gpu": 16}) | {"pools": [SYSTEM_POOL, POOL]},
         "jobs.tune.resources.gpu: more than a node of train has: 8, got 16; "
         "ask for less, or choose another pool",
     ),

@@ -1,8 +1,6 @@
 """Where the subnets lie, that they stay there, and that they hold what the file asks for."""
 
 import itertools
-import math
-import re
 from ipaddress import IPv4Network
 from typing import Any
 
@@ -12,15 +10,8 @@ from hypothesis import strategies as st
 
 from tests.pools import POOL, SYSTEM_POOL, make_cluster, make_pool, pool_document
 from ultrascale import config
-from ultrascale.catalog import eks
-from ultrascale.errors import ConfigError
 from ultrascale.plan.model import NetworkPlan, PoolPlan, SubnetPlan
-from ultrascale.plan.network import (
-    PREFIXES_PER_NODE,
-    address_mistakes,
-    node_subnet_kind,
-    plan_network,
-)
+from ultrascale.plan.network import node_subnet_kind, plan_network
 from ultrascale.plan.pool import plan_pool
 
 ZONES = [f"us-west-2{letter}" for letter in "abcdef"]
@@ -52,10 +43,6 @@ def pool(nodes: int, *, zones: int = 1, instance_type: str = "p5.48xlarge") -> P
     }
     base = CLUSTER.pools[-1]
     return plan_pool(base.model_copy(update=changes), kubernetes_version="1.35")
-
-
-def holds(network: NetworkPlan, nodes: int) -> bool:
-    return not [*address_mistakes(network, [pool(nodes)])]
 
 
 class TestLayout:
@@ -106,39 +93,6 @@ class TestLayout:
     def test_without_pod_ranges_there_are_no_accelerated_subnets(self) -> None:
         assert of(layout(), "accelerated") == []
 
-    @pytest.mark.parametrize("cidr", ["100.64.0.0/27", "100.64.0.0/28"])
-    def test_a_pod_range_too_small_for_the_zones_names_one_that_would_do(self, cidr: str) -> None:
-        with pytest.raises(ConfigError, match=r"^network\.pod_cidrs: .*for 4 zones") as caught:
-            layout(4, pod_cidrs=[cidr])
-
-        needed = smallest(str(caught.value))
-        assert len(of(layout(4, pod_cidrs=[f"100.64.0.0/{needed}"]), "accelerated")) == 4
-
-    @settings(deadline=None)
-    @given(length=st.integers(16, 24), zones=st.integers(2, 6))
-    def test_every_range_is_laid_out_or_refused_with_one_that_would_do(
-        self, length: int, zones: int
-    ) -> None:
-        try:
-            network = layout(zones, vpc_cidr=f"10.0.0.0/{length}")
-        except ConfigError as error:
-            (mistake,) = error.mistakes
-            needed = smallest(mistake)
-            assert mistake.startswith(f"network.vpc_cidr: too small for {zones} zones, got '10.0.")
-            assert needed < length
-            network = layout(zones, vpc_cidr=f"10.0.0.0/{needed}")
-            with pytest.raises(ConfigError):
-                layout(zones, vpc_cidr=f"10.0.0.0/{needed + 1}")
-        vpc = network.vpc_cidr
-        ranges = sorted(subnet.cidr for subnet in network.subnets)
-
-        assert all(cidr.subnet_of(vpc) and cidr.prefixlen <= 28 for cidr in ranges)
-        assert not any(one.overlaps(other) for one, other in itertools.pairwise(ranges))
-        for kind in ("public", "control-plane", "private"):
-            subnets = of(network, kind)
-            assert [subnet.zone for subnet in subnets] == ZONES[:zones]
-            assert len({subnet.cidr.prefixlen for subnet in subnets}) == 1
-
     @settings(deadline=None)
     @given(
         zones=st.integers(2, 6),
@@ -176,8 +130,8 @@ class TestPrefixes:
             assert subnet.prefix_reservations == ()
 
 
-class TestAddresses:
-    """A file that asks for more nodes than there are addresses fails here, not at node 300."""
+class TestNodeSubnets:
+    """Accelerated nodes and their pods take more addresses than a VPC's own range has."""
 
     def test_accelerated_nodes_live_in_the_pod_ranges(self) -> None:
         network = layout(pod_cidrs=["100.64.0.0/16"])
@@ -188,68 +142,20 @@ class TestAddresses:
     def test_without_pod_ranges_they_live_beside_the_others(self) -> None:
         assert node_subnet_kind(layout(), POOL_PLAN) == "private"
 
-    def test_the_mistake_names_the_key_the_zone_and_the_range(self) -> None:
-        network = layout(vpc_cidr="10.0.0.0/20")
 
-        ((key, mistake),) = address_mistakes(network, [pool(100)])
+@pytest.mark.parametrize(
+    ("region", "kept"), [("us-west-2", True), ("us-gov-west-1", False), ("us-east-2", False)]
+)
+def test_prefixes_are_reserved_where_cloudformation_knows_reservations(
+    region: str, kept: bool
+) -> None:
+    network = {"vpc_cidr": "10.0.0.0/16", "zones": [f"{region}a", f"{region}b"]}
 
-        assert key == "network.vpc_cidr"
-        assert mistake.startswith("too small for 100 nodes in zone us-west-2a, got '10.0.4.0/22'; ")
+    plan = plan_network(
+        make_cluster(region=region, network=network, kubernetes=None, pools=[SYSTEM_POOL])
+    )
 
-    def test_accelerated_nodes_ask_for_larger_pod_ranges(self) -> None:
-        network = layout(pod_cidrs=["100.64.0.0/20"])
-
-        ((key, mistake),) = address_mistakes(network, [pool(100)])
-
-        assert key == "network.pod_cidrs"
-        assert f"got '{of(network, 'accelerated')[0].cidr}'" in mistake
-
-    @settings(deadline=None)
-    @given(nodes=st.integers(1, 256))
-    def test_the_size_it_names_would_do_and_nothing_smaller(self, nodes: int) -> None:
-        needed = room_needed(nodes)
-        share = of(layout(pod_cidrs=["100.64.0.0/16"]), "accelerated")[0].cidr.prefixlen - 16
-
-        assert holds(layout(pod_cidrs=[f"100.64.0.0/{needed - share}"]), nodes)
-        assert not holds(layout(pod_cidrs=[f"100.64.0.0/{needed - share + 1}"]), nodes)
-
-    @settings(deadline=None)
-    @given(nodes=st.integers(1025, 8000))
-    def test_room_beyond_one_range_is_found_in_several(self, nodes: int) -> None:
-        ranges = 2 ** (16 - room_needed(nodes))
-        # The first is shared by both zones, of the others every second one is this zone's.
-        network = layout(pod_cidrs={"count": 2 * ranges, "from": "100.64.0.0/10"})
-
-        assert holds(network, nodes)
-
-    @settings(deadline=None)
-    @given(nodes=st.integers(1, 5000), zones=st.integers(1, 3), length=st.integers(16, 20))
-    def test_what_passes_has_a_prefix_and_an_address_for_every_pod(
-        self, nodes: int, zones: int, length: int
-    ) -> None:
-        network = layout(3, vpc_cidr=f"10.0.0.0/{length}")
-        if [*address_mistakes(network, [pool(nodes, zones=zones)])]:
-            return
-
-        in_zone = math.ceil(nodes / zones)
-        for subnet in of(network, "private")[:zones]:
-            reserved = sum(part.num_addresses for part in subnet.prefix_reservations)
-            assert in_zone * PREFIXES_PER_NODE <= reserved // eks.ADDRESSES_PER_PREFIX
-            assert in_zone <= subnet.cidr.num_addresses - reserved - KEPT_BY_EC2
-
-    def test_pools_of_a_zone_are_counted_together(self) -> None:
-        network = layout(vpc_cidr="10.0.0.0/20")
-        most = max(nodes for nodes in range(1, 60) if holds(network, nodes))
-
-        assert not [*address_mistakes(network, [pool(most)])]
-        assert [*address_mistakes(network, [pool(most), pool(1)])]
-
-    def test_a_pool_of_two_zones_is_counted_half_in_each(self) -> None:
-        network = layout(vpc_cidr="10.0.0.0/20")
-        most = max(nodes for nodes in range(1, 60) if holds(network, nodes))
-
-        assert not [*address_mistakes(network, [pool(2 * most, zones=2)])]
-        assert len([*address_mistakes(network, [pool(2 * most + 1, zones=2)])]) == 2
+    assert any(subnet.prefix_reservations for subnet in plan.subnets) is kept
 
 
 class TestEndpoints:
@@ -271,16 +177,3 @@ class TestEndpoints:
 
         assert "fsx" in with_lustre.interface_endpoints
         assert "fsx" not in layout().interface_endpoints
-
-
-def room_needed(nodes: int) -> int:
-    """Return the prefix length of the room that too many nodes are told they need."""
-    ((_, mistake),) = address_mistakes(layout(vpc_cidr="10.0.0.0/24"), [pool(nodes)])
-    (length,) = re.findall(r"that zone's nodes need the room of a /(\d+)$", mistake)
-    return int(length)
-
-
-def smallest(mistake: str) -> int:
-    """Return the prefix length that a mistake says would do."""
-    (length,) = re.findall(r"the smallest that would do is /(\d+)$", mistake)
-    return int(length)

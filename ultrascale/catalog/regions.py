@@ -6,6 +6,8 @@ Sources:
     https://docs.aws.amazon.com/local-zones/latest/ug/available-local-zones.html (their form)
     https://docs.aws.amazon.com/memorydb/latest/devguide/subnetgroups.html (zone ids of GovCloud
     and China)
+    https://github.com/aws-cloudformation/cfn-lint/tree/v1.58.0/src/cfnlint/data/schemas/providers
+    (CloudFormation's resource schemas of 2026-10-20: where AWS::EC2::SubnetCidrReservation exists)
     `offerings.csv`: AWS price list as of 2026-07-20, in China as of 2024-11-06, and the instance
     types of HyperPod per Region in cfn-lint 1.58.0
 """
@@ -39,11 +41,14 @@ class Region:
         partition: The partition that ARNs in it begin with.
         zone_id_prefix: What its zone ids begin with, such as ``usw2``; None where no source
             states it, so that only zone names are accepted there.
+        subnet_cidr_reservations: Whether CloudFormation makes subnet CIDR reservations there;
+            false where no source states it.
     """
 
     name: str
     partition: Partition
     zone_id_prefix: str | None
+    subnet_cidr_reservations: bool
 
 
 REGIONS: Mapping[str, Region] = MappingProxyType(
@@ -52,6 +57,7 @@ REGIONS: Mapping[str, Region] = MappingProxyType(
             name=row["name"],
             partition=_PARTITIONS[row["partition"]],
             zone_id_prefix=row["zone_id_prefix"] or None,
+            subnet_cidr_reservations=row["subnet_cidr_reservations"] == "yes",
         )
         for row in read_table("regions.csv")
     }

@@ -7,5 +7,5 @@ Source: https://volcano.sh/en/docs/queue/
 # Source: https://volcano.sh/en/docs/queue/
 OWN_QUEUES = ("default", "root")
 # Least and greatest weight of a queue, as the schema of the Queue resource has them.
-# Source: https://github.com/volcano-sh/volcano/blob/v1.15.0/config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml
+# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml
 QUEUE_WEIGHTS = (1, 65_535)

@@ -9,14 +9,14 @@ from ultrascale.config._check import check, read_document
 from ultrascale.config._document import parse_yaml
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, refuse
-from ultrascale.config._reader import Part
+from ultrascale.config._reader import Fields, Part
 from ultrascale.config._reading import Reading, Rules
 from ultrascale.config._warnings import warnings
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.jobs import Job, Resources, Toleration
 from ultrascale.config.kubernetes import Endpoint, Karpenter, Kubernetes
-from ultrascale.config.network import Network, PodBlocks
+from ultrascale.config.network import Network, PodBlocks, blocks
 from ultrascale.config.operations import (
     AgreedLimits,
     Alarms,
@@ -47,6 +47,7 @@ __all__ = [
     "Cluster",
     "Database",
     "Endpoint",
+    "Fields",
     "HyperPod",
     "Images",
     "Job",
@@ -80,6 +81,7 @@ __all__ = [
     "Toleration",
     "TrainingPlan",
     "WriteLatencySlo",
+    "blocks",
     "load",
     "loads",
     "read",

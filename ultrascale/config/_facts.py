@@ -36,5 +36,7 @@ def _missing(spec: catalog.InstanceSpec) -> Iterator[tuple[str, str]]:
     """Yield the catalog's text about each fact, and ours."""
     for fact, words in _ABOUT_TYPES.items():
         yield spec.why_unknown(fact), words
-    for fact, words in _ABOUT_ACCELERATORS.items() if spec.accelerator else ():
-        yield spec.accelerator.why_unknown(fact), words
+    accelerator = spec.accelerator
+    if accelerator is not None:
+        for fact, words in _ABOUT_ACCELERATORS.items():
+            yield accelerator.why_unknown(fact), words

@@ -24,7 +24,7 @@ _OTHERS_LABELS = (
     "ultrascale.dev",
 )
 
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html
+# AWS asks for several types and names no number. Two of one size often run short together.
 _FEWEST_SPOT_TYPES = 3
 
 
@@ -97,9 +97,7 @@ def placement_group_has_one_zone(placement_group: bool, zones: tuple[str, ...]) 
         yield refuse("zones", wrong, "keep one zone", got=_listed(zones))
 
 
-def placement_group_is_not_hyperpods(
-    placement_group: bool, provisioner: Provisioner
-) -> Mistakes:
+def placement_group_is_not_hyperpods(placement_group: bool, provisioner: Provisioner) -> Mistakes:
     if placement_group and provisioner == "hyperpod":
         wrong = "HyperPod places its instances itself"
         yield refuse("placement_group", wrong, "leave it out")

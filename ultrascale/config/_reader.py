@@ -15,6 +15,7 @@ from ultrascale.config._document import KeyPath
 from ultrascale.config._errors import Mistake, form_mistakes, near
 
 T = TypeVar("T")
+Fields = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Part:
 
     kind: type[Model]
     at: KeyPath
-    fields: Mapping[str, object]
+    fields: Fields
     given: frozenset[str]
 
 

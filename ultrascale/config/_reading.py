@@ -4,9 +4,10 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import cast
 
 from ultrascale.config._base import Model
-from ultrascale.config._document import Document, Key, KeyPath
+from ultrascale.config._document import Document, Key
 from ultrascale.config._errors import Mistake
 from ultrascale.config._facts import unknown_fact
 from ultrascale.config._reader import Part, values
@@ -41,10 +42,10 @@ class Reading:
 
     def judge(self, rules: Rules) -> Iterator[Mistake]:
         """Yield what ``rules`` find wrong with the readable parts."""
-        offered = self.known | _offered(self.parts)
+        offered = {**self.known, **_offered(self.parts)}
         for part in self.parts:
             own = {"given": part.given, "fields": part.fields}
-            readable = offered | dict(part.fields) | own
+            readable: dict[str, object] = {**offered, **part.fields, **own}
             for rule in _rules_for(part.kind, rules):
                 needs = _parameters(rule)
                 if needs <= readable.keys():
@@ -69,8 +70,8 @@ def _apply(rule: Rule, arguments: Mapping[str, object], part: Part) -> Iterator[
     except CatalogError as error:
         # The catalog does not know what the rule has to judge: a refusal, never a guess.
         at = (*part.at, "instance_types") if part.kind is Pool else part.at
-        types = part.fields.get("instance_types")
-        wrong = unknown_fact(error, types if isinstance(types, tuple) else ())
+        types = cast("tuple[object, ...]", part.fields.get("instance_types", ()))
+        wrong = unknown_fact(error, types)
         yield Mistake(at, wrong, "choose another instance type", got="", judged=judged)
 
 

@@ -19,6 +19,7 @@ DEFAULT_PRIORITY_CLASSES: Mapping[str, int] = MappingProxyType(
     }
 )
 
+
 def _not_kubernetes_own(name: str) -> str:
     if name.startswith(kubernetes.RESERVED_PRIORITY_CLASS_PREFIX):
         wrong = f"{name!r}: names that start with system- are Kubernetes' own"

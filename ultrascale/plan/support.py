@@ -1,10 +1,13 @@
 """What the cluster file may say already, although nothing builds it yet."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from ultrascale import config
+from ultrascale import catalog, config
+from ultrascale.catalog import regions
 
-_PROVISIONERS = ("managed-node-group",)
+Mistakes = Iterator[config.Mistake]
+
+PROVISIONERS = ("managed-node-group",)
 _PURCHASE_OPTIONS = ("on-demand",)
 _SECTIONS = (
     "karpenter",
@@ -15,40 +18,94 @@ _SECTIONS = (
     "observability",
     "pipeline",
 )
+_WRONG = "not supported yet"
 _LEAVE_OUT = "leave it out"
 
 
-def unsupported(cluster: config.Cluster) -> Iterator[tuple[str, str]]:
-    """Yield the key path of everything that is not built yet, with what to do instead."""
-    for index, pool in enumerate(cluster.pools):
-        where = f"pools.{index}"
-        if pool.provisioner not in _PROVISIONERS:
-            yield (
-                f"{where}.provisioner",
-                f"not supported yet, got {pool.provisioner!r}; use {_PROVISIONERS[0]}",
-            )
-        if pool.purchase.option not in _PURCHASE_OPTIONS:
-            yield (
-                f"{where}.purchase.option",
-                f"not supported yet, got {pool.purchase.option!r}; use {_PURCHASE_OPTIONS[0]}",
-            )
-        if pool.shards > 1:
-            yield f"{where}.shards", f"not supported yet, got {pool.shards!r}; use 1"
-    for index, lustre in enumerate(cluster.storage.lustre):
-        if lustre.s3 is not None:
-            yield f"storage.lustre.{index}.s3", f"not supported yet; {_LEAVE_OUT}"
-        if lustre.efa:
-            yield f"storage.lustre.{index}.efa", "not supported yet, got True; use false"
-    if cluster.scheduling.rendezvous.backend == "etcd":
-        # torch's own backend of that name speaks the v2 API; the v3 one comes with the jobs.
-        wrong = "not supported yet, got 'etcd'; use c10d, or etcd-v2 for torch's own etcd backends"
-        yield "scheduling.rendezvous.backend", wrong
-    yield from _unsupported_sections(cluster)
+def _region_is_built(region: str) -> Mistakes:
+    if regions.lookup_region(region).partition == "aws-cn":
+        # Names of endpoints and service principals differ there.
+        wrong = f"Regions of China are {_WRONG}"
+        yield config.refuse("region", wrong, "use a Region of another partition")
 
 
-def _unsupported_sections(cluster: config.Cluster) -> Iterator[tuple[str, str]]:
+def _sections_are_built(given: frozenset[str]) -> Mistakes:
     for key in _SECTIONS:
-        if key in cluster.model_fields_set:
-            yield key, f"not supported yet; {_LEAVE_OUT}"
-    if cluster.storage.buckets:
-        yield "storage.buckets", f"not supported yet; {_LEAVE_OUT}"
+        if key in given:
+            yield config.refuse(key, _WRONG, _LEAVE_OUT, got="")
+
+
+def _provisioner_is_built(provisioner: config.Provisioner) -> Mistakes:
+    if provisioner not in PROVISIONERS:
+        yield config.refuse("provisioner", _WRONG, f"use {PROVISIONERS[0]}")
+
+
+def _option_is_built(option: str) -> Mistakes:
+    if option not in _PURCHASE_OPTIONS:
+        yield config.refuse("option", _WRONG, f"use {_PURCHASE_OPTIONS[0]}")
+
+
+def _shards_are_built(shards: int) -> Mistakes:
+    if shards > 1:
+        yield config.refuse("shards", _WRONG, "use 1")
+
+
+def _accelerator_is_built(instance_types: tuple[str, ...]) -> Mistakes:
+    accelerators = [catalog.lookup(name).accelerator for name in instance_types]
+    if any(found is not None and found.kind == "nvidia" for found in accelerators):
+        # Without the NVIDIA device plugin no pod would see them.
+        wrong = f"NVIDIA GPUs are {_WRONG}"
+        yield config.refuse("instance_types", wrong, "use a Neuron or CPU type")
+
+
+def _s3_is_built(given: frozenset[str], fields: Mapping[str, object]) -> Mistakes:
+    if _stated("s3", given, fields):
+        yield config.refuse("s3", _WRONG, _LEAVE_OUT, got="")
+
+
+def _efa_is_built(efa: bool) -> Mistakes:
+    if efa:
+        yield config.refuse("efa", _WRONG, "use false")
+
+
+def _buckets_are_built(given: frozenset[str], fields: Mapping[str, object]) -> Mistakes:
+    if _stated("buckets", given, fields):
+        yield config.refuse("buckets", _WRONG, _LEAVE_OUT, got="")
+
+
+def _rendezvous_is_built(backend: str) -> Mistakes:
+    if backend == "etcd":
+        # torch's own backend of that name speaks the v2 API; the v3 one comes with the jobs.
+        todo = "use c10d, or etcd-v2 for torch's own etcd backends"
+        yield config.refuse("backend", _WRONG, todo)
+
+
+def _stated(field: str, given: frozenset[str], fields: Mapping[str, object]) -> bool:
+    """Return whether the file says anything in ``field``, readable or not."""
+    return field in given and bool(fields.get(field, True))
+
+
+RULES: config.Rules = {
+    config.Cluster: (_region_is_built, _sections_are_built),
+    config.Pool: (_provisioner_is_built, _shards_are_built, _accelerator_is_built),
+    config.OnDemand: (_option_is_built,),
+    config.Spot: (_option_is_built,),
+    config.Odcr: (_option_is_built,),
+    config.CapacityBlock: (_option_is_built,),
+    config.TrainingPlan: (_option_is_built,),
+    config.Lustre: (_s3_is_built, _efa_is_built),
+    config.Storage: (_buckets_are_built,),
+    config.Rendezvous: (_rendezvous_is_built,),
+}
+
+
+def is_moot(mistake: config.Mistake, unsupported: config.Mistake) -> bool:
+    """Return whether ``mistake`` is gone once what is ``unsupported`` is changed.
+
+    So is all that stands within it, and all that rests on it: to mend that first would lead the
+    user into the next refusal.
+    """
+    at = unsupported.at
+    # The option of a purchase decides over all of its keys.
+    place = at[:-1] if at[-1] == "option" else at
+    return mistake.at[: len(place)] == place or place in mistake.judged
