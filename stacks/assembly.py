@@ -1,6 +1,6 @@
 """Every stack of a cluster, and the order they are deployed in."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aws_cdk import App, Stack
 
@@ -14,6 +14,7 @@ from stacks.platform import PlatformStack
 from stacks.registry import RegistryStack
 from stacks.storage import StorageStack
 from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import AddonPlan, PoolPlan
 from ultrascale.plan.names import stack as name
 
 
@@ -23,56 +24,69 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Sequence[PlatformChart]) 
     Nodes wait for the add-ons that connect them, the other add-ons for the system nodes, and the
     accelerated pools for everything else: their nodes are paid for from the first minute.
     """
-    network = NetworkStack(app, name(plan.name, "network"), plan=plan).network
-    cluster = ClusterStack(app, name(plan.name, "cluster"), plan=plan, network=network)
-    group = cluster.security_group_id
-
-    def node_group(pool: str) -> NodeGroupStack:
-        (pool_plan,) = (p for p in plan.all_pools if p.name == pool)
-        return NodeGroupStack(
-            app,
-            name(plan.name, pool),
-            plan=plan,
-            pool=pool_plan,
-            network=network,
-            cluster_security_group_id=group,
-        )
-
+    assembly = _Assembly(app, plan)
     access = AccessStack(app, name(plan.name, "access"), plan=plan)
-    connectivity = AddonsStack(
-        app, name(plan.name, "node-addons"), plan=plan, addons=plan.control_plane.node_addons
-    )
-    system = [node_group(pool.name) for pool in plan.system_pools]
-    addons = AddonsStack(
-        app, name(plan.name, "addons"), plan=plan, addons=plan.control_plane.workload_addons
-    )
-    storage = None
-    if plan.lustre:
-        storage = StorageStack(
-            app,
-            name(plan.name, "storage"),
-            plan=plan,
-            network=network,
-            cluster_security_group_id=group,
-        )
+    connectivity = assembly.addons("node-addons", plan.control_plane.node_addons)
+    system = [assembly.node_group(pool) for pool in plan.system_pools]
+    addons = assembly.addons("addons", plan.control_plane.workload_addons)
+    storage = assembly.storage() if plan.lustre else None
     if plan.repositories:
         RegistryStack(app, name(plan.name, "registry"), plan=plan)
-    platform = PlatformStack(
-        app,
-        name(plan.name, "platform"),
-        plan=plan,
-        network=network,
-        cluster_security_group_id=group,
-        charts=charts,
-        placeholders=storage.placeholders if storage else {},
-    )
-    pools = [node_group(pool.name) for pool in plan.pools]
+    platform = assembly.platform(charts, storage.placeholders if storage else {})
+    pools = [assembly.node_group(pool) for pool in plan.pools]
 
-    _deploy_after([access, connectivity], [cluster])
+    _deploy_after([access, connectivity], [assembly.cluster])
     _deploy_after(system, [connectivity])
     _deploy_after([addons], system)
     _deploy_after([platform], [addons, *([storage] if storage else [])])
     _deploy_after(pools, [platform])
+
+
+class _Assembly:
+    """The network and the cluster, and how the stacks that lie in them are defined."""
+
+    def __init__(self, app: App, plan: ClusterPlan) -> None:
+        self._app = app
+        self._plan = plan
+        self._network = NetworkStack(app, name(plan.name, "network"), plan=plan).network
+        self.cluster = ClusterStack(
+            app, name(plan.name, "cluster"), plan=plan, network=self._network
+        )
+
+    def addons(self, layer: str, addons: Sequence[AddonPlan]) -> AddonsStack:
+        return AddonsStack(self._app, name(self._plan.name, layer), plan=self._plan, addons=addons)
+
+    def node_group(self, pool: PoolPlan) -> NodeGroupStack:
+        return NodeGroupStack(
+            self._app,
+            name(self._plan.name, pool.name),
+            plan=self._plan,
+            pool=pool,
+            network=self._network,
+            cluster_security_group_id=self.cluster.security_group_id,
+        )
+
+    def storage(self) -> StorageStack:
+        return StorageStack(
+            self._app,
+            name(self._plan.name, "storage"),
+            plan=self._plan,
+            network=self._network,
+            cluster_security_group_id=self.cluster.security_group_id,
+        )
+
+    def platform(
+        self, charts: Sequence[PlatformChart], placeholders: Mapping[str, str]
+    ) -> PlatformStack:
+        return PlatformStack(
+            self._app,
+            name(self._plan.name, "platform"),
+            plan=self._plan,
+            network=self._network,
+            cluster_security_group_id=self.cluster.security_group_id,
+            charts=charts,
+            placeholders=placeholders,
+        )
 
 
 def _deploy_after(stacks: Sequence[Stack], earlier: Sequence[Stack]) -> None:

@@ -13,4 +13,10 @@ class RegistryStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
         super().__init__(scope, id, env=environment(plan))
-        Registry(self, "Registry", cluster_name=plan.name, repositories=plan.repositories)
+        Registry(
+            self,
+            "Registry",
+            cluster_name=plan.name,
+            repositories=plan.repositories,
+            untagged_image_retention_days=plan.untagged_image_retention_days,
+        )

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from ultrascale.catalog.eks import CONTROL_PLANE_LOG_TYPES
+
 Properties = Mapping[str, object]
-_EVERY_LOG = {"api", "audit", "authenticator", "controllerManager", "scheduler"}
 _MANIFEST_LIMIT_BYTES = 100_000
 
 
@@ -94,7 +95,7 @@ def _open_endpoint(resource: Resource) -> bool:
 
 def _missing_logs(resource: Resource) -> bool:
     enabled = _sequence(_at(resource, "Logging", "ClusterLogging", "EnabledTypes"))
-    return {_mapping(item).get("Type") for item in enabled} != _EVERY_LOG
+    return {_mapping(item).get("Type") for item in enabled} != set(CONTROL_PLANE_LOG_TYPES)
 
 
 def _interfaces(resource: Resource) -> list[Mapping[str, object]]:

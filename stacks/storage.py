@@ -29,7 +29,7 @@ class StorageStack(Stack):
         cluster_security_group_id: str,
     ) -> None:
         super().__init__(scope, id, env=environment(plan))
-        key = Key(self, "Key", description=f"File systems of {plan.name}")
+        key = Key(self, "Key", description=f"File systems of {plan.name}").key
         values: dict[str, str] = {}
         for lustre in plan.lustre:
             (subnet_id, *_) = network.subnet_ids("private", zones=[lustre.zone])
@@ -37,7 +37,7 @@ class StorageStack(Stack):
                 self,
                 lustre.name,
                 plan=lustre,
-                key=key,  # pyright: ignore[reportArgumentType]
+                key=key,
                 vpc=network.vpc,
                 subnet_id=subnet_id,
                 client_security_group_id=cluster_security_group_id,

@@ -1,6 +1,5 @@
 import pytest
 
-from ultrascale import catalog
 from ultrascale.catalog import lustre
 from ultrascale.errors import CatalogError
 
@@ -64,43 +63,7 @@ def test_throughput_tier_that_does_not_exist_is_refused() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("capacity_gib", "iops"),
-    [
-        (1200, 1500),
-        (2400, 3000),
-        (4800, 6000),
-        (9600, 6000),
-        (12_000, 12_000),
-        (45_600, 12_000),
-        (48_000, 24_000),
-        (96_000, 48_000),
-    ],
-)
-def test_metadata_iops_grow_with_the_size(capacity_gib: int, iops: int) -> None:
-    assert lustre.automatic_metadata_iops(capacity_gib) == iops
-
-
 def test_clients_and_servers_meet_on_all_lustre_ports() -> None:
     ports = {port for first, last in lustre.PORT_RANGES for port in range(first, last + 1)}
 
     assert ports == {988, 1018, 1019, 1020, 1021, 1022, 1023}
-
-
-@pytest.mark.parametrize(
-    ("instance_type", "is_client"),
-    [
-        ("p5.48xlarge", True),
-        ("p6-b300.48xlarge", True),
-        ("trn1.32xlarge", True),
-        ("trn2.48xlarge", False),
-        ("trn2u.48xlarge", False),
-        ("p4d.24xlarge", False),  # Nitro v3
-        ("g5.48xlarge", False),  # Nitro v3
-        ("m7i.4xlarge", False),  # no EFA
-    ],
-)
-def test_only_clients_that_fsx_supports_reach_it_over_efa(
-    instance_type: str, is_client: bool
-) -> None:
-    assert lustre.is_efa_client(catalog.lookup(instance_type)) is is_client

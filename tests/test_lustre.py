@@ -17,6 +17,11 @@ PLAN = LustrePlan(
     zone="us-west-2b",
     capacity_gib=9600,
     throughput_mbps_per_tib=500,
+    deployment_type="PERSISTENT_2",
+    lustre_version="2.15",
+    port_ranges=((988, 988), (1018, 1023)),
+    data_compression="LZ4",
+    backup_retention_days=7,
     efa=False,
     claim=None,
     file_system_id="${FSX_TRAINING_ID}",
@@ -83,9 +88,16 @@ class TestFileSystem:
     def test_it_is_encrypted_with_the_given_key(self, built: Template) -> None:
         built.has_resource_properties(FILE_SYSTEM, {"KmsKeyId": KEY})
 
-    def test_it_is_backed_up_every_day(self, built: Template) -> None:
-        built.has_resource_properties(
-            FILE_SYSTEM, {"LustreConfiguration": {"AutomaticBackupRetentionDays": 7}}
+    @pytest.mark.parametrize("days", [7, 30])
+    def test_backups_are_kept_as_long_as_planned(self, days: int) -> None:
+        synthesize(replace(PLAN, backup_retention_days=days)).has_resource_properties(
+            FILE_SYSTEM, {"LustreConfiguration": {"AutomaticBackupRetentionDays": days}}
+        )
+
+    @pytest.mark.parametrize("compression", ["LZ4", "NONE"])
+    def test_data_is_compressed_as_planned(self, compression: Any) -> None:
+        synthesize(replace(PLAN, data_compression=compression)).has_resource_properties(
+            FILE_SYSTEM, {"LustreConfiguration": {"DataCompressionType": compression}}
         )
 
     def test_it_outlives_its_stack_and_its_replacement(self, built: Template) -> None:

@@ -1,6 +1,7 @@
 """The VPC: where nodes get addresses, and how they reach AWS."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -264,6 +265,11 @@ class TestFlowLogs:
             },
         )
         built.template.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 90})
+
+    def test_they_are_kept_as_long_as_planned(self) -> None:
+        built = Synthesized(replace(PLAN, flow_log_retention_days=365))
+
+        built.template.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 365})
 
     def test_they_may_be_written_and_nothing_else(self, built: Synthesized) -> None:
         (role,) = built.template.find_resources("AWS::IAM::Role")

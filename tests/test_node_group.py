@@ -119,6 +119,11 @@ class TestGroup:
             NODE_GROUP, {"UpdateConfig": {"MaxUnavailable": 1, "UpdateStrategy": strategy}}
         )
 
+    def test_an_update_takes_no_more_nodes_away_than_planned(self) -> None:
+        template = synthesize(replace(make_pool_plan(), max_unavailable=4))
+
+        template.has_resource_properties(NODE_GROUP, {"UpdateConfig": {"MaxUnavailable": 4}})
+
     def test_broken_nodes_are_replaced(self, p5: Template) -> None:
         p5.has_resource_properties(NODE_GROUP, {"NodeRepairConfig": {"Enabled": True}})
 

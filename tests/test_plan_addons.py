@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.pools import POOL, SYSTEM_POOL, make_cluster, pool_document
+from tests.pools import NEURON_POOL, SYSTEM_POOL, make_cluster
 from ultrascale.catalog import addons, eks
 from ultrascale.errors import ConfigError
 from ultrascale.plan import plan_cluster
@@ -150,7 +150,7 @@ class TestConfiguration:
             "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
             "zones": ["us-west-2a", "us-west-2b", "us-west-2c"],
         }
-        pools = [SYSTEM_POOL, POOL | {"nodes": {"max": nodes}}]
+        pools = [SYSTEM_POOL, NEURON_POOL | {"nodes": {"max": nodes}}]
 
         scaling = planned(network=network, pools=pools)["coredns"].configuration["autoScaling"]
 
@@ -204,8 +204,8 @@ class TestVersionsOfTheFile:
 
 
 def test_a_pool_more_is_a_coredns_ceiling_more() -> None:
-    pools = [SYSTEM_POOL, POOL | {"nodes": {"max": 60}}]
-    another = pool_document(name="another", nodes={"max": 60})
+    pools = [SYSTEM_POOL, NEURON_POOL | {"nodes": {"max": 60}}]
+    another = NEURON_POOL | {"name": "another", "nodes": {"max": 60}}
 
     before = planned(pools=pools)["coredns"].configuration
     after = planned(pools=[*pools, another])["coredns"].configuration

@@ -100,7 +100,7 @@ class TestPods:
         ids=lambda spec: spec.instance_type,
     )
     def test_without_prefixes_it_is_what_the_cni_publishes(self, spec: InstanceSpec) -> None:
-        cap = eks.MAX_PODS_ABOVE_30_VCPUS if spec.vcpus > 30 else eks.MAX_PODS_UP_TO_30_VCPUS
+        cap = eks.advised_max_pods(spec.vcpus)
 
         assert max_pods(without_prefixes(spec), ()) == min(spec.max_pods_secondary_ip, cap)
 

@@ -14,7 +14,13 @@ REPOSITORY = "AWS::ECR::Repository"
 @pytest.fixture(scope="module")
 def built() -> Template:
     stack = make_stack()
-    Registry(stack, "Registry", cluster_name="research", repositories=("bert", "team/board"))
+    Registry(
+        stack,
+        "Registry",
+        cluster_name="research",
+        repositories=("bert", "team/board"),
+        untagged_image_retention_days=14,
+    )
     return Template.from_stack(stack)
 
 

@@ -5,10 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
 import yaml
+from aws_cdk.assertions import Template
 
+from stacks.access import AccessStack
 from tests.assembly import ROOT, Assembly, synthesize
+from tests.pools import make_cluster
+from ultrascale.plan import plan_cluster
 
 LAYERS = (
     "network",
@@ -83,6 +88,39 @@ def test_a_wrong_administrator_takes_nothing_down(trainium: Assembly) -> None:
 
     assert kinds - {"AWS::CDK::Metadata"} == {"AWS::EKS::AccessEntry"}
     assert not any("access" in stacks_before(trainium, layer) for layer in LAYERS)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        ("111122223333:role/Admin", "444455556666:role/Admin"),
+        ("111122223333:role/x/y", "111122223333:role/x-y"),
+        ("111122223333:role/x/y", "111122223333:role/xy"),
+    ],
+    ids=["one name in two accounts", "path or hyphen", "path or none"],
+)
+def test_administrators_with_names_alike_each_get_in(others: tuple[str, ...]) -> None:
+    admins = [f"arn:aws:iam::{other}" for other in others]
+    app = cdk.App(builtin_cloud_formation_validation=False)
+    plan = plan_cluster(make_cluster(kubernetes={"admins": admins}))
+
+    template = Template.from_stack(AccessStack(app, "Access", plan=plan))
+
+    entries = template.find_resources("AWS::EKS::AccessEntry").values()
+    assert sorted(body["Properties"]["PrincipalArn"] for body in entries) == sorted(admins)
+
+
+def test_another_administrator_moves_no_access_entry() -> None:
+    first, second = (f"arn:aws:iam::111122223333:role/{name}" for name in ("First", "Second"))
+
+    def entries(*admins: str) -> dict[str, str]:
+        app = cdk.App(builtin_cloud_formation_validation=False)
+        plan = plan_cluster(make_cluster(kubernetes={"admins": [*admins]}))
+        template = Template.from_stack(AccessStack(app, "Access", plan=plan))
+        found = template.find_resources("AWS::EKS::AccessEntry")
+        return {body["Properties"]["PrincipalArn"]: key for key, body in found.items()}
+
+    assert entries(second, first)[first] == entries(first)[first]
 
 
 def test_a_new_kubectl_handler_never_touches_the_cluster_stack(trainium: Assembly) -> None:

@@ -1,6 +1,7 @@
 """EKS add-ons and the permissions of their pods."""
 
 import json
+from typing import cast
 
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
@@ -34,10 +35,11 @@ class Addon(Construct):
     ) -> list[eks.CfnAddon.PodIdentityAssociationProperty] | None:
         if plan.service_account is None:
             return None
+        pods = cast("iam.IPrincipal", iam.ServicePrincipal("pods.eks.amazonaws.com"))
         role = iam.Role(
             self,
             "Role",
-            assumed_by=iam.SessionTagsPrincipal(iam.ServicePrincipal("pods.eks.amazonaws.com")),  # pyright: ignore[reportArgumentType]
+            assumed_by=cast("iam.IPrincipal", iam.SessionTagsPrincipal(pods)),
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(plan.managed_policy)]
             if plan.managed_policy
             else None,

@@ -43,19 +43,26 @@ class ControlPlane(Construct):
         subnet_ids: Sequence[str],
     ) -> None:
         super().__init__(scope, id)
+        self.cluster = self._cluster(name, plan, vpc, subnet_ids)
+        acknowledge_managed_policies(
+            self, {"AmazonEKSClusterPolicy": "what EKS documents for the cluster role"}
+        )
+        resource = cast(eks.CfnCluster, self.cluster.node.default_child)
+        resource.add_property_override("DeletionProtection", True)
+        resource.add_property_override("UpgradePolicy.SupportType", plan.support_type)
+        resource.add_property_override("KubeApiServerConfig.EventTtl", plan.event_ttl)
+        resource.add_resource_dependency(self._logs(name, plan))
+        self.security_group_id = self.cluster.cluster_security_group_id
+
+    def _cluster(
+        self, name: str, plan: ControlPlanePlan, vpc: ec2.IVpc, subnet_ids: Sequence[str]
+    ) -> eks.Cluster:
         subnets = [
             ec2.Subnet.from_subnet_id(self, f"Subnet{index}", subnet_id)
             for index, subnet_id in enumerate(subnet_ids)
         ]
-        # EKS would make it without an end to its retention.
-        log_group = logs.CfnLogGroup(
-            self,
-            "Logs",
-            log_group_name=names.control_plane_logs(name),
-            retention_in_days=plan.log_retention_days,
-        )
-        log_group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        self.cluster = eks.Cluster(
+        key = Key(self, "Key", description=f"Kubernetes API data of {name}").key
+        return eks.Cluster(
             self,
             "Resource",
             cluster_name=name,
@@ -63,7 +70,7 @@ class ControlPlane(Construct):
             vpc=vpc,
             vpc_subnets=[ec2.SubnetSelection(subnets=subnets)],
             endpoint_access=_endpoint_access(plan),
-            secrets_encryption_key=Key(self, "Key", description=f"Kubernetes API data of {name}"),
+            secrets_encryption_key=key,
             cluster_logging=[_LOGGING[log_type] for log_type in plan.log_types],
             service_ipv4_cidr=str(plan.service_cidr),
             control_plane_scaling_tier=eks.ControlPlaneScalingTier.of(plan.tier),
@@ -75,17 +82,17 @@ class ControlPlane(Construct):
             prune=False,
             output_config_command=False,
         )
-        acknowledge_managed_policies(
-            self, {"AmazonEKSClusterPolicy": "what EKS documents for the cluster role"}
+
+    def _logs(self, name: str, plan: ControlPlanePlan) -> logs.CfnLogGroup:
+        """Define the log group first: EKS would make it without an end to its retention."""
+        group = logs.CfnLogGroup(
+            self,
+            "Logs",
+            log_group_name=names.control_plane_logs(name),
+            retention_in_days=plan.log_retention_days,
         )
-        resource = cast(eks.CfnCluster, self.cluster.node.default_child)
-        resource.add_property_override("DeletionProtection", True)
-        # EKS's own default, spelled out: with STANDARD it would upgrade the cluster by itself when
-        # standard support ends, under running jobs. Extended support costs more by the hour.
-        resource.add_property_override("UpgradePolicy.SupportType", "EXTENDED")
-        resource.add_property_override("KubeApiServerConfig.EventTtl", plan.event_ttl)
-        resource.add_resource_dependency(log_group)
-        self.security_group_id = self.cluster.cluster_security_group_id
+        group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        return group
 
 
 def _endpoint_access(plan: ControlPlanePlan) -> eks.EndpointAccess:

@@ -1,12 +1,14 @@
 """Customer-managed KMS keys."""
 
+from typing import cast
+
 from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 
-class Key(kms.Key):
+class Key(Construct):
     """Defines a rotated key that outlives its stack and that no ordinary administrator can disable.
 
     A disabled key makes the cluster unhealthy at once and, after 30 days, for good; the data of a
@@ -14,24 +16,31 @@ class Key(kms.Key):
     schedule its deletion.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/enable-kms.html
+
+    Attributes:
+        key: The key.
     """
 
     def __init__(self, scope: Construct, id: str, *, description: str) -> None:
-        super().__init__(
-            scope,
-            id,
+        super().__init__(scope, id)
+        key = kms.Key(
+            self,
+            # Left out of the logical id: a key that changes its id is a new key.
+            "Default",
             description=description,
             enable_key_rotation=True,
             removal_policy=RemovalPolicy.RETAIN,
         )
+        key.add_to_resource_policy(self._keep())
+        self.key = cast("kms.IKey", key)
+
+    def _keep(self) -> iam.PolicyStatement:
         root = f"arn:{Stack.of(self).partition}:iam::{Stack.of(self).account}:root"
-        self.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="KeepTheKey",
-                effect=iam.Effect.DENY,
-                principals=[iam.AnyPrincipal()],  # pyright: ignore[reportArgumentType]
-                actions=["kms:DisableKey", "kms:ScheduleKeyDeletion"],
-                resources=["*"],
-                conditions={"StringNotEquals": {"aws:PrincipalArn": root}},
-            )
+        return iam.PolicyStatement(
+            sid="KeepTheKey",
+            effect=iam.Effect.DENY,
+            principals=[cast("iam.IPrincipal", iam.AnyPrincipal())],
+            actions=["kms:DisableKey", "kms:ScheduleKeyDeletion"],
+            resources=["*"],
+            conditions={"StringNotEquals": {"aws:PrincipalArn": root}},
         )

@@ -7,7 +7,8 @@ from aws_cdk import Fn
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ultrascale.plan.model import PoolPlan
+from ultrascale.catalog.eks import NODE_CONFIG_API_VERSION
+from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk
 
 _BOUNDARY = "NODECONFIG"
 
@@ -51,21 +52,8 @@ def launch_template_data(
     placement_group_name: str | None,
 ) -> Mapping[str, object]:
     """Return the `LaunchTemplateData` of a pool, as CloudFormation spells it."""
-    disk = plan.root_disk
     data: dict[str, object] = {
-        "BlockDeviceMappings": [
-            {
-                "DeviceName": "/dev/xvda",
-                "Ebs": {
-                    "VolumeType": "gp3",
-                    "VolumeSize": disk.size_gib,
-                    "Iops": disk.iops,
-                    "Throughput": disk.throughput_mibps,
-                    "Encrypted": True,
-                    "DeleteOnTermination": True,
-                },
-            }
-        ],
+        "BlockDeviceMappings": [_root_volume(plan.root_disk)],
         "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
         "TagSpecifications": [
             {"ResourceType": kind, "Tags": [{"Key": "Name", "Value": name}]}
@@ -78,18 +66,37 @@ def launch_template_data(
         data["InstanceType"] = plan.instance_types[0]
     if plan.network_interfaces:
         data["NetworkInterfaces"] = [
-            {
-                "NetworkCardIndex": nic.card,
-                "DeviceIndex": nic.device,
-                "InterfaceType": nic.kind,
-                "Groups": list(security_group_ids),
-                "DeleteOnTermination": True,
-            }
-            for nic in plan.network_interfaces
+            _network_interface(nic, security_group_ids) for nic in plan.network_interfaces
         ]
     if placement_group_name is not None:
         data["Placement"] = {"GroupName": placement_group_name}
     return data
+
+
+def _root_volume(disk: RootDisk) -> Mapping[str, object]:
+    return {
+        "DeviceName": "/dev/xvda",
+        "Ebs": {
+            "VolumeType": "gp3",
+            "VolumeSize": disk.size_gib,
+            "Iops": disk.iops,
+            "Throughput": disk.throughput_mibps,
+            "Encrypted": True,
+            "DeleteOnTermination": True,
+        },
+    }
+
+
+def _network_interface(
+    nic: NetworkInterface, security_group_ids: Sequence[str]
+) -> Mapping[str, object]:
+    return {
+        "NetworkCardIndex": nic.card,
+        "DeviceIndex": nic.device,
+        "InterfaceType": nic.kind,
+        "Groups": list(security_group_ids),
+        "DeleteOnTermination": True,
+    }
 
 
 def user_data(plan: PoolPlan) -> str:
@@ -117,4 +124,4 @@ def node_config(plan: PoolPlan) -> Mapping[str, object]:
         spec["instance"] = {"localStorage": {"strategy": "RAID0"}}
     if plan.parallel_image_pull:
         spec["featureGates"] = {"FastImagePull": True}
-    return {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec}
+    return {"apiVersion": NODE_CONFIG_API_VERSION, "kind": "NodeConfig", "spec": spec}

@@ -6,12 +6,11 @@ from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from ultrascale.catalog import lustre
 from ultrascale.plan.model import LustrePlan
 
 
 class LustreFileSystem(Construct):
-    """Defines one PERSISTENT_2 file system that outlives its stack.
+    """Defines one file system that outlives its stack.
 
     Attributes:
         file_system_id: Its id.
@@ -39,23 +38,13 @@ class LustreFileSystem(Construct):
             self,
             "Resource",
             file_system_type="LUSTRE",
-            file_system_type_version=lustre.LUSTRE_VERSION,
+            file_system_type_version=plan.lustre_version,
             storage_type="SSD",
             storage_capacity=plan.capacity_gib,
             subnet_ids=[subnet_id],
             security_group_ids=[servers.security_group_id],
             kms_key_id=key.key_arn,
-            lustre_configuration=fsx.CfnFileSystem.LustreConfigurationProperty(
-                deployment_type="PERSISTENT_2",
-                per_unit_storage_throughput=plan.throughput_mbps_per_tib,
-                data_compression_type="LZ4",
-                automatic_backup_retention_days=7,
-                copy_tags_to_backups=True,
-                # It can be raised later, but not added to a file system made without it.
-                metadata_configuration=fsx.CfnFileSystem.MetadataConfigurationProperty(
-                    mode="AUTOMATIC"
-                ),
-            ),
+            lustre_configuration=_configuration(plan),
         )
         Tags.of(file_system).add("Name", self.node.path)
         # Not after a first attempt that failed: what it made is empty, and would be paid for.
@@ -80,7 +69,7 @@ class LustreFileSystem(Construct):
             description=f"Lustre servers of {plan.name}",
             allow_all_outbound=False,
         )
-        every = [ec2.Port.tcp_range(first, last) for first, last in lustre.PORT_RANGES]
+        every = [ec2.Port.tcp_range(first, last) for first, last in plan.port_ranges]
         for ports in every:
             servers.add_ingress_rule(servers, ports, "Lustre")
             servers.add_egress_rule(servers, ports, "Lustre")
@@ -94,3 +83,15 @@ class LustreFileSystem(Construct):
             servers.add_egress_rule(clients, ports, "Lustre")
             clients.add_ingress_rule(servers, ports, "Lustre")
         return servers
+
+
+def _configuration(plan: LustrePlan) -> fsx.CfnFileSystem.LustreConfigurationProperty:
+    return fsx.CfnFileSystem.LustreConfigurationProperty(
+        deployment_type=plan.deployment_type,
+        per_unit_storage_throughput=plan.throughput_mbps_per_tib,
+        data_compression_type=plan.data_compression,
+        automatic_backup_retention_days=plan.backup_retention_days,
+        copy_tags_to_backups=True,
+        # It can be raised later, but not added to a file system made without it.
+        metadata_configuration=fsx.CfnFileSystem.MetadataConfigurationProperty(mode="AUTOMATIC"),
+    )

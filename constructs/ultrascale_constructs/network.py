@@ -1,6 +1,7 @@
 """The VPC: subnets, routes, NAT, endpoints, flow logs."""
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from aws_cdk import ArnFormat, RemovalPolicy, Stack, Tags, Token
 from aws_cdk import aws_ec2 as ec2
@@ -53,7 +54,7 @@ class Network(Construct):
             availability_zones=list(plan.zones),
             vpc_cidr_block=str(plan.vpc_cidr),
         )
-        self._flow_logs()
+        self._flow_logs(plan.flow_log_retention_days)
         self._endpoints(plan)
 
     def subnet_ids(self, kind: SubnetKind | None = None, *, zones: Sequence[str] = ()) -> list[str]:
@@ -65,15 +66,14 @@ class Network(Construct):
         ]
 
     def _subnet(self, plan: SubnetPlan, secondary: Sequence[ec2.CfnVPCCidrBlock]) -> ec2.CfnSubnet:
-        by_id = plan.zone[-1].isdigit()
         earlier = [s for s in self._subnets if (s.kind, s.zone) == (plan.kind, plan.zone)]
         subnet = ec2.CfnSubnet(
             self,
             f"{_pascal(plan.kind)}{_pascal(plan.zone)}{len(earlier) or ''}",
             vpc_id=self.vpc_id,
             cidr_block=str(plan.cidr),
-            availability_zone=None if by_id else plan.zone,
-            availability_zone_id=plan.zone if by_id else None,
+            availability_zone=None if plan.zone_by_id else plan.zone,
+            availability_zone_id=plan.zone if plan.zone_by_id else None,
             map_public_ip_on_launch=False,
         )
         for block in secondary:
@@ -140,21 +140,33 @@ class Network(Construct):
             )
         return table
 
-    def _flow_logs(self) -> None:
-        group = logs.LogGroup(
+    def _flow_logs(self, retention_days: int) -> None:
+        group = logs.LogGroup(self, "FlowLogs", removal_policy=RemovalPolicy.DESTROY)
+        # The L2's own property takes a member of an enumeration, not a number.
+        cast("logs.CfnLogGroup", group.node.default_child).retention_in_days = retention_days
+        ec2.CfnFlowLog(
             self,
-            "FlowLogs",
-            retention=logs.RetentionDays.THREE_MONTHS,
-            removal_policy=RemovalPolicy.DESTROY,
+            "FlowLog",
+            resource_id=self.vpc_id,
+            resource_type="VPC",
+            traffic_type="ALL",
+            log_group_name=group.log_group_name,
+            deliver_logs_permission_arn=self._flow_logs_role(group).role_arn,
         )
+
+    def _flow_logs_role(self, group: logs.LogGroup) -> iam.Role:
+        """Let flow logs find their log group and write to it.
+
+        Source: https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-iam-role.html
+        """
         role = iam.Role(
             self,
             "FlowLogsRole",
-            assumed_by=iam.ServicePrincipal("vpc-flow-logs.amazonaws.com"),  # pyright: ignore[reportArgumentType]
+            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("vpc-flow-logs.amazonaws.com")),
         )
         group.grant_write(role)
-        # Source: https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-iam-role.html
-        groups = Stack.of(self).format_arn(
+        stack = Stack.of(self)
+        groups = stack.format_arn(
             service="logs",
             resource="log-group",
             resource_name="*",
@@ -165,9 +177,8 @@ class Network(Construct):
                 actions=["logs:DescribeLogGroups", "logs:DescribeLogStreams"], resources=[groups]
             )
         )
-        account = Stack.of(self).account
-        spelled = "<AWS::AccountId>" if Token.is_unresolved(account) else account
-        finding = f"arn:{Stack.of(self).partition}:logs:{self._region}:{spelled}:log-group:*"
+        account = "<AWS::AccountId>" if Token.is_unresolved(stack.account) else stack.account
+        finding = f"arn:{stack.partition}:logs:{self._region}:{account}:log-group:*"
         acknowledge(
             role,
             {
@@ -176,15 +187,7 @@ class Network(Construct):
                 )
             },
         )
-        ec2.CfnFlowLog(
-            self,
-            "FlowLog",
-            resource_id=self.vpc_id,
-            resource_type="VPC",
-            traffic_type="ALL",
-            log_group_name=group.log_group_name,
-            deliver_logs_permission_arn=role.role_arn,
-        )
+        return role
 
     def _endpoints(self, plan: NetworkPlan) -> None:
         """Reach AWS without the internet: nodes join and pull from ECR whatever becomes of NAT."""
@@ -196,17 +199,7 @@ class Network(Construct):
             vpc_endpoint_type="Gateway",
             route_table_ids=self._route_tables[1:],
         )
-        group = ec2.SecurityGroup(
-            self,
-            "EndpointSecurityGroup",
-            vpc=self.vpc,
-            description="HTTPS from the VPC to interface endpoints",
-            allow_all_outbound=False,
-        )
-        for cidr in (plan.vpc_cidr, *plan.secondary_cidrs):
-            group.add_ingress_rule(
-                ec2.Peer.ipv4(str(cidr)), ec2.Port.tcp(443), "HTTPS from the VPC"
-            )
+        group = self._endpoint_group(plan)
         first_of_zone = {subnet.zone: subnet for subnet in reversed(plan.of_kind("private"))}
         subnet_ids = [self._subnets[first_of_zone[zone]].ref for zone in plan.zones]
         for service in plan.interface_endpoints:
@@ -220,6 +213,20 @@ class Network(Construct):
                 subnet_ids=subnet_ids,
                 security_group_ids=[group.security_group_id],
             )
+
+    def _endpoint_group(self, plan: NetworkPlan) -> ec2.SecurityGroup:
+        group = ec2.SecurityGroup(
+            self,
+            "EndpointSecurityGroup",
+            vpc=self.vpc,
+            description="HTTPS from the VPC to interface endpoints",
+            allow_all_outbound=False,
+        )
+        for cidr in (plan.vpc_cidr, *plan.secondary_cidrs):
+            group.add_ingress_rule(
+                ec2.Peer.ipv4(str(cidr)), ec2.Port.tcp(443), "HTTPS from the VPC"
+            )
+        return group
 
 
 def _pascal(name: str) -> str:

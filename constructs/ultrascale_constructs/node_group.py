@@ -1,6 +1,7 @@
 """EKS managed node groups."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
@@ -44,7 +45,6 @@ class NodeGroup(Construct):
         subnet_ids: Sequence[str],
     ) -> None:
         super().__init__(scope, id)
-        role = self._role()
         template = NodeLaunchTemplate(
             self,
             "LaunchTemplate",
@@ -54,45 +54,31 @@ class NodeGroup(Construct):
             security_group_ids=[cluster_security_group_id, *self._efa_group(plan, vpc)],
             placement_group_name=self._placement_group(plan),
         ).template
-        several = len(plan.instance_types) > 1
         eks.CfnNodegroup(
             self,
             "Resource",
             cluster_name=cluster_name,
-            node_role=role.role_arn,
+            node_role=self._role().role_arn,
             subnets=list(subnet_ids),
             ami_type=plan.ami_type,
             # Without the version EKS keeps the old one, for which the new release is not valid.
             version=plan.kubernetes_version,
             release_version=plan.ami_release,
             capacity_type=_CAPACITY_TYPE[plan.purchase],
-            instance_types=list(plan.instance_types) if several else None,
-            launch_template=eks.CfnNodegroup.LaunchTemplateSpecificationProperty(
-                id=template.ref, version=template.attr_latest_version_number
-            ),
-            scaling_config=eks.CfnNodegroup.ScalingConfigProperty(
-                min_size=plan.min_nodes, desired_size=plan.min_nodes, max_size=plan.max_nodes
-            ),
-            update_config=eks.CfnNodegroup.UpdateConfigProperty(
-                max_unavailable=1,
-                update_strategy="MINIMAL" if plan.replace_before_launch else "DEFAULT",
-            ),
+            instance_types=_instance_types(plan),
+            launch_template=_newest(template),
+            scaling_config=_scaling(plan),
+            update_config=_update(plan),
             node_repair_config=eks.CfnNodegroup.NodeRepairConfigProperty(enabled=True),
             labels=dict(plan.labels),
-            taints=[
-                eks.CfnNodegroup.TaintProperty(
-                    key=taint.key, value=taint.value, effect=_TAINT_EFFECT[taint.effect]
-                )
-                for taint in plan.taints
-            ]
-            or None,
+            taints=_taints(plan) or None,
         )
 
     def _role(self) -> iam.Role:
         role = iam.Role(
             self,
             "Role",
-            assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),  # pyright: ignore[reportArgumentType]
+            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("ec2.amazonaws.com")),
             managed_policies=[
                 iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in _NODE_POLICIES
             ],
@@ -123,3 +109,38 @@ class NodeGroup(Construct):
         if not plan.placement_group:
             return None
         return ec2.CfnPlacementGroup(self, "PlacementGroup", strategy="cluster").ref
+
+
+def _instance_types(plan: PoolPlan) -> list[str] | None:
+    """Return several types; a single one stands in the launch template, and EKS refuses both."""
+    return list(plan.instance_types) if len(plan.instance_types) > 1 else None
+
+
+def _newest(
+    template: ec2.CfnLaunchTemplate,
+) -> eks.CfnNodegroup.LaunchTemplateSpecificationProperty:
+    return eks.CfnNodegroup.LaunchTemplateSpecificationProperty(
+        id=template.ref, version=template.attr_latest_version_number
+    )
+
+
+def _scaling(plan: PoolPlan) -> eks.CfnNodegroup.ScalingConfigProperty:
+    return eks.CfnNodegroup.ScalingConfigProperty(
+        min_size=plan.min_nodes, desired_size=plan.min_nodes, max_size=plan.max_nodes
+    )
+
+
+def _update(plan: PoolPlan) -> eks.CfnNodegroup.UpdateConfigProperty:
+    return eks.CfnNodegroup.UpdateConfigProperty(
+        max_unavailable=plan.max_unavailable,
+        update_strategy="MINIMAL" if plan.replace_before_launch else "DEFAULT",
+    )
+
+
+def _taints(plan: PoolPlan) -> list[eks.CfnNodegroup.TaintProperty]:
+    return [
+        eks.CfnNodegroup.TaintProperty(
+            key=taint.key, value=taint.value, effect=_TAINT_EFFECT[taint.effect]
+        )
+        for taint in plan.taints
+    ]

@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import lambda_layer_kubectl_v35 as kubectl
 from constructs import Construct, IConstruct
 
+from ultrascale.catalog.eks import CLUSTER_ADMIN_POLICY
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
 
 Manifest = Mapping[str, object]
@@ -43,6 +44,8 @@ class ManifestApplier(Construct):
                 cluster_security_group_id=cluster_security_group_id,
                 vpc=vpc,
             ),
+            # One for all clusters: kubectl works with servers one minor older and newer.
+            # Source: https://kubernetes.io/releases/version-skew-policy/#kubectl
             kubectl_layer=kubectl.KubectlV35Layer(self, "Kubectl"),
             private_subnets=[
                 ec2.Subnet.from_subnet_id(self, f"Subnet{index}", subnet_id)
@@ -127,7 +130,7 @@ class ManifestApplier(Construct):
             principal=role.role_arn,
             access_policies=[
                 eks.AccessPolicy.from_access_policy_name(
-                    "AmazonEKSClusterAdminPolicy", access_scope_type=eks.AccessScopeType.CLUSTER
+                    CLUSTER_ADMIN_POLICY, access_scope_type=eks.AccessScopeType.CLUSTER
                 )
             ],
         )

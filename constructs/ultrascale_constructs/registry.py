@@ -9,17 +9,21 @@ from constructs import Construct
 from ultrascale.plan import names
 from ultrascale_constructs.key import Key
 
-_UNTAGGED_DAYS = 14
-
 
 class Registry(Construct):
     """Defines the repositories that jobs pull their images from. They outlive their stack."""
 
     def __init__(
-        self, scope: Construct, id: str, *, cluster_name: str, repositories: Sequence[str]
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: str,
+        repositories: Sequence[str],
+        untagged_image_retention_days: int,
     ) -> None:
         super().__init__(scope, id)
-        key = Key(self, "Key", description=f"Container images of {cluster_name}")
+        key = Key(self, "Key", description=f"Container images of {cluster_name}").key
         for name in repositories:
             ecr.Repository(
                 self,
@@ -33,7 +37,7 @@ class Registry(Construct):
                     ecr.LifecycleRule(
                         description="layers of failed or replaced pushes",
                         tag_status=ecr.TagStatus.UNTAGGED,
-                        max_image_age=Duration.days(_UNTAGGED_DAYS),
+                        max_image_age=Duration.days(untagged_image_retention_days),
                     )
                 ],
                 removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,

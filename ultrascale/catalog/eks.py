@@ -1,28 +1,21 @@
-"""Amazon EKS: versions, control plane, limits and pod density.
+"""Amazon EKS: versions, control plane, access, pod density and node configuration.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
     https://docs.aws.amazon.com/eks/latest/userguide/eks-provisioned-control-plane.html
-    https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
 """
 
 from collections.abc import Mapping
-from datetime import date
 from ipaddress import IPv4Network
 from types import MappingProxyType
 from typing import Literal
 
-from ultrascale.errors import CatalogError
-
 ControlPlaneTier = Literal["standard", "xl", "2xl", "4xl", "8xl"]
 LogType = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 
-# Last day of standard support; extended support costs USD 0.50 per cluster and hour.
+# Those in standard support, oldest first.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
-STANDARD_SUPPORT_ENDS: Mapping[str, date] = MappingProxyType(
-    {"1.34": date(2026, 12, 2), "1.35": date(2027, 3, 27), "1.36": date(2027, 8, 2)}
-)
-SUPPORTED_VERSIONS = tuple(STANDARD_SUPPORT_ENDS)
+SUPPORTED_VERSIONS = ("1.34", "1.35", "1.36")
 DEFAULT_VERSION = "1.35"
 # Volcano 1.15 is built for 1.35; 1.16 brings 1.36.
 # Source: https://github.com/volcano-sh/volcano#kubernetes-compatibility
@@ -67,21 +60,16 @@ CONTROL_PLANE_LOG_TYPES: tuple[LogType, ...] = (
     "scheduler",
 )
 
-# Quotas L-BD136A63, L-6D54EA21 and L-1194D53C, adjustable.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
-NODES_PER_NODE_GROUP = 450
-NODE_GROUPS_PER_CLUSTER = 30
-CLUSTERS_PER_REGION = 100
+# Access policy of an administrator of everything in the cluster.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html
+CLUSTER_ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
 
-# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_NodegroupUpdateConfig.html
-NODE_GROUP_UPDATE_PARALLELISM = 100
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/coredns-autoscaling.html
+NODES_PER_COREDNS_REPLICA = 16
 
 # A /28 prefix takes the place of one address on an interface.
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html
 ADDRESSES_PER_PREFIX = 16
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html
-MAX_PODS_UP_TO_30_VCPUS = 110
-MAX_PODS_ABOVE_30_VCPUS = 250
 # aws-node and kube-proxy use the host's network and take no address.
 # Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/b521883/misc/eni-max-pods.txt
 HOST_NETWORK_PODS = 2
@@ -94,15 +82,9 @@ ZONE_LABEL = "topology.kubernetes.io/zone"
 NODE_CONFIG_API_VERSION = "node.eks.aws/v1alpha1"
 
 
-def standard_support_ends(version: str) -> date:
-    """Return the last day of standard support of a Kubernetes version.
+def advised_max_pods(vcpus: int) -> int:
+    """Return the pods that EKS advises at most on a node with ``vcpus`` vCPUs.
 
-    Raises:
-        CatalogError: The version is none of `SUPPORTED_VERSIONS`.
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html
     """
-    try:
-        return STANDARD_SUPPORT_ENDS[version]
-    except KeyError:
-        known = ", ".join(SUPPORTED_VERSIONS)
-        message = f"unsupported Kubernetes version, got {version!r}; use one of {known}"
-        raise CatalogError(message) from None
+    return 250 if vcpus > 30 else 110

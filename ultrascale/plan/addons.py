@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import addons
+from ultrascale.catalog import addons, eks
 from ultrascale.errors import CatalogError
 from ultrascale.plan import names
 from ultrascale.plan.model import AddonPlan, PoolPlan
@@ -20,8 +20,7 @@ _NODE_ADDONS: Mapping[str, Mapping[str, object]] = {
 }
 _WORKLOAD_ADDONS = ("coredns", "aws-ebs-csi-driver", "eks-node-monitoring-agent")
 _LUSTRE_ADDON = "aws-fsx-csi-driver"
-# A replica for each 16 nodes is EKS's own rule; without bounds a large fleet asks for thousands.
-_NODES_PER_COREDNS_REPLICA = 16
+# EKS scales CoreDNS with the nodes; without bounds a large fleet asks for thousands of replicas.
 _COREDNS_REPLICAS = (2, 100)
 _COREDNS_HEADROOM = 4
 
@@ -95,7 +94,7 @@ def _version(cluster: config.Cluster, name: str) -> str:
 
 def _coredns(nodes: int) -> Mapping[str, object]:
     fewest, most = _COREDNS_REPLICAS
-    wanted = math.ceil(nodes / _NODES_PER_COREDNS_REPLICA)
+    wanted = math.ceil(nodes / eks.NODES_PER_COREDNS_REPLICA)
     replicas = min(max(_COREDNS_HEADROOM, wanted), most)
     return {
         "affinity": _ON_SYSTEM_NODES,

@@ -14,6 +14,8 @@ _ROOT_DISK_BESIDE_NVME = RootDisk(size_gib=100, iops=3000, throughput_mibps=125)
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/ml-realtime-inference.html
 _ROOT_DISK_FOR_IMAGES = RootDisk(size_gib=500, iops=16000, throughput_mibps=1000)
 _ROOT_DISK_SYSTEM = RootDisk(size_gib=100, iops=3000, throughput_mibps=125)
+# An update costs a job no more than the node it would lose to a failure.
+_MAX_UNAVAILABLE = 1
 
 
 def plan_pool(pool: config.Pool, *, kubernetes_version: str) -> PoolPlan:
@@ -30,7 +32,6 @@ def plan_pool(pool: config.Pool, *, kubernetes_version: str) -> PoolPlan:
     return PoolPlan(
         name=pool.name,
         role=pool.role,
-        provisioner=pool.provisioner,
         purchase=pool.purchase.option,
         instance_types=pool.instance_types,
         ami_type=first.ami_type,
@@ -39,7 +40,6 @@ def plan_pool(pool: config.Pool, *, kubernetes_version: str) -> PoolPlan:
         zones=pool.zones,
         min_nodes=pool.nodes.lowest,
         max_nodes=pool.nodes.highest,
-        vcpus=max(spec.vcpus for spec in specs),
         accelerator=accelerator.resource_name if accelerator else None,
         accelerators_per_node=min(
             spec.accelerator.count if spec.accelerator else 0 for spec in specs
@@ -53,6 +53,7 @@ def plan_pool(pool: config.Pool, *, kubernetes_version: str) -> PoolPlan:
         raid0=all(spec.nvme_total_gb > 0 for spec in specs),
         parallel_image_pull=accelerator is not None,
         placement_group=pool.placement_group,
+        max_unavailable=_MAX_UNAVAILABLE,
         replace_before_launch=accelerator is not None or pool.role == "reserved",
     )
 
@@ -78,16 +79,15 @@ def max_pods(spec: catalog.InstanceSpec, interfaces: tuple[NetworkInterface, ...
 
     Pods take addresses from the interfaces that card 0 has left: an EFA-only interface there uses
     up one of its slots, which nodeadm does not subtract. Each slot but an interface's own address
-    holds a /28. EKS advises at most 110 pods, or 250 above 30 vCPUs, and on managed node groups
-    enforces these two numbers whatever the node's own configuration says.
+    holds a /28. On managed node groups EKS enforces its own two advised numbers, whatever the
+    node's own configuration says.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html
     """
     efa_on_card_0 = sum(1 for nic in interfaces if nic.card == 0 and nic.kind == "efa-only")
     slots = (spec.enis_card0 - efa_on_card_0) * (spec.ipv4_per_eni - 1)
     addresses = slots * eks.ADDRESSES_PER_PREFIX if spec.prefix_delegation else slots
-    cap = eks.MAX_PODS_ABOVE_30_VCPUS if spec.vcpus > 30 else eks.MAX_PODS_UP_TO_30_VCPUS
-    return min(addresses + eks.HOST_NETWORK_PODS, cap)
+    return min(addresses + eks.HOST_NETWORK_PODS, eks.advised_max_pods(spec.vcpus))
 
 
 def _why_no_efa(pool: config.Pool, specs: tuple[catalog.InstanceSpec, ...]) -> str | None:

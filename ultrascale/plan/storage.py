@@ -1,6 +1,8 @@
 """File systems and the volumes through which pods mount them."""
 
 from ultrascale import config
+from ultrascale.catalog import lustre as fsx
+from ultrascale.plan import retention
 from ultrascale.plan.model import ClaimPlan, LustrePlan
 
 
@@ -18,6 +20,12 @@ def plan_lustre(lustre: config.Lustre) -> LustrePlan:
         zone=lustre.zone,
         capacity_gib=lustre.capacity_gib,
         throughput_mbps_per_tib=lustre.throughput_mbps_per_tib,
+        deployment_type=fsx.DEPLOYMENT_TYPE,
+        lustre_version=fsx.LUSTRE_VERSION,
+        port_ranges=fsx.PORT_RANGES,
+        # The same data takes less of the capacity that is paid for.
+        data_compression="LZ4",
+        backup_retention_days=retention.BACKUP_DAYS,
         efa=lustre.efa,
         claim=claim
         and ClaimPlan(namespace=claim.namespace, name=claim.name, mount_path=claim.mount_path),

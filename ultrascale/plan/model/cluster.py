@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
+from typing import Literal
 
 from ultrascale.plan.model.network import NetworkPlan
 from ultrascale.plan.model.platform import (
@@ -42,6 +43,8 @@ class ControlPlanePlan:
 
     Attributes:
         version: Kubernetes minor version.
+        support_type: What EKS does when standard support of the version ends: upgrade the cluster
+            by itself, or extend support.
         tier: EKS's name of the control-plane scaling tier.
         service_cidr: Range of Kubernetes Services. A change replaces the cluster.
         event_ttl: How long Kubernetes events are kept, such as ``60m``.
@@ -54,6 +57,7 @@ class ControlPlanePlan:
     """
 
     version: str
+    support_type: Literal["STANDARD", "EXTENDED"]
     tier: str
     service_cidr: IPv4Network
     event_ttl: str
@@ -80,6 +84,7 @@ class ClusterPlan:
         pools: Every other pool.
         lustre: File systems.
         repositories: Names of the ECR repositories.
+        untagged_image_retention_days: How long images without a tag are kept, in days.
         namespaces: Namespaces.
         priority_classes: PriorityClasses.
         neuron: Neuron device plugin, if a pool has Neuron devices.
@@ -99,6 +104,7 @@ class ClusterPlan:
     pools: tuple[PoolPlan, ...]
     lustre: tuple[LustrePlan, ...]
     repositories: tuple[str, ...]
+    untagged_image_retention_days: int
     namespaces: tuple[NamespacePlan, ...]
     priority_classes: tuple[PriorityClassPlan, ...]
     neuron: DevicePluginPlan | None

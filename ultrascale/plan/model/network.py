@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Literal
 
+from ultrascale.catalog import regions
+
 SubnetKind = Literal["public", "private", "control-plane", "accelerated"]
 
 
@@ -26,6 +28,11 @@ class SubnetPlan:
     cidr: IPv4Network
     prefix_reservations: tuple[IPv4Network, ...]
 
+    @property
+    def zone_by_id(self) -> bool:
+        """Whether `zone` is a zone id."""
+        return regions.is_zone_id(self.zone)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkPlan:
@@ -37,6 +44,7 @@ class NetworkPlan:
         zones: Zones that get subnets, in file order.
         subnets: Every subnet, by kind and then in zone order.
         interface_endpoints: Short names of the AWS services reached through interface endpoints.
+        flow_log_retention_days: How long flow logs are kept, in days.
     """
 
     vpc_cidr: IPv4Network
@@ -44,6 +52,7 @@ class NetworkPlan:
     zones: tuple[str, ...]
     subnets: tuple[SubnetPlan, ...]
     interface_endpoints: tuple[str, ...]
+    flow_log_retention_days: int
 
     def of_kind(self, kind: SubnetKind) -> tuple[SubnetPlan, ...]:
         """Return the subnets of ``kind``, in zone order."""

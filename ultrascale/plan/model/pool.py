@@ -51,7 +51,6 @@ class PoolPlan:
     Attributes:
         name: Name in the cluster file.
         role: `system`, `reserved` or `burst`.
-        provisioner: Who launches its nodes.
         purchase: Purchase option.
         instance_types: In order of preference.
         ami_type: EKS AMI type.
@@ -60,7 +59,6 @@ class PoolPlan:
         zones: Zones it may launch in.
         min_nodes: Fewest nodes.
         max_nodes: Most nodes.
-        vcpus: vCPUs of the largest of its types.
         accelerator: Extended resource of its accelerators; None for CPU pools.
         accelerators_per_node: Accelerators of a node, the fewest among its types; 0 for CPU pools.
         network_interfaces: Every interface of a node; empty where EC2's single default one is
@@ -73,13 +71,13 @@ class PoolPlan:
         raid0: Whether the node's NVMe disks are joined into one volume for images and pods.
         parallel_image_pull: Whether images are pulled and unpacked in parallel.
         placement_group: Whether the nodes share a cluster placement group.
+        max_unavailable: Nodes that an update takes away at the same time.
         replace_before_launch: Whether an update takes a node away before it starts its successor:
             scarce capacity has no room for both.
     """
 
     name: str
     role: Literal["system", "reserved", "burst"]
-    provisioner: str
     purchase: str
     instance_types: tuple[str, ...]
     ami_type: str
@@ -88,7 +86,6 @@ class PoolPlan:
     zones: tuple[str, ...]
     min_nodes: int
     max_nodes: int
-    vcpus: int
     accelerator: str | None
     accelerators_per_node: int
     network_interfaces: tuple[NetworkInterface, ...]
@@ -100,6 +97,7 @@ class PoolPlan:
     raid0: bool
     parallel_image_pull: bool
     placement_group: bool
+    max_unavailable: int
     replace_before_launch: bool
 
     @property

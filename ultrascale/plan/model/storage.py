@@ -1,6 +1,7 @@
 """File systems and how pods mount them."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,11 @@ class LustrePlan:
         zone: Its one Availability Zone, by name or zone id.
         capacity_gib: Storage capacity, in GiB.
         throughput_mbps_per_tib: Throughput tier, in MB/s per TiB.
+        deployment_type: FSx's name of the kind of file system.
+        lustre_version: Version of Lustre.
+        port_ranges: First and last TCP port between servers and clients.
+        data_compression: FSx's name of the compression.
+        backup_retention_days: How long the daily backups are kept, in days.
         efa: Whether clients reach it over EFA.
         claim: How pods mount it; None where nothing in the cluster does.
         file_system_id: Placeholder that stands for the file system's id in ``dist/``.
@@ -32,6 +38,11 @@ class LustrePlan:
     zone: str
     capacity_gib: int
     throughput_mbps_per_tib: int
+    deployment_type: str
+    lustre_version: str
+    port_ranges: tuple[tuple[int, int], ...]
+    data_compression: Literal["NONE", "LZ4"]
+    backup_retention_days: int
     efa: bool
     claim: ClaimPlan | None
     file_system_id: str

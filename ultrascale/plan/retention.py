@@ -1,0 +1,8 @@
+"""How long things are kept, in days."""
+
+# A quarter: long enough to look back after an incident, audit logs of a large fleet are not cheap.
+LOG_DAYS = 90
+# Backups of file systems: what a job overwrote or deleted is missed within a week.
+BACKUP_DAYS = 7
+# Image layers without a tag: those of failed or replaced pushes.
+UNTAGGED_IMAGE_DAYS = 14
