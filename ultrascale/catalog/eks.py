@@ -66,6 +66,7 @@ CLUSTER_ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
 
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/coredns-autoscaling.html
 NODES_PER_COREDNS_REPLICA = 16
+VCPUS_PER_COREDNS_REPLICA = 256
 
 # A /28 prefix takes the place of one address on an interface.
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html

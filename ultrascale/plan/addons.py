@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from ultrascale import config
+from ultrascale import catalog, config
 from ultrascale.catalog import addons, eks
 from ultrascale.errors import CatalogError
 from ultrascale.plan import names
@@ -73,9 +73,8 @@ def workload_addons(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
     Raises:
         CatalogError: `addon_mistakes` has one to tell.
     """
-    nodes = sum(pool.max_nodes for pool in pools)
     settings: Mapping[str, Mapping[str, object]] = {
-        "coredns": _coredns(nodes),
+        "coredns": _coredns(pools),
         "aws-ebs-csi-driver": {"controller": {"affinity": _ON_SYSTEM_NODES}},
     }
     return tuple(_plan(cluster, name, settings.get(name, {})) for name in _workload_names(cluster))
@@ -92,9 +91,18 @@ def _version(cluster: config.Cluster, name: str) -> str:
     return addons.version(name, cluster.kubernetes.version).version
 
 
-def _coredns(nodes: int) -> Mapping[str, object]:
+def _coredns(pools: Sequence[PoolPlan]) -> Mapping[str, object]:
+    """Let CoreDNS scale as far as EKS would take it at the pools' full size, within bounds."""
     fewest, most = _COREDNS_REPLICAS
-    wanted = math.ceil(nodes / eks.NODES_PER_COREDNS_REPLICA)
+    nodes = sum(pool.max_nodes for pool in pools)
+    vcpus = sum(
+        pool.max_nodes * max(catalog.lookup(name).vcpus for name in pool.instance_types)
+        for pool in pools
+    )
+    wanted = max(
+        math.ceil(nodes / eks.NODES_PER_COREDNS_REPLICA),
+        math.ceil(vcpus / eks.VCPUS_PER_COREDNS_REPLICA),
+    )
     replicas = min(max(_COREDNS_HEADROOM, wanted), most)
     return {
         "affinity": _ON_SYSTEM_NODES,
