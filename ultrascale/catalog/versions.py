@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
 
+from ultrascale.catalog._model import AmiType
 from ultrascale.errors import CatalogError
 
 
@@ -110,6 +111,33 @@ class AmiRelease:
     def alias(self) -> str:
         """The same release as Karpenter names it, ``al2023@v20260930``."""
         return f"al2023@v{self.version.rpartition('-')[2]}"
+
+    def image_parameter(self, ami_type: AmiType) -> str:
+        """Return the public Systems Manager parameter that holds the id of this very image.
+
+        Source: https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html; the names
+        with a release in place of ``recommended`` are what Karpenter resolves a pinned alias by:
+        https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/providers/amifamily/al2023.go
+        """
+        architecture, variant = _AMI_NAMES[ami_type]
+        release, _, tag = self.version.rpartition("-")
+        minor = release.rpartition(".")[0]
+        folder = (
+            f"/aws/service/eks/optimized-ami/{minor}/amazon-linux-2023/{architecture}/{variant}"
+        )
+        name = f"amazon-eks-node-al2023-{architecture}-{variant}-{minor}-v{tag}"
+        return f"{folder}/{name}/image_id"
+
+
+_AMI_NAMES: Mapping[AmiType, tuple[str, str]] = MappingProxyType(
+    {
+        "AL2023_x86_64_STANDARD": ("x86_64", "standard"),
+        "AL2023_ARM_64_STANDARD": ("arm64", "standard"),
+        "AL2023_x86_64_NVIDIA": ("x86_64", "nvidia"),
+        "AL2023_ARM_64_NVIDIA": ("arm64", "nvidia"),
+        "AL2023_x86_64_NEURON": ("x86_64", "neuron"),
+    }
+)
 
 
 def _ami_release(version: str, seen: date) -> AmiRelease:

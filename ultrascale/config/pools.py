@@ -7,7 +7,14 @@ from pydantic import AfterValidator, Field
 
 from ultrascale import catalog
 from ultrascale.catalog import kubernetes
-from ultrascale.config._base import LabelKey, LabelValue, Model, WrongValueError, dns_label
+from ultrascale.config._base import (
+    LabelKey,
+    LabelValue,
+    Model,
+    WrongValueError,
+    dns_label,
+    matching,
+)
 from ultrascale.config.purchase import OnDemand, Purchase
 from ultrascale.errors import CatalogError
 
@@ -26,11 +33,13 @@ RESERVED_NAMES = frozenset(
         "karpenter",
         "network",
         "node-addons",
+        "node-pools",
         "nodes",
         "observability",
         "pipeline",
         "platform",
         "registry",
+        "scaling",
         "scheduling",
         "storage",
     }
@@ -56,6 +65,27 @@ def _in_catalog(value: str) -> str:
 InstanceType = Annotated[str, AfterValidator(_in_catalog)]
 
 
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions
+TagKey = Annotated[
+    str,
+    AfterValidator(
+        matching(
+            r"[\w .:/=+@-]{1,128}",
+            "not the key of an EC2 tag",
+            "write up to 128 letters, digits, spaces and . : / = + - @ _",
+        )
+    ),
+]
+TagValue = Annotated[
+    str,
+    AfterValidator(
+        matching(
+            r"[\w .:/=+@-]{0,256}",
+            "not the value of an EC2 tag",
+            "write up to 256 letters, digits, spaces and . : / = + - @ _",
+        )
+    ),
+]
 Count = Annotated[int, Field(le=kubernetes.NODES_PER_CLUSTER)]
 
 
@@ -102,6 +132,7 @@ class Pool(Model):
         efa: Which EFA cards get an interface.
         deep_health_checks: Whether HyperPod stresses a node before it takes work.
         labels: Node labels that are added, or replace ours of the same key.
+        tags: EC2 tags of the nodes' instances and volumes, such as for cost allocation.
     """
 
     derived: ClassVar[frozenset[str]] = frozenset({"role", "zones"})
@@ -118,6 +149,7 @@ class Pool(Model):
     efa: Literal["auto", "all", "none"] = "auto"
     deep_health_checks: bool = False
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict[str, str])
+    tags: Mapping[TagKey, TagValue] = Field(default_factory=dict[str, str])
 
     @property
     def node_type(self) -> str:

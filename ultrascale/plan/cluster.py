@@ -5,22 +5,27 @@ from pathlib import Path
 
 from ultrascale import config
 from ultrascale.catalog import eks, regions
-from ultrascale.plan import retention
+from ultrascale.plan import capacity, names, retention
 from ultrascale.plan.addons import node_addons, workload_addons
+from ultrascale.plan.karpenter import plan_karpenter
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model import ClusterPlan, ControlPlanePlan, PoolPlan
 from ultrascale.plan.network import plan_network
+from ultrascale.plan.node_pools import plan_node_classes, plan_node_pools
 from ultrascale.plan.platform import (
+    plan_dcgm_exporter,
     plan_efa_plugin,
     plan_etcd,
     plan_namespaces,
     plan_neuron_plugin,
     plan_neuron_scheduler,
+    plan_nvidia_plugin,
     plan_priority_classes,
     plan_volcano,
 )
-from ultrascale.plan.pool import plan_pool
-from ultrascale.plan.storage import plan_lustre
+from ultrascale.plan.pool import plan_pools
+from ultrascale.plan.scaling import plan_cluster_autoscaler, plan_termination_handler
+from ultrascale.plan.storage import plan_buckets, plan_lustre
 
 
 def load(path: Path) -> ClusterPlan:
@@ -57,7 +62,9 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         CatalogError: No source states a value that the cluster needs.
     """
     version = cluster.kubernetes.version
-    pools = [plan_pool(pool, kubernetes_version=version) for pool in cluster.pools]
+    pools = [
+        plan for pool in cluster.pools for plan in plan_pools(pool, kubernetes_version=version)
+    ]
     return ClusterPlan(
         name=cluster.name,
         region=cluster.region,
@@ -67,7 +74,16 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         control_plane=_control_plane(cluster, pools),
         system_pools=tuple(pool for pool in pools if pool.role == "system"),
         pools=tuple(pool for pool in pools if pool.role != "system"),
+        karpenter=plan_karpenter(cluster, pools),
+        node_role=names.node_role(cluster.name, cluster.region)
+        if cluster.karpenter or any(pool.provisioner in capacity.NODE_POOLS for pool in pools)
+        else None,
+        node_classes=plan_node_classes(cluster, pools),
+        node_pools=plan_node_pools(cluster, pools),
+        cluster_autoscaler=plan_cluster_autoscaler(cluster, pools),
+        termination_handler=plan_termination_handler(cluster, pools),
         lustre=tuple(plan_lustre(lustre) for lustre in cluster.storage.lustre),
+        buckets=plan_buckets(cluster),
         repositories=cluster.images.repositories,
         untagged_image_retention_days=retention.UNTAGGED_IMAGE_DAYS,
         namespaces=plan_namespaces(cluster),
@@ -75,6 +91,8 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         neuron=plan_neuron_plugin(pools),
         neuron_scheduler=plan_neuron_scheduler(cluster),
         efa=plan_efa_plugin(cluster, pools),
+        nvidia=plan_nvidia_plugin(pools),
+        dcgm=plan_dcgm_exporter(pools),
         volcano=plan_volcano(cluster, pools),
         etcd=plan_etcd(cluster),
     )
@@ -94,6 +112,7 @@ def _control_plane(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Contro
         log_types=eks.CONTROL_PLANE_LOG_TYPES,
         log_retention_days=retention.LOG_DAYS,
         admins=kubernetes.admins,
+        auto_mode=any(pool.provisioner == "auto-mode" for pool in pools),
         node_addons=node_addons(cluster),
         workload_addons=workload_addons(cluster, pools),
     )

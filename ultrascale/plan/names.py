@@ -11,6 +11,10 @@ POOL_LABEL = "ultrascale.dev/pool"
 ROLE_LABEL = "ultrascale.dev/role"
 CAPACITY_LABEL = "ultrascale.dev/capacity"
 NODE_TYPE_LABEL = NODE_TYPE
+# On the nodes of a pool that the cluster file divides into several.
+SHARD_LABEL = "ultrascale.dev/shard"
+# Karpenter and EKS Auto Mode set it on their nodes; node groups get it from us.
+CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
 # Set only on nodes that have EFA interfaces, so that the EFA device plugin never starts on a node
 # without one, where it crash-loops (aws/eks-charts#1239).
 EFA_LABEL = "ultrascale.dev/efa"
@@ -18,6 +22,22 @@ EFA_LABEL = "ultrascale.dev/efa"
 TRAINING_LABEL = "ultrascale.dev/training"
 
 SYSTEM_ROLE = "system"
+
+# Tags by which Karpenter and EKS Auto Mode find subnets and security groups. A security group of
+# a pool carries `POOL_LABEL` as well.
+DISCOVERY_TAG = "karpenter.sh/discovery"
+SUBNET_KIND_TAG = "ultrascale.dev/subnet"
+# EKS puts it on the cluster security group.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/sec-group-reqs.html
+CLUSTER_SECURITY_GROUP_TAG = "aws:eks:cluster-name"
+# Value: the cluster's name, on the Auto Scaling groups that its Cluster Autoscaler scales.
+AUTOSCALED_TAG = "ultrascale.dev/cluster-autoscaler"
+# Value: the cluster's name, on the instances that its Node Termination Handler drains.
+DRAINED_TAG = "ultrascale.dev/termination-handler"
+
+KARPENTER_ACCOUNT = "karpenter"
+CLUSTER_AUTOSCALER_ACCOUNT = "cluster-autoscaler"
+TERMINATION_HANDLER_ACCOUNT = "aws-node-termination-handler"
 
 ETCD_SERVER_SERVICE = "etcd-server"
 ETCD_CLIENT_SERVICE = "etcd-client"
@@ -38,6 +58,34 @@ def repository(cluster: str, name: str) -> str:
 def control_plane_logs(cluster: str) -> str:
     """Return the log group that EKS writes the control-plane logs to. EKS chose the name."""
     return f"/aws/eks/{cluster}/cluster"
+
+
+def node_role(cluster: str, region: str) -> str:
+    """Return the name of the IAM role of Karpenter's and Auto Mode's nodes: node classes name it.
+
+    IAM is global, so the Region is part of it.
+    """
+    return f"{cluster}-node-{region}"
+
+
+def interruption_queue(cluster: str) -> str:
+    """Return the SQS queue that Karpenter learns of interruptions from."""
+    return f"{cluster}-karpenter"
+
+
+def termination_queue(cluster: str) -> str:
+    """Return the SQS queue that the Node Termination Handler reads."""
+    return f"{cluster}-termination"
+
+
+def placement_group(pool: str) -> str:
+    """Return the placeholder for the name of a pool's placement group, which EC2 makes up."""
+    return f"${{PLACEMENT_GROUP_{pool.upper().replace('-', '_')}}}"
+
+
+def calendar_group(pool: str) -> str:
+    """Return the Kubernetes group of the function that keeps the calendar of a NodePool."""
+    return f"ultrascale:block-calendar:{pool}"
 
 
 INSTANCE_TYPE_LABEL = eks.INSTANCE_TYPE_LABEL

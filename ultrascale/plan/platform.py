@@ -66,6 +66,16 @@ def plan_neuron_plugin(pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
     )
 
 
+def plan_nvidia_plugin(pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
+    """Return the NVIDIA device plugin, if a pool has NVIDIA GPUs."""
+    return None
+
+
+def plan_dcgm_exporter(pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
+    """Return the DCGM exporter, if a pool has NVIDIA GPUs."""
+    return None
+
+
 def plan_neuron_scheduler(cluster: config.Cluster) -> NeuronSchedulerExtensionPlan | None:
     """Return the Neuron scheduler extension, if the file asks for it."""
     if not cluster.scheduling.neuron_scheduler_extension:
@@ -119,7 +129,7 @@ def plan_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> VolcanoP
             )
             for queue in scheduling.queues
         ),
-        enqueue=all(pool.min_nodes == pool.max_nodes for pool in accelerated),
+        enqueue=all(pool.sized_by == "file" for pool in accelerated),
         topology_aware=scheduling.topology_aware,
         topology_layers=_TOPOLOGY_LAYERS,
         accelerator_resources=tuple(sorted(resources)),

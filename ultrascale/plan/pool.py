@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, versions
-from ultrascale.plan import names
+from ultrascale.plan import capacity, names
 from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk, Taint
 
 # Containers and pods live on the NVMe disks where there are any; the root volume then only holds
@@ -18,8 +18,27 @@ _ROOT_DISK_SYSTEM = RootDisk(size_gib=100, iops=3000, throughput_mibps=125)
 _MAX_UNAVAILABLE = 1
 
 
-def plan_pool(pool: config.Pool, *, kubernetes_version: str) -> PoolPlan:
+def plan_pools(pool: config.Pool, *, kubernetes_version: str) -> tuple[PoolPlan, ...]:
+    """Return a plan of each shard of ``pool``.
+
+    Raises:
+        CatalogError: No source states a value that the pool needs.
+    """
+    if pool.shards == 1:
+        return (plan_pool(pool, kubernetes_version=kubernetes_version),)
+    return tuple(
+        plan_pool(pool, kubernetes_version=kubernetes_version, shard=number)
+        for number in range(1, pool.shards + 1)
+    )
+
+
+def plan_pool(pool: config.Pool, *, kubernetes_version: str, shard: int | None = None) -> PoolPlan:
     """Join ``pool`` with the catalog.
+
+    Args:
+        pool: The pool.
+        kubernetes_version: Minor version of the kubelets.
+        shard: Number of the shard that is planned; None where the pool has no shards.
 
     Raises:
         CatalogError: No source states a value that the pool needs.
@@ -29,17 +48,32 @@ def plan_pool(pool: config.Pool, *, kubernetes_version: str) -> PoolPlan:
     without_efa = _why_no_efa(pool, specs)
     interfaces = network_interfaces(first) if without_efa is None else ()
     accelerator = first.accelerator
+    release = versions.ami_release(kubernetes_version)
+    window = capacity.plan_window(pool)
     return PoolPlan(
-        name=pool.name,
+        name=pool.name if shard is None else f"{pool.name}-{shard}",
+        pool=pool.name,
+        shard=shard,
         role=pool.role,
+        provisioner=pool.provisioner,
         purchase=pool.purchase.option,
+        capacity_type=capacity.capacity_type(pool.purchase),
+        reservation=capacity.plan_reservation(pool.purchase),
+        window=window,
+        falls_back=isinstance(pool.purchase, config.Spot) and pool.purchase.fallback == "on-demand",
         instance_types=pool.instance_types,
         ami_type=first.ami_type,
-        ami_release=versions.ami_release(kubernetes_version).version,
+        ami_release=release.version,
+        ami_alias=release.alias,
+        ami_parameter=release.image_parameter(first.ami_type),
         kubernetes_version=kubernetes_version,
         zones=pool.zones,
-        min_nodes=pool.nodes.lowest,
+        # A Capacity Block has no nodes outside its window.
+        min_nodes=0 if window else pool.nodes.lowest,
         max_nodes=pool.nodes.highest,
+        static=pool.nodes.static is not None,
+        initial_nodes=capacity.initial_nodes(pool),
+        sized_by=capacity.sized_by(pool),
         accelerator=accelerator.resource_name if accelerator else None,
         accelerators_per_node=min(
             spec.accelerator.count if spec.accelerator else 0 for spec in specs
@@ -47,7 +81,7 @@ def plan_pool(pool: config.Pool, *, kubernetes_version: str) -> PoolPlan:
         network_interfaces=interfaces,
         without_efa=without_efa,
         max_pods=min(max_pods(spec, interfaces) for spec in specs),
-        labels=_labels(pool, has_efa=bool(interfaces)),
+        labels=_labels(pool, shard, has_efa=bool(interfaces)),
         taints=_taints(first),
         root_disk=_root_disk(specs),
         raid0=all(spec.nvme_total_gb > 0 for spec in specs),
@@ -55,6 +89,7 @@ def plan_pool(pool: config.Pool, *, kubernetes_version: str) -> PoolPlan:
         placement_group=pool.placement_group,
         max_unavailable=_MAX_UNAVAILABLE,
         replace_before_launch=accelerator is not None or pool.role == "reserved",
+        tags=pool.tags,
     )
 
 
@@ -107,14 +142,17 @@ def _why_no_efa(pool: config.Pool, specs: tuple[catalog.InstanceSpec, ...]) -> s
     return None
 
 
-def _labels(pool: config.Pool, *, has_efa: bool) -> Mapping[str, str]:
+def _labels(pool: config.Pool, shard: int | None, *, has_efa: bool) -> Mapping[str, str]:
     accelerator = catalog.lookup(pool.instance_types[0]).accelerator
     labels = {
         names.NODE_TYPE_LABEL: pool.name,
         names.POOL_LABEL: pool.name,
         names.ROLE_LABEL: pool.role,
         names.CAPACITY_LABEL: pool.purchase.option,
+        names.CAPACITY_TYPE_LABEL: capacity.capacity_type(pool.purchase),
     }
+    if shard is not None:
+        labels[names.SHARD_LABEL] = str(shard)
     if has_efa:
         labels[names.EFA_LABEL] = "true"
     if accelerator is not None and accelerator.kind == "nvidia":

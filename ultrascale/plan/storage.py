@@ -3,7 +3,7 @@
 from ultrascale import config
 from ultrascale.catalog import lustre as fsx
 from ultrascale.plan import retention
-from ultrascale.plan.model import ClaimPlan, LustrePlan
+from ultrascale.plan.model import BucketPlan, ClaimPlan, LustrePlan
 
 
 def plan_lustre(lustre: config.Lustre) -> LustrePlan:
@@ -33,3 +33,8 @@ def plan_lustre(lustre: config.Lustre) -> LustrePlan:
         dns_name=f"${{{prefix}_DNS_NAME}}",
         mount_name=f"${{{prefix}_MOUNT_NAME}}",
     )
+
+
+def plan_buckets(cluster: config.Cluster) -> tuple[BucketPlan, ...]:
+    """Return the S3 buckets of ``cluster``."""
+    return tuple(BucketPlan(name=name) for name in cluster.storage.buckets)

@@ -2,6 +2,13 @@
 
 from ultrascale.plan.model.cluster import AddonPlan, ClusterPlan, ControlPlanePlan
 from ultrascale.plan.model.network import NetworkPlan, SubnetKind, SubnetPlan
+from ultrascale.plan.model.node_pools import (
+    Budget,
+    KarpenterPlan,
+    NodeClassPlan,
+    NodePoolPlan,
+    Requirement,
+)
 from ultrascale.plan.model.platform import (
     DevicePluginPlan,
     EtcdPlan,
@@ -12,28 +19,50 @@ from ultrascale.plan.model.platform import (
     QueuePlan,
     VolcanoPlan,
 )
-from ultrascale.plan.model.pool import NetworkInterface, PoolPlan, RootDisk, Taint
-from ultrascale.plan.model.storage import ClaimPlan, LustrePlan
+from ultrascale.plan.model.pool import (
+    CapacityType,
+    NetworkInterface,
+    PoolPlan,
+    ReservationPlan,
+    RootDisk,
+    SizedBy,
+    Taint,
+    WindowPlan,
+)
+from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
+from ultrascale.plan.model.storage import BucketPlan, ClaimPlan, LustrePlan
 
 __all__ = [
     "AddonPlan",
+    "BucketPlan",
+    "Budget",
+    "CapacityType",
     "ClaimPlan",
+    "ClusterAutoscalerPlan",
     "ClusterPlan",
     "ControlPlanePlan",
     "DevicePluginPlan",
     "EtcdPlan",
+    "KarpenterPlan",
     "LustrePlan",
     "NamespacePlan",
     "NetworkInterface",
     "NetworkPlan",
     "NeuronSchedulerExtensionPlan",
+    "NodeClassPlan",
+    "NodePoolPlan",
     "PodSecurity",
     "PoolPlan",
     "PriorityClassPlan",
     "QueuePlan",
+    "Requirement",
+    "ReservationPlan",
     "RootDisk",
+    "SizedBy",
     "SubnetKind",
     "SubnetPlan",
     "Taint",
+    "TerminationHandlerPlan",
     "VolcanoPlan",
+    "WindowPlan",
 ]

@@ -6,6 +6,7 @@ from ipaddress import IPv4Network
 from typing import Literal
 
 from ultrascale.plan.model.network import NetworkPlan
+from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
 from ultrascale.plan.model.platform import (
     DevicePluginPlan,
     EtcdPlan,
@@ -15,7 +16,8 @@ from ultrascale.plan.model.platform import (
     VolcanoPlan,
 )
 from ultrascale.plan.model.pool import PoolPlan
-from ultrascale.plan.model.storage import LustrePlan
+from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
+from ultrascale.plan.model.storage import BucketPlan, LustrePlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,7 @@ class ControlPlanePlan:
         log_types: Control-plane logs that are written.
         log_retention_days: How long they are kept, in days.
         admins: IAM roles with cluster administration.
+        auto_mode: Whether EKS Auto Mode runs its compute, storage and load-balancing controllers.
         node_addons: Add-ons that must be there before a node joins.
         workload_addons: Add-ons that need a node to become healthy.
     """
@@ -65,6 +68,7 @@ class ControlPlanePlan:
     log_types: tuple[str, ...]
     log_retention_days: int
     admins: tuple[str, ...]
+    auto_mode: bool
     node_addons: tuple[AddonPlan, ...]
     workload_addons: tuple[AddonPlan, ...]
 
@@ -82,7 +86,15 @@ class ClusterPlan:
         control_plane: EKS.
         system_pools: Pools that run controllers and add-ons.
         pools: Every other pool.
+        karpenter: Self-managed Karpenter, if a pool needs it.
+        node_role: Name of the IAM role of the nodes that Karpenter or EKS Auto Mode launches; None
+            where neither does.
+        node_classes: How those nodes are made.
+        node_pools: How many of which are made.
+        cluster_autoscaler: The Cluster Autoscaler, if a node group scales with its pods.
+        termination_handler: The Node Termination Handler, if a self-managed group loses instances.
         lustre: File systems.
+        buckets: S3 buckets.
         repositories: Names of the ECR repositories.
         untagged_image_retention_days: How long images without a tag are kept, in days.
         namespaces: Namespaces.
@@ -90,6 +102,8 @@ class ClusterPlan:
         neuron: Neuron device plugin, if a pool has Neuron devices.
         neuron_scheduler: Neuron scheduler extension, if asked for.
         efa: EFA device plugin, if a pool has EFA interfaces.
+        nvidia: NVIDIA device plugin, if a pool has NVIDIA GPUs.
+        dcgm: DCGM exporter, if a pool has NVIDIA GPUs.
         volcano: Gang scheduler, if asked for.
         etcd: Rendezvous server, if asked for.
     """
@@ -102,7 +116,14 @@ class ClusterPlan:
     control_plane: ControlPlanePlan
     system_pools: tuple[PoolPlan, ...]
     pools: tuple[PoolPlan, ...]
+    karpenter: KarpenterPlan | None
+    node_role: str | None
+    node_classes: tuple[NodeClassPlan, ...]
+    node_pools: tuple[NodePoolPlan, ...]
+    cluster_autoscaler: ClusterAutoscalerPlan | None
+    termination_handler: TerminationHandlerPlan | None
     lustre: tuple[LustrePlan, ...]
+    buckets: tuple[BucketPlan, ...]
     repositories: tuple[str, ...]
     untagged_image_retention_days: int
     namespaces: tuple[NamespacePlan, ...]
@@ -110,6 +131,8 @@ class ClusterPlan:
     neuron: DevicePluginPlan | None
     neuron_scheduler: NeuronSchedulerExtensionPlan | None
     efa: DevicePluginPlan | None
+    nvidia: DevicePluginPlan | None
+    dcgm: DevicePluginPlan | None
     volcano: VolcanoPlan | None
     etcd: EtcdPlan | None
 

@@ -2,7 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
+
+CapacityType = Literal["on-demand", "spot", "reserved"]
+SizedBy = Literal["file", "provisioner", "cluster-autoscaler", "calendar"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,20 +49,67 @@ class RootDisk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolPlan:
-    """A pool, joined with what the catalog says of its instance types.
+class ReservationPlan:
+    """Capacity that is paid for already, named in exactly one of three ways.
 
     Attributes:
-        name: Name in the cluster file.
+        id: Its id; None where it is found by tags or resource group.
+        tags: Tags that it carries; empty where it is not found by them.
+        resource_group: ARN of the resource group that holds it, or None.
+        spill: Whether On-Demand instances are launched once it is full.
+    """
+
+    id: str | None
+    tags: Mapping[str, str]
+    resource_group: str | None
+    spill: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowPlan:
+    """When the capacity of a Capacity Block is there, in UTC.
+
+    Attributes:
+        starts: Start of the block.
+        usable_until: When its nodes are drained, so that jobs end before EC2 ends them.
+        reclaimed_from: When EC2 begins to terminate its instances.
+        ends: End of the block.
+    """
+
+    starts: datetime
+    usable_until: datetime
+    reclaimed_from: datetime
+    ends: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolPlan:
+    """A pool, or one shard of it, joined with what the catalog says of its instance types.
+
+    Attributes:
+        name: Name of the pool, with the shard's number where it has several.
+        pool: Name in the cluster file.
+        shard: Number of the shard, from 1; None where the pool has no shards.
         role: `system`, `reserved` or `burst`.
+        provisioner: What launches the nodes.
         purchase: Purchase option.
+        capacity_type: The same in the words of `karpenter.sh/capacity-type`.
+        reservation: What its capacity is reserved by; None for On-Demand and Spot.
+        window: When a Capacity Block is there; None for every other option.
+        falls_back: Whether On-Demand instances are launched where Spot is short.
         instance_types: In order of preference.
         ami_type: EKS AMI type.
         ami_release: Release of the EKS-optimized AMI.
+        ami_alias: The same release as Karpenter names it.
+        ami_parameter: Public Systems Manager parameter that holds the id of that very image.
         kubernetes_version: Minor version of the kubelets in that release.
         zones: Zones it may launch in.
         min_nodes: Fewest nodes.
         max_nodes: Most nodes.
+        static: Whether `max_nodes` are kept whether pods run or not.
+        initial_nodes: Nodes that the pool is made with.
+        sized_by: What changes the number of nodes later: the cluster file alone, what launches
+            them as pods need them, the Cluster Autoscaler, or the calendar of a Capacity Block.
         accelerator: Extended resource of its accelerators; None for CPU pools.
         accelerators_per_node: Accelerators of a node, the fewest among its types; 0 for CPU pools.
         network_interfaces: Every interface of a node; empty where EC2's single default one is
@@ -74,18 +125,31 @@ class PoolPlan:
         max_unavailable: Nodes that an update takes away at the same time.
         replace_before_launch: Whether an update takes a node away before it starts its successor:
             scarce capacity has no room for both.
+        tags: EC2 tags of its instances and volumes, from the cluster file.
     """
 
     name: str
+    pool: str
+    shard: int | None
     role: Literal["system", "reserved", "burst"]
+    provisioner: Literal["managed-node-group", "self-managed", "karpenter", "auto-mode", "hyperpod"]
     purchase: str
+    capacity_type: CapacityType
+    reservation: ReservationPlan | None
+    window: WindowPlan | None
+    falls_back: bool
     instance_types: tuple[str, ...]
     ami_type: str
     ami_release: str
+    ami_alias: str
+    ami_parameter: str
     kubernetes_version: str
     zones: tuple[str, ...]
     min_nodes: int
     max_nodes: int
+    static: bool
+    initial_nodes: int
+    sized_by: SizedBy
     accelerator: str | None
     accelerators_per_node: int
     network_interfaces: tuple[NetworkInterface, ...]
@@ -99,6 +163,7 @@ class PoolPlan:
     placement_group: bool
     max_unavailable: int
     replace_before_launch: bool
+    tags: Mapping[str, str]
 
     @property
     def efa_interfaces(self) -> int:

@@ -48,3 +48,14 @@ class LustrePlan:
     file_system_id: str
     dns_name: str
     mount_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketPlan:
+    """An S3 bucket.
+
+    Attributes:
+        name: Name in the cluster file.
+    """
+
+    name: str

@@ -1,0 +1,76 @@
+"""What the purchase option of a pool means for its nodes: what they cost, and when they exist."""
+
+from collections.abc import Mapping
+
+from ultrascale import catalog, config
+from ultrascale.catalog import capacity_blocks
+from ultrascale.plan.model import CapacityType, ReservationPlan, SizedBy, WindowPlan
+
+NODE_GROUPS = ("managed-node-group", "self-managed")
+NODE_POOLS = ("karpenter", "auto-mode")
+
+# Karpenter's words for what a node is paid by.
+# Source: https://karpenter.sh/docs/concepts/nodepools/#capacity-type
+_CAPACITY_TYPES: Mapping[str, CapacityType] = {
+    "on-demand": "on-demand",
+    "spot": "spot",
+    "odcr": "reserved",
+    "capacity-block": "reserved",
+    "training-plan": "reserved",
+}
+
+
+def capacity_type(purchase: config.Purchase) -> CapacityType:
+    """Return the value of `karpenter.sh/capacity-type` of nodes bought by ``purchase``."""
+    return _CAPACITY_TYPES[purchase.option]
+
+
+def plan_reservation(purchase: config.Purchase) -> ReservationPlan | None:
+    """Return the reservation behind ``purchase``, None where nothing is reserved."""
+    if not isinstance(purchase, config.Odcr | config.CapacityBlock):
+        return None
+    return ReservationPlan(
+        id=purchase.reservation,
+        tags=purchase.reservation_tags or {},
+        resource_group=purchase.resource_group,
+        spill=isinstance(purchase, config.Odcr) and purchase.spill == "on-demand",
+    )
+
+
+def plan_window(pool: config.Pool) -> WindowPlan | None:
+    """Return when the Capacity Block of ``pool`` is there, None where it has none."""
+    purchase = pool.purchase
+    if not isinstance(purchase, config.CapacityBlock):
+        return None
+    specs = [catalog.lookup(name) for name in pool.instance_types]
+    # A type that comes in no UltraServer leaves the cell empty or blank.
+    ultraserver = any(spec.knows("ultraserver") and spec.ultraserver for spec in specs)
+    reclaimed = purchase.ends - capacity_blocks.reclaimed_before_end(ultraserver=ultraserver)
+    return WindowPlan(
+        starts=purchase.starts,
+        usable_until=reclaimed - capacity_blocks.DRAINED_BEFORE_RECLAIM,
+        reclaimed_from=reclaimed,
+        ends=purchase.ends,
+    )
+
+
+def sized_by(pool: config.Pool) -> SizedBy:
+    """Return what changes the number of a pool's nodes once it is made."""
+    is_node_pool = pool.provisioner in NODE_POOLS
+    if isinstance(pool.purchase, config.CapacityBlock) and not (
+        is_node_pool and pool.nodes.static is None
+    ):
+        return "calendar"
+    if pool.nodes.lowest == pool.nodes.highest or isinstance(pool.purchase, config.Odcr):
+        # An ODCR is paid for whether its nodes run or not.
+        return "provisioner" if is_node_pool and pool.nodes.static is None else "file"
+    return "provisioner" if is_node_pool else "cluster-autoscaler"
+
+
+def initial_nodes(pool: config.Pool) -> int:
+    """Return the nodes that a pool is made with."""
+    if isinstance(pool.purchase, config.CapacityBlock):
+        return 0
+    if isinstance(pool.purchase, config.Odcr) and pool.provisioner in NODE_GROUPS:
+        return pool.nodes.highest
+    return pool.nodes.lowest

@@ -1,0 +1,152 @@
+"""NodePools and node classes: what Karpenter and EKS Auto Mode launch nodes from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ultrascale.plan.model.pool import (
+    NetworkInterface,
+    ReservationPlan,
+    RootDisk,
+    Taint,
+    WindowPlan,
+)
+
+NodeClassKind = Literal["EC2NodeClass", "NodeClass"]
+DisruptionReason = Literal["Underutilized", "Empty", "Drifted"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeClassPlan:
+    """How the nodes of a pool are made: a Karpenter EC2NodeClass or an Auto Mode NodeClass.
+
+    Attributes:
+        name: Name of the object.
+        kind: `EC2NodeClass` of Karpenter, or `NodeClass` of EKS Auto Mode.
+        role: Name of the nodes' IAM role.
+        subnet_tags: Tags that the nodes' subnets carry, all of them.
+        security_group_tags: Tags of each of the nodes' security groups.
+        reservation: The only capacity reservation that it launches into; None: none.
+        placement_group: Placeholder for the name of the placement group in ``dist/``, or None.
+        network_interfaces: Every interface of a node; empty where one ENA interface is enough.
+        root_disk: Root volume, or Auto Mode's ephemeral storage.
+        tags: EC2 tags of instances and volumes.
+        ami_alias: AMI release. Karpenter only, as is all that follows.
+        raid0: Whether the NVMe disks are joined into one volume for images and pods.
+        max_pods: The kubelet's limit of pods.
+        ip_prefixes: /28 prefixes that a node launches with; 0 leaves them to the VPC CNI.
+        parallel_image_pull: Whether images are pulled and unpacked in parallel.
+    """
+
+    name: str
+    kind: NodeClassKind
+    role: str
+    subnet_tags: Mapping[str, str]
+    security_group_tags: tuple[Mapping[str, str], ...]
+    reservation: ReservationPlan | None
+    placement_group: str | None
+    network_interfaces: tuple[NetworkInterface, ...]
+    root_disk: RootDisk
+    tags: Mapping[str, str]
+    ami_alias: str
+    raid0: bool
+    max_pods: int
+    ip_prefixes: int
+    parallel_image_pull: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """A requirement on a node's labels, with operator ``In``."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How many nodes of a pool may be disrupted at a time.
+
+    Attributes:
+        nodes: Number or percentage.
+        reasons: For which reasons; empty means all.
+    """
+
+    nodes: str
+    reasons: tuple[DisruptionReason, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePoolPlan:
+    """A NodePool.
+
+    Attributes:
+        name: Name of the object.
+        pool: Name of the pool in the cluster file.
+        shard: Number of the shard, or None.
+        node_class: Name of its node class.
+        node_class_kind: Kind of its node class.
+        weight: Higher is tried first; None for static pools, which take none.
+        replicas: Fixed count that it is made with; None where it scales with the pods.
+        max_nodes: Most nodes.
+        requirements: Labels that its nodes must satisfy.
+        labels: Labels of its nodes, beside those that requirements make.
+        taints: Taints of its nodes.
+        startup_taints: Taints that a controller takes away once a node is ready for pods.
+        expire_after: Age at which a node is replaced, or ``Never``.
+        termination_grace_period: How long a node's pods may take to leave, whatever their own
+            disruption budgets say.
+        consolidation_policy: Which nodes may be taken away to save cost.
+        consolidate_after: How long a node must be so, or ``Never``.
+        budgets: Limits of disruption.
+        calendar: Window in which `max_nodes` replicas are kept, and none outside; None where no
+            calendar sets the size.
+        reservation: What the calendar waits for: the pool's reservation; None without one.
+    """
+
+    name: str
+    pool: str
+    shard: int | None
+    node_class: str
+    node_class_kind: NodeClassKind
+    weight: int | None
+    replicas: int | None
+    max_nodes: int
+    requirements: tuple[Requirement, ...]
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    startup_taints: tuple[Taint, ...]
+    expire_after: str
+    termination_grace_period: str
+    consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized"]
+    consolidate_after: str
+    budgets: tuple[Budget, ...]
+    calendar: WindowPlan | None
+    reservation: ReservationPlan | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KarpenterPlan:
+    """Self-managed Karpenter.
+
+    Attributes:
+        version: Version of its two charts.
+        crd_chart: Repository of the chart that holds the CRDs.
+        chart: Repository of the chart that holds the controller.
+        cpu: CPU that each replica requests.
+        memory: Memory that each replica requests and is limited to.
+        feature_gates: Gates that its pools need, and whether they are on.
+        batch_max_duration: How long it collects pending pods before it launches nodes for them.
+        interruption_queue: Name of the SQS queue that it learns of interruptions from.
+        node_role: Name of the nodes' IAM role.
+    """
+
+    version: str
+    crd_chart: str
+    chart: str
+    cpu: str
+    memory: str
+    feature_gates: Mapping[str, bool]
+    batch_max_duration: str
+    interruption_queue: str
+    node_role: str

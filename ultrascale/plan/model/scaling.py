@@ -1,0 +1,41 @@
+"""What changes the size of node groups, and what empties their nodes before they go."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterAutoscalerPlan:
+    """The Cluster Autoscaler.
+
+    Attributes:
+        image: Image reference, pinned, of the cluster's own minor.
+        discovery_tags: Tags of the Auto Scaling groups that it scales, all of them.
+        memory: Memory that it requests and is limited to.
+        group_tags: What it must know of a node of each pool while there is none, as tags of that
+            pool's Auto Scaling group, the discovery tags among them; by the pool's name.
+    """
+
+    image: str
+    discovery_tags: Mapping[str, str]
+    memory: str
+    group_tags: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminationHandlerPlan:
+    """The AWS Node Termination Handler in queue mode.
+
+    Attributes:
+        image: Image reference, pinned.
+        queue: Name of its SQS queue.
+        queue_url: Placeholder that stands for the queue's URL in ``dist/``.
+        managed_tag: Key of the tag of the instances that it drains.
+        drain_seconds: How long the pods of a node may take to leave.
+    """
+
+    image: str
+    queue: str
+    queue_url: str
+    managed_tag: str
+    drain_seconds: int
