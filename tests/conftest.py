@@ -30,3 +30,19 @@ def trainium(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     from tests.assembly import synthesize
 
     return synthesize(ROOT / "clusters" / "trainium-bert.yaml", tmp_path_factory.mktemp("trainium"))
+
+
+@pytest.fixture(scope="session")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
+    """Everything that clusters/mixed-capacity.yaml becomes."""
+    from tests.assembly import synthesize
+
+    return synthesize(ROOT / "clusters" / "mixed-capacity.yaml", tmp_path_factory.mktemp("mixed"))
+
+
+@pytest.fixture(scope="session")
+def auto(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
+    """Everything that clusters/auto-mode.yaml becomes."""
+    from tests.assembly import synthesize
+
+    return synthesize(ROOT / "clusters" / "auto-mode.yaml", tmp_path_factory.mktemp("auto"))

@@ -8,7 +8,13 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.pools import NEURON_POOL, SYSTEM_POOL, make_document, pool_document
+from tests.pools import (
+    NEURON_POOL,
+    SYSTEM_POOL,
+    TRAINING_PLAN,
+    make_document,
+    pool_document,
+)
 from tests.test_config_errors import RICH, VALUES, places, replaced
 from ultrascale import config
 from ultrascale.errors import ConfigError
@@ -90,41 +96,33 @@ class TestTogether:
         )
 
         assert {"regoin", "network.zonez", "network.vpc_cidr", "kubernetes.admin"} <= {*keys(lines)}
-        assert {"kubernetes.version", "pools.0.nodez", "pools.1.shards"} <= {*keys(lines)}
-        assert f"pools.1.shards: {UNSUPPORTED}2; use 1" in lines
+        assert {"kubernetes.version", "pools.0.nodez", "pools.1.efas"} <= {*keys(lines)}
         assert "observability: not supported yet; leave it out" in lines
 
     def test_everything_that_is_not_built_yet_is_named_in_the_order_of_the_file(
         self, file: Path
     ) -> None:
-        spot = pool_document(
-            name="spot", purchase={"option": "spot"}, instance_types=["m7i.8xlarge"]
-        )
         s3 = {"bucket": "datasets", "import": ["new"]}
 
         lines = mistakes(
             file,
             pools=[
                 SYSTEM_POOL,
-                spot,
-                neuron_pool(name="sharded", shards=2),
-                pool_document(provisioner="karpenter"),
+                neuron_pool(name="planned", purchase=TRAINING_PLAN),
+                pool_document(provisioner="hyperpod"),
             ],
-            storage={"buckets": ["datasets"], "lustre": [LUSTRE | {"s3": s3, "efa": True}]},
+            storage={"lustre": [LUSTRE | {"s3": s3, "efa": True}]},
             scheduling={"rendezvous": {"backend": "etcd"}},
-            karpenter={"version": "1.15.1"},
+            observability={"dashboards": True},
         )
 
         assert keys(lines) == [
             "pools.1.purchase.option",
-            "pools.2.shards",
-            "pools.3.instance_types",
-            "pools.3.provisioner",
-            "storage.buckets",
+            "pools.2.provisioner",
             "storage.lustre.0.s3",
             "storage.lustre.0.efa",
             "scheduling.rendezvous.backend",
-            "karpenter",
+            "observability",
         ]
         assert all("not supported yet" in line for line in lines)
 
@@ -172,52 +170,35 @@ class TestTogether:
 class TestUnsupported:
     """Advice that leads into the next refusal costs a run and a user's patience."""
 
-    def test_nvidia_gpus_are_refused_in_the_files_words(self, file: Path) -> None:
-        lines = mistakes(file, pools=[SYSTEM_POOL, pool_document()])
-
-        assert lines == [
-            "pools.1.instance_types: NVIDIA GPUs are not supported yet, got [p5.48xlarge]; "
-            "use a Neuron or CPU type"
-        ]
-
-    @pytest.mark.parametrize(
-        "purchase",
-        [
-            {"option": "spot"},
-            {"option": "spot", "fallback": "on-demand"},
-            {"option": "odcr"},
-            {"option": "capacity-block", "starts": "soon"},
-            {"option": "training-plan"},
-        ],
-    )
+    @pytest.mark.parametrize("purchase", [{"option": "training-plan"}, TRAINING_PLAN])
     def test_an_option_that_is_not_built_is_all_that_is_said_of_it(
         self, file: Path, purchase: dict[str, str]
     ) -> None:
         lines = mistakes(file, pools=[SYSTEM_POOL, neuron_pool(purchase=purchase)])
 
-        option = purchase["option"]
-        assert lines == [f"pools.1.purchase.option: {UNSUPPORTED}'{option}'; use on-demand"]
+        todo = "use on-demand, spot, odcr or capacity-block"
+        assert lines == [f"pools.1.purchase.option: {UNSUPPORTED}'training-plan'; {todo}"]
 
-    @pytest.mark.parametrize("provisioner", ["karpenter", "auto-mode", "hyperpod", "self-managed"])
-    def test_a_provisioner_that_is_not_built_is_all_that_is_said_of_it(
-        self, file: Path, provisioner: str
-    ) -> None:
-        pool = neuron_pool(provisioner=provisioner, nodes={"min": 1, "max": 4})
+    def test_a_provisioner_that_is_not_built_is_all_that_is_said_of_it(self, file: Path) -> None:
+        pool = neuron_pool(provisioner="hyperpod", nodes={"min": 1, "max": 4})
 
         lines = mistakes(file, pools=[SYSTEM_POOL, pool])
 
-        wrong = f"{UNSUPPORTED}'{provisioner}'; use managed-node-group"
-        assert lines == [f"pools.1.provisioner: {wrong}"]
+        todo = "use managed-node-group, self-managed, karpenter or auto-mode"
+        assert lines == [f"pools.1.provisioner: {UNSUPPORTED}'hyperpod'; {todo}"]
 
     def test_what_rests_on_no_unsupported_value_is_still_said(self, file: Path) -> None:
         pool = pool_document(
-            provisioner="karpenter", zones=["us-west-2a", "us-west-2b"], placement_group=True
+            provisioner="hyperpod",
+            zones=["us-west-2a", "us-west-2b"],
+            placement_group=True,
+            labels={"kubernetes.io/arch": "arm64"},
         )
 
         assert keys(mistakes(file, pools=[SYSTEM_POOL, pool])) == [
-            "pools.1.instance_types",
             "pools.1.provisioner",
             "pools.1.zones",
+            "pools.1.labels.kubernetes.io/arch",
         ]
 
     def test_regions_of_china_are_refused_plainly(self, file: Path) -> None:

@@ -107,12 +107,13 @@ def _demands(reading: config.Reading, *, has_pod_ranges: bool) -> Iterator[Deman
         built = part.fields.get("provisioner") in support.PROVISIONERS
         types = cast("tuple[str, ...]", part.fields.get("instance_types", ()))
         nodes, zones = part.fields.get("nodes"), part.fields.get("zones")
-        if not built or part.fields.get("shards") != 1 or not (types or not has_pod_ranges):
+        shards = part.fields.get("shards")
+        if not built or not isinstance(shards, int) or not (types or not has_pod_ranges):
             continue
         if isinstance(nodes, config.Nodes) and zones:
             yield Demand(
                 zones=cast("tuple[str, ...]", zones),
-                nodes=nodes.highest,
+                nodes=nodes.highest * shards,
                 accelerated=any(catalog.lookup(name).accelerator for name in types),
             )
 

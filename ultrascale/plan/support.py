@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 
-from ultrascale import catalog, config
+from ultrascale import config
 from ultrascale.catalog import regions
 
 Mistakes = Iterator[config.Mistake]
 
-PROVISIONERS = ("managed-node-group",)
-_PURCHASE_OPTIONS = ("on-demand",)
+PROVISIONERS = ("managed-node-group", "self-managed", "karpenter", "auto-mode")
+PURCHASE_OPTIONS = ("on-demand", "spot", "odcr", "capacity-block")
 _SECTIONS = (
-    "karpenter",
     "jobs",
     "hyperpod",
     "agreed_limits",
@@ -37,25 +36,12 @@ def _sections_are_built(given: frozenset[str]) -> Mistakes:
 
 def _provisioner_is_built(provisioner: config.Provisioner) -> Mistakes:
     if provisioner not in PROVISIONERS:
-        yield config.refuse("provisioner", _WRONG, f"use {PROVISIONERS[0]}")
+        yield config.refuse("provisioner", _WRONG, f"use {_one_of(PROVISIONERS)}")
 
 
 def _option_is_built(option: str) -> Mistakes:
-    if option not in _PURCHASE_OPTIONS:
-        yield config.refuse("option", _WRONG, f"use {_PURCHASE_OPTIONS[0]}")
-
-
-def _shards_are_built(shards: int) -> Mistakes:
-    if shards > 1:
-        yield config.refuse("shards", _WRONG, "use 1")
-
-
-def _accelerator_is_built(instance_types: tuple[str, ...]) -> Mistakes:
-    accelerators = [catalog.lookup(name).accelerator for name in instance_types]
-    if any(found is not None and found.kind == "nvidia" for found in accelerators):
-        # Without the NVIDIA device plugin no pod would see them.
-        wrong = f"NVIDIA GPUs are {_WRONG}"
-        yield config.refuse("instance_types", wrong, "use a Neuron or CPU type")
+    if option not in PURCHASE_OPTIONS:
+        yield config.refuse("option", _WRONG, f"use {_one_of(PURCHASE_OPTIONS)}")
 
 
 def _s3_is_built(given: frozenset[str], fields: Mapping[str, object]) -> Mistakes:
@@ -68,16 +54,15 @@ def _efa_is_built(efa: bool) -> Mistakes:
         yield config.refuse("efa", _WRONG, "use false")
 
 
-def _buckets_are_built(given: frozenset[str], fields: Mapping[str, object]) -> Mistakes:
-    if _stated("buckets", given, fields):
-        yield config.refuse("buckets", _WRONG, _LEAVE_OUT, got="")
-
-
 def _rendezvous_is_built(backend: str) -> Mistakes:
     if backend == "etcd":
         # torch's own backend of that name speaks the v2 API; the v3 one comes with the jobs.
         todo = "use c10d, or etcd-v2 for torch's own etcd backends"
         yield config.refuse("backend", _WRONG, todo)
+
+
+def _one_of(values: tuple[str, ...]) -> str:
+    return f"{', '.join(values[:-1])} or {values[-1]}"
 
 
 def _stated(field: str, given: frozenset[str], fields: Mapping[str, object]) -> bool:
@@ -87,14 +72,13 @@ def _stated(field: str, given: frozenset[str], fields: Mapping[str, object]) -> 
 
 RULES: config.Rules = {
     config.Cluster: (_region_is_built, _sections_are_built),
-    config.Pool: (_provisioner_is_built, _shards_are_built, _accelerator_is_built),
+    config.Pool: (_provisioner_is_built,),
     config.OnDemand: (_option_is_built,),
     config.Spot: (_option_is_built,),
     config.Odcr: (_option_is_built,),
     config.CapacityBlock: (_option_is_built,),
     config.TrainingPlan: (_option_is_built,),
     config.Lustre: (_s3_is_built, _efa_is_built),
-    config.Storage: (_buckets_are_built,),
     config.Rendezvous: (_rendezvous_is_built,),
 }
 
