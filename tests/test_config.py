@@ -163,8 +163,8 @@ def test_a_cluster_of_auto_mode_pools_alone_needs_no_system_pool() -> None:
     assert len(make_cluster(pools=[pool]).pools) == 1
 
 
-def test_more_nodes_than_a_node_group_takes_is_for_the_plan_to_judge() -> None:
-    assert make_pool(nodes={"max": 4000}).nodes.highest == 4000
+def test_an_auto_scaling_group_of_our_own_is_not_bound_by_the_quota_of_managed_ones() -> None:
+    assert make_pool(provisioner="self-managed", nodes={"max": 4000}).nodes.highest == 4000
 
 
 def test_an_efa_file_system_and_trn2_in_another_zone_get_along() -> None:

@@ -23,18 +23,19 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "training plan outside HyperPod": (
         with_pool(purchase=TRAINING_PLAN),
-        "pools.1.purchase.option: managed-node-group pools cannot be bought this way, "
-        "got 'training-plan'; use on-demand, spot, odcr or capacity-block, "
-        "or provisioner: hyperpod",
+        "pools.1.purchase.option: managed-node-group pools cannot be bought this way: "
+        "a training plan reserves instances of SageMaker, not of EC2, got 'training-plan'; "
+        "use option: capacity-block or provisioner: hyperpod with option: training-plan",
     ),
     "Spot on HyperPod": (
         with_pool(provisioner="hyperpod", purchase=SPOT),
-        "pools.1.purchase.option: hyperpod pools cannot be bought this way, got 'spot'; "
-        "use on-demand or training-plan",
+        "pools.1.purchase.option: hyperpod pools cannot be bought this way: AWS's pages disagree "
+        "on how HyperPod's Spot groups scale, so they are left out, got 'spot'; "
+        "use provisioner: karpenter with option: spot",
     ),
     "Spot node group of one type": (
         with_pool(purchase=SPOT),
-        "pools.1.instance_types: a Spot managed node group of fewer than 3 instance types, "
+        "pools.1.instance_types: a Spot node group of fewer than 3 instance types, "
         "got [p5.48xlarge]; add types of like size, or use karpenter",
     ),
     "fallback of a node group": (
@@ -63,13 +64,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no reservation": (
         with_pool(purchase={"option": "odcr"}),
         "pools.1.purchase: no reservation is named, got {option: odcr}; "
-        "add one of reservation, reservation_tags, resource_group",
+        "add reservation or resource_group",
     ),
     "reservation named twice": (
         with_pool(provisioner="auto-mode", purchase=ODCR | {"reservation_tags": {"team": "a"}}),
         "pools.1.purchase: a reservation named in 2 ways, got {option: odcr, reservation: "
         "cr-0123456789abcdef0, reservation_tags: {team: a}}; "
-        "keep one of reservation, reservation_tags",
+        "keep reservation or reservation_tags",
     ),
     "bad reservation id": (
         with_pool(purchase={"option": "odcr", "reservation": "cr-XYZ"}),

@@ -1,4 +1,4 @@
-"""The command line: `ultrascale check|summary`."""
+"""The command line: `ultrascale check|matrix|summary`."""
 
 import sys
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ultrascale import config, plan
+from ultrascale.cli.matrix import markdown, print_matrix
 from ultrascale.cli.summary import print_summary
 from ultrascale.errors import UltrascaleError
 
@@ -31,6 +32,19 @@ def check(file: ClusterFile) -> None:
     for warning in config.warnings(config.load(file)):
         typer.echo(f"{file}: warning: {warning}", err=True)
     typer.echo(f"{file}: ok")
+
+
+@_app.command()
+def matrix(
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the page docs/pool-matrix.md.")
+    ] = False,
+) -> None:
+    """Say which purchase option works on which provisioner, and why the others do not."""
+    if as_markdown:
+        typer.echo(markdown(), nl=False)
+    else:
+        print_matrix()
 
 
 @_app.command()

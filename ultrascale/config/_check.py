@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 from ultrascale.config import (
+    _block_rules,
+    _karpenter_rules,
     _list_rules,
     _network_rules,
     _pool_rules,
     _purchase_rules,
     _section_rules,
+    _tag_rules,
 )
 from ultrascale.config._document import Document
 from ultrascale.config._reader import Reader
@@ -15,7 +18,7 @@ from ultrascale.config._reading import Reading, Rules
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.hyperpod import TaskGovernance, Team
 from ultrascale.config.jobs import Job, Resources, Toleration
-from ultrascale.config.kubernetes import Endpoint, Kubernetes
+from ultrascale.config.kubernetes import Endpoint, Karpenter, Kubernetes
 from ultrascale.config.network import Network
 from ultrascale.config.operations import Backend
 from ultrascale.config.pools import Nodes, Pool
@@ -42,13 +45,24 @@ RULES: Rules = {
         _network_rules.addons_are_ours,
     ),
     Endpoint: (_network_rules.endpoint_can_be_reached,),
+    Karpenter: (
+        _karpenter_rules.karpenter_is_sound,
+        _karpenter_rules.karpenter_suits_kubernetes,
+        _karpenter_rules.karpenter_suits_its_pools,
+    ),
     Nodes: (_pool_rules.counts_fit,),
     Pool: (
         _pool_rules.name_is_free,
+        _pool_rules.name_is_not_auto_modes,
+        _pool_rules.name_has_room,
         _pool_rules.one_kind_of_hardware,
-        _pool_rules.karpenter_is_installed,
+        _pool_rules.provisioner_launches_the_types,
+        _pool_rules.one_owner_of_node_pools,
         _pool_rules.zones_have_subnets,
         _pool_rules.counts_act,
+        _pool_rules.static_pools_are_reserved,
+        _pool_rules.managed_group_holds_the_nodes,
+        _pool_rules.pool_fits_into_a_cluster,
         _pool_rules.system_pool_is_there_first,
         _pool_rules.placement_group_has_one_zone,
         _pool_rules.placement_group_is_not_hyperpods,
@@ -57,18 +71,29 @@ RULES: Rules = {
         _pool_rules.efa_has_one_type,
         _pool_rules.efa_is_there,
         _pool_rules.deep_health_checks_are_hyperpods,
-        _pool_rules.spot_group_has_a_choice,
         _pool_rules.labels_are_free,
+        _tag_rules.tags_are_free,
+        _tag_rules.tags_leave_room,
         _purchase_rules.option_suits_the_provisioner,
         _purchase_rules.way_suits_the_provisioner,
-        _purchase_rules.extras_act,
+        _purchase_rules.spill_acts,
+        _purchase_rules.fallback_acts,
+        _purchase_rules.fallback_has_a_share,
+        _purchase_rules.spot_group_has_a_choice,
         _purchase_rules.reservation_has_one_zone_and_type,
-        _purchase_rules.block_is_sold_for_the_type,
-        _purchase_rules.block_is_whole,
         _purchase_rules.arns_are_of_the_region,
+        _block_rules.block_is_sold_for_the_type,
+        _block_rules.block_is_whole,
+        _block_rules.block_holds_the_nodes,
+        _block_rules.block_has_no_minimum,
+        _block_rules.block_is_not_for_controllers,
     ),
-    Reservation: (_purchase_rules.reservation_is_named_once,),
-    CapacityBlock: (_purchase_rules.window_has_a_length,),
+    Reservation: (_tag_rules.selector_is_short,),
+    CapacityBlock: (
+        _purchase_rules.window_has_a_length,
+        _block_rules.block_lasts_as_long_as_blocks_do,
+        _block_rules.block_ends_when_blocks_end,
+    ),
     TrainingPlan: (_purchase_rules.window_has_a_length,),
     Lustre: (
         _section_rules.lustre_tier_exists,
@@ -97,11 +122,17 @@ RULES: Rules = {
     Toleration: (_section_rules.toleration_is_legal,),
     Backend: (_section_rules.backend_jobs_exist,),
     Cluster: (
+        _karpenter_rules.karpenter_has_room,
         _section_rules.hyperpod_has_nodes,
         _list_rules.names_are_unique,
         _list_rules.values_are_unique,
         _list_rules.claims_are_unique,
         _list_rules.shards_have_names_of_their_own,
+        _list_rules.fallbacks_have_names_of_their_own,
+        _list_rules.managed_node_groups_fit,
+        _purchase_rules.reservations_are_named_once,
+        _block_rules.reservations_are_not_shared,
+        _block_rules.selectors_find_one_block,
         _list_rules.controllers_have_nodes,
     ),
 }

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from ultrascale.catalog import matrix
 from ultrascale.config._base import Model
 from ultrascale.config._errors import Mistake, refuse
 from ultrascale.config._reader import Part, lists, values
@@ -11,7 +12,8 @@ from ultrascale.config.jobs import Job
 from ultrascale.config.kubernetes import Endpoint, Kubernetes
 from ultrascale.config.network import Network
 from ultrascale.config.operations import Backend
-from ultrascale.config.pools import Pool
+from ultrascale.config.pools import FALLBACK_SUFFIX, Pool
+from ultrascale.config.purchase import Spot
 from ultrascale.config.scheduling import Queue
 from ultrascale.config.storage import Claim, Images, Lustre, LustreS3, Storage
 
@@ -74,6 +76,35 @@ def shards_have_names_of_their_own(parts: tuple[Part, ...]) -> Mistakes:
             if (match := pattern.fullmatch(name)) and int(match[1]) <= shards:
                 wrong = f"the name of a shard of pool {names[at]}"
                 yield Mistake((*other, "name"), wrong, "choose another")
+
+
+def fallbacks_have_names_of_their_own(parts: tuple[Part, ...]) -> Mistakes:
+    """The NodePool that launches On-Demand where Spot is short is named after its pool."""
+    names = dict(values(parts, Pool, "name", str))
+    shards = dict(values(parts, Pool, "shards", int))
+    for at, purchase in values(parts, Pool, "purchase", Spot):
+        if at not in names or purchase.fallback == "none":
+            continue
+        number = r"-\d+" if shards.get(at, 1) > 1 else ""
+        pattern = re.compile(re.escape(names[at]) + number + re.escape(FALLBACK_SUFFIX))
+        for other, name in names.items():
+            if pattern.fullmatch(name):
+                wrong = f"the name of the NodePool that pool {names[at]} falls back to"
+                yield Mistake((*other, "name"), wrong, "choose another")
+
+
+def managed_node_groups_fit(parts: tuple[Part, ...]) -> Mistakes:
+    """EKS allows a cluster a number of managed node groups; each shard of a pool is one."""
+    shards = dict(values(parts, Pool, "shards", int))
+    count = sum(
+        shards.get(at, 1)
+        for at, name in values(parts, Pool, "provisioner", str)
+        if name == "managed-node-group"
+    )
+    if count > matrix.MANAGED_NODE_GROUPS:
+        wrong = f"more than the {matrix.MANAGED_NODE_GROUPS} managed node groups of a cluster"
+        todo = "use karpenter or self-managed for some, or fewer shards"
+        yield refuse("pools", wrong, todo, got=f"{count} with their shards")
 
 
 def controllers_have_nodes(

@@ -1,17 +1,16 @@
 """What the keys of a pool must be to each other and to the cluster."""
 
+import math
 from collections.abc import Iterator, Mapping
 
 from ultrascale import catalog
+from ultrascale.catalog import kubernetes, matrix
 from ultrascale.config._errors import Mistake, refuse
 from ultrascale.config.kubernetes import Karpenter
-from ultrascale.config.pools import RESERVED_NAMES, Nodes, Provisioner, Role
+from ultrascale.config.pools import FALLBACK_SUFFIX, RESERVED_NAMES, Nodes, Provisioner, Role
 from ultrascale.config.purchase import Purchase, Spot
 
 Mistakes = Iterator[Mistake]
-
-_NODE_GROUPS = ("managed-node-group", "self-managed")
-_NODE_POOLS = ("karpenter", "auto-mode")
 
 # Domains whose labels the kubelet, Karpenter, EKS or this product set themselves.
 _OTHERS_LABELS = (
@@ -24,14 +23,34 @@ _OTHERS_LABELS = (
     "ultrascale.dev",
 )
 
-# AWS asks for several types and names no number. Two of one size often run short together.
-_FEWEST_SPOT_TYPES = 3
+# A NodePool's name is the value of a label on its nodes.
+# Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
+_LONGEST_LABEL_VALUE = 63
+
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html
+_AUTO_MODE_NAMES = frozenset({"general-purpose"})
 
 
 def name_is_free(name: str) -> Mistakes:
     if name in RESERVED_NAMES:
         todo = "choose another, such as the name of its accelerator"
         yield refuse("name", "the name of one of the cluster's own stacks", todo)
+
+
+def name_is_not_auto_modes(name: str, provisioner: Provisioner) -> Mistakes:
+    if provisioner == "auto-mode" and name in _AUTO_MODE_NAMES:
+        wrong = "the name of a NodePool that EKS Auto Mode makes when it is told to"
+        yield refuse("name", wrong, "choose another, such as the name of its accelerator")
+
+
+def name_has_room(name: str, purchase: Purchase, shards: int) -> Mistakes:
+    suffix = f"-{shards}" if shards > 1 else ""
+    if isinstance(purchase, Spot) and purchase.fallback != "none":
+        suffix += FALLBACK_SUFFIX
+    excess = len(name) + len(suffix) - _LONGEST_LABEL_VALUE
+    if excess > 0:
+        wrong = f"with {suffix} behind it too long for a node label"
+        yield refuse("name", wrong, f"write at most {len(name) - excess} characters")
 
 
 def counts_fit(given: frozenset[str], min: int, max: int | None, static: int | None) -> Mistakes:
@@ -51,9 +70,52 @@ def counts_fit(given: frozenset[str], min: int, max: int | None, static: int | N
 
 
 def counts_act(provisioner: Provisioner, nodes: Nodes) -> Mistakes:
-    if provisioner in _NODE_POOLS and nodes.static is None and nodes.min > 0:
+    if provisioner in matrix.NODE_POOLS and nodes.static is None and nodes.min > 0:
         wrong = f"{provisioner} pools that scale have no minimum"
         yield refuse("nodes.min", wrong, "leave it out, or use static for a fixed count")
+
+
+def static_pools_are_reserved(provisioner: Provisioner, role: Role, nodes: Nodes) -> Mistakes:
+    if provisioner in matrix.NODE_POOLS and role == "burst" and nodes.static is not None:
+        wrong = "a fixed count in a pool of role burst, which comes and goes with its pods"
+        yield refuse("nodes.static", wrong, "write role: reserved, or nodes.max for a burst pool")
+
+
+def managed_group_holds_the_nodes(
+    provisioner: Provisioner, purchase: Purchase, nodes: Nodes, shards: int
+) -> Mistakes:
+    most = matrix.NODES_PER_MANAGED_NODE_GROUP
+    key, count = nodes.upper_count
+    # A Capacity Block has fewer, and another rule says so.
+    if provisioner != "managed-node-group" or purchase.option == "capacity-block" or count <= most:
+        return
+    groups = math.ceil(count * shards / most)
+    wrong = f"more nodes than the {most} that EKS lets a managed node group have"
+    todo = "use karpenter"
+    if groups <= matrix.MANAGED_NODE_GROUPS:
+        todo = (
+            f"write shards: {groups} of {math.ceil(count * shards / groups)} nodes each, or {todo}"
+        )
+    yield refuse(f"nodes.{key}", wrong, todo)
+
+
+def pool_fits_into_a_cluster(nodes: Nodes, shards: int) -> Mistakes:
+    _, count = nodes.upper_count
+    total, most = count * shards, kubernetes.NODES_PER_CLUSTER
+    if shards > 1 and total > most:
+        wrong = f"shards of {total} nodes together, and no cluster has more than {most}"
+        yield refuse("shards", wrong, f"write at most {most // count}")
+
+
+def provisioner_launches_the_types(
+    provisioner: Provisioner, instance_types: tuple[str, ...]
+) -> Mistakes:
+    for number, name in enumerate(instance_types):
+        spec = catalog.lookup(name)
+        accelerated = spec.accelerator is not None
+        wrong = matrix.why_not_launched(provisioner, spec.family, accelerated=accelerated)
+        if wrong is not None:
+            yield refuse(f"instance_types.{number}", wrong, "use managed-node-group")
 
 
 def system_pool_is_there_first(
@@ -64,7 +126,7 @@ def system_pool_is_there_first(
     if provisioner in ("karpenter", "hyperpod"):
         wrong = f"a system pool that {provisioner} launches: its controllers run on that pool"
         yield refuse("provisioner", wrong, "use managed-node-group")
-    elif provisioner in _NODE_GROUPS and nodes.lowest < 1:
+    elif provisioner in matrix.NODE_GROUPS and nodes.lowest < 1:
         wrong = "a system pool that may be empty: nothing would scale it up"
         got = None if "nodes" in given else ""
         yield refuse("nodes", wrong, "set nodes.min to at least 1", got=got)
@@ -138,15 +200,6 @@ def deep_health_checks_are_hyperpods(
         yield refuse("deep_health_checks", "only HyperPod has deep health checks", "leave it out")
 
 
-def spot_group_has_a_choice(
-    provisioner: Provisioner, purchase: Purchase, instance_types: tuple[str, ...]
-) -> Mistakes:
-    few = len(instance_types) < _FEWEST_SPOT_TYPES
-    if few and isinstance(purchase, Spot) and provisioner == "managed-node-group":
-        wrong = f"a Spot managed node group of fewer than {_FEWEST_SPOT_TYPES} instance types"
-        yield refuse("instance_types", wrong, "add types of like size, or use karpenter")
-
-
 def labels_are_free(labels: Mapping[str, str]) -> Mistakes:
     for key in labels:
         domain, slash, _ = key.rpartition("/")
@@ -156,16 +209,20 @@ def labels_are_free(labels: Mapping[str, str]) -> Mistakes:
             yield Mistake(("labels", key), wrong, "use a domain of your own")
 
 
-def karpenter_is_installed(
-    provisioner: Provisioner, cluster_karpenter: Karpenter | None
+def one_owner_of_node_pools(
+    provisioner: Provisioner, provisioners: frozenset[str], cluster_karpenter: Karpenter | None
 ) -> Mistakes:
-    if provisioner == "karpenter" and cluster_karpenter is None:
-        todo = "add karpenter: {version: …} to the cluster file"
-        yield refuse("provisioner", "Karpenter is not installed", todo)
-    if provisioner == "auto-mode" and cluster_karpenter is not None:
+    both = set(matrix.NODE_POOLS) <= provisioners
+    if provisioner in matrix.NODE_POOLS and (
+        both or (provisioner == "auto-mode" and cluster_karpenter is not None)
+    ):
         wrong = "EKS Auto Mode and self-managed Karpenter in one cluster (this product's limit: "
         wrong += "both own the karpenter.sh resources)"
-        yield refuse("provisioner", wrong, "remove karpenter, or use a cluster for each")
+        todo = "keep one of the two" if both else "remove karpenter"
+        yield refuse("provisioner", wrong, f"{todo}, or use a cluster for each")
+    elif provisioner == "karpenter" and cluster_karpenter is None:
+        todo = "add karpenter: {version: …} to the cluster file"
+        yield refuse("provisioner", "Karpenter is not installed", todo)
 
 
 def _listed(values: tuple[str, ...]) -> str:

@@ -1,30 +1,15 @@
 """What a purchase option demands of its pool, and its keys of each other."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 
-from ultrascale import catalog
-from ultrascale.catalog import regions
+from ultrascale.catalog import matrix, regions
 from ultrascale.config._errors import Mistake, refuse
-from ultrascale.config.pools import Nodes, Provisioner
+from ultrascale.config._reader import Part, values
+from ultrascale.config.pools import Nodes, Pool, Provisioner
 from ultrascale.config.purchase import CapacityBlock, Odcr, Purchase, Spot, TrainingPlan
 
 Mistakes = Iterator[Mistake]
-
-_NODE_GROUPS = ("managed-node-group", "self-managed")
-_EC2_OPTIONS = ("on-demand", "spot", "odcr", "capacity-block")
-_OPTIONS: Mapping[Provisioner, tuple[str, ...]] = {
-    "managed-node-group": _EC2_OPTIONS,
-    "self-managed": _EC2_OPTIONS,
-    "karpenter": _EC2_OPTIONS,
-    "auto-mode": _EC2_OPTIONS,
-    "hyperpod": ("on-demand", "training-plan"),
-}
-
-# A launch template targets an id or a resource group, a Capacity Block by its id alone; a NodeClass
-# selects by id or tags.
-# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationTarget.html
-_WAYS = ("reservation", "reservation_tags", "resource_group")
 
 
 def window_has_a_length(starts: datetime, ends: datetime) -> Mistakes:
@@ -32,54 +17,82 @@ def window_has_a_length(starts: datetime, ends: datetime) -> Mistakes:
         yield refuse("ends", "not after starts", "copy both from the purchase")
 
 
-def reservation_is_named_once(
-    reservation: str | None, reservation_tags: Mapping[str, str] | None, resource_group: str | None
-) -> Mistakes:
-    ways = (reservation, reservation_tags, resource_group)
-    named = [name for name, way in zip(_WAYS, ways, strict=True) if way is not None]
-    if not named:
-        yield refuse("", "no reservation is named", f"add one of {', '.join(_WAYS)}")
-    if len(named) > 1:
-        wrong = f"a reservation named in {len(named)} ways"
-        yield refuse("", wrong, f"keep one of {', '.join(named)}")
+def reservations_are_named_once(parts: tuple[Part, ...]) -> Mistakes:
+    """Judge for the file as a whole: which keys are legal is the provisioner's to say."""
+    provisioners = dict(values(parts, Pool, "provisioner", str))
+    for part in parts:
+        if not set(matrix.RESERVATION_KEYS) <= part.fields.keys():
+            continue
+        named = [key for key in matrix.RESERVATION_KEYS if part.fields[key] is not None]
+        legal = _legal_keys(provisioners.get(part.at[:-1]), str(part.fields["option"]))
+        if not named and legal:
+            wrong = "no reservation is named"
+            yield Mistake(part.at, wrong, f"add {' or '.join(legal)}")
+        if len(named) > 1:
+            wrong = f"a reservation named in {len(named)} ways"
+            kept = [key for key in named if key in legal] or named
+            yield Mistake(part.at, wrong, f"keep {' or '.join(kept)}")
 
 
 def option_suits_the_provisioner(provisioner: Provisioner, purchase: Purchase) -> Mistakes:
-    options = _OPTIONS[provisioner]
-    if purchase.option not in options:
-        wrong = f"{provisioner} pools cannot be bought this way"
-        todo = f"use {', '.join(options[:-1])} or {options[-1]}"
-        if isinstance(purchase, TrainingPlan):
-            todo += ", or provisioner: hyperpod"
-        yield refuse("purchase.option", wrong, todo)
+    cell = matrix.cell(provisioner, purchase.option)
+    if not cell.works:
+        wrong = f"{provisioner} pools cannot be bought this way: {cell.refused}"
+        yield refuse("purchase.option", wrong, f"use {_nearest(cell)}")
 
 
 def way_suits_the_provisioner(provisioner: Provisioner, purchase: Purchase) -> Mistakes:
-    if not isinstance(purchase, Odcr | CapacityBlock) or provisioner == "hyperpod":
+    cell = matrix.cell(provisioner, purchase.option)
+    if not isinstance(purchase, Odcr | CapacityBlock) or not cell.works:
         return
-    legal = {"reservation"}
-    if provisioner not in _NODE_GROUPS:
-        legal.add("reservation_tags")
-    elif isinstance(purchase, Odcr):
-        legal.add("resource_group")
-    for way in _WAYS:
-        if getattr(purchase, way) is not None and way not in legal:
-            wrong = f"{provisioner} pools cannot find their {purchase.option} by {way}"
-            yield refuse(f"purchase.{way}", wrong, f"use {' or '.join(sorted(legal))}")
+    legal = cell.names_reservation_by
+    for key in matrix.RESERVATION_KEYS:
+        if getattr(purchase, key) is not None and key not in legal:
+            wrong = f"{provisioner} pools cannot find their {purchase.option} by {key}"
+            yield refuse(f"purchase.{key}", wrong, f"use {' or '.join(legal)}")
 
 
-def extras_act(provisioner: Provisioner, purchase: Purchase, nodes: Nodes) -> Mistakes:
-    on_groups = provisioner in _NODE_GROUPS
-    if isinstance(purchase, Odcr) and purchase.spill != "never" and not on_groups:
+def spill_acts(provisioner: Provisioner, purchase: Purchase) -> Mistakes:
+    cell = matrix.cell(provisioner, purchase.option)
+    if isinstance(purchase, Odcr) and purchase.spill != "never" and not cell.spills and cell.works:
         wrong = f"{provisioner} pools never spill"
         yield refuse("purchase.spill", wrong, "add an on-demand pool beside this one")
-    if isinstance(purchase, Spot) and purchase.fallback != "none":
-        if on_groups:
-            wrong = f"{provisioner} pools have no weights to fall back by"
-            yield refuse("purchase.fallback", wrong, "add an on-demand pool beside this one")
-        elif nodes.static is not None:
-            wrong = "a pool of static size has no weight to fall back by"
-            yield refuse("purchase.fallback", wrong, "use nodes.max instead of nodes.static")
+
+
+def fallback_acts(provisioner: Provisioner, purchase: Purchase, nodes: Nodes) -> Mistakes:
+    cell = matrix.cell(provisioner, purchase.option)
+    if not isinstance(purchase, Spot) or purchase.fallback == "none" or not cell.works:
+        return
+    if not cell.falls_back:
+        wrong = f"{provisioner} pools have no weights to fall back by"
+        yield refuse("purchase.fallback", wrong, "add an on-demand pool beside this one")
+    elif nodes.static is not None:
+        wrong = "a pool of static size has no weight to fall back by"
+        yield refuse("purchase.fallback", wrong, "use nodes.max instead of nodes.static")
+    elif nodes.max == 1:
+        # The two NodePools divide the nodes between them.
+        wrong = "no node is left to fall back with"
+        yield refuse("nodes.max", wrong, "write at least 2: half of them may be On-Demand")
+
+
+def fallback_has_a_share(purchase: Purchase, nodes: Nodes) -> Mistakes:
+    if not isinstance(purchase, Spot) or purchase.fallback_max is None:
+        return
+    if purchase.fallback == "none":
+        wrong = "a share of On-Demand nodes without a fallback"
+        yield refuse("purchase.fallback_max", wrong, "add fallback: on-demand")
+    elif nodes.max is not None and purchase.fallback_max >= nodes.max:
+        wrong = f"no node of {nodes.max} is left to Spot"
+        yield refuse("purchase.fallback_max", wrong, "write less, or use option: on-demand")
+
+
+def spot_group_has_a_choice(
+    provisioner: Provisioner, purchase: Purchase, instance_types: tuple[str, ...]
+) -> Mistakes:
+    cell = matrix.cell(provisioner, purchase.option)
+    if cell.works and len(instance_types) < cell.fewest_types:
+        wrong = f"a Spot node group of fewer than {cell.fewest_types} instance types"
+        yield refuse("instance_types", wrong, "add types of like size, or use karpenter")
 
 
 def reservation_has_one_zone_and_type(
@@ -95,26 +108,6 @@ def reservation_has_one_zone_and_type(
     if len(instance_types) > 1:
         wrong = f"{what} is of one instance type"
         yield refuse("instance_types", wrong, "keep the type that was bought")
-
-
-def block_is_sold_for_the_type(purchase: Purchase, instance_types: tuple[str, ...]) -> Mistakes:
-    for number, name in enumerate(instance_types if isinstance(purchase, CapacityBlock) else ()):
-        if not catalog.lookup(name).capacity_block:
-            wrong = "a type that no Capacity Block is sold for"
-            yield refuse(f"instance_types.{number}", wrong, "use odcr or on-demand")
-
-
-def block_is_whole(purchase: Purchase, placement_group: bool, shards: int) -> Mistakes:
-    if not isinstance(purchase, CapacityBlock):
-        return
-    if placement_group:
-        wrong = "a Capacity Block cannot be in a placement group"
-        yield refuse(
-            "placement_group", wrong, "leave it out; a block is in one UltraCluster anyway"
-        )
-    if shards > 1:
-        wrong = "a Capacity Block serves one pool"
-        yield refuse("shards", wrong, "leave it out, and add a pool for each block")
 
 
 def arns_are_of_the_region(purchase: Purchase, cluster_region: str) -> Mistakes:
@@ -141,3 +134,21 @@ def _one_reservation(purchase: Purchase) -> str | None:
     if isinstance(purchase, Odcr) and purchase.reservation is not None:
         return "a capacity reservation"
     return None
+
+
+def _legal_keys(provisioner: str | None, option: str) -> tuple[matrix.ReservationKey, ...]:
+    """Return the keys that may name a reservation; all of them where one cannot be read."""
+    for cell in matrix.MATRIX.values():
+        if (cell.provisioner, cell.option) == (provisioner, option):
+            return cell.names_reservation_by
+    return matrix.RESERVATION_KEYS
+
+
+def _nearest(cell: matrix.Cell) -> str:
+    """Return the nearest cells that work, as the file spells them."""
+    return " or ".join(
+        f"option: {option}"
+        if provisioner == cell.provisioner
+        else f"provisioner: {provisioner} with option: {option}"
+        for provisioner, option in cell.instead
+    )

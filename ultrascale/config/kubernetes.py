@@ -78,6 +78,10 @@ class Karpenter(Model):
 
     Attributes:
         version: Version of its two charts.
+        vcpus: CPU that its controller requests; None: by the nodes it may launch.
+        memory_gib: Memory that its controller gets, in GiB; None: by the nodes it may launch.
     """
 
     version: ChartVersion
+    vcpus: Annotated[int, Field(ge=1)] | None = None
+    memory_gib: Annotated[int, Field(ge=1)] | None = None

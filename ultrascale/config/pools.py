@@ -6,20 +6,17 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from ultrascale import catalog
-from ultrascale.catalog import kubernetes
-from ultrascale.config._base import (
-    LabelKey,
-    LabelValue,
-    Model,
-    WrongValueError,
-    dns_label,
-    matching,
-)
+from ultrascale.catalog import kubernetes, matrix
+from ultrascale.config._base import LabelKey, LabelValue, Model, WrongValueError, dns_label
+from ultrascale.config._tags import TagKey, TagValue
 from ultrascale.config.purchase import OnDemand, Purchase
 from ultrascale.errors import CatalogError
 
 NODE_TYPE = "node-type"
 """Label whose value is the pool's name, unless the pool's ``labels`` say otherwise."""
+
+FALLBACK_SUFFIX = "-on-demand"
+"""Behind a pool's name, the name of the NodePool that is tried where Spot is short."""
 
 RESERVED_NAMES = frozenset(
     {
@@ -42,11 +39,12 @@ RESERVED_NAMES = frozenset(
         "scaling",
         "scheduling",
         "storage",
+        "system-node-pools",
     }
 )
 """Names that the cluster's own stacks and objects have; a pool's stack would replace theirs."""
 
-Provisioner = Literal["managed-node-group", "self-managed", "karpenter", "auto-mode", "hyperpod"]
+Provisioner = matrix.Provisioner
 Role = Literal["system", "reserved", "burst"]
 
 
@@ -63,29 +61,6 @@ def _in_catalog(value: str) -> str:
 
 
 InstanceType = Annotated[str, AfterValidator(_in_catalog)]
-
-
-# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions
-TagKey = Annotated[
-    str,
-    AfterValidator(
-        matching(
-            r"[\w .:/=+@-]{1,128}",
-            "not the key of an EC2 tag",
-            "write up to 128 letters, digits, spaces and . : / = + - @ _",
-        )
-    ),
-]
-TagValue = Annotated[
-    str,
-    AfterValidator(
-        matching(
-            r"[\w .:/=+@-]{0,256}",
-            "not the value of an EC2 tag",
-            "write up to 256 letters, digits, spaces and . : / = + - @ _",
-        )
-    ),
-]
 Count = Annotated[int, Field(le=kubernetes.NODES_PER_CLUSTER)]
 
 
@@ -101,6 +76,12 @@ class Nodes(Model):
     min: Annotated[int, Field(ge=0)] = 0
     max: Count | None = None
     static: Count | None = None
+
+    @property
+    def upper_count(self) -> tuple[str, int]:
+        """Key and value of the count that bounds the pool; 0 where the file states none."""
+        key, count = ("max", self.max) if self.static is None else ("static", self.static)
+        return key, count or 0
 
     @property
     def lowest(self) -> int:
@@ -144,7 +125,7 @@ class Pool(Model):
     purchase: Annotated[Purchase, Field(discriminator="option")] = OnDemand()
     zones: Annotated[tuple[str, ...], Field(min_length=1)]
     nodes: Nodes
-    shards: Annotated[int, Field(ge=1)] = 1
+    shards: Annotated[int, Field(ge=1, le=kubernetes.NODES_PER_CLUSTER)] = 1
     placement_group: bool = False
     efa: Literal["auto", "all", "none"] = "auto"
     deep_health_checks: bool = False

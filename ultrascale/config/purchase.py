@@ -1,11 +1,11 @@
 """`pools[].purchase`: how the capacity of a pool is paid for."""
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from ultrascale.config._base import Instant, Model, matching
+from ultrascale.config._tags import SelectorTags
 
 ReservationId = Annotated[
     str,
@@ -51,10 +51,12 @@ class Spot(Model):
     Attributes:
         option: ``spot``.
         fallback: What a second pool of lower weight launches when Spot is short.
+        fallback_max: Most nodes of that second pool; the first may have the others. None: half.
     """
 
     option: Literal["spot"] = "spot"
     fallback: Literal["on-demand", "none"] = "none"
+    fallback_max: Annotated[int, Field(ge=1)] | None = None
 
 
 class Reservation(Model):
@@ -62,12 +64,12 @@ class Reservation(Model):
 
     Attributes:
         reservation: Its id.
-        reservation_tags: Tags that it carries.
+        reservation_tags: Tags that it carries, all of them.
         resource_group: ARN of the resource group that holds it.
     """
 
     reservation: ReservationId | None = None
-    reservation_tags: Annotated[Mapping[str, str], Field(min_length=1)] | None = None
+    reservation_tags: SelectorTags | None = None
     resource_group: ResourceGroupArn | None = None
 
 

@@ -12,7 +12,7 @@ BucketName = Annotated[
         matching(
             r"[a-z0-9](?:[a-z0-9-]{1,35}[a-z0-9])",
             "not a bucket name of 3 to 37 characters",
-            "use lower-case letters, digits and '-'; account and Region are added to it",
+            "use lower-case letters, digits and '-'; S3 gives the bucket a name of its own",
         )
     ),
 ]

@@ -1,0 +1,63 @@
+"""What the catalog says of Karpenter's versions and sizes."""
+
+import itertools
+
+import pytest
+
+from ultrascale.catalog import eks, karpenter
+
+NEWEST = karpenter.release(karpenter.NEWEST_VERSION)
+
+
+def test_releases_compare_by_number_and_not_by_letter() -> None:
+    assert karpenter.release("1.9.3") < karpenter.release("1.13.0") < karpenter.release("1.13.1")
+
+
+@pytest.mark.parametrize("minor", eks.SUPPORTED_VERSIONS)
+def test_every_kubernetes_version_has_a_karpenter_that_is_known(minor: str) -> None:
+    assert karpenter.release(karpenter.OLDEST_VERSIONS[minor]) <= NEWEST
+
+
+@pytest.mark.parametrize("feature", karpenter.FEATURES.values(), ids=karpenter.FEATURES)
+def test_every_feature_is_in_the_newest_version(feature: str) -> None:
+    assert karpenter.release(feature) <= NEWEST
+
+
+def test_the_newest_version_was_not_retracted() -> None:
+    assert karpenter.NEWEST_VERSION not in karpenter.RETRACTED_VERSIONS
+
+
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [("ReservedCapacity", True), ("StaticCapacity", False), ("NodeRepair", False)],
+)
+def test_alpha_gates_are_off_by_default(name: str, default: bool) -> None:
+    gate = karpenter.FEATURE_GATES[name]
+
+    assert gate.default is default
+    assert gate.default is (gate.stage != "alpha")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "vcpus", "memory_gib"),
+    [
+        (0, 1, 1),
+        (200, 1, 1),
+        (201, 2, 4),
+        (1_000, 2, 4),
+        (1_001, 4, 16),
+        (5_000, 4, 16),
+        (5_001, 8, 32),
+        (100_000, 8, 32),
+    ],
+)
+def test_the_controller_grows_with_its_fleet(nodes: int, vcpus: int, memory_gib: int) -> None:
+    size = karpenter.controller_size(nodes)
+
+    assert (size.vcpus, size.memory_gib) == (vcpus, memory_gib)
+
+
+def test_no_size_is_smaller_than_the_one_before() -> None:
+    for smaller, larger in itertools.pairwise(karpenter.CONTROLLER_SIZES):
+        assert smaller.vcpus < larger.vcpus
+        assert smaller.memory_gib < larger.memory_gib

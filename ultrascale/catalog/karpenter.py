@@ -1,0 +1,135 @@
+"""Karpenter: its charts, its feature gates, and which version knows what.
+
+Sources:
+    https://karpenter.sh/v1.15/reference/settings/
+    https://karpenter.sh/v1.14/upgrading/compatibility/
+    https://github.com/aws/karpenter-provider-aws/releases
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
+
+# The CRDs have a chart of their own: Helm installs what it finds in another chart's `crds` folder
+# once, and never upgrades it.
+# Source: https://karpenter.sh/v1.14/upgrading/upgrade-guide/
+CRD_CHART = "oci://public.ecr.aws/karpenter/karpenter-crd"
+CHART = "oci://public.ecr.aws/karpenter/karpenter"
+
+NEWEST_VERSION = "1.15.1"
+"""Newest version whose release notes this product was written against."""
+
+RETRACTED_VERSIONS = frozenset({"1.8.4"})
+"""Versions with a regression that Karpenter advises against."""
+
+# Source: https://karpenter.sh/v1.14/upgrading/compatibility/#compatibility-matrix
+OLDEST_VERSIONS: Mapping[str, str] = MappingProxyType(
+    {"1.34": "1.6.0", "1.35": "1.9.0", "1.36": "1.13.0"}
+)
+"""Oldest Karpenter for each Kubernetes minor."""
+
+Feature = Literal["odcr", "capacity-block", "static", "ip-prefixes", "efa", "placement-group"]
+
+FEATURES: Mapping[Feature, str] = MappingProxyType(
+    {
+        # On by default since then.
+        # Source: https://karpenter.sh/v1.14/reference/settings/#feature-gates
+        "odcr": "1.6.0",
+        # New in 1.6. This is the first minor that was made after both fixes without which it
+        # launches into a block that is about to end, or out of one that has no instance left.
+        # Source: https://github.com/aws/karpenter-provider-aws/pull/8362,
+        # https://github.com/aws/karpenter-provider-aws/pull/8517
+        "capacity-block": "1.8.0",
+        # Source: https://karpenter.sh/v1.14/reference/settings/#feature-gates
+        "static": "1.8.0",
+        # `ipPrefixCount` of an EC2NodeClass.
+        # Source: https://github.com/aws/karpenter-provider-aws/pull/8480
+        "ip-prefixes": "1.8.0",
+        # `networkInterfaces` and `placementGroupSelector` of an EC2NodeClass.
+        # Source: https://github.com/aws/karpenter-provider-aws/releases/tag/v1.11.0
+        "efa": "1.11.0",
+        "placement-group": "1.11.0",
+    }
+)
+"""First version in which each feature that a pool may need works."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureGate:
+    """A feature gate of Karpenter.
+
+    Attributes:
+        default: Whether it is on where nothing is said.
+        stage: How ripe the feature is.
+    """
+
+    default: bool
+    stage: Literal["alpha", "beta"]
+
+
+# Source: https://karpenter.sh/v1.15/reference/settings/#feature-gates
+FEATURE_GATES: Mapping[str, FeatureGate] = MappingProxyType(
+    {
+        "NodeRepair": FeatureGate(default=False, stage="alpha"),
+        "NodeOverlay": FeatureGate(default=False, stage="alpha"),
+        "ReservedCapacity": FeatureGate(default=True, stage="beta"),
+        "SpotToSpotConsolidation": FeatureGate(default=False, stage="alpha"),
+        "StaticCapacity": FeatureGate(default=False, stage="alpha"),
+        "CapacityBuffer": FeatureGate(default=False, stage="alpha"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSize:
+    """What a replica of the controller requests.
+
+    Attributes:
+        nodes: Most nodes that it is enough for; None: as many as there may be.
+        vcpus: CPU.
+        memory_gib: Memory, in GiB.
+    """
+
+    nodes: int | None
+    vcpus: int
+    memory_gib: int
+
+
+# Karpenter documents the first alone. The others are inferred from it: nobody states what the
+# controller needs beyond a thousand nodes.
+# Source: https://karpenter.sh/v1.14/getting-started/getting-started-with-karpenter/
+CONTROLLER_SIZES = (
+    ControllerSize(nodes=200, vcpus=1, memory_gib=1),
+    ControllerSize(nodes=1_000, vcpus=2, memory_gib=4),
+    ControllerSize(nodes=5_000, vcpus=4, memory_gib=16),
+    ControllerSize(nodes=None, vcpus=8, memory_gib=32),
+)
+
+REPLICAS = 2
+"""Controllers, one of which leads."""
+
+# Karpenter's own defaults.
+# Source: https://karpenter.sh/v1.15/reference/settings/
+CLIENT_QPS = 200
+CLIENT_BURST = 300
+BATCH_MAX_DURATION = "10s"
+
+
+def controller_size(
+    nodes: int, *, vcpus: int | None = None, memory_gib: int | None = None
+) -> ControllerSize:
+    """Return what a replica of the controller requests where it may launch ``nodes`` nodes.
+
+    Args:
+        nodes: Most nodes that it may launch.
+        vcpus: CPU to request instead.
+        memory_gib: Memory to request instead, in GiB.
+    """
+    size = next(s for s in CONTROLLER_SIZES if s.nodes is None or nodes <= s.nodes)
+    return replace(size, vcpus=vcpus or size.vcpus, memory_gib=memory_gib or size.memory_gib)
+
+
+def release(version: str) -> tuple[int, ...]:
+    """Return ``version``, MAJOR.MINOR.PATCH, as numbers that compare as releases do."""
+    return tuple(int(part) for part in version.split("."))

@@ -1,0 +1,182 @@
+"""The pool matrix: which purchase option works on which provisioner, and within which limits.
+
+`ultrascale matrix` prints it, the rules of the cluster file read it, `docs/pool-matrix.md` is it.
+
+Sources:
+    https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks.html
+    https://docs.aws.amazon.com/eks/latest/userguide/auto-odcr.html
+    https://karpenter.sh/docs/tasks/odcrs/
+    https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-template-capacity-blocks.html
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from ultrascale.catalog import _matrix_cells as cells
+from ultrascale.catalog.field_failures import FIELD_FAILURES, FieldFailure
+
+Provisioner = Literal["managed-node-group", "self-managed", "karpenter", "auto-mode", "hyperpod"]
+PurchaseOption = Literal["on-demand", "spot", "odcr", "capacity-block", "training-plan"]
+ReservationKey = Literal["reservation", "reservation_tags", "resource_group"]
+
+PROVISIONERS: tuple[Provisioner, ...] = get_args(Provisioner)
+PURCHASE_OPTIONS: tuple[PurchaseOption, ...] = get_args(PurchaseOption)
+RESERVATION_KEYS: tuple[ReservationKey, ...] = get_args(ReservationKey)
+NODE_GROUPS: tuple[Provisioner, ...] = ("managed-node-group", "self-managed")
+NODE_POOLS: tuple[Provisioner, ...] = ("karpenter", "auto-mode")
+
+# EC2 and EKS ask for several types and name no number; two of one size often run short together.
+FEWEST_SPOT_TYPES = 3
+
+# Quotas L-BD136A63 and L-6D54EA21, as they stand before AWS raises them.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
+NODES_PER_MANAGED_NODE_GROUP = 450
+MANAGED_NODE_GROUPS = 30
+
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/automode-learn-instances.html
+AUTO_MODE_NODE_DAYS = 21
+"""Age at which EKS Auto Mode replaces a node, whatever runs there."""
+
+# Accelerated families that EKS Auto Mode launches.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/automode-learn-instances.html
+_AUTO_MODE_FAMILIES = frozenset(
+    {
+        *("g4ad", "g4dn", "g5", "g5g", "g6", "g6e", "g7e", "gr6"),
+        *("inf1", "inf2", "trn1", "trn1n", "trn2"),
+        *("p3", "p3dn", "p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """What becomes of a pool of one provisioner that is bought in one way.
+
+    Attributes:
+        provisioner: What launches the nodes.
+        option: How they are paid for.
+        rendered: What the pool becomes; empty where the cell is refused, as are the next two.
+        first_node: How its first node comes to exist: who asks for it, and when.
+        last_node: How its last node goes.
+        refused: Why it is refused; empty where it works.
+        instead: The nearest cells that work, where this one is refused.
+        names_reservation_by: Keys that may name its reservation.
+        spills: Whether it can launch On-Demand instances once its reservation is full.
+        falls_back: Whether it can launch On-Demand instances where Spot is short.
+        fewest_types: Fewest instance types of such a pool.
+        failures: What has failed in the field here, and is refused, warned of or made impossible.
+    """
+
+    provisioner: Provisioner
+    option: PurchaseOption
+    rendered: str = ""
+    first_node: str = ""
+    last_node: str = ""
+    refused: str = ""
+    instead: tuple[tuple[Provisioner, PurchaseOption], ...] = ()
+    names_reservation_by: tuple[ReservationKey, ...] = ()
+    spills: bool = False
+    falls_back: bool = False
+    fewest_types: int = 1
+    failures: tuple[FieldFailure, ...] = ()
+
+    @property
+    def works(self) -> bool:
+        """Whether such a pool is legal."""
+        return not self.refused
+
+
+def cell(provisioner: Provisioner, option: PurchaseOption) -> Cell:
+    """Return the cell of ``provisioner`` and ``option``."""
+    return MATRIX[provisioner, option]
+
+
+def options_of(provisioner: Provisioner) -> tuple[PurchaseOption, ...]:
+    """Return the purchase options that work on ``provisioner``."""
+    return tuple(option for option in PURCHASE_OPTIONS if cell(provisioner, option).works)
+
+
+def why_not_launched(provisioner: Provisioner, family: str, *, accelerated: bool) -> str | None:
+    """Return why ``provisioner`` does not launch a ``family`` of instances, None where it does.
+
+    Source: https://github.com/NVIDIA/aicr/issues/2743
+    """
+    if provisioner in NODE_POOLS and family.startswith("p6e-"):
+        return f"{provisioner} launches no GB200 or GB300"
+    if provisioner == "auto-mode" and accelerated and family not in _AUTO_MODE_FAMILIES:
+        return f"{family} is not among the accelerated families of EKS Auto Mode"
+    return None
+
+
+def _cells() -> Iterator[Cell]:
+    for provisioner in PROVISIONERS:
+        for option in PURCHASE_OPTIONS:
+            yield _cell(provisioner, option)
+
+
+def _cell(provisioner: Provisioner, option: PurchaseOption) -> Cell:
+    failures = tuple(FIELD_FAILURES[n] for n in cells.FAILURES.get((provisioner, option), ()))
+    if (provisioner, option) in cells.REFUSED:
+        return Cell(
+            provisioner=provisioner,
+            option=option,
+            refused=cells.REFUSED[provisioner, option],
+            instead=_INSTEAD[provisioner, option],
+        )
+    rendered, first_node, last_node = cells.WORKS[provisioner, option]
+    return Cell(
+        provisioner=provisioner,
+        option=option,
+        rendered=rendered,
+        first_node=first_node,
+        last_node=last_node,
+        names_reservation_by=_reservation_keys(provisioner, option),
+        spills=option == "odcr" and provisioner in NODE_GROUPS,
+        falls_back=option == "spot" and provisioner in NODE_POOLS,
+        fewest_types=(FEWEST_SPOT_TYPES if option == "spot" and provisioner in NODE_GROUPS else 1),
+        failures=failures,
+    )
+
+
+def _reservation_keys(
+    provisioner: Provisioner, option: PurchaseOption
+) -> tuple[ReservationKey, ...]:
+    """Return the keys that may name a reservation.
+
+    A launch template targets an id or a resource group, a Capacity Block by its id alone; a node
+    class selects by id or tags.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationTarget.html
+    """
+    if option not in ("odcr", "capacity-block"):
+        return ()
+    if provisioner in NODE_POOLS:
+        return ("reservation", "reservation_tags")
+    return ("reservation", "resource_group") if option == "odcr" else ("reservation",)
+
+
+_INSTEAD: Mapping[
+    tuple[Provisioner, PurchaseOption], tuple[tuple[Provisioner, PurchaseOption], ...]
+] = {
+    **{
+        (provisioner, "training-plan"): (
+            (provisioner, "capacity-block"),
+            ("hyperpod", "training-plan"),
+        )
+        for provisioner in PROVISIONERS
+        if provisioner != "hyperpod"
+    },
+    ("hyperpod", "spot"): (("karpenter", "spot"),),
+    ("hyperpod", "odcr"): (("hyperpod", "training-plan"), ("karpenter", "odcr")),
+    ("hyperpod", "capacity-block"): (
+        ("hyperpod", "training-plan"),
+        ("karpenter", "capacity-block"),
+    ),
+}
+
+MATRIX: Mapping[tuple[Provisioner, PurchaseOption], Cell] = MappingProxyType(
+    {(each.provisioner, each.option): each for each in _cells()}
+)
+"""Every cell."""

@@ -1,0 +1,180 @@
+"""The pool matrix as a user reads it: in a terminal, or as the page `docs/pool-matrix.md`."""
+
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ultrascale.catalog import capacity_blocks, matrix
+from ultrascale.catalog.field_failures import FieldFailure
+from ultrascale.plan import support
+
+_WIDTH = 120
+_LATER = "not supported yet"
+
+
+def print_matrix() -> None:
+    """Print every cell: what works, what is refused and why, what has failed in the field."""
+    console = Console(width=max(Console().width, _WIDTH))
+    console.print(_overview())
+    for provisioner in matrix.PROVISIONERS:
+        console.print(_details(provisioner))
+    console.print("seen in the field:")
+    for each in _named_failures():
+        # A cell of a table would cut the address short.
+        console.print(f"  {each.number:4} {each.what}: {each.url}", soft_wrap=True, markup=False)
+
+
+def markdown() -> str:
+    """Return the page `docs/pool-matrix.md`."""
+    return "\n".join(_page())
+
+
+def _status(cell: matrix.Cell) -> str:
+    if not cell.works:
+        return "refused"
+    built = cell.provisioner in support.PROVISIONERS and cell.option in support.PURCHASE_OPTIONS
+    return "works" if built else _LATER
+
+
+def _overview() -> Table:
+    title = f"The pool matrix of ultrascale {version('ultrascale')}"
+    columns = ("purchase option", *matrix.PROVISIONERS)
+    table = Table(*columns, title=title, title_justify="left", box=SIMPLE)
+    for row in _grid():
+        table.add_row(*row)
+    return table
+
+
+def _details(provisioner: matrix.Provisioner) -> Table:
+    table = Table(provisioner, "", box=SIMPLE)
+    for cell in _row(provisioner):
+        table.add_row(cell.option, _plain("\n".join(_story(cell))))
+    return table
+
+
+def _page() -> Iterator[str]:
+    yield "# The pool matrix"
+    yield ""
+    yield "Which purchase option works on which provisioner. `ultrascale check` refuses the others."
+    yield "This page is what `ultrascale matrix --markdown` prints; the rules read the same data."
+    yield ""
+    yield from _table(("", *(f"`{name}`" for name in matrix.PROVISIONERS)), _grid())
+    for provisioner in matrix.PROVISIONERS:
+        yield ""
+        yield f"## `{provisioner}`"
+        yield ""
+        columns = ("option", "becomes", "its first node", "its last node", "limits", "field")
+        yield from _table(columns, (_markdown_row(cell) for cell in _row(provisioner)))
+    yield ""
+    yield "## Limits of every cell"
+    yield ""
+    yield from (f"- {limit}" for limit in _common_limits())
+    yield ""
+    yield "## Seen in the field"
+    yield ""
+    yield "What has cost others their capacity. Here it is refused, warned of, or has no spelling."
+    yield ""
+    failures = _named_failures()
+    yield from _table(
+        ("number", "what goes wrong"), ((f"[{each.number}]", each.what) for each in failures)
+    )
+    yield ""
+    yield from (f"[{each.number}]: {each.url}" for each in failures)
+    yield ""
+
+
+def _grid() -> Iterator[tuple[str, ...]]:
+    for option in matrix.PURCHASE_OPTIONS:
+        cells = (matrix.cell(provisioner, option) for provisioner in matrix.PROVISIONERS)
+        yield (option, *(_status(cell) for cell in cells))
+
+
+def _row(provisioner: matrix.Provisioner) -> Iterator[matrix.Cell]:
+    return (matrix.cell(provisioner, option) for option in matrix.PURCHASE_OPTIONS)
+
+
+def _story(cell: matrix.Cell) -> Iterator[str]:
+    if not cell.works:
+        yield f"refused: {cell.refused}; {_instead(cell)}"
+        return
+    if _status(cell) == _LATER:
+        yield _LATER
+    yield cell.rendered
+    yield f"first node: {cell.first_node}"
+    yield f"last node: {cell.last_node}"
+    if limits := "; ".join(_limits(cell)):
+        yield f"limits: {limits}"
+    if cell.failures:
+        yield f"seen in the field: {', '.join(each.number for each in cell.failures)}"
+
+
+def _markdown_row(cell: matrix.Cell) -> tuple[str, ...]:
+    if not cell.works:
+        return (cell.option, f"refused: {cell.refused}; {_instead(cell)}", "", "", "", "")
+    later = f"*{_LATER}*: " if _status(cell) == _LATER else ""
+    field = ", ".join(f"[{each.number}]" for each in cell.failures)
+    story = (f"{later}{cell.rendered}", cell.first_node, cell.last_node)
+    return (cell.option, *story, "; ".join(_limits(cell)), field)
+
+
+def _instead(cell: matrix.Cell) -> str:
+    return "use " + " or ".join(f"{option} on {name}" for name, option in cell.instead)
+
+
+def _limits(cell: matrix.Cell) -> Iterator[str]:
+    if cell.names_reservation_by:
+        keys = " or ".join(f"`{key}`" for key in cell.names_reservation_by)
+        yield f"names its reservation by {keys}"
+    if cell.option == "capacity-block":
+        most = capacity_blocks.MOST_INSTANCES
+        yield f"one type, one zone, at most {most} nodes (an UltraServer: its own)"
+    if cell.option == "odcr":
+        yield "`spill: on-demand` if you want it" if cell.spills else "never spills"
+    if cell.option == "spot":
+        yield "`fallback: on-demand` if you want it" if cell.falls_back else "no fallback"
+    if cell.fewest_types > 1:
+        yield f"at least {cell.fewest_types} instance types"
+
+
+def _common_limits() -> Iterator[str]:
+    days = capacity_blocks.DAYS
+    by_the_day = max(day for day in days if day - 1 in days)
+    yield (
+        f"A Capacity Block lasts 1 to {by_the_day} days or whole weeks up to {max(days)} days, "
+        f"ends at {capacity_blocks.ENDS_AT:%H:%M} UTC, serves one pool, and takes no placement "
+        "group."
+    )
+    yield (
+        "`static` on `karpenter` and `auto-mode` wants `role: reserved`: a fixed count has no "
+        "weight to fall back by. Pools there that scale have no `min`."
+    )
+    yield (
+        f"EKS lets a managed node group have {matrix.NODES_PER_MANAGED_NODE_GROUP} nodes, and a "
+        f"cluster {matrix.MANAGED_NODE_GROUPS} of them, each shard counted."
+    )
+    yield "`karpenter` and `auto-mode` never in one cluster; node groups beside either."
+    yield "GB200 and GB300 on node groups alone; Auto Mode launches the families that EKS lists."
+    yield (
+        f"EKS Auto Mode replaces every node after {matrix.AUTO_MODE_NODE_DAYS} days at most: "
+        "`check` warns of a longer window."
+    )
+
+
+def _named_failures() -> list[FieldFailure]:
+    named = {each.number: each for cell in matrix.MATRIX.values() for each in cell.failures}
+    return sorted(named.values(), key=lambda each: int(each.number.removeprefix("K")))
+
+
+def _plain(text: str) -> str:
+    """Return ``text`` for a terminal: code without its marks, brackets as they are."""
+    return escape(text.replace("`", ""))
+
+
+def _table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    header = tuple(columns)
+    for cells in (header, ("---",) * len(header), *rows):
+        yield f"| {' | '.join(cells)} |"

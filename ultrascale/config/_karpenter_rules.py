@@ -1,0 +1,114 @@
+"""What `karpenter` must be to Kubernetes, to the pools that it launches and to those it runs on."""
+
+from collections.abc import Iterator, Mapping
+
+from ultrascale import catalog
+from ultrascale.catalog import karpenter as facts
+from ultrascale.config._errors import Mistake, refuse
+from ultrascale.config.kubernetes import Karpenter
+from ultrascale.config.pools import Pool
+from ultrascale.config.purchase import CapacityBlock, Odcr
+
+Mistakes = Iterator[Mistake]
+
+_FEATURES: Mapping[facts.Feature, str] = {
+    "odcr": "capacity reservations",
+    "capacity-block": "Capacity Blocks",
+    "static": "pools of a fixed size",
+    "ip-prefixes": "nodes that launch with prefixes",
+    "efa": "EFA interfaces",
+    "placement-group": "placement groups",
+}
+
+
+def karpenter_is_sound(version: str) -> Mistakes:
+    todo = f"use {facts.NEWEST_VERSION}"
+    if version in facts.RETRACTED_VERSIONS:
+        yield refuse("version", "a release of Karpenter with a regression", todo)
+    elif facts.release(version)[0] != facts.release(facts.NEWEST_VERSION)[0]:
+        wrong = "a major version of Karpenter that this product does not know"
+        yield refuse("version", wrong, todo)
+
+
+def karpenter_suits_kubernetes(version: str, kubernetes_version: str) -> Mistakes:
+    oldest = facts.OLDEST_VERSIONS.get(kubernetes_version)
+    if oldest is not None and _older(version, oldest):
+        wrong = f"too old for Kubernetes {kubernetes_version}"
+        yield refuse("version", wrong, f"use {oldest} or later")
+
+
+def karpenter_suits_its_pools(version: str, cluster_pools: tuple[Pool, ...]) -> Mistakes:
+    """Judge by the feature that came last: the API server refuses fields it does not know."""
+    missing: list[tuple[facts.Feature, int]] = [
+        (feature, number)
+        for number, pool in _launched(cluster_pools)
+        for feature in _needs(pool)
+        if _older(version, facts.FEATURES[feature])
+    ]
+    if missing:
+        feature, number = max(missing, key=lambda m: facts.release(facts.FEATURES[m[0]]))
+        wrong = f"too old for {_FEATURES[feature]}, as in pools.{number}"
+        yield refuse("version", wrong, f"use {facts.FEATURES[feature]} or later")
+
+
+def karpenter_has_room(karpenter: Karpenter | None, pools: tuple[Pool, ...]) -> Mistakes:
+    """Judge whether a system node holds the controller: without it no other node comes."""
+    system = [(number, pool) for number, pool in enumerate(pools) if pool.role == "system"]
+    launched = sum(_most_nodes(pool) for _, pool in _launched(pools))
+    if karpenter is None or not system:
+        return
+    size = facts.controller_size(launched, vcpus=karpenter.vcpus, memory_gib=karpenter.memory_gib)
+    if any(_holds(pool, size) for _, pool in system):
+        return
+    wrong = (
+        f"nodes too small for Karpenter, which takes {size.vcpus} vCPUs and {size.memory_gib} GiB "
+        f"where it may launch {launched} nodes"
+    )
+    number, _ = system[0]
+    todo = "use larger types, or state less in karpenter.vcpus and karpenter.memory_gib"
+    yield refuse(f"pools.{number}.instance_types", wrong, todo)
+
+
+def _launched(pools: tuple[Pool, ...]) -> Iterator[tuple[int, Pool]]:
+    for number, pool in enumerate(pools):
+        if pool.provisioner == "karpenter":
+            yield number, pool
+
+
+def _needs(pool: Pool) -> Iterator[facts.Feature]:
+    specs = [catalog.lookup(name) for name in pool.instance_types]
+    if isinstance(pool.purchase, Odcr):
+        yield "odcr"
+    if isinstance(pool.purchase, CapacityBlock):
+        yield "capacity-block"
+    if pool.nodes.static is not None:
+        yield "static"
+    if pool.placement_group:
+        yield "placement-group"
+    if any(spec.accelerator for spec in specs):
+        yield "ip-prefixes"
+    if _has_efa(pool, specs):
+        yield "efa"
+
+
+def _has_efa(pool: Pool, specs: list[catalog.InstanceSpec]) -> bool:
+    first = specs[0]
+    wanted = first.accelerator is not None and len(specs) == len(pool.zones) == 1
+    there = first.knows("efa_cards") and bool(first.efa_cards)
+    return pool.efa == "all" or (pool.efa == "auto" and wanted and there)
+
+
+def _most_nodes(pool: Pool) -> int:
+    # Another rule refuses a pool without any count.
+    return (pool.nodes.static or pool.nodes.max or 0) * pool.shards
+
+
+def _holds(pool: Pool, size: facts.ControllerSize) -> bool:
+    """Return whether a node of ``pool`` has more than ``size``: the kubelet needs some as well."""
+    specs = [catalog.lookup(name) for name in pool.instance_types]
+    memory_mib = size.memory_gib * 1024
+    return all(spec.vcpus > size.vcpus and spec.memory_mib > memory_mib for spec in specs)
+
+
+def _older(version: str, than: str) -> bool:
+    return facts.release(version) < facts.release(than)
