@@ -144,14 +144,19 @@ class TestConfiguration:
 
     # By EKS's rule a replica for 16 nodes or 256 vCPUs; four m7g.2xlarge have 32, a
     # trn1.32xlarge has 128.
-    @pytest.mark.parametrize(("nodes", "most"), [(1, 4), (20, 11), (400, 100), (3000, 100)])
-    def test_coredns_scales_with_the_fleet_within_bounds(self, nodes: int, most: int) -> None:
+    @pytest.mark.parametrize(
+        ("nodes", "shards", "most"),
+        [(1, 1, 4), (20, 1, 11), (10, 2, 11), (400, 1, 100), (400, 7, 100)],
+    )
+    def test_coredns_scales_with_the_fleet_within_bounds(
+        self, nodes: int, shards: int, most: int
+    ) -> None:
         network = {
             "vpc_cidr": "10.0.0.0/16",
             "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
             "zones": ["us-west-2a", "us-west-2b", "us-west-2c"],
         }
-        pools = [SYSTEM_POOL, NEURON_POOL | {"nodes": {"max": nodes}}]
+        pools = [SYSTEM_POOL, NEURON_POOL | {"nodes": {"max": nodes}, "shards": shards}]
 
         scaling = planned(network=network, pools=pools)["coredns"].configuration["autoScaling"]
 

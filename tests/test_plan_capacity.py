@@ -23,7 +23,7 @@ def planned(**changes: Any) -> PoolPlan:
 
 
 def reserved(provisioner: str, purchase: dict[str, Any], **nodes: int) -> PoolPlan:
-    return planned(provisioner=provisioner, purchase=purchase, nodes=nodes)
+    return planned(provisioner=provisioner, purchase=purchase, nodes=nodes, role="reserved")
 
 
 @pytest.mark.parametrize(
@@ -169,3 +169,22 @@ def test_self_managed_nodes_start_from_the_release_that_managed_ones_do(
     assert plan.ami_parameter == f"{folder}/{variant}-1.35-v{tag}/image_id"
     assert plan.ami_alias == f"al2023@v{tag}"
     assert versions.ami_release("1.35").version == plan.ami_release
+
+
+@pytest.mark.parametrize(
+    ("purchase", "expected"),
+    [
+        (SPOT, 0),
+        (SPOT | {"fallback": "on-demand"}, 8),
+        (SPOT | {"fallback": "on-demand", "fallback_max": 3}, 3),
+        (ON_DEMAND, 0),
+    ],
+)
+def test_no_more_on_demand_nodes_are_paid_for_than_the_file_allows(
+    purchase: dict[str, Any], expected: int
+) -> None:
+    plan = planned(
+        provisioner="karpenter", purchase=purchase, instance_types=G_TYPES, nodes={"max": 16}
+    )
+
+    assert plan.fallback_nodes == expected

@@ -177,3 +177,19 @@ class TestEndpoints:
 
         assert "fsx" in with_lustre.interface_endpoints
         assert "fsx" not in layout().interface_endpoints
+
+    @pytest.mark.parametrize(
+        ("changes", "there"),
+        [
+            ({"karpenter": {"version": "1.15.1"}}, True),
+            ({"pools": [SYSTEM_POOL, pool_document(provisioner="self-managed")]}, True),
+            ({"pools": [SYSTEM_POOL, POOL]}, False),
+        ],
+        ids=["Karpenter", "self-managed group", "managed group"],
+    )
+    def test_interruptions_are_heard_of_without_the_internet(
+        self, changes: dict[str, Any], there: bool
+    ) -> None:
+        endpoints = plan_network(make_cluster(**changes)).interface_endpoints
+
+        assert ("sqs" in endpoints) is there

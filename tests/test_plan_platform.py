@@ -1,14 +1,13 @@
-"""What runs in the cluster: namespaces, priorities, plugins, scheduler, rendezvous."""
+"""What runs in the cluster: namespaces, priorities, gang scheduler, rendezvous."""
 
 from typing import Any
 
 import pytest
 
-from tests.pools import POOL, SYSTEM_POOL, make_cluster, pool_document
-from ultrascale import catalog, config
+from tests.pools import CAPACITY_BLOCK, POOL, SYSTEM_POOL, make_cluster, pool_document
+from ultrascale import config
 from ultrascale.catalog import versions
 from ultrascale.plan.model import (
-    DevicePluginPlan,
     NamespacePlan,
     PoolPlan,
     PriorityClassPlan,
@@ -16,11 +15,8 @@ from ultrascale.plan.model import (
     VolcanoPlan,
 )
 from ultrascale.plan.platform import (
-    plan_efa_plugin,
     plan_etcd,
     plan_namespaces,
-    plan_neuron_plugin,
-    plan_neuron_scheduler,
     plan_priority_classes,
     plan_volcano,
 )
@@ -29,24 +25,18 @@ from ultrascale.plan.pool import plan_pool
 VOLCANO = {"gang_scheduler": "volcano"}
 STATIC = pool_document(name="static", nodes={"static": 4})
 NEURON = pool_document(name="neuron", instance_types=["trn1.32xlarge"], nodes={"static": 4})
-CPU = pool_document(name="cpu", instance_types=["m7g.8xlarge"])
+CPU = pool_document(name="cpu", instance_types=["m7g.8xlarge"], nodes={"static": 4})
+BLOCK = pool_document(name="block", purchase=CAPACITY_BLOCK)
 
 
 def cluster(*pools: dict[str, Any], **changes: Any) -> config.Cluster:
+    if any(pool["provisioner"] == "karpenter" for pool in pools):
+        changes["karpenter"] = {"version": "1.15.1"}
     return make_cluster(pools=[SYSTEM_POOL, *(pools or [POOL])], **changes)
 
 
 def pool_plans(of: config.Cluster) -> list[PoolPlan]:
     return [plan_pool(pool, kubernetes_version=of.kubernetes.version) for pool in of.pools]
-
-
-def neuron_plugin(*pools: dict[str, Any]) -> DevicePluginPlan | None:
-    return plan_neuron_plugin(pool_plans(cluster(*pools)))
-
-
-def efa_plugin(*pools: dict[str, Any]) -> DevicePluginPlan | None:
-    made = cluster(*pools)
-    return plan_efa_plugin(made, pool_plans(made))
 
 
 def volcano(*pools: dict[str, Any], **scheduling: Any) -> VolcanoPlan:
@@ -120,69 +110,6 @@ class TestPriorityClasses:
         )
 
 
-class TestPlugins:
-    """A plugin without its devices crash-loops; devices without their plugin are invisible."""
-
-    def test_neuron_plugin_comes_with_neuron_nodes_alone(self) -> None:
-        assert neuron_plugin(POOL) is None
-        assert neuron_plugin(NEURON) is not None
-
-    def test_neuron_plugin_knows_every_neuron_type_and_hyperpods_names_of_them(self) -> None:
-        plan = neuron_plugin(NEURON)
-        assert plan is not None
-        types = {
-            spec.instance_type
-            for spec in catalog.INSTANCE_TYPES.values()
-            if spec.accelerator and spec.accelerator.kind == "neuron" and spec.announced
-        }
-
-        assert set(plan.instance_types) == types | {f"ml.{name}" for name in types}
-        assert {"trn1.32xlarge", "trn2.48xlarge", "inf2.48xlarge"} <= types
-
-    def test_neuron_plugin_tolerates_the_taint_of_its_nodes(self) -> None:
-        plan = neuron_plugin(NEURON)
-
-        assert plan is not None
-        assert plan.taint_keys == ("aws.amazon.com/neuron",)
-
-    @pytest.mark.parametrize(
-        "changes",
-        [{"efa": "none"}, {"instance_types": ["g6.xlarge"]}, {"zones": None}],
-        ids=["switched off", "no EFA", "several zones"],
-    )
-    def test_efa_plugin_stays_away_where_no_node_has_efa(self, changes: dict[str, Any]) -> None:
-        assert efa_plugin(pool_document(**changes)) is None
-
-    def test_efa_plugin_runs_on_nodes_with_efa_whatever_their_accelerator(self) -> None:
-        plan = efa_plugin(POOL, NEURON)
-
-        assert plan is not None
-        assert plan.node_selector == {"ultrascale.dev/efa": "true"}
-        assert plan.instance_types == ()
-        assert plan.taint_keys == ("aws.amazon.com/neuron", "nvidia.com/gpu")
-
-    def test_efa_plugin_is_pulled_from_the_registry_of_the_region(self) -> None:
-        plan = efa_plugin(POOL)
-
-        assert plan is not None
-        assert ".dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:v" in plan.image
-
-    @pytest.mark.parametrize("minor", ["1.35", "1.36"])
-    def test_neuron_scheduler_is_of_the_clusters_own_minor(self, minor: str) -> None:
-        asked = {"neuron_scheduler_extension": True}
-
-        plan = plan_neuron_scheduler(
-            cluster(NEURON, kubernetes={"version": minor}, scheduling=asked)
-        )
-
-        assert plan is not None
-        assert plan.scheduler_image == versions.kube_scheduler(minor).reference
-        assert f":v{minor}." in plan.scheduler_image
-
-    def test_neuron_scheduler_comes_only_when_asked_for(self) -> None:
-        assert plan_neuron_scheduler(cluster(NEURON)) is None
-
-
 class TestVolcano:
     """The gang scheduler."""
 
@@ -198,10 +125,25 @@ class TestVolcano:
             ([STATIC], True),
             ([STATIC, NEURON], True),
             ([pool_document(nodes={"min": 4, "max": 4})], True),
+            ([BLOCK], True),
+            ([pool_document(provisioner="karpenter")], False),
+            ([STATIC | {"provisioner": "karpenter", "role": "reserved"}], True),
+            ([STATIC, CPU | {"nodes": {"max": 4}}], False),
         ],
-        ids=["scales", "one scales", "scales from two", "static", "all static", "min is max"],
+        ids=[
+            "scales",
+            "one scales",
+            "scales from two",
+            "static",
+            "all static",
+            "min is max",
+            "calendar",
+            "Karpenter",
+            "static Karpenter",
+            "CPUs scale",
+        ],
     )
-    def test_enqueue_is_off_where_a_pool_can_scale(
+    def test_enqueue_is_off_where_waiting_pods_make_nodes(
         self, pools: list[dict[str, Any]], enqueue: bool
     ) -> None:
         assert volcano(*pools).enqueue is enqueue
@@ -290,3 +232,18 @@ class TestRendezvous:
         assert plan is not None
         assert plan.image == versions.image("etcd").reference
         assert ":v3.5." in plan.image
+
+
+@pytest.mark.parametrize(
+    ("provisioner", "driver"),
+    [("managed-node-group", "ebs.csi.aws.com"), ("auto-mode", "ebs.csi.eks.amazonaws.com")],
+)
+def test_etcd_asks_the_driver_of_its_own_nodes_for_a_volume(provisioner: str, driver: str) -> None:
+    nodes = {"max": 4} if provisioner == "auto-mode" else {"min": 2, "max": 4}
+    system = SYSTEM_POOL | {"provisioner": provisioner, "nodes": nodes}
+    scheduling = {"rendezvous": {"backend": "etcd-v2"}}
+
+    plan = plan_etcd(make_cluster(pools=[system], scheduling=scheduling))
+
+    assert plan is not None
+    assert plan.volume_provisioner == driver

@@ -178,6 +178,9 @@ _CSI_DRIVER_KEYS = (
     "node.tolerateAllTaints",
 )
 
+# Source: https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/parameters.md
+EBS_VOLUME_PROVISIONER = "ebs.csi.aws.com"
+
 # AmazonEBSCSIDriverPolicyV2 (April 2026) reaches only volumes tagged ebs.csi.aws.com/cluster=true,
 # which the driver puts on every volume it creates. The older policy has the path service-role/.
 # Source: https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonEBSCSIDriverPolicyV2.html

@@ -52,6 +52,18 @@ def _volcano(component: str) -> Image:
     )
 
 
+def _cluster_autoscaler(tag: str) -> Image:
+    release = f"cluster-autoscaler-{tag.removeprefix('v')}"
+    return Image(
+        # Tags of this registry never move, so a digest would say no more.
+        # Source: https://github.com/kubernetes/k8s.io/tree/main/registry.k8s.io
+        repository="registry.k8s.io/autoscaling/cluster-autoscaler",
+        tag=tag,
+        source=f"https://github.com/kubernetes/autoscaler/releases/tag/{release}",
+        seen=date(2026, 7, 23),
+    )
+
+
 _NEURON_SOURCE = "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/"
 _NEURON_SEEN = date(2026, 7, 10)
 
@@ -79,6 +91,34 @@ IMAGES: Mapping[str, Image] = MappingProxyType(
             tag="v0.5.20",
             source="https://github.com/aws/eks-charts/tree/master/stable/aws-efa-k8s-device-plugin",
             seen=date(2026, 7, 21),
+        ),
+        # 0.19.0 to 0.19.2 hand every verbs device to every container with a GPU, EFA's among them:
+        # https://github.com/NVIDIA/k8s-device-plugin/issues/1692
+        "nvidia-device-plugin": Image(
+            repository="nvcr.io/nvidia/k8s-device-plugin",
+            tag="v0.20.0",
+            digest="sha256:a61ba9fd8efb82f3a79f877f7580e02c1e8e7593f62473644bc9c79e315c3312",
+            source="https://github.com/NVIDIA/k8s-device-plugin/releases/tag/v0.20.0",
+            seen=date(2026, 8, 19),
+        ),
+        # The tag begins with the DCGM release that it is built for. The host engine that it asks,
+        # the EKS node monitoring agent's, is 4.6.1 since v1.7.0:
+        # https://github.com/aws/eks-node-monitoring-agent/pull/210
+        "dcgm-exporter": Image(
+            repository="nvcr.io/nvidia/k8s/dcgm-exporter",
+            tag="4.6.0-4.8.3-distroless",
+            digest="sha256:613ab03c11d442fd960ff515f547e9921537454a712d08160bc8f677f89f1c35",
+            source="https://github.com/NVIDIA/gpu-operator/releases/tag/v26.7.0",
+            seen=date(2026, 8, 20),
+        ),
+        "cluster-autoscaler-1.34": _cluster_autoscaler("v1.34.5"),
+        "cluster-autoscaler-1.35": _cluster_autoscaler("v1.35.2"),
+        "cluster-autoscaler-1.36": _cluster_autoscaler("v1.36.1"),
+        "aws-node-termination-handler": Image(
+            repository="public.ecr.aws/aws-ec2/aws-node-termination-handler",
+            tag="v1.25.6",
+            source="https://github.com/aws/aws-node-termination-handler/releases/tag/v1.25.6",
+            seen=date(2026, 7, 23),
         ),
         # 3.5 is the last line with the v2 API that TorchElastic's etcd backends speak.
         "etcd": Image(
@@ -188,6 +228,26 @@ def kube_scheduler(kubernetes_version: str) -> Image:
         source=release.source,
         seen=release.seen,
     )
+
+
+def cluster_autoscaler(kubernetes_version: str) -> Image:
+    """Return the Cluster Autoscaler of a Kubernetes minor: it simulates that minor's scheduler.
+
+    Source: https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler#releases
+
+    Raises:
+        CatalogError: No release is pinned for that minor.
+    """
+    prefix = "cluster-autoscaler-"
+    try:
+        return IMAGES[f"{prefix}{kubernetes_version}"]
+    except KeyError:
+        pinned = [name.removeprefix(prefix) for name in IMAGES if name.startswith(prefix)]
+        message = (
+            f"no pinned Cluster Autoscaler for Kubernetes, got {kubernetes_version!r}; "
+            f"choose one of {', '.join(pinned)}"
+        )
+        raise CatalogError(message) from None
 
 
 def image(name: str) -> Image:

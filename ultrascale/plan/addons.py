@@ -1,10 +1,10 @@
 """Which EKS add-ons are installed, in which version and with which settings."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import addons, eks
+from ultrascale.catalog import addons, auto_mode, eks
 from ultrascale.errors import CatalogError
 from ultrascale.plan import names
 from ultrascale.plan.model import AddonPlan, PoolPlan
@@ -20,6 +20,7 @@ _NODE_ADDONS: Mapping[str, Mapping[str, object]] = {
 }
 _WORKLOAD_ADDONS = ("coredns", "aws-ebs-csi-driver", "eks-node-monitoring-agent")
 _LUSTRE_ADDON = "aws-fsx-csi-driver"
+_AUTO_MODE = "auto-mode"
 # EKS scales CoreDNS with the nodes; without bounds a large fleet asks for thousands of replicas.
 _COREDNS_REPLICAS = (2, 100)
 _COREDNS_HEADROOM = 4
@@ -46,7 +47,7 @@ _ON_SYSTEM_NODES: Mapping[str, object] = {
 def addon_mistakes(cluster: config.Cluster) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the add-ons' versions, with the key to change."""
     own = cluster.kubernetes.addons
-    wanted = [*_NODE_ADDONS, *_workload_names(cluster)]
+    wanted = [*_node_names(cluster), *_workload_names(cluster)]
     for name in wanted:
         try:
             _version(cluster, name)
@@ -64,7 +65,7 @@ def node_addons(cluster: config.Cluster) -> tuple[AddonPlan, ...]:
     Raises:
         CatalogError: `addon_mistakes` has one to tell.
     """
-    return tuple(_plan(cluster, name, _NODE_ADDONS[name]) for name in _NODE_ADDONS)
+    return tuple(_plan(cluster, name, _NODE_ADDONS[name]) for name in _node_names(cluster))
 
 
 def workload_addons(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple[AddonPlan, ...]:
@@ -76,19 +77,58 @@ def workload_addons(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
     settings: Mapping[str, Mapping[str, object]] = {
         "coredns": _coredns(pools),
         "aws-ebs-csi-driver": {"controller": {"affinity": _ON_SYSTEM_NODES}},
+        "eks-node-monitoring-agent": _node_monitoring_agent(pools),
     }
     return tuple(_plan(cluster, name, settings.get(name, {})) for name in _workload_names(cluster))
 
 
+def _node_names(cluster: config.Cluster) -> list[str]:
+    return _not_built_in(cluster, _NODE_ADDONS)
+
+
 def _workload_names(cluster: config.Cluster) -> list[str]:
-    return [*_WORKLOAD_ADDONS, *([_LUSTRE_ADDON] if cluster.storage.lustre else [])]
+    lustre = [_LUSTRE_ADDON] if cluster.storage.lustre else []
+    return [*_not_built_in(cluster, _WORKLOAD_ADDONS), *lustre]
+
+
+def _not_built_in(cluster: config.Cluster, wanted: Iterable[str]) -> list[str]:
+    """Leave out what EKS Auto Mode brings along, in a cluster that has no other nodes."""
+    others = any(pool.provisioner != _AUTO_MODE for pool in cluster.pools)
+    return [name for name in wanted if others or name not in auto_mode.BUILT_IN]
 
 
 def _version(cluster: config.Cluster, name: str) -> str:
     chosen = cluster.kubernetes.addons.get(name)
-    if chosen is not None:
-        return addons.chosen_version(name, chosen)
-    return addons.version(name, cluster.kubernetes.version).version
+    if chosen is None:
+        return addons.version(name, cluster.kubernetes.version).version
+    version = addons.chosen_version(name, chosen)
+    floor = auto_mode.ADDON_FLOORS.get(name)
+    beside = any(pool.provisioner == _AUTO_MODE for pool in cluster.pools)
+    if beside and floor is not None and addons.parse_release(version) < floor:
+        lowest = ".".join(map(str, floor))
+        raise CatalogError(
+            f"beside EKS Auto Mode the EKS add-on {name} must be v{lowest} or later, which keeps "
+            f"off Auto Mode's nodes, got {version!r}"
+        )
+    return version
+
+
+def _node_monitoring_agent(pools: Sequence[PoolPlan]) -> Mapping[str, object]:
+    """Let the agent's DCGM server run on the tainted nodes of NVIDIA pools.
+
+    By itself it tolerates no taint, and GPUs whose DCGM server does not answer are found broken:
+    node repair replaces their nodes. It chooses its nodes by instance type, Auto Mode's excluded.
+
+    Source: https://github.com/aws/containers-roadmap/issues/2567
+    """
+    kinds = {
+        spec.accelerator.kind
+        for pool in pools
+        if pool.provisioner != _AUTO_MODE
+        for spec in map(catalog.lookup, pool.instance_types)
+        if spec.accelerator is not None
+    }
+    return {"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}} if "nvidia" in kinds else {}
 
 
 def _coredns(pools: Sequence[PoolPlan]) -> Mapping[str, object]:

@@ -74,3 +74,17 @@ def initial_nodes(pool: config.Pool) -> int:
     if isinstance(pool.purchase, config.Odcr) and pool.provisioner in NODE_GROUPS:
         return pool.nodes.highest
     return pool.nodes.lowest
+
+
+def fallback_nodes(pool: config.Pool) -> int:
+    """Return how many nodes of a Spot pool may be On-Demand instead.
+
+    Karpenter holds a limit for each NodePool and none for both together. Each with the whole limit
+    would launch twice the nodes that the file allows, that the subnets hold and that the user
+    expects to pay. With halves a Spot shortage leaves half of the pool, and no more than half of
+    it is ever paid for at On-Demand prices.
+    """
+    purchase = pool.purchase
+    if not isinstance(purchase, config.Spot) or purchase.fallback == "none":
+        return 0
+    return purchase.fallback_max or pool.nodes.highest // 2

@@ -13,6 +13,7 @@ from ultrascale.plan.addresses import AddressCheck, Demand
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.platform import plan_efa_plugin
 from ultrascale.plan.pool import plan_pool
+from ultrascale.plan.scaling import labels_fit_group_tags
 
 Mistakes = Iterator[config.Mistake]
 
@@ -51,7 +52,7 @@ def _addon_registry_is_known(region: str, parts: tuple[config.Part, ...]) -> Mis
 
 
 _RULES: config.Rules = {
-    config.Pool: (_facts_are_known,),
+    config.Pool: (_facts_are_known, labels_fit_group_tags),
     config.Cluster: (_addon_registry_is_known,),
 }
 
@@ -127,7 +128,17 @@ def _addon_mistakes(reading: config.Reading) -> Mistakes:
     if not {"kubernetes_version", "kubernetes_addons"} <= known.keys():
         return
     has_lustre = any(part.kind is config.Lustre for part in reading.parts)
+    provisioners = [
+        part.fields.get("provisioner", "managed-node-group")
+        for part in reading.parts
+        if part.kind is config.Pool
+    ]
     cluster = config.Cluster.model_construct(
+        # Where none says what launches its nodes, they may need every add-on.
+        pools=tuple(
+            config.Pool.model_construct(provisioner=provisioner)
+            for provisioner in provisioners or ["managed-node-group"]
+        ),
         kubernetes=config.Kubernetes.model_construct(
             version=known["kubernetes_version"], addons=known["kubernetes_addons"]
         ),

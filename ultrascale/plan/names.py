@@ -32,7 +32,7 @@ SUBNET_KIND_TAG = "ultrascale.dev/subnet"
 CLUSTER_SECURITY_GROUP_TAG = "aws:eks:cluster-name"
 # Value: the cluster's name, on the Auto Scaling groups that its Cluster Autoscaler scales.
 AUTOSCALED_TAG = "ultrascale.dev/cluster-autoscaler"
-# Value: the cluster's name, on the instances that its Node Termination Handler drains.
+# Begins the key of the tag of what a Node Termination Handler drains: `drained_tag` is the key.
 DRAINED_TAG = "ultrascale.dev/termination-handler"
 
 KARPENTER_ACCOUNT = "karpenter"
@@ -78,6 +78,18 @@ def termination_queue(cluster: str) -> str:
     return f"{cluster}-termination"
 
 
+def drained_tag(cluster: str) -> str:
+    """Return the key of the tag of the groups and instances that a cluster's handler drains.
+
+    The Node Termination Handler asks for a key and for no value, and events come from the whole
+    account. It finds the node by its private DNS name, which two clusters may both have. So the
+    key is the cluster's own.
+
+    Source: https://github.com/aws/aws-node-termination-handler/issues/380
+    """
+    return f"{DRAINED_TAG}/{cluster}"
+
+
 def placement_group(pool: str) -> str:
     """Return the placeholder for the name of a pool's placement group, which EC2 makes up."""
     return f"${{PLACEMENT_GROUP_{pool.upper().replace('-', '_')}}}"
@@ -88,11 +100,26 @@ def calendar_group(pool: str) -> str:
     return f"ultrascale:block-calendar:{pool}"
 
 
+# Stands for the URL of the termination queue, which has the account's number in it.
+TERMINATION_QUEUE_URL = "${TERMINATION_QUEUE_URL}"
+
 INSTANCE_TYPE_LABEL = eks.INSTANCE_TYPE_LABEL
 ZONE_LABEL = eks.ZONE_LABEL
 HOSTNAME_LABEL = kubernetes_names.HOSTNAME_LABEL
 NEURON_DEVICE = kubernetes_names.NEURON_DEVICE
 NEURON_CORE = kubernetes_names.NEURON_CORE
+NVIDIA_GPU = "nvidia.com/gpu"
+# NVIDIA's charts look for it where nothing discovers a node's devices. Ours sets it on every pool
+# with NVIDIA GPUs, and its plugin and exporter run nowhere else.
+GPU_PRESENT_LABEL = "nvidia.com/gpu.present"
+# By it the Cluster Autoscaler knows that a node's GPUs are still to come, and launches no second
+# node meanwhile. A Neuron node with it would never count as ready.
+# Source: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md#gpu-node-groups
+AUTOSCALER_GPU_LABEL = "k8s.amazonaws.com/accelerator"
+# Source: https://kubernetes.io/docs/reference/labels-annotations-taints/
+ARCHITECTURE_LABEL = "kubernetes.io/arch"
+# Of the document that a node's user data tells nodeadm.
+NODE_CONFIG_API_VERSION = eks.NODE_CONFIG_API_VERSION
 # The device plugin's resource, and the key of the taint that reserves nodes for it.
 EFA_INTERFACE = kubernetes_names.EFA_INTERFACE
 # On a claim: where its job's containers mount it, for whoever writes the job's pods.

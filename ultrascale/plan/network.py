@@ -32,6 +32,8 @@ def plan_network(cluster: config.Cluster) -> NetworkPlan:
     endpoints = [*_ALWAYS_ENDPOINTS]
     if cluster.storage.lustre:
         endpoints.append("fsx")
+    if _hears_of_interruptions(cluster):
+        endpoints.append("sqs")
     return NetworkPlan(
         vpc_cidr=network.vpc_cidr,
         secondary_cidrs=blocks,
@@ -43,6 +45,12 @@ def plan_network(cluster: config.Cluster) -> NetworkPlan:
         interface_endpoints=tuple(endpoints),
         flow_log_retention_days=retention.LOG_DAYS,
     )
+
+
+def _hears_of_interruptions(cluster: config.Cluster) -> bool:
+    """Return whether a controller reads a queue of instances that AWS is about to take away."""
+    self_managed = any(pool.provisioner == "self-managed" for pool in cluster.pools)
+    return cluster.karpenter is not None or self_managed
 
 
 def node_subnet_kind(network: NetworkPlan, pool: PoolPlan) -> SubnetKind:

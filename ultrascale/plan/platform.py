@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import registries, versions
+from ultrascale.catalog import addons, auto_mode, registries, versions
 from ultrascale.plan import names
 from ultrascale.plan.model import (
     DevicePluginPlan,
@@ -20,6 +20,17 @@ from ultrascale.plan.model import (
 _NEVER_PREEMPT = frozenset({"low", "preemptible"})
 _TOPOLOGY_LAYERS = 3
 _ETCD_VOLUME_GIB = 10
+
+# Their nodes have the device plugins built in, EFA's among them, or bring them along.
+# Sources:
+#     https://docs.aws.amazon.com/eks/latest/userguide/auto-accelerated.html
+#     https://github.com/aws/eks-charts/pull/1359
+#     https://github.com/aws/sagemaker-hyperpod-cli/tree/main/helm_chart
+_BRING_PLUGINS = frozenset({"auto-mode", "hyperpod"})
+# Of the nodes on which the EKS node monitoring agent runs DCGM.
+_MONITORED_AMI = "AL2023_x86_64_NVIDIA"
+# What launches nodes because pods wait for them.
+_SIZED_BY_PODS = frozenset({"provisioner", "cluster-autoscaler"})
 
 
 def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
@@ -45,12 +56,11 @@ def plan_priority_classes(cluster: config.Cluster) -> tuple[PriorityClassPlan, .
 
 
 def plan_neuron_plugin(pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
-    """Return the Neuron device plugin, if a pool has Neuron devices.
+    """Return the Neuron device plugin, if a pool's nodes have Neuron devices and no plugin.
 
-    It is for every Neuron type of the catalog, HyperPod's names of them included: a pool added
-    later needs no new plugin.
+    It is for every Neuron type of the catalog: a pool added later needs no new plugin.
     """
-    own = [pool for pool in pools if pool.accelerator == names.NEURON_DEVICE]
+    own = _without_plugin(pools, names.NEURON_DEVICE)
     if not own:
         return None
     types = sorted(
@@ -60,20 +70,42 @@ def plan_neuron_plugin(pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
     )
     return DevicePluginPlan(
         image=versions.image("neuron-device-plugin").reference,
-        instance_types=tuple([*types, *(f"ml.{name}" for name in types)]),
+        instance_types=tuple(types),
         node_selector={},
         taint_keys=_taint_keys(own),
     )
 
 
 def plan_nvidia_plugin(pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
-    """Return the NVIDIA device plugin, if a pool has NVIDIA GPUs."""
-    return None
+    """Return the NVIDIA device plugin, if a pool's nodes have NVIDIA GPUs and no plugin."""
+    own = _without_plugin(pools, names.NVIDIA_GPU)
+    if not own:
+        return None
+    return DevicePluginPlan(
+        image=versions.image("nvidia-device-plugin").reference,
+        instance_types=(),
+        node_selector={names.GPU_PRESENT_LABEL: "true"},
+        taint_keys=_taint_keys(own),
+    )
 
 
 def plan_dcgm_exporter(pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
-    """Return the DCGM exporter, if a pool has NVIDIA GPUs."""
-    return None
+    """Return the DCGM exporter, if the EKS node monitoring agent runs DCGM on a pool's nodes.
+
+    The exporter asks the agent's DCGM, which before v1.7.2 runs on x86 alone.
+
+    Source: https://github.com/aws/eks-node-monitoring-agent/blob/main/CHANGELOG.md
+    """
+    gpus = _without_plugin(pools, names.NVIDIA_GPU)
+    own = [pool for pool in gpus if pool.ami_type == _MONITORED_AMI]
+    if not own:
+        return None
+    return DevicePluginPlan(
+        image=versions.image("dcgm-exporter").reference,
+        instance_types=(),
+        node_selector={names.GPU_PRESENT_LABEL: "true", names.ARCHITECTURE_LABEL: "amd64"},
+        taint_keys=_taint_keys(own),
+    )
 
 
 def plan_neuron_scheduler(cluster: config.Cluster) -> NeuronSchedulerExtensionPlan | None:
@@ -88,12 +120,12 @@ def plan_neuron_scheduler(cluster: config.Cluster) -> NeuronSchedulerExtensionPl
 
 
 def plan_efa_plugin(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
-    """Return the EFA device plugin, if a pool has EFA interfaces.
+    """Return the EFA device plugin, if a pool's nodes have EFA interfaces and no plugin.
 
     Raises:
         CatalogError: The Region's add-on registry is not known and the file names none.
     """
-    own = [pool for pool in pools if pool.efa_interfaces]
+    own = [pool for pool in pools if pool.efa_interfaces and pool.provisioner not in _BRING_PLUGINS]
     if not own:
         return None
     registry = cluster.images.eks_registry or registries.eks_registry(cluster.region)
@@ -129,7 +161,9 @@ def plan_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> VolcanoP
             )
             for queue in scheduling.queues
         ),
-        enqueue=all(pool.sized_by == "file" for pool in accelerated),
+        enqueue=not any(
+            pool.sized_by in _SIZED_BY_PODS for pool in pools if pool.role != names.SYSTEM_ROLE
+        ),
         topology_aware=scheduling.topology_aware,
         topology_layers=_TOPOLOGY_LAYERS,
         accelerator_resources=tuple(sorted(resources)),
@@ -147,7 +181,20 @@ def plan_etcd(cluster: config.Cluster) -> EtcdPlan | None:
         replicas=rendezvous.replicas,
         v2_api=rendezvous.backend == "etcd-v2",
         volume_gib=_ETCD_VOLUME_GIB,
+        # etcd runs on system nodes; Auto Mode's have a driver of their own.
+        volume_provisioner=auto_mode.VOLUME_PROVISIONER
+        if all(pool.provisioner == "auto-mode" for pool in cluster.pools if pool.role == "system")
+        else addons.EBS_VOLUME_PROVISIONER,
     )
+
+
+def _without_plugin(pools: Sequence[PoolPlan], accelerator: str) -> list[PoolPlan]:
+    """Return the pools of ``accelerator`` whose nodes bring no device plugin along."""
+    return [
+        pool
+        for pool in pools
+        if pool.accelerator == accelerator and pool.provisioner not in _BRING_PLUGINS
+    ]
 
 
 def _taint_keys(pools: Sequence[PoolPlan]) -> tuple[str, ...]:

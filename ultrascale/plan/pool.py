@@ -60,7 +60,7 @@ def plan_pool(pool: config.Pool, *, kubernetes_version: str, shard: int | None =
         capacity_type=capacity.capacity_type(pool.purchase),
         reservation=capacity.plan_reservation(pool.purchase),
         window=window,
-        falls_back=isinstance(pool.purchase, config.Spot) and pool.purchase.fallback == "on-demand",
+        fallback_nodes=capacity.fallback_nodes(pool),
         instance_types=pool.instance_types,
         ami_type=first.ami_type,
         ami_release=release.version,
@@ -156,8 +156,8 @@ def _labels(pool: config.Pool, shard: int | None, *, has_efa: bool) -> Mapping[s
     if has_efa:
         labels[names.EFA_LABEL] = "true"
     if accelerator is not None and accelerator.kind == "nvidia":
-        # The NVIDIA device plugin's default affinity asks for this label.
-        labels["nvidia.com/gpu.present"] = "true"
+        labels[names.GPU_PRESENT_LABEL] = "true"
+        labels[names.AUTOSCALER_GPU_LABEL] = accelerator.kind
     return {**labels, **pool.labels}
 
 

@@ -6,3 +6,7 @@ LOG_DAYS = 90
 BACKUP_DAYS = 7
 # Image layers without a tag: those of failed or replaced pushes.
 UNTAGGED_IMAGE_DAYS = 14
+# Versions of an object that were overwritten or deleted. Each is a checkpoint that is paid for.
+OBJECT_VERSION_DAYS = 7
+# Parts of an upload that ended with its job: no list of objects shows them, every bill does.
+UPLOAD_DAYS = 7

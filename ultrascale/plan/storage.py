@@ -37,4 +37,11 @@ def plan_lustre(lustre: config.Lustre) -> LustrePlan:
 
 def plan_buckets(cluster: config.Cluster) -> tuple[BucketPlan, ...]:
     """Return the S3 buckets of ``cluster``."""
-    return tuple(BucketPlan(name=name) for name in cluster.storage.buckets)
+    return tuple(
+        BucketPlan(
+            name=name,
+            old_version_days=retention.OBJECT_VERSION_DAYS,
+            unfinished_upload_days=retention.UPLOAD_DAYS,
+        )
+        for name in cluster.storage.buckets
+    )

@@ -30,11 +30,12 @@ class NodeClassPlan:
         placement_group: Placeholder for the name of the placement group in ``dist/``, or None.
         network_interfaces: Every interface of a node; empty where one ENA interface is enough.
         root_disk: Root volume, or Auto Mode's ephemeral storage.
+        ip_prefixes: /28 prefixes of pod addresses that a node launches with; 0 leaves them to
+            what gives pods their addresses later.
         tags: EC2 tags of instances and volumes.
         ami_alias: AMI release. Karpenter only, as is all that follows.
         raid0: Whether the NVMe disks are joined into one volume for images and pods.
         max_pods: The kubelet's limit of pods.
-        ip_prefixes: /28 prefixes that a node launches with; 0 leaves them to the VPC CNI.
         parallel_image_pull: Whether images are pulled and unpacked in parallel.
     """
 
@@ -47,11 +48,11 @@ class NodeClassPlan:
     placement_group: str | None
     network_interfaces: tuple[NetworkInterface, ...]
     root_disk: RootDisk
+    ip_prefixes: int
     tags: Mapping[str, str]
     ami_alias: str
     raid0: bool
     max_pods: int
-    ip_prefixes: int
     parallel_image_pull: bool
 
 
@@ -88,11 +89,12 @@ class NodePoolPlan:
         node_class_kind: Kind of its node class.
         weight: Higher is tried first; None for static pools, which take none.
         replicas: Fixed count that it is made with; None where it scales with the pods.
-        max_nodes: Most nodes.
+        max_nodes: Most nodes. Those of the NodePools of one pool add up to the pool's own most.
+        max_vcpus: Most vCPUs: as many nodes of its largest type. None for static pools, which are
+            limited by nodes alone.
         requirements: Labels that its nodes must satisfy.
         labels: Labels of its nodes, beside those that requirements make.
         taints: Taints of its nodes.
-        startup_taints: Taints that a controller takes away once a node is ready for pods.
         expire_after: Age at which a node is replaced, or ``Never``.
         termination_grace_period: How long a node's pods may take to leave, whatever their own
             disruption budgets say.
@@ -112,10 +114,10 @@ class NodePoolPlan:
     weight: int | None
     replicas: int | None
     max_nodes: int
+    max_vcpus: int | None
     requirements: tuple[Requirement, ...]
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
-    startup_taints: tuple[Taint, ...]
     expire_after: str
     termination_grace_period: str
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized"]
@@ -133,9 +135,12 @@ class KarpenterPlan:
         version: Version of its two charts.
         crd_chart: Repository of the chart that holds the CRDs.
         chart: Repository of the chart that holds the controller.
+        replicas: Controllers, one of which leads.
         cpu: CPU that each replica requests.
         memory: Memory that each replica requests and is limited to.
-        feature_gates: Gates that its pools need, and whether they are on.
+        client_qps: Calls of the Kubernetes API that each replica makes in a second.
+        client_burst: How many of them it may make at once.
+        feature_gates: Every gate, and whether it is on.
         batch_max_duration: How long it collects pending pods before it launches nodes for them.
         interruption_queue: Name of the SQS queue that it learns of interruptions from.
         node_role: Name of the nodes' IAM role.
@@ -144,8 +149,11 @@ class KarpenterPlan:
     version: str
     crd_chart: str
     chart: str
+    replicas: int
     cpu: str
     memory: str
+    client_qps: int
+    client_burst: int
     feature_gates: Mapping[str, bool]
     batch_max_duration: str
     interruption_queue: str

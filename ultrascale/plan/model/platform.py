@@ -94,6 +94,7 @@ class EtcdPlan:
         replicas: 1 or 3 members.
         v2_api: Whether the v2 HTTP API is on, which torch's own etcd backends need.
         volume_gib: Size of each member's gp3 volume, in GiB.
+        volume_provisioner: Driver that makes the volumes on the nodes it runs on.
     """
 
     image: str
@@ -101,16 +102,17 @@ class EtcdPlan:
     replicas: int
     v2_api: bool
     volume_gib: int
+    volume_provisioner: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicePluginPlan:
-    """One device plugin.
+    """One device plugin, or an exporter that runs beside it.
 
     Attributes:
         image: Image reference, pinned.
-        instance_types: Values of `node.kubernetes.io/instance-type` that it runs on, HyperPod's
-            `ml.` names among them. Empty: it goes by `node_selector` alone.
+        instance_types: Values of `node.kubernetes.io/instance-type` that it runs on. Empty: it
+            goes by `node_selector` alone.
         node_selector: Labels that its nodes carry.
         taint_keys: Keys of the taints on those nodes.
     """

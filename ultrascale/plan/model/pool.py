@@ -96,7 +96,8 @@ class PoolPlan:
         capacity_type: The same in the words of `karpenter.sh/capacity-type`.
         reservation: What its capacity is reserved by; None for On-Demand and Spot.
         window: When a Capacity Block is there; None for every other option.
-        falls_back: Whether On-Demand instances are launched where Spot is short.
+        fallback_nodes: How many of `max_nodes` may be On-Demand instances, launched where Spot is
+            short; 0 where there is no such fallback.
         instance_types: In order of preference.
         ami_type: EKS AMI type.
         ami_release: Release of the EKS-optimized AMI.
@@ -137,7 +138,7 @@ class PoolPlan:
     capacity_type: CapacityType
     reservation: ReservationPlan | None
     window: WindowPlan | None
-    falls_back: bool
+    fallback_nodes: int
     instance_types: tuple[str, ...]
     ami_type: str
     ami_release: str

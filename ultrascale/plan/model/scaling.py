@@ -10,6 +10,7 @@ class ClusterAutoscalerPlan:
 
     Attributes:
         image: Image reference, pinned, of the cluster's own minor.
+        region: AWS Region of the groups.
         discovery_tags: Tags of the Auto Scaling groups that it scales, all of them.
         memory: Memory that it requests and is limited to.
         group_tags: What it must know of a node of each pool while there is none, as tags of that
@@ -17,6 +18,7 @@ class ClusterAutoscalerPlan:
     """
 
     image: str
+    region: str
     discovery_tags: Mapping[str, str]
     memory: str
     group_tags: Mapping[str, Mapping[str, str]]
@@ -28,14 +30,19 @@ class TerminationHandlerPlan:
 
     Attributes:
         image: Image reference, pinned.
+        region: AWS Region of its queue.
         queue: Name of its SQS queue.
         queue_url: Placeholder that stands for the queue's URL in ``dist/``.
-        managed_tag: Key of the tag of the instances that it drains.
+        managed_tag: Key of the tag of the groups and instances that it drains; its value is the
+            cluster's name.
         drain_seconds: How long the pods of a node may take to leave.
+        workers: Nodes that it drains at the same time.
     """
 
     image: str
+    region: str
     queue: str
     queue_url: str
     managed_tag: str
     drain_seconds: int
+    workers: int

@@ -56,6 +56,10 @@ class BucketPlan:
 
     Attributes:
         name: Name in the cluster file.
+        old_version_days: How long an overwritten or deleted object is kept, in days.
+        unfinished_upload_days: How long the parts of an unfinished upload are kept, in days.
     """
 
     name: str
+    old_version_days: int
+    unfinished_upload_days: int

@@ -1,0 +1,32 @@
+"""The Cluster Autoscaler on AWS: what it reads from tags of an Auto Scaling group.
+
+Sources:
+    https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/README.md
+    https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html
+    https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_Tag.html
+"""
+
+_NODE_TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
+# Followed by a label, a taint's key, a resource or an option. What the first three say of a node
+# counts only while the group has none to look at.
+LABEL_TAG = f"{_NODE_TEMPLATE}/label/"
+TAINT_TAG = f"{_NODE_TEMPLATE}/taint/"
+RESOURCE_TAG = f"{_NODE_TEMPLATE}/resources/"
+OPTION_TAG = f"{_NODE_TEMPLATE}/autoscaling-options/"
+
+# Share of a node's CPU, memory or GPUs that its pods request. A node below the threshold may go;
+# none is below 0, not even an empty one.
+# Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/core/scaledown/eligibility/eligibility.go
+UTILIZATION_THRESHOLDS = ("scaledownutilizationthreshold", "scaledowngpuutilizationthreshold")
+UNNEEDED_TIME = "scaledownunneededtime"
+
+TAGS_PER_GROUP = 50
+TAG_KEY_CHARACTERS = 128
+# Room that is left for the tags that EKS and the group itself need.
+TAGS_OF_OTHERS = 10
+
+# Huge pages of 2 MiB that the accelerated Amazon Linux 2023 AMIs set aside, in MiB. AWS's own
+# manifests of EFA jobs ask for some.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html
+HUGE_PAGES = "hugepages-2Mi"
+HUGE_PAGES_MIB = 5128 * 2

@@ -1,0 +1,110 @@
+"""When Karpenter and EKS Auto Mode may take a node away.
+
+A node that is taken away under a job costs everything since the job's last checkpoint, on every
+node of the job. An empty node costs its price and nothing else.
+
+Source: https://karpenter.sh/docs/concepts/disruption/
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from ultrascale.plan.model import Budget, PoolPlan
+
+# The longest that EKS Auto Mode lets a node live, which has no `Never`.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/automode-learn-instances.html
+_LONGEST_ON_AUTO_MODE = "504h"
+# Nodes whose pods move freely are renewed as often as EKS Auto Mode renews its own.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-pool.html
+_RENEWED_AFTER = "336h"
+
+# Time for a checkpoint of the largest models and for inference to finish what it has begun. Pods
+# that say `karpenter.sh/do-not-disrupt` hold a node that is on its way out no longer than this.
+_GRACE = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disruption:
+    """When nodes of a pool go.
+
+    Attributes:
+        consolidation_policy: Which nodes may be taken away to save cost.
+        consolidate_after: How long a node must be so, or ``Never``.
+        budgets: Limits of disruption.
+        expires: Whether nodes are replaced at an age of our choice.
+    """
+
+    consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized"]
+    consolidate_after: str
+    budgets: tuple[Budget, ...]
+    expires: bool
+
+
+# Paid for whether it runs or not, and once given back perhaps not to be had again. The budget of 0
+# holds drift back too: a new Karpenter or AMI would otherwise replace every node of the pool, and
+# a termination grace period lets drift pass over pods that say `karpenter.sh/do-not-disrupt`.
+# Source: https://karpenter.sh/docs/concepts/disruption/#terminationgraceperiod
+_KEPT = Disruption(
+    consolidation_policy="WhenEmpty",
+    consolidate_after="Never",
+    budgets=(Budget(nodes="0"),),
+    expires=False,
+)
+# Empty nodes go, after a pause in which the next job of a queue may take them. Drift waits until
+# they are empty: the node that replaces an empty one is launched as the file has it by then.
+_ACCELERATED = Disruption(
+    consolidation_policy="WhenEmpty",
+    consolidate_after="30m",
+    budgets=(Budget(nodes="100%", reasons=("Empty",)), Budget(nodes="0", reasons=("Drifted",))),
+    expires=False,
+)
+_CPU = Disruption(
+    consolidation_policy="WhenEmptyOrUnderutilized",
+    consolidate_after="5m",
+    budgets=(
+        Budget(nodes="100%", reasons=("Empty",)),
+        Budget(nodes="10%", reasons=("Underutilized", "Drifted")),
+    ),
+    expires=True,
+)
+# One node at a time, so that a controller of several replicas stays up, and never one in use for
+# the price of a smaller: while a scheduler or a webhook moves, no job of the cluster starts.
+_SYSTEM = Disruption(
+    consolidation_policy="WhenEmpty",
+    consolidate_after="1h",
+    budgets=(Budget(nodes="1"),),
+    expires=True,
+)
+
+
+def plan_disruption(pool: PoolPlan) -> Disruption:
+    """Return when nodes of ``pool`` go.
+
+    Reserved capacity is kept whatever the pool's role is.
+    """
+    if pool.role == "reserved" or pool.static or pool.reservation is not None:
+        return _KEPT
+    if pool.role == "system":
+        return _SYSTEM
+    return _CPU if pool.accelerator is None else _ACCELERATED
+
+
+def expire_after(pool: PoolPlan) -> str:
+    """Return the age at which a node of ``pool`` is replaced, budgets or not; or ``Never``."""
+    if plan_disruption(pool).expires:
+        return _RENEWED_AFTER
+    return _LONGEST_ON_AUTO_MODE if pool.provisioner == "auto-mode" else "Never"
+
+
+def termination_grace_period(pool: PoolPlan) -> str:
+    """Return how long the pods of a node of ``pool`` may take to leave.
+
+    Nodes of a Capacity Block have the time from the drain until EC2 begins to terminate them: a
+    longer grace period would have EC2 end jobs in the middle of a checkpoint.
+
+    Source: https://karpenter.sh/docs/tasks/odcrs/
+    """
+    window = pool.window
+    grace = window.reclaimed_from - window.usable_until if window else _GRACE
+    return f"{grace // timedelta(minutes=1)}m"
