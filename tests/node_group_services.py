@@ -1,0 +1,100 @@
+"""EKS and Auto Scaling, as the functions that run in AWS Lambda see them."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import boto3
+from botocore.client import BaseClient
+from botocore.stub import Stubber
+
+CLUSTER = "research"
+POOL = {"ultrascale.dev/pool": "train"}
+
+
+class Aws:
+    """EKS and Auto Scaling, which answer what they are told to and nothing else."""
+
+    def __init__(self) -> None:
+        options = {
+            "region_name": "us-west-2",
+            "aws_access_key_id": "x",
+            "aws_secret_access_key": "x",
+        }
+        self.eks = cast("BaseClient", boto3.client("eks", **options))
+        self.autoscaling = cast("BaseClient", boto3.client("autoscaling", **options))
+        self._eks = Stubber(self.eks)
+        self._autoscaling = Stubber(self.autoscaling)
+
+    def lists(self, *names: str, token: str | None = None, after: str | None = None) -> None:
+        asked = {"clusterName": CLUSTER} | ({"nextToken": after} if after else {})
+        told: dict[str, Any] = {"nodegroups": [*names]} | ({"nextToken": token} if token else {})
+        self._eks.add_response("list_nodegroups", told, asked)
+
+    def describes(
+        self,
+        name: str,
+        *,
+        status: str = "ACTIVE",
+        labels: dict[str, str] = POOL,
+        groups: tuple[str, ...] | None = None,
+    ) -> None:
+        names = (f"eks-{name}",) if groups is None else groups
+        group = {
+            "nodegroupName": name,
+            "status": status,
+            "labels": labels,
+            "resources": {"autoScalingGroups": [{"name": each} for each in names]},
+            # Behind the Auto Scaling group: nobody may believe it.
+            "scalingConfig": {"minSize": 0, "maxSize": 99, "desiredSize": 99},
+        }
+        asked = {"clusterName": CLUSTER, "nodegroupName": name}
+        self._eks.add_response("describe_nodegroup", {"nodegroup": group}, asked)
+
+    def has(self, group: str, size: int) -> None:
+        found = {
+            "AutoScalingGroupName": group,
+            "MinSize": 0,
+            "MaxSize": 99,
+            "DesiredCapacity": size,
+            "DefaultCooldown": 300,
+            "AvailabilityZones": ["us-west-2b"],
+            "HealthCheckType": "EC2",
+            "CreatedTime": "2026-11-01T00:00:00Z",
+        }
+        self._asks([group], [found])
+
+    def has_lost(self, group: str) -> None:
+        self._asks([group], [])
+
+    def fails(self, operation: str, code: str) -> None:
+        self._eks.add_client_error(operation, code, "no")
+
+    def tags(self, group: str, tags: dict[str, str]) -> None:
+        asked = [
+            {**tag(group, key), "Value": value, "PropagateAtLaunch": False}
+            for key, value in tags.items()
+        ]
+        self._autoscaling.add_response("create_or_update_tags", {}, {"Tags": asked})
+
+    def untags(self, group: str, *keys: str) -> None:
+        asked = {"Tags": [tag(group, key) for key in keys]}
+        self._autoscaling.add_response("delete_tags", {}, asked)
+
+    def _asks(self, names: list[str], found: list[dict[str, Any]]) -> None:
+        self._autoscaling.add_response(
+            "describe_auto_scaling_groups",
+            {"AutoScalingGroups": found},
+            {"AutoScalingGroupNames": names},
+        )
+
+    @contextmanager
+    def expecting(self) -> Generator[None]:
+        with self._eks, self._autoscaling:
+            yield
+            self._eks.assert_no_pending_responses()
+            self._autoscaling.assert_no_pending_responses()
+
+
+def tag(group: str, key: str) -> dict[str, str]:
+    return {"ResourceId": group, "ResourceType": "auto-scaling-group", "Key": key}

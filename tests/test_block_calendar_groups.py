@@ -1,0 +1,214 @@
+"""The calendar of a node group in its stack."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import pytest
+from aws_cdk import aws_autoscaling as autoscaling
+from aws_cdk.assertions import Template
+
+from tests.block_calendars import (
+    CALENDAR,
+    FUNCTION,
+    GROUP_ARN,
+    MANAGED_ARN,
+    OF_EVERY_FUNCTION,
+    SCHEDULE,
+    block_pool,
+    group_calendar,
+    read_back,
+    rights,
+    schedules,
+    trust_of_schedules,
+)
+from tests.construct_stacks import make_stack, resources, the
+from tests.pools import CAPACITY_BLOCK
+from ultrascale_constructs.block_calendar import NodeGroupCalendar
+
+KINDS = ("managed-node-group", "self-managed")
+
+
+@pytest.fixture(scope="module")
+def groups() -> Mapping[str, Template]:
+    """The calendar of a group of each kind."""
+    return {provisioner: group_calendar(provisioner) for provisioner in KINDS}
+
+
+@pytest.fixture(scope="module")
+def managed(groups: Mapping[str, Template]) -> Template:
+    return groups["managed-node-group"]
+
+
+@pytest.fixture(scope="module")
+def self_managed(groups: Mapping[str, Template]) -> Template:
+    return groups["self-managed"]
+
+
+def test_at_the_start_eks_is_called_to_scale_a_managed_node_group_up(managed: Template) -> None:
+    (schedule,) = schedules(managed).values()
+
+    assert schedule["ScheduleExpression"] == "cron(30 11 1 12 ? *)"
+    assert schedule["ScheduleExpressionTimezone"] == "UTC"
+    assert schedule["FlexibleTimeWindow"] == {"Mode": "OFF"}
+    assert schedule["Target"]["Arn"] == "arn:aws:scheduler:::aws-sdk:eks:updateNodegroupConfig"
+    assert json.loads(schedule["Target"]["Input"]) == {
+        "ClusterName": "research",
+        "NodegroupName": "train-1",
+        "ScalingConfig": {"DesiredSize": 16},
+    }
+
+
+def test_the_scale_in_of_a_managed_node_group_is_left_to_eks(managed: Template) -> None:
+    assert list(schedules(managed)) == ["cron(30 11 1 12 ? *)"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "size"), [("cron(30 11 1 12 ? *)", 16), ("cron(50 10 8 12 ? *)", 0)]
+)
+def test_auto_scaling_is_called_at_the_start_and_at_the_usable_end(
+    self_managed: Template, expression: str, size: int
+) -> None:
+    target = schedules(self_managed)[expression]["Target"]
+
+    assert target["Arn"] == "arn:aws:scheduler:::aws-sdk:autoscaling:setDesiredCapacity"
+    assert json.loads(target["Input"]) == {
+        "AutoScalingGroupName": "train-1",
+        "DesiredCapacity": size,
+    }
+    assert len(schedules(self_managed)) == 2
+
+
+def test_a_call_is_repeated_while_it_makes_sense(self_managed: Template) -> None:
+    age = {
+        expression: schedule["Target"]["RetryPolicy"]["MaximumEventAgeInSeconds"]
+        for expression, schedule in schedules(self_managed).items()
+    }
+
+    assert age == {"cron(30 11 1 12 ? *)": 24 * 3600, "cron(50 10 8 12 ? *)": 40 * 60}
+
+
+def test_the_start_of_a_short_block_is_not_repeated_beyond_its_usable_end() -> None:
+    plan = block_pool("managed-node-group")
+    assert plan.window is not None
+    window = replace(plan.window, starts=plan.window.usable_until.replace(hour=0))
+    template = group_calendar("managed-node-group", replace(plan, window=window))
+
+    (schedule,) = schedules(template).values()
+
+    assert schedule["Target"]["RetryPolicy"]["MaximumEventAgeInSeconds"] == 10 * 3600
+
+
+@pytest.mark.parametrize("provisioner", KINDS)
+def test_a_call_that_never_succeeds_raises_an_alarm(
+    groups: Mapping[str, Template], provisioner: str
+) -> None:
+    template = groups[provisioner]
+    (queue,) = template.find_resources("AWS::SQS::Queue")
+    alarm = the(template, "AWS::CloudWatch::Alarm")
+
+    for schedule in schedules(template).values():
+        letters = schedule["Target"]["DeadLetterConfig"]["Arn"]
+        assert letters == {"Fn::GetAtt": [queue, "Arn"]}
+    assert alarm["Dimensions"] == [
+        {"Name": "QueueName", "Value": {"Fn::GetAtt": [queue, "QueueName"]}}
+    ]
+    assert alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
+    assert alarm["Threshold"] == 1
+
+
+def test_the_calendar_of_a_managed_node_group_may_touch_that_group_alone(managed: Template) -> None:
+    assert rights(managed) - OF_EVERY_FUNCTION == {
+        ("eks:DescribeNodegroup", MANAGED_ARN),
+        ("eks:UpdateNodegroupConfig", MANAGED_ARN),
+        ("sqs:SendMessage", "Arn"),
+    }
+
+
+def test_the_calendar_of_a_self_managed_group_may_touch_that_group_alone(
+    self_managed: Template,
+) -> None:
+    assert rights(self_managed) - OF_EVERY_FUNCTION == {
+        ("autoscaling:DescribeAutoScalingGroups", "*"),
+        ("autoscaling:SetDesiredCapacity", GROUP_ARN),
+        ("sqs:SendMessage", "Arn"),
+    }
+
+
+def test_the_target_is_the_group_under_the_name_that_cloudformation_gave_it() -> None:
+    stack = make_stack()
+    group = autoscaling.CfnAutoScalingGroup(stack, "Group", min_size="0", max_size="16")
+    NodeGroupCalendar(
+        stack,
+        "Calendar",
+        plan=block_pool("self-managed"),
+        cluster_name="research",
+        group_name=group.ref,
+        group_arn=group.attr_auto_scaling_group_arn,
+    )
+    template = Template.from_stack(stack)
+
+    assert the(template, CALENDAR)["Target"]["Name"] == {"Ref": "Group"}
+    inputs = [json.dumps(body["Properties"]) for body in resources(template, SCHEDULE)]
+    assert all('{"Ref": "Group"}' in text for text in inputs)
+
+
+@pytest.mark.parametrize("change", [{"max_nodes": 8}, {"ami_release": "1.35.0-20261120"}], ids=str)
+def test_every_deploy_that_touches_the_pool_calls_the_function(
+    managed: Template, change: dict[str, Any]
+) -> None:
+    plan = block_pool("managed-node-group")
+
+    changed = group_calendar("managed-node-group", replace(plan, **change))
+
+    assert the(changed, CALENDAR) != the(managed, CALENDAR)
+
+
+def test_a_deploy_that_touches_nothing_does_not(managed: Template) -> None:
+    assert the(group_calendar("managed-node-group"), CALENDAR) == the(managed, CALENDAR)
+
+
+def test_the_function_of_a_node_group_lies_in_no_vpc(managed: Template) -> None:
+    assert "VpcConfig" not in the(managed, FUNCTION)
+
+
+def test_the_handler_is_a_function_of_the_asset(managed: Template) -> None:
+    module, _, function = the(managed, FUNCTION)["Handler"].rpartition(".")
+
+    assert callable(getattr(import_module(f"ultrascale.{module}"), function))
+
+
+@pytest.mark.parametrize("provisioner", KINDS)
+def test_what_the_stack_sends_is_what_the_function_reads(
+    groups: Mapping[str, Template], provisioner: str
+) -> None:
+    window = block_pool(provisioner).window
+
+    entry = read_back(groups[provisioner])
+
+    assert (entry.pool, entry.size) == ("train", 16)
+    assert entry.reservation.id == CAPACITY_BLOCK["reservation"]
+    for moment in ("starts", "usable_until", "reclaimed_from", "ends"):
+        assert getattr(entry.window, moment) == getattr(window, moment)
+
+
+@pytest.mark.parametrize("provisioner", KINDS)
+def test_no_schedule_has_a_date_that_a_later_deploy_would_be_refused_for(
+    groups: Mapping[str, Template], provisioner: str
+) -> None:
+    for expression, schedule in schedules(groups[provisioner]).items():
+        assert expression.startswith("cron(")
+        assert expression.endswith(" ? *)")
+        assert not {"StartDate", "EndDate"} & set(schedule)
+
+
+@pytest.mark.parametrize("provisioner", KINDS)
+def test_no_schedule_of_another_account_can_use_the_role(
+    groups: Mapping[str, Template], provisioner: str
+) -> None:
+    condition = trust_of_schedules(groups[provisioner])["Condition"]["StringEquals"]
+
+    assert condition["aws:SourceAccount"] == {"Ref": "AWS::AccountId"}
+    assert ":schedule-group/default" in json.dumps(condition["aws:SourceArn"])

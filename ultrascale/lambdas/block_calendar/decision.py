@@ -1,0 +1,120 @@
+"""When the nodes of a Capacity Block are asked for, and when they are given back."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+_ACTIVE = "active"
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html
+LOST = frozenset({"cancelled", "expired", "failed", "payment-failed"})
+"""States that a reservation never leaves."""
+
+# For a run that failed at the very end: the next one still gives the nodes back.
+_GRACE = timedelta(hours=1)
+
+
+class ReservationLostError(Exception):
+    """The reservation will never hold capacity (again) while the file says that it does."""
+
+
+class Phase(Enum):
+    """Where a moment lies in a window."""
+
+    AHEAD = "before the start"
+    OPEN = "the nodes can be used"
+    DRAINING = "the nodes are emptied before EC2 takes them"
+    RECLAIMED = "EC2 takes the nodes or has taken them"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """When the capacity is there, in UTC.
+
+    Attributes:
+        starts: Start of the block.
+        usable_until: When its nodes are drained.
+        reclaimed_from: When EC2 begins to terminate its instances.
+        ends: End of the block.
+    """
+
+    starts: datetime
+    usable_until: datetime
+    reclaimed_from: datetime
+    ends: datetime
+
+    def phase(self, now: datetime) -> Phase:
+        """Return where ``now`` lies."""
+        if now < self.starts:
+            return Phase.AHEAD
+        if now < self.usable_until:
+            return Phase.OPEN
+        return Phase.DRAINING if now < self.reclaimed_from else Phase.RECLAIMED
+
+    def concerns(self, now: datetime) -> bool:
+        """Return whether there can be anything to do at ``now``."""
+        return self.starts <= now < self.ends + _GRACE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """What is to be done with a pool.
+
+    Attributes:
+        size: Nodes that it shall have; None leaves it alone.
+        drain: Whether its nodes are cordoned and their pods warned first.
+        reason: Why, for the log.
+    """
+
+    size: int | None
+    drain: bool = False
+    reason: str
+
+
+def decide(
+    *,
+    now: datetime,
+    window: Window,
+    reservation_state: str | None,
+    waits: bool,
+    size: int,
+    current: int,
+) -> Action:
+    """Return what is to be done with a pool that has ``current`` nodes.
+
+    A size above 0 inside the window is never changed: whoever set it knows why.
+
+    Args:
+        now: The moment.
+        window: When the capacity is there.
+        reservation_state: EC2's state of the reservation; None where it does not matter, which is
+            everywhere but in the open window.
+        waits: Whether the pool gets its nodes only once the reservation is active.
+        size: Nodes of the pool inside the window.
+        current: Nodes that it is set to now.
+
+    Raises:
+        ReservationLostError: The window is open, and the reservation will never be active.
+    """
+    match window.phase(now):
+        case Phase.AHEAD:
+            return Action(size=None, reason=f"the block starts at {window.starts:%Y-%m-%d %H:%M}Z")
+        case Phase.OPEN:
+            return _open(reservation_state, waits=waits, size=size, current=current)
+        case phase if current > 0:
+            # Once EC2 takes the nodes, a warning that fails must not hold the rest up.
+            return Action(size=0, drain=phase is Phase.DRAINING, reason=phase.value)
+        case _:
+            return Action(size=None, reason="no nodes, and the block is over")
+
+
+def _open(state: str | None, *, waits: bool, size: int, current: int) -> Action:
+    if state in LOST:
+        raise ReservationLostError(
+            f"the reservation is {state} although its window is open; put the block that you have "
+            "into the cluster file"
+        )
+    if waits and state != _ACTIVE:
+        return Action(size=None, reason=f"waits for the reservation, which is {state}")
+    if current > 0:
+        return Action(size=None, reason=f"has {current} nodes already")
+    return Action(size=size, reason=f"the reservation is {state}")

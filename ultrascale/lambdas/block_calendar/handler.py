@@ -1,0 +1,88 @@
+"""The function behind the block calendar: CloudFormation calls it at a deploy, a schedule later."""
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+from botocore.session import Session
+
+from ..cloudformation import respond  # noqa: TID252 - in Lambda there is no `ultrascale`
+from .decision import ReservationLostError
+from .entry import Entry, Target, keep
+from .groups import AutoScalingGroup, ManagedNodeGroup
+from .kubernetes import KubernetesApi, bearer_token, tls_context
+from .node_pool import StaticNodePool
+from .reservation import find_state
+
+
+def clock() -> datetime:
+    """Return the time."""
+    return datetime.now(UTC)
+
+
+def on_event(event: Mapping[str, Any], _context: object = None) -> None:
+    """Keep the calendar for one pool.
+
+    Args:
+        event: A request of CloudFormation, or the properties of such a request from a schedule.
+
+    Raises:
+        Exception: Whatever went wrong, so that the alarm sees it; CloudFormation was told.
+    """
+    if "RequestType" in event:
+        _deploy(event)
+    # Most of the time there is nothing to do, and the schedule calls every minute.
+    elif Entry.parse(event).window.concerns(clock()):
+        print(_keep(event))
+
+
+def _deploy(event: Mapping[str, Any]) -> None:
+    properties = event["ResourceProperties"]
+    physical_id = f"block-calendar-{properties['Pool']}"
+    if event["RequestType"] == "Delete":
+        respond(event, status="SUCCESS", physical_id=event["PhysicalResourceId"])
+        return
+    try:
+        print(_keep(properties))
+    except ReservationLostError as error:
+        # No deploy can change that, and one that fails could not even be rolled back.
+        print(f"pool {properties['Pool']}: {error}")
+    except Exception as error:
+        reason = f"pool {properties['Pool']}: {type(error).__name__}: {error}"
+        respond(event, status="FAILED", physical_id=physical_id, reason=reason)
+        raise
+    respond(event, status="SUCCESS", physical_id=physical_id)
+
+
+def _keep(properties: Mapping[str, Any]) -> str:
+    entry = Entry.parse(properties)
+    return keep(
+        entry,
+        now=clock(),
+        reservation_state=lambda: find_state(boto3.client("ec2"), entry.reservation),
+        target=_target(properties["Target"]),
+    )
+
+
+def _target(target: Mapping[str, str]) -> Target:
+    name = target["Name"]
+    match target["Kind"]:
+        case "ManagedNodeGroup":
+            return ManagedNodeGroup(eks=boto3.client("eks"), cluster=target["Cluster"], name=name)
+        case "AutoScalingGroup":
+            return AutoScalingGroup(autoscaling=boto3.client("autoscaling"), name=name)
+        case "NodePool":
+            return StaticNodePool(api=_kubernetes(target["Cluster"]), name=name)
+        case kind:
+            raise ValueError(f"the calendar knows no target of kind {kind}")
+
+
+def _kubernetes(cluster: str) -> KubernetesApi:
+    region = os.environ["AWS_REGION"]
+    return KubernetesApi(
+        endpoint=os.environ["CLUSTER_ENDPOINT"],
+        context=tls_context(os.environ["CLUSTER_CERTIFICATE_AUTHORITY"]),
+        token=bearer_token(Session(), cluster=cluster, region=region),
+    )

@@ -1,0 +1,182 @@
+"""The Kubernetes API of an EKS cluster, with nothing but the standard library and botocore."""
+
+import base64
+import json
+import ssl
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from botocore.signers import RequestSigner
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+
+_TIMEOUT_SECONDS = 10
+_PAGE = 500
+# A new access entry takes some seconds until the API server knows it.
+_ATTEMPTS = 5
+_SECONDS_BETWEEN = 5
+# As `aws eks get-token` signs it. The API server takes it for 15 minutes.
+# Source: https://github.com/kubernetes-sigs/aws-iam-authenticator#api-authorization-from-outside-a-cluster
+_TOKEN_PREFIX = "k8s-aws-v1."
+_CLUSTER_HEADER = "x-k8s-aws-id"
+_SIGNED_FOR_SECONDS = 60
+
+
+class KubernetesError(Exception):
+    """The API server refused a request.
+
+    Attributes:
+        status: HTTP status.
+    """
+
+    def __init__(self, status: int, request: str, message: str) -> None:
+        super().__init__(f"{request}: {status}: {message}")
+        self.status = status
+
+
+class KubernetesApi:
+    """The API server of one cluster."""
+
+    def __init__(
+        self,
+        *,
+        endpoint: str,
+        context: ssl.SSLContext,
+        token: str,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._endpoint = endpoint
+        self._token = token
+        self._sleep = sleep
+        self._opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+        )
+
+    def get(self, path: str) -> Mapping[str, Any]:
+        """Return the object at ``path``.
+
+        Raises:
+            KubernetesError: The API server refused.
+            OSError: It could not be reached.
+        """
+        return self._call("GET", path)
+
+    def list(self, path: str, **query: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the objects at ``path`` that the selectors in ``query`` match, page by page.
+
+        They come from the API server's cache, some moments old: in a large cluster etcd would have
+        to read every node to find some.
+
+        Raises:
+            KubernetesError: The API server refused.
+            OSError: It could not be reached.
+
+        Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
+        """
+        query["limit"] = str(_PAGE)
+        page = query | {"resourceVersion": "0"}
+        while True:
+            answer = self._call("GET", f"{path}?{urllib.parse.urlencode(page)}")
+            yield from answer["items"]
+            token = answer["metadata"].get("continue")
+            if not token:
+                return
+            page = query | {"continue": token}
+
+    def patch(self, path: str, patch: object, *, kind: str) -> None:
+        """Change the object at ``path``.
+
+        Args:
+            path: Its path.
+            patch: The patch.
+            kind: `JSON_PATCH` or `MERGE_PATCH`.
+
+        Raises:
+            KubernetesError: The API server refused.
+            OSError: It could not be reached.
+        """
+        self._call("PATCH", path, patch, kind)
+
+    def create(self, path: str, manifest: object) -> None:
+        """Create ``manifest`` in the collection at ``path``.
+
+        Raises:
+            KubernetesError: The API server refused.
+            OSError: It could not be reached.
+        """
+        self._call("POST", path, manifest)
+
+    def _call(
+        self, method: str, path: str, body: object = None, content_type: str = "application/json"
+    ) -> Mapping[str, Any]:
+        request = urllib.request.Request(
+            self._endpoint + path,
+            data=None if body is None else json.dumps(body).encode(),
+            method=method,
+            headers={
+                "Authorization": f"Bearer {self._token}",
+                "Accept": "application/json",
+                "Content-Type": content_type,
+            },
+        )
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                if error.code != 401 or left == 0:
+                    text = error.read().decode(errors="replace")
+                    raise KubernetesError(error.code, f"{method} {path}", text) from error
+            self._sleep(_SECONDS_BETWEEN)
+        raise AssertionError("unreachable")
+
+
+def tls_context(certificate_authority: str) -> ssl.SSLContext:
+    """Return a context that trusts the cluster's own authority and no other.
+
+    Args:
+        certificate_authority: Its certificate, in base64 as EKS has it.
+    """
+    pem = base64.b64decode(certificate_authority).decode()
+    context = ssl.create_default_context(cadata=pem)
+    # EKS makes authorities without key identifiers. They are valid, but Python 3.13 began to refuse
+    # them (kubernetes-client/python#2394).
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
+def bearer_token(session: Any, *, cluster: str, region: str) -> str:  # noqa: ANN401
+    """Return a token for ``cluster``: a signed request that tells who asks.
+
+    Args:
+        session: botocore session, where the credentials come from.
+        cluster: Name of the cluster, which the token is bound to.
+        region: Region, whose own STS endpoint answers.
+    """
+    sts = session.create_client("sts", region_name=region)
+    signer: Any = RequestSigner(
+        sts.meta.service_model.service_id,
+        region,
+        "sts",
+        "v4",
+        session.get_credentials(),
+        session.get_component("event_emitter"),
+    )
+    url = signer.generate_presigned_url(
+        {
+            "method": "GET",
+            "url": f"{sts.meta.endpoint_url}/?Action=GetCallerIdentity&Version=2011-06-15",
+            "body": {},
+            "headers": {_CLUSTER_HEADER: cluster},
+            "context": {},
+        },
+        region_name=region,
+        expires_in=_SIGNED_FOR_SECONDS,
+        operation_name="",
+    )
+    return _TOKEN_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")

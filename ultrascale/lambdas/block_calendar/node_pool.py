@@ -1,0 +1,123 @@
+"""Static NodePools, of Karpenter or EKS Auto Mode, whose size the calendar sets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+
+from .kubernetes import JSON_PATCH, MERGE_PATCH, KubernetesApi, KubernetesError
+
+# Karpenter and Auto Mode set it on every node.
+_NODE_POOL_LABEL = "karpenter.sh/nodepool"
+_COMPONENT = "ultrascale-block-calendar"
+_REASON = "CapacityBlockEnds"
+# Kubernetes keeps the events of objects without a namespace there.
+_NODE_EVENTS = "default"
+# A run before has warned, or the namespace is gone, or going: that answers `Forbidden`.
+_NOBODY_TO_WARN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN)
+_OVER = frozenset({"Succeeded", "Failed"})
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticNodePool:
+    """A static NodePool.
+
+    Attributes:
+        api: API server of its cluster.
+        name: Its name.
+        scales_in: Whether the calendar takes its nodes away.
+        waits: Whether it gets its nodes only once the reservation is active.
+    """
+
+    api: KubernetesApi
+    name: str
+    scales_in: bool = True
+    waits: bool = True
+
+    @property
+    def _path(self) -> str:
+        return f"/apis/karpenter.sh/v1/nodepools/{self.name}"
+
+    def size(self) -> int:
+        """Return the nodes that it is set to."""
+        return self.api.get(self._path)["spec"]["replicas"]
+
+    def set_size(self, size: int, *, was: int) -> None:
+        """Set its nodes, unless somebody changed them since they were read."""
+        patch = [
+            {"op": "test", "path": "/spec/replicas", "value": was},
+            {"op": "replace", "path": "/spec/replicas", "value": size},
+        ]
+        self.api.patch(self._path, patch, kind=JSON_PATCH)
+
+    def drain(self, message: str) -> None:
+        """Keep new pods off its nodes, and tell everyone who looks at a node or a pod there.
+
+        A warning is an Event of type `Warning`. A node or pod that goes meanwhile needs none.
+        """
+        nodes = [*self.api.list("/api/v1/nodes", labelSelector=f"{_NODE_POOL_LABEL}={self.name}")]
+        for node in nodes:
+            self._cordon(node)
+        for node in nodes:
+            self._warn(node, "Node", message)
+            selector = f"spec.nodeName={node['metadata']['name']}"
+            for pod in self.api.list("/api/v1/pods", fieldSelector=selector):
+                if _is_work(pod):
+                    self._warn(pod, "Pod", message)
+
+    def _cordon(self, node: Mapping[str, Any]) -> None:
+        if node["spec"].get("unschedulable"):
+            return
+        try:
+            path = f"/api/v1/nodes/{node['metadata']['name']}"
+            self.api.patch(path, {"spec": {"unschedulable": True}}, kind=MERGE_PATCH)
+        except KubernetesError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+
+    def _warn(self, subject: Mapping[str, Any], kind: str, message: str) -> None:
+        event = _event(subject, kind, message)
+        try:
+            self.api.create(f"/api/v1/namespaces/{event['metadata']['namespace']}/events", event)
+        except KubernetesError as error:
+            if error.status not in _NOBODY_TO_WARN:
+                raise
+            print(f"no warning: {error}")
+
+
+def _is_work(pod: Mapping[str, Any]) -> bool:
+    """Return whether a pod is more than a part of its node, and still runs."""
+    owners = {owner["kind"] for owner in pod["metadata"].get("ownerReferences", ())}
+    return not owners & {"DaemonSet", "Node"} and pod["status"].get("phase") not in _OVER
+
+
+def _event(subject: Mapping[str, Any], kind: str, message: str) -> dict[str, Any]:
+    """Return the Event that warns of ``subject``; its name makes it the only one.
+
+    Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
+    """
+    metadata = subject["metadata"]
+    name, uid = metadata["name"], metadata["uid"]
+    namespace = metadata.get("namespace", _NODE_EVENTS)
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    about = {"apiVersion": "v1", "kind": kind, "name": name, "uid": uid}
+    if "namespace" in metadata:
+        about["namespace"] = namespace
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{name[:_LONGEST_NAME].rstrip('-.')}.{uid}",
+            "namespace": namespace,
+        },
+        "involvedObject": about,
+        "type": "Warning",
+        "reason": _REASON,
+        "message": message,
+        "source": {"component": _COMPONENT},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }

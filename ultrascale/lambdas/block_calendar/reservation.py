@@ -1,0 +1,66 @@
+"""The state of a Capacity Block's reservation."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .decision import LOST
+
+_BLOCK = "capacity-block"
+
+
+class ReservationError(Exception):
+    """What the cluster file says of a reservation does not name exactly one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """How a reservation is found.
+
+    Attributes:
+        id: Its id; None where its tags find it.
+        tags: Tags that it carries; empty where its id finds it.
+    """
+
+    id: str | None
+    tags: Mapping[str, str]
+
+
+def find_state(ec2: Any, reservation: Reservation) -> str:  # noqa: ANN401
+    """Return EC2's state of ``reservation``.
+
+    Tags may match the blocks before and after it as well, as a block that is renewed gets a new id:
+    the active one counts, and without one the one that is still to come.
+
+    Args:
+        ec2: EC2 client.
+        reservation: The reservation.
+
+    Raises:
+        ReservationError: No reservation has the tags, or several do and it is not clear which one
+            the nodes would run on.
+        ClientError: EC2 refused, or knows no reservation with the id.
+    """
+    found = _describe(ec2, reservation)
+    if not found:
+        raise ReservationError(f"no Capacity Block has the tags {dict(reservation.tags)}")
+    active = [each for each in found if each["State"] == "active"]
+    candidates = active or [each for each in found if each["State"] not in LOST] or found[:1]
+    if len(candidates) > 1:
+        ids = ", ".join(sorted(each["CapacityReservationId"] for each in candidates))
+        raise ReservationError(
+            f"several Capacity Blocks have the tags {dict(reservation.tags)}: {ids}; give "
+            "each block a tag of its own"
+        )
+    return candidates[0]["State"]
+
+
+def _describe(ec2: Any, reservation: Reservation) -> Sequence[Mapping[str, Any]]:  # noqa: ANN401
+    if reservation.id is not None:
+        answer = ec2.describe_capacity_reservations(CapacityReservationIds=[reservation.id])
+        return answer["CapacityReservations"]
+    filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in reservation.tags.items()]
+    pages = ec2.get_paginator("describe_capacity_reservations").paginate(Filters=filters)
+    found = [each for page in pages for each in page["CapacityReservations"]]
+    # On-Demand Capacity Reservations of the same team may carry the same tags.
+    return [each for each in found if each["ReservationType"] == _BLOCK]

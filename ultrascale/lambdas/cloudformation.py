@@ -1,0 +1,77 @@
+"""What the function behind a custom resource tells CloudFormation."""
+
+import json
+import urllib.request
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+# Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html
+_LONGEST_BODY_BYTES = 4096
+# In characters, each of which takes up to six bytes.
+_LONGEST_REASON = 500
+_ATTEMPTS = 3
+_TIMEOUT_SECONDS = 10
+
+Send = Callable[[urllib.request.Request], None]
+
+
+def put(request: urllib.request.Request) -> None:
+    """Send ``request``, again where the network fails: without an answer a deploy waits an hour.
+
+    Raises:
+        OSError: Every attempt failed.
+    """
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS):
+                return
+        except OSError:
+            if left == 0:
+                raise
+
+
+def respond(
+    event: Mapping[str, Any],
+    *,
+    status: Literal["SUCCESS", "FAILED"],
+    physical_id: str,
+    data: Mapping[str, object] | None = None,
+    reason: str = "",
+    send: Send = put,
+) -> None:
+    """Answer the request of a custom resource.
+
+    Args:
+        event: The request, as CloudFormation sent it.
+        status: Whether it was done.
+        physical_id: Id of the resource. A new one makes CloudFormation delete the old resource.
+        data: Values for `Fn::GetAtt`.
+        reason: Why it failed; the first thing that the one who deploys reads.
+        send: Sends the answer.
+
+    Raises:
+        OSError: CloudFormation could not be reached.
+        ValueError: The answer is longer than CloudFormation takes.
+
+    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html
+    """
+    body = json.dumps(
+        {
+            "Status": status,
+            "Reason": reason[:_LONGEST_REASON],
+            "PhysicalResourceId": physical_id,
+            "StackId": event["StackId"],
+            "RequestId": event["RequestId"],
+            "LogicalResourceId": event["LogicalResourceId"],
+            "Data": dict(data or {}),
+        },
+        ensure_ascii=False,
+    ).encode()
+    if len(body) > _LONGEST_BODY_BYTES:
+        raise ValueError(f"the answer has {len(body)} bytes, more than {_LONGEST_BODY_BYTES}")
+    # The URL is signed for an empty content type; urllib would fill in one of its own.
+    send(
+        urllib.request.Request(
+            event["ResponseURL"], data=body, method="PUT", headers={"Content-Type": ""}
+        )
+    )

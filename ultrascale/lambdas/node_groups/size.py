@@ -1,0 +1,96 @@
+"""The size that a managed node group is deployed with, so that a deploy changes none."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+Group = Mapping[str, Any]
+
+# A group that is on its way in or out is none that the deploy continues: it is what an update that
+# was rolled back left behind.
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Nodegroup.html
+STANDING = frozenset({"ACTIVE", "UPDATING", "DEGRADED"})
+"""States of a group that has nodes and keeps them."""
+
+
+def desired_size(eks: Any, autoscaling: Any, properties: Mapping[str, Any]) -> int:  # noqa: ANN401
+    """Return the size of the pool's group as it stands, within the bounds that it gets.
+
+    The Auto Scaling group knows it: EKS is behind for a while after a scaler changed it. Where
+    several groups stand, one is being replaced by another; the larger one counts, as its nodes are
+    what jobs run on.
+
+    Args:
+        eks: EKS client.
+        autoscaling: Auto Scaling client.
+        properties: `ClusterName`, `Labels` that tell the pool's group from others (an empty one is
+            a label that it does not have), `MinSize`, `MaxSize` and `InitialSize`, the size where
+            there is no group yet.
+
+    Raises:
+        ClientError: EKS or Auto Scaling refused: the size is not known.
+        LookupError: A group stands without its Auto Scaling group.
+    """
+    cluster, labels = properties["ClusterName"], properties["Labels"]
+    sizes = [
+        _size(autoscaling, group)
+        for group in _groups(eks, cluster)
+        if group["status"] in STANDING and _is_of_pool(group, labels)
+    ]
+    if not sizes:
+        return int(properties["InitialSize"])
+    return min(max(*sizes, int(properties["MinSize"])), int(properties["MaxSize"]))
+
+
+def _groups(eks: Any, cluster: str) -> Iterator[Group]:  # noqa: ANN401
+    for page in eks.get_paginator("list_nodegroups").paginate(clusterName=cluster):
+        for name in page["nodegroups"]:
+            group = describe(eks, cluster=cluster, name=name)
+            if group is not None:
+                yield group
+
+
+def describe(eks: Any, *, cluster: str, name: str) -> Group | None:  # noqa: ANN401
+    """Return a node group, None where there is none (any more).
+
+    Args:
+        eks: EKS client.
+        cluster: Name of the cluster.
+        name: Name of the group.
+
+    Raises:
+        ClientError: EKS refused for another reason.
+    """
+    try:
+        return eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ResourceNotFoundException":
+            return None
+        raise
+
+
+def _is_of_pool(group: Group, labels: Mapping[str, str]) -> bool:
+    found: Mapping[str, str] = group.get("labels", {})
+    return all(found.get(key, "") == value for key, value in labels.items())
+
+
+def _size(autoscaling: Any, group: Group) -> int:  # noqa: ANN401
+    names = auto_scaling_groups(group)
+    answer = autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=names)
+    sizes = [each["DesiredCapacity"] for each in answer["AutoScalingGroups"]]
+    if len(sizes) < len(names):
+        raise LookupError(f"node group {group['nodegroupName']} has lost its Auto Scaling group")
+    return sum(sizes)
+
+
+def auto_scaling_groups(group: Group) -> list[str]:
+    """Return the names of the Auto Scaling groups behind a node group that stands; EKS makes one.
+
+    Raises:
+        LookupError: It has none.
+    """
+    names = [each["name"] for each in group.get("resources", {}).get("autoScalingGroups", ())]
+    if not names:
+        raise LookupError(f"node group {group['nodegroupName']} has no Auto Scaling group")
+    return names

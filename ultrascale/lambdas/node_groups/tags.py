@@ -1,0 +1,69 @@
+"""Tags on the Auto Scaling group that EKS makes for a managed node group."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .size import STANDING, auto_scaling_groups, describe
+
+Properties = Mapping[str, Any]
+
+
+def set_tags(
+    eks: Any,  # noqa: ANN401
+    autoscaling: Any,  # noqa: ANN401
+    properties: Properties,
+    *,
+    before: Properties | None,
+) -> None:
+    """Set the tags, and take away those that were set ``before`` and are gone.
+
+    Args:
+        eks: EKS client.
+        autoscaling: Auto Scaling client.
+        properties: `ClusterName`, `NodegroupName` and `Tags`.
+        before: The same as it was; None where there was nothing.
+
+    Raises:
+        ClientError: EKS or Auto Scaling refused.
+        LookupError: There is no such node group, or it has no Auto Scaling group.
+    """
+    cluster, name = properties["ClusterName"], properties["NodegroupName"]
+    group = describe(eks, cluster=cluster, name=name)
+    if group is None:
+        raise LookupError(f"there is no node group {name} in cluster {cluster}")
+    tags: Mapping[str, str] = properties["Tags"]
+    # Tags of a group that took the place of another one are that group's own affair.
+    same_group = before is not None and before["NodegroupName"] == name
+    gone = sorted(set(before["Tags"]) - set(tags)) if before and same_group else []
+    for target in auto_scaling_groups(group):
+        if gone:
+            autoscaling.delete_tags(Tags=[_tag(target, key) for key in gone])
+        autoscaling.create_or_update_tags(
+            Tags=[
+                {**_tag(target, key), "Value": value, "PropagateAtLaunch": False}
+                for key, value in tags.items()
+            ]
+        )
+
+
+def remove_tags(eks: Any, autoscaling: Any, properties: Properties) -> None:  # noqa: ANN401
+    """Take the tags away, so that the Cluster Autoscaler lets go of the group.
+
+    Args:
+        eks: EKS client.
+        autoscaling: Auto Scaling client.
+        properties: `ClusterName`, `NodegroupName` and `Tags`.
+
+    Raises:
+        ClientError: EKS or Auto Scaling refused.
+    """
+    cluster, name = properties["ClusterName"], properties["NodegroupName"]
+    group = describe(eks, cluster=cluster, name=name)
+    if group is None or group["status"] not in STANDING:
+        return
+    for target in auto_scaling_groups(group):
+        autoscaling.delete_tags(Tags=[_tag(target, key) for key in properties["Tags"]])
+
+
+def _tag(group: str, key: str) -> Mapping[str, str]:
+    return {"ResourceId": group, "ResourceType": "auto-scaling-group", "Key": key}
