@@ -22,15 +22,19 @@ NAME_LABEL = "app.kubernetes.io/name"
 SYSTEM_CLUSTER_CRITICAL = "system-cluster-critical"
 SYSTEM_NODE_CRITICAL = "system-node-critical"
 
-# Nodes of EKS Auto Mode have the device plugins built in; a second one would fight over them.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-accelerated.html
-_NOT_AUTO_MODE = ("eks.amazonaws.com/compute-type", "NotIn", ("auto",))
+# Nodes of EKS Auto Mode have the device plugins built in, and those of HyperPod get them from its
+# Helm chart; a second one would fight over the devices. Affinity knows no prefixes, so HyperPod's
+# nodes are told by their label, not by the `ml.` of their instance types.
+# Sources:
+#     https://docs.aws.amazon.com/eks/latest/userguide/auto-accelerated.html
+#     https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/values.yaml
+_NO_PLUGIN_YET = (
+    ("eks.amazonaws.com/compute-type", "NotIn", ("auto",)),
+    ("sagemaker.amazonaws.com/compute-type", "NotIn", ("hyperpod",)),
+)
 # Where device plugins register with the kubelet.
 # Source: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/
 DEVICE_PLUGIN_SOCKETS = "/var/lib/kubelet/device-plugins"
-# A node that HyperPod is repairing keeps this taint; without its plugin it would never recover.
-# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-node-labels.html
-_HEALTH_TAINT = "sagemaker.amazonaws.com/node-health-status"
 _CRITICAL_ADDONS_TAINT = "CriticalAddonsOnly"
 
 
@@ -120,9 +124,9 @@ def keep_apart(name: str) -> list[kube.TopologySpreadConstraint]:
 
 
 def device_plugin_affinity(plan: DevicePluginPlan) -> kube.Affinity:
-    """Require the plan's instance types, if it names any, and keep off EKS Auto Mode's nodes."""
+    """Require the plan's instance types, if it names any, and nodes that bring no plugin along."""
     types = [(INSTANCE_TYPE_LABEL, "In", plan.instance_types)] if plan.instance_types else []
-    return _node_affinity([*types, _NOT_AUTO_MODE])
+    return _node_affinity([*types, *_NO_PLUGIN_YET])
 
 
 def _node_affinity(terms: Sequence[tuple[str, str, Sequence[str]]]) -> kube.Affinity:
@@ -174,17 +178,21 @@ def device_plugin_daemon_set(
     extra_taints: Sequence[str] = (),
     service_account: str | None = None,
     host_network: bool = False,
+    volumes: Sequence[kube.Volume] = (),
+    annotations: Mapping[str, str] | None = None,
 ) -> kube.DaemonSetSpec:
-    """Return the spec of a device plugin's DaemonSet.
+    """Return the spec of the DaemonSet of a device plugin, or of an exporter beside it.
 
     Args:
         name: Value of the name label that its pods are selected by.
         plan: Where it runs.
-        container: The plugin.
+        container: The program.
         host_paths: Directories of the node that it mounts, by volume name.
         extra_taints: Keys of taints that it tolerates beside the plan's.
         service_account: The account whose token it gets; without one it gets no token.
         host_network: Whether it shares the node's network.
+        volumes: What it mounts beside ``host_paths``.
+        annotations: Annotations of its pods.
     """
     pod = kube.PodSpec(
         priority_class_name=SYSTEM_NODE_CRITICAL,
@@ -193,14 +201,16 @@ def device_plugin_daemon_set(
         host_network=host_network or None,
         node_selector=dict(plan.node_selector) or None,
         affinity=device_plugin_affinity(plan),
-        tolerations=tolerations((*plan.taint_keys, *extra_taints, _HEALTH_TAINT)),
+        tolerations=tolerations((*plan.taint_keys, *extra_taints)),
         containers=[container],
-        volumes=host_volumes(host_paths),
+        volumes=[*host_volumes(host_paths), *volumes],
     )
     return kube.DaemonSetSpec(
         selector=selector(name),
         update_strategy=_device_plugin_updates(),
-        template=kube.PodTemplateSpec(metadata=kube.ObjectMeta(labels=labels(name)), spec=pod),
+        template=kube.PodTemplateSpec(
+            metadata=kube.ObjectMeta(labels=labels(name), annotations=annotations), spec=pod
+        ),
     )
 
 

@@ -56,7 +56,7 @@ class EtcdChart(cdk8s.Chart):
 
     def __init__(self, scope: Construct, id: str, *, plan: EtcdPlan) -> None:
         super().__init__(scope, id, disable_resource_name_hashes=True)
-        _storage_class(self)
+        _storage_class(self, plan)
         _services(self, plan)
         _stateful_set(self, plan)
         _network_policy(self, plan)
@@ -99,14 +99,13 @@ def _member_host(plan: EtcdPlan, name: str) -> str:
     return f"{name}.{ETCD_SERVER_SERVICE}.{plan.namespace}.svc"
 
 
-def _storage_class(chart: cdk8s.Chart) -> None:
+def _storage_class(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
     # EKS makes no gp3 class. Nothing in it can change once it exists.
-    # Source: https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/parameters.md
     kube.KubeStorageClass(
         chart,
         "StorageClass",
         metadata=metadata(STORAGE_CLASS, component=ETCD_SERVER_SERVICE),
-        provisioner="ebs.csi.aws.com",
+        provisioner=plan.volume_provisioner,
         parameters={"type": "gp3", "encrypted": "true"},
         reclaim_policy="Delete",
         volume_binding_mode="WaitForFirstConsumer",

@@ -8,18 +8,24 @@ from pathlib import Path
 import cdk8s
 import yaml
 
+from k8s.block_calendar import BlockCalendarChart
+from k8s.cluster_autoscaler import ClusterAutoscalerChart
+from k8s.dcgm import DcgmExporterChart
 from k8s.efa import EfaDevicePluginChart
 from k8s.etcd import EtcdChart
 from k8s.lustre import LustreVolumesChart
 from k8s.namespaces import NamespacesChart
 from k8s.neuron import NeuronDevicePluginChart
 from k8s.neuron_scheduler import NeuronSchedulerChart
+from k8s.node_pools import NodePoolsChart
+from k8s.node_termination_handler import TerminationHandlerChart
+from k8s.nvidia import NvidiaDevicePluginChart
 from k8s.priority_classes import PriorityClassesChart
 from k8s.queues import QueueChart
 from k8s.volcano.chart import VolcanoChart
 from k8s.volcano.crds import VolcanoCrdsChart
 from k8s.volcano.webhooks import VolcanoWebhooksChart
-from ultrascale.plan import ClusterPlan
+from ultrascale.plan import ClusterPlan, PoolPlan
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -57,25 +63,50 @@ class PlatformChart:
         return self.chart.to_json()
 
 
-def define_charts(plan: ClusterPlan) -> tuple[PlatformChart, ...]:
-    """Define every chart of ``plan``, in the order they are applied."""
-    return (*_charts(cdk8s.App(), plan),)
+@dataclass(frozen=True, kw_only=True)
+class Charts:
+    """Every chart of a cluster, each tuple in the order it is applied.
+
+    Attributes:
+        system_node_pools: What EKS Auto Mode launches the nodes of controllers from.
+        platform: What runs in the cluster.
+        node_pools: What Karpenter and EKS Auto Mode launch all other nodes from.
+    """
+
+    system_node_pools: tuple[PlatformChart, ...]
+    platform: tuple[PlatformChart, ...]
+    node_pools: tuple[PlatformChart, ...]
+
+    @property
+    def all(self) -> tuple[PlatformChart, ...]:
+        """Every chart."""
+        return (*self.system_node_pools, *self.platform, *self.node_pools)
 
 
-def write_manifests(charts: Sequence[PlatformChart], folder: Path) -> None:
+def define_charts(plan: ClusterPlan) -> Charts:
+    """Define every chart of ``plan``."""
+    app = cdk8s.App()
+    return Charts(
+        system_node_pools=(*_node_pools(app, plan, plan.system_pools),),
+        platform=(*_platform(app, plan),),
+        node_pools=(*_node_pools(app, plan, plan.pools),),
+    )
+
+
+def write_manifests(charts: Charts, folder: Path) -> None:
     """Write one file for each chart, numbered in the order they are applied.
 
     cdk8s numbers files by dependencies between charts, which it takes for dependencies between
     all their objects: that alone would be a tenth of a synthesis.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for index, chart in enumerate(charts):
+    for index, chart in enumerate(charts.all):
         documents = yaml.dump_all(chart.manifests, Dumper=_Dumper, sort_keys=False)
         file = folder / f"{index:04}-{chart.name}.k8s.yaml"
         file.write_text(documents, encoding="utf-8")
 
 
-def _charts(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     version = plan.control_plane.version
     namespaces = NamespacesChart(
         app, "namespaces", plans=plan.namespaces, kubernetes_version=version
@@ -85,21 +116,61 @@ def _charts(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         chart=PriorityClassesChart(app, "priority-classes", plans=plan.priority_classes),
         retained=False,
     )
-    if plan.neuron is not None:
-        neuron = NeuronDevicePluginChart(app, "neuron-device-plugin", plan=plan.neuron)
-        yield PlatformChart(chart=neuron, retained=False)
-    if plan.neuron_scheduler is not None:
-        scheduler = NeuronSchedulerChart(app, "neuron-scheduler", plan=plan.neuron_scheduler)
-        yield PlatformChart(chart=scheduler, retained=False)
-    if plan.efa is not None:
-        efa = EfaDevicePluginChart(app, "efa-device-plugin", plan=plan.efa)
-        yield PlatformChart(chart=efa, retained=False)
+    yield from _scalers(app, plan)
+    yield from _device_plugins(app, plan)
     if plan.etcd is not None:
         yield PlatformChart(chart=EtcdChart(app, "etcd", plan=plan.etcd), retained=False)
     if any(lustre.claim for lustre in plan.lustre):
         volumes = LustreVolumesChart(app, "lustre-volumes", plans=plan.lustre)
         yield PlatformChart(chart=volumes, retained=True)
     yield from _volcano(app, plan)
+
+
+def _scalers(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+    if plan.cluster_autoscaler is not None:
+        scaler = ClusterAutoscalerChart(app, "cluster-autoscaler", plan=plan.cluster_autoscaler)
+        yield PlatformChart(chart=scaler, retained=False)
+    if plan.termination_handler is not None:
+        handler = TerminationHandlerChart(
+            app, "node-termination-handler", plan=plan.termination_handler
+        )
+        yield PlatformChart(chart=handler, retained=False)
+
+
+def _device_plugins(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+    if plan.neuron is not None:
+        neuron = NeuronDevicePluginChart(app, "neuron-device-plugin", plan=plan.neuron)
+        yield PlatformChart(chart=neuron, retained=False)
+    if plan.neuron_scheduler is not None:
+        scheduler = NeuronSchedulerChart(app, "neuron-scheduler", plan=plan.neuron_scheduler)
+        yield PlatformChart(chart=scheduler, retained=False)
+    if plan.nvidia is not None:
+        nvidia = NvidiaDevicePluginChart(app, "nvidia-device-plugin", plan=plan.nvidia)
+        yield PlatformChart(chart=nvidia, retained=False)
+    if plan.dcgm is not None:
+        dcgm = DcgmExporterChart(app, "dcgm-exporter", plan=plan.dcgm)
+        yield PlatformChart(chart=dcgm, retained=False)
+    if plan.efa is not None:
+        efa = EfaDevicePluginChart(app, "efa-device-plugin", plan=plan.efa)
+        yield PlatformChart(chart=efa, retained=False)
+
+
+def _node_pools(
+    app: cdk8s.App, plan: ClusterPlan, pools: Sequence[PoolPlan]
+) -> Iterator[PlatformChart]:
+    """Yield the rights of each calendar, then each node class with the NodePools on it."""
+    names = {pool.name for pool in pools}
+    classes = [each for each in plan.node_classes if each.name in names]
+    for node_pool in plan.node_pools:
+        if node_pool.calendar is not None and node_pool.node_class in names:
+            calendar = BlockCalendarChart(app, f"block-calendar-{node_pool.name}", plan=node_pool)
+            yield PlatformChart(chart=calendar, retained=False)
+    for node_class in classes:
+        own = [each for each in plan.node_pools if each.node_class == node_class.name]
+        chart = NodePoolsChart(
+            app, f"node-pool-{node_class.name}", node_class=node_class, node_pools=own
+        )
+        yield PlatformChart(chart=chart, retained=False)
 
 
 def _volcano(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:

@@ -7,6 +7,7 @@ import pytest
 
 from k8s.efa import EfaDevicePluginChart
 from tests.kubernetes_schemas import findings
+from tests.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import DevicePluginPlan
 from ultrascale.plan.names import EFA_LABEL
@@ -42,7 +43,6 @@ def test_api_server_takes_the_efa_plugin(documents: list[dict[str, Any]]) -> Non
         "nvidia.com/gpu",
         "aws.amazon.com/neuron",
         "vpc.amazonaws.com/efa",
-        "sagemaker.amazonaws.com/node-health-status",
         "CriticalAddonsOnly",
     ],
 )
@@ -54,16 +54,8 @@ def test_plugin_does_not_crash_loop_on_nodes_without_efa(pod: dict[str, Any]) ->
     assert pod["nodeSelector"] == {EFA_LABEL: "true"}
 
 
-def test_plugin_keeps_off_auto_mode_nodes_which_have_their_own(pod: dict[str, Any]) -> None:
-    required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-
-    assert required["nodeSelectorTerms"] == [
-        {
-            "matchExpressions": [
-                {"key": "eks.amazonaws.com/compute-type", "operator": "NotIn", "values": ["auto"]}
-            ]
-        }
-    ]
+def test_plugin_keeps_off_nodes_which_have_their_own(pod: dict[str, Any]) -> None:
+    assert node_terms(pod) == KEEPS_OFF
 
 
 def test_plugin_sees_the_devices_that_it_pairs_with_the_accelerators(pod: dict[str, Any]) -> None:

@@ -18,7 +18,12 @@ MEMBERS = {"app.kubernetes.io/name": "etcd-server"}
 
 def render(*, replicas: int = 3, v2_api: bool = True) -> Documents:
     plan = EtcdPlan(
-        image=IMAGE, namespace="training", replicas=replicas, v2_api=v2_api, volume_gib=10
+        image=IMAGE,
+        namespace="training",
+        replicas=replicas,
+        v2_api=v2_api,
+        volume_gib=10,
+        volume_provisioner="ebs.csi.aws.com",
     )
     chart = EtcdChart(cdk8s.Testing.app(), "etcd", plan=plan)
     return {(d["kind"], d["metadata"]["name"]): d for d in cdk8s.Testing.synth(chart)}

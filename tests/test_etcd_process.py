@@ -43,7 +43,12 @@ pytestmark = pytest.mark.skipif(
 
 def container(replicas: int, *, v2_api: bool) -> dict[str, Any]:
     plan = EtcdPlan(
-        image=IMAGE, namespace="training", replicas=replicas, v2_api=v2_api, volume_gib=10
+        image=IMAGE,
+        namespace="training",
+        replicas=replicas,
+        v2_api=v2_api,
+        volume_gib=10,
+        volume_provisioner="ebs.csi.aws.com",
     )
     documents = cdk8s.Testing.synth(EtcdChart(cdk8s.Testing.app(), "etcd", plan=plan))
     (stateful_set,) = [d for d in documents if d["kind"] == "StatefulSet"]

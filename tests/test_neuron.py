@@ -9,13 +9,14 @@ import pytest
 from k8s.neuron import NeuronDevicePluginChart
 from k8s.neuron_scheduler import NeuronSchedulerChart
 from tests.kubernetes_schemas import findings
+from tests.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image, kube_scheduler
 from ultrascale.plan.model import DevicePluginPlan, NeuronSchedulerExtensionPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
 
 PLAN = DevicePluginPlan(
     image=image("neuron-device-plugin").reference,
-    instance_types=("trn1.32xlarge", "ml.trn1.32xlarge"),
+    instance_types=("trn1.32xlarge", "inf2.48xlarge"),
     node_selector={},
     taint_keys=("aws.amazon.com/neuron", "dedicated"),
 )
@@ -61,18 +62,16 @@ def test_api_server_takes_the_neuron_manifests(
     assert findings(documents, root=ROOT) == []
 
 
-def test_plugin_runs_on_ec2s_and_hyperpods_names_and_not_on_auto_mode(pod: dict[str, Any]) -> None:
-    required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+def test_plugin_runs_on_neuron_types_and_keeps_off_nodes_which_have_their_own(
+    pod: dict[str, Any],
+) -> None:
+    types = {
+        "key": "node.kubernetes.io/instance-type",
+        "operator": "In",
+        "values": ["trn1.32xlarge", "inf2.48xlarge"],
+    }
 
-    (term,) = required["nodeSelectorTerms"]
-    assert term["matchExpressions"] == [
-        {
-            "key": "node.kubernetes.io/instance-type",
-            "operator": "In",
-            "values": ["trn1.32xlarge", "ml.trn1.32xlarge"],
-        },
-        {"key": "eks.amazonaws.com/compute-type", "operator": "NotIn", "values": ["auto"]},
-    ]
+    assert node_terms(pod) == [types, *KEEPS_OFF]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +79,6 @@ def test_plugin_runs_on_ec2s_and_hyperpods_names_and_not_on_auto_mode(pod: dict[
     [
         "aws.amazon.com/neuron",
         "dedicated",
-        "sagemaker.amazonaws.com/node-health-status",
         "CriticalAddonsOnly",
     ],
 )

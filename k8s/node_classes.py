@@ -1,0 +1,140 @@
+"""How the nodes of Karpenter and EKS Auto Mode are made."""
+
+from collections.abc import Mapping
+
+import yaml
+
+from ultrascale.plan.model import NetworkInterface, NodeClassPlan, ReservationPlan, RootDisk
+from ultrascale.plan.names import NODE_CONFIG_API_VERSION
+
+Spec = Mapping[str, object]
+
+KARPENTER_GROUP = "karpenter.k8s.aws"
+AUTO_MODE_GROUP = "eks.amazonaws.com"
+GROUPS: Mapping[str, str] = {"EC2NodeClass": KARPENTER_GROUP, "NodeClass": AUTO_MODE_GROUP}
+"""API group of each kind of node class."""
+
+
+def node_class_manifest(plan: NodeClassPlan) -> Mapping[str, object]:
+    """Return the EC2NodeClass of Karpenter or the NodeClass of EKS Auto Mode."""
+    specs = {"EC2NodeClass": ec2_node_class_spec, "NodeClass": node_class_spec}
+    return {
+        "apiVersion": f"{GROUPS[plan.kind]}/v1",
+        "kind": plan.kind,
+        "metadata": {"name": plan.name},
+        "spec": specs[plan.kind](plan),
+    }
+
+
+def ec2_node_class_spec(plan: NodeClassPlan) -> Spec:
+    """Return the ``spec`` of an EC2NodeClass.
+
+    Source: https://karpenter.sh/docs/concepts/nodeclasses/
+    """
+    spec: dict[str, object] = {
+        "amiSelectorTerms": [{"alias": plan.ami_alias}],
+        **_selectors(plan),
+        "blockDeviceMappings": [_root_volume(plan.root_disk)],
+        "metadataOptions": {
+            "httpEndpoint": "enabled",
+            "httpProtocolIPv6": "disabled",
+            # Pods do not get at the node's credentials.
+            "httpPutResponseHopLimit": 1,
+            "httpTokens": "required",
+        },
+        "kubelet": {"maxPods": plan.max_pods},
+    }
+    if plan.network_interfaces:
+        # Karpenter counts the EFA interfaces of a node from this list.
+        spec["networkInterfaces"] = [_network_interface(nic) for nic in plan.network_interfaces]
+    if plan.ip_prefixes:
+        spec["ipPrefixCount"] = plan.ip_prefixes
+    if plan.raid0:
+        spec["instanceStorePolicy"] = "RAID0"
+    if plan.parallel_image_pull:
+        spec["userData"] = _user_data()
+    if plan.tags:
+        spec["tags"] = dict(plan.tags)
+    return spec
+
+
+def node_class_spec(plan: NodeClassPlan) -> Spec:
+    """Return the ``spec`` of a NodeClass of EKS Auto Mode.
+
+    AMI, kubelet, metadata service and the volume of the NVMe disks are EKS's own affair.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html
+    """
+    disk = plan.root_disk
+    spec: dict[str, object] = {
+        **_selectors(plan),
+        "ephemeralStorage": {
+            "size": f"{disk.size_gib}Gi",
+            "iops": disk.iops,
+            "throughput": disk.throughput_mibps,
+        },
+        # EKS's own defaults, spelled out.
+        "snatPolicy": "Random",
+        "networkPolicy": "DefaultAllow",
+        "networkPolicyEventLogs": "Disabled",
+    }
+    if plan.network_interfaces:
+        primary, *others = (_network_interface(nic) for nic in plan.network_interfaces)
+        first = {**primary, "secondaryIPv4PrefixCount": plan.ip_prefixes}
+        spec["advancedNetworking"] = {"networkInterfaces": [first, *others]}
+    if plan.tags:
+        spec["tags"] = dict(plan.tags)
+    return spec
+
+
+def _selectors(plan: NodeClassPlan) -> Spec:
+    """Return what both kinds choose by the same names."""
+    groups = [{"tags": dict(tags)} for tags in plan.security_group_tags]
+    spec: dict[str, object] = {
+        "role": plan.role,
+        "subnetSelectorTerms": [{"tags": dict(plan.subnet_tags)}],
+        "securityGroupSelectorTerms": groups,
+    }
+    if plan.reservation is not None:
+        spec["capacityReservationSelectorTerms"] = [_reservation_term(plan.reservation)]
+    if plan.placement_group is not None:
+        spec["placementGroupSelector"] = {"name": plan.placement_group}
+    return spec
+
+
+def _reservation_term(reservation: ReservationPlan) -> Spec:
+    if reservation.id is not None:
+        return {"id": reservation.id}
+    return {"tags": dict(reservation.tags)}
+
+
+def _network_interface(nic: NetworkInterface) -> Spec:
+    return {"networkCardIndex": nic.card, "deviceIndex": nic.device, "interfaceType": nic.kind}
+
+
+def _root_volume(disk: RootDisk) -> Spec:
+    return {
+        "deviceName": "/dev/xvda",
+        "rootVolume": True,
+        "ebs": {
+            "volumeType": "gp3",
+            "volumeSize": f"{disk.size_gib}Gi",
+            "iops": disk.iops,
+            "throughput": disk.throughput_mibps,
+            "encrypted": True,
+            "deleteOnTermination": True,
+        },
+    }
+
+
+def _user_data() -> str:
+    """Return what Karpenter merges with the NodeConfig that it writes itself.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/ml-realtime-inference.html
+    """
+    config = {
+        "apiVersion": NODE_CONFIG_API_VERSION,
+        "kind": "NodeConfig",
+        "spec": {"featureGates": {"FastImagePull": True}},
+    }
+    return yaml.safe_dump(config, sort_keys=False)
