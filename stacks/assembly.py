@@ -4,21 +4,27 @@ from collections.abc import Mapping, Sequence
 
 from aws_cdk import App, Stack
 
-from k8s import PlatformChart
+from k8s import Charts, PlatformChart
 from stacks.access import AccessStack
 from stacks.addons import AddonsStack
+from stacks.auto_mode import AutoModeStack
 from stacks.cluster import ClusterStack
+from stacks.karpenter import KarpenterStack
 from stacks.network import NetworkStack
 from stacks.node_group import NodeGroupStack
+from stacks.node_pools import NodePoolsStack
 from stacks.platform import PlatformStack
 from stacks.registry import RegistryStack
+from stacks.scaling import ScalingStack
 from stacks.storage import StorageStack
 from ultrascale.plan import ClusterPlan
+from ultrascale.plan.capacity import NODE_GROUPS, NODE_POOLS
 from ultrascale.plan.model import AddonPlan, PoolPlan
 from ultrascale.plan.names import stack as name
+from ultrascale_constructs.node_config import ClusterAddress
 
 
-def define_stacks(app: App, plan: ClusterPlan, charts: Sequence[PlatformChart]) -> None:
+def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
     """Define every stack of ``plan``.
 
     Nodes wait for the add-ons that connect them, the other add-ons for the system nodes, and the
@@ -26,24 +32,38 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Sequence[PlatformChart]) 
     """
     assembly = _Assembly(app, plan)
     access = AccessStack(app, name(plan.name, "access"), plan=plan)
-    connectivity = assembly.addons("node-addons", plan.control_plane.node_addons)
-    system = [assembly.node_group(pool) for pool in plan.system_pools]
+    connectivity = [
+        *assembly.addons("node-addons", plan.control_plane.node_addons),
+        *assembly.auto_mode(),
+    ]
+    scaling = assembly.scaling()
+    system = [
+        *assembly.node_groups(plan.system_pools),
+        *assembly.node_pools("system-node-pools", plan.system_pools, charts.system_node_pools),
+    ]
     addons = assembly.addons("addons", plan.control_plane.workload_addons)
-    storage = assembly.storage() if plan.lustre else None
+    storage = assembly.storage()
     if plan.repositories:
         RegistryStack(app, name(plan.name, "registry"), plan=plan)
-    platform = assembly.platform(charts, storage.placeholders if storage else {})
-    pools = [assembly.node_group(pool) for pool in plan.pools]
+    platform = assembly.platform(charts.platform, [*scaling, *storage])
+    karpenter = assembly.karpenter()
+    node_pools = assembly.node_pools("node-pools", plan.pools, charts.node_pools)
+    pools = assembly.node_groups(plan.pools)
 
-    _deploy_after([access, connectivity], [assembly.cluster])
-    _deploy_after(system, [connectivity])
-    _deploy_after([addons], system)
-    _deploy_after([platform], [addons, *([storage] if storage else [])])
+    _deploy_after([access, *connectivity, *scaling], [assembly.cluster])
+    _deploy_after(system, [*connectivity, *scaling])
+    _deploy_after(addons, system)
+    _deploy_after([platform], [*system, *addons, *storage, *scaling])
+    _deploy_after(karpenter, [platform])
+    _deploy_after(node_pools, [platform, *karpenter])
     _deploy_after(pools, [platform])
 
 
 class _Assembly:
-    """The network and the cluster, and how the stacks that lie in them are defined."""
+    """The network and the cluster, and how the stacks that lie in them are defined.
+
+    A layer that the plan leaves empty has no stack.
+    """
 
     def __init__(self, app: App, plan: ClusterPlan) -> None:
         self._app = app
@@ -52,32 +72,69 @@ class _Assembly:
         self.cluster = ClusterStack(
             app, name(plan.name, "cluster"), plan=plan, network=self._network
         )
-
-    def addons(self, layer: str, addons: Sequence[AddonPlan]) -> AddonsStack:
-        return AddonsStack(self._app, name(self._plan.name, layer), plan=self._plan, addons=addons)
-
-    def node_group(self, pool: PoolPlan) -> NodeGroupStack:
-        return NodeGroupStack(
-            self._app,
-            name(self._plan.name, pool.name),
-            plan=self._plan,
-            pool=pool,
-            network=self._network,
-            cluster_security_group_id=self.cluster.security_group_id,
+        self._address = ClusterAddress(
+            name=plan.name,
+            endpoint=self.cluster.endpoint,
+            certificate_authority=self.cluster.certificate_authority,
+            service_cidr=str(plan.control_plane.service_cidr),
         )
+        self._service_token: str | None = None
 
-    def storage(self) -> StorageStack:
-        return StorageStack(
-            self._app,
-            name(self._plan.name, "storage"),
-            plan=self._plan,
-            network=self._network,
-            cluster_security_group_id=self.cluster.security_group_id,
-        )
+    def addons(self, layer: str, addons: Sequence[AddonPlan]) -> list[Stack]:
+        if not addons:
+            return []
+        id = name(self._plan.name, layer)
+        return [AddonsStack(self._app, id, plan=self._plan, addons=addons)]
+
+    def auto_mode(self) -> list[Stack]:
+        if not self._plan.control_plane.auto_mode:
+            return []
+        return [AutoModeStack(self._app, name(self._plan.name, "nodes"), plan=self._plan)]
+
+    def scaling(self) -> list[ScalingStack]:
+        if not any(pool.provisioner in NODE_GROUPS for pool in self._plan.all_pools):
+            return []
+        stack = ScalingStack(self._app, name(self._plan.name, "scaling"), plan=self._plan)
+        self._service_token = stack.service_token
+        return [stack]
+
+    def node_groups(self, pools: Sequence[PoolPlan]) -> list[Stack]:
+        return [
+            NodeGroupStack(
+                self._app,
+                name(self._plan.name, pool.name),
+                plan=self._plan,
+                pool=pool,
+                network=self._network,
+                cluster=self._address,
+                cluster_security_group_id=self.cluster.security_group_id,
+                service_token=self._service_token,
+            )
+            for pool in pools
+            if pool.provisioner in NODE_GROUPS
+        ]
+
+    def storage(self) -> list[StorageStack]:
+        if not self._plan.lustre and not self._plan.buckets:
+            return []
+        return [
+            StorageStack(
+                self._app,
+                name(self._plan.name, "storage"),
+                plan=self._plan,
+                network=self._network,
+                cluster_security_group_id=self.cluster.security_group_id,
+            )
+        ]
 
     def platform(
-        self, charts: Sequence[PlatformChart], placeholders: Mapping[str, str]
+        self, charts: Sequence[PlatformChart], earlier: Sequence[ScalingStack | StorageStack]
     ) -> PlatformStack:
+        placeholders: Mapping[str, str] = {
+            placeholder: value
+            for stack in earlier
+            for placeholder, value in stack.placeholders.items()
+        }
         return PlatformStack(
             self._app,
             name(self._plan.name, "platform"),
@@ -87,6 +144,37 @@ class _Assembly:
             charts=charts,
             placeholders=placeholders,
         )
+
+    def karpenter(self) -> list[Stack]:
+        if self._plan.karpenter is None:
+            return []
+        return [
+            KarpenterStack(
+                self._app,
+                name(self._plan.name, "karpenter"),
+                plan=self._plan,
+                network=self._network,
+                cluster_security_group_id=self.cluster.security_group_id,
+            )
+        ]
+
+    def node_pools(
+        self, layer: str, pools: Sequence[PoolPlan], charts: Sequence[PlatformChart]
+    ) -> list[Stack]:
+        if not charts:
+            return []
+        return [
+            NodePoolsStack(
+                self._app,
+                name(self._plan.name, layer),
+                plan=self._plan,
+                network=self._network,
+                cluster=self._address,
+                cluster_security_group_id=self.cluster.security_group_id,
+                pools=[pool for pool in pools if pool.provisioner in NODE_POOLS],
+                charts=charts,
+            )
+        ]
 
 
 def _deploy_after(stacks: Sequence[Stack], earlier: Sequence[Stack]) -> None:

@@ -14,6 +14,8 @@ class ClusterStack(Stack):
 
     Attributes:
         security_group_id: Cluster security group.
+        endpoint: URL of the API server.
+        certificate_authority: Certificate that the API server's own is checked against, in Base64.
     """
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, network: Network) -> None:
@@ -25,6 +27,11 @@ class ClusterStack(Stack):
             plan=plan.control_plane,
             vpc=network.vpc,
             subnet_ids=network.subnet_ids("control-plane"),
+            tags_nodes=any(pool.tags for pool in plan.all_pools if pool.provisioner == "auto-mode"),
         )
         self.security_group_id = control_plane.security_group_id
-        self.export_value(self.security_group_id)
+        self.endpoint = control_plane.endpoint
+        self.certificate_authority = control_plane.certificate_authority
+        # Whether used or not: CloudFormation keeps an export from leaving before its last user.
+        for value in (self.security_group_id, self.endpoint, self.certificate_authority):
+            self.export_value(value)

@@ -17,7 +17,9 @@ class NetworkStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
         super().__init__(scope, id, env=environment(plan))
-        self.network = Network(self, "Network", plan=plan.network, region=plan.region)
+        self.network = Network(
+            self, "Network", plan=plan.network, cluster_name=plan.name, region=plan.region
+        )
         # Exported whether used or not: an export that went with its last user would have to go
         # before that user is updated, which CloudFormation refuses.
         for value in (self.network.vpc_id, *self.network.subnet_ids()):

@@ -1,5 +1,7 @@
 """Node groups: each in a stack of its own, so that missing capacity rolls nothing else back."""
 
+from collections.abc import Mapping
+
 from aws_cdk import Stack
 from constructs import Construct
 
@@ -7,12 +9,15 @@ from stacks._environment import environment
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.network import node_subnet_kind
+from ultrascale_constructs.block_calendar import NodeGroupCalendar
 from ultrascale_constructs.network import Network
+from ultrascale_constructs.node_config import ClusterAddress
 from ultrascale_constructs.node_group import NodeGroup
+from ultrascale_constructs.self_managed_group import SelfManagedGroup
 
 
 class NodeGroupStack(Stack):
-    """Defines the managed node group of one pool."""
+    """Defines the node group of one pool, and the calendar of its Capacity Block if it has one."""
 
     def __init__(
         self,
@@ -22,15 +27,72 @@ class NodeGroupStack(Stack):
         plan: ClusterPlan,
         pool: PoolPlan,
         network: Network,
+        cluster: ClusterAddress,
         cluster_security_group_id: str,
+        service_token: str | None,
     ) -> None:
+        """Define the stack.
+
+        Args:
+            scope: Parent.
+            id: Name of the stack.
+            plan: The cluster.
+            pool: The pool.
+            network: VPC of the cluster.
+            cluster: How self-managed nodes find the cluster.
+            cluster_security_group_id: Cluster security group.
+            service_token: ARN of the function of `NodeGroupFunctions`; None only where the file
+                alone sizes every managed node group.
+        """
         super().__init__(scope, id, env=environment(plan))
-        NodeGroup(
-            self,
-            "NodeGroup",
-            plan=pool,
-            cluster_name=plan.name,
-            cluster_security_group_id=cluster_security_group_id,
-            vpc=network.vpc,
-            subnet_ids=network.subnet_ids(node_subnet_kind(plan.network, pool), zones=pool.zones),
-        )
+        subnet_ids = _subnet_ids(plan, pool, network)
+        autoscaler_tags: Mapping[str, str] = {}
+        if plan.cluster_autoscaler is not None:
+            autoscaler_tags = plan.cluster_autoscaler.group_tags.get(pool.name, {})
+        group: NodeGroup | SelfManagedGroup
+        if pool.provisioner == "managed-node-group":
+            group = NodeGroup(
+                self,
+                "NodeGroup",
+                plan=pool,
+                cluster_name=plan.name,
+                cluster_security_group_id=cluster_security_group_id,
+                vpc=network.vpc,
+                subnet_ids=subnet_ids,
+                service_token=service_token,
+                autoscaler_tags=autoscaler_tags,
+            )
+        else:
+            group = SelfManagedGroup(
+                self,
+                "NodeGroup",
+                plan=pool,
+                cluster=cluster,
+                cluster_security_group_id=cluster_security_group_id,
+                vpc=network.vpc,
+                subnet_ids=subnet_ids,
+                autoscaler_tags=autoscaler_tags,
+            )
+        if pool.window is not None:
+            NodeGroupCalendar(
+                self,
+                "Calendar",
+                plan=pool,
+                cluster_name=plan.name,
+                group_name=group.group_name,
+                group_arn=group.group_arn,
+            )
+
+
+def _subnet_ids(plan: ClusterPlan, pool: PoolPlan, network: Network) -> list[str]:
+    """Return the subnets of the pool; of a Capacity Block the largest, as EKS takes but one.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+    """
+    kind = node_subnet_kind(plan.network, pool)
+    ids = network.subnet_ids(kind, zones=pool.zones)
+    if pool.window is None:
+        return ids
+    subnets = [each for each in plan.network.of_kind(kind) if each.zone in pool.zones]
+    _, id = max(zip(subnets, ids, strict=True), key=lambda pair: pair[0].cidr.num_addresses)
+    return [id]

@@ -7,9 +7,10 @@ from constructs import Construct
 
 from k8s import PlatformChart
 from stacks._environment import environment
+from stacks._placeholders import fill
 from ultrascale.plan import ClusterPlan
 from ultrascale_constructs.network import Network
-from ultrascale_constructs.platform import Manifest, ManifestApplier
+from ultrascale_constructs.platform import ManifestApplier
 
 
 class PlatformStack(Stack):
@@ -38,23 +39,6 @@ class PlatformStack(Stack):
         for chart in charts:
             manifests.apply(
                 chart.name,
-                [_fill(manifest, placeholders) for manifest in chart.manifests],
+                [fill(manifest, placeholders) for manifest in chart.manifests],
                 retain=chart.retained,
             )
-
-
-def _fill(manifest: Manifest, placeholders: Mapping[str, str]) -> Manifest:
-    """Replace every value that is a placeholder by what it stands for."""
-    return {key: _filled(value, placeholders) for key, value in manifest.items()}
-
-
-def _filled(value: object, placeholders: Mapping[str, str]) -> object:
-    match value:
-        case str():
-            return placeholders.get(value, value)
-        case Mapping():
-            return {key: _filled(item, placeholders) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        case list():
-            return [_filled(item, placeholders) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        case _:
-            return value

@@ -1,4 +1,4 @@
-"""File systems. They outlive the stack."""
+"""File systems and buckets. They outlive the stack."""
 
 from collections.abc import Mapping
 
@@ -7,13 +7,14 @@ from constructs import Construct
 
 from stacks._environment import environment
 from ultrascale.plan import ClusterPlan
+from ultrascale_constructs.bucket import Bucket
 from ultrascale_constructs.key import Key
 from ultrascale_constructs.lustre import LustreFileSystem
 from ultrascale_constructs.network import Network
 
 
 class StorageStack(Stack):
-    """Defines the FSx for Lustre file systems.
+    """Defines the FSx for Lustre file systems and the S3 buckets.
 
     Attributes:
         placeholders: What the placeholders in the manifests stand for.
@@ -29,7 +30,7 @@ class StorageStack(Stack):
         cluster_security_group_id: str,
     ) -> None:
         super().__init__(scope, id, env=environment(plan))
-        key = Key(self, "Key", description=f"File systems of {plan.name}").key
+        key = Key(self, "Key", description=f"File systems and buckets of {plan.name}").key
         values: dict[str, str] = {}
         for lustre in plan.lustre:
             (subnet_id, *_) = network.subnet_ids("private", zones=[lustre.zone])
@@ -55,3 +56,7 @@ class StorageStack(Stack):
                 description=f"{placeholder} in the manifests",
             )
         self.placeholders: Mapping[str, str] = values
+        # A file system and a bucket may have the same name.
+        buckets = Construct(self, "Buckets")
+        for bucket in plan.buckets:
+            Bucket(buckets, bucket.name, plan=bucket, key=key)

@@ -58,10 +58,13 @@ def seconds(program: str, **values: object) -> float:
 
 
 def with_pools(count: int, folder: Path) -> Path:
-    """Write a cluster file with ``count`` Trainium node groups."""
+    """Write a cluster file with ``count`` Trainium node groups; EKS manages no more than 30."""
     document = yaml.safe_load((_ROOT / "clusters" / "trainium-bert.yaml").read_text())
     system, pool = document["pools"]
-    pools = [pool | {"name": f"trn1-{index}", "nodes": {"static": 1}} for index in range(count)]
+    pools = [
+        pool | {"name": f"trn1-{index}", "nodes": {"static": 1}, "provisioner": "self-managed"}
+        for index in range(count)
+    ]
     file = folder / f"{count}.yaml"
     file.write_text(yaml.safe_dump(document | {"pools": [system, *pools]}))
     return file

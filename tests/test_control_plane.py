@@ -23,6 +23,7 @@ def synthesize(**kubernetes: Any) -> Template:
         plan=plan.control_plane,
         vpc=make_vpc(stack),
         subnet_ids=["subnet-a", "subnet-b"],
+        tags_nodes=False,
     )
     return Template.from_stack(stack)
 

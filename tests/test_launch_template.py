@@ -1,21 +1,37 @@
 """How the nodes of a pool start: interfaces, disks, metadata and what nodeadm is told."""
 
-from email.message import Message
-from email.parser import Parser
 from typing import Any
 
 import pytest
-import yaml
 from aws_cdk.assertions import Match, Template
 
 from tests.construct_stacks import make_pool_plan, make_stack, the
+from tests.pools import CAPACITY_BLOCK
+from ultrascale import config
 from ultrascale.plan.model import PoolPlan
-from ultrascale_constructs.launch_template import NodeLaunchTemplate, user_data
+from ultrascale_constructs.launch_template import NodeLaunchTemplate, SelfManaged
+from ultrascale_constructs.node_config import ClusterAddress, user_data
 
 GROUPS = ["sg-cluster", "sg-efa"]
+RESERVATION = "cr-0123456789abcdef0"
+RESOURCE_GROUP = "arn:aws:resource-groups:us-west-2:111122223333:group/inference"
+CLUSTER = ClusterAddress(
+    name="research",
+    endpoint="https://api.example",
+    certificate_authority="Y2VydGlmaWNhdGU=",
+    service_cidr="172.20.0.0/16",
+)
+BLOCK = config.CapacityBlock.model_validate(CAPACITY_BLOCK)
+SELF_MANAGED = SelfManaged(cluster=CLUSTER, instance_profile_arn="arn:profile")
 
 
-def synthesize(plan: PoolPlan, *, placement_group_name: str | None = None) -> Template:
+def synthesize(
+    plan: PoolPlan,
+    *,
+    placement_group_name: str | None = None,
+    reservation_group_arn: str | None = None,
+    self_managed: SelfManaged | None = None,
+) -> Template:
     stack = make_stack()
     NodeLaunchTemplate(
         stack,
@@ -24,6 +40,8 @@ def synthesize(plan: PoolPlan, *, placement_group_name: str | None = None) -> Te
         cluster_name="research",
         security_group_ids=GROUPS,
         placement_group_name=placement_group_name,
+        reservation_group_arn=reservation_group_arn,
+        self_managed=self_managed,
     )
     return Template.from_stack(stack)
 
@@ -36,20 +54,14 @@ def has_data(template: Template, expected: dict[str, object]) -> None:
     template.has_resource_properties("AWS::EC2::LaunchTemplate", {"LaunchTemplateData": expected})
 
 
-def node_config(text: str) -> dict[str, Any]:
-    """Return the one NodeConfig of a MIME document."""
-    message = Parser().parsestr(text)
-    assert not message.defects
-    (part,) = (part for part in message.walk() if not part.is_multipart())
-    assert isinstance(part, Message)
-    assert part.get_content_type() == "application/node.eks.aws"
-    (document,) = (item for item in yaml.safe_load_all(str(part.get_payload())) if item)
-    return document
-
-
 @pytest.fixture(scope="module")
 def p5() -> Template:
     return synthesize(make_pool_plan("p5.48xlarge"))
+
+
+@pytest.fixture(scope="module")
+def own() -> Template:
+    return synthesize(make_pool_plan("p5.48xlarge"), self_managed=SELF_MANAGED)
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +105,61 @@ class TestInterfaces:
         )
 
 
+class TestCapacity:
+    """What is paid for already is used, and nothing else is bought in its place unasked."""
+
+    def test_a_block_is_launched_into_by_its_id(self) -> None:
+        found = data(synthesize(make_pool_plan(purchase=BLOCK)))
+
+        assert found["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
+        assert found["CapacityReservationSpecification"] == {
+            "CapacityReservationTarget": {"CapacityReservationId": RESERVATION}
+        }
+
+    def test_a_full_reservation_fails_the_launch(self) -> None:
+        plan = make_pool_plan(purchase=config.Odcr(reservation=RESERVATION))
+
+        assert data(synthesize(plan))["CapacityReservationSpecification"] == {
+            "CapacityReservationTarget": {"CapacityReservationId": RESERVATION},
+            "CapacityReservationPreference": "capacity-reservations-only",
+        }
+
+    @pytest.mark.parametrize(
+        ("spill", "preference"),
+        [
+            ("never", {"CapacityReservationPreference": "capacity-reservations-only"}),
+            ("on-demand", {}),
+        ],
+    )
+    def test_a_full_group_spills_only_where_it_may(
+        self, spill: Any, preference: dict[str, str]
+    ) -> None:
+        purchase = config.Odcr(resource_group=RESOURCE_GROUP, spill=spill)
+
+        template = synthesize(
+            make_pool_plan(purchase=purchase), reservation_group_arn=RESOURCE_GROUP
+        )
+
+        target = {"CapacityReservationResourceGroupArn": RESOURCE_GROUP}
+        found = data(template)["CapacityReservationSpecification"]
+        assert found == {"CapacityReservationTarget": target, **preference}
+
+    def test_a_reservation_is_no_market(self) -> None:
+        plan = make_pool_plan(purchase=config.Odcr(reservation=RESERVATION))
+
+        has_data(synthesize(plan), {"InstanceMarketOptions": Match.absent()})
+
+    @pytest.mark.parametrize("purchase", [config.OnDemand(), config.Spot()])
+    def test_nothing_is_said_where_nothing_is_reserved(self, purchase: config.Purchase) -> None:
+        has_data(
+            synthesize(make_pool_plan(purchase=purchase)),
+            {
+                "InstanceMarketOptions": Match.absent(),
+                "CapacityReservationSpecification": Match.absent(),
+            },
+        )
+
+
 class TestInstanceType:
     """EKS refuses types in both places, or in neither."""
 
@@ -114,6 +181,36 @@ class TestWhatEksForbids:
 
     def test_no_ssh_key_opens_a_node(self, p5: Template) -> None:
         has_data(p5, {"KeyName": Match.absent()})
+
+
+class TestWhatEksFillsIn:
+    """Of a node that nobody manages the template says everything."""
+
+    def test_the_image_is_the_pinned_one_of_the_type(self, own: Template) -> None:
+        plan = make_pool_plan("p5.48xlarge")
+
+        has_data(own, {"ImageId": f"{{{{resolve:ssm:{plan.ami_parameter}}}}}"})
+        assert plan.ami_parameter.endswith(f"{plan.ami_release.rpartition('-')[2]}/image_id")
+
+    def test_the_nodes_have_their_profile(self, own: Template) -> None:
+        has_data(own, {"IamInstanceProfile": {"Arn": "arn:profile"}})
+
+    def test_the_user_data_names_the_cluster(self, own: Template) -> None:
+        expected = user_data(make_pool_plan("p5.48xlarge"), cluster=CLUSTER)
+
+        assert data(own)["UserData"]["Fn::Base64"] == expected
+        assert CLUSTER.endpoint in expected
+
+    def test_groups_stand_on_the_interfaces_where_there_are_any(self, own: Template) -> None:
+        has_data(own, {"SecurityGroupIds": Match.absent()})
+        assert all(nic["Groups"] == GROUPS for nic in data(own)["NetworkInterfaces"])
+
+    def test_they_stand_on_the_instance_where_there_are_none(self) -> None:
+        template = synthesize(
+            make_pool_plan("g6.24xlarge", "g6.48xlarge"), self_managed=SELF_MANAGED
+        )
+
+        has_data(template, {"SecurityGroupIds": GROUPS})
 
 
 class TestHardening:
@@ -163,38 +260,16 @@ def test_nodes_and_their_disks_bear_the_name_of_cluster_and_pool(p5: Template, k
     has_data(p5, {"TagSpecifications": Match.array_with([tags])})
 
 
-class TestUserData:
-    """What nodeadm reads; a document that it cannot read leaves a node that never joins."""
+@pytest.mark.parametrize("kind", ["instance", "volume"])
+def test_the_files_tags_are_on_what_is_paid_for(kind: str) -> None:
+    template = synthesize(make_pool_plan(tags={"cost-center": "42"}))
 
-    def test_the_template_carries_it_encoded(self, p5: Template) -> None:
-        text = data(p5)["UserData"]["Fn::Base64"]
-
-        assert node_config(text)["kind"] == "NodeConfig"
-        assert node_config(text)["apiVersion"] == "node.eks.aws/v1alpha1"
-
-    @pytest.mark.parametrize(
-        ("instance_type", "expected"),
-        [
-            (
-                "p5.48xlarge",
-                {
-                    "kubelet": {"config": {"maxPods": 250}},
-                    "instance": {"localStorage": {"strategy": "RAID0"}},
-                    "featureGates": {"FastImagePull": True},
-                },
-            ),
-            (
-                "inf2.xlarge",
-                {
-                    "kubelet": {"config": {"maxPods": 110}},
-                    "featureGates": {"FastImagePull": True},
-                },
-            ),
-            ("m7g.2xlarge", {"kubelet": {"config": {"maxPods": 110}}}),
-        ],
-        ids=["NVMe disks", "no NVMe disk", "no accelerator"],
+    tags = [{"Key": "Name", "Value": "research-train"}, {"Key": "cost-center", "Value": "42"}]
+    has_data(
+        template,
+        {"TagSpecifications": Match.array_with([{"ResourceType": kind, "Tags": tags}])},
     )
-    def test_nodes_join_with_the_pods_disks_and_pull_of_their_plan(
-        self, instance_type: str, expected: dict[str, object]
-    ) -> None:
-        assert node_config(user_data(make_pool_plan(instance_type)))["spec"] == expected
+
+
+def test_the_template_carries_what_nodeadm_reads(p5: Template) -> None:
+    assert data(p5)["UserData"] == {"Fn::Base64": user_data(make_pool_plan("p5.48xlarge"))}

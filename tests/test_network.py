@@ -43,7 +43,7 @@ class Synthesized:
 
     def __init__(self, plan: NetworkPlan) -> None:
         stack = make_stack()
-        self.network = Network(stack, "Network", plan=plan, region=REGION)
+        self.network = Network(stack, "Network", plan=plan, cluster_name="research", region=REGION)
         ids: dict[str, list[str]] = {
             kind: [stack.resolve(i)["Ref"] for i in self.network.subnet_ids(kind)]
             for kind in ("public", "private", "control-plane", "accelerated")
@@ -156,6 +156,19 @@ class TestSubnets:
             assert {key for key in tags if key.startswith("kubernetes.io/role/")} == (
                 {tag} if tag else set()
             )
+
+    @pytest.mark.parametrize("kind", ["private", "accelerated"])
+    def test_node_classes_find_the_subnets_of_their_kind(
+        self, built: Synthesized, kind: str
+    ) -> None:
+        for tags in built.tags(kind):
+            assert tags["karpenter.sh/discovery"] == "research"
+            assert tags["ultrascale.dev/subnet"] == kind
+
+    @pytest.mark.parametrize("kind", ["public", "control-plane"])
+    def test_no_node_is_launched_where_none_belongs(self, built: Synthesized, kind: str) -> None:
+        for tags in built.tags(kind):
+            assert not {"karpenter.sh/discovery", "ultrascale.dev/subnet"} & set(tags)
 
     @pytest.mark.parametrize("kind", ["private", "accelerated"])
     def test_prefixes_have_their_part_of_every_node_subnet(

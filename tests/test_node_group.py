@@ -6,35 +6,11 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Match, Template
 
-from tests.construct_stacks import (
-    make_pool_plan,
-    make_stack,
-    make_vpc,
-    managed_policies,
-    resources,
-    the,
-)
+from tests.construct_stacks import make_pool_plan, the
+from tests.managed_groups import BLOCK, CLUSTER_GROUP, NODE_GROUP, ODCR, synthesize
 from ultrascale import config
 from ultrascale.catalog import versions
-from ultrascale.plan.model import PoolPlan, Taint
-from ultrascale_constructs.node_group import NodeGroup
-
-NODE_GROUP = "AWS::EKS::Nodegroup"
-CLUSTER_GROUP = "sg-0123456789abcdef0"
-
-
-def synthesize(plan: PoolPlan) -> Template:
-    stack = make_stack()
-    NodeGroup(
-        stack,
-        "Pool",
-        plan=plan,
-        cluster_name="research",
-        cluster_security_group_id=CLUSTER_GROUP,
-        vpc=make_vpc(stack),
-        subnet_ids=["subnet-b"],
-    )
-    return Template.from_stack(stack)
+from ultrascale.plan.model import Taint
 
 
 @pytest.fixture(scope="module")
@@ -59,21 +35,6 @@ class TestGroup:
 
     def test_nodes_lie_in_the_subnets_of_the_pool_alone(self, p5: Template) -> None:
         p5.has_resource_properties(NODE_GROUP, {"ClusterName": "research", "Subnets": ["subnet-b"]})
-
-    @pytest.mark.parametrize(
-        ("fixture", "sizes"),
-        [
-            ("p5", {"MinSize": 2, "DesiredSize": 2, "MaxSize": 16}),
-            ("system", {"MinSize": 3, "DesiredSize": 3, "MaxSize": 3}),
-            ("several", {"MinSize": 0, "DesiredSize": 0, "MaxSize": 16}),
-        ],
-    )
-    def test_it_starts_with_as_few_nodes_as_the_file_allows(
-        self, request: pytest.FixtureRequest, fixture: str, sizes: dict[str, int]
-    ) -> None:
-        template: Template = request.getfixturevalue(fixture)
-
-        template.has_resource_properties(NODE_GROUP, {"ScalingConfig": sizes})
 
     def test_a_replacement_can_stand_beside_it(self, p5: Template) -> None:
         p5.has_resource_properties(NODE_GROUP, {"NodegroupName": Match.absent()})
@@ -127,8 +88,48 @@ class TestGroup:
     def test_broken_nodes_are_replaced(self, p5: Template) -> None:
         p5.has_resource_properties(NODE_GROUP, {"NodeRepairConfig": {"Enabled": True}})
 
-    def test_it_is_bought_on_demand_and_not_as_spot_by_mistake(self, p5: Template) -> None:
-        p5.has_resource_properties(NODE_GROUP, {"CapacityType": "ON_DEMAND"})
+    @pytest.mark.parametrize(
+        ("purchase", "capacity_type"),
+        [
+            (config.OnDemand(), "ON_DEMAND"),
+            (config.Spot(), "SPOT"),
+            (ODCR, "ON_DEMAND"),
+            (BLOCK, "CAPACITY_BLOCK"),
+        ],
+        ids=["On-Demand", "Spot", "ODCR", "Capacity Block"],
+    )
+    def test_it_is_bought_as_the_file_says(
+        self, purchase: config.Purchase, capacity_type: str
+    ) -> None:
+        template = synthesize(make_pool_plan(purchase=purchase))
+
+        template.has_resource_properties(NODE_GROUP, {"CapacityType": capacity_type})
+
+    def test_every_interface_is_in_the_clusters_group_and_in_that_for_efa(
+        self, p5: Template
+    ) -> None:
+        (efa,) = p5.find_resources("AWS::EC2::SecurityGroup")
+        interfaces = the(p5, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]["NetworkInterfaces"]
+
+        both = [CLUSTER_GROUP, {"Fn::GetAtt": [efa, "GroupId"]}]
+        assert all(nic["Groups"] == both for nic in interfaces)
+
+    def test_nodes_share_a_placement_group_where_the_file_asks_for_it(self) -> None:
+        template = synthesize(make_pool_plan("trn1.32xlarge", placement_group=True))
+
+        (group,) = template.find_resources("AWS::EC2::PlacementGroup")
+        placement = the(template, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]["Placement"]
+        assert placement == {"GroupName": {"Ref": group}}
+
+    def test_a_reservation_that_may_spill_is_targeted_through_a_group(self) -> None:
+        purchase = config.Odcr(reservation="cr-0123456789abcdef0", spill="on-demand")
+
+        template = synthesize(make_pool_plan(purchase=purchase))
+
+        (group,) = template.find_resources("AWS::ResourceGroups::Group")
+        data = the(template, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
+        target = {"CapacityReservationResourceGroupArn": {"Fn::GetAtt": [group, "Arn"]}}
+        assert data["CapacityReservationSpecification"] == {"CapacityReservationTarget": target}
 
 
 class TestLabelsAndTaints:
@@ -159,75 +160,3 @@ class TestLabelsAndTaints:
         template = synthesize(replace(make_pool_plan("m7g.2xlarge"), taints=(taint,)))
 
         assert the(template, NODE_GROUP)["Taints"][0]["Effect"] == spelled
-
-
-class TestEfaSecurityGroup:
-    """EFA falls silent without a group that lets its traffic in from and out to itself."""
-
-    @pytest.mark.parametrize(
-        ("kind", "other_end"),
-        [
-            ("AWS::EC2::SecurityGroupIngress", "SourceSecurityGroupId"),
-            ("AWS::EC2::SecurityGroupEgress", "DestinationSecurityGroupId"),
-        ],
-    )
-    def test_it_is_open_to_itself_in_both_directions(
-        self, p5: Template, kind: str, other_end: str
-    ) -> None:
-        (group,) = p5.find_resources("AWS::EC2::SecurityGroup")
-        reference = {"Fn::GetAtt": [group, "GroupId"]}
-
-        p5.has_resource_properties(
-            kind, {"GroupId": reference, other_end: reference, "IpProtocol": "-1"}
-        )
-
-    def test_it_is_open_to_nothing_else(self, p5: Template) -> None:
-        assert len(resources(p5, "AWS::EC2::SecurityGroupIngress")) == 1
-        assert "SecurityGroupIngress" not in the(p5, "AWS::EC2::SecurityGroup")
-
-    def test_every_interface_is_in_it_and_in_the_clusters(self, p5: Template) -> None:
-        (group,) = p5.find_resources("AWS::EC2::SecurityGroup")
-        interfaces = the(p5, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]["NetworkInterfaces"]
-
-        both = [CLUSTER_GROUP, {"Fn::GetAtt": [group, "GroupId"]}]
-        assert all(nic["Groups"] == both for nic in interfaces)
-
-    def test_pools_without_efa_have_none(self, several: Template) -> None:
-        several.resource_count_is("AWS::EC2::SecurityGroup", 0)
-
-
-class TestPlacementGroup:
-    """Nodes that are far apart are slow; nodes that must be close are hard to find."""
-
-    def test_nodes_share_one_where_the_file_asks_for_it(self) -> None:
-        template = synthesize(make_pool_plan("trn1.32xlarge", placement_group=True))
-
-        template.has_resource_properties("AWS::EC2::PlacementGroup", {"Strategy": "cluster"})
-        (group,) = template.find_resources("AWS::EC2::PlacementGroup")
-        placement = the(template, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]["Placement"]
-        assert placement == {"GroupName": {"Ref": group}}
-
-    def test_there_is_none_otherwise(self, p5: Template) -> None:
-        p5.resource_count_is("AWS::EC2::PlacementGroup", 0)
-
-
-class TestRole:
-    """What every pod that reaches a node's credentials could do."""
-
-    def test_nodes_may_join_pull_and_be_reached_and_nothing_else(self, p5: Template) -> None:
-        role = the(p5, "AWS::IAM::Role")
-
-        assert managed_policies(role) == {
-            "AmazonEKSWorkerNodePolicy",
-            "AmazonEC2ContainerRegistryPullOnly",
-            "AmazonSSMManagedInstanceCore",
-        }
-        p5.resource_count_is("AWS::IAM::Policy", 0)
-
-    def test_nodes_cannot_change_the_network(self, p5: Template) -> None:
-        assert "AmazonEKS_CNI_Policy" not in str(p5.to_json())
-
-    def test_instances_alone_may_take_it(self, p5: Template) -> None:
-        statement = the(p5, "AWS::IAM::Role")["AssumeRolePolicyDocument"]["Statement"]
-
-        assert [each["Principal"] for each in statement] == [{"Service": "ec2.amazonaws.com"}]

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from stacks._node_rules import NODE_RULES
 from stacks.rules import RULES, violations
+from tests.rule_cases import broken_by, resource
 
 CLUSTER: dict[str, Any] = {
     "ResourcesVpcConfig": {"EndpointPrivateAccess": True, "EndpointPublicAccess": False},
@@ -23,27 +25,9 @@ CLUSTER: dict[str, Any] = {
         "BootstrapClusterCreatorAdminPermissions": False,
     },
 }
-ENA = {"NetworkCardIndex": 0, "DeviceIndex": 0, "InterfaceType": "interface", "Groups": ["sg-1"]}
-EFA = {"NetworkCardIndex": 0, "DeviceIndex": 1, "InterfaceType": "efa-only", "Groups": ["sg-1"]}
-BLOCK = {
-    "InstanceMarketOptions": {"MarketType": "capacity-block"},
-    "CapacityReservationSpecification": {
-        "CapacityReservationTarget": {"CapacityReservationId": "cr-0123456789abcdef0"}
-    },
-}
-TEMPLATE_DATA: dict[str, Any] = {
-    "NetworkInterfaces": [ENA, EFA],
-    "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
-    "BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": {"Encrypted": True}}],
-}
-NODE_GROUP: dict[str, Any] = {"ScalingConfig": {"MinSize": 0, "DesiredSize": 0, "MaxSize": 4}}
 HTTPS = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}
 RETAINED = {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}
 MANIFEST = "Custom::AWSCDK-EKS-KubernetesResource"
-
-
-def resource(kind: str, properties: dict[str, Any], **attributes: str) -> dict[str, Any]:
-    return {"Type": kind, "Properties": properties, **attributes}
 
 
 def cluster(**changes: Any) -> dict[str, Any]:
@@ -54,19 +38,6 @@ def endpoint(**changes: Any) -> dict[str, Any]:
     return cluster(ResourcesVpcConfig=CLUSTER["ResourcesVpcConfig"] | changes)
 
 
-def launch_template(**changes: Any) -> dict[str, Any]:
-    data = {"LaunchTemplateData": TEMPLATE_DATA | changes}
-    return resource("AWS::EC2::LaunchTemplate", data)
-
-
-def interfaces(*found: dict[str, Any]) -> dict[str, Any]:
-    return launch_template(NetworkInterfaces=list(found))
-
-
-def node_group(**changes: Any) -> dict[str, Any]:
-    return resource("AWS::EKS::Nodegroup", NODE_GROUP | changes)
-
-
 def group(*rules: dict[str, Any]) -> dict[str, Any]:
     return resource("AWS::EC2::SecurityGroup", {"SecurityGroupIngress": list(rules)})
 
@@ -75,6 +46,7 @@ def manifest(text: object) -> dict[str, Any]:
     return resource(MANIFEST, {"Manifest": text})
 
 
+OTHERS = [rule for rule in RULES if rule not in NODE_RULES]
 # Rule, what breaks it in words, and the resource that does.
 BAD: list[tuple[str, str, dict[str, Any]]] = [
     ("EksEndpoint", "private endpoint off", endpoint(EndpointPrivateAccess=False)),
@@ -102,56 +74,6 @@ BAD: list[tuple[str, str, dict[str, Any]]] = [
     ),
     ("EksAuthentication", "creator", cluster(AccessConfig={"AuthenticationMode": "API"})),
     ("EksCustomResourceCluster", "any", resource("Custom::AWSCDK-EKS-Cluster", {})),
-    ("EfaLayout", "no primary", interfaces(EFA)),
-    ("EfaLayout", "efa-only primary", interfaces(ENA | {"InterfaceType": "efa-only"})),
-    ("EfaLayout", "place taken twice", interfaces(ENA, EFA, EFA)),
-    ("EfaLayout", "efa takes addresses", interfaces(ENA, EFA | {"InterfaceType": "efa"})),
-    ("EfaLayout", "interface without groups", interfaces(ENA, EFA | {"Groups": []})),
-    (
-        "CapacityBlockPlacementGroup",
-        "both",
-        launch_template(**BLOCK, Placement={"GroupName": "close"}),
-    ),
-    (
-        "CapacityBlockTarget",
-        "no target",
-        launch_template(InstanceMarketOptions=BLOCK["InstanceMarketOptions"]),
-    ),
-    (
-        "CapacityBlockTarget",
-        "preference alone",
-        launch_template(
-            **BLOCK
-            | {"CapacityReservationSpecification": {"CapacityReservationPreference": "open"}}
-        ),
-    ),
-    (
-        "InstanceMetadata",
-        "tokens optional",
-        launch_template(MetadataOptions={"HttpTokens": "optional", "HttpPutResponseHopLimit": 1}),
-    ),
-    (
-        "InstanceMetadata",
-        "pods reach it",
-        launch_template(MetadataOptions={"HttpTokens": "required", "HttpPutResponseHopLimit": 2}),
-    ),
-    ("InstanceMetadata", "nothing said", launch_template(MetadataOptions=None)),
-    (
-        "DiskEncryption",
-        "plain disk",
-        launch_template(BlockDeviceMappings=[{"Ebs": {"Encrypted": False}}]),
-    ),
-    (
-        "DiskEncryption",
-        "one of two plain",
-        launch_template(BlockDeviceMappings=[{"Ebs": {"Encrypted": True}}, {"Ebs": {}}]),
-    ),
-    ("DiskEncryption", "the image's own disk", launch_template(BlockDeviceMappings=None)),
-    ("NoSsh", "key in the template", launch_template(KeyName="mine")),
-    ("NoSsh", "remote access", node_group(RemoteAccess={"Ec2SshKey": "mine"})),
-    ("NodeGroupName", "named", node_group(NodegroupName="train")),
-    ("NodeGroupMaxSize", "zero", node_group(ScalingConfig={"MinSize": 0, "MaxSize": 0})),
-    ("NodeGroupMaxSize", "zero in text", node_group(ScalingConfig={"MaxSize": "0"})),
     ("Retained", "file system", resource("AWS::FSx::FileSystem", {})),
     ("Retained", "key", resource("AWS::KMS::Key", {}, DeletionPolicy="Delete")),
     ("Retained", "on deletion alone", resource("AWS::KMS::Key", {}, DeletionPolicy="Retain")),
@@ -186,11 +108,6 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
         "cluster with named networks",
         endpoint(EndpointPublicAccess=True, PublicAccessCidrs=["203.0.113.0/24"]),
     ),
-    ("launch template", launch_template()),
-    ("launch template without interfaces", launch_template(NetworkInterfaces=None)),
-    ("launch template of a block", launch_template(**BLOCK)),
-    ("launch template in a placement group", launch_template(Placement={"GroupName": "close"})),
-    ("node group", node_group()),
     *((kind, resource(kind, {}, **RETAINED)) for kind in ("AWS::KMS::Key", "AWS::S3::Bucket")),
     *(
         (kind, resource(kind, {}, **RETAINED))
@@ -201,11 +118,6 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
     ("small manifest", manifest({"Fn::Join": ["", ["x" * 49_000, {"Ref": "R"}, "x" * 49_000]]})),
     ("what no rule looks at", resource("AWS::SNS::Topic", {"KeyName": "x"})),
 ]
-
-
-def broken_by(body: dict[str, Any]) -> list[str]:
-    found = violations({"Resources": {"It": body}})
-    return [rule.name for rule, resource in found if resource.logical_id == "It"]
 
 
 @pytest.mark.parametrize(
@@ -223,22 +135,28 @@ def test_no_rule_fires_on_what_is_right(body: dict[str, Any]) -> None:
 
 
 def test_every_rule_has_a_case_that_breaks_it() -> None:
-    assert {rule for rule, _, _ in BAD} == {rule.name for rule in RULES}
+    assert {rule for rule, _, _ in BAD} == {rule.name for rule in OTHERS}
 
 
 def test_every_type_that_a_rule_looks_at_has_a_case() -> None:
     seen = {(rule, body["Type"]) for rule, _, body in BAD}
 
-    assert {(rule.name, kind) for rule in RULES for kind in rule.types} <= seen
+    assert {(rule.name, kind) for rule in OTHERS for kind in rule.types} <= seen
 
 
 def test_every_resource_of_a_template_is_judged() -> None:
-    template = {"Resources": {"First": node_group(NodegroupName="x"), "Second": launch_template()}}
-    template["Resources"]["Third"] = launch_template(KeyName="mine")
+    unprotected = cluster(DeletionProtection=False)
+    template = {
+        "Resources": {
+            "First": unprotected,
+            "Second": cluster(),
+            "Third": resource("AWS::KMS::Key", {}),
+        }
+    }
 
     found = [(rule.name, resource.logical_id) for rule, resource in violations(template)]
 
-    assert found == [("NodeGroupName", "First"), ("NoSsh", "Third")]
+    assert found == [("EksDeletionProtection", "First"), ("Retained", "Third")]
 
 
 def test_a_template_without_resources_breaks_nothing() -> None:

@@ -20,6 +20,7 @@ LAYERS = (
     "cluster",
     "access",
     "node-addons",
+    "scaling",
     "system",
     "addons",
     "storage",
@@ -57,9 +58,10 @@ def test_each_lifecycle_has_a_stack_of_its_own(trainium: Assembly) -> None:
         ("cluster", {"network"}),
         ("access", {"cluster"}),
         ("node-addons", {"cluster"}),
-        ("system", {"node-addons"}),
+        ("scaling", {"cluster"}),
+        ("system", {"node-addons", "scaling"}),
         ("addons", {"system"}),
-        ("platform", {"addons", "storage"}),
+        ("platform", {"addons", "storage", "scaling"}),
         ("trn1", {"platform", "addons", "node-addons"}),
     ],
 )
@@ -73,7 +75,7 @@ def test_a_stack_waits_for_what_it_cannot_work_without(
 def test_a_failed_addon_or_pool_never_rolls_back_what_is_hard_to_replace(
     trainium: Assembly, layer: str
 ) -> None:
-    fragile = {"access", "node-addons", "system", "addons", "platform", "trn1"}
+    fragile = {"access", "node-addons", "scaling", "system", "addons", "platform", "trn1"}
 
     assert not stacks_before(trainium, layer) & fragile
 
@@ -123,10 +125,10 @@ def test_another_administrator_moves_no_access_entry() -> None:
     assert entries(second, first)[first] == entries(first)[first]
 
 
-def test_a_new_kubectl_handler_never_touches_the_cluster_stack(trainium: Assembly) -> None:
+def test_no_function_of_ours_shares_a_stack_with_the_cluster(trainium: Assembly) -> None:
     functions = [stack for stack, _ in trainium.resources("AWS::Lambda::Function")]
 
-    assert set(functions) == {"platform"}
+    assert set(functions) == {"platform", "scaling"}
 
 
 def test_addons_are_there_before_nodes_and_controllers_after_them(trainium: Assembly) -> None:

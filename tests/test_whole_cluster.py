@@ -135,6 +135,7 @@ def test_manifests_are_numbered_in_the_order_they_are_applied(trainium: Assembly
     assert list(trainium.charts) == [
         "namespaces",
         "priority-classes",
+        "cluster-autoscaler",
         "neuron-device-plugin",
         "efa-device-plugin",
         "etcd",

@@ -1,7 +1,7 @@
 """The EKS control plane."""
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Mapping, Sequence
+from typing import TypedDict, cast
 
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
@@ -12,6 +12,7 @@ from constructs import Construct
 from ultrascale.plan import names
 from ultrascale.plan.model import ControlPlanePlan
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
+from ultrascale_constructs.auto_mode import CLUSTER_POLICIES, allow_node_tags
 from ultrascale_constructs.key import Key
 
 _LOGGING = {
@@ -21,6 +22,15 @@ _LOGGING = {
     "controllerManager": eks.ClusterLoggingTypes.CONTROLLER_MANAGER,
     "scheduler": eks.ClusterLoggingTypes.SCHEDULER,
 }
+_CLUSTER_POLICIES: Mapping[str, str] = {
+    "AmazonEKSClusterPolicy": "what EKS documents for the cluster role"
+}
+
+
+class _Capacity(TypedDict, total=False):
+    default_capacity_type: eks.DefaultCapacityType
+    default_capacity: int
+    compute: eks.ComputeConfig
 
 
 class ControlPlane(Construct):
@@ -30,6 +40,8 @@ class ControlPlane(Construct):
         cluster: The cluster.
         security_group_id: Cluster security group, which EKS makes: control plane and nodes reach
             each other through it.
+        endpoint: URL of the API server.
+        certificate_authority: Certificate that the API server's own is checked against, in Base64.
     """
 
     def __init__(
@@ -41,18 +53,34 @@ class ControlPlane(Construct):
         plan: ControlPlanePlan,
         vpc: ec2.IVpc,
         subnet_ids: Sequence[str],
+        tags_nodes: bool,
     ) -> None:
+        """Define the cluster.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            name: Name of the cluster.
+            plan: The control plane.
+            vpc: VPC.
+            subnet_ids: Subnets of the control plane's interfaces.
+            tags_nodes: Whether EKS Auto Mode puts tags of the user on the nodes it launches.
+        """
         super().__init__(scope, id)
         self.cluster = self._cluster(name, plan, vpc, subnet_ids)
         acknowledge_managed_policies(
-            self, {"AmazonEKSClusterPolicy": "what EKS documents for the cluster role"}
+            self, {**_CLUSTER_POLICIES, **(CLUSTER_POLICIES if plan.auto_mode else {})}
         )
+        if tags_nodes:
+            allow_node_tags(self, "NodeTags", role=self.cluster.role, cluster_name=name)
         resource = cast(eks.CfnCluster, self.cluster.node.default_child)
         resource.add_property_override("DeletionProtection", True)
         resource.add_property_override("UpgradePolicy.SupportType", plan.support_type)
         resource.add_property_override("KubeApiServerConfig.EventTtl", plan.event_ttl)
         resource.add_resource_dependency(self._logs(name, plan))
         self.security_group_id = self.cluster.cluster_security_group_id
+        self.endpoint = self.cluster.cluster_endpoint
+        self.certificate_authority = self.cluster.cluster_certificate_authority_data
 
     def _cluster(
         self, name: str, plan: ControlPlanePlan, vpc: ec2.IVpc, subnet_ids: Sequence[str]
@@ -74,8 +102,7 @@ class ControlPlane(Construct):
             cluster_logging=[_LOGGING[log_type] for log_type in plan.log_types],
             service_ipv4_cidr=str(plan.service_cidr),
             control_plane_scaling_tier=eks.ControlPlaneScalingTier.of(plan.tier),
-            default_capacity_type=eks.DefaultCapacityType.NODEGROUP,
-            default_capacity=0,
+            **_capacity(plan),
             # The pinned EKS add-ons take the place of these.
             bootstrap_self_managed_addons=False,
             bootstrap_cluster_creator_admin_permissions=False,
@@ -93,6 +120,20 @@ class ControlPlane(Construct):
         )
         group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         return group
+
+
+def _capacity(plan: ControlPlanePlan) -> _Capacity:
+    """Return what launches nodes: EKS Auto Mode for our own node pools alone, or nothing here.
+
+    The construct switches Auto Mode's compute, storage and load balancing together, as EKS asks.
+    An empty list leaves EKS's own node pools out, which would launch nodes beside ours.
+    """
+    if plan.auto_mode:
+        return {
+            "default_capacity_type": eks.DefaultCapacityType.AUTOMODE,
+            "compute": eks.ComputeConfig(node_pools=[]),
+        }
+    return {"default_capacity_type": eks.DefaultCapacityType.NODEGROUP, "default_capacity": 0}
 
 
 def _endpoint_access(plan: ControlPlanePlan) -> eks.EndpointAccess:

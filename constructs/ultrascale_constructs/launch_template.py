@@ -1,16 +1,27 @@
 """EC2 launch templates of node groups."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-import yaml
 from aws_cdk import Fn
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ultrascale.catalog.eks import NODE_CONFIG_API_VERSION
 from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk
+from ultrascale_constructs.node_config import ClusterAddress, user_data
 
-_BOUNDARY = "NODECONFIG"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfManaged:
+    """What EKS fills in for the nodes that it manages, and nobody for the others.
+
+    Attributes:
+        cluster: The cluster that the nodes join.
+        instance_profile_arn: ARN of the nodes' instance profile.
+    """
+
+    cluster: ClusterAddress
+    instance_profile_arn: str
 
 
 class NodeLaunchTemplate(Construct):
@@ -29,48 +40,43 @@ class NodeLaunchTemplate(Construct):
         cluster_name: str,
         security_group_ids: Sequence[str],
         placement_group_name: str | None,
+        reservation_group_arn: str | None,
+        self_managed: SelfManaged | None = None,
     ) -> None:
+        """Define the template.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            plan: The pool.
+            cluster_name: Name of the cluster.
+            security_group_ids: Groups of every interface.
+            placement_group_name: Placement group of the nodes, None where they have none.
+            reservation_group_arn: Resource group of capacity reservations that the instances
+                target; None where they target a reservation by its id, or none.
+            self_managed: What EKS would fill in; None where it does.
+        """
         super().__init__(scope, id)
         empty = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty()
         self.template = ec2.CfnLaunchTemplate(self, "Resource", launch_template_data=empty)
-        data = launch_template_data(
-            plan,
-            name=f"{cluster_name}-{plan.name}",
-            security_group_ids=security_group_ids,
-            placement_group_name=placement_group_name,
-        )
+        cluster = self_managed.cluster if self_managed else None
+        data = {
+            "BlockDeviceMappings": [_root_volume(plan.root_disk)],
+            "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
+            "TagSpecifications": _tags(plan, name=f"{cluster_name}-{plan.name}"),
+            "UserData": Fn.base64(user_data(plan, cluster=cluster)),
+            **_instance_type(plan),
+            **_network(plan, security_group_ids),
+            **_placement(placement_group_name),
+            **_capacity(plan, reservation_group_arn),
+        }
+        if self_managed is not None:
+            data |= _what_eks_fills_in(plan, self_managed)
+            if not plan.network_interfaces:
+                data["SecurityGroupIds"] = list(security_group_ids)
         # As one document: the typed properties cost a call and a check for each of up to 33
         # interfaces, half the time a pool takes to synthesize.
         self.template.add_property_override("LaunchTemplateData", data)
-
-
-def launch_template_data(
-    plan: PoolPlan,
-    *,
-    name: str,
-    security_group_ids: Sequence[str],
-    placement_group_name: str | None,
-) -> Mapping[str, object]:
-    """Return the `LaunchTemplateData` of a pool, as CloudFormation spells it."""
-    data: dict[str, object] = {
-        "BlockDeviceMappings": [_root_volume(plan.root_disk)],
-        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
-        "TagSpecifications": [
-            {"ResourceType": kind, "Tags": [{"Key": "Name", "Value": name}]}
-            for kind in ("instance", "volume")
-        ],
-        "UserData": Fn.base64(user_data(plan)),
-    }
-    if len(plan.instance_types) == 1:
-        # Several types stand in the node group instead; EKS refuses both.
-        data["InstanceType"] = plan.instance_types[0]
-    if plan.network_interfaces:
-        data["NetworkInterfaces"] = [
-            _network_interface(nic, security_group_ids) for nic in plan.network_interfaces
-        ]
-    if placement_group_name is not None:
-        data["Placement"] = {"GroupName": placement_group_name}
-    return data
 
 
 def _root_volume(disk: RootDisk) -> Mapping[str, object]:
@@ -87,6 +93,31 @@ def _root_volume(disk: RootDisk) -> Mapping[str, object]:
     }
 
 
+def _tags(plan: PoolPlan, *, name: str) -> list[Mapping[str, object]]:
+    """Return the tags of instances and volumes.
+
+    A managed node group passes its own tags on to neither, and CloudFormation refuses to change
+    those together with the launch template.
+
+    Source: https://github.com/awsdocs/aws-cloudformation-user-guide/pull/1181
+    """
+    tags = {"Name": name, **plan.tags}
+    listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+    return [{"ResourceType": kind, "Tags": listed} for kind in ("instance", "volume")]
+
+
+def _instance_type(plan: PoolPlan) -> Mapping[str, object]:
+    """Name a single type; several stand in the group instead, and EKS refuses both."""
+    return {"InstanceType": plan.instance_types[0]} if len(plan.instance_types) == 1 else {}
+
+
+def _network(plan: PoolPlan, security_group_ids: Sequence[str]) -> Mapping[str, object]:
+    if not plan.network_interfaces:
+        return {}
+    interfaces = [_network_interface(nic, security_group_ids) for nic in plan.network_interfaces]
+    return {"NetworkInterfaces": interfaces}
+
+
 def _network_interface(
     nic: NetworkInterface, security_group_ids: Sequence[str]
 ) -> Mapping[str, object]:
@@ -99,29 +130,40 @@ def _network_interface(
     }
 
 
-def user_data(plan: PoolPlan) -> str:
-    """Return the MIME document that EKS merges with its own part before nodeadm reads it.
+def _placement(group_name: str | None) -> Mapping[str, object]:
+    return {} if group_name is None else {"Placement": {"GroupName": group_name}}
 
-    Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/
+
+def _capacity(plan: PoolPlan, reservation_group_arn: str | None) -> Mapping[str, object]:
+    """Return what the instances are launched into.
+
+    Spot is asked for by the group, which refuses a template that asks as well. Beside a target,
+    EC2 takes no preference but `capacity-reservations-only`; without it, instances that target a
+    resource group become On-Demand Instances once the group is full.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationSpecification.html
     """
-    document = yaml.safe_dump(node_config(plan), sort_keys=False)
-    return (
-        "MIME-Version: 1.0\n"
-        f'Content-Type: multipart/mixed; boundary="{_BOUNDARY}"\n'
-        "\n"
-        f"--{_BOUNDARY}\n"
-        "Content-Type: application/node.eks.aws\n"
-        "\n"
-        f"---\n{document}"
-        f"--{_BOUNDARY}--\n"
+    if plan.reservation is None:
+        return {}
+    target = (
+        {"CapacityReservationId": plan.reservation.id}
+        if reservation_group_arn is None
+        else {"CapacityReservationResourceGroupArn": reservation_group_arn}
     )
+    specification: dict[str, object] = {"CapacityReservationTarget": target}
+    if plan.window is not None:
+        return {
+            "InstanceMarketOptions": {"MarketType": "capacity-block"},
+            "CapacityReservationSpecification": specification,
+        }
+    if not plan.reservation.spill:
+        specification["CapacityReservationPreference"] = "capacity-reservations-only"
+    return {"CapacityReservationSpecification": specification}
 
 
-def node_config(plan: PoolPlan) -> Mapping[str, object]:
-    """Return the nodeadm NodeConfig of a pool."""
-    spec: dict[str, object] = {"kubelet": {"config": {"maxPods": plan.max_pods}}}
-    if plan.raid0:
-        spec["instance"] = {"localStorage": {"strategy": "RAID0"}}
-    if plan.parallel_image_pull:
-        spec["featureGates"] = {"FastImagePull": True}
-    return {"apiVersion": NODE_CONFIG_API_VERSION, "kind": "NodeConfig", "spec": spec}
+def _what_eks_fills_in(plan: PoolPlan, self_managed: SelfManaged) -> Mapping[str, object]:
+    return {
+        # The parameter names one release, so its value never changes.
+        "ImageId": f"{{{{resolve:ssm:{plan.ami_parameter}}}}}",
+        "IamInstanceProfile": {"Arn": self_managed.instance_profile_arn},
+    }

@@ -9,6 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from ultrascale.plan import names
 from ultrascale.plan.model import NetworkPlan, SubnetKind, SubnetPlan
 from ultrascale_constructs.acknowledgment import acknowledge
 
@@ -17,6 +18,7 @@ _LOAD_BALANCER_TAGS: Mapping[SubnetKind, str] = {
     "public": "kubernetes.io/role/elb",
     "private": "kubernetes.io/role/internal-elb",
 }
+_NODE_SUBNETS: tuple[SubnetKind, ...] = ("private", "accelerated")
 
 
 class Network(Construct):
@@ -27,8 +29,11 @@ class Network(Construct):
         vpc: The VPC without its subnets: constructs are told which subnets they lie in.
     """
 
-    def __init__(self, scope: Construct, id: str, *, plan: NetworkPlan, region: str) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, plan: NetworkPlan, cluster_name: str, region: str
+    ) -> None:
         super().__init__(scope, id)
+        self._cluster_name = cluster_name
         self._region = region
         vpc = ec2.CfnVPC(
             self,
@@ -81,6 +86,10 @@ class Network(Construct):
         Tags.of(subnet).add("Name", f"{self.node.path}/{plan.kind}-{plan.zone}")
         if plan.kind in _LOAD_BALANCER_TAGS:
             Tags.of(subnet).add(_LOAD_BALANCER_TAGS[plan.kind], "1")
+        if plan.kind in _NODE_SUBNETS:
+            # Whatever launches the nodes today: no subnet changes when a NodePool is added.
+            Tags.of(subnet).add(names.DISCOVERY_TAG, self._cluster_name)
+            Tags.of(subnet).add(names.SUBNET_KIND_TAG, plan.kind)
         for index, part in enumerate(plan.prefix_reservations):
             ec2.CfnSubnetCidrReservation(
                 subnet,
@@ -118,7 +127,7 @@ class Network(Construct):
             inside = [
                 other
                 for other in plan.subnets
-                if other.zone == subnet.zone and other.kind in {"private", "accelerated"}
+                if other.zone == subnet.zone and other.kind in _NODE_SUBNETS
             ]
             table = self._route_table(f"Private{_pascal(subnet.zone)}", inside)
             ec2.CfnRoute(

@@ -1,28 +1,38 @@
 """EKS managed node groups."""
 
-from collections.abc import Sequence
-from typing import cast
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
 
+from aws_cdk import CustomResource, Duration, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
-from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
-from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
 from ultrascale_constructs.launch_template import NodeLaunchTemplate
+from ultrascale_constructs.nodes import (
+    node_role,
+    placement_group_name,
+    reservation_group_arn,
+    security_group_ids,
+)
 
-_CAPACITY_TYPE = {"on-demand": "ON_DEMAND"}
+# Each purchase option in EKS's words.
+_CAPACITY_TYPE = {
+    "on-demand": "ON_DEMAND",
+    "odcr": "ON_DEMAND",
+    "spot": "SPOT",
+    "capacity-block": "CAPACITY_BLOCK",
+}
 _TAINT_EFFECT = {
     "NoSchedule": "NO_SCHEDULE",
     "NoExecute": "NO_EXECUTE",
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",
 }
-_NODE_POLICIES = {
-    "AmazonEKSWorkerNodePolicy": "what EKS documents for nodes, the CNI's rights excepted",
-    "AmazonEC2ContainerRegistryPullOnly": "pull and nothing else",
-    "AmazonSSMManagedInstanceCore": "the way onto a node, as there is no SSH",
-}
+# What a custom resource may take at most: without an answer a deploy would wait for an hour.
+_TIMEOUT = Duration.minutes(10)
 
 
 class NodeGroup(Construct):
@@ -31,6 +41,10 @@ class NodeGroup(Construct):
     The L2 construct knows no P5 or Trn2 and refuses their AMI types (aws-cdk-lib 2.275), hence
     `CfnNodegroup` with everything explicit. It has no name of its own: a change of a create-only
     property must be able to make the new group beside the old one.
+
+    Attributes:
+        group_name: Name that CloudFormation gave it.
+        group_arn: Its ARN.
     """
 
     def __init__(
@@ -43,22 +57,41 @@ class NodeGroup(Construct):
         cluster_security_group_id: str,
         vpc: ec2.IVpc,
         subnet_ids: Sequence[str],
+        service_token: str | None,
+        autoscaler_tags: Mapping[str, str],
     ) -> None:
+        """Define the group.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            plan: The pool.
+            cluster_name: Name of the cluster.
+            cluster_security_group_id: Cluster security group.
+            vpc: VPC of the cluster.
+            subnet_ids: Subnets of the nodes; a single one for a Capacity Block.
+            service_token: ARN of the function of `NodeGroupFunctions`; None only where the file
+                alone sizes the pool.
+            autoscaler_tags: What the Cluster Autoscaler reads from the tags of the Auto Scaling
+                group; empty where it does not scale the pool.
+        """
         super().__init__(scope, id)
         template = NodeLaunchTemplate(
             self,
             "LaunchTemplate",
             plan=plan,
             cluster_name=cluster_name,
-            # Groups named in a template take the place of the cluster security group.
-            security_group_ids=[cluster_security_group_id, *self._efa_group(plan, vpc)],
-            placement_group_name=self._placement_group(plan),
+            security_group_ids=security_group_ids(
+                self, plan=plan, vpc=vpc, cluster_security_group_id=cluster_security_group_id
+            ),
+            placement_group_name=placement_group_name(self, plan),
+            reservation_group_arn=reservation_group_arn(self, plan=plan, cluster_name=cluster_name),
         ).template
-        eks.CfnNodegroup(
+        group = eks.CfnNodegroup(
             self,
             "Resource",
             cluster_name=cluster_name,
-            node_role=self._role().role_arn,
+            node_role=node_role(self).role_arn,
             subnets=list(subnet_ids),
             ami_type=plan.ami_type,
             # Without the version EKS keeps the old one, for which the new release is not valid.
@@ -67,48 +100,89 @@ class NodeGroup(Construct):
             capacity_type=_CAPACITY_TYPE[plan.purchase],
             instance_types=_instance_types(plan),
             launch_template=_newest(template),
-            scaling_config=_scaling(plan),
+            scaling_config=_scaling(plan, desired_size=plan.initial_nodes),
             update_config=_update(plan),
             node_repair_config=eks.CfnNodegroup.NodeRepairConfigProperty(enabled=True),
             labels=dict(plan.labels),
             taints=_taints(plan) or None,
         )
+        self.group_name = group.attr_nodegroup_name
+        self.group_arn = group.attr_arn
+        if plan.sized_by != "file":
+            assert service_token is not None
+            size = self._size(group, plan, service_token)
+            group.scaling_config = _scaling(plan, desired_size=size)
+            if autoscaler_tags:
+                self._tag(group, service_token, autoscaler_tags)
 
-    def _role(self) -> iam.Role:
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("ec2.amazonaws.com")),
-            managed_policies=[
-                iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in _NODE_POLICIES
-            ],
-        )
-        acknowledge_managed_policies(role, _NODE_POLICIES)
-        return role
+    def _size(self, group: eks.CfnNodegroup, plan: PoolPlan, service_token: str) -> float:
+        """Return the size that the group has when it is deployed, or is made with.
 
-    def _efa_group(self, plan: PoolPlan, vpc: ec2.IVpc) -> list[str]:
-        """Let EFA traffic pass: it must be allowed to and from the very group, both ways.
+        CloudFormation sends the desired size with every change of the configuration; a number from
+        the file would undo what a scaler or the calendar did. The size is looked up again when the
+        configuration changes, and only then: an update to a new version or launch template leaves
+        the size alone, and CloudFormation refuses to change anything else beside it.
 
-        Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
+        Source: https://github.com/aws/containers-roadmap/issues/1258
         """
-        if plan.efa_interfaces == 0:
-            return []
-        group = ec2.SecurityGroup(
+        lookup = CustomResource(
             self,
-            "EfaSecurityGroup",
-            vpc=vpc,
-            description=f"EFA traffic between the nodes of pool {plan.name}",
-            allow_all_outbound=False,
+            "Size",
+            service_token=service_token,
+            resource_type="Custom::NodeGroupSize",
+            service_timeout=_TIMEOUT,
+            properties={
+                "ClusterName": group.cluster_name,
+                # By which the group is found, and not by tags: those of a group that stands
+                # could never be set beside a new launch template.
+                "Labels": {
+                    key: plan.labels.get(key, "") for key in (names.POOL_LABEL, names.SHARD_LABEL)
+                },
+                "MinSize": plan.min_nodes,
+                "MaxSize": plan.max_nodes,
+                "InitialSize": plan.initial_nodes,
+                "Configuration": _digest(group),
+            },
         )
-        every = ec2.Port.all_traffic()
-        group.add_ingress_rule(group, every, "EFA traffic from the pool's nodes")
-        group.add_egress_rule(group, every, "EFA traffic to the pool's nodes")
-        return [group.security_group_id]
+        return Token.as_number(lookup.get_att("DesiredSize"))
 
-    def _placement_group(self, plan: PoolPlan) -> str | None:
-        if not plan.placement_group:
-            return None
-        return ec2.CfnPlacementGroup(self, "PlacementGroup", strategy="cluster").ref
+    def _tag(
+        self, group: eks.CfnNodegroup, service_token: str, autoscaler_tags: Mapping[str, str]
+    ) -> None:
+        """Tag the Auto Scaling group: EKS passes the tags of a node group on to nothing."""
+        CustomResource(
+            self,
+            "AutoscalerTags",
+            service_token=service_token,
+            resource_type="Custom::AutoScalingGroupTags",
+            service_timeout=_TIMEOUT,
+            properties={
+                "ClusterName": group.cluster_name,
+                "NodegroupName": group.attr_nodegroup_name,
+                "Tags": dict(autoscaler_tags),
+            },
+        )
+
+
+def _digest(group: eks.CfnNodegroup) -> str:
+    """Return a digest of all that CloudFormation updates together with the size, or replaces for.
+
+    That is everything but the version, the release and the launch template.
+    """
+    properties = Stack.of(group).resolve(
+        [
+            group.ami_type,
+            group.capacity_type,
+            group.instance_types,
+            group.labels,
+            group.node_repair_config,
+            group.scaling_config,
+            group.subnets,
+            group.taints,
+            group.update_config,
+        ]
+    )
+    return sha256(json.dumps(properties, sort_keys=True).encode()).hexdigest()
 
 
 def _instance_types(plan: PoolPlan) -> list[str] | None:
@@ -124,9 +198,9 @@ def _newest(
     )
 
 
-def _scaling(plan: PoolPlan) -> eks.CfnNodegroup.ScalingConfigProperty:
+def _scaling(plan: PoolPlan, *, desired_size: float) -> eks.CfnNodegroup.ScalingConfigProperty:
     return eks.CfnNodegroup.ScalingConfigProperty(
-        min_size=plan.min_nodes, desired_size=plan.min_nodes, max_size=plan.max_nodes
+        min_size=plan.min_nodes, desired_size=desired_size, max_size=plan.max_nodes
     )
 
 

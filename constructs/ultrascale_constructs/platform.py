@@ -1,10 +1,10 @@
-"""Applying manifests to a cluster from CloudFormation."""
+"""Applying manifests and Helm charts to a cluster from CloudFormation."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from aws_cdk import CfnElement, RemovalPolicy, Stack
+from aws_cdk import CfnElement, CfnResource, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
@@ -17,8 +17,13 @@ from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_manage
 Manifest = Mapping[str, object]
 
 
+# A third of what the provider's function lives. Were it to die first, Helm would leave the release
+# `pending-upgrade`, and refuse every later deploy (aws/aws-cdk#35299).
+_HELM_TIMEOUT = Duration.minutes(5)
+
+
 class ManifestApplier(Construct):
-    """Defines a kubectl provider of its own, and the manifests applied through it, in order.
+    """Defines a kubectl provider of its own, and what is applied through it, in order.
 
     The provider belongs to no cluster stack: a new handler version never touches the cluster.
     """
@@ -80,8 +85,93 @@ class ManifestApplier(Construct):
             # `kubectl apply` from the first time on: retained objects may be there already.
             overwrite=True,
             prune=False,
-            removal_policy=RemovalPolicy.RETAIN if retain else RemovalPolicy.DESTROY,
+            removal_policy=_removal(retain=retain),
         )
+        self._append(resource)
+
+    def install_chart(
+        self,
+        id: str,
+        *,
+        repository: str,
+        version: str,
+        namespace: str,
+        values: Mapping[str, object],
+        retain: bool,
+    ) -> None:
+        """Install a Helm chart after everything applied before, and do not wait for its pods.
+
+        The CRDs that a chart brings along in its `crds` folder are installed where they are not
+        there yet, and never upgraded: the provider's function ignores `skip_crds` (aws-cdk-lib
+        2.275). Their own chart must have been installed before.
+
+        Args:
+            id: Construct id. As with `apply`, it must never change.
+            repository: Where the chart is, ``oci://REGISTRY/PATH/NAME``. The release has its name.
+            version: Version of the chart.
+            namespace: Namespace of the release, which must exist.
+            values: The chart's values.
+            retain: Leave the release alone when it leaves the template or the stack is deleted.
+        """
+        name = repository.rpartition("/")[2]
+        resource = eks.HelmChart(
+            self,
+            id,
+            cluster=self._cluster,
+            chart=name,
+            release=name,
+            repository=repository,
+            version=version,
+            namespace=namespace,
+            create_namespace=False,
+            values=values,
+            wait=False,
+            timeout=_HELM_TIMEOUT,
+            removal_policy=_removal(retain=retain),
+        )
+        self._append(resource)
+
+    def patch(self, id: str, resource: str, operations: Sequence[Mapping[str, object]]) -> None:
+        """Patch an object after everything applied before, whenever ``operations`` change.
+
+        Nothing is undone when the patch leaves the template or the stack is deleted: `kubectl`
+        would fail on an object that is gone already, and the deletion of the stack with it.
+
+        Args:
+            id: Construct id.
+            resource: Kind and name of the object, ``kind.group/name``.
+            operations: A JSON patch. Source: https://www.rfc-editor.org/rfc/rfc6902
+        """
+        patch = eks.KubernetesPatch(
+            self,
+            id,
+            cluster=self._cluster,
+            resource_name=resource,
+            apply_patch={},
+            restore_patch={},
+            patch_type=eks.PatchType.JSON,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        custom_resource = patch.node.find_child("Resource").node.default_child
+        assert isinstance(custom_resource, CfnResource)
+        # The construct takes objects only; a JSON patch is a list.
+        text = Stack.of(self).to_json_string(operations)
+        custom_resource.add_property_override("ApplyPatchJson", text)
+        custom_resource.add_property_override("RestorePatchJson", "[]")
+        self._append(patch)
+
+    def after(self, *constructs: IConstruct) -> None:
+        """Apply nothing before ``constructs`` are there, and delete them after everything applied.
+
+        To be called before anything is applied.
+        """
+        self._last.node.add_dependency(*constructs)
+
+    def before(self, construct: IConstruct) -> None:
+        """Define ``construct`` after everything applied so far, and delete it before that."""
+        construct.node.add_dependency(self._last)
+
+    def _append(self, resource: Construct) -> None:
         resource.node.add_dependency(self._last)
         self._last = resource
 
@@ -134,6 +224,10 @@ class ManifestApplier(Construct):
                 )
             ],
         )
+
+
+def _removal(*, retain: bool) -> RemovalPolicy:
+    return RemovalPolicy.RETAIN if retain else RemovalPolicy.DESTROY
 
 
 def _logical_id(stack: Stack, element: IConstruct | None) -> str:

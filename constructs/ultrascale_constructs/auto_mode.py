@@ -1,0 +1,97 @@
+"""Rights of EKS Auto Mode, and of the nodes it launches."""
+
+from collections.abc import Mapping
+
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from ultrascale.catalog.auto_mode import NODE_ACCESS_ENTRY_TYPE, NODE_ACCESS_POLICY
+from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.node_role import NodeRole
+
+_REASON = "what EKS documents for the cluster role with Auto Mode"
+# Beside the policy of every cluster role; `eks.Cluster` attaches them.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-cluster-iam-role.html
+CLUSTER_POLICIES: Mapping[str, str] = {
+    "AmazonEKSComputePolicy": _REASON,
+    "AmazonEKSBlockStoragePolicy": _REASON,
+    "AmazonEKSLoadBalancingPolicy": _REASON,
+    "AmazonEKSNetworkingPolicy": _REASON,
+}
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-create-node-role.html
+_NODE_POLICIES: Mapping[str, str] = {
+    "AmazonEKSWorkerNodeMinimalPolicy": "what EKS documents for Auto Mode's nodes",
+    "AmazonEC2ContainerRegistryPullOnly": "pull and nothing else",
+}
+# What EC2 makes and tags when nodes are launched.
+_TAGGED = (
+    "fleet",
+    "instance",
+    "launch-template",
+    "network-interface",
+    "spot-instances-request",
+    "volume",
+)
+
+
+class AutoModeNodeRole(Construct):
+    """Defines the role of Auto Mode's nodes that our own node classes name.
+
+    EKS gives access to the nodes of its own node pools only. Those of a node class of ours come up
+    and never join without an access entry of type ``EC2`` and its access policy.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html
+    """
+
+    def __init__(self, scope: Construct, id: str, *, cluster_name: str, role_name: str) -> None:
+        super().__init__(scope, id)
+        NodeRole(
+            self,
+            "Resource",
+            cluster_name=cluster_name,
+            role_name=role_name,
+            managed_policies=_NODE_POLICIES,
+            access_entry_type=NODE_ACCESS_ENTRY_TYPE,
+            access_policies=[NODE_ACCESS_POLICY],
+        )
+
+
+def allow_node_tags(scope: Construct, id: str, *, role: iam.IRole, cluster_name: str) -> None:
+    """Let Auto Mode put tags of the user on what it launches.
+
+    AmazonEKSComputePolicy allows Auto Mode's own tags only: a node class with any other tag would
+    launch nothing. The tags that name the cluster, the node class and the node pool stay a must.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-cluster-iam-role.html#tag-prop
+    """
+    stack = Stack.of(scope)
+    resources = [f"arn:{stack.partition}:ec2:{stack.region}:*:{kind}/*" for kind in _TAGGED]
+    policy = iam.Policy(
+        scope,
+        id,
+        roles=[role],
+        statements=[
+            iam.PolicyStatement(
+                sid="LaunchWithTags",
+                actions=["ec2:CreateFleet", "ec2:CreateLaunchTemplate", "ec2:RunInstances"],
+                resources=resources,
+                conditions={
+                    "StringEquals": {"aws:RequestTag/eks:eks-cluster-name": cluster_name},
+                    "StringLike": {
+                        "aws:RequestTag/eks:kubernetes-node-class-name": "*",
+                        "aws:RequestTag/eks:kubernetes-node-pool-name": "*",
+                    },
+                },
+            )
+        ],
+    )
+    acknowledge(
+        policy,
+        {
+            f"AwsSolutions::AwsSolutions-IAM5[Resource::{resource}]": (
+                "what does not exist yet has no id; the request must carry the cluster's name"
+            )
+            for resource in resources
+        },
+    )

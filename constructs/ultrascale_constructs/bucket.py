@@ -1,0 +1,59 @@
+"""S3 buckets."""
+
+from aws_cdk import CfnOutput, Duration, RemovalPolicy
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from ultrascale.plan.model import BucketPlan
+from ultrascale_constructs.acknowledgment import acknowledge
+
+
+class Bucket(Construct):
+    """Defines one bucket that outlives its stack.
+
+    S3 makes up its name, which no two buckets of the world share: a retained bucket would keep the
+    stack from being made again. An output tells it.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: BucketPlan, key: kms.IKey) -> None:
+        super().__init__(scope, id)
+        bucket = s3.Bucket(
+            self,
+            "Resource",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            enforce_ssl=True,
+            encryption=s3.BucketEncryption.KMS,
+            encryption_key=key,
+            # Without it each object that a fleet reads is a call of KMS, and fails above its rate.
+            # Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-key.html
+            bucket_key_enabled=True,
+            versioned=True,
+            lifecycle_rules=[_lifecycle(plan)],
+            # Not after a first attempt that failed: what it made is empty.
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        )
+        if bucket.policy is not None:
+            # The retained bucket keeps refusing connections without TLS.
+            bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        acknowledge(
+            bucket,
+            {
+                "AwsSolutions::AwsSolutions-S1": (
+                    "a line of access log for each read of a training fleet is terabytes a day; "
+                    "who deleted what is for the account's CloudTrail to record"
+                )
+            },
+        )
+        CfnOutput(self, "Name", value=bucket.bucket_name, description=f"Bucket {plan.name}")
+
+
+def _lifecycle(plan: BucketPlan) -> s3.LifecycleRule:
+    return s3.LifecycleRule(
+        id="leftovers",
+        noncurrent_version_expiration=Duration.days(plan.old_version_days),
+        # What is left of an object whose versions are all gone.
+        expired_object_delete_marker=True,
+        abort_incomplete_multipart_upload_after=Duration.days(plan.unfinished_upload_days),
+    )

@@ -1,0 +1,89 @@
+"""Schedules of EventBridge Scheduler, and what becomes of calls that never succeed."""
+
+from datetime import datetime, timedelta
+from typing import cast
+
+from aws_cdk import Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from ultrascale_constructs.acknowledgment import acknowledge
+
+_MESSAGES_KEPT = timedelta(days=14)
+
+
+class DeadLetters(Construct):
+    """Defines where the calls of a schedule end that never succeeded, and the alarm about them.
+
+    Attributes:
+        arn: ARN of the queue.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, pool: str) -> None:
+        super().__init__(scope, id)
+        queue = sqs.Queue(
+            self,
+            "Resource",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+        )
+        cast(sqs.CfnQueue, queue.node.default_child).message_retention_period = int(
+            _MESSAGES_KEPT.total_seconds()
+        )
+        acknowledge(queue, {"AwsSolutions::AwsSolutions-SQS3": "it is a dead-letter queue itself"})
+        self.arn = queue.queue_arn
+        cloudwatch.CfnAlarm(
+            self,
+            "Alarm",
+            alarm_description=(
+                f"The block calendar of pool {pool} could not set the number of its nodes. "
+                "The message in the queue says why."
+            ),
+            namespace="AWS/SQS",
+            metric_name="ApproximateNumberOfMessagesVisible",
+            dimensions=[
+                cloudwatch.CfnAlarm.DimensionProperty(name="QueueName", value=queue.queue_name)
+            ],
+            statistic="Maximum",
+            period=60,
+            evaluation_periods=1,
+            threshold=1,
+            comparison_operator="GreaterThanOrEqualToThreshold",
+            treat_missing_data="notBreaching",
+        )
+
+
+def yearly(moment: datetime) -> str:
+    """Return the expression of a schedule that calls at ``moment``, and each year after.
+
+    EventBridge Scheduler refuses to create or change a schedule whose only moment, or whose
+    `StartDate`, has passed: every deploy inside or after the window would fail. A pool that is
+    still in the file a year later launches into a reservation that is gone, which costs nothing.
+
+    Source: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
+    """
+    return f"cron({moment.minute} {moment.hour} {moment.day} {moment.month} ? *)"
+
+
+def scheduler_role(scope: Construct, *statements: iam.PolicyStatement) -> iam.Role:
+    """Define the role of a construct's schedules, which no schedule of another account can use."""
+    stack = Stack.of(scope)
+    group = f"arn:{stack.partition}:scheduler:{stack.region}:{stack.account}:schedule-group/default"
+    service = iam.ServicePrincipal(
+        "scheduler.amazonaws.com",
+        conditions={"StringEquals": {"aws:SourceAccount": stack.account, "aws:SourceArn": group}},
+    )
+    return iam.Role(
+        scope,
+        "SchedulerRole",
+        assumed_by=cast("iam.IPrincipal", service),
+        inline_policies={"Call": iam.PolicyDocument(statements=list(statements))},
+    )
+
+
+def on_time() -> scheduler.CfnSchedule.FlexibleTimeWindowProperty:
+    """Return that a schedule calls within the minute."""
+    return scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF")

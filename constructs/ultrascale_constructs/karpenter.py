@@ -1,0 +1,128 @@
+"""Karpenter in AWS: what its controller may do, what its nodes are, what it is told."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from aws_cdk import Stack, Token
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from ultrascale.plan import names
+from ultrascale.plan.model import KarpenterPlan
+from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.event_queue import EventQueue
+from ultrascale_constructs.karpenter_policy import Surroundings, controller_policies
+from ultrascale_constructs.node_role import NODE_POLICIES, NodeRole
+
+# A Spot Instance is gone two minutes after its warning: an older message is about the past.
+_RETENTION_SECONDS = 300
+# Source: https://karpenter.sh/v1.14/reference/cloudformation/
+_INTERRUPTIONS: Mapping[str, tuple[str, str]] = {
+    "Health": ("aws.health", "AWS Health Event"),
+    "SpotInterruption": ("aws.ec2", "EC2 Spot Instance Interruption Warning"),
+    "Rebalance": ("aws.ec2", "EC2 Instance Rebalance Recommendation"),
+    "StateChange": ("aws.ec2", "EC2 Instance State-change Notification"),
+    "ReservationInterruption": (
+        "aws.ec2",
+        "EC2 Capacity Reservation Instance Interruption Warning",
+    ),
+}
+_OFFICIAL = "a statement that Karpenter documents; conditions on tags bound what it changes"
+
+
+class Karpenter(Construct):
+    """Defines the controller's role, the nodes' role and the interruption queue.
+
+    Attributes:
+        identity: What gives the controller's pods their role, once that has all of its policies.
+    """
+
+    def __init__(
+        self, scope: Construct, id: str, *, plan: KarpenterPlan, cluster_name: str
+    ) -> None:
+        super().__init__(scope, id)
+        nodes = NodeRole(
+            self,
+            "NodeRole",
+            cluster_name=cluster_name,
+            role_name=plan.node_role,
+            managed_policies=NODE_POLICIES,
+            access_entry_type="EC2_LINUX",
+        )
+        queue = EventQueue(
+            self,
+            "InterruptionQueue",
+            name=plan.interruption_queue,
+            retention_seconds=_RETENTION_SECONDS,
+            patterns={
+                id: {"source": [source], "detail-type": [kind]}
+                for id, (source, kind) in _INTERRUPTIONS.items()
+            },
+        )
+        stack = Stack.of(self)
+        around = Surroundings(
+            partition=stack.partition,
+            region=stack.region,
+            account=stack.account,
+            cluster=cluster_name,
+            node_role_arn=nodes.role_arn,
+            queue_arn=queue.queue_arn,
+        )
+        role = iam.CfnRole(
+            self,
+            "ControllerRole",
+            assume_role_policy_document=_document([_trust(cluster_name)]),
+        )
+        self.identity = eks.CfnPodIdentityAssociation(
+            self,
+            "Identity",
+            cluster_name=cluster_name,
+            namespace=names.SYSTEM_NAMESPACE,
+            service_account=names.KARPENTER_ACCOUNT,
+            role_arn=role.attr_arn,
+        )
+        for policy in self._policies(role, around):
+            self.identity.add_resource_dependency(policy)
+
+    def _policies(self, role: iam.CfnRole, around: Surroundings) -> Iterator[iam.CfnManagedPolicy]:
+        for name, statements in controller_policies(around).items():
+            policy = iam.CfnManagedPolicy(
+                self,
+                f"{name}Policy",
+                roles=[role.ref],
+                policy_document=_document([s.document for s in statements]),
+            )
+            acknowledge(policy, {finding: _OFFICIAL for finding in _wildcards(name, around)})
+            yield policy
+
+
+def _trust(cluster_name: str) -> Mapping[str, object]:
+    """Let the controller's pods take the role, and no others, whatever their cluster.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
+    """
+    tags = {
+        "eks-cluster-name": cluster_name,
+        "kubernetes-namespace": names.SYSTEM_NAMESPACE,
+        "kubernetes-service-account": names.KARPENTER_ACCOUNT,
+    }
+    return {
+        "Effect": "Allow",
+        "Principal": {"Service": "pods.eks.amazonaws.com"},
+        "Action": ["sts:AssumeRole", "sts:TagSession"],
+        "Condition": {"StringEquals": {f"aws:RequestTag/{key}": tags[key] for key in tags}},
+    }
+
+
+def _document(statements: Sequence[Mapping[str, object]]) -> Mapping[str, object]:
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _wildcards(policy: str, around: Surroundings) -> Iterator[str]:
+    """Yield cdk-nag's name of every wildcard in a policy of the controller."""
+    account = "<AWS::AccountId>" if Token.is_unresolved(around.account) else around.account
+    for statement in controller_policies(replace(around, account=account))[policy]:
+        for resource in statement.resources:
+            if resource.endswith("*"):
+                yield f"AwsSolutions::AwsSolutions-IAM5[Resource::{resource}]"

@@ -1,0 +1,87 @@
+"""What nodeadm is told when a node starts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import yaml
+
+from ultrascale.catalog.eks import NODE_CONFIG_API_VERSION
+from ultrascale.plan.model import PoolPlan
+
+_BOUNDARY = "NODECONFIG"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterAddress:
+    """How a node that nobody manages finds its cluster.
+
+    Attributes:
+        name: Name of the cluster.
+        endpoint: URL of its API server.
+        certificate_authority: The API server's certificate authority, base64-encoded.
+        service_cidr: Range of Kubernetes Services.
+    """
+
+    name: str
+    endpoint: str
+    certificate_authority: str
+    service_cidr: str
+
+
+def user_data(plan: PoolPlan, *, cluster: ClusterAddress | None = None) -> str:
+    """Return the MIME document that nodeadm reads.
+
+    Args:
+        plan: The pool.
+        cluster: The cluster to join; None where EKS merges a document that names it, with the
+            labels and taints of the node group.
+
+    Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/
+    """
+    document = yaml.safe_dump(node_config(plan, cluster=cluster), sort_keys=False)
+    return (
+        "MIME-Version: 1.0\n"
+        f'Content-Type: multipart/mixed; boundary="{_BOUNDARY}"\n'
+        "\n"
+        f"--{_BOUNDARY}\n"
+        "Content-Type: application/node.eks.aws\n"
+        "\n"
+        f"---\n{document}"
+        f"--{_BOUNDARY}--\n"
+    )
+
+
+def node_config(plan: PoolPlan, *, cluster: ClusterAddress | None = None) -> Mapping[str, object]:
+    """Return the nodeadm NodeConfig of a pool; the whole of it if it names the cluster.
+
+    Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/
+    """
+    spec: dict[str, object] = {}
+    kubelet: dict[str, object] = {"config": {"maxPods": plan.max_pods}}
+    if cluster is not None:
+        spec["cluster"] = {
+            "name": cluster.name,
+            "apiServerEndpoint": cluster.endpoint,
+            "certificateAuthority": cluster.certificate_authority,
+            "cidr": cluster.service_cidr,
+        }
+        kubelet["flags"] = _registration(plan)
+    spec["kubelet"] = kubelet
+    if plan.raid0:
+        spec["instance"] = {"localStorage": {"strategy": "RAID0"}}
+    if plan.parallel_image_pull:
+        spec["featureGates"] = {"FastImagePull": True}
+    return {"apiVersion": NODE_CONFIG_API_VERSION, "kind": "NodeConfig", "spec": spec}
+
+
+def _registration(plan: PoolPlan) -> list[str]:
+    """Return the kubelet's flags by which a node has its labels and taints from the first moment.
+
+    Source: https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/
+    """
+    labels = ",".join(f"{key}={value}" for key, value in plan.labels.items())
+    flags = [f"--node-labels={labels}"]
+    if plan.taints:
+        taints = ",".join(f"{each.key}={each.value}:{each.effect}" for each in plan.taints)
+        flags.append(f"--register-with-taints={taints}")
+    return flags

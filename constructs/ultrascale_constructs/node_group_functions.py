@@ -1,0 +1,95 @@
+"""The function behind the custom resources of managed node groups."""
+
+from typing import cast
+
+from aws_cdk import ArnFormat, Duration, RemovalPolicy, Stack, Token
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from ultrascale.plan import names
+from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.lambda_code import RUNTIME, lambda_code
+
+
+class NodeGroupFunctions(Construct):
+    """Defines what reads the size of a cluster's node groups and tags their Auto Scaling groups.
+
+    Attributes:
+        service_token: ARN of the function, for the custom resources of `NodeGroup`.
+    """
+
+    def __init__(
+        self, scope: Construct, id: str, *, cluster_name: str, log_retention_days: int
+    ) -> None:
+        super().__init__(scope, id)
+        group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY)
+        # The L2's own property takes a member of an enumeration, not a number.
+        cast("logs.CfnLogGroup", group.node.default_child).retention_in_days = log_retention_days
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("lambda.amazonaws.com")),
+        )
+        group.grant_write(role)
+        self._grant(role, cluster_name)
+        self.service_token = lambda_.Function(
+            self,
+            "Function",
+            description=f"Sizes and tags of the node groups of {cluster_name}",
+            runtime=RUNTIME,
+            handler="lambdas.node_groups.handler.on_event",
+            code=lambda_code(),
+            architecture=lambda_.Architecture.ARM_64,
+            memory_size=256,
+            timeout=Duration.minutes(2),
+            role=cast("iam.IRole", role),
+            log_group=cast("logs.ILogGroup", group),
+        ).function_arn
+
+    def _grant(self, role: iam.Role, cluster_name: str) -> None:
+        """Let the function read this cluster's node groups, and tag what lies behind them."""
+        stack = Stack.of(self)
+        cluster = stack.format_arn(service="eks", resource="cluster", resource_name=cluster_name)
+        groups = stack.format_arn(
+            service="eks", resource="nodegroup", resource_name=f"{cluster_name}/*/*"
+        )
+        scaling_groups = stack.format_arn(
+            service="autoscaling",
+            resource="autoScalingGroup",
+            resource_name="*:autoScalingGroupName/*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        for statement in (
+            iam.PolicyStatement(actions=["eks:ListNodegroups"], resources=[cluster]),
+            iam.PolicyStatement(actions=["eks:DescribeNodegroup"], resources=[groups]),
+            iam.PolicyStatement(actions=["autoscaling:DescribeAutoScalingGroups"], resources=["*"]),
+            iam.PolicyStatement(
+                actions=["autoscaling:CreateOrUpdateTags", "autoscaling:DeleteTags"],
+                resources=[scaling_groups],
+                conditions={
+                    # EKS puts it on the groups that it makes.
+                    "StringEquals": {"autoscaling:ResourceTag/eks:cluster-name": cluster_name},
+                    "ForAllValues:StringLike": {
+                        "aws:TagKeys": ["k8s.io/cluster-autoscaler/*", names.AUTOSCALED_TAG]
+                    },
+                },
+            ),
+        ):
+            role.add_to_policy(statement)
+        account = "<AWS::AccountId>" if Token.is_unresolved(stack.account) else stack.account
+        where = f"{stack.region}:{account}"
+        finding = "AwsSolutions::AwsSolutions-IAM5[Resource::{}]"
+        acknowledge(
+            role,
+            {
+                finding.format("*"): "Auto Scaling groups can be described all or none",
+                finding.format(
+                    f"arn:{stack.partition}:eks:{where}:nodegroup/{cluster_name}/*/*"
+                ): "names of node groups are CloudFormation's; the cluster is named",
+                finding.format(
+                    f"arn:{stack.partition}:autoscaling:{where}:autoScalingGroup:*:autoScalingGroupName/*"
+                ): "names of Auto Scaling groups are EKS's; the condition names the cluster",
+            },
+        )

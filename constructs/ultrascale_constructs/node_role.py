@@ -1,0 +1,78 @@
+"""The IAM role of nodes that a node class names."""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from aws_cdk import Stack
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
+
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html
+NODE_POLICIES: Mapping[str, str] = {
+    "AmazonEKSWorkerNodePolicy": "what EKS documents for nodes, the CNI's rights excepted",
+    "AmazonEC2ContainerRegistryPullOnly": "pull and nothing else",
+    "AmazonSSMManagedInstanceCore": "the way onto a node, as there is no SSH",
+}
+
+
+class NodeRole(Construct):
+    """Defines a role under the literal name that node classes know it by, and lets its nodes join.
+
+    Attributes:
+        role_arn: ARN of the role.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: str,
+        role_name: str,
+        managed_policies: Mapping[str, str],
+        access_entry_type: str,
+        access_policies: Sequence[str] = (),
+    ) -> None:
+        """Define the role and its access entry.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            cluster_name: Cluster that the nodes join.
+            role_name: Name of the role.
+            managed_policies: Name of each AWS managed policy, and why it is accepted.
+            access_entry_type: EKS's type of the access entry: ``EC2_LINUX`` for Karpenter's nodes,
+                ``EC2`` for those of EKS Auto Mode.
+            access_policies: Names of EKS access policies; type ``EC2_LINUX`` takes none.
+        """
+        super().__init__(scope, id)
+        role = iam.Role(
+            self,
+            "Resource",
+            role_name=role_name,
+            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("ec2.amazonaws.com")),
+            managed_policies=[
+                iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in managed_policies
+            ],
+        )
+        acknowledge_managed_policies(role, managed_policies)
+        self.role_arn = role.role_arn
+        partition = Stack.of(self).partition
+        eks.CfnAccessEntry(
+            self,
+            "Access",
+            cluster_name=cluster_name,
+            principal_arn=role.role_arn,
+            type=access_entry_type,
+            access_policies=[
+                eks.CfnAccessEntry.AccessPolicyProperty(
+                    policy_arn=f"arn:{partition}:eks::aws:cluster-access-policy/{name}",
+                    access_scope=eks.CfnAccessEntry.AccessScopeProperty(type="cluster"),
+                )
+                for name in access_policies
+            ]
+            or None,
+        )

@@ -1,0 +1,87 @@
+"""What the nodes of a node group need around them, whoever manages the group."""
+
+from typing import cast
+
+from aws_cdk import Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_resourcegroups as resourcegroups
+from constructs import Construct
+
+from ultrascale.plan.model import PoolPlan
+from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
+from ultrascale_constructs.efa_security_group import EfaSecurityGroup
+from ultrascale_constructs.node_role import NODE_POLICIES
+
+
+def node_role(scope: Construct) -> iam.Role:
+    """Define the role of the nodes, as `Role` in ``scope``."""
+    role = iam.Role(
+        scope,
+        "Role",
+        assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("ec2.amazonaws.com")),
+        managed_policies=[
+            iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in NODE_POLICIES
+        ],
+    )
+    acknowledge_managed_policies(role, NODE_POLICIES)
+    return role
+
+
+def security_group_ids(
+    scope: Construct, *, plan: PoolPlan, vpc: ec2.IVpc, cluster_security_group_id: str
+) -> list[str]:
+    """Return the groups of every interface: the cluster's, and one for EFA traffic where it flows.
+
+    Groups that a launch template names take the place of the cluster security group, hence both.
+    """
+    if plan.efa_interfaces == 0:
+        return [cluster_security_group_id]
+    efa = EfaSecurityGroup(scope, "EfaSecurityGroup", vpc=vpc, pool=plan.name, tags={})
+    return [cluster_security_group_id, efa.security_group_id]
+
+
+def placement_group_name(scope: Construct, plan: PoolPlan) -> str | None:
+    """Return the name of the pool's cluster placement group, None where it has none."""
+    if not plan.placement_group:
+        return None
+    return ec2.CfnPlacementGroup(scope, "PlacementGroup", strategy="cluster").ref
+
+
+def reservation_group_arn(scope: Construct, *, plan: PoolPlan, cluster_name: str) -> str | None:
+    """Return the ARN of the resource group that instances target, None where they target none.
+
+    An instance that targets a reservation by its id fails to launch once that is full. One that
+    targets a group becomes an On-Demand Instance then, so a reservation that may spill gets a
+    group to itself. The reservation must be the account's own: its ARN names the owner.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
+    """
+    reservation = plan.reservation
+    if reservation is None or reservation.id is None or not reservation.spill:
+        return reservation.resource_group if reservation else None
+    stack = Stack.of(scope)
+    return resourcegroups.CfnGroup(
+        scope,
+        "ReservationGroup",
+        # CloudFormation makes no name up for it.
+        name=f"{cluster_name}-{plan.name}-reservation",
+        configuration=[
+            resourcegroups.CfnGroup.ConfigurationItemProperty(
+                type="AWS::EC2::CapacityReservationPool"
+            ),
+            resourcegroups.CfnGroup.ConfigurationItemProperty(
+                type="AWS::ResourceGroups::Generic",
+                parameters=[
+                    resourcegroups.CfnGroup.ConfigurationParameterProperty(
+                        name="allowed-resource-types", values=["AWS::EC2::CapacityReservation"]
+                    )
+                ],
+            ),
+        ],
+        resources=[
+            stack.format_arn(
+                service="ec2", resource="capacity-reservation", resource_name=reservation.id
+            )
+        ],
+    ).attr_arn

@@ -1,0 +1,107 @@
+"""IAM roles of pods, by EKS Pod Identity."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from aws_cdk import Stack, Token
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from ultrascale.plan.names import SYSTEM_NAMESPACE
+from ultrascale_constructs.acknowledgment import acknowledge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    """What a role may do.
+
+    Attributes:
+        actions: IAM actions.
+        resources: ARNs, or ``*``.
+        conditions: Conditions by operator and key.
+        why_wildcards: Why its resources have wildcards; None where they have none.
+    """
+
+    actions: Sequence[str]
+    resources: Sequence[str]
+    conditions: Mapping[str, Mapping[str, object]] = field(
+        default_factory=dict[str, Mapping[str, object]]
+    )
+    why_wildcards: str | None = None
+
+
+class PodIdentityRole(Construct):
+    """Defines the role that the pods of one service account have, and its association.
+
+    Only that account's pods, of that cluster, can take it. A pod that was there before the
+    association has no credentials until it is restarted: deploy the pods afterwards.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
+
+    Attributes:
+        role_arn: ARN of the role.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: str,
+        service_account: str,
+        permissions: Sequence[Permission],
+        namespace: str = SYSTEM_NAMESPACE,
+    ) -> None:
+        super().__init__(scope, id)
+        tags = {
+            "eks-cluster-name": cluster_name,
+            "kubernetes-namespace": namespace,
+            "kubernetes-service-account": service_account,
+        }
+        pods = iam.ServicePrincipal(
+            "pods.eks.amazonaws.com",
+            conditions={"StringEquals": {f"aws:RequestTag/{key}": tags[key] for key in tags}},
+        )
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=cast(
+                "iam.IPrincipal", iam.SessionTagsPrincipal(cast("iam.IPrincipal", pods))
+            ),
+            inline_policies={
+                "Permissions": iam.PolicyDocument(
+                    statements=[_statement(permission) for permission in permissions]
+                )
+            },
+        )
+        for permission in permissions:
+            self._acknowledge(role, permission)
+        eks.CfnPodIdentityAssociation(
+            self,
+            "Association",
+            cluster_name=cluster_name,
+            namespace=namespace,
+            service_account=service_account,
+            role_arn=role.role_arn,
+        )
+        self.role_arn = role.role_arn
+
+    def _acknowledge(self, role: iam.Role, permission: Permission) -> None:
+        if permission.why_wildcards is None:
+            return
+        account = Stack.of(self).account
+        # How a finding shows the account of a stack that names none.
+        shown = "<AWS::AccountId>" if Token.is_unresolved(account) else account
+        for resource in permission.resources:
+            finding = f"AwsSolutions-IAM5[Resource::{resource.replace(account, shown)}]"
+            acknowledge(role, {f"AwsSolutions::{finding}": permission.why_wildcards})
+
+
+def _statement(permission: Permission) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        actions=list(permission.actions),
+        resources=list(permission.resources),
+        conditions={operator: dict(keys) for operator, keys in permission.conditions.items()},
+    )

@@ -1,0 +1,192 @@
+"""Self-managed nodes: an EC2 Auto Scaling group whose instances join the cluster by themselves."""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from aws_cdk import aws_autoscaling as autoscaling
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from ultrascale.plan import names
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.node_groups import drain_seconds, protected_from_scale_in
+from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.launch_template import NodeLaunchTemplate, SelfManaged
+from ultrascale_constructs.node_config import ClusterAddress
+from ultrascale_constructs.nodes import (
+    node_role,
+    placement_group_name,
+    reservation_group_arn,
+    security_group_ids,
+)
+
+_Group = autoscaling.CfnAutoScalingGroup
+# Nodes with many interfaces and disks take minutes to boot, and are not broken until then.
+_HEALTH_CHECK_GRACE_SECONDS = 600
+
+
+class SelfManagedGroup(Construct):
+    """Defines the Auto Scaling group of one pool, and what its nodes need around them.
+
+    It has no update policy: a deploy changes what the next nodes are launched from and never
+    replaces one that runs.
+
+    Attributes:
+        group_name: Name that CloudFormation gave the group.
+        group_arn: Its ARN.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: PoolPlan,
+        cluster: ClusterAddress,
+        cluster_security_group_id: str,
+        vpc: ec2.IVpc,
+        subnet_ids: Sequence[str],
+        autoscaler_tags: Mapping[str, str],
+    ) -> None:
+        """Define the group.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            plan: The pool.
+            cluster: The cluster that its nodes join.
+            cluster_security_group_id: Cluster security group.
+            vpc: VPC of the cluster.
+            subnet_ids: Subnets of the nodes; a single one for a Capacity Block.
+            autoscaler_tags: What the Cluster Autoscaler reads from the tags of the group; empty
+                where it does not scale the pool.
+        """
+        super().__init__(scope, id)
+        role = node_role(self)
+        profile = iam.InstanceProfile(self, "InstanceProfile", role=cast("iam.IRole", role))
+        access = eks.CfnAccessEntry(
+            self,
+            "Access",
+            cluster_name=cluster.name,
+            principal_arn=role.role_arn,
+            type="EC2_LINUX",
+        )
+        template = NodeLaunchTemplate(
+            self,
+            "LaunchTemplate",
+            plan=plan,
+            cluster_name=cluster.name,
+            security_group_ids=security_group_ids(
+                self, plan=plan, vpc=vpc, cluster_security_group_id=cluster_security_group_id
+            ),
+            placement_group_name=placement_group_name(self, plan),
+            reservation_group_arn=reservation_group_arn(self, plan=plan, cluster_name=cluster.name),
+            self_managed=SelfManaged(
+                cluster=cluster, instance_profile_arn=profile.instance_profile_arn
+            ),
+        ).template
+        launched_from = _Group.LaunchTemplateSpecificationProperty(
+            launch_template_id=template.ref, version=template.attr_latest_version_number
+        )
+        mixed = _mixed_instances(plan, launched_from)
+        group = _Group(
+            self,
+            "Resource",
+            min_size=str(plan.min_nodes),
+            max_size=str(plan.max_nodes),
+            # Left out, it is the minimum at first and untouched by every deploy after.
+            # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-autoscaling-autoscalinggroup.html
+            desired_capacity=str(plan.initial_nodes) if plan.sized_by == "file" else None,
+            vpc_zone_identifier=list(subnet_ids),
+            launch_template=None if mixed else launched_from,
+            mixed_instances_policy=mixed,
+            capacity_rebalance=plan.capacity_type == "spot",
+            new_instances_protected_from_scale_in=protected_from_scale_in(plan),
+            lifecycle_hook_specification_list=_hooks(plan),
+            health_check_type="EC2",
+            health_check_grace_period=_HEALTH_CHECK_GRACE_SECONDS,
+            tags=_tags(plan, cluster.name, autoscaler_tags),
+        )
+        # A node that comes before its entry is turned away.
+        group.add_resource_dependency(access)
+        acknowledge(
+            group,
+            {
+                "AwsSolutions::AwsSolutions-AS3": (
+                    "who runs the cluster sees nodes come and go in Kubernetes"
+                ),
+                "AwsSolutions::AwsSolutions-EC26": (
+                    "volumes are the launch template's, and encrypted; the rule cannot look there"
+                ),
+            },
+        )
+        self.group_name = group.ref
+        self.group_arn = group.attr_auto_scaling_group_arn
+
+
+def _mixed_instances(
+    plan: PoolPlan,
+    launched_from: autoscaling.CfnAutoScalingGroup.LaunchTemplateSpecificationProperty,
+) -> autoscaling.CfnAutoScalingGroup.MixedInstancesPolicyProperty | None:
+    """Return how Spot is bought, or what is launched of several types; None where neither is.
+
+    Source: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
+    """
+    spot = plan.capacity_type == "spot"
+    if not spot and len(plan.instance_types) == 1:
+        return None
+    return _Group.MixedInstancesPolicyProperty(
+        instances_distribution=_Group.InstancesDistributionProperty(
+            on_demand_allocation_strategy="prioritized",
+            on_demand_base_capacity=0,
+            on_demand_percentage_above_base_capacity=0 if spot else 100,
+            spot_allocation_strategy="price-capacity-optimized",
+        ),
+        launch_template=_Group.LaunchTemplateProperty(
+            launch_template_specification=launched_from,
+            overrides=[
+                _Group.LaunchTemplateOverridesProperty(instance_type=each)
+                for each in plan.instance_types
+            ],
+        ),
+    )
+
+
+def _hooks(
+    plan: PoolPlan,
+) -> list[autoscaling.CfnAutoScalingGroup.LifecycleHookSpecificationProperty] | None:
+    """Return the hook that gives the Node Termination Handler time to drain a node, if any."""
+    seconds = drain_seconds(plan)
+    if seconds is None:
+        return None
+    return [
+        _Group.LifecycleHookSpecificationProperty(
+            lifecycle_hook_name="drain",
+            lifecycle_transition="autoscaling:EC2_INSTANCE_TERMINATING",
+            heartbeat_timeout=seconds,
+            default_result="CONTINUE",
+        )
+    ]
+
+
+def _tags(
+    plan: PoolPlan, cluster_name: str, autoscaler_tags: Mapping[str, str]
+) -> list[autoscaling.CfnAutoScalingGroup.TagPropertyProperty]:
+    """Return the tags of the group; the first ones are those of its instances as well.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/launch-workers.html
+    """
+    of_instances = {
+        # Wins over the launch template's, which has the file's.
+        "Name": plan.tags.get("Name", f"{cluster_name}-{plan.name}"),
+        f"kubernetes.io/cluster/{cluster_name}": "owned",
+    }
+    if drain_seconds(plan) is not None:
+        of_instances[names.drained_tag(cluster_name)] = cluster_name
+    return [
+        _Group.TagPropertyProperty(key=key, value=value, propagate_at_launch=propagate)
+        for tags, propagate in ((of_instances, True), (autoscaler_tags, False))
+        for key, value in tags.items()
+    ]

@@ -1,0 +1,101 @@
+"""How the Node Termination Handler learns of instances that go, and what it may do in AWS."""
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from ultrascale.plan.model import TerminationHandlerPlan
+from ultrascale.plan.names import TERMINATION_HANDLER_ACCOUNT
+from ultrascale_constructs.event_queue import EventQueue
+from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
+
+# As long as its documentation keeps them, or as long as a node may be drained.
+_RETENTION_SECONDS = 300
+# No rebalance recommendations: the handler would drain a node at once that EC2 may never take. The
+# groups have capacity rebalancing, which launches a successor first and then calls the hook.
+# Source: https://github.com/aws/aws-node-termination-handler/tree/v1.25.6#4-create-amazon-eventbridge-rules
+_PATTERNS: Mapping[str, Mapping[str, object]] = {
+    "Lifecycle": {
+        "source": ["aws.autoscaling"],
+        "detail-type": ["EC2 Instance-terminate Lifecycle Action"],
+    },
+    "SpotInterruption": {
+        "source": ["aws.ec2"],
+        "detail-type": ["EC2 Spot Instance Interruption Warning"],
+    },
+    "StateChange": {
+        "source": ["aws.ec2"],
+        "detail-type": ["EC2 Instance State-change Notification"],
+        # Those that it drains on: the others would only wake it, once for each launch.
+        "detail": {"state": ["stopping", "stopped", "shutting-down", "terminated"]},
+    },
+    "ScheduledChange": {
+        "source": ["aws.health"],
+        "detail-type": ["AWS Health Event"],
+        "detail": {"service": ["EC2"], "eventTypeCategory": ["scheduledChange"]},
+    },
+}
+
+
+class TerminationHandler(Construct):
+    """Defines the handler's queue and the role of its pods.
+
+    Attributes:
+        queue_url: URL of the queue.
+    """
+
+    def __init__(
+        self, scope: Construct, id: str, *, plan: TerminationHandlerPlan, cluster_name: str
+    ) -> None:
+        super().__init__(scope, id)
+        queue = EventQueue(
+            self,
+            "Queue",
+            name=plan.queue,
+            retention_seconds=max(_RETENTION_SECONDS, plan.drain_seconds),
+            patterns=_PATTERNS,
+        )
+        PodIdentityRole(
+            self,
+            "Identity",
+            cluster_name=cluster_name,
+            service_account=TERMINATION_HANDLER_ACCOUNT,
+            permissions=_permissions(Stack.of(self), plan, cluster_name, queue.queue_arn),
+        )
+        self.queue_url = queue.queue_url
+
+
+def _permissions(
+    stack: Stack, plan: TerminationHandlerPlan, cluster_name: str, queue_arn: str
+) -> Sequence[Permission]:
+    """Return what the handler documents, bound to its own queue and to the groups it drains.
+
+    Lifecycle events of other clusters' groups reach the queue as well: to complete one would end
+    an instance before its own handler has drained it.
+
+    Source: https://github.com/aws/aws-node-termination-handler/tree/v1.25.6#5-create-an-iam-role-for-the-pods
+    """
+    where = f"{stack.region}:{stack.account}"
+    groups = f"arn:{stack.partition}:autoscaling:{where}:autoScalingGroup:*:autoScalingGroupName/*"
+    return (
+        Permission(
+            actions=(
+                "autoscaling:DescribeAutoScalingInstances",
+                "autoscaling:DescribeTags",
+                "ec2:DescribeInstances",
+            ),
+            resources=("*",),
+            why_wildcards="these can be described all or none",
+        ),
+        Permission(
+            actions=("autoscaling:CompleteLifecycleAction",),
+            resources=(groups,),
+            conditions={"StringEquals": {f"aws:ResourceTag/{plan.managed_tag}": cluster_name}},
+            why_wildcards="names of the groups are made up; the condition names the cluster",
+        ),
+        Permission(
+            actions=("sqs:ReceiveMessage", "sqs:DeleteMessage"),
+            resources=(queue_arn,),
+        ),
+    )
