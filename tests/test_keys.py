@@ -13,17 +13,22 @@ from ultrascale.errors import ConfigError
 from ultrascale.plan import plan_cluster
 
 Path = tuple[str | int, ...]
-DOCUMENT: dict[str, Any] = yaml.safe_load((ROOT / "clusters" / "trainium-bert.yaml").read_text())
-# Where the file states a default, another value must make the difference.
+DOCUMENTS: dict[str, dict[str, Any]] = {
+    name: yaml.safe_load((ROOT / "clusters" / f"{name}.yaml").read_text())
+    for name in ("trainium-bert", "mixed-capacity", "auto-mode")
+}
+# Where a file states a default, another value must make the difference; by the last keys.
 OTHER_VALUES: dict[Path, object] = {
     ("kubernetes", "version"): "1.36",
-    ("kubernetes", "endpoint", "private"): False,
-    ("pools", 0, "purchase"): {"option": "spot"},
-    ("pools", 0, "purchase", "option"): "spot",
-    ("pools", 1, "purchase"): {"option": "spot"},
-    ("pools", 1, "purchase", "option"): "spot",
-    ("scheduling", "queues", 0, "weight"): 2,
-    ("scheduling", "rendezvous", "replicas"): 3,
+    ("kubernetes", "endpoint"): {"private": False},
+    ("endpoint", "private"): False,
+    ("purchase",): {"option": "spot"},
+    ("purchase", "option"): "spot",
+    ("purchase", "spill"): "on-demand",
+    ("nodes", "min"): 1,
+    ("role",): "reserved",
+    ("queues", 0, "weight"): 2,
+    ("rendezvous", "replicas"): 3,
 }
 
 
@@ -44,8 +49,8 @@ def outcome(document: dict[str, Any]) -> plan.ClusterPlan | tuple[str, ...]:
         return error.mistakes
 
 
-def changed(path: Path, *value: object) -> dict[str, Any]:
-    document = copy.deepcopy(DOCUMENT)
+def changed(document: dict[str, Any], path: Path, *value: object) -> dict[str, Any]:
+    document = copy.deepcopy(document)
     parent: Any = document
     for part in path[:-1]:
         parent = parent[part]
@@ -56,13 +61,20 @@ def changed(path: Path, *value: object) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("path", [*paths(DOCUMENT)], ids=lambda path: ".".join(map(str, path)))
-def test_a_key_that_is_taken_away_or_changed_is_missed(path: Path) -> None:
-    whole = outcome(DOCUMENT)
+CASES = [(name, path) for name, document in DOCUMENTS.items() for path in paths(document)]
+
+
+@pytest.mark.parametrize(
+    ("name", "path"), CASES, ids=[f"{name}:{'.'.join(map(str, path))}" for name, path in CASES]
+)
+def test_a_key_that_is_taken_away_or_changed_is_missed(name: str, path: Path) -> None:
+    document = DOCUMENTS[name]
+    whole = outcome(document)
     assert isinstance(whole, plan.ClusterPlan)
 
-    without = outcome(changed(path))
+    without = outcome(changed(document, path))
 
     if without == whole:
-        assert path in OTHER_VALUES, "the key has no effect"
-        assert outcome(changed(path, OTHER_VALUES[path])) != whole
+        others = [value for keys, value in OTHER_VALUES.items() if path[-len(keys) :] == keys]
+        assert others, "the key has no effect"
+        assert all(outcome(changed(document, path, value)) != whole for value in others)

@@ -11,7 +11,8 @@ from typing import cast
 import pytest
 
 from stacks.rules import violations
-from tests.assembly import ROOT, Assembly
+from tests.assembly import ROOT, Assembly, Document
+from tests.auto_mode_crd import AUTO_MODE as NODE_CLASSES
 from tests.crd_schemas import CRD_FOLDERS, CrdSet
 from tests.kubernetes_schemas import (
     containers,
@@ -23,8 +24,21 @@ from tests.kubernetes_schemas import (
 )
 from ultrascale.catalog import addons, versions
 
-# Device plugins talk to the kubelet through sockets that belong to root.
-ROOT_CONTAINERS = ("neuron-device-plugin", "aws-efa-k8s-device-plugin")
+# Device plugins and the GPU exporter talk to the kubelet through sockets that belong to root.
+ROOT_CONTAINERS = (
+    "neuron-device-plugin",
+    "nvidia-device-plugin",
+    "dcgm-exporter",
+    "aws-efa-k8s-device-plugin",
+)
+VOLCANO = (
+    "batch.volcano.sh",
+    "scheduling.volcano.sh",
+    "topology.volcano.sh",
+)
+KARPENTER = ("karpenter.sh", "karpenter.k8s.aws")
+AUTO_MODE = ("eks.amazonaws.com",)
+Request = pytest.FixtureRequest
 # Made by the certificate job in the cluster.
 MADE_THERE = ("Secret", "volcano-system", "volcano-admission-secret")
 
@@ -40,78 +54,118 @@ def strings(value: object) -> Iterator[str]:
             yield from strings(item)
 
 
+@pytest.fixture(params=["trainium", "mixed", "auto"])
+def assembly(request: pytest.FixtureRequest) -> Assembly:
+    """Everything that each of the cluster files becomes."""
+    return request.getfixturevalue(request.param)
+
+
+def custom(assembly: Assembly, *groups: str) -> list[Document]:
+    """Return the objects of custom kinds whose API group is among ``groups``."""
+    return [d for d in assembly.documents if d["apiVersion"].partition("/")[0] in groups]
+
+
 def test_the_api_server_of_the_files_version_accepts_every_core_object(
-    trainium: Assembly,
+    assembly: Assembly,
 ) -> None:
-    known = {MADE_THERE, *defined(trainium.documents)}
-    for name, chart in trainium.charts.items():
+    known = {MADE_THERE, *defined(assembly.documents)}
+    for name, chart in assembly.charts.items():
         found = findings(
             chart,
-            minors=(trainium.plan.control_plane.version,),
+            minors=(assembly.plan.control_plane.version,),
             known=known,
             root=ROOT_CONTAINERS,
         )
         assert not found, name
 
 
-def test_every_pod_with_a_role_gets_the_token_to_use_it(trainium: Assembly) -> None:
-    assert token_findings(trainium.documents) == []
+def test_every_pod_with_a_role_gets_the_token_to_use_it(assembly: Assembly) -> None:
+    assert token_findings(assembly.documents) == []
 
 
-def test_volcano_accepts_every_custom_object_by_our_own_crds(trainium: Assembly) -> None:
-    custom = [d for d in trainium.documents if not is_core(d)]
-    own = CrdSet.from_documents(trainium.charts["volcano-crds"])
+def test_every_custom_object_is_of_a_kind_that_something_judges(assembly: Assembly) -> None:
+    judged = [d for groups in (VOLCANO, KARPENTER, AUTO_MODE) for d in custom(assembly, *groups)]
 
-    assert custom
-    assert [finding for document in custom for finding in own.validate(document)] == []
+    assert len(judged) == sum(1 for d in assembly.documents if not is_core(d))
 
 
-def test_volcano_accepts_every_custom_object_by_its_own_crds(trainium: Assembly) -> None:
+@pytest.mark.parametrize("name", ["trainium", "mixed"])
+def test_volcano_accepts_every_object_of_its_own(name: str, request: Request) -> None:
+    assembly: Assembly = request.getfixturevalue(name)
+    objects = custom(assembly, *VOLCANO)
+    judges = [CrdSet.from_documents(assembly.charts["volcano-crds"])]
     folder = CRD_FOLDERS / "volcano-v1.15.1"
+    if folder.is_dir():
+        judges.append(CrdSet.from_folder(folder))
+
+    assert objects or name == "mixed"
+    assert [found for crds in judges for d in objects for found in crds.validate(d)] == []
+
+
+@pytest.mark.parametrize("name", ["mixed", "auto"])
+def test_karpenter_accepts_every_object_of_its_own(name: str, request: Request) -> None:
+    assembly: Assembly = request.getfixturevalue(name)
+    folder = CRD_FOLDERS / "karpenter-v1.14.1"
     if not folder.is_dir():
         pytest.skip(f"the upstream CRDs are not at {folder}")
-    upstream = CrdSet.from_folder(folder)
-    custom = [d for d in trainium.documents if not is_core(d)]
+    crds = CrdSet.from_folder(folder)
+    objects = custom(assembly, *KARPENTER)
 
-    assert [finding for document in custom for finding in upstream.validate(document)] == []
+    assert objects
+    assert [finding for document in objects for finding in crds.validate(document)] == []
 
 
-def test_no_template_breaks_a_rule_of_ours(trainium: Assembly) -> None:
-    for stack, template in trainium.templates.items():
+def test_auto_mode_accepts_every_node_class(auto: Assembly) -> None:
+    objects = custom(auto, *AUTO_MODE)
+
+    assert len(objects) == len(auto.plan.node_classes)
+    assert [finding for d in objects for finding in NODE_CLASSES.validate(d)] == []
+
+
+def test_no_template_breaks_a_rule_of_ours(assembly: Assembly) -> None:
+    for stack, template in assembly.templates.items():
         assert [rule.name for rule, _ in violations(template)] == [], stack
 
 
-def test_nothing_names_a_version_that_is_not_pinned(trainium: Assembly) -> None:
-    minor = trainium.plan.control_plane.version
+def test_nothing_names_a_version_that_is_not_pinned(assembly: Assembly) -> None:
+    minor = assembly.plan.control_plane.version
     pinned = {addons.version(name, minor).version for name in addons.ADDONS}
-    for _, body in trainium.resources("AWS::EKS::Addon"):
+    for _, body in assembly.resources("AWS::EKS::Addon"):
         assert body["Properties"]["AddonVersion"] in pinned
-    for _, body in trainium.resources("AWS::EKS::Nodegroup"):
+    for _, body in assembly.resources("AWS::EKS::Nodegroup"):
         assert body["Properties"]["ReleaseVersion"] == versions.ami_release(minor).version
-    images = [c["image"] for document in trainium.documents for c in containers(document)]
-    assert len(images) >= 7
-    assert [f for document in trainium.documents for f in image_findings(document)] == []
+    for document in custom(assembly, "karpenter.k8s.aws"):
+        terms = document["spec"]["amiSelectorTerms"]
+        assert terms == [{"alias": versions.ami_release(minor).alias}]
+    assert [f for document in assembly.documents for f in image_findings(document)] == []
     # An image may also stand inside another string: a script, a flag, a configuration.
     known = [image.reference for image in versions.IMAGES.values()]
-    for text in {text for d in trainium.documents for text in strings(d)}:
+    for text in {text for d in assembly.documents for text in strings(d)}:
         for named in re.findall(r"[\w.-]+\.[a-z]+(?:/[\w.-]+)+:v?\d[\w.-]*", text):
             assert any(reference in text for reference in known), named
 
 
-def test_nothing_floats_with_the_latest_release(trainium: Assembly) -> None:
-    everything = [*trainium.templates.values(), *trainium.documents]
+def test_there_are_images_to_pin(trainium: Assembly, mixed: Assembly) -> None:
+    for assembly in (trainium, mixed):
+        assert sum(1 for d in assembly.documents for _ in containers(d)) >= 7
+
+
+def test_nothing_floats_with_the_latest_release(assembly: Assembly) -> None:
+    everything = [*assembly.templates.values(), *assembly.documents]
 
     floating = [text for text in strings(everything) if re.search(r"[:@=]latest\b", text)]
 
     assert floating == []
 
 
+@pytest.mark.parametrize("name", ["trainium", "mixed"])
 def test_the_same_file_gives_the_same_bytes_in_another_process(
-    trainium: Assembly, tmp_path: Path
+    name: str, request: Request, tmp_path: Path
 ) -> None:
+    assembly: Assembly = request.getfixturevalue(name)
     program = (
         "from pathlib import Path; from tests.assembly import synthesize;"
-        f"synthesize(Path({str(ROOT / 'clusters' / 'trainium-bert.yaml')!r}),"
+        f"synthesize(Path({str(ROOT / 'clusters' / f'{assembly.plan.name}.yaml')!r}),"
         f" Path({str(tmp_path)!r}))"
     )
     # Another seed orders sets and hashes differently.
@@ -122,10 +176,10 @@ def test_the_same_file_gives_the_same_bytes_in_another_process(
 
     compared = 0
     for pattern in ("cdk.out/*.template.json", "cdk.out/*.assets.json", "dist/*"):
-        names = {path.name for path in trainium.folder.glob(pattern)}
+        names = {path.name for path in assembly.folder.glob(pattern)}
         assert names == {path.name for path in tmp_path.glob(pattern)}
-        for path in trainium.folder.glob(pattern):
-            other = tmp_path / path.relative_to(trainium.folder)
+        for path in assembly.folder.glob(pattern):
+            other = tmp_path / path.relative_to(assembly.folder)
             assert path.read_bytes() == other.read_bytes(), path.name
             compared += 1
     assert compared > 20

@@ -41,7 +41,6 @@ class NodeGroupFunctions(Construct):
             runtime=RUNTIME,
             handler="lambdas.node_groups.handler.on_event",
             code=lambda_code(),
-            architecture=lambda_.Architecture.ARM_64,
             memory_size=256,
             timeout=Duration.minutes(2),
             role=cast("iam.IRole", role),

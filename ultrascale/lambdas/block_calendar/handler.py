@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 from botocore.session import Session
 
-from ..cloudformation import respond  # noqa: TID252 - in Lambda there is no `ultrascale`
+from ..cloudformation import respond
 from .decision import ReservationLostError
 from .entry import Entry, Target, keep
 from .groups import AutoScalingGroup, ManagedNodeGroup

@@ -150,7 +150,7 @@ def tls_context(certificate_authority: str) -> ssl.SSLContext:
     return context
 
 
-def bearer_token(session: Any, *, cluster: str, region: str) -> str:  # noqa: ANN401
+def bearer_token(session: Any, *, cluster: str, region: str) -> str:
     """Return a token for ``cluster``: a signed request that tells who asks.
 
     Args:

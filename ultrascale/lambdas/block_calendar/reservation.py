@@ -26,7 +26,7 @@ class Reservation:
     tags: Mapping[str, str]
 
 
-def find_state(ec2: Any, reservation: Reservation) -> str:  # noqa: ANN401
+def find_state(ec2: Any, reservation: Reservation) -> str:
     """Return EC2's state of ``reservation``.
 
     Tags may match the blocks before and after it as well, as a block that is renewed gets a new id:
@@ -55,7 +55,7 @@ def find_state(ec2: Any, reservation: Reservation) -> str:  # noqa: ANN401
     return candidates[0]["State"]
 
 
-def _describe(ec2: Any, reservation: Reservation) -> Sequence[Mapping[str, Any]]:  # noqa: ANN401
+def _describe(ec2: Any, reservation: Reservation) -> Sequence[Mapping[str, Any]]:
     if reservation.id is not None:
         answer = ec2.describe_capacity_reservations(CapacityReservationIds=[reservation.id])
         return answer["CapacityReservations"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import boto3
 
-from ..cloudformation import Send, put, respond  # noqa: TID252 -- the asset knows no `ultrascale`
+from ..cloudformation import Send, put, respond
 from .size import desired_size
 from .tags import remove_tags, set_tags
 
@@ -21,7 +21,7 @@ def on_event(event: Event, context: object) -> None:
     answer(event, eks=boto3.client("eks"), autoscaling=boto3.client("autoscaling"))
 
 
-def answer(event: Event, *, eks: Any, autoscaling: Any, send: Send = put) -> None:  # noqa: ANN401
+def answer(event: Event, *, eks: Any, autoscaling: Any, send: Send = put) -> None:
     """Do what CloudFormation asks for, and tell it what came of it.
 
     Args:
@@ -49,14 +49,14 @@ def _same_id(event: Event) -> str:
     return event.get("PhysicalResourceId", event["LogicalResourceId"])
 
 
-def _size(event: Event, eks: Any, autoscaling: Any) -> Answer:  # noqa: ANN401
+def _size(event: Event, eks: Any, autoscaling: Any) -> Answer:
     if event["RequestType"] == "Delete":
         return _same_id(event), {}
     size = desired_size(eks, autoscaling, event["ResourceProperties"])
     return _same_id(event), {"DesiredSize": size}
 
 
-def _tags(event: Event, eks: Any, autoscaling: Any) -> Answer:  # noqa: ANN401
+def _tags(event: Event, eks: Any, autoscaling: Any) -> Answer:
     properties = event["ResourceProperties"]
     if event["RequestType"] == "Delete":
         remove_tags(eks, autoscaling, properties)

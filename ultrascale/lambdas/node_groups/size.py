@@ -14,7 +14,7 @@ STANDING = frozenset({"ACTIVE", "UPDATING", "DEGRADED"})
 """States of a group that has nodes and keeps them."""
 
 
-def desired_size(eks: Any, autoscaling: Any, properties: Mapping[str, Any]) -> int:  # noqa: ANN401
+def desired_size(eks: Any, autoscaling: Any, properties: Mapping[str, Any]) -> int:
     """Return the size of the pool's group as it stands, within the bounds that it gets.
 
     The Auto Scaling group knows it: EKS is behind for a while after a scaler changed it. Where
@@ -43,7 +43,7 @@ def desired_size(eks: Any, autoscaling: Any, properties: Mapping[str, Any]) -> i
     return min(max(*sizes, int(properties["MinSize"])), int(properties["MaxSize"]))
 
 
-def _groups(eks: Any, cluster: str) -> Iterator[Group]:  # noqa: ANN401
+def _groups(eks: Any, cluster: str) -> Iterator[Group]:
     for page in eks.get_paginator("list_nodegroups").paginate(clusterName=cluster):
         for name in page["nodegroups"]:
             group = describe(eks, cluster=cluster, name=name)
@@ -51,7 +51,7 @@ def _groups(eks: Any, cluster: str) -> Iterator[Group]:  # noqa: ANN401
                 yield group
 
 
-def describe(eks: Any, *, cluster: str, name: str) -> Group | None:  # noqa: ANN401
+def describe(eks: Any, *, cluster: str, name: str) -> Group | None:
     """Return a node group, None where there is none (any more).
 
     Args:
@@ -75,7 +75,7 @@ def _is_of_pool(group: Group, labels: Mapping[str, str]) -> bool:
     return all(found.get(key, "") == value for key, value in labels.items())
 
 
-def _size(autoscaling: Any, group: Group) -> int:  # noqa: ANN401
+def _size(autoscaling: Any, group: Group) -> int:
     names = auto_scaling_groups(group)
     answer = autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=names)
     sizes = [each["DesiredCapacity"] for each in answer["AutoScalingGroups"]]

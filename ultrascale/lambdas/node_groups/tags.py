@@ -9,8 +9,8 @@ Properties = Mapping[str, Any]
 
 
 def set_tags(
-    eks: Any,  # noqa: ANN401
-    autoscaling: Any,  # noqa: ANN401
+    eks: Any,
+    autoscaling: Any,
     properties: Properties,
     *,
     before: Properties | None,
@@ -46,7 +46,7 @@ def set_tags(
         )
 
 
-def remove_tags(eks: Any, autoscaling: Any, properties: Properties) -> None:  # noqa: ANN401
+def remove_tags(eks: Any, autoscaling: Any, properties: Properties) -> None:
     """Take the tags away, so that the Cluster Autoscaler lets go of the group.
 
     Args:
