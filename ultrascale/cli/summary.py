@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ultrascale.errors import UltrascaleError
-from ultrascale.plan import ClusterPlan
+from ultrascale.plan import ClusterPlan, PoolPlan
 
-_WIDTH = 120
+_WIDTH = 160
 _REPORT = "validation-report.json"
 
 
@@ -54,7 +54,9 @@ def _stacks(plan: ClusterPlan, assembly: Path) -> Table:
 
 def _pools(plan: ClusterPlan) -> Table:
     per_node = ("accelerators/node", "EFA interfaces/node")
-    table = Table("pool", "instance types", "purchase", "nodes", *per_node, box=SIMPLE)
+    columns = ("pool", "instance types", "provisioner", "purchase", "nodes")
+    table = Table(*columns, *per_node, box=SIMPLE)
+    table.columns[0].min_width = max(len(pool.name) for pool in plan.all_pools)
     for pool in plan.all_pools:
         accelerators = (
             f"{pool.accelerators_per_node} {pool.accelerator}" if pool.accelerator else "none"
@@ -62,12 +64,25 @@ def _pools(plan: ClusterPlan) -> Table:
         table.add_row(
             pool.name,
             ", ".join(pool.instance_types),
+            pool.provisioner,
             pool.purchase,
-            f"{pool.min_nodes} to {pool.max_nodes}",
+            _nodes(pool),
             accelerators,
             f"none ({pool.without_efa})" if pool.without_efa else str(pool.efa_interfaces),
         )
     return table
+
+
+def _nodes(pool: PoolPlan) -> str:
+    """Return how many nodes a pool has, and from when to when where it is a Capacity Block's."""
+    if pool.window is None:
+        fixed = pool.initial_nodes == pool.max_nodes
+        return str(pool.max_nodes) if fixed else f"{pool.min_nodes} to {pool.max_nodes}"
+    count = f"up to {pool.max_nodes}" if pool.sized_by == "provisioner" else str(pool.max_nodes)
+    starts, until = (
+        f"{at:%Y-%m-%d %H:%M}" for at in (pool.window.starts, pool.window.usable_until)
+    )
+    return f"{count} from {starts} until {until} UTC"
 
 
 def _findings(assembly: Path) -> tuple[int, int]:
