@@ -37,26 +37,29 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
         *assembly.auto_mode(),
     ]
     scaling = assembly.scaling()
-    system = [
-        *assembly.node_groups(plan.system_pools),
-        *assembly.node_pools("system-node-pools", plan.system_pools, charts.system_node_pools),
-    ]
+    system = assembly.node_groups(plan.system_pools)
+    if charts.system_node_pools:
+        layer = "system-node-pools"
+        system.append(assembly.node_pools(layer, plan.system_pools, charts.system_node_pools))
     addons = assembly.addons("addons", plan.control_plane.workload_addons)
     storage = assembly.storage()
     if plan.repositories:
         RegistryStack(app, name(plan.name, "registry"), plan=plan)
     platform = assembly.platform(charts.platform, [*scaling, *storage])
     karpenter = assembly.karpenter()
-    node_pools = assembly.node_pools("node-pools", plan.pools, charts.node_pools)
-    pools = assembly.node_groups(plan.pools)
+    groups = assembly.node_groups(plan.pools)
+    node_pools: list[Stack] = []
+    if plan.karpenter is not None or plan.control_plane.auto_mode:
+        # With pools or without: a stack that went with the last of them would leave them running.
+        node_pools.append(assembly.node_pools("node-pools", plan.pools, charts.node_pools))
 
     _deploy_after([access, *connectivity, *scaling], [assembly.cluster])
     _deploy_after(system, [*connectivity, *scaling])
-    _deploy_after(addons, system)
-    _deploy_after([platform], [*system, *addons, *storage, *scaling])
+    _deploy_after(addons, [*connectivity, *system])
+    _deploy_after([platform], [assembly.cluster, *system, *addons, *storage, *scaling])
     _deploy_after(karpenter, [platform])
     _deploy_after(node_pools, [platform, *karpenter])
-    _deploy_after(pools, [platform])
+    _deploy_after(groups, [platform])
 
 
 class _Assembly:
@@ -160,21 +163,17 @@ class _Assembly:
 
     def node_pools(
         self, layer: str, pools: Sequence[PoolPlan], charts: Sequence[PlatformChart]
-    ) -> list[Stack]:
-        if not charts:
-            return []
-        return [
-            NodePoolsStack(
-                self._app,
-                name(self._plan.name, layer),
-                plan=self._plan,
-                network=self._network,
-                cluster=self._address,
-                cluster_security_group_id=self.cluster.security_group_id,
-                pools=[pool for pool in pools if pool.provisioner in NODE_POOLS],
-                charts=charts,
-            )
-        ]
+    ) -> Stack:
+        return NodePoolsStack(
+            self._app,
+            name(self._plan.name, layer),
+            plan=self._plan,
+            network=self._network,
+            cluster=self._address,
+            cluster_security_group_id=self.cluster.security_group_id,
+            pools=[pool for pool in pools if pool.provisioner in NODE_POOLS],
+            charts=charts,
+        )
 
 
 def _deploy_after(stacks: Sequence[Stack], earlier: Sequence[Stack]) -> None:

@@ -32,7 +32,9 @@ POOLS: Mapping[str, Mapping[str, Any]] = {
     "cpu": {"purchase": ON_DEMAND, "instance_types": ["m7g.8xlarge"]},
     "labelled": {"purchase": ON_DEMAND, "labels": {"team": "research", "node-type": "h100"}},
 }
-GPU = {"nvidia.com/gpu.present": "true", "k8s.amazonaws.com/accelerator": "nvidia"}
+GPU = {"nvidia.com/gpu.present": "true"}
+# On what the Cluster Autoscaler scales and nowhere else.
+SCALED = {"k8s.amazonaws.com/accelerator": "nvidia"}
 EFA = {"ultrascale.dev/efa": "true"}
 # What each of these pools' nodes are told apart by, beside the labels that all of them carry.
 MARKS: Mapping[str, Mapping[str, str]] = {
@@ -158,6 +160,8 @@ def test_nodes_carry_the_same_labels_whatever_launches_them(
     labels, _ = node(groups, pool, provisioner)
 
     purchase: str = POOLS[pool]["purchase"]["option"]
+    scaled = planned(pool, provisioner).sized_by == "cluster-autoscaler"
+    gpus = "nvidia.com/gpu.present" in labels
     assert labels == {
         "node-type": "train",
         "ultrascale.dev/pool": "train",
@@ -165,6 +169,7 @@ def test_nodes_carry_the_same_labels_whatever_launches_them(
         "ultrascale.dev/capacity": purchase,
         "karpenter.sh/capacity-type": OPTIONS[purchase],
         **MARKS[pool],
+        **(SCALED if scaled and gpus else {}),
     }
 
 

@@ -42,7 +42,7 @@ def stacks_before(assembly: Assembly, layer: str) -> set[str]:
         artifact = manifest["artifacts"][prefix + waiting.pop()]
         for name in artifact.get("dependencies", []):
             other = name.removeprefix(prefix)
-            if other in LAYERS and other not in found:
+            if other in assembly.templates and other not in found:
                 found.add(other)
                 waiting.append(other)
     return found

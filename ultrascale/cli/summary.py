@@ -76,8 +76,10 @@ def _pools(plan: ClusterPlan) -> Table:
 def _nodes(pool: PoolPlan) -> str:
     """Return how many nodes a pool has, and from when to when where it is a Capacity Block's."""
     if pool.window is None:
-        fixed = pool.initial_nodes == pool.max_nodes
-        return str(pool.max_nodes) if fixed else f"{pool.min_nodes} to {pool.max_nodes}"
+        if pool.initial_nodes == pool.max_nodes:
+            return str(pool.max_nodes)
+        on_demand = f", {pool.fallback_nodes} On-Demand" if pool.fallback_nodes else ""
+        return f"{pool.min_nodes} to {pool.max_nodes}{on_demand}"
     count = f"up to {pool.max_nodes}" if pool.sized_by == "provisioner" else str(pool.max_nodes)
     starts, until = (
         f"{at:%Y-%m-%d %H:%M}" for at in (pool.window.starts, pool.window.usable_until)

@@ -157,7 +157,8 @@ def _labels(pool: config.Pool, shard: int | None, *, has_efa: bool) -> Mapping[s
         labels[names.EFA_LABEL] = "true"
     if accelerator is not None and accelerator.kind == "nvidia":
         labels[names.GPU_PRESENT_LABEL] = "true"
-        labels[names.AUTOSCALER_GPU_LABEL] = accelerator.kind
+        if capacity.sized_by(pool) == "cluster-autoscaler":
+            labels[names.AUTOSCALER_GPU_LABEL] = accelerator.kind
     return {**labels, **pool.labels}
 
 

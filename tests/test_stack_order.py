@@ -1,0 +1,95 @@
+"""In which order the stacks of Karpenter and EKS Auto Mode come and go.
+
+Nodes that come before what they need are paid for and never join. NodePools that outlive the
+controller which launched their nodes leave instances that nobody ends.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.assembly import ROOT, Assembly, synthesize
+from tests.test_stacks import stacks_before
+
+
+@pytest.mark.parametrize(
+    ("layer", "earlier"),
+    [
+        ("karpenter", {"cluster", "system", "addons", "platform"}),
+        ("node-pools", {"karpenter", "platform"}),
+        ("gpu-block-mng", {"platform", "scaling"}),
+        ("trn-block-asg", {"platform", "scaling", "node-addons"}),
+        ("system", {"scaling", "node-addons"}),
+    ],
+)
+def test_a_stack_of_the_mixed_cluster_waits_for_what_it_cannot_work_without(
+    mixed: Assembly, layer: str, earlier: set[str]
+) -> None:
+    assert earlier <= stacks_before(mixed, layer)
+
+
+@pytest.mark.parametrize(
+    ("layer", "earlier"),
+    [
+        ("nodes", {"cluster"}),
+        ("system-node-pools", {"nodes"}),
+        ("platform", {"system-node-pools", "storage"}),
+        ("node-pools", {"nodes", "platform"}),
+    ],
+)
+def test_a_stack_of_auto_mode_waits_for_what_it_cannot_work_without(
+    auto: Assembly, layer: str, earlier: set[str]
+) -> None:
+    assert earlier <= stacks_before(auto, layer)
+
+
+@pytest.mark.parametrize("name", ["mixed", "auto"])
+def test_nothing_waits_for_capacity_that_may_not_come(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    assembly: Assembly = request.getfixturevalue(name)
+    last = {"node-pools", *(pool.name for pool in assembly.plan.pools)}
+
+    for layer in assembly.templates:
+        assert not stacks_before(assembly, layer) & last
+
+
+def test_a_node_group_needs_no_karpenter(mixed: Assembly) -> None:
+    assert "karpenter" not in stacks_before(mixed, "gpu-odcr-mng")
+
+
+def test_nothing_of_a_node_group_is_installed_in_a_pure_auto_mode_cluster(auto: Assembly) -> None:
+    assert not {"node-addons", "addons", "scaling", "karpenter"} & auto.templates.keys()
+    kinds = {body["Type"] for _, body in auto.resources("AWS::EKS::Addon")}
+    assert kinds == set()
+    assert not any("device-plugin" in name for name in auto.charts)
+
+
+def test_add_ons_of_auto_mode_find_nodes_to_run_on(tmp_path: Path) -> None:
+    document: dict[str, Any] = yaml.safe_load((ROOT / "clusters" / "auto-mode.yaml").read_text())
+    lustre = {"name": "a", "zone": "us-east-2b", "capacity_gib": 1200}
+    document["storage"]["lustre"] = [lustre | {"throughput_mbps_per_tib": 250}]
+    file = tmp_path / "lustre.yaml"
+    file.write_text(yaml.safe_dump(document))
+
+    assembly = synthesize(file, tmp_path)
+
+    assert "system-node-pools" in stacks_before(assembly, "addons")
+
+
+def test_the_last_node_pool_that_leaves_the_file_leaves_the_cluster(tmp_path: Path) -> None:
+    document: dict[str, Any] = yaml.safe_load(
+        (ROOT / "clusters" / "mixed-capacity.yaml").read_text()
+    )
+    document["pools"] = document["pools"][:1]
+    file = tmp_path / "empty.yaml"
+    file.write_text(yaml.safe_dump(document))
+
+    assembly = synthesize(file, tmp_path)
+
+    resources = assembly.templates["node-pools"]["Resources"].values()
+    assert not [
+        body for body in resources if body["Type"] == "Custom::AWSCDK-EKS-KubernetesResource"
+    ]
