@@ -41,10 +41,11 @@ class NodeGroupStack(Stack):
             network: VPC of the cluster.
             cluster: How self-managed nodes find the cluster.
             cluster_security_group_id: Cluster security group.
-            service_token: ARN of the function of `NodeGroupFunctions`; None only where the file
-                alone sizes every managed node group.
+            service_token: ARN of the function of `NodeGroupFunctions`, which every cluster with
+                node groups has.
         """
         super().__init__(scope, id, env=environment(plan))
+        assert service_token is not None
         subnet_ids = _subnet_ids(plan, pool, network)
         autoscaler_tags: Mapping[str, str] = {}
         if plan.cluster_autoscaler is not None:
@@ -53,7 +54,7 @@ class NodeGroupStack(Stack):
         if pool.provisioner == "managed-node-group":
             group = NodeGroup(
                 self,
-                "NodeGroup",
+                _group_id(pool),
                 plan=pool,
                 cluster_name=plan.name,
                 cluster_security_group_id=cluster_security_group_id,
@@ -65,12 +66,14 @@ class NodeGroupStack(Stack):
         else:
             group = SelfManagedGroup(
                 self,
-                "NodeGroup",
+                # Not that of a managed group: CloudFormation refuses to change a resource's type.
+                "SelfManagedGroup",
                 plan=pool,
                 cluster=cluster,
                 cluster_security_group_id=cluster_security_group_id,
                 vpc=network.vpc,
                 subnet_ids=subnet_ids,
+                service_token=service_token,
                 autoscaler_tags=autoscaler_tags,
             )
         if pool.window is not None:
@@ -82,6 +85,22 @@ class NodeGroupStack(Stack):
                 group_name=group.group_name,
                 group_arn=group.group_arn,
             )
+
+
+def _group_id(pool: PoolPlan) -> str:
+    """Return the construct id of a managed group, another where it cannot become what it was.
+
+    A reservation, and EFA interfaces, are at once in the launch template and in the labels of the
+    nodes, and CloudFormation refuses to change both in one deploy. A group of another id is made
+    beside the first, which goes once the other stands.
+
+    Source: https://github.com/aws/containers-roadmap/issues/1258
+    """
+    id = "NodeGroupOdcr" if pool.purchase == "odcr" else "NodeGroup"
+    has_efa = pool.efa_interfaces > 0
+    if has_efa == (pool.accelerator is not None):
+        return id
+    return f"{id}WithEfa" if has_efa else f"{id}WithoutEfa"
 
 
 def _subnet_ids(plan: ClusterPlan, pool: PoolPlan, network: Network) -> list[str]:

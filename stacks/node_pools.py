@@ -21,6 +21,8 @@ from ultrascale_constructs.platform import Manifest, ManifestApplier
 from ultrascale_constructs.static_node_pool import apply_static_node_pool
 
 _NODE_POOL = "NodePool"
+# Each of these leaves the cluster by itself when its pool no longer has it.
+_BY_THEMSELVES = (_NODE_POOL, "NodeOverlay")
 
 
 class NodePoolsStack(Stack):
@@ -72,10 +74,10 @@ class NodePoolsStack(Stack):
         node_pools = _NodePools(self, plan, manifests, api)
         for chart in charts:
             objects = [fill(manifest, placeholders) for manifest in chart.manifests]
-            if others := [each for each in objects if each["kind"] != _NODE_POOL]:
+            if others := [each for each in objects if each["kind"] not in _BY_THEMSELVES]:
                 manifests.apply(chart.name, others, retain=chart.retained)
             for each in objects:
-                if each["kind"] == _NODE_POOL:
+                if each["kind"] in _BY_THEMSELVES:
                     node_pools.apply(each)
 
     def _placeholders(
@@ -97,10 +99,11 @@ class NodePoolsStack(Stack):
 
 
 class _NodePools:
-    """Applies each NodePool by itself, so that the one that leaves its chart leaves the cluster.
+    """Applies each object by itself, so that the one that leaves its chart leaves the cluster.
 
-    One that stayed would go on launching nodes. `kubectl apply` deletes nothing that a manifest no
-    longer holds, and its pruning knows no custom resources (aws/aws-cdk#10495).
+    A NodePool that stayed would go on launching nodes, an overlay would promise what its nodes no
+    longer have. `kubectl apply` deletes nothing that a manifest no longer holds, and its pruning
+    knows no custom resources (aws/aws-cdk#10495).
     """
 
     def __init__(
@@ -112,10 +115,13 @@ class _NodePools:
         self._calendars = Construct(stack, "Calendars")
 
     def apply(self, manifest: Manifest) -> None:
-        metadata = cast("Mapping[str, str]", manifest["metadata"])
-        plan = self._plans[metadata["name"]]
+        name = cast("Mapping[str, str]", manifest["metadata"])["name"]
         # No chart's name has a colon.
-        id = f"{_NODE_POOL}:{plan.name}"
+        id = f"{manifest['kind']}:{name}"
+        if manifest["kind"] != _NODE_POOL:
+            self._manifests.apply(id, [manifest], retain=False)
+            return
+        plan = self._plans[name]
         if plan.replicas is None:
             self._manifests.apply(id, [manifest], retain=False)
             return

@@ -85,6 +85,26 @@ def schedules(template: Template) -> Mapping[str, Mapping[str, Any]]:
     return {schedule["ScheduleExpression"]: schedule for schedule in found}
 
 
+def direct_calls(template: Template) -> Mapping[str, Mapping[str, Any]]:
+    """Return the schedules that set a size themselves, by their expression."""
+    found = schedules(template)
+    return {expression: found[expression] for expression in found if "cron" in expression}
+
+
+def alarm_on(template: Template, metric: str) -> Mapping[str, Any]:
+    alarms = [body["Properties"] for body in resources(template, "AWS::CloudWatch::Alarm")]
+    (alarm,) = (alarm for alarm in alarms if alarm["MetricName"] == metric)
+    return alarm
+
+
+def text(value: Any) -> str:
+    """Return a text of a template in which what CloudFormation fills in is a star."""
+    if isinstance(value, str):
+        return value
+    parts = value["Fn::Join"][1]
+    return "".join(part if isinstance(part, str) else "*" for part in parts)
+
+
 def rights(template: Template) -> set[tuple[str, str]]:
     """Return every action that a policy in the template allows, with its resource."""
     policies = [body["Properties"] for body in resources(template, "AWS::IAM::Policy")]
@@ -107,12 +127,11 @@ def read_back(template: Template) -> Entry:
     return Entry.parse(the(template, CALENDAR))
 
 
-def trust_of_schedules(template: Template) -> Mapping[str, Any]:
-    """Return the one statement by which schedules may take on a role."""
-    (statement,) = (
+def trusts_of_schedules(template: Template) -> list[Mapping[str, Any]]:
+    """Return the statements by which schedules may take on a role."""
+    return [
         statement
         for role in resources(template, "AWS::IAM::Role")
         for statement in role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
         if statement["Principal"] == {"Service": "scheduler.amazonaws.com"}
-    )
-    return statement
+    ]

@@ -53,13 +53,21 @@ class Aws:
         self.expect("ec2", "describe_capacity_reservations", answer, **asked)
 
     def node_group(self, size: int) -> None:
+        """EKS knows the Auto Scaling group behind the node group, and a size of some time ago."""
+        behind = {"autoScalingGroups": [{"name": "train-asg"}]}
+        group = {
+            "nodegroupName": "train",
+            "resources": behind,
+            "scalingConfig": {"desiredSize": 99},
+        }
         self.expect(
             "eks",
             "describe_nodegroup",
-            {"nodegroup": {"scalingConfig": {"desiredSize": size}}},
+            {"nodegroup": group},
             clusterName="research",
             nodegroupName="train",
         )
+        self.auto_scaling_group(size)
 
     def set_node_group(self, size: int) -> None:
         self.expect(

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
@@ -17,15 +18,19 @@ from tests.block_calendars import (
     MANAGED_ARN,
     OF_EVERY_FUNCTION,
     SCHEDULE,
+    alarm_on,
     block_pool,
+    direct_calls,
     group_calendar,
     read_back,
     rights,
     schedules,
-    trust_of_schedules,
+    text,
+    trusts_of_schedules,
 )
 from tests.construct_stacks import make_stack, resources, the
 from tests.pools import CAPACITY_BLOCK
+from ultrascale.lambdas.block_calendar.entry import Entry
 from ultrascale_constructs.block_calendar import NodeGroupCalendar
 
 KINDS = ("managed-node-group", "self-managed")
@@ -48,7 +53,7 @@ def self_managed(groups: Mapping[str, Template]) -> Template:
 
 
 def test_at_the_start_eks_is_called_to_scale_a_managed_node_group_up(managed: Template) -> None:
-    (schedule,) = schedules(managed).values()
+    (schedule,) = direct_calls(managed).values()
 
     assert schedule["ScheduleExpression"] == "cron(30 11 1 12 ? *)"
     assert schedule["ScheduleExpressionTimezone"] == "UTC"
@@ -62,7 +67,7 @@ def test_at_the_start_eks_is_called_to_scale_a_managed_node_group_up(managed: Te
 
 
 def test_the_scale_in_of_a_managed_node_group_is_left_to_eks(managed: Template) -> None:
-    assert list(schedules(managed)) == ["cron(30 11 1 12 ? *)"]
+    assert list(direct_calls(managed)) == ["cron(30 11 1 12 ? *)"]
 
 
 @pytest.mark.parametrize(
@@ -71,34 +76,40 @@ def test_the_scale_in_of_a_managed_node_group_is_left_to_eks(managed: Template) 
 def test_auto_scaling_is_called_at_the_start_and_at_the_usable_end(
     self_managed: Template, expression: str, size: int
 ) -> None:
-    target = schedules(self_managed)[expression]["Target"]
+    target = direct_calls(self_managed)[expression]["Target"]
 
     assert target["Arn"] == "arn:aws:scheduler:::aws-sdk:autoscaling:setDesiredCapacity"
     assert json.loads(target["Input"]) == {
         "AutoScalingGroupName": "train-1",
         "DesiredCapacity": size,
     }
-    assert len(schedules(self_managed)) == 2
+    assert len(direct_calls(self_managed)) == 2
 
 
 def test_a_call_is_repeated_while_it_makes_sense(self_managed: Template) -> None:
     age = {
         expression: schedule["Target"]["RetryPolicy"]["MaximumEventAgeInSeconds"]
-        for expression, schedule in schedules(self_managed).items()
+        for expression, schedule in direct_calls(self_managed).items()
     }
 
     assert age == {"cron(30 11 1 12 ? *)": 24 * 3600, "cron(50 10 8 12 ? *)": 40 * 60}
 
 
-def test_the_start_of_a_short_block_is_not_repeated_beyond_its_usable_end() -> None:
+# A minute is the least that EventBridge Scheduler takes.
+@pytest.mark.parametrize(("usable_minutes", "seconds"), [(600, 36_000), (1, 60), (0, 60)])
+def test_the_start_of_a_short_block_is_not_repeated_beyond_its_usable_end(
+    usable_minutes: int, seconds: int
+) -> None:
     plan = block_pool("managed-node-group")
     assert plan.window is not None
-    window = replace(plan.window, starts=plan.window.usable_until.replace(hour=0))
-    template = group_calendar("managed-node-group", replace(plan, window=window))
+    starts = plan.window.usable_until - timedelta(minutes=usable_minutes)
+    template = group_calendar(
+        "managed-node-group", replace(plan, window=replace(plan.window, starts=starts))
+    )
 
-    (schedule,) = schedules(template).values()
+    (schedule,) = direct_calls(template).values()
 
-    assert schedule["Target"]["RetryPolicy"]["MaximumEventAgeInSeconds"] == 10 * 3600
+    assert schedule["Target"]["RetryPolicy"]["MaximumEventAgeInSeconds"] == seconds
 
 
 @pytest.mark.parametrize("provisioner", KINDS)
@@ -107,22 +118,73 @@ def test_a_call_that_never_succeeds_raises_an_alarm(
 ) -> None:
     template = groups[provisioner]
     (queue,) = template.find_resources("AWS::SQS::Queue")
-    alarm = the(template, "AWS::CloudWatch::Alarm")
+    alarm = alarm_on(template, "ApproximateNumberOfMessagesVisible")
 
-    for schedule in schedules(template).values():
+    for schedule in direct_calls(template).values():
         letters = schedule["Target"]["DeadLetterConfig"]["Arn"]
         assert letters == {"Fn::GetAtt": [queue, "Arn"]}
     assert alarm["Dimensions"] == [
         {"Name": "QueueName", "Value": {"Fn::GetAtt": [queue, "QueueName"]}}
     ]
-    assert alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
     assert alarm["Threshold"] == 1
+
+
+@pytest.mark.parametrize("provisioner", KINDS)
+def test_the_function_looks_each_minute_and_raises_an_alarm_when_it_fails_on(
+    groups: Mapping[str, Template], provisioner: str
+) -> None:
+    template = groups[provisioner]
+    (function,) = template.find_resources(FUNCTION)
+    target = schedules(template)["rate(1 minute)"]["Target"]
+    alarm = alarm_on(template, "Errors")
+
+    assert target["Arn"] == {"Fn::GetAtt": [function, "Arn"]}
+    assert Entry.parse(json.loads(target["Input"])) == read_back(template)
+    assert alarm["Dimensions"] == [{"Name": "FunctionName", "Value": {"Ref": function}}]
+
+
+@pytest.mark.parametrize(
+    ("provisioner", "command"),
+    [
+        (
+            "managed-node-group",
+            "aws eks update-nodegroup-config --cluster-name research --nodegroup-name train-1 "
+            "--scaling-config desiredSize=SIZE",
+        ),
+        (
+            "self-managed",
+            "aws autoscaling set-desired-capacity --auto-scaling-group-name train-1 "
+            "--desired-capacity SIZE",
+        ),
+    ],
+)
+@pytest.mark.parametrize("metric", ["Errors", "ApproximateNumberOfMessagesVisible"])
+def test_every_alarm_says_how_the_size_is_set_by_hand(
+    groups: Mapping[str, Template], provisioner: str, command: str, metric: str
+) -> None:
+    description = alarm_on(groups[provisioner], metric)["AlarmDescription"]
+
+    assert command in description
+    assert "16 inside the window" in description
+    assert len(description) < 1024
+
+
+@pytest.mark.parametrize("provisioner", KINDS)
+def test_a_deploy_calls_the_function_once_every_schedule_stands(
+    groups: Mapping[str, Template], provisioner: str
+) -> None:
+    template = groups[provisioner]
+    (calendar,) = resources(template, CALENDAR)
+
+    assert set(template.find_resources(SCHEDULE)) <= set(calendar["DependsOn"])
 
 
 def test_the_calendar_of_a_managed_node_group_may_touch_that_group_alone(managed: Template) -> None:
     assert rights(managed) - OF_EVERY_FUNCTION == {
+        ("autoscaling:DescribeAutoScalingGroups", "*"),
         ("eks:DescribeNodegroup", MANAGED_ARN),
         ("eks:UpdateNodegroupConfig", MANAGED_ARN),
+        ("lambda:InvokeFunction", "Arn"),
         ("sqs:SendMessage", "Arn"),
     }
 
@@ -133,6 +195,7 @@ def test_the_calendar_of_a_self_managed_group_may_touch_that_group_alone(
     assert rights(self_managed) - OF_EVERY_FUNCTION == {
         ("autoscaling:DescribeAutoScalingGroups", "*"),
         ("autoscaling:SetDesiredCapacity", GROUP_ARN),
+        ("lambda:InvokeFunction", "Arn"),
         ("sqs:SendMessage", "Arn"),
     }
 
@@ -152,7 +215,8 @@ def test_the_target_is_the_group_under_the_name_that_cloudformation_gave_it() ->
 
     assert the(template, CALENDAR)["Target"]["Name"] == {"Ref": "Group"}
     inputs = [json.dumps(body["Properties"]) for body in resources(template, SCHEDULE)]
-    assert all('{"Ref": "Group"}' in text for text in inputs)
+    assert all('{"Ref": "Group"}' in each for each in inputs)
+    assert "auto-scaling-group-name * " in text(alarm_on(template, "Errors")["AlarmDescription"])
 
 
 @pytest.mark.parametrize("change", [{"max_nodes": 8}, {"ami_release": "1.35.0-20261120"}], ids=str)
@@ -198,17 +262,20 @@ def test_what_the_stack_sends_is_what_the_function_reads(
 def test_no_schedule_has_a_date_that_a_later_deploy_would_be_refused_for(
     groups: Mapping[str, Template], provisioner: str
 ) -> None:
-    for expression, schedule in schedules(groups[provisioner]).items():
-        assert expression.startswith("cron(")
-        assert expression.endswith(" ? *)")
+    for schedule in schedules(groups[provisioner]).values():
         assert not {"StartDate", "EndDate"} & set(schedule)
+    for expression in direct_calls(groups[provisioner]):
+        assert expression.endswith(" ? *)")
 
 
 @pytest.mark.parametrize("provisioner", KINDS)
-def test_no_schedule_of_another_account_can_use_the_role(
+def test_no_schedule_of_another_account_can_use_a_role(
     groups: Mapping[str, Template], provisioner: str
 ) -> None:
-    condition = trust_of_schedules(groups[provisioner])["Condition"]["StringEquals"]
+    statements = trusts_of_schedules(groups[provisioner])
 
-    assert condition["aws:SourceAccount"] == {"Ref": "AWS::AccountId"}
-    assert ":schedule-group/default" in json.dumps(condition["aws:SourceArn"])
+    assert len(statements) == 2
+    for statement in statements:
+        condition = statement["Condition"]["StringEquals"]
+        assert condition["aws:SourceAccount"] == {"Ref": "AWS::AccountId"}
+        assert ":schedule-group/default" in json.dumps(condition["aws:SourceArn"])

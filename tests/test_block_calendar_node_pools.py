@@ -12,12 +12,13 @@ from tests.block_calendars import (
     CALENDAR,
     FUNCTION,
     OF_EVERY_FUNCTION,
+    SCHEDULE,
     block_node_pool,
     pool_calendar,
     read_back,
     rights,
     schedules,
-    trust_of_schedules,
+    trusts_of_schedules,
 )
 from tests.construct_stacks import resources, the
 from tests.kubernetes_schemas import validate_core
@@ -88,6 +89,7 @@ def test_a_function_that_fails_again_and_again_raises_an_alarm(of_node_pool: Tem
 
     assert (alarm["MetricName"], alarm["DatapointsToAlarm"]) == ("Errors", 3)
     assert alarm["Dimensions"] == [{"Name": "FunctionName", "Value": {"Ref": function}}]
+    assert "kubectl scale nodepool train --replicas=SIZE" in alarm["AlarmDescription"]
 
 
 def test_the_function_is_known_in_the_cluster_by_its_group_before_it_is_called(
@@ -99,7 +101,7 @@ def test_the_function_is_known_in_the_cluster_by_its_group_before_it_is_called(
     assert body["Properties"]["KubernetesGroups"] == ["ultrascale:block-calendar:train"]
     assert body["Properties"]["Type"] == "STANDARD"
     assert "AccessPolicies" not in body["Properties"]
-    assert access in calendar["DependsOn"]
+    assert {access, *of_node_pool.find_resources(SCHEDULE)} <= set(calendar["DependsOn"])
 
 
 def test_the_function_may_scale_its_node_pool_cordon_nodes_and_warn(
@@ -152,7 +154,7 @@ def test_no_schedule_has_a_date_that_a_later_deploy_would_be_refused_for(
 
 
 def test_no_schedule_of_another_account_can_use_the_role(of_node_pool: Template) -> None:
-    condition = trust_of_schedules(of_node_pool)["Condition"]["StringEquals"]
+    condition = trusts_of_schedules(of_node_pool)[0]["Condition"]["StringEquals"]
 
     assert condition["aws:SourceAccount"] == {"Ref": "AWS::AccountId"}
     assert ":schedule-group/default" in json.dumps(condition["aws:SourceArn"])

@@ -12,6 +12,13 @@ import pytest
 import yaml
 
 from tests.assembly import ROOT, Assembly, synthesize
+from tests.cell_calendars import (
+    emptied_before_ec2_reclaims,
+    group_at_the_start_of_the_block,
+    kept_full_inside_the_window,
+    managed_at_the_start_of_the_block,
+    scaled_in_by_eks,
+)
 from tests.cell_parts import container, of, requirement, schedules, spec, the
 from ultrascale.catalog import matrix
 from ultrascale.plan import support
@@ -82,30 +89,8 @@ def group_from_the_start(assembly: Assembly, stack: str) -> None:
     assert group["DesiredCapacity"] == group["MaxSize"]
 
 
-def managed_at_the_start_of_the_block(assembly: Assembly, stack: str) -> None:
-    assert the(assembly, stack, "Custom::NodeGroupSize")["InitialSize"] == 0
-    operation, request = schedules(assembly, stack)["cron(30 11 3 12 ? *)"]
-    assert operation == "eks:updateNodegroupConfig"
-    assert request["ScalingConfig"] == {"DesiredSize": 16}
-    assert the(assembly, stack, "Custom::BlockCalendar")["Size"] == "16"
-
-
-def group_at_the_start_of_the_block(assembly: Assembly, stack: str) -> None:
-    assert the(assembly, stack, "AWS::AutoScaling::AutoScalingGroup")["MinSize"] == "0"
-    operation, request = schedules(assembly, stack)["cron(30 11 5 12 ? *)"]
-    assert operation == "autoscaling:setDesiredCapacity"
-    assert request["DesiredCapacity"] == 8
-    assert the(assembly, stack, "Custom::BlockCalendar")["Size"] == "8"
-
-
 def drained_by_eks(assembly: Assembly, stack: str) -> None:
     assert the(assembly, stack, "AWS::EKS::Nodegroup")["CapacityType"] == "SPOT"
-
-
-def scaled_in_by_eks(assembly: Assembly, stack: str) -> None:
-    """EKS adds an action of its own to a group of this type; a second one would only race it."""
-    assert the(assembly, stack, "AWS::EKS::Nodegroup")["CapacityType"] == "CAPACITY_BLOCK"
-    assert len(schedules(assembly, stack)) == 1
 
 
 def drained_by_the_handler(assembly: Assembly, stack: str) -> None:
@@ -119,6 +104,7 @@ def drained_by_the_handler(assembly: Assembly, stack: str) -> None:
         for each in container(assembly, "aws-node-termination-handler")["env"]
     }
     assert env["MANAGED_TAG"] in marks
+    assert env["EMIT_KUBERNETES_EVENTS"] == "true"
     patterns = [rule["EventPattern"] for rule in of(assembly, "scaling", "AWS::Events::Rule")]
     assert any("EC2 Instance-terminate Lifecycle Action" in json.dumps(p) for p in patterns)
     assert any("EC2 Spot Instance Interruption Warning" in json.dumps(p) for p in patterns)
@@ -170,24 +156,6 @@ def launched_on_spot_first(assembly: Assembly, name: str) -> None:
     assert requirement(spot, "karpenter.sh/capacity-type") == ["spot"]
     assert requirement(fallback, "karpenter.sh/capacity-type") == ["on-demand"]
     assert spot["weight"] > fallback["weight"]
-
-
-def kept_full_inside_the_window(assembly: Assembly, name: str) -> None:
-    """No node until the reservation is active: then the function sets the count, each minute."""
-    assert spec(assembly, "NodePool", name)["replicas"] == 0
-    operation, calendar = schedules(assembly, "node-pools")["rate(1 minute)"]
-    assert operation == "the function"
-    assert calendar["Target"]["Name"] == name
-    assert int(calendar["Size"]) == int(spec(assembly, "NodePool", name)["limits"]["nodes"])
-    assert assembly.find("ClusterRole", f"ultrascale:block-calendar:{name}")
-
-
-def emptied_before_ec2_reclaims(assembly: Assembly, name: str) -> None:
-    """The pods have ten minutes, in which no disruption budget of theirs holds a node."""
-    calendar = the(assembly, "node-pools", "Custom::BlockCalendar")["Window"]
-    assert calendar["UsableUntil"] < calendar["ReclaimedFrom"] < calendar["Ends"]
-    template = spec(assembly, "NodePool", name)["template"]["spec"]
-    assert template["terminationGracePeriod"] == "10m"
 
 
 def taken_when_empty(assembly: Assembly, name: str) -> None:

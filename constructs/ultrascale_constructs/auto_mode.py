@@ -24,6 +24,7 @@ _NODE_POLICIES: Mapping[str, str] = {
     "AmazonEKSWorkerNodeMinimalPolicy": "what EKS documents for Auto Mode's nodes",
     "AmazonEC2ContainerRegistryPullOnly": "pull and nothing else",
 }
+_CLUSTER_TAG = "aws:RequestTag/eks:eks-cluster-name"
 # What EC2 makes and tags when nodes are launched.
 _TAGGED = (
     "fleet",
@@ -58,15 +59,19 @@ class AutoModeNodeRole(Construct):
 
 
 def allow_node_tags(scope: Construct, id: str, *, role: iam.IRole, cluster_name: str) -> None:
-    """Let Auto Mode put tags of the user on what it launches.
+    """Let Auto Mode put the tags of a node class on what it makes for nodes.
 
-    AmazonEKSComputePolicy allows Auto Mode's own tags only: a node class with any other tag would
-    launch nothing. The tags that name the cluster, the node class and the node pool stay a must.
+    AmazonEKSComputePolicy and AmazonEKSNetworkingPolicy allow Auto Mode's own tags only: a node
+    class with any other would launch nothing, or nodes that get no further interface for their
+    pods. The tags that name the cluster and the node stay a must.
+
+    AWS's example also allows tags of volumes that claims ask for and of load balancers. Those come
+    from storage classes and ingresses, which have none of ours.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-cluster-iam-role.html#tag-prop
     """
     stack = Stack.of(scope)
-    resources = [f"arn:{stack.partition}:ec2:{stack.region}:*:{kind}/*" for kind in _TAGGED]
+    arns = {kind: f"arn:{stack.partition}:ec2:{stack.region}:*:{kind}/*" for kind in _TAGGED}
     policy = iam.Policy(
         scope,
         id,
@@ -75,15 +80,24 @@ def allow_node_tags(scope: Construct, id: str, *, role: iam.IRole, cluster_name:
             iam.PolicyStatement(
                 sid="LaunchWithTags",
                 actions=["ec2:CreateFleet", "ec2:CreateLaunchTemplate", "ec2:RunInstances"],
-                resources=resources,
+                resources=[*arns.values()],
                 conditions={
-                    "StringEquals": {"aws:RequestTag/eks:eks-cluster-name": cluster_name},
+                    "StringEquals": {_CLUSTER_TAG: cluster_name},
                     "StringLike": {
                         "aws:RequestTag/eks:kubernetes-node-class-name": "*",
                         "aws:RequestTag/eks:kubernetes-node-pool-name": "*",
                     },
                 },
-            )
+            ),
+            iam.PolicyStatement(
+                sid="AddInterfacesWithTags",
+                actions=["ec2:CreateNetworkInterface"],
+                resources=[arns["network-interface"]],
+                conditions={
+                    "StringEquals": {_CLUSTER_TAG: cluster_name},
+                    "StringLike": {"aws:RequestTag/eks:kubernetes-cni-node-name": "*"},
+                },
+            ),
         ],
     )
     acknowledge(
@@ -92,6 +106,6 @@ def allow_node_tags(scope: Construct, id: str, *, role: iam.IRole, cluster_name:
             f"AwsSolutions::AwsSolutions-IAM5[Resource::{resource}]": (
                 "what does not exist yet has no id; the request must carry the cluster's name"
             )
-            for resource in resources
+            for resource in arns.values()
         },
     )

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from aws_cdk import Stack
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
@@ -14,12 +13,13 @@ from constructs import Construct
 from ultrascale.plan import names
 from ultrascale.plan.model import NodePoolPlan, PoolPlan
 from ultrascale_constructs.calendar_function import CalendarFunction, ClusterApi, calendar_entry
-from ultrascale_constructs.calendar_schedule import DeadLetters, on_time, scheduler_role, yearly
-
-# The longest that EventBridge Scheduler keeps trying, in age and in attempts.
-# Source: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
-_LONGEST_RETRY = timedelta(hours=24)
-_MOST_RETRIES = 185
+from ultrascale_constructs.calendar_schedule import (
+    DeadLetters,
+    on_time,
+    retried_for,
+    scheduler_role,
+    yearly,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,20 +30,22 @@ class _GroupKind:
         name: What the function calls it.
         service: AWS service that has it.
         set_size: The operation that sets its size.
-        describe: The operation that reads it.
-        described_alone: Whether the right to read can be limited to one group.
-        scales_in: Whether the calendar takes its nodes away; EKS does it for managed groups.
+        describes: Actions that read it and can be limited to one group.
+        describes_all: Actions that read it and cannot.
+        scales_in: Whether a schedule takes its nodes away; EKS does it for managed groups.
         request: Input of the operation for a cluster, a group and a size. EventBridge Scheduler
             wants it in capitals, however the service itself spells it.
+        by_hand: Command for a cluster and a group that does the same.
     """
 
     name: str
     service: str
     set_size: str
-    describe: str
-    described_alone: bool
+    describes: tuple[str, ...]
+    describes_all: tuple[str, ...]
     scales_in: bool
     request: Callable[[str, str, int], Mapping[str, object]]
+    by_hand: Callable[[str, str], str]
 
 
 _KINDS: Mapping[str, _GroupKind] = {
@@ -51,23 +53,31 @@ _KINDS: Mapping[str, _GroupKind] = {
         name="ManagedNodeGroup",
         service="eks",
         set_size="UpdateNodegroupConfig",
-        describe="DescribeNodegroup",
-        described_alone=True,
+        describes=("eks:DescribeNodegroup",),
+        describes_all=("autoscaling:DescribeAutoScalingGroups",),
         scales_in=False,
         request=lambda cluster, group, size: {
             "ClusterName": cluster,
             "NodegroupName": group,
             "ScalingConfig": {"DesiredSize": size},
         },
+        by_hand=lambda cluster, group: (
+            f"aws eks update-nodegroup-config --cluster-name {cluster} --nodegroup-name {group} "
+            "--scaling-config desiredSize=SIZE"
+        ),
     ),
     "self-managed": _GroupKind(
         name="AutoScalingGroup",
         service="autoscaling",
         set_size="SetDesiredCapacity",
-        describe="DescribeAutoScalingGroups",
-        described_alone=False,
+        describes=(),
+        describes_all=("autoscaling:DescribeAutoScalingGroups",),
         scales_in=True,
         request=lambda _, group, size: {"AutoScalingGroupName": group, "DesiredCapacity": size},
+        by_hand=lambda _, group: (
+            f"aws autoscaling set-desired-capacity --auto-scaling-group-name {group} "
+            "--desired-capacity SIZE"
+        ),
     ),
 }
 
@@ -75,8 +85,10 @@ _KINDS: Mapping[str, _GroupKind] = {
 class NodeGroupCalendar(Construct):
     """Defines the calendar of a node group, managed or self-managed.
 
-    EventBridge Scheduler calls EKS or Auto Scaling itself at the two moments, whatever the size is
-    then. Nothing has to wait for the reservation: the group tries again until it is active.
+    EventBridge Scheduler calls EKS or Auto Scaling itself at the start, and for self-managed groups
+    at the usable end, whatever the size is then. The function looks each minute whether that was
+    done, and whether the reservation is lost. Nothing has to wait for the reservation: Auto Scaling
+    goes on launching until it is active.
     """
 
     def __init__(
@@ -96,12 +108,21 @@ class NodeGroupCalendar(Construct):
         self._kind = _KINDS[plan.provisioner]
         self._cluster_name = cluster_name
         self._group_name = group_name
-        self._undelivered = DeadLetters(self, "Undelivered", pool=plan.name)
+        by_hand = _advice(self._kind.by_hand(cluster_name, group_name), plan.max_nodes)
+        self._undelivered = DeadLetters(self, "Undelivered", pool=plan.name, by_hand=by_hand)
         self._role = self._scheduler_role(group_arn)
-        self._call_at("Start", window.starts, plan.max_nodes, until=window.usable_until)
+        schedules = [self._call_at("Start", window.starts, plan.max_nodes, window.usable_until)]
         if self._kind.scales_in:
-            self._call_at("End", window.usable_until, 0, until=window.ends)
-        self._at_deploy(plan, group_arn)
+            schedules.append(self._call_at("End", window.usable_until, 0, window.ends))
+        entry = calendar_entry(
+            pool=plan.name,
+            window=window,
+            size=plan.max_nodes,
+            reservation=plan.reservation,
+            target={"Kind": self._kind.name, "Cluster": cluster_name, "Name": group_name},
+        )
+        function = self._function(plan.name, group_arn)
+        function.call(entry, plan=plan, by_hand=by_hand).node.add_dependency(*schedules)
 
     def _scheduler_role(self, group_arn: str) -> iam.Role:
         return scheduler_role(
@@ -112,12 +133,14 @@ class NodeGroupCalendar(Construct):
             iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[self._undelivered.arn]),
         )
 
-    def _call_at(self, id: str, moment: datetime, size: int, *, until: datetime) -> None:
+    def _call_at(
+        self, id: str, moment: datetime, size: int, until: datetime
+    ) -> scheduler.CfnSchedule:
         """Set the group's size at ``moment``; retry while it makes sense, until ``until``."""
         kind = self._kind
         stack = Stack.of(self)
         operation = kind.set_size[0].lower() + kind.set_size[1:]
-        scheduler.CfnSchedule(
+        return scheduler.CfnSchedule(
             self,
             id,
             description=f"Sets {self._group_name} to {size} nodes",
@@ -133,50 +156,26 @@ class NodeGroupCalendar(Construct):
                 dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(
                     arn=self._undelivered.arn
                 ),
-                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
-                    maximum_event_age_in_seconds=int(
-                        min(until - moment, _LONGEST_RETRY).total_seconds()
-                    ),
-                    maximum_retry_attempts=_MOST_RETRIES,
-                ),
+                retry_policy=retried_for(until - moment),
             ),
         )
 
-    def _at_deploy(self, plan: PoolPlan, group_arn: str) -> None:
-        assert plan.window is not None
-        assert plan.reservation is not None
+    def _function(self, pool: str, group_arn: str) -> CalendarFunction:
         kind = self._kind
         function = CalendarFunction(
-            self, "Function", description=f"Block calendar of pool {plan.name}", cluster=None
+            self, "Function", description=f"Block calendar of pool {pool}", cluster=None
         )
-        for operation, alone in ((kind.describe, kind.described_alone), (kind.set_size, True)):
-            function.role.add_to_policy(
-                iam.PolicyStatement(
-                    actions=[f"{kind.service}:{operation}"],
-                    resources=[group_arn if alone else "*"],
-                )
-            )
-        function.call_at_deploy(
-            calendar_entry(
-                pool=plan.name,
-                window=plan.window,
-                size=plan.max_nodes,
-                reservation=plan.reservation,
-                target={
-                    "Kind": kind.name,
-                    "Cluster": self._cluster_name,
-                    "Name": self._group_name,
-                },
-            ),
-            plan,
-        )
+        own = [*kind.describes, f"{kind.service}:{kind.set_size}"]
+        for actions, resource in ((own, group_arn), ([*kind.describes_all], "*")):
+            function.role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[resource]))
+        return function
 
 
 class NodePoolCalendar(Construct):
     """Defines the calendar of a static NodePool, of Karpenter or EKS Auto Mode.
 
-    A schedule calls the function every minute, so that it waits for the reservation to become
-    active and so that the next run makes up for one that failed.
+    The function looks each minute, so that it waits for the reservation to become active and so
+    that the next run makes up for one that failed.
 
     The NodePool, and the chart that gives the function its rights in the cluster, must be there
     before: make this construct depend on them.
@@ -211,53 +210,13 @@ class NodePoolCalendar(Construct):
             type="STANDARD",
             kubernetes_groups=[names.calendar_group(plan.name)],
         )
-        function.call_at_deploy(entry, plan).node.add_dependency(access)
-        self._call_every_minute(function, entry)
-        self._alarm(function, plan.name)
+        by_hand = _advice(f"kubectl scale nodepool {plan.name} --replicas=SIZE", plan.max_nodes)
+        function.call(entry, plan=plan, by_hand=by_hand).node.add_dependency(access)
 
-    def _call_every_minute(self, function: CalendarFunction, entry: Mapping[str, object]) -> None:
-        arn = function.function.function_arn
-        role = scheduler_role(
-            self, iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[arn])
-        )
-        scheduler.CfnSchedule(
-            self,
-            "EveryMinute",
-            description="Calls the block calendar",
-            flexible_time_window=on_time(),
-            schedule_expression="rate(1 minute)",
-            target=scheduler.CfnSchedule.TargetProperty(
-                arn=arn,
-                role_arn=role.role_arn,
-                input=Stack.of(self).to_json_string(entry),
-                # The next minute is the retry.
-                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
-                    maximum_event_age_in_seconds=60, maximum_retry_attempts=0
-                ),
-            ),
-        )
 
-    def _alarm(self, function: CalendarFunction, pool: str) -> None:
-        cloudwatch.CfnAlarm(
-            self,
-            "Alarm",
-            alarm_description=(
-                f"The block calendar of pool {pool} fails: its paid nodes do not start, or are not "
-                "drained before EC2 takes them. The function's log says why."
-            ),
-            namespace="AWS/Lambda",
-            metric_name="Errors",
-            dimensions=[
-                cloudwatch.CfnAlarm.DimensionProperty(
-                    name="FunctionName", value=function.function.function_name
-                )
-            ],
-            statistic="Sum",
-            period=60,
-            # One failed run is made up for by the next.
-            evaluation_periods=5,
-            datapoints_to_alarm=3,
-            threshold=1,
-            comparison_operator="GreaterThanOrEqualToThreshold",
-            treat_missing_data="notBreaching",
-        )
+def _advice(command: str, size: int) -> str:
+    """Return what to do about a calendar that fails, for its alarms."""
+    return (
+        f"Until it is mended, set the size by hand, {size} inside the window and 0 before its "
+        f"usable end: {command}"
+    )

@@ -6,16 +6,19 @@ from datetime import datetime
 from hashlib import sha256
 from typing import cast
 
-from aws_cdk import CustomResource, Duration, RemovalPolicy
+from aws_cdk import CustomResource, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from ultrascale.plan import retention
 from ultrascale.plan.model import NodePoolPlan, PoolPlan, ReservationPlan, WindowPlan
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
+from ultrascale_constructs.calendar_schedule import on_time, scheduler_role
 from ultrascale_constructs.lambda_code import RUNTIME, lambda_code
 from ultrascale_constructs.node_config import ClusterAddress
 
@@ -44,7 +47,10 @@ class ClusterApi:
 
 
 class CalendarFunction(Construct):
-    """Defines the function, and the custom resource through which every deploy calls it.
+    """Defines the function, and what calls it: every minute a schedule, and every deploy.
+
+    The next minute makes up for one that failed. An alarm tells of a function that fails on: its
+    rights or an API are gone, or the reservation is lost.
 
     There is no reserved concurrency: accounts start with as little as ten executions, of which
     none can be reserved, and two runs at a time do no harm.
@@ -90,20 +96,79 @@ class CalendarFunction(Construct):
             else None,
         )
 
-    def call_at_deploy(
-        self, entry: Mapping[str, object], plan: PoolPlan | NodePoolPlan
+    def call(
+        self, entry: Mapping[str, object], *, plan: PoolPlan | NodePoolPlan, by_hand: str
     ) -> CustomResource:
-        """Call the function with ``entry`` at each deploy that changes it, or ``plan``.
+        """Call the function with ``entry`` each minute, and at each deploy that changes ``plan``.
 
-        A deploy inside a window must not wait for a schedule that has passed.
+        A deploy inside a window must not wait for a schedule that has passed. It comes last, so
+        that a start in the middle of a deploy belongs to the schedule or to the deploy.
+
+        Args:
+            entry: What the function is called with.
+            plan: The pool.
+            by_hand: Command that sets the size in the place of the function.
+
+        Returns:
+            What calls it at a deploy; it must depend on everything that the function needs.
         """
-        return CustomResource(
+        self._alarm(plan.name, by_hand)
+        at_deploy = CustomResource(
             self,
             "AtDeploy",
             resource_type="Custom::BlockCalendar",
             service_token=self.function.function_arn,
             service_timeout=Duration.minutes(5),
             properties={**entry, "Plan": sha256(repr(plan).encode()).hexdigest()},
+        )
+        at_deploy.node.add_dependency(self._every_minute(entry))
+        return at_deploy
+
+    def _every_minute(self, entry: Mapping[str, object]) -> scheduler.CfnSchedule:
+        arn = self.function.function_arn
+        role = scheduler_role(
+            self, iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[arn])
+        )
+        return scheduler.CfnSchedule(
+            self,
+            "EveryMinute",
+            description="Calls the block calendar",
+            flexible_time_window=on_time(),
+            schedule_expression="rate(1 minute)",
+            target=scheduler.CfnSchedule.TargetProperty(
+                arn=arn,
+                role_arn=role.role_arn,
+                input=Stack.of(self).to_json_string(entry),
+                # The next minute is the retry.
+                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
+                    maximum_event_age_in_seconds=60, maximum_retry_attempts=0
+                ),
+            ),
+        )
+
+    def _alarm(self, pool: str, by_hand: str) -> None:
+        cloudwatch.CfnAlarm(
+            self,
+            "Alarm",
+            alarm_description=(
+                f"The block calendar of pool {pool} fails: its paid nodes may not start, or not be "
+                f"drained before EC2 takes them. The function's log says why. {by_hand}"
+            ),
+            namespace="AWS/Lambda",
+            metric_name="Errors",
+            dimensions=[
+                cloudwatch.CfnAlarm.DimensionProperty(
+                    name="FunctionName", value=self.function.function_name
+                )
+            ],
+            statistic="Sum",
+            period=60,
+            # One failed run is made up for by the next.
+            evaluation_periods=5,
+            datapoints_to_alarm=3,
+            threshold=1,
+            comparison_operator="GreaterThanOrEqualToThreshold",
+            treat_missing_data="notBreaching",
         )
 
     def _logs(self) -> logs.LogGroup:

@@ -13,6 +13,11 @@ from constructs import Construct
 from ultrascale_constructs.acknowledgment import acknowledge
 
 _MESSAGES_KEPT = timedelta(days=14)
+# How long EventBridge Scheduler may be told to keep trying.
+# Source: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
+_SHORTEST_RETRY = timedelta(minutes=1)
+_LONGEST_RETRY = timedelta(hours=24)
+_MOST_RETRIES = 185
 
 
 class DeadLetters(Construct):
@@ -22,7 +27,7 @@ class DeadLetters(Construct):
         arn: ARN of the queue.
     """
 
-    def __init__(self, scope: Construct, id: str, *, pool: str) -> None:
+    def __init__(self, scope: Construct, id: str, *, pool: str, by_hand: str) -> None:
         super().__init__(scope, id)
         queue = sqs.Queue(
             self,
@@ -39,8 +44,8 @@ class DeadLetters(Construct):
             self,
             "Alarm",
             alarm_description=(
-                f"The block calendar of pool {pool} could not set the number of its nodes. "
-                "The message in the queue says why."
+                f"A schedule of the block calendar of pool {pool} could not set its size. The "
+                f"message in the queue says why; delete it after reading. {by_hand}"
             ),
             namespace="AWS/SQS",
             metric_name="ApproximateNumberOfMessagesVisible",
@@ -87,3 +92,12 @@ def scheduler_role(scope: Construct, *statements: iam.PolicyStatement) -> iam.Ro
 def on_time() -> scheduler.CfnSchedule.FlexibleTimeWindowProperty:
     """Return that a schedule calls within the minute."""
     return scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF")
+
+
+def retried_for(age: timedelta) -> scheduler.CfnSchedule.RetryPolicyProperty:
+    """Return that a call is tried again for ``age``, or as near to it as the service allows."""
+    allowed = min(max(age, _SHORTEST_RETRY), _LONGEST_RETRY)
+    return scheduler.CfnSchedule.RetryPolicyProperty(
+        maximum_event_age_in_seconds=int(allowed.total_seconds()),
+        maximum_retry_attempts=_MOST_RETRIES,
+    )

@@ -31,6 +31,7 @@ def controller_values(plan: KarpenterPlan, *, cluster_name: str) -> dict[str, ob
         "settings": {
             "clusterName": cluster_name,
             "interruptionQueue": plan.interruption_queue,
+            "batchIdleDuration": plan.batch_idle_duration,
             "batchMaxDuration": plan.batch_max_duration,
             # Prices and IAM have no endpoint in the VPC; the NAT gateways lead there.
             "isolatedVPC": False,

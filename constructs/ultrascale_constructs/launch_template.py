@@ -29,6 +29,7 @@ class NodeLaunchTemplate(Construct):
 
     Attributes:
         template: The template.
+        data: What it launches, as `LaunchTemplateData`; may hold tokens.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class NodeLaunchTemplate(Construct):
         # As one document: the typed properties cost a call and a check for each of up to 33
         # interfaces, half the time a pool takes to synthesize.
         self.template.add_property_override("LaunchTemplateData", data)
+        self.data: Mapping[str, object] = data
 
 
 def _root_volume(disk: RootDisk) -> Mapping[str, object]:

@@ -4,15 +4,18 @@ import json
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
-from aws_cdk import CustomResource, Duration, Stack, Token
+from aws_cdk import Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.node_groups import is_guarded, is_kept_in_its_zones
 from ultrascale_constructs.launch_template import NodeLaunchTemplate
+from ultrascale_constructs.node_group_functions import ask
 from ultrascale_constructs.nodes import (
+    keep_in_zones,
     node_role,
     placement_group_name,
     reservation_group_arn,
@@ -31,8 +34,6 @@ _TAINT_EFFECT = {
     "NoExecute": "NO_EXECUTE",
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",
 }
-# What a custom resource may take at most: without an answer a deploy would wait for an hour.
-_TIMEOUT = Duration.minutes(10)
 
 
 class NodeGroup(Construct):
@@ -57,7 +58,7 @@ class NodeGroup(Construct):
         cluster_security_group_id: str,
         vpc: ec2.IVpc,
         subnet_ids: Sequence[str],
-        service_token: str | None,
+        service_token: str,
         autoscaler_tags: Mapping[str, str],
     ) -> None:
         """Define the group.
@@ -70,12 +71,12 @@ class NodeGroup(Construct):
             cluster_security_group_id: Cluster security group.
             vpc: VPC of the cluster.
             subnet_ids: Subnets of the nodes; a single one for a Capacity Block.
-            service_token: ARN of the function of `NodeGroupFunctions`; None only where the file
-                alone sizes the pool.
+            service_token: ARN of the function of `NodeGroupFunctions`.
             autoscaler_tags: What the Cluster Autoscaler reads from the tags of the Auto Scaling
                 group; empty where it does not scale the pool.
         """
         super().__init__(scope, id)
+        self._service_token = service_token
         template = NodeLaunchTemplate(
             self,
             "LaunchTemplate",
@@ -86,7 +87,7 @@ class NodeGroup(Construct):
             ),
             placement_group_name=placement_group_name(self, plan),
             reservation_group_arn=reservation_group_arn(self, plan=plan, cluster_name=cluster_name),
-        ).template
+        )
         group = eks.CfnNodegroup(
             self,
             "Resource",
@@ -99,7 +100,7 @@ class NodeGroup(Construct):
             release_version=plan.ami_release,
             capacity_type=_CAPACITY_TYPE[plan.purchase],
             instance_types=_instance_types(plan),
-            launch_template=_newest(template),
+            launch_template=_newest(template.template),
             scaling_config=_scaling(plan, desired_size=plan.initial_nodes),
             update_config=_update(plan),
             node_repair_config=eks.CfnNodegroup.NodeRepairConfigProperty(enabled=True),
@@ -109,13 +110,39 @@ class NodeGroup(Construct):
         self.group_name = group.attr_nodegroup_name
         self.group_arn = group.attr_arn
         if plan.sized_by != "file":
-            assert service_token is not None
-            size = self._size(group, plan, service_token)
-            group.scaling_config = _scaling(plan, desired_size=size)
-            if autoscaler_tags:
-                self._tag(group, service_token, autoscaler_tags)
+            group.scaling_config = _scaling(plan, desired_size=self._size(group, plan))
+        if is_guarded(plan):
+            self._guard(group, plan, template)
+        if autoscaler_tags:
+            self._tag(group, autoscaler_tags)
+        if is_kept_in_its_zones(plan):
+            keep_in_zones(self, service_token=service_token, properties=_name(group))
 
-    def _size(self, group: eks.CfnNodegroup, plan: PoolPlan, service_token: str) -> float:
+    def _guard(self, group: eks.CfnNodegroup, plan: PoolPlan, template: NodeLaunchTemplate) -> None:
+        """Let no deploy change what the nodes are launched from while any runs.
+
+        The guard goes before the template as well: a rollback makes one more version of that,
+        which the group would follow. It stands in the stack, so that a group that takes another's
+        place is guarded as a change of the first.
+        """
+        guard = ask(
+            Stack.of(self),
+            f"{plan.name}-guard",
+            kind="NodeGroupGuard",
+            service_token=self._service_token,
+            properties={
+                "ClusterName": group.cluster_name,
+                "Labels": _labels(plan),
+                "KubernetesVersion": plan.kubernetes_version,
+                "Release": plan.ami_release,
+                "LaunchTemplateData": _digest(self, template.data),
+                "CreateOnly": _digest(self, _create_only(group)),
+            },
+        )
+        template.template.node.add_dependency(guard)
+        group.node.add_dependency(guard)
+
+    def _size(self, group: eks.CfnNodegroup, plan: PoolPlan) -> float:
         """Return the size that the group has when it is deployed, or is made with.
 
         CloudFormation sends the desired size with every change of the configuration; a number from
@@ -125,64 +152,74 @@ class NodeGroup(Construct):
 
         Source: https://github.com/aws/containers-roadmap/issues/1258
         """
-        lookup = CustomResource(
+        lookup = ask(
             self,
             "Size",
-            service_token=service_token,
-            resource_type="Custom::NodeGroupSize",
-            service_timeout=_TIMEOUT,
+            kind="NodeGroupSize",
+            service_token=self._service_token,
             properties={
                 "ClusterName": group.cluster_name,
-                # By which the group is found, and not by tags: those of a group that stands
-                # could never be set beside a new launch template.
-                "Labels": {
-                    key: plan.labels.get(key, "") for key in (names.POOL_LABEL, names.SHARD_LABEL)
-                },
+                "Labels": _labels(plan),
                 "MinSize": plan.min_nodes,
                 "MaxSize": plan.max_nodes,
                 "InitialSize": plan.initial_nodes,
-                "Configuration": _digest(group),
+                "Configuration": _digest(self, _sent_with_size(group)),
             },
         )
         return Token.as_number(lookup.get_att("DesiredSize"))
 
-    def _tag(
-        self, group: eks.CfnNodegroup, service_token: str, autoscaler_tags: Mapping[str, str]
-    ) -> None:
+    def _tag(self, group: eks.CfnNodegroup, autoscaler_tags: Mapping[str, str]) -> None:
         """Tag the Auto Scaling group: EKS passes the tags of a node group on to nothing."""
-        CustomResource(
+        ask(
             self,
             "AutoscalerTags",
-            service_token=service_token,
-            resource_type="Custom::AutoScalingGroupTags",
-            service_timeout=_TIMEOUT,
-            properties={
-                "ClusterName": group.cluster_name,
-                "NodegroupName": group.attr_nodegroup_name,
-                "Tags": dict(autoscaler_tags),
-            },
+            kind="AutoScalingGroupTags",
+            service_token=self._service_token,
+            properties={**_name(group), "Tags": dict(autoscaler_tags)},
         )
 
 
-def _digest(group: eks.CfnNodegroup) -> str:
-    """Return a digest of all that CloudFormation updates together with the size, or replaces for.
+def _name(group: eks.CfnNodegroup) -> Mapping[str, object]:
+    return {"ClusterName": group.cluster_name, "NodegroupName": group.attr_nodegroup_name}
+
+
+def _labels(plan: PoolPlan) -> Mapping[str, str]:
+    """Return the labels by which the pool's group is found.
+
+    Not tags: those of a group that stands could never be set beside a new launch template.
+    """
+    return {key: plan.labels.get(key, "") for key in (names.POOL_LABEL, names.SHARD_LABEL)}
+
+
+def _create_only(group: eks.CfnNodegroup) -> Sequence[object]:
+    """Return what CloudFormation replaces the group for, beside its role.
+
+    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-nodegroup.html
+    """
+    return [group.ami_type, group.capacity_type, group.instance_types, group.subnets]
+
+
+def _sent_with_size(group: eks.CfnNodegroup) -> Sequence[object]:
+    """Return all that CloudFormation updates together with the size, or replaces for.
 
     That is everything but the version, the release and the launch template.
     """
-    properties = Stack.of(group).resolve(
-        [
-            group.ami_type,
-            group.capacity_type,
-            group.instance_types,
-            group.labels,
-            group.node_repair_config,
-            group.scaling_config,
-            group.subnets,
-            group.taints,
-            group.update_config,
-        ]
-    )
-    return sha256(json.dumps(properties, sort_keys=True).encode()).hexdigest()
+    return [
+        group.ami_type,
+        group.capacity_type,
+        group.instance_types,
+        group.labels,
+        group.node_repair_config,
+        group.scaling_config,
+        group.subnets,
+        group.taints,
+        group.update_config,
+    ]
+
+
+def _digest(scope: Construct, value: object) -> str:
+    resolved = Stack.of(scope).resolve(value)
+    return sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()
 
 
 def _instance_types(plan: PoolPlan) -> list[str] | None:

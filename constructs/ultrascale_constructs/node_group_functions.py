@@ -1,8 +1,9 @@
-"""The function behind the custom resources of managed node groups."""
+"""The function behind the custom resources of node groups, and how it is asked."""
 
+from collections.abc import Mapping
 from typing import cast
 
-from aws_cdk import ArnFormat, Duration, RemovalPolicy, Stack, Token
+from aws_cdk import ArnFormat, CustomResource, Duration, RemovalPolicy, Stack, Token
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -12,12 +13,42 @@ from ultrascale.plan import names
 from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.lambda_code import RUNTIME, lambda_code
 
+# What a custom resource may take at most: without an answer a deploy would wait for an hour.
+_TIMEOUT = Duration.minutes(10)
+
+
+def ask(
+    scope: Construct,
+    id: str,
+    *,
+    kind: str,
+    service_token: str,
+    properties: Mapping[str, object],
+) -> CustomResource:
+    """Define a custom resource that the function of `NodeGroupFunctions` answers.
+
+    Args:
+        scope: Parent.
+        id: Construct id.
+        kind: What is asked; the resource's type after `Custom::`.
+        service_token: ARN of the function.
+        properties: What it is told.
+    """
+    return CustomResource(
+        scope,
+        id,
+        service_token=service_token,
+        resource_type=f"Custom::{kind}",
+        service_timeout=_TIMEOUT,
+        properties=properties,
+    )
+
 
 class NodeGroupFunctions(Construct):
-    """Defines what reads the size of a cluster's node groups and tags their Auto Scaling groups.
+    """Defines what reads the size of node groups, and changes what lies behind them.
 
     Attributes:
-        service_token: ARN of the function, for the custom resources of `NodeGroup`.
+        service_token: ARN of the function, for `ask`.
     """
 
     def __init__(
@@ -37,7 +68,7 @@ class NodeGroupFunctions(Construct):
         self.service_token = lambda_.Function(
             self,
             "Function",
-            description=f"Sizes and tags of the node groups of {cluster_name}",
+            description=f"Custom resources of the node groups of {cluster_name}",
             runtime=RUNTIME,
             handler="lambdas.node_groups.handler.on_event",
             code=lambda_code(),
@@ -48,7 +79,7 @@ class NodeGroupFunctions(Construct):
         ).function_arn
 
     def _grant(self, role: iam.Role, cluster_name: str) -> None:
-        """Let the function read this cluster's node groups, and tag what lies behind them."""
+        """Let the function read this cluster's node groups, and change what lies behind them."""
         stack = Stack.of(self)
         cluster = stack.format_arn(service="eks", resource="cluster", resource_name=cluster_name)
         groups = stack.format_arn(
@@ -60,10 +91,27 @@ class NodeGroupFunctions(Construct):
             resource_name="*:autoScalingGroupName/*",
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
+        pool_stack = names.stack(cluster_name, "*")
+        stacks = stack.format_arn(
+            service="cloudformation", resource="stack", resource_name=f"{pool_stack}/*"
+        )
         for statement in (
             iam.PolicyStatement(actions=["eks:ListNodegroups"], resources=[cluster]),
             iam.PolicyStatement(actions=["eks:DescribeNodegroup"], resources=[groups]),
             iam.PolicyStatement(actions=["autoscaling:DescribeAutoScalingGroups"], resources=["*"]),
+            iam.PolicyStatement(actions=["cloudformation:DescribeStacks"], resources=[stacks]),
+            *(
+                iam.PolicyStatement(
+                    actions=["autoscaling:SuspendProcesses"],
+                    resources=[scaling_groups],
+                    conditions={"StringEquals": {f"autoscaling:ResourceTag/{key}": value}},
+                )
+                # EKS puts the first on the groups that it makes, we the second on ours.
+                for key, value in (
+                    ("eks:cluster-name", cluster_name),
+                    (f"kubernetes.io/cluster/{cluster_name}", "owned"),
+                )
+            ),
             iam.PolicyStatement(
                 actions=["autoscaling:CreateOrUpdateTags", "autoscaling:DeleteTags"],
                 resources=[scaling_groups],
@@ -89,6 +137,9 @@ class NodeGroupFunctions(Construct):
                 ): "names of node groups are CloudFormation's; the cluster is named",
                 finding.format(
                     f"arn:{stack.partition}:autoscaling:{where}:autoScalingGroup:*:autoScalingGroupName/*"
-                ): "names of Auto Scaling groups are EKS's; the condition names the cluster",
+                ): "names of Auto Scaling groups are AWS's; the condition names the cluster",
+                finding.format(
+                    f"arn:{stack.partition}:cloudformation:{where}:stack/{pool_stack}/*"
+                ): "the end of a stack's id is CloudFormation's; its state alone is read",
             },
         )

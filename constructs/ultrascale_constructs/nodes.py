@@ -1,5 +1,6 @@
 """What the nodes of a node group need around them, whoever manages the group."""
 
+from collections.abc import Mapping
 from typing import cast
 
 from aws_cdk import Stack
@@ -11,6 +12,7 @@ from constructs import Construct
 from ultrascale.plan.model import PoolPlan
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
 from ultrascale_constructs.efa_security_group import EfaSecurityGroup
+from ultrascale_constructs.node_group_functions import ask
 from ultrascale_constructs.node_role import NODE_POLICIES
 
 
@@ -55,6 +57,9 @@ def reservation_group_arn(scope: Construct, *, plan: PoolPlan, cluster_name: str
     targets a group becomes an On-Demand Instance then, so a reservation that may spill gets a
     group to itself. The reservation must be the account's own: its ARN names the owner.
 
+    It stands in the stack and not in ``scope``: its name is taken while another node group, which
+    takes the place of the first, is being made.
+
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
     """
     reservation = plan.reservation
@@ -62,8 +67,8 @@ def reservation_group_arn(scope: Construct, *, plan: PoolPlan, cluster_name: str
         return reservation.resource_group if reservation else None
     stack = Stack.of(scope)
     return resourcegroups.CfnGroup(
-        scope,
-        "ReservationGroup",
+        stack,
+        f"{plan.name}-reservation",
         # CloudFormation makes no name up for it.
         name=f"{cluster_name}-{plan.name}-reservation",
         configuration=[
@@ -85,3 +90,25 @@ def reservation_group_arn(scope: Construct, *, plan: PoolPlan, cluster_name: str
             )
         ],
     ).attr_arn
+
+
+def keep_in_zones(
+    scope: Construct,
+    *,
+    service_token: str,
+    properties: Mapping[str, object],
+) -> None:
+    """Keep EC2 Auto Scaling from moving the nodes of a group from one zone to another.
+
+    Args:
+        scope: Parent.
+        service_token: ARN of the function of `NodeGroupFunctions`.
+        properties: `AutoScalingGroupName`; or `ClusterName` and `NodegroupName` of a managed group.
+    """
+    ask(
+        scope,
+        "Zones",
+        kind="SuspendedZoneRebalancing",
+        service_token=service_token,
+        properties=properties,
+    )

@@ -11,11 +11,12 @@ from constructs import Construct
 
 from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.node_groups import drain_seconds, protected_from_scale_in
+from ultrascale.plan.node_groups import drain_seconds, is_kept_in_its_zones
 from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.launch_template import NodeLaunchTemplate, SelfManaged
 from ultrascale_constructs.node_config import ClusterAddress
 from ultrascale_constructs.nodes import (
+    keep_in_zones,
     node_role,
     placement_group_name,
     reservation_group_arn,
@@ -48,6 +49,7 @@ class SelfManagedGroup(Construct):
         cluster_security_group_id: str,
         vpc: ec2.IVpc,
         subnet_ids: Sequence[str],
+        service_token: str,
         autoscaler_tags: Mapping[str, str],
     ) -> None:
         """Define the group.
@@ -60,6 +62,7 @@ class SelfManagedGroup(Construct):
             cluster_security_group_id: Cluster security group.
             vpc: VPC of the cluster.
             subnet_ids: Subnets of the nodes; a single one for a Capacity Block.
+            service_token: ARN of the function of `NodeGroupFunctions`.
             autoscaler_tags: What the Cluster Autoscaler reads from the tags of the group; empty
                 where it does not scale the pool.
         """
@@ -103,7 +106,6 @@ class SelfManagedGroup(Construct):
             launch_template=None if mixed else launched_from,
             mixed_instances_policy=mixed,
             capacity_rebalance=plan.capacity_type == "spot",
-            new_instances_protected_from_scale_in=protected_from_scale_in(plan),
             lifecycle_hook_specification_list=_hooks(plan),
             health_check_type="EC2",
             health_check_grace_period=_HEALTH_CHECK_GRACE_SECONDS,
@@ -122,6 +124,10 @@ class SelfManagedGroup(Construct):
                 ),
             },
         )
+        if is_kept_in_its_zones(plan):
+            keep_in_zones(
+                self, service_token=service_token, properties={"AutoScalingGroupName": group.ref}
+            )
         self.group_name = group.ref
         self.group_arn = group.attr_auto_scaling_group_arn
 
@@ -156,16 +162,13 @@ def _mixed_instances(
 
 def _hooks(
     plan: PoolPlan,
-) -> list[autoscaling.CfnAutoScalingGroup.LifecycleHookSpecificationProperty] | None:
-    """Return the hook that gives the Node Termination Handler time to drain a node, if any."""
-    seconds = drain_seconds(plan)
-    if seconds is None:
-        return None
+) -> list[autoscaling.CfnAutoScalingGroup.LifecycleHookSpecificationProperty]:
+    """Return the hook that gives the Node Termination Handler time to drain a node."""
     return [
         _Group.LifecycleHookSpecificationProperty(
             lifecycle_hook_name="drain",
             lifecycle_transition="autoscaling:EC2_INSTANCE_TERMINATING",
-            heartbeat_timeout=seconds,
+            heartbeat_timeout=drain_seconds(plan),
             default_result="CONTINUE",
         )
     ]
@@ -182,9 +185,8 @@ def _tags(
         # Wins over the launch template's, which has the file's.
         "Name": plan.tags.get("Name", f"{cluster_name}-{plan.name}"),
         f"kubernetes.io/cluster/{cluster_name}": "owned",
+        names.drained_tag(cluster_name): cluster_name,
     }
-    if drain_seconds(plan) is not None:
-        of_instances[names.drained_tag(cluster_name)] = cluster_name
     return [
         _Group.TagPropertyProperty(key=key, value=value, propagate_at_launch=propagate)
         for tags, propagate in ((of_instances, True), (autoscaler_tags, False))

@@ -1,5 +1,6 @@
 """When the nodes of a Capacity Block are asked for, and when they are given back."""
 
+from collections.abc import Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -9,8 +10,12 @@ _ACTIVE = "active"
 LOST = frozenset({"cancelled", "expired", "failed", "payment-failed"})
 """States that a reservation never leaves."""
 
-# For a run that failed at the very end: the next one still gives the nodes back.
-_GRACE = timedelta(hours=1)
+# EKS empties a managed node group that early before a block ends.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+_EKS_BEFORE_END = timedelta(minutes=40)
+# Long enough for what fails in the moments of a start. EKS wants a block's group at 0 while it is
+# upgraded, so that somebody who sets 0 later must find it at 0 a minute after.
+_AT_THE_START = timedelta(hours=1)
 
 
 class ReservationLostError(Exception):
@@ -23,7 +28,8 @@ class Phase(Enum):
     AHEAD = "before the start"
     OPEN = "the nodes can be used"
     DRAINING = "the nodes are emptied before EC2 takes them"
-    RECLAIMED = "EC2 takes the nodes or has taken them"
+    RECLAIMED = "EC2 takes the nodes"
+    OVER = "the block is over"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +54,18 @@ class Window:
             return Phase.AHEAD
         if now < self.usable_until:
             return Phase.OPEN
-        return Phase.DRAINING if now < self.reclaimed_from else Phase.RECLAIMED
+        if now < self.reclaimed_from:
+            return Phase.DRAINING
+        return Phase.RECLAIMED if now < self.ends else Phase.OVER
 
-    def concerns(self, now: datetime) -> bool:
-        """Return whether there can be anything to do at ``now``."""
-        return self.starts <= now < self.ends + _GRACE
+    def begins(self, now: datetime) -> bool:
+        """Return whether ``now`` lies in the first hour."""
+        return self.starts <= now < self.starts + _AT_THE_START
+
+    @property
+    def emptied_by_eks(self) -> bool:
+        """Whether EKS empties a managed node group in time: for UltraServers it is too late."""
+        return self.usable_until >= self.ends - _EKS_BEFORE_END
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +90,12 @@ def decide(
     reservation_state: str | None,
     waits: bool,
     size: int,
+    own: Set[int],
     current: int,
 ) -> Action:
     """Return what is to be done with a pool that has ``current`` nodes.
 
-    A size above 0 inside the window is never changed: whoever set it knows why.
+    Inside the window a size that is not the calendar's own stays: whoever set it knows why.
 
     Args:
         now: The moment.
@@ -90,6 +104,7 @@ def decide(
             everywhere but in the open window.
         waits: Whether the pool gets its nodes only once the reservation is active.
         size: Nodes of the pool inside the window.
+        own: Sizes that only the calendar has set, or nobody yet.
         current: Nodes that it is set to now.
 
     Raises:
@@ -99,15 +114,15 @@ def decide(
         case Phase.AHEAD:
             return Action(size=None, reason=f"the block starts at {window.starts:%Y-%m-%d %H:%M}Z")
         case Phase.OPEN:
-            return _open(reservation_state, waits=waits, size=size, current=current)
+            return _open(reservation_state, waits=waits, size=size, own=own, current=current)
         case phase if current > 0:
             # Once EC2 takes the nodes, a warning that fails must not hold the rest up.
             return Action(size=0, drain=phase is Phase.DRAINING, reason=phase.value)
         case _:
-            return Action(size=None, reason="no nodes, and the block is over")
+            return Action(size=None, reason="it has no nodes")
 
 
-def _open(state: str | None, *, waits: bool, size: int, current: int) -> Action:
+def _open(state: str | None, *, waits: bool, size: int, own: Set[int], current: int) -> Action:
     if state in LOST:
         raise ReservationLostError(
             f"the reservation is {state} although its window is open; put the block that you have "
@@ -115,6 +130,8 @@ def _open(state: str | None, *, waits: bool, size: int, current: int) -> Action:
         )
     if waits and state != _ACTIVE:
         return Action(size=None, reason=f"waits for the reservation, which is {state}")
-    if current > 0:
-        return Action(size=None, reason=f"has {current} nodes already")
+    if current == size:
+        return Action(size=None, reason=f"has its {current} nodes already")
+    if current not in own:
+        return Action(size=None, reason=f"somebody has set it to {current} nodes")
     return Action(size=size, reason=f"the reservation is {state}")

@@ -1,6 +1,6 @@
 """One entry of the calendar, and what keeping it takes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -8,18 +8,23 @@ from typing import Any, Protocol
 from .decision import Phase, Window, decide
 from .reservation import Reservation
 
+_LAST_MINUTES = (Phase.DRAINING, Phase.RECLAIMED)
+
 
 class Target(Protocol):
     """What has a number of nodes."""
 
     @property
-    def scales_in(self) -> bool:
-        """Whether the calendar takes its nodes away."""
+    def emptied_by_eks(self) -> bool:
+        """Whether EKS takes its nodes away by itself before most blocks end."""
         ...
 
     @property
-    def waits(self) -> bool:
-        """Whether it gets its nodes only once the reservation is active."""
+    def filled_again(self) -> bool:
+        """Whether it gets its nodes whenever it has none inside the window.
+
+        Only such a target can wait for the reservation: to the others nobody returns later.
+        """
         ...
 
     def size(self) -> int:
@@ -33,6 +38,17 @@ class Target(Protocol):
     def drain(self, message: str) -> None:
         """Prepare its nodes for their end, and warn whoever uses them."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deploy:
+    """A deploy, which asks for the pool's nodes wherever the window stands.
+
+    Attributes:
+        size_before: Size that the calendar had for the pool until now; None for a new pool.
+    """
+
+    size_before: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +93,12 @@ class Entry:
 
 
 def keep(
-    entry: Entry, *, now: datetime, reservation_state: Callable[[], str], target: Target
+    entry: Entry,
+    *,
+    now: datetime,
+    deploy: Deploy | None,
+    reservation_state: Callable[[], str],
+    target: Target,
 ) -> str:
     """Give the pool the nodes that it shall have at ``now``, and return what was done and why.
 
@@ -87,6 +108,7 @@ def keep(
     Args:
         entry: The pool.
         now: The moment.
+        deploy: The deploy that calls; None for the schedule.
         reservation_state: Asks EC2 for the state of the reservation.
         target: What has the nodes.
 
@@ -94,19 +116,21 @@ def keep(
         ReservationLostError: The window is open, and the reservation will never be active.
         Exception: Whatever an API answers. Nothing was set then.
     """
-    phase = entry.window.phase(now)
+    window = entry.window
+    phase = window.phase(now)
     if phase is Phase.AHEAD:
         return _log(entry, "left alone", phase.value)
-    if phase is not Phase.OPEN and not target.scales_in:
+    if phase in _LAST_MINUTES and target.emptied_by_eks and window.emptied_by_eks:
         return _log(entry, "left to EKS", phase.value)
     state = reservation_state() if phase is Phase.OPEN else None
     current = target.size()
     action = decide(
         now=now,
-        window=entry.window,
+        window=window,
         reservation_state=state,
-        waits=target.waits,
+        waits=target.filled_again,
         size=entry.size,
+        own=_own_sizes(deploy, empty=target.filled_again or window.begins(now)),
         current=current,
     )
     if action.drain:
@@ -115,6 +139,18 @@ def keep(
         return _log(entry, "left alone", action.reason)
     target.set_size(action.size, was=current)
     return _log(entry, f"set from {current} to {action.size} nodes", action.reason)
+
+
+def _own_sizes(deploy: Deploy | None, *, empty: bool) -> Set[int]:
+    """Return the sizes that nobody but the calendar has set.
+
+    Args:
+        deploy: The deploy that calls; None for the schedule.
+        empty: Whether 0 is among them when the schedule calls.
+    """
+    if deploy is None:
+        return {0} if empty else set()
+    return {0} if deploy.size_before is None else {0, deploy.size_before}
 
 
 def warning(entry: Entry) -> str:

@@ -1,37 +1,46 @@
 """Node groups whose size the calendar sets through AWS.
 
-They do not wait for the reservation to become active: Auto Scaling goes on launching until it is,
-and no later run would make up for the one at a deploy.
+They do not wait for the reservation to become active: Auto Scaling goes on launching until it is.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
 """
 
 from dataclasses import dataclass
 from typing import Any
 
+from ..node_groups.size import describe, size_of
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedNodeGroup:
-    """A managed node group. EKS scales it in by itself before the block ends.
-
-    Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+    """A managed node group, which EKS empties by itself 40 minutes before a block ends.
 
     Attributes:
         eks: EKS client.
+        autoscaling: Auto Scaling client.
         cluster: Name of the cluster.
         name: Name of the group.
-        scales_in: Whether the calendar takes its nodes away: never.
-        waits: Whether it gets its nodes only once the reservation is active.
+        emptied_by_eks: Whether EKS takes its nodes away before a block ends.
+        filled_again: Whether it gets its nodes whenever it has none inside the window.
     """
 
     eks: Any
+    autoscaling: Any
     cluster: str
     name: str
-    scales_in: bool = False
-    waits: bool = False
+    emptied_by_eks: bool = True
+    filled_again: bool = False
 
     def size(self) -> int:
-        """Return the nodes that it is set to."""
-        group = self.eks.describe_nodegroup(clusterName=self.cluster, nodegroupName=self.name)
-        return group["nodegroup"]["scalingConfig"]["desiredSize"]
+        """Return the instances that the Auto Scaling group behind it is set to.
+
+        Raises:
+            LookupError: There is no such group.
+        """
+        group = describe(self.eks, cluster=self.cluster, name=self.name)
+        if group is None:
+            raise LookupError(f"there is no node group {self.name}")
+        return size_of(self.autoscaling, group)
 
     def set_size(self, size: int, *, was: int) -> None:
         """Set its nodes."""
@@ -40,7 +49,7 @@ class ManagedNodeGroup:
         )
 
     def drain(self, message: str) -> None:
-        """Leave the nodes to EKS, which drains them."""
+        """Leave the nodes to EKS, which drains those of a group that shrinks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +59,14 @@ class AutoScalingGroup:
     Attributes:
         autoscaling: Auto Scaling client.
         name: Name of the group.
-        scales_in: Whether the calendar takes its nodes away.
-        waits: Whether it gets its nodes only once the reservation is active.
+        emptied_by_eks: Whether EKS takes its nodes away before a block ends.
+        filled_again: Whether it gets its nodes whenever it has none inside the window.
     """
 
     autoscaling: Any
     name: str
-    scales_in: bool = True
-    waits: bool = False
+    emptied_by_eks: bool = False
+    filled_again: bool = False
 
     def size(self) -> int:
         """Return the instances that it is set to.

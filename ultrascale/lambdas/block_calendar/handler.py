@@ -9,12 +9,13 @@ import boto3
 from botocore.session import Session
 
 from ..cloudformation import respond
-from .decision import ReservationLostError
-from .entry import Entry, Target, keep
+from .decision import Phase, ReservationLostError
+from .entry import Deploy, Entry, Target, keep
 from .groups import AutoScalingGroup, ManagedNodeGroup
 from .kubernetes import KubernetesApi, bearer_token, tls_context
 from .node_pool import StaticNodePool
 from .reservation import find_state
+from .retry import until_settled
 
 
 def clock() -> datetime:
@@ -33,9 +34,9 @@ def on_event(event: Mapping[str, Any], _context: object = None) -> None:
     """
     if "RequestType" in event:
         _deploy(event)
-    # Most of the time there is nothing to do, and the schedule calls every minute.
-    elif Entry.parse(event).window.concerns(clock()):
-        print(_keep(event))
+    # Until the start there is nothing to do, and the schedule calls every minute.
+    elif Entry.parse(event).window.phase(clock()) is not Phase.AHEAD:
+        print(_keep(event, deploy=None))
 
 
 def _deploy(event: Mapping[str, Any]) -> None:
@@ -44,10 +45,13 @@ def _deploy(event: Mapping[str, Any]) -> None:
     if event["RequestType"] == "Delete":
         respond(event, status="SUCCESS", physical_id=event["PhysicalResourceId"])
         return
+    before = event.get("OldResourceProperties")
+    deploy = Deploy(size_before=int(before["Size"]) if before else None)
     try:
-        print(_keep(properties))
+        print(until_settled(lambda: _keep(properties, deploy=deploy)))
     except ReservationLostError as error:
-        # No deploy can change that, and one that fails could not even be rolled back.
+        # No deploy can change that, and one that fails could not even be rolled back. The schedule
+        # meets it as well, and raises the alarm.
         print(f"pool {properties['Pool']}: {error}")
     except Exception as error:
         reason = f"pool {properties['Pool']}: {type(error).__name__}: {error}"
@@ -56,11 +60,12 @@ def _deploy(event: Mapping[str, Any]) -> None:
     respond(event, status="SUCCESS", physical_id=physical_id)
 
 
-def _keep(properties: Mapping[str, Any]) -> str:
+def _keep(properties: Mapping[str, Any], *, deploy: Deploy | None) -> str:
     entry = Entry.parse(properties)
     return keep(
         entry,
         now=clock(),
+        deploy=deploy,
         reservation_state=lambda: find_state(boto3.client("ec2"), entry.reservation),
         target=_target(properties["Target"]),
     )
@@ -70,7 +75,12 @@ def _target(target: Mapping[str, str]) -> Target:
     name = target["Name"]
     match target["Kind"]:
         case "ManagedNodeGroup":
-            return ManagedNodeGroup(eks=boto3.client("eks"), cluster=target["Cluster"], name=name)
+            return ManagedNodeGroup(
+                eks=boto3.client("eks"),
+                autoscaling=boto3.client("autoscaling"),
+                cluster=target["Cluster"],
+                name=name,
+            )
         case "AutoScalingGroup":
             return AutoScalingGroup(autoscaling=boto3.client("autoscaling"), name=name)
         case "NodePool":

@@ -27,14 +27,14 @@ class StaticNodePool:
     Attributes:
         api: API server of its cluster.
         name: Its name.
-        scales_in: Whether the calendar takes its nodes away.
-        waits: Whether it gets its nodes only once the reservation is active.
+        emptied_by_eks: Whether EKS takes its nodes away before a block ends.
+        filled_again: Whether it gets its nodes whenever it has none inside the window.
     """
 
     api: KubernetesApi
     name: str
-    scales_in: bool = True
-    waits: bool = True
+    emptied_by_eks: bool = False
+    filled_again: bool = True
 
     @property
     def _path(self) -> str:

@@ -1,1 +1,1 @@
-"""Custom resources of managed node groups: the size to deploy, and tags on what EKS makes."""
+"""Custom resources of node groups: their size, their tags, and what no deploy may do to nodes."""

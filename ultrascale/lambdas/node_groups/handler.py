@@ -1,14 +1,17 @@
-"""The function behind the custom resources of managed node groups."""
+"""The function behind the custom resources of node groups."""
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import boto3
 
 from ..cloudformation import Send, put, respond
+from .guard import let_pass
 from .size import desired_size
 from .tags import remove_tags, set_tags
+from .zones import name_of, suspend_rebalancing
 
 Event = Mapping[str, Any]
 Answer = tuple[str, Mapping[str, object]]
@@ -16,25 +19,44 @@ Answer = tuple[str, Mapping[str, object]]
 _LOG = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clients:
+    """The services that are asked.
+
+    Attributes:
+        eks: EKS client.
+        autoscaling: Auto Scaling client.
+        cloudformation: CloudFormation client.
+    """
+
+    eks: Any
+    autoscaling: Any
+    cloudformation: Any
+
+
 def on_event(event: Event, context: object) -> None:
     """Answer a request of CloudFormation."""
-    answer(event, eks=boto3.client("eks"), autoscaling=boto3.client("autoscaling"))
+    clients = Clients(
+        eks=boto3.client("eks"),
+        autoscaling=boto3.client("autoscaling"),
+        cloudformation=boto3.client("cloudformation"),
+    )
+    answer(event, clients=clients)
 
 
-def answer(event: Event, *, eks: Any, autoscaling: Any, send: Send = put) -> None:
+def answer(event: Event, *, clients: Clients, send: Send = put) -> None:
     """Do what CloudFormation asks for, and tell it what came of it.
 
     Args:
         event: The request.
-        eks: EKS client.
-        autoscaling: Auto Scaling client.
+        clients: The services that are asked.
         send: Sends the answer.
 
     Raises:
         OSError: CloudFormation could not be reached.
     """
     try:
-        physical_id, data = _ACTIONS[event["ResourceType"]](event, eks, autoscaling)
+        physical_id, data = _ACTIONS[event["ResourceType"]](event, clients)
     # Whatever it is: without an answer the deploy hangs, and nobody learns why.
     except Exception as error:
         _LOG.exception("%s of %s", event["RequestType"], event["LogicalResourceId"])
@@ -49,24 +71,48 @@ def _same_id(event: Event) -> str:
     return event.get("PhysicalResourceId", event["LogicalResourceId"])
 
 
-def _size(event: Event, eks: Any, autoscaling: Any) -> Answer:
+def _size(event: Event, clients: Clients) -> Answer:
     if event["RequestType"] == "Delete":
         return _same_id(event), {}
-    size = desired_size(eks, autoscaling, event["ResourceProperties"])
+    size = desired_size(clients.eks, clients.autoscaling, event["ResourceProperties"])
     return _same_id(event), {"DesiredSize": size}
 
 
-def _tags(event: Event, eks: Any, autoscaling: Any) -> Answer:
+def _tags(event: Event, clients: Clients) -> Answer:
     properties = event["ResourceProperties"]
     if event["RequestType"] == "Delete":
-        remove_tags(eks, autoscaling, properties)
+        remove_tags(clients.eks, clients.autoscaling, properties)
         return _same_id(event), {}
-    set_tags(eks, autoscaling, properties, before=event.get("OldResourceProperties"))
+    before = event.get("OldResourceProperties")
+    set_tags(clients.eks, clients.autoscaling, properties, before=before)
     # The tags of another group are another resource: CloudFormation has the old ones taken away.
     return properties["NodegroupName"], {}
 
 
-_ACTIONS: Mapping[str, Callable[[Event, Any, Any], Answer]] = {
+def _guard(event: Event, clients: Clients) -> Answer:
+    if event["RequestType"] == "Update":
+        let_pass(
+            clients.eks,
+            clients.autoscaling,
+            clients.cloudformation,
+            event["ResourceProperties"],
+            stack=event["StackId"],
+        )
+    return _same_id(event), {}
+
+
+def _zones(event: Event, clients: Clients) -> Answer:
+    properties = event["ResourceProperties"]
+    # Nothing is resumed: the group goes as well, or may stay as it is.
+    if event["RequestType"] == "Delete":
+        return _same_id(event), {}
+    suspend_rebalancing(clients.eks, clients.autoscaling, properties)
+    return name_of(properties), {}
+
+
+_ACTIONS: Mapping[str, Callable[[Event, Clients], Answer]] = {
     "Custom::NodeGroupSize": _size,
     "Custom::AutoScalingGroupTags": _tags,
+    "Custom::NodeGroupGuard": _guard,
+    "Custom::SuspendedZoneRebalancing": _zones,
 }

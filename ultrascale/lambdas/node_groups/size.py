@@ -32,15 +32,25 @@ def desired_size(eks: Any, autoscaling: Any, properties: Mapping[str, Any]) -> i
         ClientError: EKS or Auto Scaling refused: the size is not known.
         LookupError: A group stands without its Auto Scaling group.
     """
-    cluster, labels = properties["ClusterName"], properties["Labels"]
-    sizes = [
-        _size(autoscaling, group)
-        for group in _groups(eks, cluster)
-        if group["status"] in STANDING and _is_of_pool(group, labels)
-    ]
+    sizes = [size_of(autoscaling, group) for group in standing_groups(eks, properties)]
     if not sizes:
         return int(properties["InitialSize"])
     return min(max(*sizes, int(properties["MinSize"])), int(properties["MaxSize"]))
+
+
+def standing_groups(eks: Any, properties: Mapping[str, Any]) -> Iterator[Group]:
+    """Yield the groups of a pool that have nodes and keep them.
+
+    Args:
+        eks: EKS client.
+        properties: `ClusterName`, and `Labels` as for `desired_size`.
+
+    Raises:
+        ClientError: EKS refused.
+    """
+    for group in _groups(eks, properties["ClusterName"]):
+        if group["status"] in STANDING and _is_of_pool(group, properties["Labels"]):
+            yield group
 
 
 def _groups(eks: Any, cluster: str) -> Iterator[Group]:
@@ -75,7 +85,17 @@ def _is_of_pool(group: Group, labels: Mapping[str, str]) -> bool:
     return all(found.get(key, "") == value for key, value in labels.items())
 
 
-def _size(autoscaling: Any, group: Group) -> int:
+def size_of(autoscaling: Any, group: Group) -> int:
+    """Return how many nodes a group is to have, as its Auto Scaling group knows it.
+
+    Args:
+        autoscaling: Auto Scaling client.
+        group: The node group, as EKS describes it.
+
+    Raises:
+        ClientError: Auto Scaling refused.
+        LookupError: The group stands without its Auto Scaling group.
+    """
     names = auto_scaling_groups(group)
     answer = autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=names)
     sizes = [each["DesiredCapacity"] for each in answer["AutoScalingGroups"]]

@@ -1,0 +1,57 @@
+"""The guard of nodes that run: a deploy must not replace those of a block or a reservation."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .size import Group, size_of, standing_groups
+
+
+class RunningNodesError(Exception):
+    """A deploy would end nodes that run."""
+
+
+def let_pass(
+    eks: Any, autoscaling: Any, cloudformation: Any, properties: Mapping[str, Any], *, stack: str
+) -> None:
+    """Return only where what the pool's nodes are launched from may change.
+
+    It may where none runs, and where CloudFormation takes back what it did: a rollback that is
+    stopped leaves a stack that nobody can deploy.
+
+    Args:
+        eks: EKS client.
+        autoscaling: Auto Scaling client.
+        cloudformation: CloudFormation client.
+        properties: `ClusterName`, and `Labels` that tell the pool's group from others.
+        stack: Id of the stack that is deployed.
+
+    Raises:
+        ClientError: EKS, Auto Scaling or CloudFormation refused: nobody knows what runs.
+        LookupError: A group stands without its Auto Scaling group.
+        RunningNodesError: Nodes run; it says what to do.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+    """
+    if _rolls_back(cloudformation, stack):
+        return
+    for group in standing_groups(eks, properties):
+        nodes = size_of(autoscaling, group)
+        if nodes > 0:
+            raise RunningNodesError(_advice(properties["ClusterName"], group, nodes))
+
+
+def _rolls_back(cloudformation: Any, stack: str) -> bool:
+    (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+    return "ROLLBACK" in found["StackStatus"]
+
+
+def _advice(cluster: str, group: Group, nodes: int) -> str:
+    """Return what to do instead, within the 500 characters that CloudFormation shows."""
+    name, least = group["nodegroupName"], group["scalingConfig"]["minSize"]
+    return (
+        f"{name} runs {nodes} nodes, and this change would end every one. "
+        "When their jobs are done, scale it to 0: aws eks update-nodegroup-config "
+        f"--cluster-name {cluster} --nodegroup-name {name} "
+        "--scaling-config minSize=0,desiredSize=0; deploy once its nodes are gone; "
+        f"then scale it up likewise, with minSize={least},desiredSize={nodes}"
+    )

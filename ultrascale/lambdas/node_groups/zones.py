@@ -1,0 +1,44 @@
+"""Nodes that stay where they are, although their zones are out of balance."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .size import auto_scaling_groups, describe
+
+Properties = Mapping[str, Any]
+
+
+def suspend_rebalancing(eks: Any, autoscaling: Any, properties: Properties) -> None:
+    """Keep Auto Scaling from ending nodes in one zone to start others in another.
+
+    A launch still goes to the zone with the fewest nodes.
+
+    Args:
+        eks: EKS client.
+        autoscaling: Auto Scaling client.
+        properties: `AutoScalingGroupName`; or `ClusterName` and `NodegroupName` where EKS made the
+            Auto Scaling group.
+
+    Raises:
+        ClientError: EKS or Auto Scaling refused.
+        LookupError: There is no such node group, or it has no Auto Scaling group.
+
+    Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html
+    """
+    for name in _targets(eks, properties):
+        autoscaling.suspend_processes(AutoScalingGroupName=name, ScalingProcesses=["AZRebalance"])
+
+
+def name_of(properties: Properties) -> str:
+    """Return the name of the group whose zones are left alone."""
+    return properties.get("AutoScalingGroupName") or properties["NodegroupName"]
+
+
+def _targets(eks: Any, properties: Properties) -> list[str]:
+    if "AutoScalingGroupName" in properties:
+        return [properties["AutoScalingGroupName"]]
+    cluster, name = properties["ClusterName"], properties["NodegroupName"]
+    group = describe(eks, cluster=cluster, name=name)
+    if group is None:
+        raise LookupError(f"there is no node group {name} in cluster {cluster}")
+    return auto_scaling_groups(group)
