@@ -7,9 +7,13 @@ from constructs import Construct
 
 from k8s.node_classes import GROUPS, node_class_manifest
 from k8s.volcano.objects import define_object
-from ultrascale.plan.model import Budget, NodeClassPlan, NodePoolPlan, Taint
+from ultrascale.plan.model import Budget, NodeClassPlan, NodePoolPlan, Requirement, Taint
+from ultrascale.plan.names import INSTANCE_TYPE_LABEL
 
 Spec = Mapping[str, object]
+
+# Karpenter sets it on its nodes, and matches overlays with it.
+_NODE_POOL_LABEL = "karpenter.sh/nodepool"
 
 
 class NodePoolsChart(cdk8s.Chart):
@@ -38,7 +42,31 @@ class NodePoolsChart(cdk8s.Chart):
         super().__init__(scope, id, disable_resource_name_hashes=True)
         define_object(self, "NodeClass", node_class_manifest(node_class))
         for node_pool in node_pools:
+            if node_pool.unseen_resources:
+                id = f"{node_pool.name}-overlay"
+                define_object(self, id, node_overlay_manifest(node_pool))
+        for node_pool in node_pools:
             define_object(self, node_pool.name, node_pool_manifest(node_pool))
+
+
+def node_overlay_manifest(plan: NodePoolPlan) -> Mapping[str, object]:
+    """Return what tells Karpenter of resources that it does not know the nodes to have.
+
+    For this NodePool alone: two overlays for the same nodes conflict, and one of them is ignored.
+
+    Source: https://karpenter.sh/docs/concepts/nodeoverlays/
+    """
+    types = next(r for r in plan.requirements if r.key == INSTANCE_TYPE_LABEL)
+    own = Requirement(key=_NODE_POOL_LABEL, values=(plan.name,))
+    return {
+        "apiVersion": "karpenter.sh/v1alpha1",
+        "kind": "NodeOverlay",
+        "metadata": {"name": plan.name},
+        "spec": {
+            "requirements": [_requirement(own), _requirement(types)],
+            "capacity": dict(plan.unseen_resources),
+        },
+    }
 
 
 def node_pool_manifest(plan: NodePoolPlan) -> Mapping[str, object]:
@@ -85,20 +113,24 @@ def _node_claim_spec(plan: NodePoolPlan) -> Spec:
             "kind": plan.node_class_kind,
             "name": plan.node_class,
         },
-        "requirements": [
-            {"key": each.key, "operator": "In", "values": list(each.values)}
-            for each in plan.requirements
-        ],
+        "requirements": [_requirement(each) for each in plan.requirements],
         "expireAfter": plan.expire_after,
         "terminationGracePeriod": plan.termination_grace_period,
     }
     if plan.taints:
         spec["taints"] = [_taint(taint) for taint in plan.taints]
+    if plan.startup_taints:
+        spec["startupTaints"] = [_taint(taint) for taint in plan.startup_taints]
     return spec
 
 
+def _requirement(requirement: Requirement) -> Spec:
+    return {"key": requirement.key, "operator": "In", "values": list(requirement.values)}
+
+
 def _taint(taint: Taint) -> Spec:
-    return {"key": taint.key, "value": taint.value, "effect": taint.effect}
+    value = {"value": taint.value} if taint.value else {}
+    return {"key": taint.key, **value, "effect": taint.effect}
 
 
 def _budget(budget: Budget) -> Spec:

@@ -67,6 +67,14 @@ class TerminationHandlerChart(cdk8s.Chart):
                 ),
             ),
         )
+        kube.KubePodDisruptionBudget(
+            self,
+            "Budget",
+            metadata=metadata(_NAME, namespace=SYSTEM_NAMESPACE),
+            spec=kube.PodDisruptionBudgetSpec(
+                max_unavailable=kube.IntOrString.from_number(1), selector=selector(_NAME)
+            ),
+        )
 
 
 def handler_environment(plan: TerminationHandlerPlan) -> Mapping[str, str]:

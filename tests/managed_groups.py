@@ -13,6 +13,8 @@ from ultrascale_constructs.node_group import NodeGroup
 NODE_GROUP = "AWS::EKS::Nodegroup"
 SIZE = "Custom::NodeGroupSize"
 TAGS = "Custom::AutoScalingGroupTags"
+GUARD = "Custom::NodeGroupGuard"
+ZONES = "Custom::SuspendedZoneRebalancing"
 CLUSTER_GROUP = "sg-0123456789abcdef0"
 FUNCTION = "arn:aws:lambda:us-west-2:111122223333:function:node-groups"
 BLOCK = config.CapacityBlock.model_validate(CAPACITY_BLOCK)
@@ -31,7 +33,7 @@ def synthesize(plan: PoolPlan, *, autoscaler_tags: Mapping[str, str] | None = No
         cluster_security_group_id=CLUSTER_GROUP,
         vpc=make_vpc(stack),
         subnet_ids=["subnet-b"],
-        service_token=None if plan.sized_by == "file" else FUNCTION,
+        service_token=FUNCTION,
         autoscaler_tags=autoscaler_tags or {},
     )
     return Template.from_stack(stack)

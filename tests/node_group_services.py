@@ -1,4 +1,4 @@
-"""EKS and Auto Scaling, as the functions that run in AWS Lambda see them."""
+"""The services that the function behind node groups asks, stubbed."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -8,12 +8,15 @@ import boto3
 from botocore.client import BaseClient
 from botocore.stub import Stubber
 
+from ultrascale.lambdas.node_groups.handler import Clients
+
 CLUSTER = "research"
+STACK = "arn:aws:cloudformation:us-west-2:111122223333:stack/research-train/1"
 POOL = {"ultrascale.dev/pool": "train"}
 
 
 class Aws:
-    """EKS and Auto Scaling, which answer what they are told to and nothing else."""
+    """Services that answer what they are told to and nothing else."""
 
     def __init__(self) -> None:
         options = {
@@ -23,8 +26,36 @@ class Aws:
         }
         self.eks = cast("BaseClient", boto3.client("eks", **options))
         self.autoscaling = cast("BaseClient", boto3.client("autoscaling", **options))
+        self.cloudformation = cast("BaseClient", boto3.client("cloudformation", **options))
         self._eks = Stubber(self.eks)
         self._autoscaling = Stubber(self.autoscaling)
+        self._cloudformation = Stubber(self.cloudformation)
+
+    @property
+    def clients(self) -> Clients:
+        return Clients(
+            eks=self.eks, autoscaling=self.autoscaling, cloudformation=self.cloudformation
+        )
+
+    def has_stack(self, status: str) -> None:
+        found = {
+            "StackName": "research-train",
+            "CreationTime": "2026-11-01T00:00:00Z",
+            "StackStatus": status,
+        }
+        self._cloudformation.add_response(
+            "describe_stacks", {"Stacks": [found]}, {"StackName": STACK}
+        )
+
+    def has_no_stack(self) -> None:
+        self._cloudformation.add_client_error("describe_stacks", "ValidationError", "no")
+
+    def suspends_rebalancing(self, group: str) -> None:
+        asked = {"AutoScalingGroupName": group, "ScalingProcesses": ["AZRebalance"]}
+        self._autoscaling.add_response("suspend_processes", {}, asked)
+
+    def does_not_suspend(self) -> None:
+        self._autoscaling.add_client_error("suspend_processes", "ResourceInUse", "no")
 
     def lists(self, *names: str, token: str | None = None, after: str | None = None) -> None:
         asked = {"clusterName": CLUSTER} | ({"nextToken": after} if after else {})
@@ -46,7 +77,7 @@ class Aws:
             "labels": labels,
             "resources": {"autoScalingGroups": [{"name": each} for each in names]},
             # Behind the Auto Scaling group: nobody may believe it.
-            "scalingConfig": {"minSize": 0, "maxSize": 99, "desiredSize": 99},
+            "scalingConfig": {"minSize": 1, "maxSize": 99, "desiredSize": 99},
         }
         asked = {"clusterName": CLUSTER, "nodegroupName": name}
         self._eks.add_response("describe_nodegroup", {"nodegroup": group}, asked)
@@ -90,10 +121,11 @@ class Aws:
 
     @contextmanager
     def expecting(self) -> Generator[None]:
-        with self._eks, self._autoscaling:
+        with self._eks, self._autoscaling, self._cloudformation:
             yield
             self._eks.assert_no_pending_responses()
             self._autoscaling.assert_no_pending_responses()
+            self._cloudformation.assert_no_pending_responses()
 
 
 def tag(group: str, key: str) -> dict[str, str]:

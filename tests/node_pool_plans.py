@@ -29,6 +29,16 @@ BLOCK_BY_TAGS = {key: value for key, value in CAPACITY_BLOCK.items() if key != "
 G_TYPES = ["g6e.12xlarge", "g6e.24xlarge", "g6.12xlarge"]
 STATIC: Mapping[str, Any] = {"role": "reserved", "nodes": {"static": 16}}
 
+LUSTRE: Mapping[str, Any] = {
+    "lustre": [
+        {
+            "name": "data",
+            "zone": "us-west-2b",
+            "capacity_gib": 1200,
+            "throughput_mbps_per_tib": 250,
+        }
+    ]
+}
 # Of few interfaces: the rules of the CRD compare each with each, in Python for seconds.
 TRN = {"instance_types": ["trn1.32xlarge"]}
 # A cell of the matrix for every purchase option, dynamic and static, with EFA and without.
@@ -75,7 +85,11 @@ class Planned:
 
 
 def planned(
-    provisioner: str = "karpenter", *, network: Mapping[str, Any] | None = None, **changes: Any
+    provisioner: str = "karpenter",
+    *,
+    network: Mapping[str, Any] | None = None,
+    storage: Mapping[str, Any] | None = None,
+    **changes: Any,
 ) -> Planned:
     """Plan a pool in which ``changes`` replace keys, in a cluster that suits it."""
     pool = pool_document(provisioner=provisioner, **changes)
@@ -86,6 +100,8 @@ def planned(
         document["karpenter"] = {"version": "1.15.1"}
     if network is not None:
         document["network"] = network
+    if storage is not None:
+        document["storage"] = storage
     return planned_cluster(make_cluster(**document))
 
 

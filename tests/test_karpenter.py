@@ -30,6 +30,7 @@ PLAN = KarpenterPlan(
     client_qps=200,
     client_burst=300,
     feature_gates={"ReservedCapacity": True, "SpotToSpotConsolidation": False},
+    batch_idle_duration="5s",
     batch_max_duration="30s",
     interruption_queue="research-karpenter",
     node_role="research-node-us-west-2",
@@ -254,6 +255,7 @@ class TestValues:
         assert self.VALUES["settings"] == {
             "clusterName": "research",
             "interruptionQueue": "research-karpenter",
+            "batchIdleDuration": "5s",
             "batchMaxDuration": "30s",
             "isolatedVPC": False,
             "featureGates": {"reservedCapacity": True, "spotToSpotConsolidation": False},

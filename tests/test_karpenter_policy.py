@@ -2,8 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from ultrascale_constructs.karpenter_policy import Statement, Surroundings, controller_policies
 
@@ -18,27 +21,14 @@ AROUND = Surroundings(
 POLICIES = controller_policies(AROUND)
 STATEMENTS = {s.sid: s for statements in POLICIES.values() for s in statements}
 
-# Those that Karpenter's own template has for a cluster without zonal shift.
-# Source: https://karpenter.sh/v1.14/reference/cloudformation/
-OFFICIAL = {
-    "AllowScopedEC2InstanceAccessActions",
-    "AllowScopedEC2LaunchTemplateAccessActions",
-    "AllowScopedEC2InstanceActionsWithTags",
-    "AllowScopedResourceCreationTagging",
-    "AllowScopedResourceTagging",
-    "AllowScopedDeletion",
-    "AllowPassingInstanceRole",
-    "AllowScopedInstanceProfileCreationActions",
-    "AllowScopedInstanceProfileTagActions",
-    "AllowScopedInstanceProfileActions",
-    "AllowUnscopedInstanceProfileListAction",
-    "AllowInstanceProfileReadActions",
-    "AllowAPIServerEndpointDiscovery",
-    "AllowInterruptionQueueActions",
-    "AllowRegionalReadActions",
-    "AllowSSMReadActions",
-    "AllowPricingReadActions",
-}
+# What Karpenter's own template has for a cluster without zonal shift.
+OFFICIAL: Mapping[str, Mapping[str, Any]] = yaml.safe_load(
+    (Path(__file__).parent / "data" / "karpenter_policy.yaml").read_text(encoding="utf-8")
+)
+# Whose cluster, Region, partition, account, node role and queue are called as in that table.
+AS_OFFICIAL = Surroundings(
+    partition="P", region="R", account="A", cluster="C", node_role_arn="N", queue_arn="Q"
+)
 # They name what a launch uses but does not make; what it makes is bound by its tags.
 UNCONDITIONAL = {"AllowScopedEC2InstanceAccessActions"}
 
@@ -63,7 +53,18 @@ def allowed(action: str) -> list[Statement]:
 
 
 def test_its_statements_are_the_official_ones() -> None:
-    assert set(STATEMENTS) == OFFICIAL
+    assert STATEMENTS.keys() == OFFICIAL.keys()
+
+
+@pytest.mark.parametrize("sid", OFFICIAL)
+def test_each_allows_what_the_official_one_does_and_no_more(sid: str) -> None:
+    policies = controller_policies(AS_OFFICIAL).values()
+    (statement,) = (s for statements in policies for s in statements if s.sid == sid)
+    official = OFFICIAL[sid]
+
+    assert sorted(statement.actions) == sorted(official["actions"])
+    assert sorted(statement.resources) == sorted(official["resources"])
+    assert statement.condition == official.get("condition", {})
 
 
 @pytest.mark.parametrize("statement", changing(), ids=lambda s: s.sid)

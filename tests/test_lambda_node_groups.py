@@ -1,13 +1,11 @@
 """Custom resources of managed node groups: what CloudFormation asks, what AWS says, the answer."""
 
-import json
-import urllib.request
 from typing import Any
 
 import pytest
 
+from tests.node_group_requests import answers, delete, request, update
 from tests.node_group_services import CLUSTER, POOL, Aws
-from ultrascale.lambdas.node_groups.handler import answer
 
 SIZE = "Custom::NodeGroupSize"
 TAGS = "Custom::AutoScalingGroupTags"
@@ -20,43 +18,6 @@ SIZES = {
     "MaxSize": "8",
     "InitialSize": "2",
 }
-
-
-def request(kind: str, properties: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    return {
-        "RequestType": "Create",
-        "ResourceType": kind,
-        "ResponseURL": "https://cloudformation.example/answer",
-        "StackId": "stack",
-        "RequestId": "request",
-        "LogicalResourceId": "It",
-        "ResourceProperties": properties,
-    } | changes
-
-
-def update(kind: str, properties: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    return request(
-        kind,
-        properties,
-        RequestType="Update",
-        PhysicalResourceId="there",
-        OldResourceProperties=before,
-    )
-
-
-def delete(kind: str, properties: dict[str, Any]) -> dict[str, Any]:
-    return request(kind, properties, RequestType="Delete", PhysicalResourceId="there")
-
-
-def answers(aws: Aws, event: dict[str, Any]) -> dict[str, Any]:
-    """Return the one answer that CloudFormation gets."""
-    sent: list[urllib.request.Request] = []
-    with aws.expecting():
-        answer(event, eks=aws.eks, autoscaling=aws.autoscaling, send=sent.append)
-    (only,) = sent
-    assert only.full_url == event["ResponseURL"]
-    assert isinstance(only.data, bytes)
-    return json.loads(only.data)
 
 
 def size(aws: Aws, **changes: Any) -> object:

@@ -35,7 +35,9 @@ def text(value: Any) -> str:
     return "".join(part if isinstance(part, str) else "…" for part in value["Fn::Join"][1])
 
 
-def test_it_may_read_this_clusters_groups_and_tag_what_is_behind_them(template: Template) -> None:
+def test_it_may_read_this_clusters_groups_and_change_what_is_behind_them(
+    template: Template,
+) -> None:
     assert set(statements(template)) == {
         "logs:CreateLogStream",
         "logs:PutLogEvents",
@@ -44,6 +46,8 @@ def test_it_may_read_this_clusters_groups_and_tag_what_is_behind_them(template: 
         "autoscaling:DescribeAutoScalingGroups",
         "autoscaling:CreateOrUpdateTags",
         "autoscaling:DeleteTags",
+        "autoscaling:SuspendProcesses",
+        "cloudformation:DescribeStacks",
     }
 
 
@@ -52,6 +56,7 @@ def test_it_may_read_this_clusters_groups_and_tag_what_is_behind_them(template: 
     [
         ("eks:ListNodegroups", ":cluster/research"),
         ("eks:DescribeNodegroup", ":nodegroup/research/*/*"),
+        ("cloudformation:DescribeStacks", ":stack/research-*/*"),
     ],
 )
 def test_it_reads_no_other_cluster(template: Template, action: str, resource: str) -> None:
@@ -68,6 +73,16 @@ def test_it_tags_no_other_clusters_groups_and_with_nothing_else(
     assert conditions["ForAllValues:StringLike"] == {
         "aws:TagKeys": ["k8s.io/cluster-autoscaler/*", "ultrascale.dev/cluster-autoscaler"]
     }
+
+
+def test_it_suspends_nothing_of_other_clusters(template: Template) -> None:
+    found = the(template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+    of_groups = [each for each in found if each["Action"] == "autoscaling:SuspendProcesses"]
+
+    assert [each["Condition"]["StringEquals"] for each in of_groups] == [
+        {"autoscaling:ResourceTag/eks:cluster-name": "research"},
+        {"autoscaling:ResourceTag/kubernetes.io/cluster/research": "owned"},
+    ]
 
 
 def test_no_managed_policy_gives_it_more(template: Template) -> None:

@@ -10,13 +10,18 @@ from stacks.network import NetworkStack
 from stacks.node_group import NodeGroupStack
 from tests.assembly import CONTEXT
 from tests.construct_stacks import the
-from tests.pools import CAPACITY_BLOCK, ON_DEMAND, POOL, SYSTEM_POOL, make_cluster
+from tests.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, POOL, SYSTEM_POOL, make_cluster
 from ultrascale.plan import plan_cluster
 from ultrascale_constructs.node_config import ClusterAddress
 
 MANAGED = "AWS::EKS::Nodegroup"
 SELF_MANAGED = "AWS::AutoScaling::AutoScalingGroup"
 TAGS = "Custom::AutoScalingGroupTags"
+GUARD = "Custom::NodeGroupGuard"
+# What CloudFormation changes in a group that stays, and with nothing else in the same deploy.
+ROLLING = {"Version", "ReleaseVersion", "LaunchTemplate"}
+CREATE_ONLY = {"AmiType", "CapacityType", "InstanceTypes", "Subnets", "NodeRole"}
+SEVERAL_GPUS = ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"]
 
 
 def synthesize(**changes: Any) -> Template:
@@ -99,3 +104,85 @@ def test_it_finds_self_managed_groups_by_the_same_tag() -> None:
         "Value": "research",
         "PropagateAtLaunch": False,
     } in tags
+
+
+def managed_group(template: Template) -> tuple[str, dict[str, Any]]:
+    """Return the logical id of the managed group, and all that it is made of."""
+    ((id, _),) = template.find_resources(MANAGED).items()
+    data = the(template, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
+    return id, {**the(template, MANAGED), "LaunchTemplate": data}
+
+
+def is_refused(before: Template, after: Template) -> bool:
+    """Return whether CloudFormation refuses the change of the group.
+
+    Source: https://github.com/aws/containers-roadmap/issues/1258
+    """
+    (old_id, old), (new_id, new) = managed_group(before), managed_group(after)
+    changed = {key for key in old | new if old.get(key) != new.get(key)}
+    if old_id != new_id or changed & CREATE_ONLY:
+        return False
+    return bool(changed & ROLLING and changed - ROLLING)
+
+
+@pytest.mark.parametrize(
+    ("pool", "edit"),
+    [
+        ({}, {"efa": "none"}),
+        ({}, {"purchase": ODCR}),
+        ({}, {"purchase": CAPACITY_BLOCK}),
+        ({}, {"role": "reserved"}),
+        ({}, {"instance_types": ["p5e.48xlarge"]}),
+        ({}, {"instance_types": ["g6.xlarge"]}),
+        ({}, {"instance_types": ["trn1.32xlarge"]}),
+        ({}, {"instance_types": SEVERAL_GPUS}),
+        ({}, {"labels": {"team": "research"}}),
+        ({}, {"tags": {"team": "research"}}),
+        ({}, {"nodes": {"static": 4}}),
+        ({"instance_types": SEVERAL_GPUS}, {"purchase": {"option": "spot"}}),
+        ({"purchase": ODCR}, {"efa": "none"}),
+        ({"purchase": ODCR}, {"purchase": ODCR | {"spill": "on-demand"}}),
+        ({"purchase": CAPACITY_BLOCK, "role": "reserved"}, {"efa": "none"}),
+    ],
+    ids=str,
+)
+def test_every_edit_of_one_key_can_be_deployed_and_taken_back(
+    pool: dict[str, Any], edit: dict[str, Any]
+) -> None:
+    before, after = synthesize(**pool), synthesize(**pool | edit)
+
+    assert not is_refused(before, after)
+    assert not is_refused(after, before)
+
+
+def test_the_name_of_a_resource_group_is_not_taken_twice_while_groups_change_places() -> None:
+    spilling = {"purchase": ODCR | {"spill": "on-demand"}}
+    kind = "AWS::ResourceGroups::Group"
+
+    with_efa, without = (synthesize(**spilling, efa=efa) for efa in ("auto", "none"))
+
+    assert with_efa.find_resources(kind).keys() == without.find_resources(kind).keys()
+    assert with_efa.find_resources(MANAGED).keys() != without.find_resources(MANAGED).keys()
+
+
+def test_who_manages_the_nodes_may_change() -> None:
+    managed, own = (synthesize(provisioner=each) for each in ("managed-node-group", "self-managed"))
+
+    kinds = [
+        {id: body["Type"] for id, body in template.to_json()["Resources"].items()}
+        for template in (managed, own)
+    ]
+    shared = kinds[0].keys() & kinds[1].keys()
+    assert all(kinds[0][id] == kinds[1][id] for id in shared)
+
+
+@pytest.mark.parametrize("edit", [{"efa": "none"}, {"instance_types": ["p5e.48xlarge"]}])
+def test_a_group_that_takes_the_place_of_another_is_guarded_as_its_change(
+    edit: dict[str, Any],
+) -> None:
+    before, after = synthesize(purchase=ODCR), synthesize(purchase=ODCR, **edit)
+
+    ((old_id, old),) = before.find_resources(GUARD).items()
+    ((new_id, new),) = after.find_resources(GUARD).items()
+    assert old_id == new_id
+    assert old != new

@@ -1,6 +1,7 @@
 """A pod spec must schedule on a pool whatever launches its nodes, so all of them agree on nodes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -73,6 +74,7 @@ def groups() -> Mapping[tuple[str, str], Node]:
         "cluster_security_group_id": "sg-1",
         "vpc": make_vpc(stack),
         "subnet_ids": ["subnet-1"],
+        "service_token": "arn:aws:lambda:us-west-2:111122223333:function:groups",
         "autoscaler_tags": {},
     }
     address = ClusterAddress(
@@ -85,9 +87,9 @@ def groups() -> Mapping[tuple[str, str], Node]:
         NodeGroup(
             stack,
             f"managed-{pool}",
-            plan=planned(pool, "managed-node-group"),
+            # The stack has one guard for each name.
+            plan=replace(planned(pool, "managed-node-group"), name=pool),
             cluster_name=address.name,
-            service_token="arn:aws:lambda:us-west-2:111122223333:function:groups",
             **shared,
         )
         SelfManagedGroup(

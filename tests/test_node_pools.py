@@ -15,6 +15,7 @@ from tests.crd_schemas import CRD_FOLDERS, CrdSet
 from tests.node_pool_plans import (
     CELLS,
     G_TYPES,
+    LUSTRE,
     PROVISIONERS,
     SPOT_WITH_FALLBACK,
     STATIC,
@@ -119,6 +120,12 @@ class TestValidity:
             assert len(found[0]) == 1
             assert {*found[0]} <= CAPACITY_TYPES
 
+    @pytest.mark.parametrize("changes", [{}, STATIC], ids=["dynamic", "static"])
+    def test_the_api_server_takes_startup_taints(
+        self, crds: CrdSet, changes: Mapping[str, Any]
+    ) -> None:
+        assert mistakes(crds, planned(storage=LUSTRE, **changes)) == []
+
 
 class TestSpec:
     def test_a_scaling_pool_is_limited_by_nodes_and_vcpus(self) -> None:
@@ -181,6 +188,14 @@ class TestSpec:
 
         assert spec()["template"]["spec"]["taints"] == taints
         assert "taints" not in spec(instance_types=["m7g.8xlarge"])["template"]["spec"]
+
+    def test_new_nodes_are_kept_from_pods_until_they_can_mount(self) -> None:
+        claim = spec(storage=LUSTRE)["template"]["spec"]
+
+        assert claim["startupTaints"] == [
+            {"key": "fsx.csi.aws.com/agent-not-ready", "effect": "NoExecute"}
+        ]
+        assert "startupTaints" not in spec()["template"]["spec"]
 
     def test_labels_are_those_of_the_plan(self) -> None:
         labels = spec()["template"]["metadata"]["labels"]

@@ -275,3 +275,11 @@ class TestRoleOfAutoMode:
         assert not any(
             "RoleName" in bodies(karpenter)[key]["Properties"] for key in of_kind(karpenter, ROLE)
         )
+
+
+def test_an_overlay_leaves_with_the_fabric_of_its_pool(karpenter: Template) -> None:
+    overlay = applied(karpenter, "NodeOverlay", "block")
+    (manifest,) = json.loads(bodies(karpenter)[overlay]["Properties"]["Manifest"])
+
+    assert manifest["kind"] == "NodeOverlay"
+    assert overlay in before(karpenter, applied(karpenter, "NodePool", "block"))

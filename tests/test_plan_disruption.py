@@ -114,6 +114,10 @@ class TestSystem:
 
         assert (budget.nodes, budget.reasons) == ("1", ())
 
+    def test_they_get_as_old_as_auto_mode_allows(self) -> None:
+        # Age heeds no budget: nodes that came together would go together.
+        assert hours(planned(**SYSTEM).node_pool.expire_after) == 21 * 24
+
     def test_none_in_use_goes_to_save_cost(self) -> None:
         assert planned(**SYSTEM).node_pool.consolidation_policy == "WhenEmpty"
 

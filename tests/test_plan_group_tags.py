@@ -82,11 +82,21 @@ class TestNodeTemplate:
 
         assert found["ephemeral-storage"] == disk
 
-    def test_cpu_and_memory_are_ec2s_to_tell(self) -> None:
+    def test_cpu_and_memory_of_one_type_are_ec2s_to_tell(self) -> None:
         assert below(RESOURCES, tags(instance_types=["m7g.8xlarge"])).keys() == {
             "pods",
             "ephemeral-storage",
         }
+
+    @pytest.mark.parametrize("first", [0, 1])
+    def test_of_several_types_the_least_cpu_and_memory_whichever_comes_first(
+        self, first: int
+    ) -> None:
+        types = ["r7g.4xlarge", "m7g.8xlarge"]
+        found = below(RESOURCES, tags(instance_types=[types[first], types[1 - first]]))
+
+        assert found["cpu"] == "16"
+        assert found["memory"] == "131072Mi"
 
 
 class TestScaleDown:

@@ -93,18 +93,36 @@ def test_the_alpha_gate_for_static_pools_is_on_for_them_alone(
     assert the_plan(pool).feature_gates["StaticCapacity"] is static
 
 
+@pytest.mark.parametrize(
+    ("pool", "told"),
+    [
+        (launched(), True),
+        (launched(nodes={"static": 4}, role="reserved"), True),
+        (launched(efa="none"), False),
+        (pool_document(), False),
+    ],
+    ids=["efa", "static efa", "no efa", "node group"],
+)
+def test_the_alpha_gate_for_overlays_is_on_where_there_is_one(
+    pool: dict[str, Any], told: bool
+) -> None:
+    assert the_plan(pool).feature_gates["NodeOverlay"] is told
+
+
 def test_reservations_are_always_found() -> None:
     assert the_plan().feature_gates["ReservedCapacity"] is True
 
 
 def test_a_new_version_changes_no_gate_by_its_defaults() -> None:
-    gates = the_plan(launched()).feature_gates
+    gates = the_plan(launched(efa="none")).feature_gates
 
     assert gates == {name: gate.default for name, gate in facts.FEATURE_GATES.items()}
 
 
-@pytest.mark.parametrize(("scheduler", "longest"), [("none", "10s"), ("volcano", "30s")])
-def test_a_gang_is_waited_for(scheduler: str, longest: str) -> None:
+@pytest.mark.parametrize(
+    ("scheduler", "idle", "longest"), [("none", "1s", "10s"), ("volcano", "5s", "30s")]
+)
+def test_a_gang_is_waited_for(scheduler: str, idle: str, longest: str) -> None:
     plan = the_plan(launched(), scheduling={"gang_scheduler": scheduler})
 
-    assert plan.batch_max_duration == longest
+    assert (plan.batch_idle_duration, plan.batch_max_duration) == (idle, longest)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT, make_pool
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.node_groups import drain_seconds, protected_from_scale_in
+from ultrascale.plan.node_groups import drain_seconds, is_guarded, is_kept_in_its_zones
 from ultrascale.plan.pool import plan_pool
 
 GPUS = ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"]
@@ -24,12 +24,12 @@ def plan_of(**changes: Any) -> PoolPlan:
     [
         (plan_of(purchase=SPOT, instance_types=GPUS), 120),
         (plan_of(purchase=CAPACITY_BLOCK, role="reserved"), 600),
-        (plan_of(purchase=ON_DEMAND), None),
-        (plan_of(purchase=ODCR, role="reserved"), None),
+        (plan_of(purchase=ON_DEMAND), 3600),
+        (plan_of(purchase=ODCR, role="reserved"), 3600),
     ],
     ids=["Spot", "Capacity Block", "On-Demand", "ODCR"],
 )
-def test_a_node_is_drained_for_as_long_as_it_lives(plan: PoolPlan, seconds: int | None) -> None:
+def test_a_node_is_drained_for_as_long_as_it_lives(plan: PoolPlan, seconds: int) -> None:
     assert drain_seconds(plan) == seconds
 
 
@@ -42,17 +42,48 @@ def test_drain_of_a_block_ends_when_ec2_begins_to_take_its_instances() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sized_by", "zones", "protected"),
+    ("instance_types", "role", "zones", "kept"),
     [
-        ("cluster-autoscaler", ("us-west-2a", "us-west-2b"), True),
-        ("cluster-autoscaler", ("us-west-2a",), False),
-        ("calendar", ("us-west-2a", "us-west-2b"), False),
-        ("file", ("us-west-2a", "us-west-2b"), False),
+        (["g6.12xlarge"], "burst", ("us-west-2a", "us-west-2b"), True),
+        (["m7g.2xlarge"], "reserved", ("us-west-2a", "us-west-2b"), True),
+        (["g6.12xlarge"], "burst", ("us-west-2a",), False),
+        (["m7g.2xlarge"], "burst", ("us-west-2a", "us-west-2b"), False),
+    ],
+    ids=["accelerated", "reserved", "a single zone", "neither"],
+)
+@pytest.mark.parametrize("sized_by", ["cluster-autoscaler", "file"])
+def test_jobs_that_cannot_move_are_kept_in_their_zones_whoever_sizes_the_group(
+    sized_by: Any, instance_types: list[str], role: str, zones: tuple[str, ...], kept: bool
+) -> None:
+    plan = plan_of(purchase=ON_DEMAND, instance_types=instance_types, role=role)
+
+    assert is_kept_in_its_zones(replace(plan, sized_by=sized_by, zones=zones)) is kept
+
+
+def test_nobody_is_kept_in_zones_that_an_update_counts_on_balancing() -> None:
+    plan = replace(plan_of(purchase=ON_DEMAND), zones=("us-west-2a", "us-west-2b"))
+
+    assert not is_kept_in_its_zones(replace(plan, replace_before_launch=False))
+
+
+@pytest.mark.parametrize(
+    ("purchase", "role", "guarded"),
+    [
+        (CAPACITY_BLOCK, "reserved", True),
+        (ODCR, "reserved", True),
+        (ODCR, "burst", True),
+        (ON_DEMAND, "reserved", True),
+        (ON_DEMAND, "burst", False),
+        (SPOT, "burst", False),
     ],
 )
-def test_only_what_a_scaler_terminates_by_name_is_protected(
-    sized_by: Any, zones: tuple[str, ...], protected: bool
+def test_nodes_that_are_reserved_are_guarded(
+    purchase: dict[str, str], role: str, guarded: bool
 ) -> None:
-    plan = replace(plan_of(purchase=ON_DEMAND), sized_by=sized_by, zones=zones)
+    assert is_guarded(plan_of(purchase=purchase, role=role, instance_types=_types(purchase))) is (
+        guarded
+    )
 
-    assert protected_from_scale_in(plan) is protected
+
+def _types(purchase: dict[str, str]) -> list[str]:
+    return GPUS if purchase is SPOT else ["p5.48xlarge"]

@@ -228,6 +228,24 @@ class TestLabels:
         assert "karpenter.sh/capacity-type" not in planned().node_pool.labels
 
 
+class TestNames:
+    """EKS Auto Mode has NodePools of its own, and deletes an object that is called like one."""
+
+    def test_the_system_pool_is_no_built_in_one_and_keeps_its_labels(self) -> None:
+        plans = planned(**SYSTEM)
+
+        assert plans.node_pool.name == "system-nodes"
+        assert plans.node_pool.node_class == plans.node_class.name == "system"
+        assert plans.node_pool.labels["ultrascale.dev/pool"] == "system"
+
+    @pytest.mark.parametrize("file", ["mixed-capacity.yaml", "auto-mode.yaml"])
+    def test_no_pool_of_the_file_has_the_name_of_a_built_in_one(self, file: str) -> None:
+        names = [each.name for each in planned_file(file).node_pools]
+
+        assert not {*names} & {"system", "general-purpose"}
+        assert len({*names}) == len(names)
+
+
 class TestShards:
     def test_each_has_a_class_and_a_pool_of_its_own(self) -> None:
         plans = planned(shards=3, nodes={"max": 1000})

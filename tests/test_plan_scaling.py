@@ -110,8 +110,8 @@ class TestTerminationHandler:
             (pool_document(purchase=CAPACITY_BLOCK, **SELF_MANAGED), 600),
             (GPU_SPOT, None),
             (pool_document(purchase=CAPACITY_BLOCK), None),
-            (pool_document(purchase=ON_DEMAND, **SELF_MANAGED), None),
-            (pool_document(purchase=ODCR, **SELF_MANAGED), None),
+            (pool_document(purchase=ON_DEMAND, **SELF_MANAGED), 3600),
+            (pool_document(purchase=ODCR, **SELF_MANAGED), 3600),
         ],
         ids=[
             "spot",

@@ -22,6 +22,9 @@ CLUSTER = ClusterAddress(
     certificate_authority="Y2VydGlmaWNhdGU=",
     service_cidr="172.20.0.0/16",
 )
+FUNCTION = "arn:aws:lambda:us-west-2:111122223333:function:node-groups"
+ZONES = "Custom::SuspendedZoneRebalancing"
+TWO_ZONES = ("us-west-2a", "us-west-2b")
 GPUS = ("g6.12xlarge", "g6e.12xlarge", "g5.12xlarge")
 BLOCK = config.CapacityBlock.model_validate(CAPACITY_BLOCK)
 ODCR = config.Odcr(reservation="cr-0123456789abcdef0")
@@ -41,6 +44,7 @@ def synthesize(plan: PoolPlan, *, autoscaler_tags: Mapping[str, str] | None = No
         cluster_security_group_id=CLUSTER_GROUP,
         vpc=make_vpc(stack),
         subnet_ids=["subnet-b"],
+        service_token=FUNCTION,
         autoscaler_tags=autoscaler_tags or {},
     )
     return Template.from_stack(stack)
@@ -149,21 +153,28 @@ class TestSize:
 
         assert "UpdatePolicy" not in group
 
-    @pytest.mark.parametrize(
-        ("changes", "protected"),
-        [
-            ({"zones": ("us-west-2a", "us-west-2b")}, True),
-            ({"zones": ("us-west-2b",)}, False),
-            ({"zones": ("us-west-2a", "us-west-2b"), "sized_by": "file"}, False),
-            ({"zones": ("us-west-2b",), "sized_by": "calendar"}, False),
-        ],
-    )
-    def test_zones_are_not_balanced_at_the_cost_of_jobs(
-        self, changes: Any, protected: bool
-    ) -> None:
-        template = synthesize(replace(plan_of("g6.12xlarge"), **changes))
+    def test_nothing_keeps_it_from_growing_smaller(self, on_demand: Template) -> None:
+        on_demand.has_resource_properties(
+            GROUP, {"NewInstancesProtectedFromScaleIn": Match.absent()}
+        )
 
-        template.has_resource_properties(GROUP, {"NewInstancesProtectedFromScaleIn": protected})
+
+class TestZones:
+    """Zones are not balanced at the cost of jobs."""
+
+    @pytest.mark.parametrize("sized_by", ["cluster-autoscaler", "file"])
+    def test_nodes_stay_where_they_are(self, sized_by: Any) -> None:
+        plan = replace(plan_of("g6.12xlarge"), zones=TWO_ZONES, sized_by=sized_by)
+
+        template = synthesize(plan)
+
+        (group,) = template.find_resources(GROUP)
+        template.has_resource_properties(
+            ZONES, {"ServiceToken": FUNCTION, "AutoScalingGroupName": {"Ref": group}}
+        )
+
+    def test_in_a_single_zone_there_is_nothing_to_balance(self, on_demand: Template) -> None:
+        on_demand.resource_count_is(ZONES, 0)
 
 
 class TestPurchase:
@@ -214,9 +225,11 @@ class TestPurchase:
 
 
 class TestLastNode:
-    """What EC2 takes is drained first, for as long as it lives."""
+    """What goes is drained first, by whoever takes it: EC2, a scaler, or a smaller size."""
 
-    @pytest.mark.parametrize(("fixture", "seconds"), [("spot", 120), ("block", 600)])
+    @pytest.mark.parametrize(
+        ("fixture", "seconds"), [("spot", 120), ("block", 600), ("on_demand", 3600)]
+    )
     def test_it_waits_to_be_drained(
         self, request: pytest.FixtureRequest, fixture: str, seconds: int
     ) -> None:
@@ -227,7 +240,7 @@ class TestLastNode:
         assert hook["HeartbeatTimeout"] == seconds
         assert hook["DefaultResult"] == "CONTINUE"
 
-    @pytest.mark.parametrize("fixture", ["spot", "block"])
+    @pytest.mark.parametrize("fixture", ["spot", "block", "on_demand"])
     def test_the_termination_handler_knows_it(
         self, request: pytest.FixtureRequest, fixture: str
     ) -> None:
@@ -235,10 +248,6 @@ class TestLastNode:
 
         found = tags(template, of_instances=True)
         assert found["ultrascale.dev/termination-handler/research"] == "research"
-
-    def test_nothing_waits_for_what_ec2_does_not_take(self, on_demand: Template) -> None:
-        on_demand.has_resource_properties(GROUP, {"LifecycleHookSpecificationList": Match.absent()})
-        assert not [key for key in tags(on_demand, of_instances=True) if "termination" in key]
 
 
 class TestTags:
@@ -248,6 +257,7 @@ class TestTags:
         assert tags(on_demand, of_instances=True) == {
             "Name": "research-train",
             "kubernetes.io/cluster/research": "owned",
+            "ultrascale.dev/termination-handler/research": "research",
         }
 
     def test_the_files_own_name_stays(self) -> None:

@@ -50,6 +50,14 @@ def test_api_server_takes_the_handler(documents: Documents) -> None:
     assert findings(list(documents.values())) == []
 
 
+def test_one_of_the_two_stays_when_system_nodes_go(documents: Documents) -> None:
+    budget = documents["PodDisruptionBudget", NAME]["spec"]
+    deployment = documents["Deployment", NAME]["spec"]
+
+    assert (deployment["replicas"], budget["maxUnavailable"]) == (2, 1)
+    assert budget["selector"] == deployment["selector"]
+
+
 class TestEnvironment:
     """The names of the settings are those of release 1.25."""
 
@@ -74,6 +82,12 @@ class TestEnvironment:
 
     def test_no_node_of_a_block_waits_for_another_ones_drain(self) -> None:
         assert handler_environment(PLAN)["WORKERS"] == "64"
+
+    def test_what_it_drains_and_why_is_an_event_in_the_cluster(self, documents: Documents) -> None:
+        rules = documents["ClusterRole", NAME]["rules"]
+
+        assert handler_environment(PLAN)["EMIT_KUBERNETES_EVENTS"] == "true"
+        assert [r["verbs"] for r in rules if r["resources"] == ["events"]] == [["create", "patch"]]
 
     def test_it_drains_nodes_and_does_not_only_cordon_them(self) -> None:
         assert "CORDON_ONLY" not in handler_environment(PLAN)

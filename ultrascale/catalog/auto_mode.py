@@ -32,6 +32,14 @@ ADDON_FLOORS: Mapping[str, Release] = MappingProxyType(
     }
 )
 
+# NodePools of its own. EKS deletes an object of that name when it is told to switch its own off.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html
+BUILT_IN_NODE_POOLS = frozenset({"system", "general-purpose"})
+
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/automode-learn-instances.html
+NODE_DAYS = 21
+"""Age at which it replaces a node, whatever runs there."""
+
 # Access policy of the nodes of a node class that names its own role, and the type of their entry.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html
 NODE_ACCESS_POLICY = "AmazonEKSAutoNodePolicy"

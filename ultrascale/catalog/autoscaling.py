@@ -24,9 +24,3 @@ TAGS_PER_GROUP = 50
 TAG_KEY_CHARACTERS = 128
 # Room that is left for the tags that EKS and the group itself need.
 TAGS_OF_OTHERS = 10
-
-# Huge pages of 2 MiB that the accelerated Amazon Linux 2023 AMIs set aside, in MiB. AWS's own
-# manifests of EFA jobs ask for some.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html
-HUGE_PAGES = "hugepages-2Mi"
-HUGE_PAGES_MIB = 5128 * 2

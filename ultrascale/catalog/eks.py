@@ -89,3 +89,11 @@ def advised_max_pods(vcpus: int) -> int:
     Source: https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html
     """
     return 250 if vcpus > 30 else 110
+
+
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html
+HUGE_PAGES_MIB = 5128 * 2
+"""Memory, in MiB, that the accelerated Amazon Linux 2023 AMIs set aside as huge pages of 2 MiB.
+
+AWS's own manifests of EFA jobs ask for some of it.
+"""

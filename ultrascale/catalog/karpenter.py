@@ -113,6 +113,7 @@ REPLICAS = 2
 # Source: https://karpenter.sh/v1.15/reference/settings/
 CLIENT_QPS = 200
 CLIENT_BURST = 300
+BATCH_IDLE_DURATION = "1s"
 BATCH_MAX_DURATION = "10s"
 
 

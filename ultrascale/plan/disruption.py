@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
+from ultrascale.catalog import auto_mode
 from ultrascale.plan.model import Budget, PoolPlan
 
-# The longest that EKS Auto Mode lets a node live, which has no `Never`.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/automode-learn-instances.html
-_LONGEST_ON_AUTO_MODE = "504h"
+# EKS Auto Mode has no `Never`.
+_LONGEST_ON_AUTO_MODE = f"{auto_mode.NODE_DAYS * 24}h"
 # Nodes whose pods move freely are renewed as often as EKS Auto Mode renews its own.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-pool.html
 _RENEWED_AFTER = "336h"
@@ -68,13 +68,16 @@ _CPU = Disruption(
     ),
     expires=True,
 )
-# One node at a time, so that a controller of several replicas stays up, and never one in use for
-# the price of a smaller: while a scheduler or a webhook moves, no job of the cluster starts.
+# While a scheduler or a webhook moves, no job of the cluster starts. So no node in use goes for the
+# price of a smaller one, and drift, which comes with every image that EKS Auto Mode releases, takes
+# one at a time. Age heeds no budget: it would take at once all nodes that came together, held up by
+# their pods' disruption budgets alone. The longer nodes may live, the likelier drift has renewed
+# them before.
 _SYSTEM = Disruption(
     consolidation_policy="WhenEmpty",
     consolidate_after="1h",
     budgets=(Budget(nodes="1"),),
-    expires=True,
+    expires=False,
 )
 
 

@@ -122,5 +122,6 @@ ARCHITECTURE_LABEL = "kubernetes.io/arch"
 NODE_CONFIG_API_VERSION = eks.NODE_CONFIG_API_VERSION
 # The device plugin's resource, and the key of the taint that reserves nodes for it.
 EFA_INTERFACE = kubernetes_names.EFA_INTERFACE
+HUGE_PAGES = kubernetes_names.HUGE_PAGES
 # On a claim: where its job's containers mount it, for whoever writes the job's pods.
 MOUNT_PATH_ANNOTATION = "ultrascale.dev/mount-path"

@@ -1,29 +1,47 @@
-"""What follows from a pool for the Auto Scaling group behind it, where nobody manages that."""
+"""What follows from a pool for its node group, and for the Auto Scaling group behind it."""
 
 from ultrascale.plan.model import PoolPlan
 
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 _SPOT_NOTICE_SECONDS = 120
+# As long as the pods of a NodePool's node have. Only a lower size takes such an instance.
+_UNHURRIED_SECONDS = 3600
 
 
-def drain_seconds(plan: PoolPlan) -> int | None:
-    """Return how long an instance that goes may wait for its node to be drained, in seconds.
+def drain_seconds(plan: PoolPlan) -> int:
+    """Return how long a self-managed instance that goes may wait to be drained, in seconds.
 
     No longer than the instance lives: EC2 takes Spot Instances and those of a Capacity Block
-    whatever waits for them. None where EC2 takes none.
+    whatever waits for them.
     """
     if plan.window is not None:
         return int((plan.window.reclaimed_from - plan.window.usable_until).total_seconds())
-    return _SPOT_NOTICE_SECONDS if plan.capacity_type == "spot" else None
+    return _SPOT_NOTICE_SECONDS if plan.capacity_type == "spot" else _UNHURRIED_SECONDS
 
 
-def protected_from_scale_in(plan: PoolPlan) -> bool:
-    """Return whether EC2 Auto Scaling may choose no instance to terminate by itself.
+def is_guarded(plan: PoolPlan) -> bool:
+    """Return whether a deploy must leave the nodes of a managed node group alone while they run.
 
-    It would, to balance zones, without a look at the jobs. The Cluster Autoscaler terminates the
-    instances that it names all the same; a size that the file or the calendar lowers could not be
-    reached.
+    EKS replaces them one by one whenever what they are launched from changes. A job over all of
+    them would be broken off at the first, and reserved capacity has no place for a second set. A
+    Capacity Block's group it updates at a size of 0 only.
 
-    Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-instance-protection.html
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
     """
-    return plan.sized_by == "cluster-autoscaler" and len(plan.zones) > 1
+    return plan.capacity_type == "reserved" or plan.role == "reserved"
+
+
+def is_kept_in_its_zones(plan: PoolPlan) -> bool:
+    """Return whether EC2 Auto Scaling must not move nodes from one zone to another.
+
+    It would, to balance zones, without a look at the jobs; under EKS as well, which offers no
+    setting for it. Protection from scale-in is no way out: it keeps the nodes of a stack that is
+    deleted, and a lowered maximum from being reached. EKS counts on rebalancing where an update
+    launches nodes before it ends others; the pools that are kept end a node first, and its
+    successor goes to the zone with the fewest.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+    Source: https://github.com/aws/containers-roadmap/issues/1453
+    """
+    # A Capacity Block is in one zone.
+    return plan.replace_before_launch and len(plan.zones) > 1

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ultrascale import catalog, config
-from ultrascale.catalog import regions
+from ultrascale.catalog import auto_mode, eks, regions
 from ultrascale.config.pools import FALLBACK_SUFFIX
 from ultrascale.plan import capacity, names
 from ultrascale.plan.disruption import expire_after, plan_disruption, termination_grace_period
@@ -17,6 +17,7 @@ from ultrascale.plan.model import (
     NodePoolPlan,
     PoolPlan,
     Requirement,
+    Taint,
 )
 from ultrascale.plan.network import plan_network
 from ultrascale.plan.node_classes import KINDS, plan_node_class
@@ -39,6 +40,12 @@ _RESERVATION_TYPE_LABELS: Mapping[str, str] = {
 }
 _RESERVATION_TYPES: Mapping[str, str] = {"odcr": "default", "capacity-block": "capacity-block"}
 
+# The mount of a pod that comes before the driver fails and is tried again later, while the rest of
+# its gang waits. The driver removes the taint once it is ready; its DaemonSet tolerates all taints
+# unless it is told otherwise.
+# Source: https://github.com/kubernetes-sigs/aws-fsx-csi-driver/blob/master/docs/install.md#configure-node-startup-taint
+_LUSTRE_NOT_READY = Taint(key="fsx.csi.aws.com/agent-not-ready", value="", effect="NoExecute")
+
 
 def plan_node_classes(
     cluster: config.Cluster, pools: Sequence[PoolPlan]
@@ -55,17 +62,39 @@ def plan_node_pools(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
     both capacity types would fall back as well, but its nodes could not say by our labels which
     of the two they are.
     """
-    return tuple(node_pool for pool in _launched(pools) for node_pool in _node_pools(pool))
+    has_lustre = bool(cluster.storage.lustre)
+    return tuple(
+        node_pool
+        for pool in _launched(pools)
+        for node_pool in _node_pools(pool, has_lustre=has_lustre)
+    )
+
+
+def unseen_resources(pool: PoolPlan) -> Mapping[str, str]:
+    """Return what a node of ``pool`` offers besides what Karpenter knows of its type.
+
+    It knows of no huge pages: for a pod that asks for some, as EFA jobs usually do, it would never
+    launch a node, nor wait for one that a static pool is starting. Once it knows them it takes
+    them off a node's memory, as the kubelet does.
+
+    Sources:
+        https://github.com/aws/karpenter-provider-aws/issues/3315
+        https://github.com/kubernetes-sigs/karpenter/blob/v1.14.1/pkg/cloudprovider/types.go
+    """
+    if pool.provisioner != "karpenter" or not pool.efa_interfaces:
+        return {}
+    return {names.HUGE_PAGES: f"{eks.HUGE_PAGES_MIB}Mi"}
 
 
 def _launched(pools: Sequence[PoolPlan]) -> tuple[PoolPlan, ...]:
     return tuple(pool for pool in pools if pool.provisioner in capacity.NODE_POOLS)
 
 
-def _node_pools(pool: PoolPlan) -> tuple[NodePoolPlan, ...]:
+def _node_pools(pool: PoolPlan, *, has_lustre: bool) -> tuple[NodePoolPlan, ...]:
     if not pool.fallback_nodes:
-        return (_node_pool(pool, nodes=pool.max_nodes),)
-    spot = _node_pool(pool, nodes=pool.max_nodes - pool.fallback_nodes)
+        return (_node_pool(pool, nodes=pool.max_nodes, has_lustre=has_lustre),)
+    spot_nodes = pool.max_nodes - pool.fallback_nodes
+    spot = _node_pool(pool, nodes=spot_nodes, has_lustre=has_lustre)
     fallback = replace(
         spot,
         name=f"{pool.name}{FALLBACK_SUFFIX}",
@@ -89,11 +118,11 @@ def _max_vcpus(pool: PoolPlan, nodes: int) -> int:
     return nodes * max(catalog.lookup(name).vcpus for name in pool.instance_types)
 
 
-def _node_pool(pool: PoolPlan, *, nodes: int) -> NodePoolPlan:
+def _node_pool(pool: PoolPlan, *, nodes: int, has_lustre: bool) -> NodePoolPlan:
     disruption = plan_disruption(pool)
     calendar = pool.window if pool.sized_by == "calendar" else None
     return NodePoolPlan(
-        name=pool.name,
+        name=_name(pool),
         pool=pool.pool,
         shard=pool.shard,
         node_class=pool.name,
@@ -111,6 +140,8 @@ def _node_pool(pool: PoolPlan, *, nodes: int) -> NodePoolPlan:
             if key != names.CAPACITY_TYPE_LABEL
         },
         taints=pool.taints,
+        startup_taints=_startup_taints(pool, has_lustre=has_lustre),
+        unseen_resources=unseen_resources(pool),
         expire_after=expire_after(pool),
         termination_grace_period=termination_grace_period(pool),
         consolidation_policy=disruption.consolidation_policy,
@@ -119,6 +150,18 @@ def _node_pool(pool: PoolPlan, *, nodes: int) -> NodePoolPlan:
         calendar=calendar,
         reservation=pool.reservation,
     )
+
+
+def _name(pool: PoolPlan) -> str:
+    """Return a name that is none of EKS's own: switching those off would delete the NodePool."""
+    taken = pool.provisioner == "auto-mode" and pool.name in auto_mode.BUILT_IN_NODE_POOLS
+    return f"{pool.name}-nodes" if taken else pool.name
+
+
+def _startup_taints(pool: PoolPlan, *, has_lustre: bool) -> tuple[Taint, ...]:
+    jobs_mount = has_lustre and pool.accelerator is not None
+    # EKS Auto Mode's nodes get no taint that one of its own DaemonSets might not tolerate.
+    return (_LUSTRE_NOT_READY,) if jobs_mount and pool.provisioner == "karpenter" else ()
 
 
 def _weight(pool: PoolPlan) -> int:

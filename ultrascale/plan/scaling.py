@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import autoscaling, versions
+from ultrascale.catalog import autoscaling, eks, versions
 from ultrascale.plan import capacity, names
 from ultrascale.plan.model import ClusterAutoscalerPlan, PoolPlan, TerminationHandlerPlan
 from ultrascale.plan.node_groups import drain_seconds
@@ -92,9 +92,9 @@ def plan_termination_handler(
     EKS drains the nodes of the groups that it manages, Karpenter and EKS Auto Mode their own.
     """
     own = {
-        pool.name: (pool.max_nodes, seconds)
+        pool.name: (pool.max_nodes, drain_seconds(pool))
         for pool in pools
-        if pool.provisioner == "self-managed" and (seconds := drain_seconds(pool)) is not None
+        if pool.provisioner == "self-managed"
     }
     if not own:
         return None
@@ -129,8 +129,17 @@ def _node_template(pool: PoolPlan) -> Mapping[str, str]:
 
 
 def _resources(pool: PoolPlan) -> Iterator[tuple[str, str]]:
-    """Yield what a node offers beyond the CPU, memory and GPUs that EC2 tells the autoscaler."""
+    """Yield what a node offers beyond the CPU, memory and GPUs that EC2 tells the autoscaler.
+
+    EC2 tells those of the first of several types. Such a group says what the smallest has of each:
+    a pod that waits then fits on whatever node comes.
+
+    Source: https://github.com/kubernetes/autoscaler/issues/3217
+    """
     specs = [catalog.lookup(name) for name in pool.instance_types]
+    if len(specs) > 1:
+        yield "cpu", str(min(spec.vcpus for spec in specs))
+        yield "memory", f"{min(spec.memory_mib for spec in specs)}Mi"
     yield "pods", str(pool.max_pods)
     yield "ephemeral-storage", _disk_for_pods(pool, specs)
     if pool.accelerator is not None:
@@ -140,7 +149,7 @@ def _resources(pool: PoolPlan) -> Iterator[tuple[str, str]]:
         yield names.NEURON_CORE, str(min(cores))
     if pool.efa_interfaces:
         yield names.EFA_INTERFACE, str(pool.efa_interfaces)
-        yield autoscaling.HUGE_PAGES, f"{autoscaling.HUGE_PAGES_MIB}Mi"
+        yield names.HUGE_PAGES, f"{eks.HUGE_PAGES_MIB}Mi"
 
 
 def _disk_for_pods(pool: PoolPlan, specs: Sequence[catalog.InstanceSpec]) -> str:

@@ -82,7 +82,7 @@ class NodePoolPlan:
     """A NodePool.
 
     Attributes:
-        name: Name of the object.
+        name: Name of the object: the pool's own, unless EKS has a NodePool of that name.
         pool: Name of the pool in the cluster file.
         shard: Number of the shard, or None.
         node_class: Name of its node class.
@@ -95,6 +95,9 @@ class NodePoolPlan:
         requirements: Labels that its nodes must satisfy.
         labels: Labels of its nodes, beside those that requirements make.
         taints: Taints of its nodes.
+        startup_taints: Taints of its new nodes, each removed by what it waits for. Pods that a
+            node is launched for need not tolerate them.
+        unseen_resources: What a node offers besides what Karpenter knows of its type.
         expire_after: Age at which a node is replaced, or ``Never``.
         termination_grace_period: How long a node's pods may take to leave, whatever their own
             disruption budgets say.
@@ -118,6 +121,8 @@ class NodePoolPlan:
     requirements: tuple[Requirement, ...]
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
+    startup_taints: tuple[Taint, ...]
+    unseen_resources: Mapping[str, str]
     expire_after: str
     termination_grace_period: str
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized"]
@@ -141,7 +146,9 @@ class KarpenterPlan:
         client_qps: Calls of the Kubernetes API that each replica makes in a second.
         client_burst: How many of them it may make at once.
         feature_gates: Every gate, and whether it is on.
-        batch_max_duration: How long it collects pending pods before it launches nodes for them.
+        batch_idle_duration: How long no further pod may have come before it launches nodes for
+            those that wait.
+        batch_max_duration: How long it collects pods at most, before it launches nodes for them.
         interruption_queue: Name of the SQS queue that it learns of interruptions from.
         node_role: Name of the nodes' IAM role.
     """
@@ -155,6 +162,7 @@ class KarpenterPlan:
     client_qps: int
     client_burst: int
     feature_gates: Mapping[str, bool]
+    batch_idle_duration: str
     batch_max_duration: str
     interruption_queue: str
     node_role: str
