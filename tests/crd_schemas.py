@@ -17,6 +17,8 @@ import yaml
 celpy: Any = importlib.import_module("celpy")
 celtypes: Any = importlib.import_module("celpy.celtypes")
 jsonschema: Any = importlib.import_module("jsonschema")
+# Its first environment raises the recursion limit, which hypothesis takes amiss within a test.
+celpy.Environment()
 
 # The CRDs are megabytes of YAML; libyaml reads them ten times faster where it is built in.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

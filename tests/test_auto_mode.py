@@ -112,7 +112,7 @@ class TestAutoMode:
 
 
 class TestTagsOfAutoModesNodes:
-    """AmazonEKSComputePolicy refuses every launch with a tag of the user."""
+    """The managed policies refuse every launch, and every interface, with a tag of the user."""
 
     def test_they_need_a_right_that_no_other_cluster_has(
         self, node_groups: Template, auto_mode: Template
@@ -120,19 +120,32 @@ class TestTagsOfAutoModesNodes:
         node_groups.resource_count_is("AWS::IAM::Policy", 0)
         auto_mode.resource_count_is("AWS::IAM::Policy", 1)
 
-    def test_it_is_for_launches_of_this_cluster_alone(self, auto_mode: Template) -> None:
+    def test_it_is_for_launches_and_interfaces_of_this_cluster_alone(
+        self, auto_mode: Template
+    ) -> None:
         policy = the(auto_mode, "AWS::IAM::Policy")
-        (statement,) = policy["PolicyDocument"]["Statement"]
+        statements = policy["PolicyDocument"]["Statement"]
 
-        assert statement["Condition"]["StringEquals"] == {
-            "aws:RequestTag/eks:eks-cluster-name": "research"
-        }
-        assert set(statement["Action"]) == {
+        for statement in statements:
+            assert statement["Condition"]["StringEquals"] == {
+                "aws:RequestTag/eks:eks-cluster-name": "research"
+            }
+        launch, interface = statements
+        for arn in (*launch["Resource"], interface["Resource"]):
+            assert ":ec2:us-west-2:*:" in json.dumps(arn)
+        assert set(launch["Action"]) == {
             "ec2:CreateFleet",
             "ec2:CreateLaunchTemplate",
             "ec2:RunInstances",
         }
-        assert all(":ec2:us-west-2:*:" in json.dumps(arn) for arn in statement["Resource"])
+        assert set(launch["Condition"]["StringLike"]) == {
+            "aws:RequestTag/eks:kubernetes-node-class-name",
+            "aws:RequestTag/eks:kubernetes-node-pool-name",
+        }
+        assert interface["Action"] == "ec2:CreateNetworkInterface"
+        assert set(interface["Condition"]["StringLike"]) == {
+            "aws:RequestTag/eks:kubernetes-cni-node-name"
+        }
         (role,) = auto_mode.find_resources("AWS::IAM::Role")
         assert policy["Roles"] == [{"Ref": role}]
 

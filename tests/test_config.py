@@ -13,6 +13,7 @@ from tests.pools import (
     HYPERPOD_POOL,
     ODCR,
     POOL,
+    SPOT,
     SYSTEM_POOL,
     make_cluster,
     make_document,
@@ -77,7 +78,7 @@ def test_a_pool_of_the_required_keys_alone_gets_every_default() -> None:
 @pytest.mark.parametrize(
     ("changes", "role"),
     [
-        ({"name": "system", "nodes": {"min": 1, "max": 2}}, "system"),
+        (SYSTEM_POOL, "system"),
         ({"name": "train"}, "burst"),
         ({"name": "train", "role": "reserved"}, "reserved"),
     ],
@@ -237,6 +238,19 @@ def test_a_preview_type_is_worth_a_warning() -> None:
         (
             {"zones": ["us-west-2a", "us-west-2b"]},
             ("pools.1.efa: no EFA across several zones; keep one zone, or write efa: none",),
+        ),
+        (
+            {
+                "provisioner": "self-managed",
+                "purchase": SPOT,
+                "zones": ["us-west-2a", "us-west-2b"],
+                "instance_types": ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"],
+            },
+            ("pools.1.efa: no EFA for several instance types; write efa: none",),
+        ),
+        (
+            {"provisioner": "auto-mode", "purchase": SPOT, "zones": ["us-west-2a", "us-west-2b"]},
+            ("pools.1.efa: no EFA across several zones; write efa: none",),
         ),
         ({"zones": ["us-west-2a", "us-west-2b"], "efa": "none"}, ()),
         ({"zones": ["us-west-2a", "us-west-2b"], "instance_types": ["g6.xlarge"]}, ()),

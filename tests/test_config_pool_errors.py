@@ -21,9 +21,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "Karpenter beside Auto Mode": (
         with_pool(provisioner="auto-mode") | {"karpenter": KARPENTER},
-        "pools.1.provisioner: EKS Auto Mode and self-managed Karpenter in one cluster (this "
-        "product's limit: both own the karpenter.sh resources), got 'auto-mode'; "
-        "remove karpenter, or use a cluster for each",
+        "karpenter: EKS Auto Mode and self-managed Karpenter in one cluster (this product's "
+        "limit: both own the karpenter.sh resources); remove it, or use a cluster for each",
     ),
     # --- pools
     "no pool": (make_document(pools=[]), "pools: no pool at all; add one named system"),
@@ -192,8 +191,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "label of another owner": (
         with_pool(labels={"node.kubernetes.io/exclude": "x"}),
-        "pools.1.labels.node.kubernetes.io/exclude: 'node.kubernetes.io/exclude': labels of "
-        "kubernetes.io are not the cluster file's to set, got 'x'; use a domain of your own",
+        "pools.1.labels.node.kubernetes.io/exclude: labels of kubernetes.io are not the cluster "
+        "file's to set, got 'x'; use a domain of your own",
     ),
     "label value with a space": (
         with_pool(labels={"team": "a b"}),

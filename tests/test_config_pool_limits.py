@@ -7,18 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.config_documents import KARPENTER, TWO_ZONES, mistakes_in, with_pool
+from tests.config_documents import KARPENTER, mistakes_in, with_pool
 from tests.pools import (
     CAPACITY_BLOCK,
     ODCR,
     SPOT,
     SYSTEM_POOL,
-    make_cluster,
     make_document,
     pool_document,
 )
-from ultrascale import config
-from ultrascale.catalog import capacity_blocks, matrix
+from ultrascale.catalog import capacity_blocks
 
 ENDS = datetime(2026, 12, 31, 11, 30, tzinfo=UTC)
 TAGGED = {key: value for key, value in CAPACITY_BLOCK.items() if key != "reservation"}
@@ -26,7 +24,7 @@ FALLBACK = SPOT | {"fallback": "on-demand"}
 LONG_NAME = "a" * 50
 
 
-def block(days: float, **changes: str) -> dict[str, str]:
+def block(days: float, **changes: Any) -> dict[str, Any]:
     starts = ENDS - timedelta(days=days)
     window = {"starts": starts.isoformat(), "ends": ENDS.isoformat()}
     return CAPACITY_BLOCK | window | changes
@@ -66,6 +64,7 @@ WITHIN = {
         pools=[SYSTEM_POOL | {"provisioner": "auto-mode", "nodes": {"static": 3}}]
     ),
     "40 tags": with_pool(tags={f"tag-{number}": "x" for number in range(40)}),
+    "a name of the user's own": with_pool(tags={"Name": "trainer"}),
     "a tag like one of AWS": with_pool(tags={"awsome": "kubernetes.io/cluster/x"}),
     "a name with room for its shards": with_pools(
         {"name": LONG_NAME, "provisioner": "karpenter", "purchase": FALLBACK, "shards": 99}
@@ -211,10 +210,34 @@ def test_a_block_that_starts_at_another_hour_is_up_to_a_day_longer_or_shorter(
 
 
 @given(days=st.integers(1, 400).filter(lambda days: days not in capacity_blocks.DAYS))
-def test_a_block_of_any_other_length_is_refused(days: int) -> None:
+def test_a_block_of_any_other_length_is_refused_unless_it_was_extended(days: int) -> None:
     (line,) = mistakes_in(with_pool(purchase=block(days)))
+    extended = mistakes_in(with_pool(purchase=block(days, extended=True)))
 
     assert line.startswith(f"pools.1.purchase.ends: a window of {days} days")
+    assert (extended == []) == (days <= 182) == ("extended: true" in line)
+
+
+def test_an_extended_block_ends_when_blocks_end() -> None:
+    purchase = block(20, extended=True) | {"ends": "2026-12-31T12:00:00Z"}
+
+    (line,) = mistakes_in(with_pool(purchase=purchase))
+
+    assert "every Capacity Block ends at 11:30 UTC" in line
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "minutes"), [("p5.48xlarge", 50), ("p6e-gb200.36xlarge", 80)]
+)
+def test_a_block_that_leaves_ten_minutes_is_taken_and_one_that_leaves_nine_is_not(
+    instance_type: str, minutes: int
+) -> None:
+    def lines(minutes: int) -> list[str]:
+        purchase = block(minutes / 24 / 60)
+        return mistakes_in(with_pool(purchase=purchase, instance_types=[instance_type]))
+
+    assert lines(minutes) == []
+    assert f"drained {minutes - 10} minutes before the end" in lines(minutes - 1)[0]
 
 
 def test_the_end_of_a_block_is_judged_in_utc() -> None:
@@ -232,22 +255,3 @@ def test_a_training_plan_is_no_block() -> None:
     document = with_pool(provisioner="hyperpod", purchase=purchase, nodes={"static": 65})
 
     assert mistakes_in(document) == []
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"provisioner": "auto-mode", "purchase": block(matrix.AUTO_MODE_NODE_DAYS)},
-        {"purchase": block(28)},
-        {"purchase": ODCR},
-        {"placement_group": True},
-        {"provisioner": "auto-mode", "purchase": SPOT, "efa": "none"},
-        {"provisioner": "auto-mode", "purchase": SPOT, "zones": TWO_ZONES, "efa": "none"},
-        {"provisioner": "auto-mode", "purchase": SPOT, "instance_types": ["g5.xlarge"]},
-    ],
-    ids=["21 days", "node group", "ODCR", "group", "no EFA", "two zones", "no EFA cards"],
-)
-def test_what_is_meant_is_not_warned_of(changes: dict[str, Any]) -> None:
-    cluster = make_cluster(pools=[SYSTEM_POOL, pool_document(**changes)])
-
-    assert config.warnings(cluster) == ()

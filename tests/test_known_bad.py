@@ -4,6 +4,7 @@ Each file of `tests/known_bad` changes a part of `base.yaml`: pools by name, nul
 """
 
 import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -12,9 +13,9 @@ import pytest
 import yaml
 
 from tests.assembly import ROOT
-from tests.config_documents import mistakes_in
-from ultrascale import config
+from ultrascale import config, plan
 from ultrascale.catalog import matrix
+from ultrascale.errors import ConfigError
 
 FOLDER = Path(__file__).parent / "known_bad"
 # These hold a value of the file as a whole.
@@ -58,6 +59,24 @@ def overlaid_pools(
         else:
             named[name] = overlaid(named.get(name, {"name": name}), keys)
     return list(named.values())
+
+
+def mistakes_in(document: Mapping[str, Any]) -> list[str]:
+    """Return what `ultrascale check` says against ``document``, but of what is not built yet."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "cluster.yaml")
+        path.write_text(yaml.safe_dump(document, sort_keys=False))
+        try:
+            plan.load(path)
+        except ConfigError as error:
+            lines = [line.removeprefix(f"{path}: ") for line in error.mistakes]
+            if not any("not supported yet" in line for line in lines):
+                return lines
+        try:
+            config.load(path)
+        except ConfigError as error:
+            return [line.removeprefix(f"{path}: ") for line in error.mistakes]
+    return []
 
 
 def warnings_of(document: Mapping[str, Any]) -> list[str]:

@@ -21,12 +21,14 @@ from tests.pools import (
     SYSTEM_POOL,
     TRAINING_PLAN,
     make_document,
+    make_pool,
     pool_document,
 )
 from ultrascale import catalog, config
-from ultrascale.catalog import matrix
+from ultrascale.catalog import eks, matrix
 from ultrascale.catalog.field_failures import FIELD_FAILURES
 from ultrascale.cli.matrix import markdown, print_matrix
+from ultrascale.errors import CatalogError
 from ultrascale.plan import support
 from ultrascale.plan.pool import plan_pools
 
@@ -76,7 +78,7 @@ def test_a_cell_works_and_says_how_or_is_refused_and_says_why(cell: matrix.Cell)
     story = (cell.rendered, cell.first_node, cell.last_node)
 
     assert all(story) if cell.works else not any(story)
-    assert bool(cell.refused) == bool(cell.instead) == (not cell.works)
+    assert bool(cell.refused) == bool(cell.instead) == bool(cell.source) == (not cell.works)
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=named)
@@ -151,6 +153,29 @@ def test_what_a_provisioner_does_not_launch_has_another_that_does(
     assert not matrix.why_not_launched("managed-node-group", spec.family, accelerated=accelerated)
 
 
+@pytest.mark.parametrize("name", sorted(catalog.INSTANCE_TYPES))
+def test_a_node_group_is_offered_where_one_can_be_planned(name: str) -> None:
+    spec = catalog.lookup(name)
+    try:
+        plan_pools(
+            make_pool(instance_types=[name], efa="none"),
+            kubernetes_version=eks.DEFAULT_VERSION,
+        )
+    except CatalogError:
+        planned = False
+    else:
+        planned = True
+
+    assert matrix.can_be_planned(spec) == planned
+
+
+def test_the_page_says_that_no_ultraserver_can_be_planned() -> None:
+    planned = [spec for spec in matrix.ultraserver_types() if matrix.can_be_planned(spec)]
+
+    assert planned == []
+    assert "No UltraServer type can be planned yet (`p6e-gb200.36xlarge`, `trn2u" in markdown()
+
+
 PURCHASE = st.one_of(
     st.sampled_from(list(PURCHASES.values())),
     st.sampled_from([SPOT | {"fallback": "on-demand"}, ODCR | {"spill": "on-demand"}]),
@@ -221,6 +246,8 @@ def test_the_command_prints_every_cell_with_its_reason_and_every_link() -> None:
     words = " ".join(printed.getvalue().split())
     for cell in CELLS:
         assert (cell.refused or cell.rendered).replace("`", "") in words
+        assert cell.source in words
+        assert not cell.source or cell.source in markdown()
     for failure in FIELD_FAILURES.values():
         assert failure.url in words
 

@@ -1,11 +1,12 @@
 """Whatever pool a file asks for, it is refused with a way out, or what it becomes is valid."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from k8s import define_charts
@@ -13,15 +14,15 @@ from stacks.rules import violations
 from tests.auto_mode_crd import AUTO_MODE
 from tests.crd_schemas import CRD_FOLDERS, CrdSet
 from tests.node_group_templates import node_group_template
+from tests.node_overlay_crd import NODE_OVERLAY
 from tests.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT, SYSTEM_POOL, make_document
 from tests.template_lint import lint
 from ultrascale import config
 from ultrascale.catalog import matrix
 from ultrascale.errors import ConfigError
 from ultrascale.plan import ClusterPlan, plan_cluster
-from ultrascale.plan.capacity import NODE_GROUPS
 
-PROVISIONERS = [each for each in matrix.PROVISIONERS if each != "hyperpod"]
+PROVISIONERS = [*matrix.NODE_GROUPS, *matrix.NODE_POOLS]
 PURCHASES = [
     ON_DEMAND,
     SPOT,
@@ -30,7 +31,16 @@ PURCHASES = [
     ODCR,
     ODCR | {"spill": "on-demand"},
     {"option": "odcr", "reservation_tags": {"team": "a"}},
+    {"option": "odcr", "resource_group": "arn:aws:resource-groups:us-west-2:111122223333:group/g"},
+    {"option": "odcr"},
     CAPACITY_BLOCK,
+    CAPACITY_BLOCK | {"ends": "2026-12-29T11:30:00Z"},
+    CAPACITY_BLOCK | {"ends": "2026-12-21T11:30:00Z"},
+    CAPACITY_BLOCK | {"ends": "2026-12-21T11:30:00Z", "extended": True},
+    CAPACITY_BLOCK | {"starts": "2026-12-08T11:00:00Z"},
+    CAPACITY_BLOCK | {"starts": "2026-12-02T04:17:00Z"},
+    {key: value for key, value in CAPACITY_BLOCK.items() if key != "reservation"}
+    | {"reservation_tags": {"team": "a"}},
 ]
 G_TYPES = ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"]
 # Of few interfaces: the rules of the CRD compare each with each, in Python for seconds.
@@ -64,38 +74,72 @@ def karpenter_crds() -> CrdSet | None:
     return CrdSet.from_folder(folder) if folder.is_dir() else None
 
 
-def outcome(pool: dict[str, Any]) -> ClusterPlan | tuple[str, ...]:
+def outcome(pool: dict[str, Any]) -> ClusterPlan | list[str]:
     karpenter = {"version": "1.15.1"} if pool["provisioner"] == "karpenter" else None
     document = make_document(pools=[SYSTEM_POOL, pool], karpenter=karpenter)
     try:
-        return plan_cluster(config.loads(yaml.safe_dump(document)))
+        return plan_cluster(config.loads(yaml.safe_dump(document), source=""))
     except ConfigError as error:
-        return error.mistakes
+        return [*error.mistakes]
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+def limits(examples: int) -> settings:
+    """Return the settings of a test of that many examples.
+
+    To shrink a failure would take minutes, and the pool that failed is small as it is.
+    """
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        phases=[Phase.explicit, Phase.reuse, Phase.generate],
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    )
+
+
+@limits(200)
 @given(pool=POOLS)
-def test_any_pool_of_the_matrix_is_refused_with_a_way_out_or_becomes_something_valid(
-    pool: dict[str, Any], karpenter_crds: CrdSet | None
-) -> None:
-    plan = outcome(pool)
+def test_a_pool_that_is_refused_is_told_a_way_out(pool: dict[str, Any]) -> None:
+    lines = outcome(pool)
 
-    if isinstance(plan, tuple):
-        assert plan
-        assert all(line.startswith(("pools.1", "network.")) and "; " in line for line in plan)
-    elif pool["provisioner"] in NODE_GROUPS:
-        for group in plan.pools:
-            template = node_group_template(plan, group)
-            assert [rule.name for rule, _ in violations(template)] == []
-            assert lint(json.dumps(template), region=plan.region) == []
-    else:
+    if isinstance(lines, list):
+        assert lines
+        assert all(line.startswith(("pools.1", "network.")) and "; " in line for line in lines)
+
+
+@limits(60)
+@given(pool=POOLS, provisioner=st.sampled_from(matrix.NODE_POOLS))
+def test_an_accepted_pool_becomes_node_pools_that_the_api_server_takes(
+    pool: dict[str, Any], provisioner: str, karpenter_crds: CrdSet | None
+) -> None:
+    plan = outcome(pool | {"provisioner": provisioner})
+
+    if not isinstance(plan, list):
         objects = [each for chart in define_charts(plan).node_pools for each in chart.manifests]
         kinds = [str(each["kind"]) for each in objects]
         assert kinds.count("NodePool") == len(plan.node_pools) >= pool["shards"]
         for each in objects:
-            if each["kind"] == "NodeClass":
-                assert AUTO_MODE.validate(each) == []
-            elif karpenter_crds is not None and "karpenter" in str(each["apiVersion"]):
-                assert karpenter_crds.validate(each) == []
+            assert validated(each, karpenter_crds) == []
+
+
+@limits(25)
+@given(pool=POOLS, provisioner=st.sampled_from(matrix.NODE_GROUPS))
+def test_an_accepted_pool_becomes_node_groups_that_cfn_lint_takes(
+    pool: dict[str, Any], provisioner: str
+) -> None:
+    plan = outcome(pool | {"provisioner": provisioner})
+
+    if not isinstance(plan, list):
+        for group in plan.pools:
+            template = node_group_template(plan, group)
+            assert [rule.name for rule, _ in violations(template)] == []
+            assert lint(json.dumps(template), region=plan.region) == []
+
+
+def validated(each: Mapping[str, Any], karpenter_crds: CrdSet | None) -> list[str]:
+    if each["kind"] == "NodeClass":
+        return AUTO_MODE.validate(each)
+    if each["kind"] == "NodeOverlay":
+        return NODE_OVERLAY.validate(each)
+    if karpenter_crds is not None and "karpenter" in str(each["apiVersion"]):
+        return karpenter_crds.validate(each)
+    return []

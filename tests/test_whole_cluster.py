@@ -13,7 +13,7 @@ import pytest
 from stacks.rules import violations
 from tests.assembly import ROOT, Assembly, Document
 from tests.auto_mode_crd import AUTO_MODE as NODE_CLASSES
-from tests.crd_schemas import CRD_FOLDERS, CrdSet
+from tests.crd_schemas import CRD_FOLDERS, CrdSet, load_folder
 from tests.kubernetes_schemas import (
     containers,
     defined,
@@ -22,6 +22,7 @@ from tests.kubernetes_schemas import (
     is_core,
     token_findings,
 )
+from tests.node_overlay_crd import CRD as NODE_OVERLAYS
 from ultrascale.catalog import addons, versions
 
 # Device plugins and the GPU exporter talk to the kubelet through sockets that belong to root.
@@ -108,7 +109,7 @@ def test_karpenter_accepts_every_object_of_its_own(name: str, request: Request) 
     folder = CRD_FOLDERS / "karpenter-v1.14.1"
     if not folder.is_dir():
         pytest.skip(f"the upstream CRDs are not at {folder}")
-    crds = CrdSet.from_folder(folder)
+    crds = CrdSet.from_documents([*load_folder(folder), NODE_OVERLAYS])
     objects = custom(assembly, *KARPENTER)
 
     assert objects

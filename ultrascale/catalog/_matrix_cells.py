@@ -2,6 +2,10 @@
 
 from collections.abc import Mapping
 
+from ultrascale.catalog import auto_mode
+
+_AGE = f"{auto_mode.NODE_DAYS} days"
+
 # What the pool becomes, how its first node comes, how its last node goes.
 WORKS: Mapping[tuple[str, str], tuple[str, str, str]] = {
     ("managed-node-group", "on-demand"): (
@@ -54,7 +58,7 @@ WORKS: Mapping[tuple[str, str], tuple[str, str, str]] = {
     ),
     ("karpenter", "spot"): (
         "NodePool of capacity type `spot`; with `fallback` a second one of lower weight for "
-        "On-Demand, each of half the nodes",
+        "On-Demand; they divide the nodes between them",
         "Karpenter, when a pod is pending",
         "EC2 takes it with two minutes' notice, which Karpenter learns of from its queue; "
         "idle, Karpenter takes it",
@@ -74,25 +78,25 @@ WORKS: Mapping[tuple[str, str], tuple[str, str, str]] = {
     ("auto-mode", "on-demand"): (
         "NodePool and NodeClass, capacity type `on-demand`",
         "EKS, when a pod is pending; a `static` pool at once",
-        "EKS, once it is idle, and after 21 days at most; a `static` or reserved pool replaces it",
+        f"EKS, once it is idle, and after {_AGE} at most; a `static` or reserved pool replaces it",
     ),
     ("auto-mode", "spot"): (
         "NodePool of capacity type `spot`; with `fallback` a second one of lower weight for "
-        "On-Demand, each of half the nodes",
+        "On-Demand; they divide the nodes between them",
         "EKS, when a pod is pending",
         "EC2 takes it with two minutes' notice, and EKS drains it; idle, EKS takes it",
     ),
     ("auto-mode", "odcr"): (
         "NodePool of capacity type `reserved`; the NodeClass selects the reservation",
         "EKS, when a pod is pending; a `static` pool at once",
-        "it is kept, idle or not, and replaced after 21 days; of a `static` pool when the file "
+        f"it is kept, idle or not, and replaced after {_AGE}; of a `static` pool when the file "
         "says fewer",
     ),
     ("auto-mode", "capacity-block"): (
         "NodePool of capacity type `reserved`; the NodeClass selects the block",
         "EKS, when a pod is pending within the window; of a `static` pool the calendar, "
         "once the block is active",
-        "EKS drains it 40 minutes before the end; in a longer window it is replaced after 21 days",
+        f"EKS drains it 40 minutes before the end; in a longer window it is replaced after {_AGE}",
     ),
     ("hyperpod", "on-demand"): (
         "HyperPod instance group",
@@ -106,16 +110,24 @@ WORKS: Mapping[tuple[str, str], tuple[str, str, str]] = {
     ),
 }
 
-_PLANS = "a training plan reserves instances of SageMaker, not of EC2"
-_RESERVATIONS = "an EC2 reservation holds no instances of SageMaker"
-REFUSED: Mapping[tuple[str, str], str] = {
+_SAGEMAKER = "https://docs.aws.amazon.com/sagemaker/latest"
+_PLANS = (
+    "a training plan reserves instances of SageMaker, not of EC2",
+    f"{_SAGEMAKER}/APIReference/API_TrainingPlanOffering.html",
+)
+_RESERVATIONS = (
+    "a HyperPod instance group may name a training plan, but no EC2 reservation",
+    f"{_SAGEMAKER}/APIReference/API_ClusterInstanceGroupSpecification.html",
+)
+# Why, and the page that says so.
+REFUSED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("managed-node-group", "training-plan"): _PLANS,
     ("self-managed", "training-plan"): _PLANS,
     ("karpenter", "training-plan"): _PLANS,
     ("auto-mode", "training-plan"): _PLANS,
-    # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks.html
     ("hyperpod", "spot"): (
-        "AWS's pages disagree on how HyperPod's Spot groups scale, so they are left out"
+        "AWS's pages disagree on how HyperPod's Spot groups scale, so they are left out",
+        f"{_SAGEMAKER}/dg/sagemaker-hyperpod-eks-autoscaling.html",
     ),
     ("hyperpod", "odcr"): _RESERVATIONS,
     ("hyperpod", "capacity-block"): _RESERVATIONS,

@@ -239,20 +239,11 @@ _METRICS_SERVER = Addon(
     versions=_on_every_minor(_pin("v0.9.0-eksbuild.11", date(2026, 9, 20))),
 )
 
+_FOUNDATIONS = (_VPC_CNI, _KUBE_PROXY, _COREDNS, _POD_IDENTITY_AGENT)
+_SERVICES = (_EBS_CSI, _FSX_CSI, _NODE_MONITORING_AGENT, _METRICS_SERVER)
+
 ADDONS: Mapping[str, Addon] = MappingProxyType(
-    {
-        addon.name: addon
-        for addon in (
-            _VPC_CNI,
-            _KUBE_PROXY,
-            _COREDNS,
-            _POD_IDENTITY_AGENT,
-            _EBS_CSI,
-            _FSX_CSI,
-            _NODE_MONITORING_AGENT,
-            _METRICS_SERVER,
-        )
-    }
+    {addon.name: addon for addon in (*_FOUNDATIONS, *_SERVICES)}
 )
 
 

@@ -10,8 +10,18 @@ from datetime import time, timedelta
 MOST_INSTANCES = 64
 """Most instances of one block."""
 
-DAYS = frozenset({*range(1, 15), *range(21, 183, 7)})
-"""Lengths that are sold, in days: up to 14 by the day, then by the week to 182."""
+LONGEST_BY_THE_DAY = 14
+"""Days up to which blocks are sold by the day."""
+
+DAYS = frozenset({*range(1, LONGEST_BY_THE_DAY + 1), *range(21, 183, 7)})
+"""Lengths that are sold, in days: beyond 14 by the week, to 182."""
+
+LONGEST_DAYS = max(DAYS)
+"""Most days of a block, its extensions included, of which there may be any number.
+
+An extension is of any length that is sold, so a block that was extended may last any number of
+days: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-extend.html
+"""
 
 ENDS_AT = time(11, 30)
 """Time of day at which every block ends, in UTC."""

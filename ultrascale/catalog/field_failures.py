@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ultrascale.catalog import auto_mode
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldFailure:
@@ -35,7 +37,7 @@ _THREADS: Mapping[str, tuple[str, str]] = {
         "EC2 takes the instances of a block back before its end",
     ),
     "K06": (
-        "https://github.com/NVIDIA/aicr/issues/2743",
+        f"{_EKS_GUIDE}/ml-eks-nvidia-ultraserver.html",
         "neither Karpenter nor EKS Auto Mode launches P6e-GB200",
     ),
     "K07": (f"{_EKS_GUIDE}/capacity-blocks-mng.html", "an update of a block's group needs size 0"),
@@ -55,7 +57,7 @@ _THREADS: Mapping[str, tuple[str, str]] = {
     "K16": (f"{_KARPENTER}/issues/9001", "static replicas do not follow the window of a block"),
     "K17": (f"{_KARPENTER}/issues/8514", "several Capacity Blocks behind one selector"),
     "K19": (f"{_KARPENTER}/issues/8873", "drift waits for ever in a pool without a spare node"),
-    "K20": ("https://github.com/METR/hawk/issues/93", "reserved nodes are consolidated, and lost"),
+    "K20": ("https://github.com/METR/hawk/pull/93", "reserved nodes are consolidated, and lost"),
     "K28": (f"{_ROADMAP}/issues/2204", "a group of a scarce type fails when it is made"),
     "K29": (f"{_ROADMAP}/issues/1943", "managed node groups have no schedule"),
     "K34": (
@@ -100,7 +102,7 @@ _THREADS: Mapping[str, tuple[str, str]] = {
     ),
     "K104": (
         f"{_EKS_GUIDE}/automode-learn-instances.html",
-        "Auto Mode replaces a node after 21 days, whatever runs there",
+        f"Auto Mode replaces a node after {auto_mode.NODE_DAYS} days, whatever runs there",
     ),
     "K106": (
         f"{_EKS_GUIDE}/service-quotas.html",

@@ -15,6 +15,8 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from ultrascale.catalog import _matrix_cells as cells
+from ultrascale.catalog._instances import INSTANCE_TYPES
+from ultrascale.catalog._model import InstanceSpec
 from ultrascale.catalog.field_failures import FIELD_FAILURES, FieldFailure
 
 Provisioner = Literal["managed-node-group", "self-managed", "karpenter", "auto-mode", "hyperpod"]
@@ -35,9 +37,11 @@ FEWEST_SPOT_TYPES = 3
 NODES_PER_MANAGED_NODE_GROUP = 450
 MANAGED_NODE_GROUPS = 30
 
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/automode-learn-instances.html
-AUTO_MODE_NODE_DAYS = 21
-"""Age at which EKS Auto Mode replaces a node, whatever runs there."""
+# What a node is planned from: addresses, disks, the AMI.
+_NODE_FACTS = (
+    *("vcpus", "memory_mib", "ami_type", "nvme_total_gb", "efa_cards"),
+    *("enis_card0", "ipv4_per_eni", "prefix_delegation"),
+)
 
 # Accelerated families that EKS Auto Mode launches.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/automode-learn-instances.html
@@ -61,6 +65,7 @@ class Cell:
         first_node: How its first node comes to exist: who asks for it, and when.
         last_node: How its last node goes.
         refused: Why it is refused; empty where it works.
+        source: The page that says so, where it is refused.
         instead: The nearest cells that work, where this one is refused.
         names_reservation_by: Keys that may name its reservation.
         spills: Whether it can launch On-Demand instances once its reservation is full.
@@ -75,6 +80,7 @@ class Cell:
     first_node: str = ""
     last_node: str = ""
     refused: str = ""
+    source: str = ""
     instead: tuple[tuple[Provisioner, PurchaseOption], ...] = ()
     names_reservation_by: tuple[ReservationKey, ...] = ()
     spills: bool = False
@@ -98,10 +104,24 @@ def options_of(provisioner: Provisioner) -> tuple[PurchaseOption, ...]:
     return tuple(option for option in PURCHASE_OPTIONS if cell(provisioner, option).works)
 
 
+def can_be_planned(spec: InstanceSpec) -> bool:
+    """Return whether the catalog knows all that a node of any pool of that type is made of."""
+    if spec.accelerator is not None and not spec.accelerator.knows("count"):
+        return False
+    return all(spec.knows(name) for name in _NODE_FACTS)
+
+
+def ultraserver_types() -> Iterator[InstanceSpec]:
+    """Yield the types that come in UltraServers."""
+    for spec in INSTANCE_TYPES.values():
+        if spec.knows("ultraserver") and spec.ultraserver:
+            yield spec
+
+
 def why_not_launched(provisioner: Provisioner, family: str, *, accelerated: bool) -> str | None:
     """Return why ``provisioner`` does not launch a ``family`` of instances, None where it does.
 
-    Source: https://github.com/NVIDIA/aicr/issues/2743
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/ml-eks-nvidia-ultraserver.html
     """
     if provisioner in NODE_POOLS and family.startswith("p6e-"):
         return f"{provisioner} launches no GB200 or GB300"
@@ -119,10 +139,12 @@ def _cells() -> Iterator[Cell]:
 def _cell(provisioner: Provisioner, option: PurchaseOption) -> Cell:
     failures = tuple(FIELD_FAILURES[n] for n in cells.FAILURES.get((provisioner, option), ()))
     if (provisioner, option) in cells.REFUSED:
+        refused, source = cells.REFUSED[provisioner, option]
         return Cell(
             provisioner=provisioner,
             option=option,
-            refused=cells.REFUSED[provisioner, option],
+            refused=refused,
+            source=source,
             instead=_INSTEAD[provisioner, option],
         )
     rendered, first_node, last_node = cells.WORKS[provisioner, option]

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ultrascale.catalog import capacity_blocks, matrix
+from ultrascale.catalog import auto_mode, capacity_blocks, matrix
 from ultrascale.catalog.field_failures import FieldFailure
 from ultrascale.plan import support
 
@@ -22,6 +22,14 @@ def print_matrix() -> None:
     console.print(_overview())
     for provisioner in matrix.PROVISIONERS:
         console.print(_details(provisioner))
+    console.print("why it is refused:")
+    for cell in matrix.MATRIX.values():
+        if not cell.works:
+            console.print(
+                f"  {cell.option} on {cell.provisioner}: {cell.source}",
+                soft_wrap=True,
+                markup=False,
+            )
     console.print("seen in the field:")
     for each in _named_failures():
         # A cell of a table would cut the address short.
@@ -114,7 +122,8 @@ def _story(cell: matrix.Cell) -> Iterator[str]:
 
 def _markdown_row(cell: matrix.Cell) -> tuple[str, ...]:
     if not cell.works:
-        return (cell.option, f"refused: {cell.refused}; {_instead(cell)}", "", "", "", "")
+        why = f"refused: [{cell.refused}]({cell.source}); {_instead(cell)}"
+        return (cell.option, why, "", "", "", "")
     later = f"*{_LATER}*: " if _status(cell) == _LATER else ""
     field = ", ".join(f"[{each.number}]" for each in cell.failures)
     story = (f"{later}{cell.rendered}", cell.first_node, cell.last_node)
@@ -141,10 +150,10 @@ def _limits(cell: matrix.Cell) -> Iterator[str]:
 
 
 def _common_limits() -> Iterator[str]:
-    days = capacity_blocks.DAYS
-    by_the_day = max(day for day in days if day - 1 in days)
+    by_the_day, most = capacity_blocks.LONGEST_BY_THE_DAY, capacity_blocks.LONGEST_DAYS
     yield (
-        f"A Capacity Block lasts 1 to {by_the_day} days or whole weeks up to {max(days)} days, "
+        f"A Capacity Block lasts 1 to {by_the_day} days or whole weeks up to {most} days "
+        "(with `extended: true` any number of days up to that), "
         f"ends at {capacity_blocks.ENDS_AT:%H:%M} UTC, serves one pool, and takes no placement "
         "group."
     )
@@ -157,11 +166,25 @@ def _common_limits() -> Iterator[str]:
         f"cluster {matrix.MANAGED_NODE_GROUPS} of them, each shard counted."
     )
     yield "`karpenter` and `auto-mode` never in one cluster; node groups beside either."
-    yield "GB200 and GB300 on node groups alone; Auto Mode launches the families that EKS lists."
+    yield from _unplanned_ultraservers()
+    yield "Auto Mode launches the accelerated families that EKS lists, and no others."
     yield (
-        f"EKS Auto Mode replaces every node after {matrix.AUTO_MODE_NODE_DAYS} days at most: "
+        f"EKS Auto Mode replaces every node after {auto_mode.NODE_DAYS} days at most: "
         "`check` warns of a longer window."
     )
+
+
+def _unplanned_ultraservers() -> Iterator[str]:
+    unplanned = [
+        f"`{spec.instance_type}`"
+        for spec in matrix.ultraserver_types()
+        if not matrix.can_be_planned(spec)
+    ]
+    if unplanned:
+        yield (
+            f"No UltraServer type can be planned yet ({', '.join(unplanned)}): no source states "
+            "how many interfaces its network card 0 takes. AWS supports GB200 on node groups alone."
+        )
 
 
 def _named_failures() -> list[FieldFailure]:

@@ -13,20 +13,39 @@ from ultrascale.config.purchase import CapacityBlock, Odcr, Purchase, Reservatio
 
 Mistakes = Iterator[Mistake]
 
-_LONGEST_BY_THE_DAY = 14
-_COPY = "copy both from the purchase; of an extended block, write its extension's start"
+_COPY = "copy both from the purchase"
+_SHORTEST_USE = timedelta(minutes=10)
 
 
-def block_lasts_as_long_as_blocks_do(starts: datetime, ends: datetime) -> Mistakes:
+def block_lasts_as_long_as_blocks_do(starts: datetime, ends: datetime, extended: bool) -> Mistakes:
     """A block is sold by days, but starts when it starts: its window is up to a day off.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-purchase.html
     """
     days = (ends - starts) / timedelta(days=1)
-    if days > 0 and not {math.floor(days), math.ceil(days)} & capacity_blocks.DAYS:
-        most = max(capacity_blocks.DAYS)
-        wrong = f"a window of {days:g} days: Capacity Blocks last 1 to {_LONGEST_BY_THE_DAY} days, "
-        yield refuse("ends", f"{wrong}or whole weeks up to {most}", _COPY)
+    possible, most = {math.floor(days), math.ceil(days)}, capacity_blocks.LONGEST_DAYS
+    if days <= 0 or possible & capacity_blocks.DAYS:
+        return
+    wrong = f"a window of {days:g} days: Capacity Blocks last "
+    if not possible & {*range(1, most + 1)}:
+        yield refuse("ends", f"{wrong}1 to {most} days", _COPY)
+    elif not extended:
+        wrong += f"1 to {capacity_blocks.LONGEST_BY_THE_DAY} days, or whole weeks up to {most}"
+        yield refuse("ends", wrong, f"{_COPY}, or add extended: true if it was extended")
+
+
+def block_can_be_used(purchase: Purchase, instance_types: tuple[str, ...]) -> Mistakes:
+    """The calendar launches nodes at the start, and drains them before EC2 takes them."""
+    if not isinstance(purchase, CapacityBlock):
+        return
+    specs = [catalog.lookup(name) for name in instance_types]
+    ultraserver = any(spec.knows("ultraserver") and spec.ultraserver for spec in specs)
+    lost = capacity_blocks.reclaimed_before_end(ultraserver=ultraserver)
+    lost += capacity_blocks.DRAINED_BEFORE_RECLAIM
+    if timedelta() < purchase.ends - purchase.starts < lost + _SHORTEST_USE:
+        minutes = lost // timedelta(minutes=1)
+        wrong = f"nodes are drained {minutes} minutes before the end, so no time is left to use"
+        yield refuse("purchase.ends", wrong, _COPY)
 
 
 def block_ends_when_blocks_end(ends: datetime) -> Mistakes:

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from ultrascale import catalog
 from ultrascale.catalog import karpenter as facts
+from ultrascale.config._efa import has_efa
 from ultrascale.config._errors import Mistake, refuse
+from ultrascale.config._pool_rules import TWO_OWNERS
 from ultrascale.config.kubernetes import Karpenter
 from ultrascale.config.pools import Pool
 from ultrascale.config.purchase import CapacityBlock, Odcr
@@ -19,6 +21,12 @@ _FEATURES: Mapping[facts.Feature, str] = {
     "efa": "EFA interfaces",
     "placement-group": "placement groups",
 }
+
+
+def karpenter_is_the_only_one(provisioners: frozenset[str]) -> Mistakes:
+    if "auto-mode" in provisioners:
+        todo = "remove it, with its pools" if "karpenter" in provisioners else "remove it"
+        yield refuse("", TWO_OWNERS, f"{todo}, or use a cluster for each", got="")
 
 
 def karpenter_is_sound(version: str) -> Mistakes:
@@ -87,15 +95,8 @@ def _needs(pool: Pool) -> Iterator[facts.Feature]:
         yield "placement-group"
     if any(spec.accelerator for spec in specs):
         yield "ip-prefixes"
-    if _has_efa(pool, specs):
+    if has_efa(pool):
         yield "efa"
-
-
-def _has_efa(pool: Pool, specs: list[catalog.InstanceSpec]) -> bool:
-    first = specs[0]
-    wanted = first.accelerator is not None and len(specs) == len(pool.zones) == 1
-    there = first.knows("efa_cards") and bool(first.efa_cards)
-    return pool.efa == "all" or (pool.efa == "auto" and wanted and there)
 
 
 def _most_nodes(pool: Pool) -> int:

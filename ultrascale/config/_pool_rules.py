@@ -23,12 +23,19 @@ _OTHERS_LABELS = (
     "ultrascale.dev",
 )
 
+_ANOTHER_TYPE = "choose another instance type"
+
 # A NodePool's name is the value of a label on its nodes.
 # Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
 _LONGEST_LABEL_VALUE = 63
 
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html
 _AUTO_MODE_NAMES = frozenset({"general-purpose"})
+
+TWO_OWNERS = (
+    "EKS Auto Mode and self-managed Karpenter in one cluster (this product's limit: "
+    "both own the karpenter.sh resources)"
+)
 
 
 def name_is_free(name: str) -> Mistakes:
@@ -115,7 +122,8 @@ def provisioner_launches_the_types(
         accelerated = spec.accelerator is not None
         wrong = matrix.why_not_launched(provisioner, spec.family, accelerated=accelerated)
         if wrong is not None:
-            yield refuse(f"instance_types.{number}", wrong, "use managed-node-group")
+            todo = "use managed-node-group" if matrix.can_be_planned(spec) else _ANOTHER_TYPE
+            yield refuse(f"instance_types.{number}", wrong, todo)
 
 
 def system_pool_is_there_first(
@@ -130,6 +138,13 @@ def system_pool_is_there_first(
         wrong = "a system pool that may be empty: nothing would scale it up"
         got = None if "nodes" in given else ""
         yield refuse("nodes", wrong, "set nodes.min to at least 1", got=got)
+
+
+def system_pool_has_no_accelerators(role: Role, instance_types: tuple[str, ...]) -> Mistakes:
+    for number, name in enumerate(instance_types if role == "system" else ()):
+        if catalog.lookup(name).accelerator is not None:
+            wrong = "an accelerated type in a system pool: its taint keeps every controller off"
+            yield refuse(f"instance_types.{number}", wrong, "use a type without accelerators")
 
 
 def one_kind_of_hardware(instance_types: tuple[str, ...]) -> Mistakes:
@@ -205,22 +220,18 @@ def labels_are_free(labels: Mapping[str, str]) -> Mistakes:
         domain, slash, _ = key.rpartition("/")
         taken = [d for d in _OTHERS_LABELS if domain == d or domain.endswith(f".{d}")]
         if slash and taken:
-            wrong = f"{key!r}: labels of {taken[0]} are not the cluster file's to set"
+            wrong = f"labels of {taken[0]} are not the cluster file's to set"
             yield Mistake(("labels", key), wrong, "use a domain of your own")
 
 
-def one_owner_of_node_pools(
+def karpenter_is_installed(
     provisioner: Provisioner, provisioners: frozenset[str], cluster_karpenter: Karpenter | None
 ) -> Mistakes:
-    both = set(matrix.NODE_POOLS) <= provisioners
-    if provisioner in matrix.NODE_POOLS and (
-        both or (provisioner == "auto-mode" and cluster_karpenter is not None)
-    ):
-        wrong = "EKS Auto Mode and self-managed Karpenter in one cluster (this product's limit: "
-        wrong += "both own the karpenter.sh resources)"
-        todo = "keep one of the two" if both else "remove karpenter"
-        yield refuse("provisioner", wrong, f"{todo}, or use a cluster for each")
-    elif provisioner == "karpenter" and cluster_karpenter is None:
+    if provisioner != "karpenter" or cluster_karpenter is not None:
+        return
+    if "auto-mode" in provisioners:
+        yield refuse("provisioner", TWO_OWNERS, "use auto-mode, or a cluster for each")
+    else:
         todo = "add karpenter: {version: …} to the cluster file"
         yield refuse("provisioner", "Karpenter is not installed", todo)
 

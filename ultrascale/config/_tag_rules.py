@@ -10,14 +10,21 @@ Mistakes = Iterator[Mistake]
 # Source: the CRD of https://karpenter.sh/docs/concepts/nodeclasses/#spectags
 _OTHERS_TAGS = frozenset(
     {
-        "eks:eks-cluster-name",
         "karpenter.k8s.aws/ec2nodeclass",
         "karpenter.sh/nodeclaim",
         "karpenter.sh/nodepool",
     }
 )
 # Source: the same, and https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html
-_OTHERS_PREFIXES = ("aws:", "kubernetes.io/cluster/", "ultrascale.dev/")
+# and what a Cluster Autoscaler reads: by such a tag one of another cluster would find the group.
+# `Name` is not among them: whoever writes it replaces ours.
+_OTHERS_PREFIXES = (
+    "aws:",
+    "eks:",
+    "k8s.io/cluster-autoscaler/",
+    "kubernetes.io/cluster/",
+    "ultrascale.dev/",
+)
 
 # EC2 takes 50 on a resource; the others are left to EKS, Karpenter and us.
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions
@@ -29,10 +36,10 @@ _MOST_SELECTOR_TAGS = 20
 def tags_are_free(tags: Mapping[str, str]) -> Mistakes:
     for key, value in tags.items():
         if key in _OTHERS_TAGS or key.casefold().startswith(_OTHERS_PREFIXES):
-            wrong = f"{key!r}: a tag that AWS, Karpenter or this product sets itself"
+            wrong = "a tag that AWS, Karpenter or this product sets itself"
             yield Mistake(("tags", key), wrong, "choose another key")
         elif value.casefold().startswith("aws:"):
-            wrong = f"{key!r}: a value that AWS keeps for itself"
+            wrong = "a value that AWS keeps for itself"
             yield Mistake(("tags", key), wrong, "write it without aws: before it")
 
 

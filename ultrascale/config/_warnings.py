@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from ultrascale import catalog
-from ultrascale.catalog import matrix, regions
+from ultrascale.catalog import auto_mode, matrix, regions
+from ultrascale.config._efa import could_have_efa, has_efa
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.pools import Pool
 from ultrascale.config.purchase import CapacityBlock, Odcr, Spot
@@ -25,6 +26,9 @@ def _found(cluster: Cluster) -> Iterator[str]:
         yield from _reserved_elsewhere(f"pools.{number}.placement_group", pool)
         yield from _tightly_coupled_spot(f"pools.{number}.purchase.option", pool)
         yield from _spot_is_never_reserved(f"pools.{number}.role", pool)
+        yield from _unlike_sizes(f"pools.{number}.instance_types", pool)
+    yield from _jobs_without_efa(cluster.pools)
+    yield from _filled_twice(cluster.pools)
     for number, lustre in enumerate(cluster.storage.lustre):
         if not any(lustre.zone in pool.zones for pool in cluster.pools):
             yield f"storage.lustre.{number}.zone: no pool has nodes in {lustre.zone}"
@@ -40,23 +44,20 @@ def _not_to_be_had(key: str, pool: Pool, region: str) -> Iterator[str]:
 
 
 def _without_efa(key: str, pool: Pool) -> Iterator[str]:
-    if pool.efa != "auto" or not _could_have_efa(pool):
+    if pool.efa != "auto" or not could_have_efa(pool):
         return
+    spot = isinstance(pool.purchase, Spot)
     if len(pool.instance_types) > 1:
-        yield f"{key}: no EFA for several instance types; keep one type, or write efa: none"
+        # A Spot pool needs its choice of types, on a node group by our own rule.
+        todo = "write efa: none" if spot else "keep one type, or write efa: none"
+        yield f"{key}: no EFA for several instance types; {todo}"
     elif len(pool.zones) > 1:
-        yield f"{key}: no EFA across several zones; keep one zone, or write efa: none"
-
-
-def _could_have_efa(pool: Pool) -> bool:
-    """Return whether every type takes EFA interfaces and some type has accelerators."""
-    specs = [catalog.lookup(name) for name in pool.instance_types]
-    taken = all(spec.knows("efa_cards") and spec.efa_cards for spec in specs)
-    return taken and any(spec.accelerator for spec in specs)
+        todo = "write efa: none" if spot else "keep one zone, or write efa: none"
+        yield f"{key}: no EFA across several zones; {todo}"
 
 
 def _replaced_within_window(key: str, pool: Pool) -> Iterator[str]:
-    days = matrix.AUTO_MODE_NODE_DAYS
+    days = auto_mode.NODE_DAYS
     purchase = pool.purchase
     if pool.provisioner != "auto-mode" or not isinstance(purchase, CapacityBlock):
         return
@@ -78,7 +79,7 @@ def _reserved_elsewhere(key: str, pool: Pool) -> Iterator[str]:
 def _tightly_coupled_spot(key: str, pool: Pool) -> Iterator[str]:
     one = len(pool.instance_types) == 1 and len(pool.zones) == 1
     spot = isinstance(pool.purchase, Spot) and pool.efa != "none"
-    if spot and one and _could_have_efa(pool):
+    if spot and one and could_have_efa(pool):
         yield (
             f"{key}: EC2 takes Spot nodes one by one, and a job that spans them over EFA stops "
             "with the first; let it save checkpoints, or use capacity-block"
@@ -88,3 +89,63 @@ def _tightly_coupled_spot(key: str, pool: Pool) -> Iterator[str]:
 def _spot_is_never_reserved(key: str, pool: Pool) -> Iterator[str]:
     if pool.role == "reserved" and isinstance(pool.purchase, Spot):
         yield f"{key}: EC2 takes Spot nodes back whatever the role; write burst"
+
+
+def _unlike_sizes(key: str, pool: Pool) -> Iterator[str]:
+    """Warn where the Cluster Autoscaler, which takes one node for all, may take the wrong one.
+
+    Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/README.md
+    """
+    specs = [catalog.lookup(name) for name in pool.instance_types]
+    scales = pool.nodes.lowest < pool.nodes.highest and not isinstance(pool.purchase, Odcr)
+    known = all(matrix.can_be_planned(spec) for spec in specs)
+    if pool.provisioner not in matrix.NODE_GROUPS or not scales or not known:
+        return
+    vcpus = sorted({spec.vcpus for spec in specs})
+    accelerators = sorted({spec.accelerator.count if spec.accelerator else 0 for spec in specs})
+    unlike = [
+        f"{' and '.join(map(str, counts))} {what}"
+        for counts, what in ((vcpus, "vCPUs"), (accelerators, "accelerators"))
+        if len(counts) > 1
+    ]
+    if unlike:
+        yield (
+            f"{key}: nodes of {', '.join(unlike)} in one group: the Cluster Autoscaler takes one "
+            "for all, and adds nodes that are too small for the pods that wait; keep types of one "
+            "size, or use karpenter"
+        )
+
+
+def _jobs_without_efa(pools: tuple[Pool, ...]) -> Iterator[str]:
+    """Warn where pods of an EFA pool fit on nodes without EFA as well: the taint is the same."""
+    for number, pool in enumerate(pools):
+        for other, peer in enumerate(pools):
+            shared = [name for name in pool.instance_types if name in peer.instance_types]
+            accelerated = any(catalog.lookup(name).accelerator for name in shared)
+            if accelerated and not has_efa(pool) and has_efa(peer):
+                yield (
+                    f"pools.{number}.efa: nodes of {shared[0]} without EFA, which pools.{other} "
+                    f"has with EFA behind the same taint: a job may land here and run without; "
+                    "let its pods select node-type, or ask for vpc.amazonaws.com/efa"
+                )
+                break
+
+
+def _filled_twice(pools: tuple[Pool, ...]) -> Iterator[str]:
+    """Warn where node groups, which start at their maximum, share a reservation."""
+    filled: dict[str, tuple[int, int]] = {}
+    for number, pool in enumerate(pools):
+        purchase = pool.purchase
+        if pool.provisioner not in matrix.NODE_GROUPS or not isinstance(purchase, Odcr):
+            continue
+        if purchase.reservation is None:
+            continue
+        owner, nodes = filled.get(purchase.reservation, (number, 0))
+        nodes += pool.nodes.highest * pool.shards
+        filled[purchase.reservation] = owner, nodes
+        if owner != number:
+            yield (
+                f"pools.{number}.purchase.reservation: the reservation of pools.{owner} too, and "
+                f"each starts with all its nodes, {nodes} together; lower nodes.max if the "
+                "reservation has fewer, or keep one pool"
+            )

@@ -92,11 +92,14 @@ class CapacityBlock(Reservation):
         option: ``capacity-block``.
         starts: Start of its window, in UTC.
         ends: End of its window, in UTC. EC2 takes the instances back earlier.
+        extended: Whether it was extended after its purchase, and may so last any whole number of
+            days.
     """
 
     option: Literal["capacity-block"] = "capacity-block"
     starts: Instant
     ends: Instant
+    extended: bool = False
 
 
 class TrainingPlan(Model):

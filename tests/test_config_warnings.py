@@ -1,0 +1,60 @@
+"""What a file may say without a word of warning."""
+
+from typing import Any
+
+import pytest
+
+from tests.config_documents import KARPENTER, TWO_ZONES
+from tests.pools import CAPACITY_BLOCK, ODCR, SPOT, SYSTEM_POOL, make_cluster, pool_document
+from ultrascale import config
+
+DAYS_21 = {"starts": "2026-12-01T11:30:00Z", "ends": "2026-12-22T11:30:00Z"}
+DAYS_28 = {"starts": "2026-12-01T11:30:00Z", "ends": "2026-12-29T11:30:00Z"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"provisioner": "auto-mode", "purchase": CAPACITY_BLOCK | DAYS_21},
+        {"purchase": CAPACITY_BLOCK | DAYS_28},
+        {"purchase": ODCR},
+        {"placement_group": True},
+        {"provisioner": "auto-mode", "purchase": SPOT, "efa": "none"},
+        {"provisioner": "auto-mode", "purchase": SPOT, "zones": TWO_ZONES, "efa": "none"},
+        {"provisioner": "auto-mode", "purchase": SPOT, "instance_types": ["g5.xlarge"]},
+        {"instance_types": ["m7g.8xlarge", "m8g.8xlarge"]},
+        {"instance_types": ["m7g.8xlarge", "m7g.16xlarge"], "nodes": {"static": 4}},
+        {"instance_types": ["m7g.8xlarge", "m7g.16xlarge"], "provisioner": "auto-mode"},
+        {
+            "instance_types": ["m7g.8xlarge", "m7g.16xlarge"],
+            "purchase": {
+                "option": "odcr",
+                "resource_group": "arn:aws:resource-groups:us-west-2:111122223333:group/g",
+            },
+        },
+    ],
+    ids=[
+        *("21 days", "node group", "ODCR", "group", "no EFA", "two zones", "no EFA cards"),
+        *("types of one size", "unlike types that stay", "unlike types of Auto Mode"),
+        "unlike types of a reservation",
+    ],
+)
+def test_what_is_meant_is_not_warned_of(changes: dict[str, Any]) -> None:
+    cluster = make_cluster(pools=[SYSTEM_POOL, pool_document(**changes)])
+
+    assert config.warnings(cluster) == ()
+
+
+def test_pools_with_and_without_efa_get_along_where_their_types_or_taints_differ() -> None:
+    efa = pool_document()
+    other = pool_document(name="g", instance_types=["g5.xlarge"], efa="none")
+    cpu = pool_document(name="cpu", instance_types=["m7g.2xlarge"])
+
+    assert config.warnings(make_cluster(pools=[SYSTEM_POOL, efa, other, cpu])) == ()
+
+
+def test_a_reservation_that_karpenter_shares_out_is_not_warned_of() -> None:
+    pools = [SYSTEM_POOL, pool_document(purchase=ODCR)]
+    second = pool_document(name="b", provisioner="karpenter", purchase=ODCR)
+
+    assert config.warnings(make_cluster(pools=[*pools, second], karpenter=KARPENTER)) == ()
