@@ -82,6 +82,7 @@ RULES: Rules = {
         _purchase_rules.fallback_acts,
         _purchase_rules.fallback_has_a_share,
         _purchase_rules.spot_group_has_a_choice,
+        _purchase_rules.placement_group_is_the_reservations,
         _purchase_rules.reservation_has_one_zone_and_type,
         _purchase_rules.arns_are_of_the_region,
         _block_rules.block_is_sold_for_the_type,

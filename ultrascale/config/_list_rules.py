@@ -14,7 +14,7 @@ from ultrascale.config.network import Network
 from ultrascale.config.operations import Backend
 from ultrascale.config.pools import FALLBACK_SUFFIX, Pool
 from ultrascale.config.purchase import Spot
-from ultrascale.config.scheduling import Queue
+from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling
 from ultrascale.config.storage import Claim, Images, Lustre, LustreS3, Storage
 
 Mistakes = Iterator[Mistake]
@@ -113,6 +113,7 @@ def controllers_have_nodes(
     scheduling_gang_scheduler: str,
     fields: Mapping[str, object],
 ) -> Mistakes:
+    controllers = scheduling_gang_scheduler != "none" or _has_controllers(parts)
     pools = [part for part in parts if part.kind is Pool]
     if not pools and "pools" not in fields:
         return  # the reader has said so
@@ -120,7 +121,17 @@ def controllers_have_nodes(
         yield refuse("pools", "no pool at all", "add one named system", got="")
     # A pool whose role could not be read may be the one.
     elif all(part.fields.get("role") not in ("system", None) for part in pools) and (
-        provisioners != frozenset({"auto-mode"}) or scheduling_gang_scheduler != "none"
+        provisioners != frozenset({"auto-mode"}) or controllers
     ):
         wrong = "no pool has role: system, so controllers and add-ons have no nodes"
         yield refuse("pools", wrong, "add a pool named system", got="")
+
+
+def _has_controllers(parts: tuple[Part, ...]) -> bool:
+    """Return whether anything but the gang scheduler runs on system nodes of Auto Mode."""
+    return any(
+        part.kind is Lustre
+        or (part.kind is Rendezvous and part.fields.get("backend") != "c10d")
+        or (part.kind is Scheduling and bool(part.fields.get("neuron_scheduler_extension")))
+        for part in parts
+    )

@@ -19,7 +19,9 @@ _OTHERS_LABELS = (
     "karpenter.sh",
     "karpenter.k8s.aws",
     "amazonaws.com",
+    "amazon.com",
     "k8s.aws",
+    "nvidia.com",
     "ultrascale.dev",
 )
 
@@ -30,7 +32,7 @@ _ANOTHER_TYPE = "choose another instance type"
 _LONGEST_LABEL_VALUE = 63
 
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html
-_AUTO_MODE_NAMES = frozenset({"general-purpose"})
+_AUTO_MODE_NAMES = frozenset({"general-purpose", "system-nodes"})
 
 TWO_OWNERS = (
     "EKS Auto Mode and self-managed Karpenter in one cluster (this product's limit: "
@@ -46,7 +48,7 @@ def name_is_free(name: str) -> Mistakes:
 
 def name_is_not_auto_modes(name: str, provisioner: Provisioner) -> Mistakes:
     if provisioner == "auto-mode" and name in _AUTO_MODE_NAMES:
-        wrong = "the name of a NodePool that EKS Auto Mode makes when it is told to"
+        wrong = "the name of a NodePool that EKS Auto Mode or this product makes"
         yield refuse("name", wrong, "choose another, such as the name of its accelerator")
 
 

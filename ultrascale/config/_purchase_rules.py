@@ -95,6 +95,13 @@ def spot_group_has_a_choice(
         yield refuse("instance_types", wrong, "add types of like size, or use karpenter")
 
 
+def placement_group_is_the_reservations(purchase: Purchase, placement_group: bool) -> Mistakes:
+    """The group is a new one: a reservation that is there already cannot have been made in it."""
+    if placement_group and isinstance(purchase, Odcr) and purchase.reservation is not None:
+        wrong = "a placement group that this reservation was not made in"
+        yield refuse("placement_group", wrong, "leave it out")
+
+
 def reservation_has_one_zone_and_type(
     purchase: Purchase, zones: tuple[str, ...], instance_types: tuple[str, ...]
 ) -> Mistakes:

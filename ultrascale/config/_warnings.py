@@ -6,6 +6,11 @@ from datetime import timedelta
 from ultrascale import catalog
 from ultrascale.catalog import auto_mode, matrix, regions
 from ultrascale.config._efa import could_have_efa, has_efa
+from ultrascale.config._node_pool_warnings import (
+    kept_at_list_price,
+    launched_twice,
+    static_in_zones,
+)
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.pools import Pool
 from ultrascale.config.purchase import CapacityBlock, Odcr, Spot
@@ -27,8 +32,11 @@ def _found(cluster: Cluster) -> Iterator[str]:
         yield from _tightly_coupled_spot(f"pools.{number}.purchase.option", pool)
         yield from _spot_is_never_reserved(f"pools.{number}.role", pool)
         yield from _unlike_sizes(f"pools.{number}.instance_types", pool)
+        yield from kept_at_list_price(f"pools.{number}.role", pool)
+        yield from static_in_zones(f"pools.{number}.zones", pool)
     yield from _jobs_without_efa(cluster.pools)
     yield from _filled_twice(cluster.pools)
+    yield from launched_twice(cluster.pools)
     for number, lustre in enumerate(cluster.storage.lustre):
         if not any(lustre.zone in pool.zones for pool in cluster.pools):
             yield f"storage.lustre.{number}.zone: no pool has nodes in {lustre.zone}"
@@ -69,7 +77,7 @@ def _replaced_within_window(key: str, pool: Pool) -> Iterator[str]:
 
 
 def _reserved_elsewhere(key: str, pool: Pool) -> Iterator[str]:
-    if pool.placement_group and isinstance(pool.purchase, Odcr):
+    if pool.placement_group and isinstance(pool.purchase, Odcr) and not pool.purchase.reservation:
         yield (
             f"{key}: a capacity reservation that was not made in this group may not fill it; "
             "leave it out, or make the reservation in the group"
