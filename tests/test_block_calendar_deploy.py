@@ -14,6 +14,7 @@ from tests.calendar_calls import (
     BEFORE,
     INSIDE,
     MANAGED,
+    NODE_POOL,
     SELF_MANAGED,
     START,
     USABLE_END,
@@ -158,6 +159,19 @@ def test_an_unknown_reservation_fails_the_deploy(aws: Aws, answers: Answers, at:
         handler.on_event(deploy(MANAGED))
 
     assert [answer["Status"] for answer in answers] == ["FAILED"]
+
+
+def test_one_unknown_reservation_does_not_roll_back_the_other_node_pools(
+    aws: Aws, answers: Answers, at: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at(START)
+    monkeypatch.setattr(handler, "_kubernetes", lambda _: None)
+    aws.refuse("ec2", "describe_capacity_reservations", "InvalidCapacityReservationId.NotFound")
+
+    with pytest.raises(Exception, match="NotFound"):
+        handler.on_event(deploy(NODE_POOL))
+
+    assert [answer["Status"] for answer in answers] == ["SUCCESS"]
 
 
 def test_a_lost_reservation_fails_no_deploy_as_no_rollback_would_help(
