@@ -165,7 +165,7 @@ def test_one_unknown_reservation_does_not_roll_back_the_other_node_pools(
     aws: Aws, answers: Answers, at: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at(START)
-    monkeypatch.setattr(handler, "_kubernetes", lambda _: None)
+    monkeypatch.setattr(handler, "_target", dict)
     aws.refuse("ec2", "describe_capacity_reservations", "InvalidCapacityReservationId.NotFound")
 
     with pytest.raises(Exception, match="NotFound"):
