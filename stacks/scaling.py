@@ -41,7 +41,6 @@ class ScalingStack(Stack):
             )
             placeholder = plan.termination_handler.queue_url
             values[placeholder] = handler.queue_url
-            self.export_value(handler.queue_url)
             CfnOutput(
                 self,
                 "TerminationQueueUrl",

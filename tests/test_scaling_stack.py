@@ -62,11 +62,15 @@ def test_each_controller_has_its_own_role(everything: ScalingStack) -> None:
 
 def test_the_manifests_learn_the_queues_url(everything: ScalingStack) -> None:
     template = Template.from_stack(everything)
-    (queue,) = template.find_resources("AWS::SQS::Queue")
+    (queue,) = template.find_resources("AWS::SQS::Queue").values()
+    ((placeholder, url),) = everything.placeholders.items()
 
-    assert list(everything.placeholders) == ["${TERMINATION_QUEUE_URL}"]
-    assert everything.resolve(everything.placeholders["${TERMINATION_QUEUE_URL}"]) == {"Ref": queue}
-    template.has_output("TerminationQueueUrl", {"Value": {"Ref": queue}})
+    parts = everything.resolve(url)["Fn::Join"][1]
+    assert placeholder == "${TERMINATION_QUEUE_URL}"
+    assert parts[0].startswith("https://sqs.")
+    assert {"Ref": "AWS::AccountId"} in parts
+    assert parts[-1] == f"/{queue['Properties']['QueueName']}"
+    template.has_output("TerminationQueueUrl", {"Value": everything.resolve(url)})
 
 
 def test_node_groups_reach_the_function(everything: ScalingStack) -> None:

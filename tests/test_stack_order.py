@@ -93,3 +93,30 @@ def test_the_last_node_pool_that_leaves_the_file_leaves_the_cluster(tmp_path: Pa
     assert not [
         body for body in resources if body["Type"] == "Custom::AWSCDK-EKS-KubernetesResource"
     ]
+
+
+@pytest.mark.parametrize("left_out", ["self-managed", "karpenter", "capacity-block", "spot"])
+def test_no_export_leaves_with_the_pools_that_need_it(
+    mixed: Assembly, left_out: str, tmp_path: Path
+) -> None:
+    """CloudFormation deletes no export before its importer is deployed, which comes later."""
+    document: dict[str, Any] = yaml.safe_load(
+        (ROOT / "clusters" / "mixed-capacity.yaml").read_text()
+    )
+    document["pools"] = [
+        pool
+        for pool in document["pools"]
+        if left_out not in (pool["provisioner"], pool["purchase"]["option"])
+    ]
+    file = tmp_path / "fewer.yaml"
+    file.write_text(yaml.safe_dump(document))
+
+    fewer = synthesize(file, tmp_path)
+
+    for layer in ("network", "cluster", "scaling", "storage", "karpenter"):
+        assert exports(fewer, layer) == exports(mixed, layer)
+
+
+def exports(assembly: Assembly, layer: str) -> set[str]:
+    outputs = assembly.templates[layer].get("Outputs", {}).values()
+    return {output["Export"]["Name"] for output in outputs if "Export" in output}

@@ -16,7 +16,6 @@ class EventQueue(Construct):
 
     Attributes:
         queue_arn: ARN of the queue.
-        queue_url: URL of the queue.
     """
 
     def __init__(
@@ -54,7 +53,6 @@ class EventQueue(Construct):
             },
         )
         self.queue_arn = queue.attr_arn
-        self.queue_url = queue.ref
         rules = [
             events.CfnRule(
                 self,

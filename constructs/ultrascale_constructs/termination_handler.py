@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Stack
+from aws_cdk import Aws, Stack
 from constructs import Construct
 
 from ultrascale.plan.model import TerminationHandlerPlan
@@ -63,7 +63,10 @@ class TerminationHandler(Construct):
             service_account=TERMINATION_HANDLER_ACCOUNT,
             permissions=_permissions(Stack.of(self), plan, cluster_name, queue.queue_arn),
         )
-        self.queue_url = queue.queue_url
+        # Of names alone: a reference from another stack would be an export that could not leave
+        # with the last group, before the stack that imports it is deployed.
+        host = f"sqs.{plan.region}.{Aws.URL_SUFFIX}"
+        self.queue_url = f"https://{host}/{Aws.ACCOUNT_ID}/{plan.queue}"
 
 
 def _permissions(
