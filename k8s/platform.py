@@ -15,6 +15,7 @@ from k8s.efa import EfaDevicePluginChart
 from k8s.etcd import EtcdChart
 from k8s.lustre import LustreVolumesChart
 from k8s.namespaces import NamespacesChart
+from k8s.network_policy import NetworkPolicyControllerChart
 from k8s.neuron import NeuronDevicePluginChart
 from k8s.neuron_scheduler import NeuronSchedulerChart
 from k8s.node_pools import NodePoolsChart
@@ -108,6 +109,10 @@ def write_manifests(charts: Charts, folder: Path) -> None:
 
 def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     version = plan.control_plane.version
+    # Elsewhere the VPC CNI add-on does it, and owns what it is done with.
+    if not any(addon.name == "vpc-cni" for addon in plan.control_plane.node_addons):
+        policies = NetworkPolicyControllerChart(app, "network-policy-controller")
+        yield PlatformChart(chart=policies, retained=False)
     namespaces = NamespacesChart(
         app, "namespaces", plans=plan.namespaces, kubernetes_version=version
     )

@@ -47,11 +47,12 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
         RegistryStack(app, name(plan.name, "registry"), plan=plan)
     platform = assembly.platform(charts.platform, [*scaling, *storage])
     karpenter = assembly.karpenter()
-    groups = assembly.node_groups(plan.pools)
     node_pools: list[Stack] = []
     if plan.karpenter is not None or plan.control_plane.auto_mode:
         # With pools or without: a stack that went with the last of them would leave them running.
         node_pools.append(assembly.node_pools("node-pools", plan.pools, charts.node_pools))
+    # Last: the CDK deploys nothing after a stack that failed, and of all these may lack capacity.
+    groups = assembly.node_groups(plan.pools)
 
     _deploy_after([access, *connectivity, *scaling], [assembly.cluster])
     _deploy_after(system, [*connectivity, *scaling])

@@ -167,7 +167,7 @@ def never_taken_while_paid_for(assembly: Assembly, name: str) -> None:
     node_pool = spec(assembly, "NodePool", name)
     assert node_pool["disruption"]["consolidateAfter"] == "Never"
     assert node_pool["disruption"]["budgets"] == [{"nodes": "0"}]
-    assert node_pool["template"]["spec"]["expireAfter"] in {"Never", "504h"}
+    assert node_pool["template"]["spec"]["expireAfter"] in {"Never", "503h"}
 
 
 def drained_on_notice(assembly: Assembly, name: str) -> None:

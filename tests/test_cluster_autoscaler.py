@@ -182,3 +182,24 @@ class TestRole:
 
         assert len(actions) == 6
         assert all(":Describe" in action for action in actions)
+
+
+@pytest.mark.parametrize(
+    ("resource", "needed"),
+    [
+        # It takes a node away by evicting its pods and marks the node meanwhile.
+        ("pods/eviction", {"create"}),
+        ("nodes", {"get", "list", "watch", "update"}),
+        ("events", {"create", "patch"}),
+        ("pods", {"get", "list", "watch"}),
+        ("poddisruptionbudgets", {"get", "list", "watch"}),
+        ("resourceclaims", {"get", "list", "watch"}),
+    ],
+)
+def test_it_may_do_what_taking_a_node_away_takes(
+    documents: Documents, resource: str, needed: set[str]
+) -> None:
+    rules = documents["ClusterRole", NAME]["rules"]
+    granted = {verb for r in rules if resource in r["resources"] for verb in r["verbs"]}
+
+    assert granted == needed

@@ -54,7 +54,16 @@ def test_pools_with_and_without_efa_get_along_where_their_types_or_taints_differ
 
 
 def test_a_reservation_that_karpenter_shares_out_is_not_warned_of() -> None:
-    pools = [SYSTEM_POOL, pool_document(purchase=ODCR)]
-    second = pool_document(name="b", provisioner="karpenter", purchase=ODCR)
+    first = pool_document(provisioner="karpenter", purchase=ODCR)
+    pools = [SYSTEM_POOL, first, first | {"name": "b"}]
 
-    assert config.warnings(make_cluster(pools=[*pools, second], karpenter=KARPENTER)) == ()
+    assert config.warnings(make_cluster(pools=pools, karpenter=KARPENTER)) == ()
+
+
+def test_a_reservation_that_a_node_group_fills_before_karpenter_gets_to_it_is() -> None:
+    second = pool_document(name="b", provisioner="karpenter", purchase=ODCR)
+    pools = [SYSTEM_POOL, pool_document(purchase=ODCR), second]
+
+    (warning,) = config.warnings(make_cluster(pools=pools, karpenter=KARPENTER))
+
+    assert warning.startswith("pools.2.purchase.reservation: the reservation of pools.1 too")

@@ -111,10 +111,11 @@ def test_an_overlay_is_for_its_own_pool_alone() -> None:
     [
         ("karpenter", {"efa": "none"}),
         ("karpenter", {"instance_types": ["m7g.8xlarge"]}),
+        ("karpenter", {"instance_types": ["m7i.48xlarge"], "efa": "all"}),
         ("karpenter", {"instance_types": G_TYPES, "purchase": SPOT}),
         ("auto-mode", P5),
     ],
-    ids=["no efa", "cpu", "several types", "auto mode"],
+    ids=["no efa", "cpu", "cpu with efa", "several types", "auto mode"],
 )
 def test_nodes_without_pages_have_no_overlay(provisioner: str, changes: Mapping[str, Any]) -> None:
     assert "NodeOverlay" not in [each["kind"] for each in objects(planned(provisioner, **changes))]

@@ -204,7 +204,7 @@ class TestSpec:
 
     def test_nodes_do_not_expire_under_a_job(self) -> None:
         assert spec()["template"]["spec"]["expireAfter"] == "Never"
-        assert spec("auto-mode")["template"]["spec"]["expireAfter"] == "504h"
+        assert spec("auto-mode")["template"]["spec"]["expireAfter"] == "503h"
 
     @pytest.mark.parametrize("wrong", ["ondemand", "ON_DEMAND", "capacity-block", "odcr"])
     def test_the_api_server_would_not_notice_a_wrong_capacity_type(

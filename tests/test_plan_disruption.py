@@ -69,7 +69,7 @@ class TestKeptCapacity:
     @KEPT
     def test_it_never_expires(self, changes: Mapping[str, Any]) -> None:
         assert planned(**changes).node_pool.expire_after == "Never"
-        assert planned("auto-mode", **changes).node_pool.expire_after == "504h"
+        assert planned("auto-mode", **changes).node_pool.expire_after == "503h"
 
 
 class TestBurst:
@@ -90,7 +90,7 @@ class TestBurst:
 
     def test_accelerated_nodes_do_not_expire_under_a_job(self) -> None:
         assert planned().node_pool.expire_after == "Never"
-        assert planned("auto-mode").node_pool.expire_after == "504h"
+        assert planned("auto-mode").node_pool.expire_after == "503h"
 
     @each_provisioner
     def test_cpu_nodes_are_packed_and_renewed_a_few_at_a_time(self, provisioner: str) -> None:
@@ -116,7 +116,9 @@ class TestSystem:
 
     def test_they_get_as_old_as_auto_mode_allows(self) -> None:
         # Age heeds no budget: nodes that came together would go together.
-        assert hours(planned(**SYSTEM).node_pool.expire_after) == 21 * 24
+        node_pool = planned(**SYSTEM).node_pool
+        age, grace = node_pool.expire_after, node_pool.termination_grace_period
+        assert hours(age) + hours(grace) == 21 * 24
 
     def test_none_in_use_goes_to_save_cost(self) -> None:
         assert planned(**SYSTEM).node_pool.consolidation_policy == "WhenEmpty"
@@ -143,3 +145,11 @@ class TestGrace:
         node_pool = planned(provisioner, purchase=purchase).node_pool
 
         assert hours(node_pool.termination_grace_period) == 1
+
+
+@each_cell
+def test_auto_modes_api_server_takes_age_and_grace_together(cell: Mapping[str, Any]) -> None:
+    """It refuses a NodePool whose two add up to more than its limit for a node's life."""
+    for node_pool in planned("auto-mode", **cell).node_pools:
+        age, grace = node_pool.expire_after, node_pool.termination_grace_period
+        assert hours(age) + hours(grace) <= 21 * 24

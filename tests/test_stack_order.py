@@ -4,6 +4,7 @@ Nodes that come before what they need are paid for and never join. NodePools tha
 controller which launched their nodes leave instances that nobody ends.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import yaml
 
 from tests.assembly import ROOT, Assembly, synthesize
 from tests.test_stacks import stacks_before
+from ultrascale.plan.capacity import NODE_GROUPS
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,16 @@ def test_nothing_waits_for_capacity_that_may_not_come(
 
     for layer in assembly.templates:
         assert not stacks_before(assembly, layer) & last
+
+
+def test_a_group_without_capacity_keeps_no_node_pool_from_being_deployed(mixed: Assembly) -> None:
+    """The CDK deploys in the order of the assembly, and nothing after a stack that failed."""
+    manifest = json.loads((mixed.folder / "cdk.out" / "manifest.json").read_text())
+    order = [name.removeprefix("mixed-capacity-") for name in manifest["artifacts"]]
+
+    for pool in mixed.plan.pools:
+        if pool.provisioner in NODE_GROUPS:
+            assert order.index("node-pools") < order.index(pool.name)
 
 
 def test_a_node_group_needs_no_karpenter(mixed: Assembly) -> None:

@@ -47,7 +47,16 @@ def seed(node_pool: Manifest) -> Manifest:
         "metadata": {"name": _metadata(node_pool)["name"]},
         "spec": {
             _SIZE: 0,
-            "template": {"spec": {"nodeClassRef": reference, "requirements": []}},
+            "template": {
+                "spec": {
+                    "nodeClassRef": reference,
+                    "requirements": [],
+                    # Together no longer than EKS Auto Mode lets a node live, which its defaults
+                    # may be.
+                    "expireAfter": "336h",
+                    "terminationGracePeriod": "1h",
+                }
+            },
         },
     }
 

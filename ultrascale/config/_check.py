@@ -74,6 +74,7 @@ RULES: Rules = {
         _pool_rules.efa_is_there,
         _pool_rules.deep_health_checks_are_hyperpods,
         _pool_rules.labels_are_free,
+        _pool_rules.labels_fit_a_node_pool,
         _tag_rules.tags_are_free,
         _tag_rules.tags_leave_room,
         _purchase_rules.option_suits_the_provisioner,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from ultrascale.catalog import matrix
 from ultrascale.config._base import Model
 from ultrascale.config._errors import Mistake, refuse
+from ultrascale.config._pool_rules import node_pools_of
 from ultrascale.config._reader import Part, lists, values
 from ultrascale.config.hyperpod import Team
 from ultrascale.config.jobs import Job
@@ -93,7 +94,7 @@ def fallbacks_have_names_of_their_own(parts: tuple[Part, ...]) -> Mistakes:
                 yield Mistake((*other, "name"), wrong, "choose another")
 
 
-def managed_node_groups_fit(parts: tuple[Part, ...]) -> Mistakes:
+def managed_node_groups_fit(parts: tuple[Part, ...], provisioners: frozenset[str]) -> Mistakes:
     """EKS allows a cluster a number of managed node groups; each shard of a pool is one."""
     shards = dict(values(parts, Pool, "shards", int))
     count = sum(
@@ -103,7 +104,7 @@ def managed_node_groups_fit(parts: tuple[Part, ...]) -> Mistakes:
     )
     if count > matrix.MANAGED_NODE_GROUPS:
         wrong = f"more than the {matrix.MANAGED_NODE_GROUPS} managed node groups of a cluster"
-        todo = "use karpenter or self-managed for some, or fewer shards"
+        todo = f"use {node_pools_of(provisioners)} or self-managed for some, or fewer shards"
         yield refuse("pools", wrong, todo, got=f"{count} with their shards")
 
 

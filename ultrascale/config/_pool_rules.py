@@ -25,6 +25,10 @@ _OTHERS_LABELS = (
     "ultrascale.dev",
 )
 
+# A NodePool takes a hundred, those of its requirements and ours among them.
+# Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/apis/crds/karpenter.sh_nodepools.yaml
+_MOST_LABELS = 80
+
 _ANOTHER_TYPE = "choose another instance type"
 
 # A NodePool's name is the value of a label on its nodes.
@@ -84,6 +88,11 @@ def counts_act(provisioner: Provisioner, nodes: Nodes) -> Mistakes:
         yield refuse("nodes.min", wrong, "leave it out, or use static for a fixed count")
 
 
+def node_pools_of(provisioners: frozenset[str]) -> Provisioner:
+    """Return what launches nodes without node groups in a cluster: it has one of the two."""
+    return "auto-mode" if "auto-mode" in provisioners else "karpenter"
+
+
 def static_pools_are_reserved(provisioner: Provisioner, role: Role, nodes: Nodes) -> Mistakes:
     if provisioner in matrix.NODE_POOLS and role == "burst" and nodes.static is not None:
         wrong = "a fixed count in a pool of role burst, which comes and goes with its pods"
@@ -91,7 +100,11 @@ def static_pools_are_reserved(provisioner: Provisioner, role: Role, nodes: Nodes
 
 
 def managed_group_holds_the_nodes(
-    provisioner: Provisioner, purchase: Purchase, nodes: Nodes, shards: int
+    provisioner: Provisioner,
+    purchase: Purchase,
+    nodes: Nodes,
+    shards: int,
+    provisioners: frozenset[str],
 ) -> Mistakes:
     most = matrix.NODES_PER_MANAGED_NODE_GROUP
     key, count = nodes.upper_count
@@ -100,7 +113,7 @@ def managed_group_holds_the_nodes(
         return
     groups = math.ceil(count * shards / most)
     wrong = f"more nodes than the {most} that EKS lets a managed node group have"
-    todo = "use karpenter"
+    todo = f"use {node_pools_of(provisioners)}"
     if groups <= matrix.MANAGED_NODE_GROUPS:
         todo = (
             f"write shards: {groups} of {math.ceil(count * shards / groups)} nodes each, or {todo}"
@@ -215,6 +228,12 @@ def deep_health_checks_are_hyperpods(
 ) -> Mistakes:
     if deep_health_checks and provisioner != "hyperpod":
         yield refuse("deep_health_checks", "only HyperPod has deep health checks", "leave it out")
+
+
+def labels_fit_a_node_pool(provisioner: Provisioner, labels: Mapping[str, str]) -> Mistakes:
+    if provisioner in matrix.NODE_POOLS and len(labels) > _MOST_LABELS:
+        wrong = f"more labels than the {_MOST_LABELS} that a NodePool has room for beside ours"
+        yield refuse("labels", wrong, f"keep {_MOST_LABELS}", got=str(len(labels)))
 
 
 def labels_are_free(labels: Mapping[str, str]) -> Mistakes:

@@ -5,8 +5,9 @@ from datetime import datetime
 
 from ultrascale.catalog import matrix, regions
 from ultrascale.config._errors import Mistake, refuse
+from ultrascale.config._pool_rules import node_pools_of
 from ultrascale.config._reader import Part, values
-from ultrascale.config.pools import Nodes, Pool, Provisioner
+from ultrascale.config.pools import Nodes, Pool, Provisioner, Role
 from ultrascale.config.purchase import CapacityBlock, Odcr, Purchase, Spot, TrainingPlan
 
 Mistakes = Iterator[Mistake]
@@ -87,12 +88,17 @@ def fallback_has_a_share(purchase: Purchase, nodes: Nodes) -> Mistakes:
 
 
 def spot_group_has_a_choice(
-    provisioner: Provisioner, purchase: Purchase, instance_types: tuple[str, ...]
+    provisioner: Provisioner,
+    role: Role,
+    purchase: Purchase,
+    instance_types: tuple[str, ...],
+    provisioners: frozenset[str],
 ) -> Mistakes:
     cell = matrix.cell(provisioner, purchase.option)
     if cell.works and len(instance_types) < cell.fewest_types:
         wrong = f"a Spot node group of fewer than {cell.fewest_types} instance types"
-        yield refuse("instance_types", wrong, "add types of like size, or use karpenter")
+        other = "option: on-demand" if role == "system" else node_pools_of(provisioners)
+        yield refuse("instance_types", wrong, f"add types of like size, or use {other}")
 
 
 def placement_group_is_the_reservations(purchase: Purchase, placement_group: bool) -> Mistakes:

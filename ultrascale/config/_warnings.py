@@ -11,6 +11,7 @@ from ultrascale.config._node_pool_warnings import (
     launched_twice,
     static_in_zones,
 )
+from ultrascale.config._pool_rules import node_pools_of
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.pools import Pool
 from ultrascale.config.purchase import CapacityBlock, Odcr, Spot
@@ -24,6 +25,7 @@ def warnings(cluster: Cluster) -> tuple[str, ...]:
 def _found(cluster: Cluster) -> Iterator[str]:
     if not cluster.kubernetes.admins:
         yield "kubernetes.admins: empty, so nobody can use kubectl; add the ARN of an IAM role"
+    node_pools = node_pools_of(frozenset(pool.provisioner for pool in cluster.pools))
     for number, pool in enumerate(cluster.pools):
         yield from _not_to_be_had(f"pools.{number}.instance_types", pool, cluster.region)
         yield from _without_efa(f"pools.{number}.efa", pool)
@@ -31,7 +33,7 @@ def _found(cluster: Cluster) -> Iterator[str]:
         yield from _reserved_elsewhere(f"pools.{number}.placement_group", pool)
         yield from _tightly_coupled_spot(f"pools.{number}.purchase.option", pool)
         yield from _spot_is_never_reserved(f"pools.{number}.role", pool)
-        yield from _unlike_sizes(f"pools.{number}.instance_types", pool)
+        yield from _unlike_sizes(f"pools.{number}.instance_types", pool, node_pools)
         yield from kept_at_list_price(f"pools.{number}.role", pool)
         yield from static_in_zones(f"pools.{number}.zones", pool)
     yield from _jobs_without_efa(cluster.pools)
@@ -72,7 +74,7 @@ def _replaced_within_window(key: str, pool: Pool) -> Iterator[str]:
     if purchase.ends - purchase.starts > timedelta(days=days):
         yield (
             f"{key}: EKS Auto Mode replaces a node after {days} days, within this window; "
-            "let jobs save checkpoints, or use karpenter"
+            "let jobs save checkpoints, or use managed-node-group"
         )
 
 
@@ -96,10 +98,11 @@ def _tightly_coupled_spot(key: str, pool: Pool) -> Iterator[str]:
 
 def _spot_is_never_reserved(key: str, pool: Pool) -> Iterator[str]:
     if pool.role == "reserved" and isinstance(pool.purchase, Spot):
-        yield f"{key}: EC2 takes Spot nodes back whatever the role; write burst"
+        todo = "write burst" + (", with nodes.max" if pool.nodes.static is not None else "")
+        yield f"{key}: EC2 takes Spot nodes back whatever the role; {todo}"
 
 
-def _unlike_sizes(key: str, pool: Pool) -> Iterator[str]:
+def _unlike_sizes(key: str, pool: Pool, other: str) -> Iterator[str]:
     """Warn where the Cluster Autoscaler, which takes one node for all, may take the wrong one.
 
     Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/README.md
@@ -120,7 +123,7 @@ def _unlike_sizes(key: str, pool: Pool) -> Iterator[str]:
         yield (
             f"{key}: nodes of {', '.join(unlike)} in one group: the Cluster Autoscaler takes one "
             "for all, and adds nodes that are too small for the pods that wait; keep types of one "
-            "size, or use karpenter"
+            "size" + ("" if pool.role == "system" else f", or use {other}")
         )
 
 
@@ -140,20 +143,24 @@ def _jobs_without_efa(pools: tuple[Pool, ...]) -> Iterator[str]:
 
 
 def _filled_twice(pools: tuple[Pool, ...]) -> Iterator[str]:
-    """Warn where node groups, which start at their maximum, share a reservation."""
+    """Warn where a node group, which starts at its maximum, shares a reservation."""
+    groups = {
+        pool.purchase.reservation
+        for pool in pools
+        if pool.provisioner in matrix.NODE_GROUPS and isinstance(pool.purchase, Odcr)
+    }
     filled: dict[str, tuple[int, int]] = {}
     for number, pool in enumerate(pools):
         purchase = pool.purchase
-        if pool.provisioner not in matrix.NODE_GROUPS or not isinstance(purchase, Odcr):
+        if not isinstance(purchase, Odcr) or purchase.reservation not in groups - {None}:
             continue
-        if purchase.reservation is None:
-            continue
+        assert purchase.reservation is not None
         owner, nodes = filled.get(purchase.reservation, (number, 0))
         nodes += pool.nodes.highest * pool.shards
         filled[purchase.reservation] = owner, nodes
         if owner != number:
             yield (
-                f"pools.{number}.purchase.reservation: the reservation of pools.{owner} too, and "
-                f"each starts with all its nodes, {nodes} together; lower nodes.max if the "
+                f"pools.{number}.purchase.reservation: the reservation of pools.{owner} too, and a "
+                f"node group starts with all its nodes, {nodes} together; lower nodes.max if the "
                 "reservation has fewer, or keep one pool"
             )

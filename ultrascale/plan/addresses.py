@@ -147,13 +147,15 @@ def _short(subnets: Sequence[SubnetPlan], nodes: Nodes) -> str | None:
     """Return which zone has too little room for its nodes, None if all have enough."""
     for zone, count in nodes.items():
         own = [subnet for subnet in subnets if subnet.zone == zone]
-        if own and not _is_enough(own, count):
+        if own and not is_enough(own, count):
             return f"too small for {count} nodes in zone {zone}"
     return None
 
 
-def _is_enough(subnets: Sequence[SubnetPlan], nodes: int) -> bool:
+def is_enough(subnets: Sequence[SubnetPlan], nodes: int) -> bool:
     """Return whether ``subnets`` hold the prefixes and the single addresses of ``nodes``.
+
+    Single addresses of a zone beside its nodes are counted as well.
 
     Where no part is kept for prefixes, each single address may spoil a /28 of its own.
     """

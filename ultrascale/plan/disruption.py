@@ -13,8 +13,9 @@ from typing import Literal
 from ultrascale.catalog import auto_mode
 from ultrascale.plan.model import Budget, PoolPlan
 
-# EKS Auto Mode has no `Never`.
-_LONGEST_ON_AUTO_MODE = f"{auto_mode.NODE_DAYS * 24}h"
+# EKS Auto Mode has no `Never`, and its API server counts the grace period of the end with it: the
+# sum may not exceed its limit (aws-controllers-k8s/test-infra#1000).
+_LONGEST_ON_AUTO_MODE = timedelta(days=auto_mode.NODE_DAYS)
 # Nodes whose pods move freely are renewed as often as EKS Auto Mode renews its own.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-pool.html
 _RENEWED_AFTER = "336h"
@@ -97,7 +98,9 @@ def expire_after(pool: PoolPlan) -> str:
     """Return the age at which a node of ``pool`` is replaced, budgets or not; or ``Never``."""
     if plan_disruption(pool).expires:
         return _RENEWED_AFTER
-    return _LONGEST_ON_AUTO_MODE if pool.provisioner == "auto-mode" else "Never"
+    if pool.provisioner != "auto-mode":
+        return "Never"
+    return f"{(_LONGEST_ON_AUTO_MODE - max(_GRACE, _grace(pool))) // timedelta(hours=1)}h"
 
 
 def termination_grace_period(pool: PoolPlan) -> str:
@@ -108,6 +111,9 @@ def termination_grace_period(pool: PoolPlan) -> str:
 
     Source: https://karpenter.sh/docs/tasks/odcrs/
     """
+    return f"{_grace(pool) // timedelta(minutes=1)}m"
+
+
+def _grace(pool: PoolPlan) -> timedelta:
     window = pool.window
-    grace = window.reclaimed_from - window.usable_until if window else _GRACE
-    return f"{grace // timedelta(minutes=1)}m"
+    return window.reclaimed_from - window.usable_until if window else _GRACE

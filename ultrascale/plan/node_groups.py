@@ -1,6 +1,9 @@
 """What follows from a pool for its node group, and for the Auto Scaling group behind it."""
 
-from ultrascale.plan.model import PoolPlan
+from collections.abc import Sequence
+
+from ultrascale.plan.addresses import is_enough
+from ultrascale.plan.model import PoolPlan, SubnetPlan
 
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 _SPOT_NOTICE_SECONDS = 120
@@ -23,12 +26,31 @@ def is_guarded(plan: PoolPlan) -> bool:
     """Return whether a deploy must leave the nodes of a managed node group alone while they run.
 
     EKS replaces them one by one whenever what they are launched from changes. A job over all of
-    them would be broken off at the first, and reserved capacity has no place for a second set. A
-    Capacity Block's group it updates at a size of 0 only.
+    them, which is what nodes with EFA interfaces are for, would be broken off at the first, and
+    reserved capacity has no place for a second set. A Capacity Block's group it updates at a size
+    of 0 only.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
     """
-    return plan.capacity_type == "reserved" or plan.role == "reserved"
+    if plan.role == "system":
+        return False
+    return "reserved" in {plan.capacity_type, plan.role} or plan.efa_interfaces > 0
+
+
+def block_subnet(plan: PoolPlan, subnets: Sequence[SubnetPlan]) -> SubnetPlan:
+    """Return the subnet of a Capacity Block's node group, as EKS takes but one.
+
+    It is the first that holds the pool at its maximum, not the largest: one more pod range must
+    not make another the pool's, which takes another group. Where none does, it is the largest.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+
+    Args:
+        plan: The pool.
+        subnets: Those of its zone, at least one, in the order in which ranges were added.
+    """
+    roomy = (subnet for subnet in subnets if is_enough([subnet], plan.max_nodes))
+    return next(roomy, None) or max(subnets, key=lambda subnet: subnet.cidr.num_addresses)
 
 
 def is_kept_in_its_zones(plan: PoolPlan) -> bool:

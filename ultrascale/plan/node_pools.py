@@ -81,7 +81,9 @@ def unseen_resources(pool: PoolPlan) -> Mapping[str, str]:
         https://github.com/aws/karpenter-provider-aws/issues/3315
         https://github.com/kubernetes-sigs/karpenter/blob/v1.14.1/pkg/cloudprovider/types.go
     """
-    if pool.provisioner != "karpenter" or not pool.efa_interfaces:
+    # The accelerated images alone set the pages aside.
+    has_pages = pool.efa_interfaces and pool.accelerator is not None
+    if pool.provisioner != "karpenter" or not has_pages:
         return {}
     return {names.HUGE_PAGES: f"{eks.HUGE_PAGES_MIB}Mi"}
 

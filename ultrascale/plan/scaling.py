@@ -149,6 +149,7 @@ def _resources(pool: PoolPlan) -> Iterator[tuple[str, str]]:
         yield names.NEURON_CORE, str(min(cores))
     if pool.efa_interfaces:
         yield names.EFA_INTERFACE, str(pool.efa_interfaces)
+    if pool.efa_interfaces and pool.accelerator is not None:
         yield names.HUGE_PAGES, f"{eks.HUGE_PAGES_MIB}Mi"
 
 
