@@ -9,10 +9,12 @@ from stacks._environment import environment
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.network import node_subnet_kind
+from ultrascale.plan.node_groups import block_subnet
 from ultrascale_constructs.block_calendar import NodeGroupCalendar
 from ultrascale_constructs.network import Network
 from ultrascale_constructs.node_config import ClusterAddress
 from ultrascale_constructs.node_group import NodeGroup
+from ultrascale_constructs.node_group_guard import guard
 from ultrascale_constructs.self_managed_group import SelfManagedGroup
 
 
@@ -51,6 +53,7 @@ class NodeGroupStack(Stack):
         if plan.cluster_autoscaler is not None:
             autoscaler_tags = plan.cluster_autoscaler.group_tags.get(pool.name, {})
         group: NodeGroup | SelfManagedGroup
+        rolled_for: Mapping[str, str] = {}
         if pool.provisioner == "managed-node-group":
             group = NodeGroup(
                 self,
@@ -63,6 +66,7 @@ class NodeGroupStack(Stack):
                 service_token=service_token,
                 autoscaler_tags=autoscaler_tags,
             )
+            rolled_for = group.rolled_for
         else:
             group = SelfManagedGroup(
                 self,
@@ -76,6 +80,15 @@ class NodeGroupStack(Stack):
                 service_token=service_token,
                 autoscaler_tags=autoscaler_tags,
             )
+        group.node.add_dependency(
+            guard(
+                self,
+                plan=pool,
+                cluster_name=plan.name,
+                service_token=service_token,
+                rolled_for=rolled_for,
+            )
+        )
         if pool.window is not None:
             NodeGroupCalendar(
                 self,
@@ -104,14 +117,10 @@ def _group_id(pool: PoolPlan) -> str:
 
 
 def _subnet_ids(plan: ClusterPlan, pool: PoolPlan, network: Network) -> list[str]:
-    """Return the subnets of the pool; of a Capacity Block the largest, as EKS takes but one.
-
-    Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
-    """
+    """Return the subnets of the pool; a single one for a Capacity Block."""
     kind = node_subnet_kind(plan.network, pool)
     ids = network.subnet_ids(kind, zones=pool.zones)
     if pool.window is None:
         return ids
     subnets = [each for each in plan.network.of_kind(kind) if each.zone in pool.zones]
-    _, id = max(zip(subnets, ids, strict=True), key=lambda pair: pair[0].cidr.num_addresses)
-    return [id]
+    return [dict(zip(subnets, ids, strict=True))[block_subnet(pool, subnets)]]

@@ -117,9 +117,14 @@ def rights(template: Template) -> set[tuple[str, str]]:
             actions = statement["Action"]
             for action in [actions] if isinstance(actions, str) else actions:
                 resource = statement["Resource"]
-                text = resource if isinstance(resource, str) else resource["Fn::GetAtt"][1]
-                allowed.add((action, text))
+                allowed.add((action, _resource(resource)))
     return allowed
+
+
+def _resource(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return value["Ref"] if "Ref" in value else value["Fn::GetAtt"][1]
 
 
 def read_back(template: Template) -> Entry:

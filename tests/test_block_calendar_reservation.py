@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fake_aws import Aws
+from tests.fake_aws import ENDS, STARTS, Aws
 from ultrascale.lambdas.block_calendar.reservation import (
+    Block,
     Reservation,
     ReservationError,
-    find_state,
+    find,
 )
 
 TAGGED = Reservation(id=None, tags={"purpose": "pretraining", "team": "core"})
@@ -41,7 +42,7 @@ def test_of_the_blocks_that_tags_find_the_present_one_counts(
 ) -> None:
     aws.reservation(*states, Filters=FILTERS)
 
-    assert find_state(aws.clients["ec2"], TAGGED) == state
+    assert find(aws.clients["ec2"], TAGGED) == Block(state=state, starts=STARTS, ends=ENDS)
 
 
 @pytest.mark.parametrize("states", [("active", "active"), ("scheduled", "pending")], ids=str)
@@ -51,14 +52,14 @@ def test_tags_that_find_several_present_blocks_are_an_error(
     aws.reservation(*states, Filters=FILTERS)
 
     with pytest.raises(ReservationError, match=r"several .*: cr-0, cr-1; give each"):
-        find_state(aws.clients["ec2"], TAGGED)
+        find(aws.clients["ec2"], TAGGED)
 
 
 def test_tags_that_find_no_block_are_an_error(aws: Aws) -> None:
     aws.reservation(Filters=FILTERS)
 
     with pytest.raises(ReservationError, match="no Capacity Block has the tags"):
-        find_state(aws.clients["ec2"], TAGGED)
+        find(aws.clients["ec2"], TAGGED)
 
 
 def test_a_reservation_of_another_kind_with_the_same_tags_does_not_count(aws: Aws) -> None:
@@ -74,4 +75,6 @@ def test_a_reservation_of_another_kind_with_the_same_tags_does_not_count(aws: Aw
         Filters=FILTERS,
     )
 
-    assert find_state(aws.clients["ec2"], TAGGED) == "scheduled"
+    found = find(aws.clients["ec2"], TAGGED)
+
+    assert found == Block(state="scheduled", starts=None, ends=None)

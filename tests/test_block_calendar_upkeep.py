@@ -26,7 +26,7 @@ from tests.calendar_targets import (
     node_group,
     run,
 )
-from ultrascale.lambdas.block_calendar.decision import ReservationLostError
+from ultrascale.lambdas.block_calendar.decision import ReservationLostError, UnusedNodesError
 from ultrascale.lambdas.block_calendar.entry import Deploy
 
 
@@ -40,10 +40,21 @@ class TestNodeGroup:
         assert group.nodes == SIZE
 
     @pytest.mark.parametrize("minutes", [60, 61, 24 * 60])
-    def test_a_0_that_is_set_for_an_upgrade_later_stays(self, minutes: int) -> None:
+    def test_a_0_that_is_set_for_an_upgrade_later_stays_and_raises_as_its_nodes_are_paid(
+        self, minutes: int
+    ) -> None:
         group = node_group(0)
 
-        run(group, STARTS + minutes * MINUTE)
+        with pytest.raises(UnusedNodesError, match="16 paid nodes stand unused"):
+            run(group, STARTS + minutes * MINUTE)
+
+        assert group.nodes == 0
+
+    @pytest.mark.parametrize("state", NOT_YET)
+    def test_a_0_is_no_error_while_there_is_nothing_to_use(self, state: str) -> None:
+        group = node_group(0)
+
+        run(group, INSIDE, state)
 
         assert group.nodes == 0
 
@@ -79,7 +90,7 @@ class TestNodeGroup:
 
         run(group, MOMENTS[moment])
 
-        assert group.calls == []
+        assert group.calls == ["reservation"]
 
     @pytest.mark.parametrize("before_end", [70, 60, 40, 1])
     def test_of_ultraservers_none_is_left_to_eks_which_comes_too_late(

@@ -10,8 +10,17 @@ from tests.node_group_services import CLUSTER, POOL, Aws
 GUARD = "Custom::NodeGroupGuard"
 ZONES = "Custom::SuspendedZoneRebalancing"
 LABELS = {**POOL, "ultrascale.dev/shard": ""}
-BEFORE = {"ServiceToken": "arn", "ClusterName": CLUSTER, "Labels": LABELS, "Release": "1"}
-AFTER = BEFORE | {"Release": "2"}
+BEFORE = {
+    "ServiceToken": "arn",
+    "ClusterName": CLUSTER,
+    "Labels": LABELS,
+    "Guarded": "true",
+    "SizedBy": "file",
+    "LaunchedFrom": {"Purchase": "odcr", "Release": "1"},
+}
+AFTER = BEFORE | {"LaunchedFrom": {"Purchase": "odcr", "Release": "2"}}
+OPEN = {"Guarded": "false"}
+SCALED = {"SizedBy": "cluster-autoscaler"}
 SHOWN = 500
 LONGEST_CLUSTER_NAME = 40
 
@@ -37,20 +46,58 @@ class TestGuard:
         assert told["PhysicalResourceId"] == "there"
         reason = told["Reason"]
         assert "train-x runs 16 nodes" in reason
+        assert "When their jobs are done, scale it to 0" in reason
         assert (
             "aws eks update-nodegroup-config --cluster-name research --nodegroup-name train-x "
             "--scaling-config minSize=0,desiredSize=0;"
         ) in reason
         assert reason.endswith("minSize=1,desiredSize=16")
 
-    def test_all_of_the_advice_is_shown(self, aws: Aws) -> None:
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [(BEFORE, AFTER | OPEN), (BEFORE | OPEN, AFTER)],
+        ids=["with the guard that it takes away", "with the guard that it brings"],
+    )
+    def test_a_change_is_judged(
+        self, aws: Aws, before: dict[str, Any], after: dict[str, Any]
+    ) -> None:
+        aws.has_stack("UPDATE_IN_PROGRESS")
+        aws.lists("train-x")
+        aws.describes("train-x")
+        aws.has("eks-train-x", 16)
+
+        assert answers(aws, update(GUARD, after, before))["Status"] == "FAILED"
+
+    def test_nobody_is_asked_of_nodes_that_are_not_guarded(self, aws: Aws) -> None:
+        assert answers(aws, update(GUARD, AFTER | OPEN, BEFORE | OPEN))["Status"] == "SUCCESS"
+
+    @pytest.mark.parametrize("changes", [OPEN, SCALED, {"ServiceToken": "new"}], ids=str)
+    def test_nobody_is_asked_of_a_change_that_nodes_outlive(
+        self, aws: Aws, changes: dict[str, str]
+    ) -> None:
+        assert answers(aws, update(GUARD, BEFORE | changes, BEFORE))["Status"] == "SUCCESS"
+
+    def test_jobs_that_would_have_the_group_filled_again_are_suspended_first(
+        self, aws: Aws
+    ) -> None:
+        aws.has_stack("UPDATE_IN_PROGRESS")
+        aws.lists("train-x")
+        aws.describes("train-x")
+        aws.has("eks-train-x", 16)
+
+        reason = answers(aws, update(GUARD, AFTER, BEFORE | SCALED))["Reason"]
+
+        assert "Suspend its jobs first (they scale it up), then scale it to 0: aws eks" in reason
+
+    @pytest.mark.parametrize("before", [BEFORE, BEFORE | SCALED], ids=["fixed", "scaled"])
+    def test_all_of_the_advice_is_shown(self, aws: Aws, before: dict[str, Any]) -> None:
         name = "NodeGroup" + "x" * 54
         aws.has_stack("UPDATE_IN_PROGRESS")
         aws.lists(name)
         aws.describes(name)
         aws.has(f"eks-{name}", 450)
 
-        reason = answers(aws, update(GUARD, AFTER, BEFORE))["Reason"]
+        reason = answers(aws, update(GUARD, AFTER, before))["Reason"]
 
         assert reason.endswith("minSize=1,desiredSize=450")
         assert len(reason) + LONGEST_CLUSTER_NAME - len(CLUSTER) <= SHOWN

@@ -8,28 +8,77 @@ from aws_cdk.assertions import Template
 
 from tests.construct_stacks import make_pool_plan, resources, the
 from tests.managed_groups import BLOCK, FUNCTION, GUARD, NODE_GROUP, ODCR, PLAN, ZONES, synthesize
+from tests.node_group_templates import node_group_template
+from tests.pools import make_cluster
+from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import PoolPlan, RootDisk
 
+CLUSTER = plan_cluster(make_cluster())
 RESERVED = make_pool_plan(purchase=ODCR)
+BURST = make_pool_plan("g6.12xlarge", efa="none")
 TWO_ZONES = ("us-west-2a", "us-west-2b")
+LAUNCH_TEMPLATE = "AWS::EC2::LaunchTemplate"
+SELF_MANAGED = "AWS::AutoScaling::AutoScalingGroup"
+
+
+def self_managed(plan: PoolPlan) -> PoolPlan:
+    return replace(plan, provisioner="self-managed")
+
+
+def stack_of(plan: PoolPlan) -> Template:
+    return Template.from_json(node_group_template(CLUSTER, plan))
 
 
 @pytest.fixture(scope="module")
 def reserved() -> Template:
-    return synthesize(RESERVED)
+    return stack_of(RESERVED)
 
 
 class TestGuard:
     """EKS replaces node after node when their template changes, whatever runs on them."""
 
-    @pytest.mark.parametrize("plan", [RESERVED, make_pool_plan(purchase=BLOCK)])
-    def test_it_comes_before_whatever_would_end_nodes(self, plan: PoolPlan) -> None:
-        template = synthesize(plan)
+    @pytest.mark.parametrize(
+        ("plan", "kind"),
+        [
+            (RESERVED, NODE_GROUP),
+            (make_pool_plan(purchase=BLOCK), NODE_GROUP),
+            (self_managed(RESERVED), SELF_MANAGED),
+        ],
+        ids=["ODCR", "Capacity Block", "self-managed"],
+    )
+    def test_it_comes_before_whatever_would_end_nodes(self, plan: PoolPlan, kind: str) -> None:
+        template = stack_of(plan)
 
         (guard,) = template.find_resources(GUARD)
-        for kind in (NODE_GROUP, "AWS::EC2::LaunchTemplate"):
-            (body,) = resources(template, kind)
+        for each in (kind, LAUNCH_TEMPLATE):
+            (body,) = resources(template, each)
             assert guard in body["DependsOn"]
+
+    @pytest.mark.parametrize(
+        ("plan", "guarded", "sized_by"),
+        [
+            (RESERVED, "true", "file"),
+            (self_managed(RESERVED), "true", "file"),
+            (BURST, "false", "cluster-autoscaler"),
+            (self_managed(BURST), "false", "cluster-autoscaler"),
+        ],
+        ids=["reserved", "reserved and self-managed", "burst", "burst and self-managed"],
+    )
+    def test_an_edit_cannot_take_it_away(self, plan: PoolPlan, guarded: str, sized_by: str) -> None:
+        guard = the(stack_of(plan), GUARD)
+
+        assert (guard["Guarded"], guard["SizedBy"]) == (guarded, sized_by)
+
+    @pytest.mark.parametrize(
+        "plan", [self_managed(RESERVED), replace(RESERVED, purchase="on-demand")]
+    )
+    def test_the_pool_may_lose_what_it_was_guarded_for(
+        self, reserved: Template, plan: PoolPlan
+    ) -> None:
+        after = stack_of(plan)
+
+        assert after.find_resources(GUARD).keys() == reserved.find_resources(GUARD).keys()
+        assert the(after, GUARD)["LaunchedFrom"] != the(reserved, GUARD)["LaunchedFrom"]
 
     def test_it_looks_at_the_pools_own_group(self, reserved: Template) -> None:
         properties = the(reserved, GUARD)
@@ -55,9 +104,9 @@ class TestGuard:
     def test_it_is_asked_when_nodes_would_be_replaced(
         self, reserved: Template, changes: Any
     ) -> None:
-        after = synthesize(replace(RESERVED, **changes))
+        after = stack_of(replace(RESERVED, **changes))
 
-        assert the(after, GUARD) != the(reserved, GUARD)
+        assert the(after, GUARD)["LaunchedFrom"] != the(reserved, GUARD)["LaunchedFrom"]
 
     @pytest.mark.parametrize(
         "changes",
@@ -72,13 +121,18 @@ class TestGuard:
     def test_it_does_not_stop_what_leaves_nodes_alone(
         self, reserved: Template, changes: Any
     ) -> None:
-        after = synthesize(replace(RESERVED, **changes))
+        after = stack_of(replace(RESERVED, **changes))
 
         assert the(after, NODE_GROUP) != the(reserved, NODE_GROUP)
         assert the(after, GUARD) == the(reserved, GUARD)
 
-    def test_burst_nodes_are_not_guarded(self) -> None:
-        synthesize(PLAN).resource_count_is(GUARD, 0)
+    def test_self_managed_nodes_outlive_a_new_template(self) -> None:
+        before, after = (
+            stack_of(self_managed(replace(RESERVED, tags=tags))) for tags in ({}, {"team": "r"})
+        )
+
+        assert the(after, LAUNCH_TEMPLATE) != the(before, LAUNCH_TEMPLATE)
+        assert the(after, GUARD) == the(before, GUARD)
 
 
 class TestZones:
@@ -104,6 +158,6 @@ class TestZones:
 
 @pytest.mark.parametrize("kind", [GUARD, ZONES])
 def test_a_function_that_never_answers_does_not_hold_a_deploy_for_an_hour(kind: str) -> None:
-    properties = the(synthesize(replace(RESERVED, zones=TWO_ZONES)), kind)
+    properties = the(stack_of(replace(RESERVED, zones=TWO_ZONES)), kind)
 
     assert int(properties["ServiceTimeout"]) <= 600

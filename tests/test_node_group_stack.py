@@ -1,5 +1,6 @@
 """The stack of a pool's node group: who manages it, where it lies, and what comes with it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import aws_cdk as cdk
@@ -24,13 +25,16 @@ CREATE_ONLY = {"AmiType", "CapacityType", "InstanceTypes", "Subnets", "NodeRole"
 SEVERAL_GPUS = ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"]
 
 
-def synthesize(**changes: Any) -> Template:
+# Of the first each zone has a part, of the others each has one.
+POD_CIDRS = ("100.64.0.0/16", "100.65.0.0/16", "100.66.0.0/16")
+
+
+def synthesize(*, pod_cidrs: Sequence[str] = POD_CIDRS, **changes: Any) -> Template:
     """Return the stack of a pool in which ``changes`` replace keys. Its zone has two subnets."""
     pool = POOL | {"purchase": ON_DEMAND} | changes
     network = {
         "vpc_cidr": "10.0.0.0/16",
-        # Of the first each zone has a part, of the others each has one.
-        "pod_cidrs": ["100.64.0.0/16", "100.65.0.0/16", "100.66.0.0/16"],
+        "pod_cidrs": [*pod_cidrs],
         "zones": ["us-west-2a", "us-west-2b"],
     }
     plan = plan_cluster(make_cluster(network=network, pools=[SYSTEM_POOL, pool]))
@@ -72,14 +76,37 @@ def test_the_file_says_who_manages_the_nodes(provisioner: str, kind: str, other:
         ("self-managed", SELF_MANAGED, "VPCZoneIdentifier"),
     ],
 )
-def test_a_block_lies_in_the_larger_subnet_and_has_its_calendar(
+def test_a_block_lies_in_one_subnet_and_has_its_calendar(
     provisioner: str, kind: str, subnets: str
 ) -> None:
     template = synthesize(provisioner=provisioner, purchase=CAPACITY_BLOCK, role="reserved")
 
     (subnet,) = the(template, kind)[subnets]
-    assert "AcceleratedUsWest2b1" in subnet["Fn::ImportValue"]
+    assert "AcceleratedUsWest2b" in subnet["Fn::ImportValue"]
     assert template.find_resources("AWS::Scheduler::Schedule")
+
+
+@pytest.mark.parametrize("provisioner", ["managed-node-group", "self-managed"])
+def test_one_more_pod_range_leaves_a_block_where_it_is(provisioner: str) -> None:
+    pool: dict[str, Any] = {
+        "provisioner": provisioner,
+        "purchase": CAPACITY_BLOCK,
+        "role": "reserved",
+    }
+
+    before, after = (synthesize(pod_cidrs=ranges, **pool) for ranges in (POD_CIDRS[:1], POD_CIDRS))
+
+    assert after.to_json() == before.to_json()
+
+
+def test_a_block_that_fits_in_no_other_lies_in_the_largest_subnet() -> None:
+    ranges = ["100.64.0.0/22", "100.65.0.0/24", "100.66.0.0/16"]
+    template = synthesize(
+        pod_cidrs=ranges, purchase=CAPACITY_BLOCK, role="reserved", nodes={"max": 64}
+    )
+
+    (subnet,) = the(template, MANAGED)["Subnets"]
+    assert "AcceleratedUsWest2b1" in subnet["Fn::ImportValue"]
 
 
 def test_other_pools_lie_in_every_subnet_of_their_zones() -> None:
@@ -156,7 +183,7 @@ def test_every_edit_of_one_key_can_be_deployed_and_taken_back(
 
 
 def test_the_name_of_a_resource_group_is_not_taken_twice_while_groups_change_places() -> None:
-    spilling = {"purchase": ODCR | {"spill": "on-demand"}}
+    spilling: dict[str, Any] = {"purchase": ODCR | {"spill": "on-demand"}}
     kind = "AWS::ResourceGroups::Group"
 
     with_efa, without = (synthesize(**spilling, efa=efa) for efa in ("auto", "none"))
@@ -176,13 +203,22 @@ def test_who_manages_the_nodes_may_change() -> None:
     assert all(kinds[0][id] == kinds[1][id] for id in shared)
 
 
-@pytest.mark.parametrize("edit", [{"efa": "none"}, {"instance_types": ["p5e.48xlarge"]}])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"efa": "none"},
+        {"instance_types": ["p5e.48xlarge"]},
+        {"purchase": ON_DEMAND},
+        {"provisioner": "self-managed"},
+    ],
+    ids=str,
+)
 def test_a_group_that_takes_the_place_of_another_is_guarded_as_its_change(
     edit: dict[str, Any],
 ) -> None:
-    before, after = synthesize(purchase=ODCR), synthesize(purchase=ODCR, **edit)
+    pool: dict[str, Any] = {"purchase": ODCR}
 
-    ((old_id, old),) = before.find_resources(GUARD).items()
-    ((new_id, new),) = after.find_resources(GUARD).items()
-    assert old_id == new_id
-    assert old != new
+    before, after = synthesize(**pool), synthesize(**pool | edit)
+
+    assert after.find_resources(GUARD).keys() == before.find_resources(GUARD).keys()
+    assert the(after, GUARD)["LaunchedFrom"] != the(before, GUARD)["LaunchedFrom"]

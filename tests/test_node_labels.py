@@ -1,7 +1,6 @@
 """A pod spec must schedule on a pool whatever launches its nodes, so all of them agree on nodes."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -87,8 +86,7 @@ def groups() -> Mapping[tuple[str, str], Node]:
         NodeGroup(
             stack,
             f"managed-{pool}",
-            # The stack has one guard for each name.
-            plan=replace(planned(pool, "managed-node-group"), name=pool),
+            plan=planned(pool, "managed-node-group"),
             cluster_name=address.name,
             **shared,
         )

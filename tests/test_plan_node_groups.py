@@ -2,13 +2,19 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from ipaddress import IPv4Network
 from typing import Any
 
 import pytest
 
-from tests.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT, make_pool
-from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.node_groups import drain_seconds, is_guarded, is_kept_in_its_zones
+from tests.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT, SYSTEM_POOL, make_pool
+from ultrascale.plan.model import PoolPlan, SubnetPlan
+from ultrascale.plan.node_groups import (
+    block_subnet,
+    drain_seconds,
+    is_guarded,
+    is_kept_in_its_zones,
+)
 from ultrascale.plan.pool import plan_pool
 
 GPUS = ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"]
@@ -67,23 +73,56 @@ def test_nobody_is_kept_in_zones_that_an_update_counts_on_balancing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("purchase", "role", "guarded"),
+    ("pool", "guarded"),
     [
-        (CAPACITY_BLOCK, "reserved", True),
-        (ODCR, "reserved", True),
-        (ODCR, "burst", True),
-        (ON_DEMAND, "reserved", True),
-        (ON_DEMAND, "burst", False),
-        (SPOT, "burst", False),
+        ({"purchase": CAPACITY_BLOCK, "role": "reserved", "efa": "none"}, True),
+        ({"purchase": ODCR, "role": "reserved", "efa": "none"}, True),
+        ({"purchase": ODCR, "role": "burst", "efa": "none"}, True),
+        ({"purchase": ON_DEMAND, "role": "reserved", "efa": "none"}, True),
+        ({"purchase": ON_DEMAND, "role": "burst"}, True),
+        ({"purchase": ON_DEMAND, "instance_types": ["trn1.32xlarge"]}, True),
+        ({"purchase": ON_DEMAND, "role": "burst", "efa": "none"}, False),
+        ({"purchase": ON_DEMAND, "instance_types": ["m7g.8xlarge"]}, False),
+        ({"purchase": SPOT, "role": "burst", "instance_types": GPUS}, False),
     ],
+    ids=str,
 )
-def test_nodes_that_are_reserved_are_guarded(
-    purchase: dict[str, str], role: str, guarded: bool
+def test_nodes_that_are_reserved_or_run_one_job_are_guarded(
+    pool: dict[str, Any], guarded: bool
 ) -> None:
-    assert is_guarded(plan_of(purchase=purchase, role=role, instance_types=_types(purchase))) is (
-        guarded
+    assert is_guarded(plan_of(**pool)) is guarded
+
+
+@pytest.mark.parametrize("purchase", [ON_DEMAND, ODCR], ids=str)
+def test_system_nodes_are_not(purchase: dict[str, str]) -> None:
+    pool = make_pool(**SYSTEM_POOL, purchase=purchase)
+
+    assert not is_guarded(plan_pool(pool, kubernetes_version="1.35"))
+
+
+def subnet_of(cidr: str) -> SubnetPlan:
+    return SubnetPlan(
+        kind="accelerated", zone="us-west-2b", cidr=IPv4Network(cidr), prefix_reservations=()
     )
 
 
-def _types(purchase: dict[str, str]) -> list[str]:
-    return GPUS if purchase is SPOT else ["p5.48xlarge"]
+# Both hold a /28 for the addresses that EC2 keeps, and single ones beside the nodes.
+SMALL, LARGE = subnet_of("100.64.0.0/24"), subnet_of("100.65.0.0/16")
+
+
+@pytest.mark.parametrize(
+    ("subnets", "nodes", "chosen"),
+    [
+        ([LARGE, SMALL], 4, LARGE),
+        ([SMALL, LARGE], 4, LARGE),
+        ([subnet_of("100.64.0.0/20"), LARGE], 64, subnet_of("100.64.0.0/20")),
+        ([SMALL, subnet_of("100.64.2.0/23")], 450, subnet_of("100.64.2.0/23")),
+    ],
+    ids=["the first", "the first with room", "not the largest", "the largest of the small"],
+)
+def test_a_block_lies_in_the_first_subnet_that_holds_all_of_its_nodes(
+    subnets: list[SubnetPlan], nodes: int, chosen: SubnetPlan
+) -> None:
+    plan = replace(plan_of(purchase=CAPACITY_BLOCK, role="reserved"), max_nodes=nodes)
+
+    assert block_subnet(plan, subnets) == chosen

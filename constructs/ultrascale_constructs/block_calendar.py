@@ -165,8 +165,13 @@ class NodeGroupCalendar(Construct):
         function = CalendarFunction(
             self, "Function", description=f"Block calendar of pool {pool}", cluster=None
         )
-        own = [*kind.describes, f"{kind.service}:{kind.set_size}"]
-        for actions, resource in ((own, group_arn), ([*kind.describes_all], "*")):
+        rights = {
+            group_arn: [*kind.describes, f"{kind.service}:{kind.set_size}"],
+            "*": [*kind.describes_all],
+            # A stack that rolls back may put one block in the place of another.
+            Stack.of(self).stack_id: ["cloudformation:DescribeStacks"],
+        }
+        for resource, actions in rights.items():
             function.role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[resource]))
         return function
 

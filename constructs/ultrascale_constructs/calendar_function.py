@@ -50,7 +50,8 @@ class CalendarFunction(Construct):
     """Defines the function, and what calls it: every minute a schedule, and every deploy.
 
     The next minute makes up for one that failed. An alarm tells of a function that fails on: its
-    rights or an API are gone, or the reservation is lost.
+    rights or an API are gone, the reservation is lost or has another window than the file, or paid
+    nodes stand unused.
 
     There is no reserved concurrency: accounts start with as little as ten executions, of which
     none can be reserved, and two runs at a time do no harm.
@@ -151,8 +152,9 @@ class CalendarFunction(Construct):
             self,
             "Alarm",
             alarm_description=(
-                f"The block calendar of pool {pool} fails: its paid nodes may not start, or not be "
-                f"drained before EC2 takes them. The function's log says why. {by_hand}"
+                f"The block calendar of pool {pool} fails: its paid nodes may not start, stand "
+                "unused, or not be drained before EC2 takes them. The function's log says why. "
+                f"{by_hand}"
             ),
             namespace="AWS/Lambda",
             metric_name="Errors",

@@ -1,19 +1,17 @@
 """EKS managed node groups."""
 
-import json
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 
-from aws_cdk import Stack, Token
+from aws_cdk import Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.node_groups import is_guarded, is_kept_in_its_zones
+from ultrascale.plan.node_groups import is_kept_in_its_zones
 from ultrascale_constructs.launch_template import NodeLaunchTemplate
 from ultrascale_constructs.node_group_functions import ask
+from ultrascale_constructs.node_group_guard import digest, pool_labels
 from ultrascale_constructs.nodes import (
     keep_in_zones,
     node_role,
@@ -46,6 +44,7 @@ class NodeGroup(Construct):
     Attributes:
         group_name: Name that CloudFormation gave it.
         group_arn: Its ARN.
+        rolled_for: What EKS replaces the nodes for when it changes, for `guard`.
     """
 
     def __init__(
@@ -111,36 +110,16 @@ class NodeGroup(Construct):
         self.group_arn = group.attr_arn
         if plan.sized_by != "file":
             group.scaling_config = _scaling(plan, desired_size=self._size(group, plan))
-        if is_guarded(plan):
-            self._guard(group, plan, template)
+        self.rolled_for: Mapping[str, str] = {
+            "KubernetesVersion": plan.kubernetes_version,
+            "Release": plan.ami_release,
+            "LaunchTemplateData": digest(self, template.data),
+            "CreateOnly": digest(self, _create_only(group)),
+        }
         if autoscaler_tags:
             self._tag(group, autoscaler_tags)
         if is_kept_in_its_zones(plan):
             keep_in_zones(self, service_token=service_token, properties=_name(group))
-
-    def _guard(self, group: eks.CfnNodegroup, plan: PoolPlan, template: NodeLaunchTemplate) -> None:
-        """Let no deploy change what the nodes are launched from while any runs.
-
-        The guard goes before the template as well: a rollback makes one more version of that,
-        which the group would follow. It stands in the stack, so that a group that takes another's
-        place is guarded as a change of the first.
-        """
-        guard = ask(
-            Stack.of(self),
-            f"{plan.name}-guard",
-            kind="NodeGroupGuard",
-            service_token=self._service_token,
-            properties={
-                "ClusterName": group.cluster_name,
-                "Labels": _labels(plan),
-                "KubernetesVersion": plan.kubernetes_version,
-                "Release": plan.ami_release,
-                "LaunchTemplateData": _digest(self, template.data),
-                "CreateOnly": _digest(self, _create_only(group)),
-            },
-        )
-        template.template.node.add_dependency(guard)
-        group.node.add_dependency(guard)
 
     def _size(self, group: eks.CfnNodegroup, plan: PoolPlan) -> float:
         """Return the size that the group has when it is deployed, or is made with.
@@ -159,11 +138,11 @@ class NodeGroup(Construct):
             service_token=self._service_token,
             properties={
                 "ClusterName": group.cluster_name,
-                "Labels": _labels(plan),
+                "Labels": pool_labels(plan),
                 "MinSize": plan.min_nodes,
                 "MaxSize": plan.max_nodes,
                 "InitialSize": plan.initial_nodes,
-                "Configuration": _digest(self, _sent_with_size(group)),
+                "Configuration": digest(self, _sent_with_size(group)),
             },
         )
         return Token.as_number(lookup.get_att("DesiredSize"))
@@ -181,14 +160,6 @@ class NodeGroup(Construct):
 
 def _name(group: eks.CfnNodegroup) -> Mapping[str, object]:
     return {"ClusterName": group.cluster_name, "NodegroupName": group.attr_nodegroup_name}
-
-
-def _labels(plan: PoolPlan) -> Mapping[str, str]:
-    """Return the labels by which the pool's group is found.
-
-    Not tags: those of a group that stands could never be set beside a new launch template.
-    """
-    return {key: plan.labels.get(key, "") for key in (names.POOL_LABEL, names.SHARD_LABEL)}
 
 
 def _create_only(group: eks.CfnNodegroup) -> Sequence[object]:
@@ -215,11 +186,6 @@ def _sent_with_size(group: eks.CfnNodegroup) -> Sequence[object]:
         group.taints,
         group.update_config,
     ]
-
-
-def _digest(scope: Construct, value: object) -> str:
-    resolved = Stack.of(scope).resolve(value)
-    return sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()
 
 
 def _instance_types(plan: PoolPlan) -> list[str] | None:

@@ -22,6 +22,10 @@ class ReservationLostError(Exception):
     """The reservation will never hold capacity (again) while the file says that it does."""
 
 
+class UnusedNodesError(Exception):
+    """The nodes are there and paid for, and nobody has asked for them."""
+
+
 class Phase(Enum):
     """Where a moment lies in a window."""
 
@@ -109,6 +113,7 @@ def decide(
 
     Raises:
         ReservationLostError: The window is open, and the reservation will never be active.
+        UnusedNodesError: The reservation is active, and the pool has a 0 that stays.
     """
     match window.phase(now):
         case Phase.AHEAD:
@@ -133,5 +138,10 @@ def _open(state: str | None, *, waits: bool, size: int, own: Set[int], current: 
     if current == size:
         return Action(size=None, reason=f"has its {current} nodes already")
     if current not in own:
+        if current == 0 and state == _ACTIVE:
+            raise UnusedNodesError(
+                f"it is set to 0 nodes while its reservation is active: {size} paid nodes stand "
+                f"unused until somebody sets it to {size} again"
+            )
         return Action(size=None, reason=f"somebody has set it to {current} nodes")
     return Action(size=size, reason=f"the reservation is {state}")

@@ -2,13 +2,22 @@
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Protocol
 
 from .decision import Phase, Window, decide
-from .reservation import Reservation
+from .reservation import Block, Reservation
 
 _LAST_MINUTES = (Phase.DRAINING, Phase.RECLAIMED)
+# EC2 may write a moment down a little later than the purchase says.
+_ALIKE = timedelta(minutes=1)
+# As many minutes as the alarm looks at: fewer would not raise it.
+_EACH_HOUR_MINUTES = 5
+
+
+class WindowError(Exception):
+    """The window in the file is not the one that EC2 keeps."""
 
 
 class Target(Protocol):
@@ -91,13 +100,45 @@ class Entry:
             ),
         )
 
+    def has_work(self, now: datetime) -> bool:
+        """Return whether the schedule has anything to do at ``now``.
+
+        Before the start it only compares the window, which each hour is often enough for.
+        """
+        if self.window.phase(now) is not Phase.AHEAD:
+            return True
+        return self._is_compared(now) and now.minute < _EACH_HOUR_MINUTES
+
+    def difference(self, block: Callable[[], Block], *, now: datetime) -> str:
+        """Return where the window is not that of ``block``, and what to do; empty if it is.
+
+        A start matters until it has passed by both accounts, an end until it has.
+        """
+        if not self._is_compared(now):
+            return ""
+        found, window = block(), self.window
+        wrong: list[str] = []
+        if found.starts and now < max(found.starts, window.starts):
+            wrong += _differ("starts", window.starts, found.starts)
+        if found.ends:
+            wrong += _differ("ends", window.ends, found.ends)
+        if not wrong:
+            return ""
+        return f"{'; '.join(wrong)}: correct the file; purchase.extended is for a longer block"
+
+    def _is_compared(self, now: datetime) -> bool:
+        # Far from the window, tags may find the block before this one, or the one after.
+        phase = self.window.phase(now)
+        near = phase in (Phase.OPEN, Phase.DRAINING)
+        return near or (self.reservation.id is not None and phase is not Phase.OVER)
+
 
 def keep(
     entry: Entry,
     *,
     now: datetime,
     deploy: Deploy | None,
-    reservation_state: Callable[[], str],
+    block: Callable[[], Block],
     target: Target,
 ) -> str:
     """Give the pool the nodes that it shall have at ``now``, and return what was done and why.
@@ -109,20 +150,41 @@ def keep(
         entry: The pool.
         now: The moment.
         deploy: The deploy that calls; None for the schedule.
-        reservation_state: Asks EC2 for the state of the reservation.
+        block: Asks EC2 for the reservation.
         target: What has the nodes.
 
     Raises:
         ReservationLostError: The window is open, and the reservation will never be active.
-        Exception: Whatever an API answers. Nothing was set then.
+        UnusedNodesError: The schedule finds a pool at 0 whose paid nodes nobody asks for.
+        WindowError: The schedule finds another window than EC2 keeps. What the one in the file
+            asks for was done.
+        Exception: Whatever an API answers.
     """
+    ask = cache(block)
+    done = _keep(entry, now=now, deploy=deploy, block=ask, target=target)
+    # A deploy asks EC2 no more than it must: the schedule follows.
+    compared = deploy is None or entry.window.phase(now) is Phase.OPEN
+    wrong = entry.difference(ask, now=now) if compared else ""
+    if wrong and deploy is None:
+        raise WindowError(f"{done}; {wrong}")
+    return f"{done}; {wrong}" if wrong else done
+
+
+def _keep(
+    entry: Entry,
+    *,
+    now: datetime,
+    deploy: Deploy | None,
+    block: Callable[[], Block],
+    target: Target,
+) -> str:
     window = entry.window
     phase = window.phase(now)
     if phase is Phase.AHEAD:
         return _log(entry, "left alone", phase.value)
     if phase in _LAST_MINUTES and target.emptied_by_eks and window.emptied_by_eks:
         return _log(entry, "left to EKS", phase.value)
-    state = reservation_state() if phase is Phase.OPEN else None
+    state = block().state if phase is Phase.OPEN else None
     current = target.size()
     action = decide(
         now=now,
@@ -159,6 +221,12 @@ def warning(entry: Entry) -> str:
         f"the Capacity Block of pool {entry.pool} ends: its nodes are drained now, and EC2 "
         f"terminates them from {entry.window.reclaimed_from:%Y-%m-%d %H:%M} UTC on"
     )
+
+
+def _differ(what: str, said: datetime, found: datetime) -> list[str]:
+    if abs(found - said) <= _ALIKE:
+        return []
+    return [f"the file has purchase.{what} {said:%Y-%m-%d %H:%M}Z, EC2 {found:%Y-%m-%d %H:%M}Z"]
 
 
 def _log(entry: Entry, done: str, reason: str) -> str:

@@ -9,12 +9,13 @@ import boto3
 from botocore.session import Session
 
 from ..cloudformation import respond
-from .decision import Phase, ReservationLostError
+from .decision import ReservationLostError
 from .entry import Deploy, Entry, Target, keep
 from .groups import AutoScalingGroup, ManagedNodeGroup
 from .kubernetes import KubernetesApi, bearer_token, tls_context
+from .next_block import breaks_off, let_pass, rolls_back
 from .node_pool import StaticNodePool
-from .reservation import find_state
+from .reservation import find
 from .retry import until_settled
 
 _NODE_POOL = "NodePool"
@@ -36,8 +37,8 @@ def on_event(event: Mapping[str, Any], _context: object = None) -> None:
     """
     if "RequestType" in event:
         _deploy(event)
-    # Until the start there is nothing to do, and the schedule calls every minute.
-    elif Entry.parse(event).window.phase(clock()) is not Phase.AHEAD:
+    # The schedule calls every minute, for weeks before the start as well.
+    elif Entry.parse(event).has_work(clock()):
         print(_keep(event, deploy=None))
 
 
@@ -47,10 +48,8 @@ def _deploy(event: Mapping[str, Any]) -> None:
     if event["RequestType"] == "Delete":
         respond(event, status="SUCCESS", physical_id=event["PhysicalResourceId"])
         return
-    before = event.get("OldResourceProperties")
-    deploy = Deploy(size_before=int(before["Size"]) if before else None)
     try:
-        print(until_settled(lambda: _keep(properties, deploy=deploy)))
+        print(until_settled(lambda: _deployed(event)))
     except ReservationLostError as error:
         # No deploy can change that, and one that fails could not even be rolled back. The schedule
         # meets it as well, and raises the alarm.
@@ -66,13 +65,42 @@ def _deploy(event: Mapping[str, Any]) -> None:
     respond(event, status="SUCCESS", physical_id=physical_id)
 
 
+def _deployed(event: Mapping[str, Any]) -> str:
+    _protect(event)
+    before = event.get("OldResourceProperties")
+    deploy = Deploy(size_before=int(before["Size"]) if before else None)
+    return _keep(event["ResourceProperties"], deploy=deploy)
+
+
+def _protect(event: Mapping[str, Any]) -> None:
+    """Return only where the block that the calendar has kept until now may leave it."""
+    properties, before = event["ResourceProperties"], event.get("OldResourceProperties")
+    if before is None:
+        return
+    old, new = Entry.parse(before), Entry.parse(properties)
+    if not breaks_off(old, new, now=clock()):
+        return
+    if properties["Target"]["Kind"] == _NODE_POOL:
+        # The stack is shared: see where it answers.
+        print(
+            f"pool {old.pool}: its block of until now runs until {old.window.ends:%Y-%m-%d %H:%M}Z,"
+            " and the calendar no longer drains its nodes before that"
+        )
+        return
+    let_pass(
+        old,
+        size=_target(properties["Target"]).size,
+        rolls_back=lambda: rolls_back(boto3.client("cloudformation"), event["StackId"]),
+    )
+
+
 def _keep(properties: Mapping[str, Any], *, deploy: Deploy | None) -> str:
     entry = Entry.parse(properties)
     return keep(
         entry,
         now=clock(),
         deploy=deploy,
-        reservation_state=lambda: find_state(boto3.client("ec2"), entry.reservation),
+        block=lambda: find(boto3.client("ec2"), entry.reservation),
         target=_target(properties["Target"]),
     )
 

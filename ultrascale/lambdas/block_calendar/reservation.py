@@ -1,7 +1,8 @@
-"""The state of a Capacity Block's reservation."""
+"""What EC2 says of a Capacity Block's reservation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from .decision import LOST
@@ -26,8 +27,23 @@ class Reservation:
     tags: Mapping[str, str]
 
 
-def find_state(ec2: Any, reservation: Reservation) -> str:
-    """Return EC2's state of ``reservation``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """What EC2 says of a reservation.
+
+    Attributes:
+        state: Its state.
+        starts: When it starts or has started, in UTC; None where EC2 does not say.
+        ends: When it ends, in UTC; None where EC2 does not say.
+    """
+
+    state: str
+    starts: datetime | None
+    ends: datetime | None
+
+
+def find(ec2: Any, reservation: Reservation) -> Block:
+    """Return what EC2 says of ``reservation``.
 
     Tags may match the blocks before and after it as well, as a block that is renewed gets a new id:
     the active one counts, and without one the one that is still to come.
@@ -52,7 +68,8 @@ def find_state(ec2: Any, reservation: Reservation) -> str:
             f"several Capacity Blocks have the tags {dict(reservation.tags)}: {ids}; give "
             "each block a tag of its own"
         )
-    return candidates[0]["State"]
+    (block,) = candidates
+    return Block(state=block["State"], starts=block.get("StartDate"), ends=block.get("EndDate"))
 
 
 def _describe(ec2: Any, reservation: Reservation) -> Sequence[Mapping[str, Any]]:

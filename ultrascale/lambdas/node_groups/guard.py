@@ -1,9 +1,11 @@
-"""The guard of nodes that run: a deploy must not replace those of a block or a reservation."""
+"""The guard of nodes that run: a deploy must not end those that are reserved, or run one job."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from .size import Group, size_of, standing_groups
+
+Properties = Mapping[str, Any]
 
 
 class RunningNodesError(Exception):
@@ -11,18 +13,28 @@ class RunningNodesError(Exception):
 
 
 def let_pass(
-    eks: Any, autoscaling: Any, cloudformation: Any, properties: Mapping[str, Any], *, stack: str
+    eks: Any,
+    autoscaling: Any,
+    cloudformation: Any,
+    properties: Properties,
+    *,
+    before: Properties,
+    stack: str,
 ) -> None:
     """Return only where what the pool's nodes are launched from may change.
 
-    It may where none runs, and where CloudFormation takes back what it did: a rollback that is
+    It may where the pool neither was guarded nor will be, where none runs in a group that EKS
+    manages, and where CloudFormation takes back what it did: a rollback that is
     stopped leaves a stack that nobody can deploy.
 
     Args:
         eks: EKS client.
         autoscaling: Auto Scaling client.
         cloudformation: CloudFormation client.
-        properties: `ClusterName`, and `Labels` that tell the pool's group from others.
+        properties: `ClusterName`, `Labels` that tell the pool's group from others, `Guarded`,
+            `SizedBy` as the plan says it, and `LaunchedFrom`, which changes whenever the nodes
+            would be replaced.
+        before: The same as it was.
         stack: Id of the stack that is deployed.
 
     Raises:
@@ -32,12 +44,15 @@ def let_pass(
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
     """
+    guarded = "true" in {before["Guarded"], properties["Guarded"]}
+    if not guarded or before["LaunchedFrom"] == properties["LaunchedFrom"]:
+        return
     if _rolls_back(cloudformation, stack):
         return
-    for group in standing_groups(eks, properties):
+    for group in standing_groups(eks, before):
         nodes = size_of(autoscaling, group)
         if nodes > 0:
-            raise RunningNodesError(_advice(properties["ClusterName"], group, nodes))
+            raise RunningNodesError(_advice(before, group, nodes))
 
 
 def _rolls_back(cloudformation: Any, stack: str) -> bool:
@@ -45,13 +60,16 @@ def _rolls_back(cloudformation: Any, stack: str) -> bool:
     return "ROLLBACK" in found["StackStatus"]
 
 
-def _advice(cluster: str, group: Group, nodes: int) -> str:
+def _advice(pool: Properties, group: Group, nodes: int) -> str:
     """Return what to do instead, within the 500 characters that CloudFormation shows."""
     name, least = group["nodegroupName"], group["scalingConfig"]["minSize"]
+    first = "When their jobs are done,"
+    if pool["SizedBy"] == "cluster-autoscaler":
+        first = "Suspend its jobs first (they scale it up), then"
     return (
         f"{name} runs {nodes} nodes, and this change would end every one. "
-        "When their jobs are done, scale it to 0: aws eks update-nodegroup-config "
-        f"--cluster-name {cluster} --nodegroup-name {name} "
+        f"{first} scale it to 0: aws eks update-nodegroup-config "
+        f"--cluster-name {pool['ClusterName']} --nodegroup-name {name} "
         "--scaling-config minSize=0,desiredSize=0; deploy once its nodes are gone; "
         f"then scale it up likewise, with minSize={least},desiredSize={nodes}"
     )

@@ -96,6 +96,7 @@ def _guard(event: Event, clients: Clients) -> Answer:
             clients.autoscaling,
             clients.cloudformation,
             event["ResourceProperties"],
+            before=event["OldResourceProperties"],
             stack=event["StackId"],
         )
     return _same_id(event), {}
