@@ -1,4 +1,4 @@
-"""What the function behind a custom resource tells CloudFormation."""
+"""What the function behind a custom resource tells CloudFormation, and asks it."""
 
 import json
 import urllib.request
@@ -75,3 +75,15 @@ def respond(
             event["ResponseURL"], data=body, method="PUT", headers={"Content-Type": ""}
         )
     )
+
+
+def rolls_back(cloudformation: Any, stack: str) -> bool:
+    """Return whether ``stack``, an id, is rolled back.
+
+    A function that fails then would leave a stack that nobody can deploy.
+
+    Raises:
+        ClientError: CloudFormation refused.
+    """
+    (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+    return "ROLLBACK" in found["StackStatus"]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 from .decision import Phase
 from .entry import Entry
@@ -50,13 +49,3 @@ def let_pass(before: Entry, *, size: Callable[[], int], rolls_back: Callable[[],
         f"drain them before it ends at {ends}. Add a second pool for the next block, or deploy "
         f"this change after {ends}; a pool at 0 nodes may change its block at any time"
     )
-
-
-def rolls_back(cloudformation: Any, stack: str) -> bool:
-    """Return whether ``stack``, an id, is rolled back.
-
-    Raises:
-        ClientError: CloudFormation refused.
-    """
-    (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
-    return "ROLLBACK" in found["StackStatus"]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ..cloudformation import rolls_back
 from .size import Group, size_of, standing_groups
 
 Properties = Mapping[str, Any]
@@ -47,17 +48,12 @@ def let_pass(
     guarded = "true" in {before["Guarded"], properties["Guarded"]}
     if not guarded or before["LaunchedFrom"] == properties["LaunchedFrom"]:
         return
-    if _rolls_back(cloudformation, stack):
+    if rolls_back(cloudformation, stack):
         return
     for group in standing_groups(eks, before):
         nodes = size_of(autoscaling, group)
         if nodes > 0:
             raise RunningNodesError(_advice(before, group, nodes))
-
-
-def _rolls_back(cloudformation: Any, stack: str) -> bool:
-    (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
-    return "ROLLBACK" in found["StackStatus"]
 
 
 def _advice(pool: Properties, group: Group, nodes: int) -> str:
