@@ -82,18 +82,20 @@ class Aws:
         asked = {"clusterName": CLUSTER, "nodegroupName": name}
         self._eks.add_response("describe_nodegroup", {"nodegroup": group}, asked)
 
+    def has_self_managed(self, **sizes: int) -> None:
+        """Answer with the groups of the pool that EKS does not manage."""
+        asked = [
+            {"Name": f"tag:kubernetes.io/cluster/{CLUSTER}", "Values": ["owned"]},
+            *({"Name": f"tag:{key}", "Values": [value]} for key, value in POOL.items()),
+        ]
+        self._autoscaling.add_response(
+            "describe_auto_scaling_groups",
+            {"AutoScalingGroups": [_group(name, size) for name, size in sizes.items()]},
+            {"Filters": asked},
+        )
+
     def has(self, group: str, size: int) -> None:
-        found = {
-            "AutoScalingGroupName": group,
-            "MinSize": 0,
-            "MaxSize": 99,
-            "DesiredCapacity": size,
-            "DefaultCooldown": 300,
-            "AvailabilityZones": ["us-west-2b"],
-            "HealthCheckType": "EC2",
-            "CreatedTime": "2026-11-01T00:00:00Z",
-        }
-        self._asks([group], [found])
+        self._asks([group], [_group(group, size)])
 
     def has_lost(self, group: str) -> None:
         self._asks([group], [])
@@ -130,3 +132,16 @@ class Aws:
 
 def tag(group: str, key: str) -> dict[str, str]:
     return {"ResourceId": group, "ResourceType": "auto-scaling-group", "Key": key}
+
+
+def _group(name: str, size: int) -> dict[str, Any]:
+    return {
+        "AutoScalingGroupName": name,
+        "MinSize": 0,
+        "MaxSize": 99,
+        "DesiredCapacity": size,
+        "DefaultCooldown": 300,
+        "AvailabilityZones": ["us-west-2b"],
+        "HealthCheckType": "EC2",
+        "CreatedTime": "2026-11-01T00:00:00Z",
+    }

@@ -10,15 +10,17 @@ from tests.node_group_services import CLUSTER, POOL, Aws
 GUARD = "Custom::NodeGroupGuard"
 ZONES = "Custom::SuspendedZoneRebalancing"
 LABELS = {**POOL, "ultrascale.dev/shard": ""}
-BEFORE = {
+LAUNCHED = {"Provisioner": "managed-node-group", "Purchase": "odcr", "Release": "1"}
+BEFORE: dict[str, Any] = {
     "ServiceToken": "arn",
     "ClusterName": CLUSTER,
     "Labels": LABELS,
     "Guarded": "true",
     "SizedBy": "file",
-    "LaunchedFrom": {"Purchase": "odcr", "Release": "1"},
+    "LaunchedFrom": LAUNCHED,
 }
-AFTER = BEFORE | {"LaunchedFrom": {"Purchase": "odcr", "Release": "2"}}
+AFTER = BEFORE | {"LaunchedFrom": LAUNCHED | {"Release": "2"}}
+OWN = BEFORE | {"LaunchedFrom": {"Provisioner": "self-managed", "Purchase": "odcr"}}
 OPEN = {"Guarded": "false"}
 SCALED = {"SizedBy": "cluster-autoscaler"}
 SHOWN = 500
@@ -116,6 +118,32 @@ class TestGuard:
         aws.describes("train-x", status="DELETING")
 
         assert answers(aws, update(GUARD, AFTER, BEFORE))["Status"] == "SUCCESS"
+
+    def test_a_self_managed_group_is_handed_over_empty(self, aws: Aws) -> None:
+        aws.has_stack("UPDATE_IN_PROGRESS")
+        aws.lists()
+        aws.has_self_managed(own=8)
+
+        reason = answers(aws, update(GUARD, AFTER, OWN))["Reason"]
+
+        assert "own runs 8 nodes" in reason
+        assert "--auto-scaling-group-name own --min-size 0 --desired-capacity 0;" in reason
+
+    def test_an_empty_self_managed_group_may_be_handed_over(self, aws: Aws) -> None:
+        aws.has_stack("UPDATE_IN_PROGRESS")
+        aws.lists()
+        aws.has_self_managed(own=0)
+
+        assert answers(aws, update(GUARD, AFTER, OWN))["Status"] == "SUCCESS"
+
+    def test_running_nodes_of_a_self_managed_group_outlive_another_purchase(self, aws: Aws) -> None:
+        aws.has_stack("UPDATE_IN_PROGRESS")
+        aws.lists()
+        bought = {"Provisioner": "self-managed", "Purchase": "on-demand"}
+
+        assert (
+            answers(aws, update(GUARD, OWN | {"LaunchedFrom": bought}, OWN))["Status"] == "SUCCESS"
+        )
 
     @pytest.mark.parametrize(
         "status", ["UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"]

@@ -268,5 +268,5 @@ class TestTags:
     def test_the_autoscaler_reads_its_own_from_the_group_alone(self) -> None:
         template = synthesize(plan_of("g6.12xlarge"), autoscaler_tags={"a": "1"})
 
-        assert tags(template, of_instances=False) == {"a": "1"}
+        assert tags(template, of_instances=False) == {"a": "1", "ultrascale.dev/pool": "train"}
         assert "a" not in tags(template, of_instances=True)

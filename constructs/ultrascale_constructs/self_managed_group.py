@@ -15,6 +15,7 @@ from ultrascale.plan.node_groups import drain_seconds, is_kept_in_its_zones
 from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.launch_template import NodeLaunchTemplate, SelfManaged
 from ultrascale_constructs.node_config import ClusterAddress
+from ultrascale_constructs.node_group_guard import pool_labels
 from ultrascale_constructs.nodes import (
     keep_in_zones,
     node_role,
@@ -187,8 +188,10 @@ def _tags(
         f"kubernetes.io/cluster/{cluster_name}": "owned",
         names.drained_tag(cluster_name): cluster_name,
     }
+    # By these the guard of the pool finds it.
+    of_group = {key: value for key, value in pool_labels(plan).items() if value}
     return [
         _Group.TagPropertyProperty(key=key, value=value, propagate_at_launch=propagate)
-        for tags, propagate in ((of_instances, True), (autoscaler_tags, False))
+        for tags, propagate in ((of_instances, True), (of_group | dict(autoscaler_tags), False))
         for key, value in tags.items()
     ]

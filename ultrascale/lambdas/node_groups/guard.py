@@ -1,6 +1,6 @@
 """The guard of nodes that run: a deploy must not end those that are reserved, or run one job."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..cloudformation import rolls_back
@@ -24,9 +24,9 @@ def let_pass(
 ) -> None:
     """Return only where what the pool's nodes are launched from may change.
 
-    It may where the pool neither was guarded nor will be, where none runs in a group that EKS
-    manages, and where CloudFormation takes back what it did: a rollback that is
-    stopped leaves a stack that nobody can deploy.
+    It may where the pool neither was guarded nor will be, where none of its nodes runs, and where
+    CloudFormation takes back what it did: a rollback that is stopped leaves a stack that nobody can
+    deploy.
 
     Args:
         eks: EKS client.
@@ -54,17 +54,49 @@ def let_pass(
         nodes = size_of(autoscaling, group)
         if nodes > 0:
             raise RunningNodesError(_advice(before, group, nodes))
+    # Within a group of its own everything changes for new nodes alone.
+    if not _leaves_self_management(before, properties):
+        return
+    for group in _self_managed_groups(autoscaling, before):
+        if group["DesiredCapacity"] > 0:
+            raise RunningNodesError(_advice_of_ours(before, group))
+
+
+def _leaves_self_management(before: Properties, after: Properties) -> bool:
+    earlier, later = (each["LaunchedFrom"]["Provisioner"] for each in (before, after))
+    return earlier == "self-managed" and earlier != later
+
+
+def _self_managed_groups(autoscaling: Any, pool: Properties) -> Iterator[Mapping[str, Any]]:
+    """Yield the Auto Scaling groups of a pool that EKS does not manage: they carry its labels."""
+    wanted = {f"kubernetes.io/cluster/{pool['ClusterName']}": "owned", **pool["Labels"]}
+    filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items() if value]
+    pages = autoscaling.get_paginator("describe_auto_scaling_groups").paginate(Filters=filters)
+    for page in pages:
+        yield from page["AutoScalingGroups"]
+
+
+def _advice_of_ours(pool: Properties, group: Mapping[str, Any]) -> str:
+    name, nodes = group["AutoScalingGroupName"], group["DesiredCapacity"]
+    return (
+        f"{name} runs {nodes} nodes, and this change would end every one. {_first(pool)} scale it "
+        f"to 0: aws autoscaling update-auto-scaling-group --auto-scaling-group-name {name} "
+        "--min-size 0 --desired-capacity 0; deploy once its nodes are gone"
+    )
+
+
+def _first(pool: Properties) -> str:
+    if pool["SizedBy"] == "cluster-autoscaler":
+        return "Suspend its jobs first (they scale it up), then"
+    return "When their jobs are done,"
 
 
 def _advice(pool: Properties, group: Group, nodes: int) -> str:
     """Return what to do instead, within the 500 characters that CloudFormation shows."""
     name, least = group["nodegroupName"], group["scalingConfig"]["minSize"]
-    first = "When their jobs are done,"
-    if pool["SizedBy"] == "cluster-autoscaler":
-        first = "Suspend its jobs first (they scale it up), then"
     return (
         f"{name} runs {nodes} nodes, and this change would end every one. "
-        f"{first} scale it to 0: aws eks update-nodegroup-config "
+        f"{_first(pool)} scale it to 0: aws eks update-nodegroup-config "
         f"--cluster-name {pool['ClusterName']} --nodegroup-name {name} "
         "--scaling-config minSize=0,desiredSize=0; deploy once its nodes are gone; "
         f"then scale it up likewise, with minSize={least},desiredSize={nodes}"
