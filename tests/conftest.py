@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 use_bundled_node()
 
+pytest_plugins = ["tests.calendar_fixtures"]
+
 ROOT = Path(__file__).parent.parent
 _FORBIDDEN = ROOT / "constructs" / "__init__.py"
 

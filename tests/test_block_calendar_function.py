@@ -6,7 +6,6 @@ from operator import itemgetter
 from typing import Any
 from unittest.mock import Mock
 
-import boto3
 import pytest
 
 from tests.calendar_calls import (
@@ -29,20 +28,6 @@ from ultrascale.lambdas.block_calendar.entry import WindowError
 
 KIND = itemgetter("Kind")
 PATH = "/apis/karpenter.sh/v1/nodepools/train"
-
-
-@pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
-    fake = Aws()
-    monkeypatch.setattr(boto3, "client", fake.client)
-    yield fake
-    fake.verify()
-
-
-@pytest.fixture
-def at(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Sets the clock."""
-    return lambda moment: monkeypatch.setattr(handler, "clock", lambda: moment)
 
 
 @pytest.mark.parametrize(

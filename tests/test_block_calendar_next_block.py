@@ -1,13 +1,8 @@
 """What a deploy does that puts the next Capacity Block in the place of one that runs."""
 
-import json
-import urllib.request
-from collections.abc import Iterator
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
-import boto3
 import pytest
 
 from tests.calendar_calls import (
@@ -21,40 +16,12 @@ from tests.calendar_calls import (
     Clock,
     deploy,
 )
+from tests.calendar_fixtures import Answers
 from tests.fake_aws import ENDS, Aws
-from ultrascale.lambdas import cloudformation
 from ultrascale.lambdas.block_calendar import handler
 from ultrascale.lambdas.block_calendar.next_block import RunningBlockError
 
-Answers = list[dict[str, Any]]
 TAGS = {"Tags": [{"Key": "team", "Value": "core"}]}
-
-
-@pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
-    fake = Aws()
-    monkeypatch.setattr(boto3, "client", fake.client)
-    yield fake
-    fake.verify()
-
-
-@pytest.fixture
-def at(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Sets the clock."""
-    return lambda moment: monkeypatch.setattr(handler, "clock", lambda: moment)
-
-
-@pytest.fixture
-def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
-    """What CloudFormation was told."""
-    bodies: Answers = []
-
-    def send(request: urllib.request.Request) -> None:
-        assert isinstance(request.data, bytes)
-        bodies.append(json.loads(request.data))
-
-    monkeypatch.setattr(handler, "respond", partial(cloudformation.respond, send=send))
-    return bodies
 
 
 def update(target: dict[str, str], *, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
