@@ -55,3 +55,9 @@ def managed_policies(role: Mapping[str, Any]) -> set[str]:
     """Return the names of the AWS managed policies of a role."""
     arns = role.get("ManagedPolicyArns", [])
     return {json.dumps(arn).rpartition(":policy/")[2].rstrip('"]}') for arn in arns}
+
+
+def logical_id(template: Template, kind: str, **properties: Any) -> str:
+    """Return the logical id of the one resource of ``kind`` with ``properties``."""
+    (found,) = template.find_resources(kind, {"Properties": properties})
+    return found

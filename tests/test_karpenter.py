@@ -1,25 +1,17 @@
-"""Karpenter's roles, queue and charts."""
+"""Karpenter's roles, queue and values."""
 
-import json
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from stacks.karpenter import KarpenterStack
-from stacks.network import NetworkStack
-from tests.assembly import CONTEXT
-from tests.construct_stacks import make_stack, managed_policies, resources, the
-from tests.pools import SYSTEM_POOL, make_cluster, pool_document
+from tests.construct_stacks import logical_id, make_stack, managed_policies, resources, the
 from ultrascale.catalog.karpenter import CHART, CRD_CHART
-from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.model import KarpenterPlan
 from ultrascale_constructs.karpenter import Karpenter
 from ultrascale_constructs.karpenter_policy import Surroundings, controller_policies
 from ultrascale_constructs.karpenter_values import controller_values
 
-CHARTS = "Custom::AWSCDK-EKS-HelmChart"
 PLAN = KarpenterPlan(
     version="1.15.1",
     crd_chart=CRD_CHART,
@@ -37,43 +29,11 @@ PLAN = KarpenterPlan(
 )
 
 
-CLUSTER_ADMIN = {"AccessPolicies": [{"AccessScope": {"Type": "cluster"}}]}
-
-
 @pytest.fixture(scope="module")
 def built() -> Template:
     stack = make_stack()
     Karpenter(stack, "Karpenter", plan=PLAN, cluster_name="research")
     return Template.from_stack(stack)
-
-
-def whole_plan() -> ClusterPlan:
-    """Return the plan of a cluster with a static pool that Karpenter launches."""
-    pool = pool_document(provisioner="karpenter", role="reserved", nodes={"static": 4})
-    pools = [SYSTEM_POOL, pool]
-    return plan_cluster(make_cluster(karpenter={"version": "1.14.1"}, pools=pools))
-
-
-@pytest.fixture(scope="module")
-def stack() -> Template:
-    app = cdk.App(context=dict(CONTEXT), builtin_cloud_formation_validation=False)
-    plan = whole_plan()
-    network = NetworkStack(app, "research-network", plan=plan).network
-    return Template.from_stack(
-        KarpenterStack(
-            app,
-            "research-karpenter",
-            plan=plan,
-            network=network,
-            cluster_security_group_id="sg-1",
-        )
-    )
-
-
-def logical_id(template: Template, kind: str, **properties: Any) -> str:
-    """Return the logical id of the one resource of ``kind`` with ``properties``."""
-    (found,) = template.find_resources(kind, {"Properties": properties})
-    return found
 
 
 class TestController:
@@ -265,62 +225,3 @@ class TestValues:
         identity = the(built, "AWS::EKS::PodIdentityAssociation")
 
         assert self.VALUES["serviceAccount"] == {"name": identity["ServiceAccount"]}
-
-
-class TestCharts:
-    """In which order, and how, Helm brings Karpenter into the cluster."""
-
-    def test_both_charts_have_the_version_of_the_file(self, stack: Template) -> None:
-        charts = {
-            body["Properties"]["Release"]: body["Properties"] for body in resources(stack, CHARTS)
-        }
-
-        assert list(charts) == ["karpenter-crd", "karpenter"]
-        for release, chart in charts.items():
-            assert chart["Repository"] == f"oci://public.ecr.aws/karpenter/{release}"
-            assert (chart["Version"], chart["Namespace"]) == ("1.14.1", "kube-system")
-
-    def test_the_controller_waits_for_its_kinds_and_its_role(self, stack: Template) -> None:
-        crds = logical_id(stack, CHARTS, Release="karpenter-crd")
-        (identity,) = stack.find_resources("AWS::EKS::PodIdentityAssociation")
-        (access,) = stack.find_resources("AWS::EKS::AccessEntry", {"Properties": CLUSTER_ADMIN})
-
-        assert {crds, identity} <= set(self.chart(stack, "karpenter")["DependsOn"])
-        assert access in self.chart(stack, "karpenter-crd")["DependsOn"]
-
-    def test_node_pools_outlive_the_stack_and_the_controller_does_not(
-        self, stack: Template
-    ) -> None:
-        crds, controller = (self.chart(stack, name) for name in ("karpenter-crd", "karpenter"))
-
-        assert crds["DeletionPolicy"] == crds["UpdateReplacePolicy"] == "Retain"
-        assert controller["DeletionPolicy"] == "Delete"
-
-    def test_helm_ends_long_before_the_function_that_runs_it(self, stack: Template) -> None:
-        lives = {
-            body["Properties"].get("Timeout", 3)
-            for body in resources(stack, "AWS::Lambda::Function")
-        }
-
-        for body in resources(stack, CHARTS):
-            chart = body["Properties"]
-            assert 2 * int(chart["Timeout"].removesuffix("s")) < min(lives)
-            assert "Wait" not in chart
-            assert "Atomic" not in chart
-
-    def test_no_namespace_is_made(self, stack: Template) -> None:
-        for body in resources(stack, CHARTS):
-            assert "CreateNamespace" not in body["Properties"]
-
-    def test_the_values_are_those_of_the_plan(self, stack: Template) -> None:
-        plan = whole_plan().karpenter
-        assert plan is not None
-
-        values = json.loads(self.chart(stack, "karpenter")["Properties"]["Values"])
-
-        assert values == controller_values(plan, cluster_name="research")
-        assert values["settings"]["featureGates"]["staticCapacity"] is True
-
-    def chart(self, stack: Template, release: str) -> dict[str, Any]:
-        (found,) = (b for b in resources(stack, CHARTS) if b["Properties"]["Release"] == release)
-        return found
