@@ -1,4 +1,4 @@
-"""The Amazon ECR registries that hold Amazon EKS's own images, one per Region.
+"""Amazon ECR registries: that of an account, and those of Amazon EKS's own images, one per Region.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/add-ons-images.html
 Source: https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/aws/ecr/ecr.go
@@ -77,5 +77,13 @@ def eks_registry(region: str) -> str:
             "set images.eks_registry to its host name"
         )
         raise CatalogError(message)
+    return ecr_registry(account, region)
+
+
+def ecr_registry(account: str, region: str) -> str:
+    """Return the host name of the private registry of ``account`` in ``region``.
+
+    Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/Registries.html
+    """
     domain = _DOMAINS.get(region.partition("-")[0], "amazonaws.com")
     return f"{account}.dkr.ecr.{region}.{domain}"
