@@ -18,6 +18,8 @@ CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
 # Set only on nodes that have EFA interfaces, so that the EFA device plugin never starts on a node
 # without one, where it crash-loops (aws/eks-charts#1239).
 EFA_LABEL = "ultrascale.dev/efa"
+# On every object and pod of a job: its name.
+JOB_LABEL = "ultrascale.dev/job"
 # Marks the namespaces whose pods may reach the rendezvous server.
 TRAINING_LABEL = "ultrascale.dev/training"
 

@@ -1,0 +1,1 @@
+"""Jobs: rendered as the objects that Kubernetes gets, sent there, and watched."""

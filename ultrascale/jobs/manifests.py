@@ -1,0 +1,37 @@
+"""What is sent to Kubernetes for one job."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Manifest = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobManifests:
+    """The objects of one job, and what must be there before they are sent.
+
+    Attributes:
+        name: Name of the job, and value of the label `names.JOB_LABEL` on each of its objects and
+            pods.
+        namespace: Where they go.
+        kind: What runs: until it is done (`training`, `batch`), or until it is taken away.
+        objects: The objects, in the order in which they are sent.
+        pods: Pods that it consists of.
+        container: Name of the container that runs the program, in each of them.
+        claims: PersistentVolumeClaims that it mounts.
+        queue: Volcano queue that it waits in; None without Volcano.
+        priority_class: PriorityClass of its pods; None for the cluster's default.
+        notes: What the user should know of it, each a sentence.
+    """
+
+    name: str
+    namespace: str
+    kind: Literal["training", "batch", "service"]
+    objects: tuple[Manifest, ...]
+    pods: int
+    container: str
+    claims: tuple[str, ...]
+    queue: str | None
+    priority_class: str | None
+    notes: tuple[str, ...]
