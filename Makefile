@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 CDK := node_modules/.bin/cdk
 
 .DEFAULT_GOAL := help
-.PHONY: help synth test lint lint-templates bench clean
+.PHONY: help synth test training lint lint-templates bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -18,6 +18,8 @@ synth: .venv/.runtime node_modules/.installed ## synthesize CLUSTER into cdk.out
 
 test: .venv/.dev ## run the tests
 	@pytest
+
+training: .venv/.training ## install torch, so that `make test` runs the training program too
 
 lint: .venv/.dev ## format check, linter, types, import contracts
 	ruff format --check .
@@ -44,6 +46,11 @@ clean: ## remove everything that the other targets made
 
 .venv/.dev: requirements-dev.txt .venv/.runtime
 	python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+.venv/.training: requirements-training.txt training/pyproject.toml .venv/.dev
+	python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	python -m pip install --quiet --disable-pip-version-check -r requirements-training.txt
 	@touch $@
 
 node_modules/.installed: package.json package-lock.json .npmrc | .venv/.runtime

@@ -1,10 +1,13 @@
 """The layout guard, the Node.js that jsii runs on, and the one assembly that tests share."""
 
+import importlib.util
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.no_torch import NO_TORCH
 from ultrascale.node import use_bundled_node
 
 if TYPE_CHECKING:
@@ -24,6 +27,14 @@ def pytest_configure() -> None:
         raise pytest.UsageError(
             f"delete {_FORBIDDEN}: it hides the PyPI library `constructs` from aws-cdk-lib"
         )
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Skip what is marked ``training`` where torch is not installed."""
+    if importlib.util.find_spec("torch") is None:
+        for item in items:
+            if item.get_closest_marker("training") is not None:
+                item.add_marker(pytest.mark.skip(reason=NO_TORCH))
 
 
 @pytest.fixture(scope="session")
