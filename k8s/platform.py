@@ -17,6 +17,7 @@ from k8s.lustre import LustreVolumesChart
 from k8s.namespaces import NamespacesChart
 from k8s.network_policy import NetworkPolicyControllerChart
 from k8s.neuron import NeuronDevicePluginChart
+from k8s.neuron_monitor import NeuronMonitorChart
 from k8s.neuron_scheduler import NeuronSchedulerChart
 from k8s.node_pools import NodePoolsChart
 from k8s.node_termination_handler import TerminationHandlerChart
@@ -146,6 +147,9 @@ def _device_plugins(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart
     if plan.neuron is not None:
         neuron = NeuronDevicePluginChart(app, "neuron-device-plugin", plan=plan.neuron)
         yield PlatformChart(chart=neuron, retained=False)
+    if plan.neuron_monitor is not None:
+        monitor = NeuronMonitorChart(app, "neuron-monitor", plan=plan.neuron_monitor)
+        yield PlatformChart(chart=monitor, retained=False)
     if plan.neuron_scheduler is not None:
         scheduler = NeuronSchedulerChart(app, "neuron-scheduler", plan=plan.neuron_scheduler)
         yield PlatformChart(chart=scheduler, retained=False)

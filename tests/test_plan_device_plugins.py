@@ -11,6 +11,7 @@ from ultrascale.plan.model import DevicePluginPlan, PoolPlan
 from ultrascale.plan.platform import (
     plan_dcgm_exporter,
     plan_efa_plugin,
+    plan_neuron_monitor,
     plan_neuron_plugin,
     plan_neuron_scheduler,
     plan_nvidia_plugin,
@@ -49,6 +50,7 @@ class TestWhichNodes:
         assert plan_nvidia_plugin(pools(GPU | on)) is not None
         assert plan_dcgm_exporter(pools(GPU | on)) is not None
         assert plan_neuron_plugin(pools(NEURON | on)) is not None
+        assert plan_neuron_monitor(pools(NEURON | on)) is not None
         assert efa_plugin(GPU | on) is not None
         assert efa_plugin(NEURON | on) is not None
 
@@ -57,6 +59,7 @@ class TestWhichNodes:
         assert plan_nvidia_plugin(pools(GPU | on)) is None
         assert plan_dcgm_exporter(pools(GPU | on)) is None
         assert plan_neuron_plugin(pools(NEURON | on)) is None
+        assert plan_neuron_monitor(pools(NEURON | on)) is None
         assert efa_plugin(GPU | on) is None
 
     def test_pools_that_bring_plugins_along_change_nothing_for_the_others(self) -> None:
@@ -68,6 +71,7 @@ class TestWhichNodes:
 
     def test_plugins_come_with_their_own_devices_alone(self) -> None:
         assert plan_neuron_plugin(pools(GPU, CPU)) is None
+        assert plan_neuron_monitor(pools(GPU, CPU)) is None
         assert plan_nvidia_plugin(pools(NEURON, CPU)) is None
         assert plan_dcgm_exporter(pools(NEURON, CPU)) is None
 
@@ -122,6 +126,15 @@ class TestNeuron:
 
         assert plan is not None
         assert plan.taint_keys == ("aws.amazon.com/neuron",)
+
+    def test_exporter_runs_on_the_nodes_of_the_plugin(self) -> None:
+        exporter, plugin = plan_neuron_monitor(pools(NEURON)), plan_neuron_plugin(pools(NEURON))
+
+        assert exporter is not None
+        assert plugin is not None
+        assert exporter.instance_types == plugin.instance_types
+        assert exporter.taint_keys == plugin.taint_keys
+        assert exporter.image == versions.image("neuron-monitor").reference
 
     @pytest.mark.parametrize("minor", ["1.35", "1.36"])
     def test_scheduler_is_of_the_clusters_own_minor(self, minor: str) -> None:

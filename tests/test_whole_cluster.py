@@ -25,9 +25,11 @@ from tests.kubernetes_schemas import (
 from tests.node_overlay_crd import CRD as NODE_OVERLAYS
 from ultrascale.catalog import addons, versions
 
-# Device plugins and the GPU exporter talk to the kubelet through sockets that belong to root.
+# Device plugins and the GPU exporter talk to the kubelet through sockets that belong to root; the
+# Neuron monitor opens the devices themselves.
 ROOT_CONTAINERS = (
     "neuron-device-plugin",
+    "neuron-monitor",
     "nvidia-device-plugin",
     "dcgm-exporter",
     "aws-efa-k8s-device-plugin",

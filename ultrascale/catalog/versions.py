@@ -85,6 +85,12 @@ IMAGES: Mapping[str, Image] = MappingProxyType(
             source=_NEURON_SOURCE,
             seen=_NEURON_SEEN,
         ),
+        "neuron-monitor": Image(
+            repository="public.ecr.aws/neuron/neuron-monitor",
+            tag="1.3.0",
+            source=_NEURON_SOURCE,
+            seen=_NEURON_SEEN,
+        ),
         # The registry's account differs by Region: `ultrascale.catalog.registries` completes it.
         "aws-efa-k8s-device-plugin": Image(
             repository="eks/aws-efa-k8s-device-plugin",

@@ -60,20 +60,18 @@ def plan_neuron_plugin(pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
 
     It is for every Neuron type of the catalog: a pool added later needs no new plugin.
     """
-    own = _without_plugin(pools, names.NEURON_DEVICE)
-    if not own:
-        return None
-    types = sorted(
-        spec.instance_type
-        for spec in catalog.INSTANCE_TYPES.values()
-        if spec.announced and spec.accelerator and spec.accelerator.kind == "neuron"
-    )
-    return DevicePluginPlan(
-        image=versions.image("neuron-device-plugin").reference,
-        instance_types=tuple(types),
-        node_selector={},
-        taint_keys=_taint_keys(own),
-    )
+    return _on_neuron_nodes("neuron-device-plugin", pools)
+
+
+def plan_neuron_monitor(pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
+    """Return the exporter of Neuron metrics, if we install the Neuron device plugin.
+
+    HyperPod's observability add-on has an exporter of its own. It does not work beside the Neuron
+    DRA driver, which we never install.
+
+    Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/tutorials/k8s-neuron-monitor.html
+    """
+    return _on_neuron_nodes("neuron-monitor", pools)
 
 
 def plan_nvidia_plugin(pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
@@ -185,6 +183,23 @@ def plan_etcd(cluster: config.Cluster) -> EtcdPlan | None:
         volume_provisioner=auto_mode.VOLUME_PROVISIONER
         if all(pool.provisioner == "auto-mode" for pool in cluster.pools if pool.role == "system")
         else addons.EBS_VOLUME_PROVISIONER,
+    )
+
+
+def _on_neuron_nodes(image: str, pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
+    own = _without_plugin(pools, names.NEURON_DEVICE)
+    if not own:
+        return None
+    types = sorted(
+        spec.instance_type
+        for spec in catalog.INSTANCE_TYPES.values()
+        if spec.announced and spec.accelerator and spec.accelerator.kind == "neuron"
+    )
+    return DevicePluginPlan(
+        image=versions.image(image).reference,
+        instance_types=tuple(types),
+        node_selector={},
+        taint_keys=_taint_keys(own),
     )
 
 

@@ -100,6 +100,7 @@ class ClusterPlan:
         namespaces: Namespaces.
         priority_classes: PriorityClasses.
         neuron: Neuron device plugin, if a pool has Neuron devices.
+        neuron_monitor: Exporter of what Neuron devices do, where we install their plugin.
         neuron_scheduler: Neuron scheduler extension, if asked for.
         efa: EFA device plugin, if a pool has EFA interfaces.
         nvidia: NVIDIA device plugin, if a pool has NVIDIA GPUs.
@@ -129,6 +130,7 @@ class ClusterPlan:
     namespaces: tuple[NamespacePlan, ...]
     priority_classes: tuple[PriorityClassPlan, ...]
     neuron: DevicePluginPlan | None
+    neuron_monitor: DevicePluginPlan | None
     neuron_scheduler: NeuronSchedulerExtensionPlan | None
     efa: DevicePluginPlan | None
     nvidia: DevicePluginPlan | None
