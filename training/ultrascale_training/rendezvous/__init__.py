@@ -1,0 +1,1 @@
+"""How the nodes of an elastic job find each other."""

@@ -1,0 +1,234 @@
+"""etcd's v3 API over its JSON gateway, with the standard library alone.
+
+Source: https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/
+"""
+
+import base64
+import http.client
+import json
+import logging
+import random
+import ssl
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError
+
+logger = logging.getLogger(__name__)
+
+_FIRST_WAIT_SECONDS = 0.1
+_LONGEST_WAIT_SECONDS = 3.0
+# No leader, too many requests, member going down: what passes by itself.
+# Source: https://github.com/grpc-ecosystem/grpc-gateway/blob/main/runtime/errors.go
+_TRANSIENT = frozenset({429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """Host and client port of one etcd member."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credentials:
+    """User and password of etcd's own authentication."""
+
+    user: str
+    password: str
+
+
+class EtcdRefusedError(RendezvousConnectionError):
+    """Raised when etcd answers that it will not do what it was asked, however often."""
+
+
+class LeaseNotFoundError(EtcdRefusedError):
+    """Raised when a write names a lease that has expired, with all keys that it held."""
+
+
+class _NoAnswerError(Exception):
+    """An attempt that is worth repeating, maybe at another member."""
+
+
+class EtcdClient:
+    """Calls the members of one etcd cluster in turn until one of them answers.
+
+    It may be shared by threads; each of them keeps one connection open.
+
+    Args:
+        endpoints: The members, or one address that stands for all of them.
+        tls: How to check the members and prove who asks; plain HTTP without it.
+        credentials: User and password, where etcd's authentication is on.
+        read_timeout: Seconds for which one member is waited for.
+        retry_timeout: Seconds in which a call is repeated before it fails. A job outlives an
+            absence of etcd that is shorter.
+    """
+
+    def __init__(
+        self,
+        endpoints: Sequence[Endpoint],
+        *,
+        tls: ssl.SSLContext | None = None,
+        credentials: Credentials | None = None,
+        read_timeout: float = 10.0,
+        retry_timeout: float = 300.0,
+    ) -> None:
+        self._endpoints = tuple(endpoints)
+        self._tls = tls
+        self._credentials = credentials
+        self._read_timeout = read_timeout
+        self._retry_timeout = retry_timeout
+        self._token: str | None = None
+        self._local = threading.local()
+
+    def call(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
+        """Return etcd's answer to ``body`` at ``/v3`` + ``path``.
+
+        A call may arrive twice if its first answer got lost: the caller must stand that.
+
+        Raises:
+            EtcdRefusedError: etcd answered with an error that stays.
+            RendezvousConnectionError: No member answered within ``retry_timeout``.
+        """
+        start = time.monotonic()
+        wait = _FIRST_WAIT_SECONDS
+        attempt = 0
+        while True:
+            left = self._retry_timeout - (time.monotonic() - start)
+            try:
+                answer = self._attempt(path, body, timeout=max(0.1, min(self._read_timeout, left)))
+            except _NoAnswerError as error:
+                attempt += 1
+                if time.monotonic() - start >= self._retry_timeout:
+                    raise RendezvousConnectionError(self._gave_up(error)) from error.__cause__
+                if attempt == 1:
+                    logger.warning("%s; trying for %g s", error, self._retry_timeout)
+            else:
+                if attempt:
+                    logger.warning("etcd answered after %.1f s", time.monotonic() - start)
+                return answer
+            if attempt % len(self._endpoints) == 0:
+                left = self._retry_timeout - (time.monotonic() - start)
+                time.sleep(max(0.0, min(wait * random.uniform(0.5, 1.5), left)))
+                wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
+
+    def _gave_up(self, error: _NoAnswerError) -> str:
+        endpoints = ",".join(str(endpoint) for endpoint in self._endpoints)
+        return (
+            f"etcd at {endpoints} did not answer within {self._retry_timeout:g} s ({error}); check "
+            "--rdzv-endpoint, that etcd runs, and that its network policy lets this pod in"
+        )
+
+    def _attempt(self, path: str, body: Mapping[str, object], *, timeout: float) -> dict[str, Any]:
+        if self._credentials is not None and self._token is None:
+            self._token = self._authenticate(self._credentials, timeout)
+        token = self._token
+        status, answer = self._post(path, body, token=token, timeout=timeout)
+        # A token ends with its time, with the member that gave it, and with any change of users.
+        # Source: https://etcd.io/docs/v3.5/learning/design-auth-v3/
+        if token is not None and (status == 401 or "revision of auth store" in _message(answer)):
+            self._token = None
+            raise _NoAnswerError(f"etcd wants a new token: {_message(answer)}")
+        return _judged(path, status, answer)
+
+    def _authenticate(self, credentials: Credentials, timeout: float) -> str:
+        path = "/auth/authenticate"
+        body = {"name": credentials.user, "password": credentials.password}
+        status, answer = self._post(path, body, token=None, timeout=timeout)
+        return _judged(path, status, answer)["token"]
+
+    def _post(
+        self, path: str, body: Mapping[str, object], *, token: str | None, timeout: float
+    ) -> tuple[int, dict[str, Any]]:
+        connection = self._connection()
+        headers = {"Content-Type": "application/json"}
+        if token is not None:
+            headers["Authorization"] = token
+        try:
+            connection.timeout = timeout
+            if connection.sock is not None:
+                connection.sock.settimeout(timeout)
+            connection.request("POST", f"/v3{path}", body=json.dumps(body), headers=headers)
+            response = connection.getresponse()
+            return response.status, _parsed(response.read())
+        except ssl.SSLCertVerificationError as error:
+            self._disconnect()
+            raise EtcdRefusedError(
+                f"the certificate of etcd at {connection.host}:{connection.port} cannot be "
+                f"verified ({error.verify_message}); give its authority as ca_cert in --rdzv-conf"
+            ) from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self._disconnect()
+            reason = str(error) or type(error).__name__
+            at = f"{connection.host}:{connection.port}"
+            raise _NoAnswerError(f"no answer of etcd at {at}: {reason}") from error
+        except BaseException:
+            # A signal's exception leaves half an answer on the connection.
+            self._disconnect()
+            raise
+
+    def _connection(self) -> http.client.HTTPConnection:
+        found: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
+        if found is not None:
+            return found
+        # Nodes that start together spread over the members.
+        index = getattr(self._local, "index", random.randrange(len(self._endpoints)))
+        self._local.index = index
+        endpoint = self._endpoints[index % len(self._endpoints)]
+        if self._tls is None:
+            made = http.client.HTTPConnection(endpoint.host, endpoint.port)
+        else:
+            made = http.client.HTTPSConnection(endpoint.host, endpoint.port, context=self._tls)
+        self._local.connection = made
+        return made
+
+    def _disconnect(self) -> None:
+        """Leave this member; the next call goes to the one after it."""
+        connection: http.client.HTTPConnection = self._local.connection
+        connection.close()
+        self._local.connection = None
+        self._local.index += 1
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    answer = json.loads(data)
+    if not isinstance(answer, dict):
+        raise ValueError(f"not an answer of etcd: {data[:80]!r}")
+    return answer
+
+
+def _judged(path: str, status: int, answer: dict[str, Any]) -> dict[str, Any]:
+    """Return ``answer`` if it is one, else raise what it says."""
+    if status == 200 and "error" not in answer:
+        return answer
+    message = _message(answer)
+    if status in _TRANSIENT:
+        raise _NoAnswerError(f"etcd cannot answer now: {message}")
+    if "requested lease not found" in message:
+        raise LeaseNotFoundError(message)
+    raise EtcdRefusedError(f"etcd refused {path}: {message or f'HTTP {status}'}")
+
+
+def _message(answer: Mapping[str, Any]) -> str:
+    # 3.4 and 3.5 say it twice, 3.6 only as `message`; a stream wraps it.
+    error = answer.get("error", "")
+    if isinstance(error, dict):
+        return str(error.get("message", error))
+    return str(answer.get("message") or error)
+
+
+def encoded(data: str | bytes) -> str:
+    """Return ``data`` as the gateway wants keys and values: base64."""
+    return base64.b64encode(data.encode() if isinstance(data, str) else data).decode()
+
+
+def decoded(data: str) -> bytes:
+    """Return what the gateway gave as base64."""
+    return base64.b64decode(data)
