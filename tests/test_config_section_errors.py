@@ -134,7 +134,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "replicas of nothing": (
         make_document(scheduling={"rendezvous": {"replicas": 3}}),
         "scheduling.rendezvous.replicas: c10d runs in the job and has no replicas, got 3; "
-        "leave it out, or use backend: etcd-v2",
+        "leave it out, or use backend: etcd",
     ),
     "Neuron extension without Neuron": (
         make_document(pools=[SYSTEM_POOL, POOL], scheduling={"neuron_scheduler_extension": True}),

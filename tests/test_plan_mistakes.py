@@ -112,7 +112,6 @@ class TestTogether:
                 pool_document(provisioner="hyperpod"),
             ],
             storage={"lustre": [LUSTRE | {"s3": s3, "efa": True}]},
-            scheduling={"rendezvous": {"backend": "etcd"}},
             observability={"dashboards": True},
         )
 
@@ -121,7 +120,6 @@ class TestTogether:
             "pools.2.provisioner",
             "storage.lustre.0.s3",
             "storage.lustre.0.efa",
-            "scheduling.rendezvous.backend",
             "observability",
         ]
         assert all("not supported yet" in line for line in lines)

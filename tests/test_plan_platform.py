@@ -213,7 +213,7 @@ class TestRendezvous:
         assert plan_etcd(cluster()) is None
         assert plan_etcd(cluster(scheduling={"rendezvous": {"backend": "c10d"}})) is None
 
-    @pytest.mark.parametrize(("backend", "v2"), [("etcd-v2", True)])
+    @pytest.mark.parametrize(("backend", "v2"), [("etcd", False), ("etcd-v2", True)])
     @pytest.mark.parametrize("replicas", [1, 3])
     def test_etcd_backends_get_a_server_that_speaks_their_api(
         self, backend: str, v2: bool, replicas: int

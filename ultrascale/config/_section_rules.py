@@ -79,7 +79,7 @@ def replicas_form_a_quorum(replicas: int) -> Mistakes:
 def replicas_have_a_use(backend: str, replicas: int) -> Mistakes:
     if backend == "c10d" and replicas != 1 and replicas in _RENDEZVOUS_REPLICAS:
         wrong = "c10d runs in the job and has no replicas"
-        yield refuse("replicas", wrong, "leave it out, or use backend: etcd-v2")
+        yield refuse("replicas", wrong, "leave it out, or use backend: etcd")
 
 
 def volcano_is_there(

@@ -59,7 +59,8 @@ class Rendezvous(Model):
     """Where the workers of an elastic job meet.
 
     Attributes:
-        backend: TorchElastic's rendezvous backend.
+        backend: ``c10d`` meets in the job itself, ``etcd`` at a server through its v3 API, which
+            our training images speak, ``etcd-v2`` through the older API of torch's own backends.
         replicas: Members of the etcd cluster; nothing to choose for ``c10d``.
     """
 

@@ -54,13 +54,6 @@ def _efa_is_built(efa: bool) -> Mistakes:
         yield config.refuse("efa", _WRONG, "use false")
 
 
-def _rendezvous_is_built(backend: str) -> Mistakes:
-    if backend == "etcd":
-        # torch's own backend of that name speaks the v2 API; the v3 one comes with the jobs.
-        todo = "use c10d, or etcd-v2 for torch's own etcd backends"
-        yield config.refuse("backend", _WRONG, todo)
-
-
 def _one_of(values: tuple[str, ...]) -> str:
     return f"{', '.join(values[:-1])} or {values[-1]}"
 
@@ -79,7 +72,6 @@ RULES: config.Rules = {
     config.CapacityBlock: (_option_is_built,),
     config.TrainingPlan: (_option_is_built,),
     config.Lustre: (_s3_is_built, _efa_is_built),
-    config.Rendezvous: (_rendezvous_is_built,),
 }
 
 

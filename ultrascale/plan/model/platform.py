@@ -92,7 +92,8 @@ class EtcdPlan:
         namespace: Where it runs: the training namespace, so that the tutorial's short host name
             ``etcd-server`` resolves from a job's pods.
         replicas: 1 or 3 members.
-        v2_api: Whether the v2 HTTP API is on, which torch's own etcd backends need.
+        v2_api: Whether the v2 HTTP API is on, which torch's own etcd backends need. The v3 API,
+            which ours speaks, always is.
         volume_gib: Size of each member's gp3 volume, in GiB.
         volume_provisioner: Driver that makes the volumes on the nodes it runs on.
     """
