@@ -117,6 +117,31 @@ IMAGES: Mapping[str, Image] = MappingProxyType(
             source="https://github.com/NVIDIA/gpu-operator/releases/tag/v26.7.0",
             seen=date(2026, 8, 20),
         ),
+        # Bases of images/*/Dockerfile. AWS and Docker push patched images under the same tags.
+        "pytorch-neuronx": Image(
+            repository="public.ecr.aws/neuron/pytorch-training-neuronx",
+            tag="2.9.0-neuronx-py312-sdk2.30.0-ubuntu24.04",
+            source="https://github.com/aws-neuron/deep-learning-containers",
+            seen=date(2026, 8, 17),
+        ),
+        "pytorch-cuda": Image(
+            repository="public.ecr.aws/deep-learning-containers/pytorch",
+            tag="2.13.0-cu133-amzn2023",
+            source="https://aws.github.io/deep-learning-containers/pytorch/",
+            seen=date(2026, 8, 21),
+        ),
+        "pytorch-cpu": Image(
+            repository="public.ecr.aws/deep-learning-containers/pytorch",
+            tag="2.13.0-cpu-amzn2023",
+            source="https://aws.github.io/deep-learning-containers/pytorch/",
+            seen=date(2026, 8, 21),
+        ),
+        "python": Image(
+            repository="public.ecr.aws/docker/library/python",
+            tag="3.12.13-slim-trixie",
+            source="https://www.python.org/downloads/release/python-31213/",
+            seen=date(2026, 3, 3),
+        ),
         "cluster-autoscaler-1.34": _cluster_autoscaler("v1.34.5"),
         "cluster-autoscaler-1.35": _cluster_autoscaler("v1.35.2"),
         "cluster-autoscaler-1.36": _cluster_autoscaler("v1.36.1"),

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from ultrascale.config import (
     _block_rules,
+    _image_rules,
     _karpenter_rules,
     _list_rules,
     _network_rules,
@@ -24,7 +25,7 @@ from ultrascale.config.operations import Backend
 from ultrascale.config.pools import Nodes, Pool
 from ultrascale.config.purchase import CapacityBlock, Reservation, TrainingPlan
 from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling
-from ultrascale.config.storage import Lustre, LustreS3
+from ultrascale.config.storage import Images, Lustre, LustreS3
 
 RULES: Rules = {
     Network: (
@@ -107,6 +108,7 @@ RULES: Rules = {
         _section_rules.lustre_efa_has_clients,
     ),
     LustreS3: (_section_rules.lustre_bucket_exists,),
+    Images: (_image_rules.builds_have_a_repository,),
     Scheduling: (
         _section_rules.volcano_is_there,
         _section_rules.one_scheduler_governs,

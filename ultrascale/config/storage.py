@@ -1,5 +1,6 @@
 """`storage` and `images`: file systems, buckets and image repositories."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -51,6 +52,7 @@ Prefix = Annotated[
     ),
 ]
 Event = Literal["new", "changed", "deleted"]
+Dockerfile = Literal["neuron", "nvidia", "cpu", "tensorboard", "none"]
 
 
 class Claim(Model):
@@ -116,8 +118,11 @@ class Images(Model):
 
     Attributes:
         repositories: ECR repositories.
+        builds: Folder in ``images`` whose Dockerfile makes the image of a repository, or ``none``;
+            for the others it follows from their names and the pools.
         eks_registry: Host of the EKS add-on image registry, for a Region that the catalog lacks.
     """
 
     repositories: tuple[RepositoryName, ...] = ()
+    builds: Mapping[str, Dockerfile] = Field(default_factory=dict[str, Dockerfile])
     eks_registry: Host | None = None

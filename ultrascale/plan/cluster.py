@@ -7,6 +7,7 @@ from ultrascale import config
 from ultrascale.catalog import eks, regions
 from ultrascale.plan import capacity, names, retention
 from ultrascale.plan.addons import node_addons, workload_addons
+from ultrascale.plan.images import plan_image_builds, unbuilt_repositories
 from ultrascale.plan.karpenter import plan_karpenter
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model import ClusterPlan, ControlPlanePlan, PoolPlan
@@ -86,6 +87,8 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         lustre=tuple(plan_lustre(lustre) for lustre in cluster.storage.lustre),
         buckets=plan_buckets(cluster),
         repositories=cluster.images.repositories,
+        image_builds=plan_image_builds(cluster, pools),
+        unbuilt_repositories=unbuilt_repositories(cluster, pools),
         untagged_image_retention_days=retention.UNTAGGED_IMAGE_DAYS,
         namespaces=plan_namespaces(cluster),
         priority_classes=plan_priority_classes(cluster),

@@ -1,7 +1,19 @@
-"""Container images: what a job's pods pull them by."""
+"""Container images: which are built from what, and what a job's pods pull them by."""
 
+from collections.abc import Mapping, Sequence
+
+from ultrascale import catalog, config
 from ultrascale.catalog import registries
 from ultrascale.plan import names
+from ultrascale.plan.build_context import content_tag
+from ultrascale.plan.model import ImageBuildPlan, PoolPlan
+
+# The user that our Dockerfiles name, and its group.
+IMAGE_USER = 10000
+
+_TENSORBOARD = "tensorboard"
+_DOCKERFILES = {names.NEURON_DEVICE: "neuron", names.NVIDIA_GPU: "nvidia", None: "cpu"}
+_NAME_IT = "name its Dockerfile in images.builds"
 
 
 def image_uri(*, account: str, region: str, cluster: str, repository: str, tag: str) -> str:
@@ -18,3 +30,59 @@ def image_uri(*, account: str, region: str, cluster: str, repository: str, tag: 
     """
     registry = registries.ecr_registry(account, region)
     return f"{registry}/{names.repository(cluster, repository)}:{tag}"
+
+
+def plan_image_builds(
+    cluster: config.Cluster, pools: Sequence[PoolPlan]
+) -> tuple[ImageBuildPlan, ...]:
+    """Return the images that are built from this project, in the order of the file.
+
+    Raises:
+        UltrascaleError: The project's sources are not there.
+    """
+    dockerfiles = _dockerfiles(cluster.images, pools)
+    return tuple(
+        ImageBuildPlan(repository=name, dockerfile=found, tag=content_tag(found))
+        for name, (found, _) in dockerfiles.items()
+        if found is not None
+    )
+
+
+def unbuilt_repositories(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Mapping[str, str]:
+    """Return the repositories that nothing is built for, each with the reason."""
+    dockerfiles = _dockerfiles(cluster.images, pools)
+    return {name: reason for name, (found, reason) in dockerfiles.items() if found is None}
+
+
+def _dockerfiles(
+    images: config.Images, pools: Sequence[PoolPlan]
+) -> Mapping[str, tuple[str | None, str]]:
+    """Return for each repository its Dockerfile, or None and why there is none."""
+    common = _common_dockerfile(pools)
+    found: dict[str, tuple[str | None, str]] = {}
+    for name in images.repositories:
+        stated = images.builds.get(name)
+        if stated == "none":
+            found[name] = None, "by images.builds"
+        elif stated is not None:
+            found[name] = stated, ""
+        else:
+            found[name] = (_TENSORBOARD, "") if name == _TENSORBOARD else common
+    return found
+
+
+def _common_dockerfile(pools: Sequence[PoolPlan]) -> tuple[str | None, str]:
+    """Return the Dockerfile for the accelerator of the pools, or None and why there is none.
+
+    Nodes without accelerators run the image of those with: data is prepared beside the training.
+    """
+    workers = [pool for pool in pools if pool.role != names.SYSTEM_ROLE] or [*pools]
+    x86 = [
+        pool for pool in workers if catalog.lookup(pool.instance_types[0]).architecture == "amd64"
+    ]
+    if not x86:
+        return None, f"no pool has x86-64 nodes, which the Dockerfiles are for; {_NAME_IT}"
+    accelerators = {pool.accelerator for pool in x86} - {None} or {None}
+    if len(accelerators) > 1:
+        return None, f"pools with Neuron devices and with NVIDIA GPUs; {_NAME_IT}"
+    return _DOCKERFILES[accelerators.pop()], ""

@@ -1,6 +1,7 @@
 """The plans: what constructs and charts render. Everything here is decided, nothing is optional."""
 
 from ultrascale.plan.model.cluster import AddonPlan, ClusterPlan, ControlPlanePlan
+from ultrascale.plan.model.images import ImageBuildPlan
 from ultrascale.plan.model.network import NetworkPlan, SubnetKind, SubnetPlan
 from ultrascale.plan.model.node_pools import (
     Budget,
@@ -43,6 +44,7 @@ __all__ = [
     "ControlPlanePlan",
     "DevicePluginPlan",
     "EtcdPlan",
+    "ImageBuildPlan",
     "KarpenterPlan",
     "LustrePlan",
     "NamespacePlan",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Literal
 
+from ultrascale.plan.model.images import ImageBuildPlan
 from ultrascale.plan.model.network import NetworkPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
 from ultrascale.plan.model.platform import (
@@ -96,6 +97,8 @@ class ClusterPlan:
         lustre: File systems.
         buckets: S3 buckets.
         repositories: Names of the ECR repositories.
+        image_builds: Images that are built from this project.
+        unbuilt_repositories: Repositories that nothing is built for, each with the reason.
         untagged_image_retention_days: How long images without a tag are kept, in days.
         namespaces: Namespaces.
         priority_classes: PriorityClasses.
@@ -126,6 +129,8 @@ class ClusterPlan:
     lustre: tuple[LustrePlan, ...]
     buckets: tuple[BucketPlan, ...]
     repositories: tuple[str, ...]
+    image_builds: tuple[ImageBuildPlan, ...]
+    unbuilt_repositories: Mapping[str, str]
     untagged_image_retention_days: int
     namespaces: tuple[NamespacePlan, ...]
     priority_classes: tuple[PriorityClassPlan, ...]

@@ -1,0 +1,127 @@
+"""The Dockerfiles. No Docker runs in the tests: these are read, and checked by hadolint."""
+
+import re
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from ultrascale.catalog import versions
+from ultrascale.config.storage import Dockerfile
+from ultrascale.plan.build_context import ROOT, SOURCES
+from ultrascale.plan.images import IMAGE_USER
+
+BASES = {
+    "neuron": ("python", "pytorch-neuronx"),
+    "nvidia": ("python", "pytorch-cuda"),
+    "cpu": ("python", "pytorch-cpu"),
+    "tensorboard": ("python",),
+}
+REQUIREMENTS = sorted((ROOT / "images").rglob("*requirements.txt"))
+HADOLINT = Path(sysconfig.get_path("scripts")) / "hadolint"
+
+each = pytest.mark.parametrize("name", BASES)
+
+
+def path(name: str) -> Path:
+    return ROOT / "images" / name / "Dockerfile"
+
+
+def instructions(name: str) -> Iterator[tuple[str, str]]:
+    """Yield each instruction of a Dockerfile and its argument, on one line."""
+    lines = (line for line in path(name).read_text().splitlines() if not line.startswith("#"))
+    for line in "\n".join(lines).replace("\\\n", " ").splitlines():
+        if line.strip():
+            instruction, _, argument = line.partition(" ")
+            yield instruction, argument
+
+
+def arguments(name: str, instruction: str) -> list[str]:
+    return [argument for found, argument in instructions(name) if found == instruction]
+
+
+def requirements(file: Path) -> dict[str, str]:
+    """Return the pinned version of each package in a file."""
+    lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+    pins = [re.fullmatch(r"([a-z0-9-]+)==(\S+) --hash=sha256:[0-9a-f]{64}", line) for line in lines]
+    assert all(pins), file
+    return {pin[1]: pin[2] for pin in pins if pin}
+
+
+def test_every_dockerfile_can_be_asked_for_and_no_other() -> None:
+    folders = {file.parent.name for file in (ROOT / "images").glob("*/Dockerfile")}
+
+    assert folders == BASES.keys() == SOURCES.keys()
+    assert set(get_args(Dockerfile)) - {"none"} == folders
+
+
+@each
+def test_every_base_is_one_that_the_catalog_pins(name: str) -> None:
+    bases = [argument.split()[0] for argument in arguments(name, "FROM")]
+
+    assert bases == [versions.image(base).reference for base in BASES[name]]
+
+
+@each
+def test_a_container_does_not_run_as_root(name: str) -> None:
+    last = [argument for found, argument in instructions(name) if found in {"FROM", "USER"}][-1]
+
+    assert last == f"{IMAGE_USER}:{IMAGE_USER}"
+
+
+@each
+def test_nothing_is_installed_that_is_not_pinned_by_its_hash(name: str) -> None:
+    for argument in arguments(name, "RUN"):
+        for command in argument.split("&&"):
+            if " pip install " in command:
+                assert "--no-deps" in command
+                assert "--require-hashes" in command or "--no-index" in command
+            assert not re.search(r"\b(apt-get|apt|dnf|yum|curl|wget)\b", command)
+
+
+@each
+def test_everything_that_is_copied_is_part_of_the_tag(name: str) -> None:
+    copied = [argument for argument in arguments(name, "COPY") if "--from=" not in argument]
+    sources = {source for argument in copied for source in argument.split()[:-1]}
+
+    assert sources == {f"images/{name}/requirements.txt", *SOURCES[name]}
+
+
+@pytest.mark.parametrize("name", ["neuron", "nvidia", "cpu"])
+def test_the_torch_of_the_base_stays(name: str) -> None:
+    assert not {"torch", "numpy"} & requirements(ROOT / f"images/{name}/requirements.txt").keys()
+    assert any("torch.__version__.startswith" in run for run in arguments(name, "RUN"))
+
+
+def test_the_protobuf_of_the_neuron_compiler_stays() -> None:
+    pins = requirements(ROOT / "images/neuron/requirements.txt")
+
+    assert "protobuf" not in pins
+    # 2.21 asks for protobuf 6.31 or later.
+    assert pins["tensorboard"] == "2.20.0"
+
+
+@pytest.mark.parametrize("file", REQUIREMENTS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_every_requirement_is_pinned_with_its_hash(file: Path) -> None:
+    assert requirements(file)
+
+
+def test_one_package_has_one_version_wherever_a_base_does_not_forbid_it() -> None:
+    versions_of: dict[str, set[str]] = {}
+    for file in REQUIREMENTS:
+        for package, version in requirements(file).items():
+            versions_of.setdefault(package, set()).add(version)
+
+    assert {name for name, found in versions_of.items() if len(found) > 1} == {"tensorboard"}
+
+
+@each
+def test_hadolint_finds_nothing(name: str) -> None:
+    answer = subprocess.run(
+        [HADOLINT, path(name)], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert (answer.returncode, answer.stdout) == (0, "")

@@ -1,0 +1,57 @@
+"""What container images are built from: files of this project."""
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatch
+from hashlib import sha256
+from pathlib import Path
+from types import MappingProxyType
+
+from ultrascale.errors import UltrascaleError
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("images", "training")
+# What tools leave in them. `.dockerignore` names the same.
+LEFT_OUT = ("__pycache__", "*.pyc", "*.egg-info", ".pytest_cache", ".ruff_cache", "build", "dist")
+
+_TRAINING = ("images/wheel-requirements.txt", "training")
+# What each Dockerfile copies beside its own folder.
+SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"neuron": _TRAINING, "nvidia": _TRAINING, "cpu": _TRAINING, "tensorboard": ()}
+)
+_TAG_LENGTH = 12
+
+
+def content_tag(dockerfile: str, *, root: Path = ROOT) -> str:
+    """Return the tag of the image of ``images/<dockerfile>``: a hash of what it is built from.
+
+    The same sources have the same tag on every machine, and others have another: a repository
+    takes each tag once.
+
+    Args:
+        dockerfile: Name of a folder of ``images``.
+        root: Folder of the project.
+
+    Raises:
+        UltrascaleError: The sources are not there: the package was installed without them.
+    """
+    digest = sha256()
+    for path in _files(root, dockerfile):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:_TAG_LENGTH]
+
+
+def _files(root: Path, dockerfile: str) -> Iterator[Path]:
+    for source in (f"images/{dockerfile}", *SOURCES[dockerfile]):
+        path = root / source
+        if not path.exists():
+            message = f"{path}: not there; build images from a clone of the project"
+            raise UltrascaleError(message)
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file() and not _is_left_out(file.relative_to(root)):
+                yield file
+
+
+def _is_left_out(path: Path) -> bool:
+    return any(fnmatch(part, pattern) for part in path.parts for pattern in LEFT_OUT)
