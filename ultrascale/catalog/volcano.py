@@ -1,4 +1,4 @@
-"""Volcano: what its queues may be.
+"""Volcano: what its queues and jobs may be.
 
 Source: https://volcano.sh/en/docs/queue/
 """
@@ -6,6 +6,26 @@ Source: https://volcano.sh/en/docs/queue/
 # Queues that Volcano makes itself.
 # Source: https://volcano.sh/en/docs/queue/
 OWN_QUEUES = ("default", "root")
+# The one of them that takes jobs.
+DEFAULT_QUEUE = "default"
 # Least and greatest weight of a queue, as the schema of the Queue resource has them.
 # Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml
 QUEUE_WEIGHTS = (1, 65_535)
+
+RETRY_COUNT_ANNOTATION = "volcano.sh/job-retry-count"
+"""On every pod of a job: how often the job was restarted before the pod was made.
+
+Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/job_controller_util.go
+"""
+
+# The variable with the names of a task's pods may hold 128 KiB, some 3,000 names.
+PODS_PER_TASK = 2_500
+"""Most pods of a task whose names Volcano's `svc` plugin writes into each of them."""
+
+PODS_PER_JOB = 10_000
+"""Most pods of one job: the names of about 12,000 fill the ConfigMap that the plugin keeps."""
+
+# Source: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation and etcd's own
+# limit of a request: https://etcd.io/docs/v3.5/dev-guide/limit/
+MOST_BYTES = 1024 * 1024
+"""Most bytes of one object."""

@@ -9,12 +9,24 @@ from ultrascale.config._check import check, read_document
 from ultrascale.config._document import parse_yaml
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, refuse
+from ultrascale.config._job_document import JobReading, read_job
 from ultrascale.config._reader import Fields, Part
 from ultrascale.config._reading import Reading, Rules
 from ultrascale.config._warnings import warnings
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
-from ultrascale.config.jobs import Job, Resources, Toleration
+from ultrascale.config.jobs import (
+    AnyJob,
+    BatchJob,
+    CompileCache,
+    Job,
+    Resources,
+    Restarts,
+    ServiceJob,
+    Toleration,
+    TrainingJob,
+    Volume,
+)
 from ultrascale.config.kubernetes import Endpoint, Karpenter, Kubernetes
 from ultrascale.config.network import Network, PodBlocks, blocks
 from ultrascale.config.operations import (
@@ -41,16 +53,20 @@ from ultrascale.config.storage import Claim, Images, Lustre, LustreS3, Storage
 __all__ = [
     "AgreedLimits",
     "Alarms",
+    "AnyJob",
     "Backend",
+    "BatchJob",
     "CapacityBlock",
     "Claim",
     "Cluster",
+    "CompileCache",
     "Database",
     "Endpoint",
     "Fields",
     "HyperPod",
     "Images",
     "Job",
+    "JobReading",
     "Karpenter",
     "Kubernetes",
     "Lustre",
@@ -71,20 +87,25 @@ __all__ = [
     "Reading",
     "Rendezvous",
     "Resources",
+    "Restarts",
     "Role",
     "Rules",
     "Scheduling",
+    "ServiceJob",
     "Spot",
     "Storage",
     "TaskGovernance",
     "Team",
     "Toleration",
+    "TrainingJob",
     "TrainingPlan",
+    "Volume",
     "WriteLatencySlo",
     "blocks",
     "load",
     "loads",
     "read",
+    "read_job",
     "reading_of",
     "refuse",
     "warnings",

@@ -9,7 +9,7 @@ from ultrascale.config._errors import Mistake, refuse
 from ultrascale.config._pool_rules import node_pools_of
 from ultrascale.config._reader import Part, lists, values
 from ultrascale.config.hyperpod import Team
-from ultrascale.config.jobs import Job
+from ultrascale.config.jobs import BatchJob, ServiceJob, TrainingJob
 from ultrascale.config.kubernetes import Endpoint, Kubernetes
 from ultrascale.config.network import Network
 from ultrascale.config.operations import Backend
@@ -31,7 +31,9 @@ _LISTS: tuple[tuple[type[Model], str], ...] = (
     (Images, "repositories"),
     (LustreS3, "import_"),
     (LustreS3, "export"),
-    (Job, "prefer"),
+    (TrainingJob, "prefer"),
+    (BatchJob, "prefer"),
+    (ServiceJob, "prefer"),
     (Backend, "submits_to"),
 )
 

@@ -142,7 +142,7 @@ class Reader:
         if origin is tuple and _is_model(arguments[0]) and isinstance(raw, tuple):
             items = typing.cast("tuple[object, ...]", raw)
             return self._items(arguments[0], items, at)
-        if origin is Mapping and _is_model(arguments[1]) and isinstance(raw, Mapping):
+        if origin is Mapping and _has_models(arguments[1]) and isinstance(raw, Mapping):
             named = typing.cast("Mapping[object, object]", raw)
             return self._named(arguments[0], arguments[1], named, at)
         members = arguments if origin in (typing.Union, types.UnionType) else (bare,)
@@ -159,11 +159,11 @@ class Reader:
         return _UNREADABLE if _UNREADABLE in items else tuple(items)
 
     def _named(
-        self, key_hint: object, kind: type[Model], raw: Mapping[object, object], at: KeyPath
+        self, key_hint: object, hint: object, raw: Mapping[object, object], at: KeyPath
     ) -> object:
         named = {
-            self._leaf(key_hint, key, (*at, str(key)), got=repr(key)): self.model(
-                kind, item, (*at, str(key))
+            self._leaf(key_hint, key, (*at, str(key)), got=repr(key)): self._value(
+                hint, item, (*at, str(key))
             )
             for key, item in raw.items()
         }
@@ -219,6 +219,11 @@ def _unwrapped(hint: object) -> tuple[object, str | None]:
 
 def _is_model(hint: object) -> TypeGuard[type[Model]]:
     return isinstance(hint, type) and issubclass(hint, Model)
+
+
+def _has_models(hint: object) -> bool:
+    bare, _ = _unwrapped(hint)
+    return any(_is_model(member) for member in (typing.get_args(bare) or (bare,)))
 
 
 @cache

@@ -10,8 +10,8 @@ from ultrascale.config._base import Model
 from ultrascale.config._document import Document, Key
 from ultrascale.config._errors import Mistake
 from ultrascale.config._facts import unknown_fact
+from ultrascale.config._job_nodes import node_types_of
 from ultrascale.config._reader import Part, values
-from ultrascale.config._section_rules import node_types_of
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.pools import Pool
 from ultrascale.errors import CatalogError, ConfigError

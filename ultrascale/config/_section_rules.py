@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping
 from ultrascale import catalog
 from ultrascale.catalog import lustre as fsx
 from ultrascale.catalog import volcano
-from ultrascale.config._document import KeyPath
 from ultrascale.config._errors import Mistake, near, refuse
-from ultrascale.config._reader import Part, lists, maps, values
+from ultrascale.config._reader import Part, lists, values
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
-from ultrascale.config.jobs import Job, Resources
-from ultrascale.config.pools import NODE_TYPE, Pool
+from ultrascale.config.jobs import Job
+from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Queue
 
 Mistakes = Iterator[Mistake]
@@ -128,76 +127,6 @@ def team_lends_to_borrow(lend: bool, borrow_limit_percent: int | None) -> Mistak
     if borrow_limit_percent is not None and not lend:
         wrong = "a team that lends nothing cannot borrow"
         yield refuse("borrow_limit_percent", wrong, "set lend: true, or leave it out")
-
-
-def job_has_one_way_to_nodes(node_selector: Mapping[str, str], prefer: tuple[str, ...]) -> Mistakes:
-    if node_selector and prefer:
-        wrong = "a strict selector and an order of preference"
-        yield refuse("prefer", wrong, "keep node_selector or prefer")
-
-
-def job_knows_its_nodes(
-    node_selector: Mapping[str, str], prefer: tuple[str, ...], node_types: frozenset[str]
-) -> Mistakes:
-    if (wanted := node_selector.get(NODE_TYPE)) is not None and wanted not in node_types:
-        todo = near(wanted, node_types)
-        yield Mistake(("node_selector", NODE_TYPE), "the node-type of no pool", todo)
-    for number, name in enumerate(prefer):
-        if name not in node_types:
-            yield refuse(f"prefer.{number}", "the node-type of no pool", near(name, node_types))
-
-
-def job_fits_its_nodes(
-    node_selector: Mapping[str, str],
-    prefer: tuple[str, ...],
-    resources: Resources,
-    parts: tuple[Part, ...],
-) -> Mistakes:
-    wanted = {*prefer, node_selector.get(NODE_TYPE)}
-    asked = {"nvidia": resources.gpu or 0, "neuron": resources.neuron or 0}
-    types = dict(lists(parts, Pool, "instance_types"))
-    for kind, count in asked.items():
-        for at, node_type in node_types_of(parts).items() if count else ():
-            specs = [catalog.lookup(str(name)) for name in types.get(at, ())]
-            most = max((_accelerators(spec, kind) for spec in specs), default=count)
-            if node_type in wanted and most < count:
-                key = "resources.gpu" if kind == "nvidia" else "resources.neuron"
-                wrong = f"more than a node of {node_type} has: {most}"
-                yield refuse(key, wrong, "ask for less, or choose another pool")
-
-
-def node_types_of(parts: tuple[Part, ...]) -> Mapping[KeyPath, str]:
-    """Return the value of the label `node-type` on each readable pool's nodes."""
-    labels = dict(maps(parts, Pool, "labels"))
-    return {
-        at: str(labels.get(at, {}).get(NODE_TYPE, name))
-        for at, name in values(parts, Pool, "name", str)
-    }
-
-
-def _accelerators(spec: catalog.InstanceSpec, kind: str) -> int:
-    found = spec.accelerator
-    return found.count if found is not None and found.kind == kind else 0
-
-
-def job_priority_exists(
-    priority: str | None, scheduling_priority_classes: Mapping[str, int]
-) -> Mistakes:
-    if priority is not None and priority not in scheduling_priority_classes:
-        todo = near(priority, scheduling_priority_classes)
-        yield refuse("priority", "not one of scheduling.priority_classes", todo)
-
-
-def job_team_exists(team: str | None, hyperpod_task_governance: TaskGovernance | None) -> Mistakes:
-    known = hyperpod_task_governance.teams if hyperpod_task_governance else ()
-    if team is not None and team not in {each.name for each in known}:
-        todo = near(team, [each.name for each in known])
-        yield refuse("team", "not one of hyperpod.task_governance.teams", todo)
-
-
-def job_uses_one_accelerator(gpu: int | None, neuron: int | None) -> Mistakes:
-    if gpu is not None and neuron is not None:
-        yield refuse("neuron", "GPUs and Neuron devices in one pod", "keep gpu or neuron")
 
 
 def toleration_is_legal(operator: str, value: str | None) -> Mistakes:

@@ -6,9 +6,9 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from ultrascale.catalog import regions
-from ultrascale.config._base import DnsLabel, Model, WrongValueError, dns_label, matching
+from ultrascale.config._base import Model, WrongValueError, dns_label, matching
 from ultrascale.config.hyperpod import HyperPod
-from ultrascale.config.jobs import Job
+from ultrascale.config.jobs import AnyJob, JobName
 from ultrascale.config.kubernetes import Karpenter, Kubernetes
 from ultrascale.config.network import Network
 from ultrascale.config.operations import AgreedLimits, Backend, Observability, Pipeline
@@ -65,7 +65,7 @@ class Cluster(Model):
     storage: Storage = Storage()
     images: Images = Images()
     scheduling: Scheduling = Scheduling()
-    jobs: Mapping[DnsLabel, Job] = Field(default_factory=dict[str, Job])
+    jobs: Mapping[JobName, AnyJob] = Field(default_factory=dict[str, AnyJob])
     hyperpod: HyperPod = HyperPod()
     agreed_limits: AgreedLimits | None = None
     backend: Backend | None = None

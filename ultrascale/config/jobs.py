@@ -1,11 +1,89 @@
-"""`jobs`: templates from which jobs are launched."""
+"""`jobs`: templates from which jobs are launched, and files of one job each."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from ultrascale.config._base import LabelKey, LabelValue, Model, Quantity
+from ultrascale.config._base import (
+    DnsLabel,
+    LabelKey,
+    LabelValue,
+    Model,
+    Quantity,
+    SubdomainName,
+    WrongValueError,
+    dns_label,
+    matching,
+)
+from ultrascale.config.storage import MountPath
+
+# Volcano gives a job's Service the job's name, and each pod a name that adds role and number.
+LONGEST_JOB_NAME = 40
+
+JobName = Annotated[str, dns_label(LONGEST_JOB_NAME)]
+Role = Annotated[
+    str,
+    AfterValidator(
+        matching(
+            r"[a-z][a-z0-9]{0,15}",
+            "not a role that ranks can be found by",
+            "use at most 16 lower-case letters and digits, no '-': "
+            "Volcano makes a variable of the shell of it",
+        )
+    ),
+]
+Variable = Annotated[
+    str,
+    AfterValidator(
+        matching(
+            r"[A-Za-z_][A-Za-z0-9_]*",
+            "not the name of an environment variable",
+            "use letters, digits and '_'",
+        )
+    ),
+]
+CacheModel = Annotated[
+    str,
+    AfterValidator(
+        matching(
+            r"[A-Za-z0-9_-]{1,63}",
+            "not a name of a model's cache",
+            "use at most 63 letters, digits, '_' and '-'",
+        )
+    ),
+]
+HttpPath = Annotated[
+    str, AfterValidator(matching(r"/[^\s]*", "not a path of a URL", "write it as /health"))
+]
+
+
+def _word(value: object) -> object:
+    """Take a number as the text that a command line has of it."""
+    if isinstance(value, bool):
+        raise WrongValueError("true or false, which programs spell differently", "put it in quotes")
+    return str(value) if isinstance(value, int | float) else value
+
+
+Word = Annotated[str, BeforeValidator(_word)]
+
+
+def _has_tag(value: str) -> str:
+    if not value or any(character.isspace() for character in value):
+        raise WrongValueError("not an image", "write REPOSITORY:TAG, or REGISTRY/REPOSITORY:TAG")
+    if "@sha256:" in value:
+        return value
+    tag = value.rpartition("/")[2].partition(":")[2]
+    if not tag:
+        todo = "add :TAG, so that every pod and every restart runs the same image"
+        raise WrongValueError("an image without a tag", todo)
+    if tag == "latest":
+        todo = "name a tag that stays: pods of one job could run two images"
+        raise WrongValueError("a tag that moves", todo)
+    return value
+
+
+ImageName = Annotated[str, AfterValidator(_has_tag)]
 
 
 class Toleration(Model):
@@ -18,7 +96,7 @@ class Toleration(Model):
 
 
 class Resources(Model):
-    """What each pod of a job asks for.
+    """What each pod of a job asks for; what is left out follows from its nodes.
 
     Attributes:
         gpu: NVIDIA GPUs.
@@ -26,30 +104,169 @@ class Resources(Model):
         efa: EFA interfaces.
         cpu: Kubernetes quantity of CPU.
         memory: Kubernetes quantity of memory.
+        shared_memory: Kubernetes quantity, the size of `/dev/shm`; it counts as memory.
     """
 
     gpu: Annotated[int, Field(ge=1)] | None = None
     neuron: Annotated[int, Field(ge=1)] | None = None
-    efa: Annotated[int, Field(ge=1)] | None = None
+    efa: Annotated[int, Field(ge=0)] | None = None
     cpu: Quantity | None = None
     memory: Quantity | None = None
+    shared_memory: Quantity | None = None
+
+
+class Volume(Model):
+    """A PersistentVolumeClaim that a job's pods mount.
+
+    Attributes:
+        claim: Its name, in the job's namespace.
+        mount_path: Where the container mounts it.
+        read_only: Whether nothing is written there.
+        existing: Whether it is none of the cluster file's: `submit` then looks for it in the
+            cluster.
+    """
+
+    claim: SubdomainName
+    mount_path: MountPath
+    read_only: bool = False
+    existing: bool = False
+
+
+class Restarts(Model):
+    """How often a job is restarted before it counts as failed.
+
+    Attributes:
+        job: Restarts of all its pods together; by default 10, and 100 on Spot nodes.
+        workers: Restarts of the processes of a pod by torchrun, without a new pod. Each loss of
+            another node costs the survivors one.
+    """
+
+    job: Annotated[int, Field(ge=0)] | None = None
+    workers: Annotated[int, Field(ge=0)] = 100
+
+
+class CompileCache(Model):
+    """The shared cache of graphs that the Neuron compiler has compiled.
+
+    Attributes:
+        model: What the graphs are of; with the version of the compiler and the number of cores it
+            names the folder of the cache.
+        path: Folder of all caches, on a shared file system; by default `neuron-cache` on the
+            job's first volume.
+        allow_cold: Whether the job starts although its graphs are not compiled.
+        precompile_args: Arguments of the script that are added when it runs to be compiled only.
+    """
+
+    model: CacheModel
+    path: MountPath | None = None
+    allow_cold: bool = False
+    precompile_args: tuple[Word, ...] = ()
 
 
 class Job(Model):
-    """A job template.
+    """What all kinds of job have in common.
 
     Attributes:
-        priority: One of ``scheduling.priority_classes``.
+        pool: Name of the pool whose nodes it runs on.
         node_selector: Labels that its nodes must carry.
         prefer: Values of the label `node-type`, best first; the whole job lands on one of them.
+        priority: One of ``scheduling.priority_classes``.
         team: Team of task governance that it belongs to.
-        tolerations: Taints that its pods bear.
-        resources: What each pod asks for.
+        tolerations: Taints that its pods bear beside those of its pool.
+        resources: What each pod asks for; by default a whole node.
+        namespace: Where it runs.
+        image: ``REPOSITORY:TAG`` of ``images.repositories``, or a whole reference.
+        command: Program and its first arguments.
+        args: Arguments of the script or program.
+        env: Environment variables, beside those of its accelerators.
+        volumes: Volumes; by default the claims of the cluster file in its namespace.
+        grace_period_seconds: Time from SIGTERM to SIGKILL, for a last checkpoint.
     """
 
-    priority: str | None = None
+    pool: DnsLabel | None = None
     node_selector: Mapping[LabelKey, LabelValue] = Field(default_factory=dict[str, str])
     prefer: tuple[str, ...] = ()
+    priority: str | None = None
     team: str | None = None
     tolerations: tuple[Toleration, ...] = ()
     resources: Resources = Resources()
+    namespace: DnsLabel = "training"
+    image: ImageName | None = None
+    command: tuple[Word, ...] = ()
+    args: tuple[Word, ...] = ()
+    env: Mapping[Variable, Word] = Field(default_factory=dict[str, str])
+    volumes: tuple[Volume, ...] | None = None
+    # The two minutes of a Spot notice, less what it takes to arrive.
+    grace_period_seconds: Annotated[int, Field(ge=1)] = 110
+
+
+class TrainingJob(Job):
+    """Processes on one or several nodes that start, restart and end together.
+
+    Attributes:
+        kind: What tells it apart.
+        nodes: Nodes, one pod each.
+        min_nodes: Fewest nodes that it goes on with; None: it needs all of them.
+        processes_per_node: Processes that torchrun starts on a node; by default one for each GPU
+            or NeuronCore.
+        script: Path of the script in the image, or the name of a module; torchrun starts it.
+        role: Name of the pods' role, and part of their names.
+        queue: One of ``scheduling.queues``.
+        rendezvous: Where its nodes meet; by default as ``scheduling.rendezvous.backend`` says.
+        restarts: How often it is restarted.
+        compile_cache: Compiled graphs, for Neuron devices; None compiles as graphs are met.
+        ttl_seconds_after_finished: How long it stays to be looked at once it has ended.
+    """
+
+    kind: Literal["training"] = "training"
+    nodes: Annotated[int, Field(ge=1)] = 1
+    min_nodes: Annotated[int, Field(ge=1)] | None = None
+    processes_per_node: Annotated[int, Field(ge=1)] | None = None
+    script: Annotated[str, Field(min_length=1)] | None = None
+    role: Role = "worker"
+    queue: str | None = None
+    rendezvous: Literal["c10d", "etcd", "etcd-v2"] | None = None
+    restarts: Restarts = Restarts()
+    compile_cache: CompileCache | None = None
+    ttl_seconds_after_finished: Annotated[int, Field(ge=0)] = 86_400
+
+
+class BatchJob(Job):
+    """One pod that runs until its program ends.
+
+    Attributes:
+        kind: What tells it apart.
+        queue: One of ``scheduling.queues``.
+        retries: New pods after a failure, besides those after the loss of a node.
+        ttl_seconds_after_finished: How long it stays to be looked at once it has ended.
+    """
+
+    kind: Literal["batch"] = "batch"
+    queue: str | None = None
+    retries: Annotated[int, Field(ge=0)] = 3
+    ttl_seconds_after_finished: Annotated[int, Field(ge=0)] = 86_400
+
+
+class ServiceJob(Job):
+    """Pods that serve until they are taken away, behind one address inside the cluster.
+
+    Attributes:
+        kind: What tells it apart.
+        replicas: Pods.
+        port: TCP port that the program listens on.
+        capacity: Kind of capacity that its nodes come from; None: any of its pool.
+        health_path: Path that answers 200 once the program serves; None: the port is open.
+        startup_seconds: Time that the program may take before it serves, to load a model.
+        allow_from: Other namespaces whose pods may reach it; those of its own always may.
+    """
+
+    kind: Literal["service"] = "service"
+    replicas: Annotated[int, Field(ge=1)] = 1
+    port: Annotated[int, Field(ge=1, le=65_535)] = 8080
+    capacity: Literal["reserved", "spot", "on-demand"] | None = None
+    health_path: HttpPath | None = None
+    startup_seconds: Annotated[int, Field(ge=1)] = 600
+    allow_from: tuple[DnsLabel, ...] = ()
+
+
+AnyJob = Annotated[TrainingJob | BatchJob | ServiceJob, Field(discriminator="kind")]

@@ -1,6 +1,7 @@
 """What follows from the cluster file and the catalog: every decision, made once."""
 
-from ultrascale.plan.cluster import load, plan_cluster
+from ultrascale.plan.cluster import assemble, load, plan_cluster
+from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 
-__all__ = ["ClusterPlan", "PoolPlan", "load", "plan_cluster"]
+__all__ = ["ClusterPlan", "PoolPlan", "all_mistakes", "assemble", "load", "plan_cluster"]

@@ -20,6 +20,8 @@ CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
 EFA_LABEL = "ultrascale.dev/efa"
 # On every object and pod of a job: its name.
 JOB_LABEL = "ultrascale.dev/job"
+# On the one pod of a large job that the others meet at.
+RANK_ZERO_LABEL = "ultrascale.dev/rank-zero"
 # Marks the namespaces whose pods may reach the rendezvous server.
 TRAINING_LABEL = "ultrascale.dev/training"
 
@@ -55,6 +57,11 @@ def stack(cluster: str, layer: str) -> str:
 def repository(cluster: str, name: str) -> str:
     """Return the ECR repository behind ``images.repositories``; clusters must not share one."""
     return f"{cluster}/{name}"
+
+
+def image_builder(cluster: str) -> str:
+    """Return the CodeBuild project that builds the images of a cluster."""
+    return f"{cluster}-images"
 
 
 def control_plane_logs(cluster: str) -> str:

@@ -10,7 +10,6 @@ Mistakes = Iterator[config.Mistake]
 PROVISIONERS = ("managed-node-group", "self-managed", "karpenter", "auto-mode")
 PURCHASE_OPTIONS = ("on-demand", "spot", "odcr", "capacity-block")
 _SECTIONS = (
-    "jobs",
     "hyperpod",
     "agreed_limits",
     "backend",
@@ -54,6 +53,12 @@ def _efa_is_built(efa: bool) -> Mistakes:
         yield config.refuse("efa", _WRONG, "use false")
 
 
+def _job_keys_are_built(given: frozenset[str]) -> Mistakes:
+    for key in ("prefer", "team"):
+        if key in given:
+            yield config.refuse(key, _WRONG, _LEAVE_OUT, got="")
+
+
 def _one_of(values: tuple[str, ...]) -> str:
     return f"{', '.join(values[:-1])} or {values[-1]}"
 
@@ -71,6 +76,7 @@ RULES: config.Rules = {
     config.Odcr: (_option_is_built,),
     config.CapacityBlock: (_option_is_built,),
     config.TrainingPlan: (_option_is_built,),
+    config.Job: (_job_keys_are_built,),
     config.Lustre: (_s3_is_built, _efa_is_built),
 }
 

@@ -9,8 +9,8 @@ import json
 import logging
 import random
 import ssl
-import threading
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,7 +60,7 @@ class _NoAnswerError(Exception):
 class EtcdClient:
     """Calls the members of one etcd cluster in turn until one of them answers.
 
-    It may be shared by threads; each of them keeps one connection open.
+    It may be shared by threads. Connections stay open from one call to the next, and end with it.
 
     Args:
         endpoints: The members, or one address that stands for all of them.
@@ -86,7 +86,10 @@ class EtcdClient:
         self._read_timeout = read_timeout
         self._retry_timeout = retry_timeout
         self._token: str | None = None
-        self._local = threading.local()
+        # Nodes that start together spread over the members.
+        self._turn = random.randrange(len(self._endpoints))
+        self._idle: list[http.client.HTTPConnection] = []
+        weakref.finalize(self, _close, self._idle)
 
     def call(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
         """Return etcd's answer to ``body`` at ``/v3`` + ``path``.
@@ -147,58 +150,64 @@ class EtcdClient:
     def _post(
         self, path: str, body: Mapping[str, object], *, token: str | None, timeout: float
     ) -> tuple[int, dict[str, Any]]:
-        connection = self._connection()
+        connection = self._connection(timeout)
         headers = {"Content-Type": "application/json"}
         if token is not None:
             headers["Authorization"] = token
+        answered = False
         try:
-            connection.timeout = timeout
-            if connection.sock is not None:
-                connection.sock.settimeout(timeout)
             connection.request("POST", f"/v3{path}", body=json.dumps(body), headers=headers)
             response = connection.getresponse()
-            return response.status, _parsed(response.read())
+            result = response.status, _parsed(response.status, response.read())
+            answered = True
         except ssl.SSLCertVerificationError as error:
-            self._disconnect()
             raise EtcdRefusedError(
                 f"the certificate of etcd at {connection.host}:{connection.port} cannot be "
                 f"verified ({error.verify_message}); give its authority as ca_cert in --rdzv-conf"
             ) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
-            self._disconnect()
+            self._turn += 1
             reason = str(error) or type(error).__name__
             at = f"{connection.host}:{connection.port}"
             raise _NoAnswerError(f"no answer of etcd at {at}: {reason}") from error
-        except BaseException:
-            # A signal's exception leaves half an answer on the connection.
-            self._disconnect()
-            raise
+        finally:
+            if answered:
+                self._idle.append(connection)
+            else:
+                # Half an answer may be on it, as after a signal's exception.
+                connection.close()
+        return result
 
-    def _connection(self) -> http.client.HTTPConnection:
-        found: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
-        if found is not None:
-            return found
-        # Nodes that start together spread over the members.
-        index = getattr(self._local, "index", random.randrange(len(self._endpoints)))
-        self._local.index = index
-        endpoint = self._endpoints[index % len(self._endpoints)]
+    def _connection(self, timeout: float) -> http.client.HTTPConnection:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._opened()
+        connection.timeout = timeout
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout)
+        return connection
+
+    def _opened(self) -> http.client.HTTPConnection:
+        endpoint = self._endpoints[self._turn % len(self._endpoints)]
         if self._tls is None:
-            made = http.client.HTTPConnection(endpoint.host, endpoint.port)
-        else:
-            made = http.client.HTTPSConnection(endpoint.host, endpoint.port, context=self._tls)
-        self._local.connection = made
-        return made
+            return http.client.HTTPConnection(endpoint.host, endpoint.port)
+        return http.client.HTTPSConnection(endpoint.host, endpoint.port, context=self._tls)
 
-    def _disconnect(self) -> None:
-        """Leave this member; the next call goes to the one after it."""
-        connection: http.client.HTTPConnection = self._local.connection
+
+def _close(connections: list[http.client.HTTPConnection]) -> None:
+    for connection in connections:
         connection.close()
-        self._local.connection = None
-        self._local.index += 1
 
 
-def _parsed(data: bytes) -> dict[str, Any]:
-    answer = json.loads(data)
+def _parsed(status: int, data: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(data)
+    except ValueError:
+        # What stands before the gateway, a check of the host's name for one, answers in words.
+        if status == 200:
+            raise
+        answer = {"message": data.decode(errors="replace").strip()[:300]}
     if not isinstance(answer, dict):
         raise ValueError(f"not an answer of etcd: {data[:80]!r}")
     return answer

@@ -108,10 +108,10 @@ class EtcdStore(Store):
     def compare_set(
         self, key: str, expected_value: str | bytes, desired_value: str | bytes
     ) -> bytes:
-        """Write ``desired_value`` if ``key`` holds ``expected_value``, and return what it holds then.
+        """Write ``desired_value`` if ``key`` holds the expected one; return what it holds then.
 
-        A key that nobody wrote counts as holding the empty text; if that is not ``expected_value``,
-        ``expected_value`` is returned, as torch's TCPStore does.
+        A key that nobody wrote counts as holding the empty text; if another value was expected,
+        that one is returned, as torch's TCPStore does.
         """
         wanted = _as_bytes(expected_value)
         while True:

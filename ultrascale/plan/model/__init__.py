@@ -2,6 +2,15 @@
 
 from ultrascale.plan.model.cluster import AddonPlan, ClusterPlan, ControlPlanePlan
 from ultrascale.plan.model.images import ImageBuildPlan
+from ultrascale.plan.model.jobs import (
+    JobPlan,
+    MountPlan,
+    PartPlan,
+    PodPlan,
+    ServingPlan,
+    TaskPlan,
+    TolerationPlan,
+)
 from ultrascale.plan.model.network import NetworkPlan, SubnetKind, SubnetPlan
 from ultrascale.plan.model.node_pools import (
     Budget,
@@ -45,14 +54,18 @@ __all__ = [
     "DevicePluginPlan",
     "EtcdPlan",
     "ImageBuildPlan",
+    "JobPlan",
     "KarpenterPlan",
     "LustrePlan",
+    "MountPlan",
     "NamespacePlan",
     "NetworkInterface",
     "NetworkPlan",
     "NeuronSchedulerExtensionPlan",
     "NodeClassPlan",
     "NodePoolPlan",
+    "PartPlan",
+    "PodPlan",
     "PodSecurity",
     "PoolPlan",
     "PriorityClassPlan",
@@ -60,11 +73,14 @@ __all__ = [
     "Requirement",
     "ReservationPlan",
     "RootDisk",
+    "ServingPlan",
     "SizedBy",
     "SubnetKind",
     "SubnetPlan",
     "Taint",
+    "TaskPlan",
     "TerminationHandlerPlan",
+    "TolerationPlan",
     "VolcanoPlan",
     "WindowPlan",
 ]

@@ -1,0 +1,121 @@
+"""What differs between devices: process group, random numbers, gradient exchange, precision.
+
+`connect` joins the process group that torchrun's environment describes, or one of a single process.
+"""
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from ultrascale_training import arguments
+from ultrascale_training.errors import TrainingError
+
+
+class Device(Protocol):
+    """One worker's device."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where tensors go."""
+        ...
+
+    @property
+    def wraps(self) -> bool:
+        """Torch's own wrappers exchange gradients here; otherwise `sum_up` does."""
+        ...
+
+    @property
+    def sum_dtype(self) -> torch.dtype:
+        """Of losses that are summed up."""
+        ...
+
+    def seed(self, seed: int) -> None:
+        """Seed the device's random numbers."""
+        ...
+
+    def autocast(self, *, bf16: bool) -> AbstractContextManager[object]:
+        """Return the context in which forward passes run."""
+        ...
+
+    def sum_up(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by its sum over all workers."""
+        ...
+
+    def end_of_graph(self) -> None:
+        """Have a lazy device execute what was recorded."""
+        ...
+
+
+@dataclass(frozen=True)
+class EagerDevice:
+    """A CPU with gloo, or a GPU with NCCL."""
+
+    device: torch.device
+    wraps = True
+    sum_dtype = torch.float64
+
+    def seed(self, seed: int) -> None:
+        """Seed the device's random numbers."""
+        torch.manual_seed(seed)
+
+    def autocast(self, *, bf16: bool) -> AbstractContextManager[object]:
+        """Return an autocast to bfloat16; weights stay in single precision."""
+        return torch.autocast(self.device.type, torch.bfloat16) if bf16 else nullcontext()
+
+    def sum_up(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by its sum over all workers."""
+        for tensor in tensors:
+            dist.all_reduce(tensor)
+
+    def end_of_graph(self) -> None:
+        """Do nothing: operations have been executed or queued already."""
+
+
+def connect(name: arguments.Device, *, bf16: bool, timeout: timedelta) -> Device:
+    """Join the process group and return this worker's device.
+
+    Raises:
+        TrainingError: The device is not there.
+    """
+    if name == "auto":
+        name = _found()
+    if name == "neuron-xla":
+        from ultrascale_training import neuron_xla
+
+        return neuron_xla.connect(bf16=bf16, timeout=timeout)
+    if name == "cpu":
+        _join("gloo", timeout)
+        return EagerDevice(torch.device("cpu"))
+    if not torch.cuda.is_available():
+        raise TrainingError("--device: no NVIDIA GPU is visible, got 'cuda'; use cpu or auto")
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    torch.cuda.set_device(device)
+    _join("cpu:gloo,cuda:nccl", timeout)
+    return EagerDevice(device)
+
+
+def under_torchrun() -> bool:
+    """Return whether torchrun, or somebody who does as it does, started this process."""
+    return "RANK" in os.environ
+
+
+def _found() -> arguments.Device:
+    if os.path.exists("/dev/neuron0"):  # noqa: PTH110 - a device node
+        return "neuron-xla"
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _join(backend: str, timeout: timedelta) -> None:
+    if under_torchrun():
+        dist.init_process_group(backend, timeout=timeout)
+    else:
+        dist.init_process_group(
+            backend, store=dist.HashStore(), rank=0, world_size=1, timeout=timeout
+        )

@@ -1,0 +1,207 @@
+"""Pre-train BERT: ``torchrun … -m ultrascale_training.pretrain``, or one process without torchrun.
+
+The samples of a step, and the dropout in them, depend on nothing but seed and step. Before each
+step the workers add up, in one collective of the host, how many tokens are masked and who was told
+to stop; so either all of them compute the step, or all of them save the same state and leave. What
+that means for a user: docs/training.md.
+"""
+
+import logging
+import os
+import sys
+import traceback
+import uuid
+from datetime import timedelta
+from types import TracebackType
+
+import torch
+import torch.distributed as dist
+from torch.distributed.elastic.multiprocessing.errors import record
+
+from ultrascale_training import arguments as command_line
+from ultrascale_training import optimizer as adamw
+from ultrascale_training import start as starting
+from ultrascale_training.arguments import LONGEST_SEQUENCE, Arguments
+from ultrascale_training.checkpoints import CheckpointDirectory
+from ultrascale_training.devices import Device, connect
+from ultrascale_training.errors import TrainingError
+from ultrascale_training.loader import Loader
+from ultrascale_training.metrics import Metrics
+from ultrascale_training.model import SIZES, Bert
+from ultrascale_training.order import Order
+from ultrascale_training.replica import Replica
+from ultrascale_training.saving import Saver, load, tensors_of
+from ultrascale_training.shards import Dataset, Index, read_index
+from ultrascale_training.start import Start
+from ultrascale_training.stop import StopRequest
+from ultrascale_training.training import Worker, collects_graphs, last_step, train
+
+_log = logging.getLogger("ultrascale_training")
+
+
+@record
+def main() -> int:
+    """Run the program on this worker and return its exit status."""
+    stop = StopRequest()
+    arguments = command_line.parse()
+    timeout = timedelta(seconds=arguments.timeout_seconds)
+    device = connect(arguments.device, bf16=arguments.bf16, timeout=timeout)
+    control = dist.new_group(timeout=timeout, backend="gloo")
+    directory = CheckpointDirectory(arguments.output_dir / "checkpoints", keep=arguments.keep)
+    index = starting.agree(control, lambda: _index(arguments))
+    start = _start(arguments, index, directory, control)
+    replica = _replica(arguments, index, device)
+    optimizer = adamw.make(replica.model, weight_decay=arguments.weight_decay)
+    if start.checkpoint is not None:
+        load(start.checkpoint, tensors_of(replica.model, optimizer), group=control)
+    saver = Saver(
+        directory,
+        sharded=replica.sharded,
+        background=arguments.save_async,
+        writer=start.name,
+        timeout=timeout,
+    )
+    return train(
+        Worker(
+            arguments=arguments,
+            device=device,
+            replica=replica,
+            optimizer=optimizer,
+            loader=_loader(arguments, index, start),
+            saver=saver,
+            control=control,
+            start=start,
+            about=starting.about(arguments, index, micro_batches=start.micro_batches),
+            metrics=_metrics(arguments, start),
+            stop=stop,
+        )
+    )
+
+
+def _index(arguments: Arguments) -> Index:
+    index = read_index(arguments.data_dir)
+    mistakes = [
+        f"{flag}: the dataset {arguments.data_dir} has {has}, got {asked}; prepare another one"
+        for flag, has, asked in (
+            ("--seq-len", index.seq_len, arguments.seq_len),
+            ("--max-pred-len", index.max_pred_len, arguments.max_pred_len),
+        )
+        if asked is not None and asked != has
+    ]
+    if index.seq_len > LONGEST_SEQUENCE:
+        mistakes.append(
+            f"--data-dir: BERT has {LONGEST_SEQUENCE} positions, got rows of {index.seq_len} tokens"
+        )
+    if all(shard.rows < arguments.batch_size for shard in index.shards):
+        mistakes.append(
+            f"--batch-size: no shard of {arguments.data_dir} has so many rows, "
+            f"got {arguments.batch_size}; lower it"
+        )
+    if mistakes:
+        raise TrainingError("\n".join(mistakes))
+    return index
+
+
+def _start(
+    arguments: Arguments, index: Index, directory: CheckpointDirectory, control: dist.ProcessGroup
+) -> Start:
+    restarts = torch.tensor([int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))])
+    dist.all_reduce(restarts, op=dist.ReduceOp.MAX, group=control)
+    start = starting.agree(
+        control,
+        lambda: starting.decide(
+            arguments,
+            index,
+            directory,
+            world=dist.get_world_size(),
+            restarted=int(restarts) > 0,
+            name=uuid.uuid4().hex[:12],
+        ),
+    )
+    starting.check_shared(start, arguments.output_dir, control)
+    _log.info(
+        "starts at step %d of %d with %d workers; %d rows a step",
+        start.step,
+        arguments.max_steps,
+        dist.get_world_size(),
+        start.micro_batches * arguments.batch_size,
+    )
+    return start
+
+
+def _replica(arguments: Arguments, index: Index, device: Device) -> Replica:
+    # Alike on every worker.
+    torch.manual_seed(arguments.seed)
+    model = Bert(
+        SIZES[arguments.model],
+        vocabulary=index.vocabulary,
+        positions=LONGEST_SEQUENCE,
+        dropout=arguments.dropout,
+    )
+    return Replica(
+        model,
+        parallel=arguments.parallel,
+        device=device,
+        bf16=arguments.bf16,
+        world=dist.get_world_size(),
+    )
+
+
+def _loader(arguments: Arguments, index: Index, start: Start) -> Loader:
+    order = Order(
+        [shard.rows for shard in index.shards],
+        rows=arguments.batch_size,
+        micro_batches=start.micro_batches,
+        seed=arguments.seed,
+    )
+    return Loader(
+        Dataset(arguments.data_dir, index),
+        order,
+        micro_batches=start.micro_batches,
+        rank=dist.get_rank(),
+        world=dist.get_world_size(),
+        step=start.step,
+        until=last_step(arguments, start),
+    )
+
+
+def _metrics(arguments: Arguments, start: Start) -> Metrics | None:
+    if dist.get_rank() != 0 or collects_graphs():
+        return None
+    metrics = Metrics(
+        arguments.output_dir,
+        step=start.step,
+        common={"world": dist.get_world_size(), "start": start.name},
+    )
+    metrics.event(
+        "start",
+        step=start.step,
+        global_batch=start.micro_batches * arguments.batch_size,
+        restarts=int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")),
+    )
+    return metrics
+
+
+def _leave_at_once(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Report an exception that ends the worker, and end it.
+
+    Without this the interpreter would first wait for its threads, and the one that writes a
+    checkpoint may be waiting for a worker that is dead.
+    """
+    if not isinstance(error, TrainingError):
+        traceback.print_exception(kind, error, trace)
+    elif os.environ.get("RANK", "0") == "0":
+        print(error, file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(2 if isinstance(error, TrainingError) else 1)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(
+        format=f"%(asctime)s worker {os.environ.get('RANK', '0')}: %(message)s", level=logging.INFO
+    )
+    sys.excepthook = _leave_at_once
+    sys.exit(main())

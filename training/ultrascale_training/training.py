@@ -1,0 +1,207 @@
+"""The loop: vote, compute, report, save."""
+
+import math
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+
+from ultrascale_training import optimizer as adamw
+from ultrascale_training.arguments import Arguments
+from ultrascale_training.devices import Device
+from ultrascale_training.errors import TrainingError
+from ultrascale_training.loader import Loader, Part
+from ultrascale_training.metrics import Metrics
+from ultrascale_training.model import Batch
+from ultrascale_training.order import seed_of
+from ultrascale_training.replica import Replica
+from ultrascale_training.saving import Saver, tensors_of
+from ultrascale_training.start import Start
+from ultrascale_training.stop import STOPPED_EARLY, StopRequest
+
+
+def collects_graphs() -> bool:
+    """Return whether neuron_parallel_compile runs the program to collect its graphs.
+
+    What is computed then is not valid, so nothing of it may be kept. Source:
+    https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/api-reference-guide/training/pytorch-neuron-parallel-compile.html
+    """
+    return "NEURON_EXTRACT_GRAPHS_ONLY" in os.environ
+
+
+class _Vote(NamedTuple):
+    masked: int
+    stop: bool
+
+
+class _Scalars(NamedTuple):
+    losses: Tensor  # masked-LM and next-sentence, means over the global batch
+    norm: Tensor
+    rate: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worker:
+    """What the loop works with.
+
+    Attributes:
+        control: Process group of the host, whatever the device: a vote must not wait for the
+            device.
+        about: What a checkpoint notes beside its tensors.
+        metrics: None on all workers but the first.
+    """
+
+    arguments: Arguments
+    device: Device
+    replica: Replica
+    optimizer: torch.optim.Optimizer
+    loader: Loader
+    saver: Saver
+    control: dist.ProcessGroup
+    start: Start
+    about: Mapping[str, object]
+    metrics: Metrics | None
+    stop: StopRequest
+
+
+def last_step(arguments: Arguments, start: Start) -> int:
+    """Return the step at which this start of the run ends."""
+    if arguments.steps_this_run is None:
+        return arguments.max_steps
+    return min(arguments.max_steps, start.step + arguments.steps_this_run)
+
+
+def train(worker: Worker) -> int:
+    """Train to the last step, or until a worker is told to stop, and return the exit status.
+
+    Raises:
+        TrainingError: The loss is not a number any more, or data are missing.
+    """
+    arguments, step = worker.arguments, worker.start.step
+    last = last_step(arguments, worker.start)
+    clock = _Clock(step)
+    while step < last:
+        part = worker.loader.next()
+        vote = _vote(worker, part)
+        if vote.stop:
+            if step > worker.start.step:
+                _save(worker, step)
+            _leave(worker, "stopped", step)
+            return STOPPED_EARLY
+        scalars = _compute(worker, part, vote)
+        step += 1
+        save = step % arguments.checkpoint_every == 0 or step == last
+        if save or step % arguments.log_every == 0:
+            _report(worker, step, scalars, clock)
+        if save:
+            _save(worker, step)
+        worker.saver.check()
+        _report_published(worker)
+    _leave(worker, "done", step)
+    return 0
+
+
+def _vote(worker: Worker, part: Part) -> _Vote:
+    """Return the masked tokens of the global batch, and whether any worker wants to stop."""
+    ballot = torch.tensor([part.masked, int(worker.stop.requested)])
+    dist.all_reduce(ballot, group=worker.control)
+    masked, wishes = ballot.tolist()
+    return _Vote(masked=masked, stop=wishes > 0)
+
+
+def _compute(worker: Worker, part: Part, vote: _Vote) -> _Scalars:
+    arguments, device, replica = worker.arguments, worker.device, worker.replica
+    rows = worker.start.micro_batches * arguments.batch_size
+    means = torch.tensor([1 / max(1, vote.masked), 1 / rows]).to(device.device)
+    losses = torch.zeros(2, dtype=device.sum_dtype, device=device.device)
+    for micro_batch in part.micro_batches:
+        seed = seed_of(arguments.seed, step=part.step, micro_batch=micro_batch.number)
+        device.seed(seed)
+        with replica.exchanging(last=micro_batch is part.micro_batches[-1]):
+            parts = torch.stack(replica.losses(_moved(micro_batch.batch, device))) * means
+            (parts.sum() * replica.scale).backward()
+        losses += parts.detach()
+        device.end_of_graph()
+    norm = replica.finish(clip=arguments.clip)
+    rate = adamw.learning_rate(
+        part.step, peak=arguments.lr, warmup=arguments.warmup_steps, steps=arguments.max_steps
+    )
+    adamw.set_rate(worker.optimizer, rate)
+    worker.optimizer.step()
+    worker.optimizer.zero_grad()
+    device.sum_up([losses])
+    device.end_of_graph()
+    return _Scalars(losses=losses, norm=norm, rate=rate)
+
+
+def _moved(batch: Batch, device: Device) -> Batch:
+    return Batch(*(field.to(device.device, non_blocking=True) for field in batch))
+
+
+class _Clock:
+    """Measures steps per second between two reports."""
+
+    def __init__(self, step: int) -> None:
+        self._step, self._time = step, time.monotonic()
+
+    def rate(self, step: int) -> float:
+        """Return the steps per second since the last call."""
+        now = time.monotonic()
+        rate = (step - self._step) / (now - self._time)
+        self._step, self._time = step, now
+        return rate
+
+
+def _report(worker: Worker, step: int, scalars: _Scalars, clock: _Clock) -> None:
+    """Read the scalars of a step, on every worker, for each has to leave if they are no numbers."""
+    norm = scalars.norm
+    if isinstance(norm, DTensor):
+        norm = norm.full_tensor()
+    masked_lm, next_sentence = scalars.losses.tolist()
+    loss = masked_lm + next_sentence
+    if not math.isfinite(loss) and not collects_graphs():
+        raise TrainingError(
+            f"the loss of step {step} is {loss}; resume from the last checkpoint with a lower --lr "
+            "in another --output-dir"
+        )
+    if worker.metrics is not None:
+        rows = worker.start.micro_batches * worker.arguments.batch_size
+        worker.metrics.step(
+            step,
+            loss=loss,
+            masked_lm_loss=masked_lm,
+            next_sentence_loss=next_sentence,
+            gradient_norm=float(norm),
+            learning_rate=scalars.rate,
+            sequences_per_second=round(clock.rate(step) * rows, 3),
+        )
+
+
+def _save(worker: Worker, step: int) -> None:
+    if not collects_graphs() and worker.saver.last_step != step:
+        worker.saver.save(step, tensors_of(worker.replica.model, worker.optimizer), worker.about)
+
+
+def _report_published(worker: Worker) -> None:
+    if worker.metrics is not None:
+        while worker.saver.published:
+            worker.metrics.event("checkpoint", step=worker.saver.published.pop(0))
+
+
+def _leave(worker: Worker, event: str, step: int) -> None:
+    """Wait until the last checkpoint is complete, whoever writes it."""
+    worker.loader.close()
+    worker.saver.wait()
+    # A worker that went earlier would take its node's other workers with it.
+    dist.barrier(worker.control)
+    _report_published(worker)
+    if worker.metrics is not None:
+        worker.metrics.event(event, step=step)
+        worker.metrics.close()
+    dist.destroy_process_group()

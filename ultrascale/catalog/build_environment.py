@@ -1,0 +1,40 @@
+"""Where container images are built: AWS CodeBuild.
+
+Sources:
+    https://docs.aws.amazon.com/codebuild/latest/userguide/build-env-ref-available.html
+    https://docs.aws.amazon.com/codebuild/latest/userguide/build-env-ref-compute-types.html
+"""
+
+from dataclasses import dataclass
+
+# Amazon ECR Public gives logins there alone, for every Region.
+# Source: https://docs.aws.amazon.com/AmazonECR/latest/public/public-registry-auth.html
+PUBLIC_REGION = "us-east-1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildEnvironment:
+    """What a build runs on.
+
+    Attributes:
+        image: Build image; AWS keeps its Docker and AWS CLI patched under the same name.
+        compute_type: CodeBuild's name of its size.
+        timeout_minutes: After how long a build is stopped, in minutes.
+        queued_timeout_minutes: After how long one that waits is dropped, in minutes.
+    """
+
+    image: str
+    compute_type: str
+    timeout_minutes: int
+    queued_timeout_minutes: int
+
+
+BUILD_ENVIRONMENT = BuildEnvironment(
+    # Amazon Linux 2023, x86-64.
+    image="aws/codebuild/amazonlinux-x86_64-standard:6.0",
+    # The smallest with 128 GB of disk: the Neuron and CUDA bases are above 10 GB, packed. A build
+    # waits for the network; more processors would not make it shorter.
+    compute_type="BUILD_GENERAL1_MEDIUM",
+    timeout_minutes=180,
+    queued_timeout_minutes=60,
+)

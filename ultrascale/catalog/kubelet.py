@@ -1,0 +1,39 @@
+"""What of a node's CPU and memory is left for pods.
+
+Sources:
+    https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/kubelet/config.go
+    https://karpenter.sh/v1.15/reference/settings/ (`VM_MEMORY_OVERHEAD_PERCENT`)
+"""
+
+# Shares of the first core, the second, the third and fourth, and of each beyond them.
+_CPU_SHARES = ((1, 0.06), (1, 0.01), (2, 0.005))
+_CPU_SHARE_BEYOND = 0.0025
+_RESERVED_MIB = 255
+_RESERVED_MIB_PER_POD = 11
+_EVICTION_MIB = 100
+# Karpenter takes this much of the memory that EC2 states for the kernel's and the hypervisor's:
+# a pod that asks for more launches no node.
+_UNSEEN_MEMORY_SHARE = 0.075
+
+
+def allocatable_millicpu(vcpus: int) -> int:
+    """Return the CPU, in thousandths, that a node with ``vcpus`` vCPUs gives its pods."""
+    reserved, left = 0.0, vcpus
+    for cores, share in _CPU_SHARES:
+        taken = min(cores, left)
+        reserved += taken * 1000 * share
+        left -= taken
+    return vcpus * 1000 - round(reserved + left * 1000 * _CPU_SHARE_BEYOND)
+
+
+def allocatable_mib(memory_mib: int, *, max_pods: int, huge_pages_mib: int) -> int:
+    """Return the memory, in MiB, that a node gives its pods beside huge pages.
+
+    Args:
+        memory_mib: Memory that EC2 states of the instance type.
+        max_pods: Pods that the node may run.
+        huge_pages_mib: Memory that the image sets aside as huge pages.
+    """
+    seen = int(memory_mib * (1 - _UNSEEN_MEMORY_SHARE))
+    reserved = _RESERVED_MIB + _RESERVED_MIB_PER_POD * max_pods + _EVICTION_MIB
+    return seen - reserved - huge_pages_mib

@@ -1,0 +1,162 @@
+"""Environment variables of the libraries in a job's container: what to set, and what never to.
+
+Only what a job needs and its libraries do not find out themselves is set: with libfabric 1.18 and
+aws-ofi-nccl 1.7 or newer, NCCL over EFA needs no variable at all.
+
+Source: https://github.com/aws/aws-ofi-nccl/blob/master/doc/efa-env-var.md
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+Runtime = Literal["torch", "neuron", "neuron-efa", "nvidia"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """A variable that every job of a runtime gets.
+
+    Attributes:
+        value: Its value.
+        why: What it is good for.
+        source: Where that is written.
+    """
+
+    value: str
+    why: str
+    source: str
+
+
+_NEURON = (
+    "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/"
+    "nrt-configurable-parameters.html"
+)
+_NEURON_EFA = (
+    "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/setup/setup-troubleshooting.html"
+)
+_NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
+_TORCH_NCCL = "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html"
+
+VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
+    {
+        "torch": {
+            # With the shared store the agents keep their first one, and restarted workers meet
+            # under the addresses of those before them: the job hangs.
+            "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": Variable(
+                value="1",
+                why="workers that are restarted on several nodes find each other",
+                source="https://github.com/pytorch/pytorch/issues/135712",
+            ),
+            "PYTHONUNBUFFERED": Variable(
+                value="1",
+                why="what a worker prints is in the logs when it is killed",
+                source="https://docs.python.org/3/using/cmdline.html#envvar-PYTHONUNBUFFERED",
+            ),
+        },
+        "neuron": {
+            "CCOM_SOCKET_IFNAME": Variable(
+                value="eth0", why="collectives meet on the pod's own interface", source=_NEURON_EFA
+            ),
+            "NCCL_SOCKET_IFNAME": Variable(
+                value="eth0",
+                why="the library below them reads this one",
+                source="https://github.com/ray-project/ray/issues/65070",
+            ),
+            "NEURON_RT_EXEC_TIMEOUT": Variable(
+                value="600",
+                why="the first steps, which load graphs, are no hang",
+                source=_NEURON,
+            ),
+            "MALLOC_ARENA_MAX": Variable(
+                value="64",
+                why="the processes of a node leave each other host memory",
+                source="https://github.com/aws-neuron/aws-neuron-samples",
+            ),
+        },
+        "neuron-efa": {
+            "FI_PROVIDER": Variable(
+                value="efa", why="libfabric takes EFA and nothing else", source=_NEURON_EFA
+            ),
+            "FI_EFA_USE_DEVICE_RDMA": Variable(
+                value="1", why="devices write to each other's memory", source=_NEURON_EFA
+            ),
+        },
+        "nvidia": {
+            "NCCL_DEBUG": Variable(value="WARN", why="NCCL says what goes wrong", source=_NCCL),
+            # EKS Pod Identity has a link-local interface, by which no other node is reached.
+            # Source: https://github.com/aws-samples/aws-do-eks/pull/54
+            "NCCL_SOCKET_IFNAME": Variable(
+                value="^lo,docker,veth,eni,pod-id-link0",
+                why="NCCL meets on the pod's own interface",
+                source=_NCCL,
+            ),
+            "TORCH_NCCL_ASYNC_ERROR_HANDLING": Variable(
+                value="1", why="a rank that is gone ends the step of the others", source=_TORCH_NCCL
+            ),
+            "TORCH_NCCL_DUMP_ON_TIMEOUT": Variable(
+                value="1", why="a hang leaves a trace of who waited for whom", source=_TORCH_NCCL
+            ),
+            "PYTORCH_CUDA_ALLOC_CONF": Variable(
+                value="expandable_segments:True",
+                why="memory that is free in pieces can be used",
+                source="https://docs.pytorch.org/docs/stable/notes/cuda.html",
+            ),
+        },
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a job may not set a variable.
+
+    Attributes:
+        wrong: What is wrong with it.
+        todo: What to do instead.
+    """
+
+    wrong: str
+    todo: str
+
+
+_GONE = "no longer read by the Neuron SDK"
+_NOT_RDMAV = "a variable of verbs libraries that EFA does not use, and that breaks it"
+# Names, as patterns, with what is wrong and what to do.
+_REFUSED: tuple[tuple[str, str, str], ...] = (
+    # Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/release-notes/
+    ("XLA_USE_BF16|XLA_DOWNCAST_BF16", _GONE, "cast the model: --bf16"),
+    ("NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS", _GONE, "leave it out"),
+    ("RDMAV_.*", _NOT_RDMAV, "leave it out"),
+    (
+        "NCCL_PROTO|NCCL_BUFFSIZE|NCCL_MIN_CHANNELS",
+        "tuned by aws-ofi-nccl, which knows the instance type",
+        "leave it out",
+    ),
+    # torchrun sets them, for each process.
+    (
+        "RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|GROUP_RANK",
+        "set by torchrun, differently in each process",
+        "leave it out",
+    ),
+    (
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE",
+        "set for every job, without which restarts hang",
+        "leave it out",
+    ),
+)
+_INTERFACES = "NCCL_SOCKET_IFNAME"
+_POD_IDENTITY_LINK = "pod-id-link0"
+
+
+def why_not(name: str, value: str) -> Refusal | None:
+    """Return why a job may not set the variable ``name`` to ``value``; None where it may."""
+    for pattern, wrong, todo in _REFUSED:
+        if re.fullmatch(pattern, name):
+            return Refusal(wrong=wrong, todo=todo)
+    if name == _INTERFACES and value.startswith("^") and _POD_IDENTITY_LINK not in value.split(","):
+        wrong = f"without {_POD_IDENTITY_LINK}, by which NCCL would hang across nodes"
+        return Refusal(wrong=wrong, todo=f"write {VARIABLES['nvidia'][_INTERFACES].value}")
+    return None

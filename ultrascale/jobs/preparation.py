@@ -1,0 +1,90 @@
+"""From a cluster file and a job to what is sent."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from ultrascale import config, plan
+from ultrascale.catalog import volcano
+from ultrascale.jobs.manifests import JobManifests
+from ultrascale.jobs.render import render
+from ultrascale.plan import jobs as plan_jobs
+from ultrascale.plan.job_nodes import nodes_of
+from ultrascale.plan.job_request import JobRequest
+
+_PRECOMPILE_SUFFIX = "-precompile"
+_MIB = 2**20
+
+
+def prepare(
+    cluster_file: Path,
+    job: str | Path | Mapping[str, object],
+    *,
+    changes: Mapping[str, object] | None = None,
+    precompile: bool = False,
+    account: str | None = None,
+    now: datetime | None = None,
+) -> JobManifests:
+    """Return what is sent to Kubernetes for a job. Nothing is sent, and no cluster is asked.
+
+    Args:
+        cluster_file: The cluster that it runs in.
+        job: Name of one of the file's `jobs`, path of a file that holds one job, or the job.
+        changes: Keys that replace the job's own; mappings are joined key by key.
+        precompile: Whether it runs to have its graphs compiled for Neuron.
+        account: AWS account of the cluster's registry, where the file does not state it.
+        now: Time at which the job is sent, against which windows of Capacity Blocks are held;
+            None leaves them unjudged.
+
+    Raises:
+        ConfigError: The cluster file, the job, or both do not fit each other: one line for each
+            mistake. The file's own come first, and alone.
+    """
+    reading = config.read(cluster_file)
+    wrong = plan.all_mistakes(reading)
+    if wrong or reading.cluster is None:
+        raise reading.refusal(wrong)
+    cluster = plan.assemble(reading.cluster)
+    suffix = _PRECOMPILE_SUFFIX if precompile else ""
+    found = config.read_job(reading, job, changes=changes or {}, suffix=suffix)
+    if found.job is None:
+        raise found.refusal(found.mistakes)
+    request = JobRequest(
+        name=found.name,
+        job=found.job,
+        cluster=reading.cluster,
+        pools=cluster.all_pools,
+        claims=tuple(lustre.claim for lustre in cluster.lustre if lustre.claim is not None),
+        account=account or reading.cluster.account,
+        precompile=precompile,
+    )
+    mistakes = (*found.mistakes, *plan_jobs.mistakes_of(request), *_closed_windows(request, now))
+    if mistakes:
+        raise found.refusal(mistakes)
+    manifests = render(plan_jobs.plan_job(request))
+    if too_large := [*_too_large(manifests)]:
+        raise found.refusal(tuple(too_large))
+    return manifests
+
+
+def _closed_windows(request: JobRequest, now: datetime | None) -> Iterator[config.Mistake]:
+    """Yield a pool whose Capacity Block has no more time for a job."""
+    pools = nodes_of(request.job, request.pools)
+    windows = [pool.window for pool in pools if pool.window is not None]
+    if now is None or len(windows) < len(pools) or not windows:
+        return
+    last = max(window.usable_until for window in windows)
+    if now >= last:
+        wrong = f"a Capacity Block whose nodes are gone since {last:%Y-%m-%d %H:%M} UTC"
+        yield config.refuse("pool", wrong, "choose another pool", got="")
+
+
+def _too_large(manifests: JobManifests) -> Iterator[config.Mistake]:
+    for manifest in manifests.objects:
+        size = len(json.dumps(manifest).encode())
+        if size > volcano.MOST_BYTES:
+            wrong = f"a job of {size / _MIB:.1f} MiB, more than Kubernetes takes of one object"
+            todo = "move long arguments and variables into a file on a volume"
+            yield config.refuse("", wrong, todo, got="")
+            return

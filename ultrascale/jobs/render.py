@@ -1,0 +1,32 @@
+"""A planned job as the objects that Kubernetes gets."""
+
+from typing import Any
+
+from ultrascale.jobs.indexed import indexed_objects
+from ultrascale.jobs.manifests import JobManifests
+from ultrascale.jobs.service import service_objects
+from ultrascale.jobs.volcano import volcano_objects
+from ultrascale.plan.model import JobPlan
+
+
+def render(plan: JobPlan) -> JobManifests:
+    """Return the objects of ``plan``, in the order in which they are sent."""
+    claims = dict.fromkeys(mount.claim for mount in plan.pod.mounts)
+    return JobManifests(
+        name=plan.name,
+        namespace=plan.namespace,
+        kind=plan.kind,
+        objects=tuple(_objects(plan)),
+        pods=plan.pods,
+        container=plan.container,
+        claims=tuple(claims),
+        queue=plan.queue,
+        priority_class=plan.pod.priority_class,
+        notes=plan.notes,
+    )
+
+
+def _objects(plan: JobPlan) -> list[dict[str, Any]]:
+    if plan.serving is not None:
+        return [*service_objects(plan, plan.serving)]
+    return [*(volcano_objects(plan) if plan.controller == "volcano" else indexed_objects(plan))]

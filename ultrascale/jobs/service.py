@@ -1,0 +1,119 @@
+"""Pods that serve: a Deployment, its address, and what keeps it up while nodes go.
+
+Sources:
+    https://kubernetes.io/docs/concepts/workloads/controllers/deployment/
+    https://kubernetes.io/docs/tasks/run-application/configure-pdb/
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ultrascale.jobs.pods import metadata, pod_template
+from ultrascale.plan import names
+from ultrascale.plan.model import JobPlan, ServingPlan
+
+_PROBE_SECONDS = 10
+_FAILURES_BEFORE_RESTART = 12
+# Time for the proxies of all nodes to forget a pod that is about to stop.
+_DRAIN_SECONDS = 10
+_PORT_NAME = "serve"
+
+
+def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a service, which are applied: the Deployment comes last."""
+    yield {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(plan),
+        "spec": {
+            "type": "ClusterIP",
+            "selector": _selector(plan),
+            "ports": [{"name": _PORT_NAME, "port": serving.port, "targetPort": _PORT_NAME}],
+        },
+    }
+    yield {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(plan),
+        "spec": {
+            "maxUnavailable": serving.max_unavailable,
+            "selector": {"matchLabels": _selector(plan)},
+            # A pod that does not serve keeps no node from being drained.
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+    if serving.allow_from:
+        yield _network_policy(plan, serving)
+    yield {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata(plan),
+        "spec": {
+            "replicas": serving.replicas,
+            "selector": {"matchLabels": _selector(plan)},
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {
+                    "maxSurge": 1 if serving.surge else 0,
+                    "maxUnavailable": 0 if serving.surge else serving.max_unavailable,
+                },
+            },
+            # A model that is still loading is no failed rollout.
+            "progressDeadlineSeconds": serving.startup_seconds * 2,
+            "template": _template(plan, serving),
+        },
+    }
+
+
+def _template(plan: JobPlan, serving: ServingPlan) -> dict[str, Any]:
+    probe = {"httpGet": {"path": serving.health_path, "port": _PORT_NAME}}
+    if serving.health_path is None:
+        probe = {"tcpSocket": {"port": _PORT_NAME}}
+    each = {**probe, "periodSeconds": _PROBE_SECONDS, "timeoutSeconds": _PROBE_SECONDS // 2}
+    startup = -(-serving.startup_seconds // _PROBE_SECONDS)
+    return pod_template(
+        plan,
+        container={
+            "ports": [{"name": _PORT_NAME, "containerPort": serving.port}],
+            "startupProbe": {**each, "failureThreshold": startup},
+            "readinessProbe": each,
+            "livenessProbe": {**each, "failureThreshold": _FAILURES_BEFORE_RESTART},
+            "lifecycle": {"preStop": {"sleep": {"seconds": _DRAIN_SECONDS}}},
+        },
+        spec={
+            "topologySpreadConstraints": [
+                {
+                    "maxSkew": 1,
+                    "topologyKey": names.ZONE_LABEL,
+                    # A zone that is down must not keep a pod from starting elsewhere.
+                    "whenUnsatisfiable": "ScheduleAnyway",
+                    "labelSelector": {"matchLabels": _selector(plan)},
+                }
+            ]
+        },
+    )
+
+
+def _network_policy(plan: JobPlan, serving: ServingPlan) -> dict[str, Any]:
+    name_label = "kubernetes.io/metadata.name"
+    clients = [{"key": name_label, "operator": "In", "values": list(serving.allow_from)}]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(plan),
+        "spec": {
+            "podSelector": {"matchLabels": _selector(plan)},
+            "policyTypes": ["Ingress"],
+            "ingress": [
+                {
+                    "from": [{"namespaceSelector": {"matchExpressions": clients}}],
+                    "ports": [{"port": serving.port}],
+                }
+            ],
+        },
+    }
+
+
+def _selector(plan: JobPlan) -> dict[str, str]:
+    """Return the labels that a Deployment selects by: they can never change."""
+    return {names.JOB_LABEL: plan.name}

@@ -1,0 +1,90 @@
+"""A job as Volcano runs it: all pods start together, and start anew together.
+
+Source: https://volcano.sh/en/docs/vcjob/
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ultrascale.jobs.pods import metadata, pod_template
+from ultrascale.plan import names
+from ultrascale.plan.job_command import FIRST_INDEX
+from ultrascale.plan.model import JobPlan, PartPlan, TaskPlan
+
+API_VERSION = "batch.volcano.sh/v1alpha1"
+_SCHEDULER = "volcano"
+
+
+def volcano_objects(plan: JobPlan) -> Iterator[dict[str, Any]]:
+    """Yield the Service at which the pods of a large job meet, and its Volcano Jobs."""
+    if plan.service_port is not None:
+        yield _service(plan, plan.service_port)
+    for part in plan.parts:
+        yield {
+            "apiVersion": API_VERSION,
+            "kind": "Job",
+            "metadata": metadata(plan, part.name),
+            "spec": _spec(plan, part),
+        }
+
+
+def _spec(plan: JobPlan, part: PartPlan) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "schedulerName": _SCHEDULER,
+        "queue": plan.queue,
+        "minAvailable": part.min_available,
+        # Volcano counts the first run as well, and takes 0 for its own default of 3.
+        "maxRetry": plan.restarts + 1,
+        "ttlSecondsAfterFinished": plan.ttl_seconds_after_finished,
+        "plugins": _plugins(part),
+        "policies": [
+            {
+                "events": ["PodEvicted", "PodFailed"],
+                "action": "RestartPod" if plan.elastic else "RestartJob",
+            }
+        ],
+        "tasks": [_task(plan, task) for task in part.tasks],
+    }
+    if plan.pod.priority_class is not None:
+        spec["priorityClassName"] = plan.pod.priority_class
+    if plan.topology:
+        # Hard demands cannot be met by nodes that are still to be launched: their labels come
+        # with them.
+        spec["networkTopology"] = {"mode": "soft"}
+    return spec
+
+
+def _plugins(part: PartPlan) -> dict[str, list[str]]:
+    if not part.host_list:
+        return {"env": []}
+    # The namespace has its own network policies, and a policy for each job costs every node time.
+    options = ["--publish-not-ready-addresses=true", "--disable-network-policy=true"]
+    return {"env": [], "svc": options}
+
+
+def _task(plan: JobPlan, task: TaskPlan) -> dict[str, Any]:
+    return {
+        "name": task.name,
+        "replicas": task.pods,
+        "template": pod_template(
+            plan,
+            env={FIRST_INDEX: str(task.first)} if plan.kind == "training" else {},
+            extra_labels={names.RANK_ZERO_LABEL: "true"} if task.rank_zero else {},
+            spec={"schedulerName": _SCHEDULER, "restartPolicy": "Never"},
+        ),
+    }
+
+
+def _service(plan: JobPlan, port: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(plan),
+        "spec": {
+            "clusterIP": "None",
+            # Pods look for the first one before it is ready.
+            "publishNotReadyAddresses": True,
+            "selector": {names.JOB_LABEL: plan.name, names.RANK_ZERO_LABEL: "true"},
+            "ports": [{"name": "rendezvous", "port": port}],
+        },
+    }

@@ -1,0 +1,187 @@
+"""The command of a job's pods: torchrun, and what it has to wait for.
+
+Sources:
+    https://docs.pytorch.org/docs/stable/elastic/run.html
+    https://docs.pytorch.org/docs/stable/elastic/rendezvous.html
+"""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ultrascale import config
+from ultrascale.catalog import volcano
+from ultrascale.plan import names
+
+Backend = Literal["c10d", "etcd", "etcd-v2"]
+
+RENDEZVOUS_PORT = 29500
+FIRST_INDEX = "FIRST_INDEX"
+POD_IP = "POD_IP"
+ATTEMPT = "ATTEMPT"
+
+# A node may still be pulling an image of tens of gigabytes when its peers are ready.
+_PATIENCE_SECONDS = 1800
+# How long a job that may go on with fewer nodes waits for more of them, once it has enough.
+_LAST_CALL_SECONDS = 30
+_BACKENDS: dict[Backend, str] = {"c10d": "c10d", "etcd": "etcd-v3", "etcd-v2": "etcd-v2"}
+"""What torchrun calls the backends of the cluster file. `etcd` of its own speaks the v2 API."""
+
+_CACHE_MODULE = "ultrascale_training.neuron_cache"
+CACHE_FOLDER = "neuron-cache"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meeting:
+    """Where the nodes of a job meet.
+
+    Attributes:
+        backend: As the cluster file calls it.
+        host: Host of the store, as its pods resolve it.
+        port: TCP port.
+        index: Variables of the shell, joined by ``+``, that sum up to the index of a pod, of which
+            0 is the host; None where the host is none of the pods.
+        attempted: Whether each restart of the job meets anew, under a number of its own.
+    """
+
+    backend: Backend
+    host: str
+    port: int
+    index: str | None
+    attempted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachePlan:
+    """Where compiled graphs are kept, and whether the run is to compile them.
+
+    Attributes:
+        path: Folder of all caches.
+        model: What the graphs are of.
+        cores: NeuronCores of the whole job.
+        allow_cold: Whether the job starts without them.
+        compiles: Whether it runs to compile them.
+    """
+
+    path: str
+    model: str
+    cores: int
+    allow_cold: bool
+    compiles: bool
+
+
+def torchrun(
+    job: config.TrainingJob,
+    *,
+    name: str,
+    processes: int,
+    meeting: Meeting | None,
+    cache: CachePlan | None,
+    args: Sequence[str],
+) -> tuple[str, ...]:
+    """Return the command that runs the script of ``job`` in each process of a node.
+
+    Bash waits for the store and then becomes torchrun, so that the SIGTERM of Kubernetes reaches
+    it. As the first process of a container bash would ignore that signal without its trap.
+
+    Args:
+        job: The job; it has a script.
+        name: Its name.
+        processes: Processes on a node.
+        meeting: Where its nodes meet; None for a single node.
+        cache: Its compiled graphs; None where it keeps none.
+        args: Arguments of the script.
+    """
+    lines = ["set -eu", "trap 'exit 143' TERM"]
+    if meeting is None:
+        options = ["--standalone", f"--nproc-per-node={processes}"]
+    else:
+        lines += _waiting(meeting)
+        options = _options(job, name=name, processes=processes, meeting=meeting)
+    options.append(f"--max-restarts={job.restarts.workers}")
+    words = [*_cache_words(cache), "torchrun", *options, *_script(job.script or "")]
+    lines.append("exec " + " \\\n  ".join([*words, '"$@"']))
+    return ("bash", "-c", "\n".join(lines), name, *(_literal(arg) for arg in args))
+
+
+def plain(job: config.AnyJob) -> tuple[str, ...]:
+    """Return the command of ``job`` as it says it."""
+    return tuple(_literal(word) for word in (*job.command, *job.args))
+
+
+def meeting_of_etcd(job: config.TrainingJob, *, attempted: bool, backend: Backend) -> Meeting:
+    """Return the cluster's rendezvous server, under a name that resolves in the job's namespace."""
+    host = names.ETCD_CLIENT_SERVICE
+    if job.namespace != names.TRAINING_NAMESPACE:
+        host = f"{host}.{names.TRAINING_NAMESPACE}"
+    port = names.ETCD_CLIENT_PORT
+    return Meeting(backend=backend, host=host, port=port, index=None, attempted=attempted)
+
+
+def volcano_fields() -> dict[str, str]:
+    """Return the variables of a pod of Volcano's whose values are fields of it."""
+    annotation = f"metadata.annotations['{volcano.RETRY_COUNT_ANNOTATION}']"
+    return {POD_IP: "status.podIP", ATTEMPT: annotation}
+
+
+def _waiting(meeting: Meeting) -> list[str]:
+    """Return what a node does before its agent starts: agents give up on a store in seconds."""
+    late = f"nobody answered at {meeting.host}:{meeting.port} within {_PATIENCE_SECONDS} seconds"
+    wait = (
+        f'until (: < "/dev/tcp/{meeting.host}/{meeting.port}") 2> /dev/null; do\n'
+        f'  [ "$SECONDS" -lt {_PATIENCE_SECONDS} ] || {{ echo "{late}" >&2; exit 1; }}\n'
+        "  sleep 2 & wait $!\n"
+        "done"
+    )
+    if meeting.index is None:
+        return [wait]
+    # The agent would find out by its addresses, which DNS may not know yet when it asks.
+    return [
+        f"declare -i index={meeting.index}",
+        f'if [ "$index" = 0 ]; then\nis_host=true\nelse\nis_host=false\n{wait}\nfi',
+    ]
+
+
+def _options(job: config.TrainingJob, *, name: str, processes: int, meeting: Meeting) -> list[str]:
+    nodes = str(job.nodes) if job.min_nodes is None else f"{job.min_nodes}:{job.nodes}"
+    conf = [f"join_timeout={_PATIENCE_SECONDS}"]
+    if job.min_nodes is not None:
+        conf.append(f"last_call_timeout={_LAST_CALL_SECONDS}")
+    if meeting.index is not None:
+        conf.append("is_host=$is_host")
+    run = f'"{name}-${{{ATTEMPT}:-0}}"' if meeting.attempted else name
+    return [
+        f"--nnodes={nodes}",
+        f"--nproc-per-node={processes}",
+        f"--rdzv-backend={_BACKENDS[meeting.backend]}",
+        f"--rdzv-endpoint={meeting.host}:{meeting.port}",
+        f"--rdzv-id={run}",
+        f'--rdzv-conf="{",".join(conf)}"',
+        # Names of pods are longer than what Neuron's runtime takes.
+        f'--local-addr="${POD_IP}"',
+    ]
+
+
+def _script(script: str) -> list[str]:
+    if script.endswith(".py") or "/" in script:
+        return [shlex.quote(script)]
+    return ["-m", shlex.quote(script)]
+
+
+def _cache_words(cache: CachePlan | None) -> list[str]:
+    if cache is None:
+        return []
+    words = ["python3", "-m", _CACHE_MODULE, "compile" if cache.compiles else "run"]
+    words += [f"--root={cache.path}", f"--model={cache.model}", f"--cores={cache.cores}"]
+    if cache.allow_cold and not cache.compiles:
+        words.append("--allow-cold")
+    return [*words, "--"]
+
+
+def _literal(word: str) -> str:
+    """Return ``word`` so that Kubernetes does not put a variable's value into it.
+
+    Source: https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/
+    """
+    return word.replace("$(", "$$(")

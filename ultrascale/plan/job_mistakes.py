@@ -1,0 +1,161 @@
+"""What is wrong with a job on the nodes that it names; what the file alone shows, `config` says."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from ultrascale import config
+from ultrascale.catalog import volcano
+from ultrascale.plan import names, quantities
+from ultrascale.plan.job_nodes import NodeShare
+from ultrascale.plan.job_request import JobRequest, is_own_image
+from ultrascale.plan.model import PoolPlan
+
+Mistakes = Iterator[config.Mistake]
+
+_SIZES = {
+    "cpu": quantities.millicpu,
+    "memory": quantities.mib,
+    names.HUGE_PAGES: quantities.mib,
+}
+# What launches nodes because pods wait for them.
+_SIZED_BY_PODS = frozenset({"provisioner", "cluster-autoscaler"})
+
+
+def nodes_are_named(job: config.AnyJob, pools: Sequence[PoolPlan]) -> Mistakes:
+    """Yield that no pool, or more than one, fits what the job says of its nodes."""
+    found = sorted({pool.pool for pool in pools})
+    if not found:
+        yield config.refuse("pool", "no pool has what the job asks for", "name one", got="")
+    named = job.pool is not None or bool(job.node_selector)
+    anywhere = isinstance(job, config.ServiceJob) and job.capacity is not None
+    if len(found) > 1 and not named and not anywhere:
+        wrong = "missing, and several pools have what the job asks for"
+        yield config.refuse("pool", wrong, f"name one of {', '.join(found)}", got="")
+    kinds = sorted({pool.accelerator or "none" for pool in pools})
+    if len(kinds) > 1 and (named or anywhere):
+        wrong = f"nodes with unlike accelerators: {', '.join(kinds)}"
+        yield config.refuse("pool", wrong, "name one pool", got="")
+
+
+def program_is_named(job: config.AnyJob) -> Mistakes:
+    """Yield what a template may leave open, and a job that is sent must not."""
+    if job.image is None:
+        yield config.refuse("image", "missing", "add REPOSITORY:TAG, or --image", got="")
+    training = isinstance(job, config.TrainingJob)
+    if training and job.script is None and not job.command:
+        todo = "name the script that torchrun starts, or a command"
+        yield config.refuse("script", "missing", todo, got="")
+    if isinstance(job, config.BatchJob) and not job.command:
+        yield config.refuse("command", "missing", "name the program", got="")
+
+
+def image_has_an_account(request: JobRequest) -> Mistakes:
+    """Yield an image of the cluster's own registry, whose account nothing states."""
+    image = request.job.image
+    if image is not None and is_own_image(image) and request.account is None:
+        wrong = "an image in the cluster's own registry, whose account the cluster file leaves open"
+        todo = "add account: to it, or --account, or write the whole reference"
+        yield config.refuse("image", wrong, todo)
+
+
+def graphs_have_a_cache(request: JobRequest) -> Mistakes:
+    """Yield a run for the compiler that keeps nothing, and a cache with nowhere to be."""
+    job = request.job
+    if not isinstance(job, config.TrainingJob):
+        if request.precompile:
+            wrong = "only a training job has graphs to compile"
+            yield config.refuse("kind", wrong, "leave out --precompile", got=job.kind)
+        return
+    if request.precompile and job.compile_cache is None:
+        todo = "add compile_cache: {model: NAME}"
+        yield config.refuse("compile_cache", "missing, so nothing keeps the graphs", todo, got="")
+    if job.compile_cache is None:
+        return
+    folders = [PurePosixPath(mount.mount_path) for mount in request.mounts]
+    path = job.compile_cache.path
+    if path is None and not folders:
+        yield config.refuse("compile_cache", "no volume to keep it on", "add a volume", got="")
+    if path is not None and not any(PurePosixPath(path).is_relative_to(at) for at in folders):
+        wrong = "on no volume, so that it ends with its pod"
+        yield config.refuse("compile_cache.path", wrong, "put it on a volume")
+
+
+def resources_fit(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
+    """Yield what a pod asks for and no node of its pools can give."""
+    said, where = job.resources, ", ".join(sorted({pool.pool for pool in pools}))
+    most = {"cpu": f"{share.millicpu}m", "memory": f"{share.memory_mib}Mi"}
+    if said.cpu is not None and quantities.millicpu(said.cpu) > share.millicpu:
+        wrong = f"more than a node of {where} has for its pods"
+        yield config.refuse("resources.cpu", wrong, f"ask for at most {most['cpu']}")
+    if said.memory is not None and quantities.mib(said.memory) > share.memory_mib:
+        wrong = f"more than a node of {where} has for its pods"
+        yield config.refuse("resources.memory", wrong, f"ask for at most {most['memory']}")
+    if said.efa is not None and said.efa > share.efa_interfaces:
+        wrong = f"more EFA interfaces than such a pod can have on {where}: {share.efa_interfaces}"
+        todo = "leave it out" if share.whole else "ask for a whole node, or leave it out"
+        yield config.refuse("resources.efa", wrong, todo)
+    memory = said.memory or most["memory"]
+    if said.shared_memory and quantities.mib(said.shared_memory) >= quantities.mib(memory):
+        wrong = f"as much as the pod's memory, {memory}, which it counts as"
+        yield config.refuse("resources.shared_memory", wrong, "ask for less")
+    if not share.accelerators and not isinstance(job, config.TrainingJob):
+        for key in ("cpu", "memory"):
+            if getattr(said, key) is None:
+                wrong = "missing, for a pod that shares its node with others"
+                yield config.refuse(f"resources.{key}", wrong, "add it", got="")
+
+
+def pods_start_together(
+    job: config.TrainingJob, share: NodeShare, pools: Sequence[PoolPlan], *, gang: bool
+) -> Mistakes:
+    """Yield a job of several nodes that would hold some of them while it waits for others."""
+    if job.nodes == 1:
+        return
+    if not share.whole:
+        wrong = "a part of each of several nodes, which other jobs would share with it"
+        yield config.refuse("nodes", wrong, "leave resources out, or use one node")
+    if gang:
+        return
+    always_there = sum(pool.max_nodes if pool.static else pool.min_nodes for pool in pools)
+    if any(pool.sized_by in _SIZED_BY_PODS for pool in pools) and always_there < job.nodes:
+        wrong = (
+            "several nodes that are launched one by one, with no gang scheduler: those that come "
+            "first would be paid for while the job waits for the others"
+        )
+        todo = "set scheduling.gang_scheduler: volcano, use nodes.static, or ask for 1"
+        yield config.refuse("nodes", wrong, todo)
+
+
+def meets_anew(job: config.TrainingJob, backend: str, *, gang: bool) -> Mistakes:
+    """Yield a rendezvous that a restart of the job would find closed."""
+    key = "rendezvous" if job.rendezvous is not None else "nodes"
+    if backend == "c10d" or job.nodes == 1:
+        return
+    if not gang:
+        wrong = f"{backend} with no number of the attempt, which Volcano alone gives each restart"
+        yield config.refuse(key, wrong, "write rendezvous: c10d", got=backend)
+    if job.nodes > volcano.PODS_PER_JOB:
+        wrong = f"{backend} across several Volcano jobs, each of which counts its own restarts"
+        yield config.refuse(key, wrong, "write rendezvous: c10d", got=backend)
+
+
+def elastic_job_is_one(job: config.TrainingJob) -> Mistakes:
+    """Yield a smaller number of nodes for a job that is divided into several."""
+    if job.min_nodes is not None and job.nodes > volcano.PODS_PER_JOB:
+        wrong = f"fewer nodes for a job of more than {volcano.PODS_PER_JOB}, which is divided"
+        yield config.refuse("min_nodes", wrong, "leave it out")
+
+
+def queue_holds(request: JobRequest, requests: Mapping[str, str], pods: int) -> Mistakes:
+    """Yield a queue that may never use as much as the job needs to start."""
+    queues = [each for each in request.cluster.scheduling.queues if each.name == request.queue]
+    for queue in queues:
+        for resource, most in queue.capability.items():
+            size = _SIZES.get(resource, quantities.count)
+            asked = requests.get(resource)
+            if asked is not None and size(asked) * pods > size(most):
+                wrong = (
+                    f"a queue of at most {most} {resource}, too little for {pods} pods of {asked}"
+                )
+                todo = "raise its capability, or choose another queue"
+                yield config.refuse("queue", wrong, todo, got=queue.name)

@@ -1,0 +1,180 @@
+"""The nodes that a job runs on, and what each of its pods takes of one."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ultrascale import catalog, config
+from ultrascale.catalog import eks, kubelet
+from ultrascale.plan import names, quantities
+from ultrascale.plan.model import PoolPlan
+
+# What add-ons, plugins and exporters take of a node: a share of it, and at least so much. A test
+# holds it against what the DaemonSets of every cluster file request.
+_SHARE_OF_DAEMONS = 0.05
+_DAEMONS_MILLICPU = (1000, 8000)
+_DAEMONS_LEAST_MIB = 1024
+# AWS's own manifests of EFA jobs ask for this much, of what the images set aside.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html
+_HUGE_PAGES = "5120Mi"
+# Of a pod's memory: workers hand batches and gradients to each other there.
+_SHARED_MEMORY_SHARE = 0.25
+
+CAPACITY: dict[str, tuple[str, ...]] = {
+    "reserved": ("odcr", "capacity-block", "training-plan"),
+    "spot": ("spot",),
+    "on-demand": ("on-demand",),
+}
+"""Purchase options behind each kind of capacity that a service may ask for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeShare:
+    """What a pod may have of a node of any of its pools.
+
+    Attributes:
+        millicpu: CPU, in thousandths.
+        memory_mib: Memory, in MiB.
+        accelerator: Extended resource of the accelerators; None without any.
+        accelerators: How many of them.
+        processes: Processes that they are for: one for each GPU or NeuronCore.
+        efa_interfaces: EFA interfaces.
+        huge_pages: Quantity of huge pages; None without any.
+        whole: Whether it is all that a node has for pods.
+    """
+
+    millicpu: int
+    memory_mib: int
+    accelerator: str | None
+    accelerators: int
+    processes: int
+    efa_interfaces: int
+    huge_pages: str | None
+    whole: bool
+
+
+def nodes_of(job: config.AnyJob, pools: Sequence[PoolPlan]) -> tuple[PoolPlan, ...]:
+    """Return the pools, or their shards, that ``job`` may run on as far as it says."""
+    return tuple(pool for pool in pools if _may_run_on(job, pool))
+
+
+def node_share(job: config.AnyJob, pools: Sequence[PoolPlan]) -> NodeShare:
+    """Return what a pod of ``job`` may have on whichever node of ``pools`` it lands.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    asked = _asked(job.resources)
+    shares = [
+        _share(pool, catalog.lookup(name), asked)
+        for pool in pools
+        for name in pool.instance_types
+        if asked is None or _has(catalog.lookup(name), asked)
+    ]
+    least = min(shares, key=lambda share: (share.accelerators, share.memory_mib))
+    return NodeShare(
+        millicpu=min(share.millicpu for share in shares),
+        memory_mib=min(share.memory_mib for share in shares),
+        accelerator=least.accelerator,
+        accelerators=least.accelerators,
+        processes=least.processes,
+        efa_interfaces=min(share.efa_interfaces for share in shares),
+        huge_pages=least.huge_pages,
+        whole=all(share.whole for share in shares),
+    )
+
+
+def requests_of(job: config.AnyJob, share: NodeShare) -> dict[str, str]:
+    """Return what each pod of ``job`` requests: what it says, or its share of a node."""
+    said = job.resources
+    efa = share.efa_interfaces if said.efa is None else said.efa
+    requests = {
+        "cpu": said.cpu or str(share.millicpu // 1000 or f"{share.millicpu}m"),
+        "memory": said.memory or f"{share.memory_mib}Mi",
+    }
+    if share.accelerator is not None:
+        requests[share.accelerator] = str(share.accelerators)
+    if efa:
+        requests[names.EFA_INTERFACE] = str(efa)
+        if share.huge_pages is not None:
+            requests[names.HUGE_PAGES] = share.huge_pages
+    return requests
+
+
+def shared_memory_of(job: config.AnyJob, requests: dict[str, str], share: NodeShare) -> str | None:
+    """Return the size of ``/dev/shm``; None where the runtime's own is enough."""
+    if job.resources.shared_memory is not None:
+        return job.resources.shared_memory
+    if share.accelerator is None and not isinstance(job, config.TrainingJob):
+        return None
+    return f"{int(quantities.mib(requests['memory']) * _SHARED_MEMORY_SHARE)}Mi"
+
+
+def _may_run_on(job: config.AnyJob, pool: PoolPlan) -> bool:
+    if job.pool is not None and job.pool != pool.pool:
+        return False
+    # Of the other labels, such as a zone's, the pool knows nothing.
+    known = {key: value for key, value in job.node_selector.items() if key in pool.labels}
+    if any(pool.labels[key] != value for key, value in known.items()):
+        return False
+    if names.NODE_TYPE_LABEL in job.node_selector and names.NODE_TYPE_LABEL not in known:
+        return False
+    if isinstance(job, config.ServiceJob) and job.capacity is not None:
+        options = {pool.purchase, *(("on-demand",) if pool.fallback_nodes else ())}
+        if not options & set(CAPACITY[job.capacity]):
+            return False
+    named = job.pool is not None or bool(job.node_selector)
+    if pool.role == names.SYSTEM_ROLE and not named:
+        return False
+    asked = _asked(job.resources)
+    if asked is None:
+        return True
+    return any(_has(catalog.lookup(name), asked) for name in pool.instance_types)
+
+
+def _asked(resources: config.Resources) -> tuple[str, int] | None:
+    if resources.gpu is not None:
+        return names.NVIDIA_GPU, resources.gpu
+    if resources.neuron is not None:
+        return names.NEURON_DEVICE, resources.neuron
+    return None
+
+
+def _has(spec: catalog.InstanceSpec, asked: tuple[str, int]) -> bool:
+    resource, count = asked
+    found = spec.accelerator
+    return found is not None and found.resource_name == resource and found.count >= count
+
+
+def _share(pool: PoolPlan, spec: catalog.InstanceSpec, asked: tuple[str, int] | None) -> NodeShare:
+    found = spec.accelerator
+    total = found.count if found is not None else 0
+    devices = total if asked is None else asked[1]
+    part = devices / total if total else 1
+    huge = eks.HUGE_PAGES_MIB if found is not None and pool.provisioner != "auto-mode" else 0
+    millicpu = kubelet.allocatable_millicpu(spec.vcpus)
+    memory = kubelet.allocatable_mib(
+        spec.memory_mib,
+        max_pods=max(pool.max_pods, eks.advised_max_pods(spec.vcpus)),
+        huge_pages_mib=huge,
+    )
+    least, most = _DAEMONS_MILLICPU
+    millicpu -= min(most, max(least, math.ceil(millicpu * _SHARE_OF_DAEMONS)))
+    memory -= max(_DAEMONS_LEAST_MIB, math.ceil(memory * _SHARE_OF_DAEMONS))
+    whole = part == 1
+    return NodeShare(
+        millicpu=int(millicpu * part),
+        memory_mib=int(memory * part),
+        accelerator=found.resource_name if found is not None and devices else None,
+        accelerators=devices,
+        processes=_processes(found, devices) if found is not None else 1,
+        efa_interfaces=pool.efa_interfaces if whole else 0,
+        huge_pages=_HUGE_PAGES if huge and pool.efa_interfaces and whole else None,
+        whole=whole,
+    )
+
+
+def _processes(accelerator: catalog.Accelerator, devices: int) -> int:
+    if accelerator.kind == "nvidia":
+        return devices
+    return devices * accelerator.neuron_cores_logical // accelerator.count

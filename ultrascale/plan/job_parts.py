@@ -1,0 +1,79 @@
+"""How a job of many pods is divided into Volcano's objects, which hold only so many."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ultrascale.catalog import volcano
+from ultrascale.plan.model import PartPlan, TaskPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """A job's Volcano Jobs.
+
+    Attributes:
+        parts: In the order of the pods' indexes.
+        notes: What the user should know of them.
+    """
+
+    parts: tuple[PartPlan, ...]
+    notes: tuple[str, ...]
+
+
+def divide(*, name: str, role: str, pods: int, min_available: int) -> Division:
+    """Divide a job.
+
+    Up to a point Volcano itself writes the names of all pods into each of them. Beyond that there
+    is one Service, with the pod that the others meet at behind it, and tasks of a legal size;
+    beyond the next, several jobs.
+
+    Args:
+        name: Name of the job.
+        role: Name of its pods' role.
+        pods: How many there are.
+        min_available: Pods that start together or not at all.
+    """
+    if pods <= volcano.PODS_PER_TASK:
+        task = TaskPlan(name=role, pods=pods, first=0, rank_zero=False)
+        part = PartPlan(name=name, tasks=(task,), min_available=min_available, host_list=True)
+        return Division(parts=(part,), notes=())
+    notes = [
+        f"{pods} pods: more than the {volcano.PODS_PER_TASK} whose names Volcano can write into "
+        "each of them, so they meet at the first one through a Service, without a list of hosts."
+    ]
+    shares = [*_shares(pods, volcano.PODS_PER_JOB)]
+    if len(shares) > 1:
+        notes.append(
+            f"Divided into {len(shares)} Volcano jobs of at most {volcano.PODS_PER_JOB} pods: each "
+            "starts all of its own pods together, and those that are there wait for the others."
+        )
+    parts: list[PartPlan] = []
+    for number, (first, count) in enumerate(shares, start=1):
+        parts.append(
+            PartPlan(
+                name=name if len(shares) == 1 else f"{name}-{number}",
+                tasks=(*_tasks(role, first, count),),
+                min_available=min_available if len(shares) == 1 else count,
+                host_list=False,
+            )
+        )
+    return Division(parts=tuple(parts), notes=tuple(notes))
+
+
+def _tasks(role: str, first: int, pods: int) -> Iterator[TaskPlan]:
+    """Yield the tasks of the pods from ``first`` on; the job's first pod has one of its own."""
+    if first == 0:
+        yield TaskPlan(name=f"{role}0", pods=1, first=0, rank_zero=True)
+        first, pods = 1, pods - 1
+    for number, (start, count) in enumerate(_shares(pods, volcano.PODS_PER_TASK), start=1):
+        yield TaskPlan(name=f"{role}{number}", pods=count, first=first + start, rank_zero=False)
+
+
+def _shares(pods: int, most: int) -> Iterator[tuple[int, int]]:
+    """Yield start and size of the fewest shares of at most ``most`` pods, as equal as can be."""
+    count = -(-pods // most)
+    start = 0
+    for number in range(count):
+        size = pods // count + (number < pods % count)
+        yield start, size
+        start += size

@@ -1,0 +1,91 @@
+"""The pods of a job: where they may run, what they take there, and their environment."""
+
+from collections.abc import Mapping, Sequence
+
+from ultrascale import config
+from ultrascale.catalog import runtime_environment
+from ultrascale.plan import job_command, job_nodes, names
+from ultrascale.plan.job_nodes import NodeShare
+from ultrascale.plan.job_request import JobRequest
+from ultrascale.plan.model import PodPlan, PoolPlan, Requirement, TolerationPlan
+
+# Neither scales a node down while a pod with its annotation runs there.
+# Sources:
+#     https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
+#     https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
+_KEEP: Mapping[str, str] = {
+    "karpenter.sh/do-not-disrupt": "true",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+}
+# torchrun kills its workers after 30 seconds unless it is told otherwise; what is left of the
+# pod's time is for itself. Releases before 2.13 do not read the variable.
+# Source: https://docs.pytorch.org/docs/stable/elastic/run.html
+_SHUTDOWN_TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
+_SHUTDOWN_SHARE = 0.8
+
+
+def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -> PodPlan:
+    """Return the pods of a job that run its command as it says it."""
+    job = request.job
+    requests = job_nodes.requests_of(job, share)
+    return PodPlan(
+        image=request.image,
+        command=job_command.plain(job),
+        env=_environment(job, share),
+        fields={},
+        requests=requests,
+        # A CPU limit would throttle a pod on a node that has nothing else to do.
+        limits={key: value for key, value in requests.items() if key != "cpu"},
+        mounts=request.mounts,
+        shared_memory=job_nodes.shared_memory_of(job, requests, share),
+        nodes=_requirements(job, pools),
+        tolerations=_tolerations(job, pools),
+        priority_class=job.priority,
+        annotations={} if isinstance(job, config.ServiceJob) else _KEEP,
+        grace_period_seconds=job.grace_period_seconds,
+    )
+
+
+def _environment(job: config.AnyJob, share: NodeShare) -> Mapping[str, str]:
+    """Return the variables of the job's libraries, and its own, which win."""
+    runtimes: list[runtime_environment.Runtime] = []
+    env: dict[str, str] = {}
+    if isinstance(job, config.TrainingJob):
+        runtimes.append("torch")
+        env[_SHUTDOWN_TIMEOUT] = str(int(job.grace_period_seconds * _SHUTDOWN_SHARE))
+    if share.accelerator == names.NEURON_DEVICE:
+        runtimes.append("neuron")
+        if share.efa_interfaces:
+            runtimes.append("neuron-efa")
+    elif share.accelerator == names.NVIDIA_GPU:
+        runtimes.append("nvidia")
+    for runtime in runtimes:
+        variables = runtime_environment.VARIABLES[runtime]
+        env |= {name: variable.value for name, variable in variables.items()}
+    return env | dict(job.env)
+
+
+def _requirements(job: config.AnyJob, pools: Sequence[PoolPlan]) -> tuple[Requirement, ...]:
+    names_of_pools = tuple(sorted({pool.pool for pool in pools}))
+    required = [Requirement(key=names.POOL_LABEL, values=names_of_pools)]
+    required += [
+        Requirement(key=key, values=(value,)) for key, value in sorted(job.node_selector.items())
+    ]
+    if isinstance(job, config.ServiceJob) and job.capacity is not None:
+        options = job_nodes.CAPACITY[job.capacity]
+        required.append(Requirement(key=names.CAPACITY_LABEL, values=options))
+    return tuple(required)
+
+
+def _tolerations(job: config.AnyJob, pools: Sequence[PoolPlan]) -> tuple[TolerationPlan, ...]:
+    own = {(taint.key, taint.effect) for pool in pools for taint in pool.taints}
+    tolerations = [
+        TolerationPlan(key=key, operator="Exists", value=None, effect=effect)
+        for key, effect in sorted(own)
+    ]
+    tolerations += [
+        TolerationPlan(key=each.key, operator=each.operator, value=each.value, effect=each.effect)
+        for each in job.tolerations
+        if (each.key, each.effect) not in own
+    ]
+    return tuple(tolerations)

@@ -1,0 +1,220 @@
+"""What follows from a job and the cluster that it runs in."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from ultrascale import config
+from ultrascale.plan import job_command, job_mistakes, job_nodes
+from ultrascale.plan.job_command import CachePlan, Meeting
+from ultrascale.plan.job_nodes import NodeShare
+from ultrascale.plan.job_parts import divide
+from ultrascale.plan.job_pods import plan_pod
+from ultrascale.plan.job_request import JobRequest
+from ultrascale.plan.model import JobPlan, PoolPlan, ServingPlan
+
+# EC2 takes Spot nodes at any time, and each of them restarts the job.
+_RESTARTS, _RESTARTS_ON_SPOT = 10, 100
+_MAX_UNAVAILABLE = 1
+_CONTAINER = "main"
+_INDEXED_FIELDS: Mapping[str, str] = {job_command.POD_IP: "status.podIP"}
+
+
+def mistakes_of(request: JobRequest) -> Iterator[config.Mistake]:
+    """Yield what is wrong with a job that the cluster file has nothing against.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    job = request.job
+    pools = job_nodes.nodes_of(job, request.pools)
+    yield from job_mistakes.program_is_named(job)
+    yield from job_mistakes.image_has_an_account(request)
+    yield from job_mistakes.graphs_have_a_cache(request)
+    if isinstance(job, config.TrainingJob):
+        yield from job_mistakes.meets_anew(job, request.backend, gang=request.gang)
+        yield from job_mistakes.elastic_job_is_one(job)
+    unnamed = [*job_mistakes.nodes_are_named(job, pools)]
+    yield from unnamed
+    if unnamed:
+        return
+    share = job_nodes.node_share(job, pools)
+    yield from job_mistakes.resources_fit(job, share, pools)
+    if isinstance(job, config.TrainingJob):
+        yield from job_mistakes.pods_start_together(job, share, pools, gang=request.gang)
+    requests = job_nodes.requests_of(job, share)
+    yield from job_mistakes.queue_holds(request, requests, _least_pods(job))
+
+
+def plan_job(request: JobRequest) -> JobPlan:
+    """Plan a job that has no mistakes.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    job = request.job
+    pools = job_nodes.nodes_of(job, request.pools)
+    share = job_nodes.node_share(job, pools)
+    made = {(claim.namespace, claim.name) for claim in request.claims}
+    plan = JobPlan(
+        name=request.name,
+        namespace=job.namespace,
+        kind=job.kind,
+        controller=_controller(request),
+        pools=tuple(sorted({pool.pool for pool in pools})),
+        pods=1,
+        container=_CONTAINER,
+        pod=plan_pod(request, pools, share),
+        parts=(),
+        service_port=None,
+        queue=request.queue,
+        restarts=0,
+        elastic=False,
+        topology=False,
+        ttl_seconds_after_finished=0,
+        serving=None,
+        outside_claims=tuple(
+            mount.claim for mount in request.mounts if (job.namespace, mount.claim) not in made
+        ),
+        notes=(),
+    )
+    match job:
+        case config.ServiceJob():
+            return _service(job, plan, pools)
+        case config.BatchJob():
+            return _batch(request, job, plan)
+        case config.TrainingJob():
+            return _training(request, job, plan, pools, share)
+
+
+def _controller(request: JobRequest) -> Literal["volcano", "indexed", "deployment"]:
+    if isinstance(request.job, config.ServiceJob):
+        return "deployment"
+    return "volcano" if request.gang else "indexed"
+
+
+def _service(job: config.ServiceJob, plan: JobPlan, pools: Sequence[PoolPlan]) -> JobPlan:
+    serving = ServingPlan(
+        replicas=job.replicas,
+        port=job.port,
+        health_path=job.health_path,
+        startup_seconds=job.startup_seconds,
+        max_unavailable=_MAX_UNAVAILABLE,
+        surge=not any(pool.accelerator and pool.role == "reserved" for pool in pools),
+        allow_from=job.allow_from,
+    )
+    return replace(plan, pods=job.replicas, serving=serving)
+
+
+def _batch(request: JobRequest, job: config.BatchJob, plan: JobPlan) -> JobPlan:
+    division = divide(name=plan.name, role=plan.container, pods=1, min_available=1)
+    return replace(
+        plan,
+        parts=division.parts if request.gang else (),
+        restarts=job.retries,
+        ttl_seconds_after_finished=job.ttl_seconds_after_finished,
+    )
+
+
+def _training(
+    request: JobRequest,
+    job: config.TrainingJob,
+    plan: JobPlan,
+    pools: Sequence[PoolPlan],
+    share: NodeShare,
+) -> JobPlan:
+    least = _least_pods(job)
+    division = divide(name=plan.name, role=job.role, pods=job.nodes, min_available=least)
+    host_list = request.gang and division.parts[0].host_list
+    whole = len(division.parts) == 1
+    meeting = _meeting(request, job, host_list=host_list, whole=whole)
+    pod = plan.pod
+    if job.script is not None:
+        pod = replace(pod, command=_command(request, job, share, meeting))
+    fields = job_command.volcano_fields() if request.gang else _INDEXED_FIELDS
+    spot = any(pool.capacity_type == "spot" for pool in pools)
+    restarts = job.restarts.job
+    if restarts is None:
+        restarts = _RESTARTS_ON_SPOT if spot else _RESTARTS
+    return replace(
+        plan,
+        pods=job.nodes,
+        container=job.role,
+        pod=replace(pod, fields=fields),
+        parts=division.parts if request.gang else (),
+        service_port=job_command.RENDEZVOUS_PORT if job.nodes > 1 and not host_list else None,
+        restarts=restarts,
+        elastic=job.min_nodes is not None,
+        topology=request.cluster.scheduling.topology_aware and job.nodes > 1,
+        ttl_seconds_after_finished=job.ttl_seconds_after_finished,
+        notes=(
+            *(division.notes if request.gang else ()),
+            *_notes(request, job, pools, share),
+        ),
+    )
+
+
+def _least_pods(job: config.AnyJob) -> int:
+    if not isinstance(job, config.TrainingJob):
+        return 1
+    return job.nodes if job.min_nodes is None else job.min_nodes
+
+
+def _meeting(
+    request: JobRequest, job: config.TrainingJob, *, host_list: bool, whole: bool
+) -> Meeting | None:
+    if job.nodes == 1:
+        return None
+    # Pods that come back one by one, and parts that count for themselves, meet their peers under
+    # one number; a whole job that restarts must not find the meeting that it left.
+    attempted = request.gang and whole and job.min_nodes is None
+    if request.backend != "c10d":
+        return job_command.meeting_of_etcd(job, attempted=attempted, backend=request.backend)
+    if request.gang:
+        index = f"{job_command.FIRST_INDEX}+VC_TASK_INDEX"
+        host = f"{request.name}-{job.role}-0.{request.name}" if host_list else request.name
+    else:
+        index, host = "JOB_COMPLETION_INDEX", f"{request.name}-0.{request.name}"
+    port = job_command.RENDEZVOUS_PORT
+    return Meeting(backend="c10d", host=host, port=port, index=index, attempted=attempted)
+
+
+def _command(
+    request: JobRequest, job: config.TrainingJob, share: NodeShare, meeting: Meeting | None
+) -> tuple[str, ...]:
+    processes = job.processes_per_node or share.processes
+    cache, extra = None, ()
+    if (said := job.compile_cache) is not None:
+        cache = CachePlan(
+            path=said.path or f"{request.mounts[0].mount_path}/{job_command.CACHE_FOLDER}",
+            model=said.model,
+            cores=job.nodes * processes,
+            allow_cold=said.allow_cold,
+            compiles=request.precompile,
+        )
+        extra = said.precompile_args if request.precompile else ()
+    return job_command.torchrun(
+        job,
+        name=request.name,
+        processes=processes,
+        meeting=meeting,
+        cache=cache,
+        args=(*job.args, *extra),
+    )
+
+
+def _notes(
+    request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan], share: NodeShare
+) -> Iterator[str]:
+    where = " and ".join(sorted({pool.pool for pool in pools}))
+    if job.nodes > 1 and share.accelerators and not share.efa_interfaces:
+        why = next((pool.without_efa for pool in pools if pool.without_efa), "none is asked for")
+        yield (
+            f"Pods on {where} have no EFA interface ({why}): what they tell each other goes over "
+            "TCP, many times slower."
+        )
+    if not job.min_nodes and any(pool.capacity_type == "spot" for pool in pools) and job.nodes > 1:
+        yield (
+            f"EC2 takes Spot nodes of {where} one by one, and the job restarts with each; "
+            "min_nodes lets it go on with fewer."
+        )

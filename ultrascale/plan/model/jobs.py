@@ -1,0 +1,169 @@
+"""Jobs: pods, how they start together, and what starts them again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ultrascale.plan.model.node_pools import Requirement
+
+JobKind = Literal["training", "batch", "service"]
+# What makes the pods: Volcano's Job, the Job of Kubernetes itself, or a Deployment.
+Controller = Literal["volcano", "indexed", "deployment"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TolerationPlan:
+    """A taint that pods bear, in Kubernetes' spelling; None leaves a field out."""
+
+    key: str
+    operator: Literal["Equal", "Exists"]
+    value: str | None
+    effect: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MountPlan:
+    """A PersistentVolumeClaim in a container."""
+
+    claim: str
+    mount_path: str
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodPlan:
+    """The pods of a job, which are alike but for their index.
+
+    Attributes:
+        image: Whole image reference.
+        command: Program and its arguments.
+        env: Environment variables.
+        fields: Environment variables with a field of the pod as value.
+        requests: Resources requested, as Kubernetes quantities.
+        limits: Resources that it is held to.
+        mounts: Volumes.
+        shared_memory: Quantity, the size of `/dev/shm`; None leaves the runtime's 64 MiB.
+        nodes: What its nodes' labels must be.
+        tolerations: Taints that it bears.
+        priority_class: Its PriorityClass; None for the cluster's default.
+        annotations: Annotations.
+        grace_period_seconds: Time from SIGTERM to SIGKILL.
+    """
+
+    image: str
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    fields: Mapping[str, str]
+    requests: Mapping[str, str]
+    limits: Mapping[str, str]
+    mounts: tuple[MountPlan, ...]
+    shared_memory: str | None
+    nodes: tuple[Requirement, ...]
+    tolerations: tuple[TolerationPlan, ...]
+    priority_class: str | None
+    annotations: Mapping[str, str]
+    grace_period_seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPlan:
+    """Pods of a Volcano Job that share a name and are numbered from 0.
+
+    Attributes:
+        name: Its name, in letters and digits alone.
+        pods: How many.
+        first: Index in the job of the first of them.
+        rank_zero: Whether it is the one pod that the others meet at, behind a Service.
+    """
+
+    name: str
+    pods: int
+    first: int
+    rank_zero: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartPlan:
+    """One Volcano Job: a whole job, or a part of one that is too large for a single object.
+
+    Attributes:
+        name: Its name.
+        tasks: Its tasks.
+        min_available: Pods that start together or not at all.
+        host_list: Whether Volcano writes the names of all pods into each, and makes the Service.
+    """
+
+    name: str
+    tasks: tuple[TaskPlan, ...]
+    min_available: int
+    host_list: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingPlan:
+    """How pods are reached, and kept.
+
+    Attributes:
+        replicas: Pods.
+        port: TCP port that they listen on.
+        health_path: Path that answers 200 once a pod serves; None: the port is open.
+        startup_seconds: Time before a pod that does not serve is started anew.
+        max_unavailable: Pods that a drain may take away at the same time.
+        surge: Whether an update starts a new pod before it takes an old one away: scarce nodes
+            have no room for both.
+        allow_from: Other namespaces whose pods may reach it.
+    """
+
+    replicas: int
+    port: int
+    health_path: str | None
+    startup_seconds: int
+    max_unavailable: int
+    surge: bool
+    allow_from: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPlan:
+    """A job, decided.
+
+    Attributes:
+        name: Its name.
+        namespace: Where it runs.
+        kind: What runs.
+        controller: What makes its pods.
+        pools: Names of the pools whose nodes it may run on.
+        pods: How many pods it consists of.
+        container: Name of the container that runs the program.
+        pod: The pods.
+        parts: Volcano Jobs; empty for other controllers.
+        service_port: Port of the headless Service at which the nodes of an Indexed Job, or of a
+            job without a host list, meet; None where there is none.
+        queue: Volcano queue; None for other controllers.
+        restarts: Restarts of the job before it counts as failed.
+        elastic: Whether it goes on with fewer nodes than it asks for.
+        topology: Whether its pods are placed close to each other where possible.
+        ttl_seconds_after_finished: How long it stays once it has ended.
+        serving: How it is reached; None unless it is a service.
+        outside_claims: Claims among its mounts that the cluster file does not make.
+        notes: What the user should know of it, each a sentence.
+    """
+
+    name: str
+    namespace: str
+    kind: JobKind
+    controller: Controller
+    pools: tuple[str, ...]
+    pods: int
+    container: str
+    pod: PodPlan
+    parts: tuple[PartPlan, ...]
+    service_port: int | None
+    queue: str | None
+    restarts: int
+    elastic: bool
+    topology: bool
+    ttl_seconds_after_finished: int
+    serving: ServingPlan | None
+    outside_claims: tuple[str, ...]
+    notes: tuple[str, ...]
