@@ -91,6 +91,6 @@ def _accelerators(spec: catalog.InstanceSpec, kind: str) -> int:
 
 def _processes(accelerator: catalog.Accelerator, resources: Resources) -> int:
     if accelerator.kind == "nvidia":
-        return resources.gpu or accelerator.count
-    devices = resources.neuron or accelerator.count
+        return accelerator.count if resources.gpu is None else resources.gpu
+    devices = accelerator.count if resources.neuron is None else resources.neuron
     return devices * accelerator.neuron_cores_logical // accelerator.count

@@ -65,7 +65,7 @@ def job_fits_its_nodes(resources: Resources, fields: Fields, parts: tuple[Part, 
         for key, kind in (("gpu", "nvidia"), ("neuron", "neuron")):
             count = cast("int | None", getattr(resources, key))
             has = devices_of(part, kind)
-            if count is None or not has:
+            if not count or not has:
                 continue
             if max(has) < count:
                 wrong = f"more than a node of {node_types[at]} has: {max(has)}"

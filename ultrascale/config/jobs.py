@@ -99,16 +99,16 @@ class Resources(Model):
     """What each pod of a job asks for; what is left out follows from its nodes.
 
     Attributes:
-        gpu: NVIDIA GPUs.
-        neuron: Neuron devices.
+        gpu: NVIDIA GPUs; 0 asks for none on a node that has some.
+        neuron: Neuron devices; 0 as well.
         efa: EFA interfaces.
         cpu: Kubernetes quantity of CPU.
         memory: Kubernetes quantity of memory.
         shared_memory: Kubernetes quantity, the size of `/dev/shm`; it counts as memory.
     """
 
-    gpu: Annotated[int, Field(ge=1)] | None = None
-    neuron: Annotated[int, Field(ge=1)] | None = None
+    gpu: Annotated[int, Field(ge=0)] | None = None
+    neuron: Annotated[int, Field(ge=0)] | None = None
     efa: Annotated[int, Field(ge=0)] | None = None
     cpu: Quantity | None = None
     memory: Quantity | None = None

@@ -66,18 +66,14 @@ def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, A
 
 
 def _template(plan: JobPlan, serving: ServingPlan) -> dict[str, Any]:
-    probe = {"httpGet": {"path": serving.health_path, "port": _PORT_NAME}}
-    if serving.health_path is None:
-        probe = {"tcpSocket": {"port": _PORT_NAME}}
-    each = {**probe, "periodSeconds": _PROBE_SECONDS, "timeoutSeconds": _PROBE_SECONDS // 2}
     startup = -(-serving.startup_seconds // _PROBE_SECONDS)
     return pod_template(
         plan,
         container={
             "ports": [{"name": _PORT_NAME, "containerPort": serving.port}],
-            "startupProbe": {**each, "failureThreshold": startup},
-            "readinessProbe": each,
-            "livenessProbe": {**each, "failureThreshold": _FAILURES_BEFORE_RESTART},
+            "startupProbe": {**_probe(serving), "failureThreshold": startup},
+            "readinessProbe": _probe(serving),
+            "livenessProbe": {**_probe(serving), "failureThreshold": _FAILURES_BEFORE_RESTART},
             "lifecycle": {"preStop": {"sleep": {"seconds": _DRAIN_SECONDS}}},
         },
         spec={
@@ -92,6 +88,14 @@ def _template(plan: JobPlan, serving: ServingPlan) -> dict[str, Any]:
             ]
         },
     )
+
+
+def _probe(serving: ServingPlan) -> dict[str, Any]:
+    if serving.health_path is None:
+        answer: dict[str, Any] = {"tcpSocket": {"port": _PORT_NAME}}
+    else:
+        answer = {"httpGet": {"path": serving.health_path, "port": _PORT_NAME}}
+    return {**answer, "periodSeconds": _PROBE_SECONDS, "timeoutSeconds": _PROBE_SECONDS // 2}
 
 
 def _network_policy(plan: JobPlan, serving: ServingPlan) -> dict[str, Any]:

@@ -143,6 +143,8 @@ def _asked(resources: config.Resources) -> tuple[str, int] | None:
 def _has(spec: catalog.InstanceSpec, asked: tuple[str, int]) -> bool:
     resource, count = asked
     found = spec.accelerator
+    if not count:
+        return True
     return found is not None and found.resource_name == resource and found.count >= count
 
 
@@ -150,7 +152,8 @@ def _share(pool: PoolPlan, spec: catalog.InstanceSpec, asked: tuple[str, int] | 
     found = spec.accelerator
     total = found.count if found is not None else 0
     devices = total if asked is None else asked[1]
-    part = devices / total if total else 1
+    # Without devices its share of CPU and memory is what the job says.
+    part = devices / total if devices else 1
     huge = eks.HUGE_PAGES_MIB if found is not None and pool.provisioner != "auto-mode" else 0
     millicpu = kubelet.allocatable_millicpu(spec.vcpus)
     memory = kubelet.allocatable_mib(
@@ -161,13 +164,13 @@ def _share(pool: PoolPlan, spec: catalog.InstanceSpec, asked: tuple[str, int] | 
     least, most = _DAEMONS_MILLICPU
     millicpu -= min(most, max(least, math.ceil(millicpu * _SHARE_OF_DAEMONS)))
     memory -= max(_DAEMONS_LEAST_MIB, math.ceil(memory * _SHARE_OF_DAEMONS))
-    whole = part == 1
+    whole = devices == total
     return NodeShare(
         millicpu=int(millicpu * part),
         memory_mib=int(memory * part),
         accelerator=found.resource_name if found is not None and devices else None,
         accelerators=devices,
-        processes=_processes(found, devices) if found is not None else 1,
+        processes=_processes(found, devices) if found is not None and devices else 1,
         efa_interfaces=pool.efa_interfaces if whole else 0,
         huge_pages=_HUGE_PAGES if huge and pool.efa_interfaces and whole else None,
         whole=whole,
