@@ -9,6 +9,7 @@ from stacks.access import AccessStack
 from stacks.addons import AddonsStack
 from stacks.auto_mode import AutoModeStack
 from stacks.cluster import ClusterStack
+from stacks.images import ImagesStack
 from stacks.karpenter import KarpenterStack
 from stacks.network import NetworkStack
 from stacks.node_group import NodeGroupStack
@@ -43,8 +44,7 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
         system.append(assembly.node_pools(layer, plan.system_pools, charts.system_node_pools))
     addons = assembly.addons("addons", plan.control_plane.workload_addons)
     storage = assembly.storage()
-    if plan.repositories:
-        RegistryStack(app, name(plan.name, "registry"), plan=plan)
+    assembly.registry()
     platform = assembly.platform(charts.platform, [*scaling, *storage])
     karpenter = assembly.karpenter()
     node_pools: list[Stack] = []
@@ -130,6 +130,15 @@ class _Assembly:
                 cluster_security_group_id=self.cluster.security_group_id,
             )
         ]
+
+    def registry(self) -> None:
+        """Define the repositories, and what fills them."""
+        if not self._plan.repositories:
+            return
+        registry = RegistryStack(self._app, name(self._plan.name, "registry"), plan=self._plan)
+        if self._plan.image_builds:
+            id = name(self._plan.name, "images")
+            ImagesStack(self._app, id, plan=self._plan, key=registry.key)
 
     def platform(
         self, charts: Sequence[PlatformChart], earlier: Sequence[ScalingStack | StorageStack]

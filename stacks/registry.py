@@ -9,14 +9,18 @@ from ultrascale_constructs.registry import Registry
 
 
 class RegistryStack(Stack):
-    """Defines the ECR repositories of the cluster file."""
+    """Defines the ECR repositories of the cluster file.
+
+    Attributes:
+        key: The key that the images are encrypted with.
+    """
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
         super().__init__(scope, id, env=environment(plan))
-        Registry(
+        self.key = Registry(
             self,
             "Registry",
             cluster_name=plan.name,
             repositories=plan.repositories,
             untagged_image_retention_days=plan.untagged_image_retention_days,
-        )
+        ).key

@@ -25,6 +25,7 @@ LAYERS = (
     "addons",
     "storage",
     "registry",
+    "images",
     "platform",
     "trn1",
 )
@@ -61,6 +62,7 @@ def test_each_lifecycle_has_a_stack_of_its_own(trainium: Assembly) -> None:
         ("scaling", {"cluster"}),
         ("system", {"node-addons", "scaling"}),
         ("addons", {"system"}),
+        ("images", {"registry"}),
         ("platform", {"addons", "storage", "scaling"}),
         ("trn1", {"platform", "addons", "node-addons"}),
     ],
@@ -71,7 +73,7 @@ def test_a_stack_waits_for_what_it_cannot_work_without(
     assert earlier <= stacks_before(trainium, layer)
 
 
-@pytest.mark.parametrize("layer", ["network", "cluster", "storage", "registry"])
+@pytest.mark.parametrize("layer", ["network", "cluster", "storage", "registry", "images"])
 def test_a_failed_addon_or_pool_never_rolls_back_what_is_hard_to_replace(
     trainium: Assembly, layer: str
 ) -> None:

@@ -11,7 +11,11 @@ from ultrascale_constructs.key import Key
 
 
 class Registry(Construct):
-    """Defines the repositories that jobs pull their images from. They outlive their stack."""
+    """Defines the repositories that jobs pull their images from. They outlive their stack.
+
+    Attributes:
+        key: The key that the images are encrypted with.
+    """
 
     def __init__(
         self,
@@ -23,7 +27,7 @@ class Registry(Construct):
         untagged_image_retention_days: int,
     ) -> None:
         super().__init__(scope, id)
-        key = Key(self, "Key", description=f"Container images of {cluster_name}").key
+        self.key = Key(self, "Key", description=f"Container images of {cluster_name}").key
         for name in repositories:
             ecr.Repository(
                 self,
@@ -32,7 +36,7 @@ class Registry(Construct):
                 image_tag_mutability=ecr.TagMutability.IMMUTABLE,
                 image_scan_on_push=True,
                 encryption=ecr.RepositoryEncryption.KMS,
-                encryption_key=key,
+                encryption_key=self.key,
                 lifecycle_rules=[
                     ecr.LifecycleRule(
                         description="layers of failed or replaced pushes",

@@ -1,0 +1,215 @@
+"""The CodeBuild project that builds container images."""
+
+import json
+from collections.abc import Sequence
+from typing import cast
+
+from aws_cdk import IgnoreMode, RemovalPolicy, Stack
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3_assets as assets
+from constructs import Construct
+
+from ultrascale.catalog import build_environment, registries
+from ultrascale.plan import build_context, names
+from ultrascale.plan.model import ImageBuildPlan
+from ultrascale_constructs.acknowledgment import acknowledge
+
+# Source: https://docs.aws.amazon.com/codebuild/latest/userguide/setting-up-kms.html
+_USE_KEY = (
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+)
+# What `docker push` calls.
+# Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/image-push-iam.html
+_PUSH = (
+    "ecr:BatchCheckLayerAvailability",
+    "ecr:BatchGetImage",
+    "ecr:CompleteLayerUpload",
+    "ecr:InitiateLayerUpload",
+    "ecr:PutImage",
+    "ecr:UploadLayerPart",
+)
+_BUILD = {"version": "0.2", "phases": {"build": {"commands": ["bash images/build.sh"]}}}
+
+
+class ImageBuilder(Construct):
+    """Defines a project that builds images from this project's files and pushes them.
+
+    It runs when it is started, and pushes an image only under a tag that its repository lacks. It
+    lies outside the VPC: it needs no way to the cluster, and a base image of ten gigabytes would
+    be paid for at the NAT gateway.
+
+    Attributes:
+        project_name: Name of the project.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: str,
+        region: str,
+        partition: str,
+        builds: Sequence[ImageBuildPlan],
+        key: kms.IKey,
+        log_retention_days: int,
+    ) -> None:
+        super().__init__(scope, id)
+        self._cluster_name = cluster_name
+        self._key = key
+        # Amazon ECR Public knows no accounts of other partitions; its images are there for all.
+        self._public_region = build_environment.PUBLIC_REGION if partition == "aws" else ""
+        self.project_name = names.image_builder(cluster_name)
+        group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY)
+        # The L2's own property takes a member of an enumeration, not a number.
+        cast("logs.CfnLogGroup", group.node.default_child).retention_in_days = log_retention_days
+        sources = assets.Asset(
+            self,
+            "Sources",
+            path=str(build_context.ROOT),
+            exclude=[
+                "/*",
+                *(f"!/{folder}" for folder in build_context.FOLDERS),
+                *build_context.LEFT_OUT,
+            ],
+            ignore_mode=IgnoreMode.GIT,
+        )
+        role = self._role(builds)
+        group.grant_write(role)
+        self._grant_read(role, sources)
+        registry = registries.ecr_registry(Stack.of(self).account, region)
+        project = self._project(sources, role, group, self._variables(registry, builds))
+        # CodeBuild tries the role as soon as the project is made.
+        project.node.add_dependency(role)
+
+    def _variables(self, registry: str, builds: Sequence[ImageBuildPlan]) -> dict[str, str]:
+        each = (
+            ":".join((self._repository(build), build.dockerfile, build.tag)) for build in builds
+        )
+        public = {"PUBLIC_REGION": self._public_region} if self._public_region else {}
+        return {"REGISTRY": registry, "BUILDS": " ".join(each), **public}
+
+    def _project_arn(self) -> str:
+        return Stack.of(self).format_arn(
+            service="codebuild", resource="project", resource_name=self.project_name
+        )
+
+    def _repository(self, build: ImageBuildPlan) -> str:
+        return names.repository(self._cluster_name, build.repository)
+
+    def _project(
+        self,
+        sources: assets.Asset,
+        role: iam.Role,
+        group: logs.LogGroup,
+        variables: dict[str, str],
+    ) -> codebuild.CfnProject:
+        environment = build_environment.BUILD_ENVIRONMENT
+        project = codebuild.CfnProject(
+            self,
+            "Resource",
+            name=self.project_name,
+            description=f"Builds the images of {self._cluster_name} that its repositories lack",
+            service_role=role.role_arn,
+            source=codebuild.CfnProject.SourceProperty(
+                type="S3",
+                location=f"{sources.s3_bucket_name}/{sources.s3_object_key}",
+                build_spec=json.dumps(_BUILD),
+            ),
+            artifacts=codebuild.CfnProject.ArtifactsProperty(type="NO_ARTIFACTS"),
+            environment=codebuild.CfnProject.EnvironmentProperty(
+                type="LINUX_CONTAINER",
+                image=environment.image,
+                image_pull_credentials_type="CODEBUILD",
+                compute_type=environment.compute_type,
+                privileged_mode=True,
+                environment_variables=[
+                    codebuild.CfnProject.EnvironmentVariableProperty(name=name, value=value)
+                    for name, value in variables.items()
+                ],
+            ),
+            logs_config=codebuild.CfnProject.LogsConfigProperty(
+                cloud_watch_logs=codebuild.CfnProject.CloudWatchLogsConfigProperty(
+                    status="ENABLED", group_name=group.log_group_name
+                )
+            ),
+            encryption_key=self._key.key_arn,
+            # Two builds of one image would push it twice, and the second push fails.
+            concurrent_build_limit=1,
+            timeout_in_minutes=environment.timeout_minutes,
+            queued_timeout_in_minutes=environment.queued_timeout_minutes,
+        )
+        acknowledge(
+            project,
+            {
+                "AwsSolutions::AwsSolutions-CB3": (
+                    "Docker builds need privileged mode; nothing but our own Dockerfiles runs there"
+                )
+            },
+        )
+        return project
+
+    def _role(self, builds: Sequence[ImageBuildPlan]) -> iam.Role:
+        stack = Stack.of(self)
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=cast(
+                "iam.IPrincipal",
+                iam.ServicePrincipal(
+                    "codebuild.amazonaws.com",
+                    conditions={"StringEquals": {"aws:SourceArn": self._project_arn()}},
+                ),
+            ),
+        )
+        repositories = [
+            stack.format_arn(
+                service="ecr",
+                resource="repository",
+                resource_name=self._repository(build),
+            )
+            for build in builds
+        ]
+        role.add_to_policy(
+            iam.PolicyStatement(actions=["ecr:DescribeImages", *_PUSH], resources=repositories)
+        )
+        role.add_to_policy(
+            iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"])
+        )
+        role.add_to_policy(iam.PolicyStatement(actions=[*_USE_KEY], resources=[self._key.key_arn]))
+        if self._public_region:
+            # Source: https://docs.aws.amazon.com/AmazonECR/latest/public/public-registry-auth.html
+            for action in ("ecr-public:GetAuthorizationToken", "sts:GetServiceBearerToken"):
+                role.add_to_policy(iam.PolicyStatement(actions=[action], resources=["*"]))
+        acknowledge(
+            role,
+            {
+                "AwsSolutions::AwsSolutions-IAM5[Resource::*]": (
+                    "a login is to a registry as a whole; what it may push to is named"
+                )
+            },
+        )
+        return role
+
+    def _grant_read(self, role: iam.Role, sources: assets.Asset) -> None:
+        """Let the project read its sources and no other object of the bucket."""
+        bucket = f"arn:{Stack.of(self).partition}:s3:::{sources.s3_bucket_name}"
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["s3:GetObject", "s3:GetObjectVersion"],
+                resources=[f"{bucket}/{sources.s3_object_key}"],
+            )
+        )
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["s3:GetBucketAcl", "s3:GetBucketLocation"], resources=[bucket]
+            )
+        )

@@ -1,0 +1,51 @@
+"""What builds the container images of jobs."""
+
+from aws_cdk import CfnOutput, Stack
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from stacks._environment import environment
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.images import image_uri
+from ultrascale.plan.retention import LOG_DAYS
+from ultrascale_constructs.image_builder import ImageBuilder
+
+
+class ImagesStack(Stack):
+    """Defines the CodeBuild project, and says how to start it and what it makes."""
+
+    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, key: kms.IKey) -> None:
+        super().__init__(scope, id, env=environment(plan))
+        builder = ImageBuilder(
+            self,
+            "Builder",
+            cluster_name=plan.name,
+            region=plan.region,
+            partition=plan.partition,
+            builds=plan.image_builds,
+            key=key,
+            log_retention_days=LOG_DAYS,
+        )
+        CfnOutput(
+            self,
+            "BuildCommand",
+            value=(
+                "aws codebuild start-build "
+                f"--project-name {builder.project_name} --region {plan.region}"
+            ),
+            description="builds and pushes the images that the repositories lack",
+        )
+        images = Construct(self, "Images")
+        for build in plan.image_builds:
+            CfnOutput(
+                images,
+                build.repository,
+                value=image_uri(
+                    account=self.account,
+                    region=plan.region,
+                    cluster=plan.name,
+                    repository=build.repository,
+                    tag=build.tag,
+                ),
+                description=f"image of images/{build.dockerfile} in {build.repository}",
+            )
