@@ -5,7 +5,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from stacks._environment import environment
-from ultrascale.plan import ClusterPlan
+from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.images import image_uri
 from ultrascale.plan.retention import LOG_DAYS
 from ultrascale_constructs.image_builder import ImageBuilder
@@ -16,7 +16,7 @@ class ImagesStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, key: kms.IKey) -> None:
         super().__init__(scope, id, env=environment(plan))
-        builder = ImageBuilder(
+        ImageBuilder(
             self,
             "Builder",
             cluster_name=plan.name,
@@ -29,10 +29,7 @@ class ImagesStack(Stack):
         CfnOutput(
             self,
             "BuildCommand",
-            value=(
-                "aws codebuild start-build "
-                f"--project-name {builder.project_name} --region {plan.region}"
-            ),
+            value=names.build_command(plan.name, plan.region),
             description="builds and pushes the images that the repositories lack",
         )
         images = Construct(self, "Images")

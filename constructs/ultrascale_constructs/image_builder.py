@@ -45,9 +45,6 @@ class ImageBuilder(Construct):
     It runs when it is started, and pushes an image only under a tag that its repository lacks. It
     lies outside the VPC: it needs no way to the cluster, and a base image of ten gigabytes would
     be paid for at the NAT gateway.
-
-    Attributes:
-        project_name: Name of the project.
     """
 
     def __init__(
@@ -67,7 +64,7 @@ class ImageBuilder(Construct):
         self._key = key
         # Amazon ECR Public knows no accounts of other partitions; its images are there for all.
         self._public_region = build_environment.PUBLIC_REGION if partition == "aws" else ""
-        self.project_name = names.image_builder(cluster_name)
+        self._project_name = names.image_builder(cluster_name)
         group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY)
         # The L2's own property takes a member of an enumeration, not a number.
         cast("logs.CfnLogGroup", group.node.default_child).retention_in_days = log_retention_days
@@ -99,7 +96,7 @@ class ImageBuilder(Construct):
 
     def _project_arn(self) -> str:
         return Stack.of(self).format_arn(
-            service="codebuild", resource="project", resource_name=self.project_name
+            service="codebuild", resource="project", resource_name=self._project_name
         )
 
     def _repository(self, build: ImageBuildPlan) -> str:
@@ -116,7 +113,7 @@ class ImageBuilder(Construct):
         project = codebuild.CfnProject(
             self,
             "Resource",
-            name=self.project_name,
+            name=self._project_name,
             description=f"Builds the images of {self._cluster_name} that its repositories lack",
             service_role=role.role_arn,
             source=codebuild.CfnProject.SourceProperty(

@@ -10,14 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from ultrascale.errors import UltrascaleError
-from ultrascale.plan import ClusterPlan, PoolPlan
+from ultrascale.plan import ClusterPlan, PoolPlan, names
 
 _WIDTH = 160
 _REPORT = "validation-report.json"
 
 
 def print_summary(plan: ClusterPlan, *, assembly: Path, manifests: Path) -> None:
-    """Print stacks, pools, manifests and findings.
+    """Print stacks, pools, images, manifests and findings.
 
     Args:
         plan: The cluster.
@@ -30,6 +30,10 @@ def print_summary(plan: ClusterPlan, *, assembly: Path, manifests: Path) -> None
     console = Console(width=max(Console().width, _WIDTH))
     console.print(_stacks(plan, assembly))
     console.print(_pools(plan))
+    if plan.repositories:
+        console.print(_images(plan))
+    if plan.image_builds:
+        console.print(f"images are built by: {names.build_command(plan.name, plan.region)}")
     files = sorted(manifests.glob("*.k8s.yaml"))
     if not files:
         raise UltrascaleError(f"{manifests}: no manifests here; run `make synth`")
@@ -69,6 +73,20 @@ def _pools(plan: ClusterPlan) -> Table:
             _nodes(pool),
             accelerators,
             f"none ({pool.without_efa})" if pool.without_efa else str(pool.efa_interfaces),
+        )
+    return table
+
+
+def _images(plan: ClusterPlan) -> Table:
+    table = Table("repository", "image", box=SIMPLE)
+    builds = {build.repository: build for build in plan.image_builds}
+    for name in plan.repositories:
+        build = builds.get(name)
+        table.add_row(
+            name,
+            f"images/{build.dockerfile}, tag {build.tag}"
+            if build
+            else f"not built: {plan.unbuilt_repositories[name]}",
         )
     return table
 

@@ -64,6 +64,12 @@ def image_builder(cluster: str) -> str:
     return f"{cluster}-images"
 
 
+def build_command(cluster: str, region: str) -> str:
+    """Return the command that builds the images of a cluster."""
+    project = image_builder(cluster)
+    return f"aws codebuild start-build --project-name {project} --region {region}"
+
+
 def control_plane_logs(cluster: str) -> str:
     """Return the log group that EKS writes the control-plane logs to. EKS chose the name."""
     return f"/aws/eks/{cluster}/cluster"
