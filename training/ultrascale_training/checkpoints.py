@@ -1,8 +1,8 @@
 """Checkpoints in a directory: what is there is complete, whenever the writers were killed.
 
 A checkpoint is written under a name that nobody reads, and gets its real name by one rename, after
-every file of it has reached the disk. It loses that name by a rename too, before it is deleted. So a
-directory ``step-00000040`` is complete at every instant, on a local disk and on Lustre, where a
+every file of it has reached the disk. It loses that name by a rename too, before it is deleted. So
+a directory ``step-00000040`` is complete at every instant, on a local disk and on Lustre, where a
 rename is one transaction of the metadata server.
 """
 

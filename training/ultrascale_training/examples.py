@@ -52,7 +52,7 @@ class ExampleMaker:
     max_pred_len: int
 
     def examples(self, documents: Sequence[Document], random: Random) -> Iterator[Example]:
-        """Yield the examples of ``documents``; a random next sentence is one of another document."""
+        """Yield the examples of ``documents``; a random next sentence is of another one."""
         for number in range(len(documents)):
             yield from self._of_document(documents, number, random)
 

@@ -1,7 +1,8 @@
 """BERT for pre-training: masked language model and next-sentence prediction.
 
-The architecture, its sizes and its initialization are those of the paper (https://arxiv.org/abs/1810.04805)
-and of the released code (https://github.com/google-research/bert), which also lists the small sizes.
+The architecture, its sizes and its initialization are those of the paper
+(https://arxiv.org/abs/1810.04805) and of the released code
+(https://github.com/google-research/bert), which also lists the small sizes.
 """
 
 from dataclasses import dataclass
@@ -67,6 +68,7 @@ class Embeddings(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, input_ids: Tensor, segment_ids: Tensor) -> Tensor:
+        """Return ``[rows, sequence, hidden]``."""
         positions = self.position.weight[: input_ids.shape[1]]
         return self.dropout(self.norm(self.word(input_ids) + positions + self.segment(segment_ids)))
 
@@ -87,6 +89,7 @@ class Layer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """Return ``hidden`` after the layer; ``mask`` is False where nobody may look."""
         rows, length, width = hidden.shape
         projected = self.query_key_value(hidden).view(
             rows, length, 3, self._heads, width // self._heads

@@ -1,0 +1,200 @@
+"""Training jobs of real torchrun agents on this machine, and the loss curves they leave."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.etcd_server import free_ports
+
+_PATIENCE_SECONDS = 60.0
+_POLL_SECONDS = 0.02
+ENVIRONMENT = {
+    **os.environ,
+    "OMP_NUM_THREADS": "1",
+    "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+    "PYTHONPATH": str(Path(__file__).parent.parent / "training"),
+}
+
+
+def run(module: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program of the training package to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", f"ultrascale_training.{module}", *map(str, arguments)],
+        env={**ENVIRONMENT, **environment},
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE_SECONDS,
+        check=False,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flags:
+    """What the runs of a test have in common, so that their curves can be compared."""
+
+    data: Path
+    steps: int
+    checkpoint_every: int = 10
+
+    def of(self, output: Path, *more: object) -> Sequence[str]:
+        """Return the command line of a run that writes to ``output``."""
+        flags: Mapping[str, object] = {
+            "model": "tiny",
+            "data-dir": self.data,
+            "output-dir": output,
+            "batch-size": 2,
+            "global-batch": 8,
+            "max-steps": self.steps,
+            "warmup-steps": 5,
+            "lr": 1e-3,
+            "log-every": 1,
+            "checkpoint-every": self.checkpoint_every,
+            "device": "cpu",
+        }
+        pairs = [(f"--{name}", str(value)) for name, value in flags.items()]
+        return [*(word for pair in pairs for word in pair), *map(str, more)]
+
+
+def events(output: Path) -> list[dict[str, Any]]:
+    """Return what the runs in ``output`` wrote, the line aside that one may be writing."""
+    path = output / "metrics.jsonl"
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def named(output: Path, event: str) -> list[dict[str, Any]]:
+    return [each for each in events(output) if each["event"] == event]
+
+
+def curve(output: Path) -> dict[int, float]:
+    """Return the loss of each step; of a step that was computed again, all must agree."""
+    found: dict[int, float] = {}
+    for each in named(output, "step"):
+        assert each["loss"] == pytest.approx(found.setdefault(each["step"], each["loss"]))
+    return found
+
+
+class Job:
+    """The agents of one job, each with two workers, as nodes of a cluster would run them.
+
+    Args:
+        arguments: Of the training program.
+        backend: Rendezvous backend of torchrun.
+        endpoint: Of an etcd; without it the first node holds the store of c10d.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        arguments: Sequence[str],
+        *,
+        nodes: str = "1:2",
+        workers: int = 2,
+        backend: str = "c10d",
+        endpoint: str | None = None,
+    ) -> None:
+        self._folder = folder
+        self._arguments = arguments
+        self._nodes = nodes
+        self._workers = workers
+        self._backend = backend
+        self._endpoint = endpoint or f"127.0.0.1:{free_ports(1)[0]}"
+        self._agents: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, *nodes: str) -> None:
+        """Start agents; under c10d the first node of all must be among the first."""
+        for node in nodes:
+            conf = "last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=3"
+            if self._backend == "c10d":
+                conf += f",is_host={str(node == 'n0').lower()}"
+            with self._log(node).open("ab") as log:
+                self._agents[node] = subprocess.Popen(
+                    [
+                        *(sys.executable, "-m", "torch.distributed.run"),
+                        *("--nnodes", self._nodes, "--nproc-per-node", str(self._workers)),
+                        *("--rdzv-backend", self._backend, "--rdzv-endpoint", self._endpoint),
+                        *("--rdzv-id", self._folder.name, "--rdzv-conf", conf),
+                        *("--local-addr", "127.0.0.1", "--monitor-interval", "0.1"),
+                        *("--max-restarts", "100", "-m", "ultrascale_training.pretrain"),
+                        *self._arguments,
+                    ],
+                    env={**ENVIRONMENT, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "20"},
+                    stdout=log,
+                    stderr=log,
+                )
+
+    def workers(self, node: str) -> list[int]:
+        """Return the process ids of a node's workers."""
+        agent = self._agents[node].pid
+        children = Path(f"/proc/{agent}/task/{agent}/children")
+        found = [int(pid) for pid in children.read_text().split()] if children.exists() else []
+        return [pid for pid in found if b"pretrain" in _command_line(pid)]
+
+    def terminate(self, node: str) -> None:
+        """Tell an agent to stop, as Kubernetes does with a pod, and wait until it is gone."""
+        self._agents[node].terminate()
+        self._agents[node].wait(_PATIENCE_SECONDS)
+
+    def lose(self, node: str) -> None:
+        """Kill the agent and the workers of ``node``, as a failing machine does."""
+        workers = self.workers(node)
+        for pid in [self._agents[node].pid, *workers]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._agents[node].wait()
+
+    def wait(self, node: str) -> int:
+        """Return the exit status of an agent that ends by itself."""
+        try:
+            return self._agents[node].wait(_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"{node} does not end:\n{self.output()}")
+
+    def wait_for(self, reached: Callable[[], bool], what: str) -> None:
+        """Wait until something has been reached."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not reached():
+            if time.monotonic() > deadline:
+                pytest.fail(f"{what}: not within {_PATIENCE_SECONDS:.0f} s\n{self.output()}")
+            time.sleep(_POLL_SECONDS)
+
+    def output(self) -> str:
+        return "\n".join(
+            f"--- {path.name}\n{path.read_text()[-3000:]}"
+            for path in sorted(self._folder.glob("*.log"))
+        )
+
+    def stop_all(self) -> None:
+        for node, agent in self._agents.items():
+            if agent.poll() is None:
+                self.lose(node)
+
+    def _log(self, node: str) -> Path:
+        return self._folder / f"{node}.log"
+
+
+@contextmanager
+def job(folder: Path, arguments: Sequence[str], **options: Any) -> Generator[Job]:
+    """Start no agent yet, and leave none behind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = Job(folder, arguments, **options)
+    try:
+        yield made
+    finally:
+        made.stop_all()
+
+
+def _command_line(pid: int) -> bytes:
+    with suppress(FileNotFoundError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
