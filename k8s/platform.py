@@ -14,6 +14,7 @@ from k8s.dcgm import DcgmExporterChart
 from k8s.efa import EfaDevicePluginChart
 from k8s.etcd import EtcdChart
 from k8s.lustre import LustreVolumesChart
+from k8s.lustre_access import LustreAccessChart
 from k8s.namespaces import NamespacesChart
 from k8s.network_policy import NetworkPolicyControllerChart
 from k8s.neuron import NeuronDevicePluginChart
@@ -129,6 +130,9 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     if any(lustre.claim for lustre in plan.lustre):
         volumes = LustreVolumesChart(app, "lustre-volumes", plans=plan.lustre)
         yield PlatformChart(chart=volumes, retained=True)
+    if plan.lustre_access is not None:
+        access = LustreAccessChart(app, "lustre-access", plan=plan.lustre_access)
+        yield PlatformChart(chart=access, retained=False)
     yield from _volcano(app, plan)
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from k8s.volcano.certificate import CERTIFICATE_SECRET, SCRIPT, job_name
+from k8s._jobs import job_name
+from k8s.volcano.certificate import CERTIFICATE_SECRET, SCRIPT
 from tests.volcano_charts import Documents, container, keyed, pod, render_volcano
 from ultrascale.catalog.versions import VOLCANO_VERSION, image
 from ultrascale.plan.names import VOLCANO_NAMESPACE
@@ -174,10 +175,10 @@ def test_job_can_be_applied_again_and_goes_away(job: dict[str, Any]) -> None:
 def test_another_pod_makes_another_job(job: dict[str, Any], change: dict[str, Any]) -> None:
     template = job["spec"]["template"]
     other = {**template, "spec": {**template["spec"], **change}}
-    name = job_name(template, version=VOLCANO_VERSION)
+    base = f"volcano-admission-init-{VOLCANO_VERSION.replace('.', '-')}"
 
-    assert job["metadata"]["name"] == name
-    assert job_name(other, version=VOLCANO_VERSION) != name
+    assert job["metadata"]["name"] == job_name(base, template)
+    assert job_name(base, other) != job_name(base, template)
 
 
 def test_another_image_makes_another_job_of_the_release_it_is_from() -> None:

@@ -26,13 +26,14 @@ from tests.node_overlay_crd import CRD as NODE_OVERLAYS
 from ultrascale.catalog import addons, versions
 
 # Device plugins and the GPU exporter talk to the kubelet through sockets that belong to root; the
-# Neuron monitor opens the devices themselves.
+# Neuron monitor opens the devices themselves. A file system's root is opened by its owner, root.
 ROOT_CONTAINERS = (
     "neuron-device-plugin",
     "neuron-monitor",
     "nvidia-device-plugin",
     "dcgm-exporter",
     "aws-efa-k8s-device-plugin",
+    "access",
 )
 VOLCANO = (
     "batch.volcano.sh",
@@ -194,9 +195,11 @@ def test_manifests_are_numbered_in_the_order_they_are_applied(trainium: Assembly
         "priority-classes",
         "cluster-autoscaler",
         "neuron-device-plugin",
+        "neuron-monitor",
         "efa-device-plugin",
         "etcd",
         "lustre-volumes",
+        "lustre-access",
         "volcano-crds",
         "volcano",
         "queue-test",

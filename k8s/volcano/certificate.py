@@ -5,15 +5,10 @@ certificate that is still good for a year, and its name changes whenever its pod
 Job's pod is immutable.
 """
 
-import hashlib
-import json
-from collections.abc import Mapping
-from typing import cast
-
-import cdk8s
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
+from k8s._jobs import name_by_template
 from k8s._pods import labels as labels_of
 from k8s._pods import metadata, resources, restricted_container
 from k8s.volcano.rbac import certificate_rules, define_service_account
@@ -86,26 +81,7 @@ def define_certificate(
             ),
         ),
     )
-    name = job_name(_pod_template(job), version=plan.version)
-    job.add_json_patch(cdk8s.JsonPatch.replace("/metadata/name", name))
-
-
-def job_name(template: Mapping[str, object], *, version: str) -> str:
-    """Return the name of the Job that runs ``template``: Volcano's version and a digest of it.
-
-    A Job's template is immutable, so another template must make another Job.
-
-    Args:
-        template: The pod template, as the manifest has it.
-        version: Release of Volcano, ``v1.15.1``.
-    """
-    digest = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:8]
-    return f"{_JOB}-{version.replace('.', '-')}-{digest}"
-
-
-def _pod_template(job: kube.KubeJob) -> Mapping[str, object]:
-    manifest = cast(Mapping[str, Mapping[str, Mapping[str, object]]], job.to_json())
-    return manifest["spec"]["template"]
+    name_by_template(job, f"{_JOB}-{plan.version.replace('.', '-')}")
 
 
 def _container(image: str, *, service: str, deployment: str) -> kube.Container:

@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 
+from ultrascale.catalog import Architecture
 from ultrascale.errors import UltrascaleError
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +22,7 @@ SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _TAG_LENGTH = 12
 
 
-def content_tag(dockerfile: str, *, root: Path = ROOT) -> str:
+def content_tag(dockerfile: str, architecture: Architecture, *, root: Path = ROOT) -> str:
     """Return the tag of the image of ``images/<dockerfile>``: a hash of what it is built from.
 
     The same sources have the same tag on every machine, and others have another: a repository
@@ -29,12 +30,13 @@ def content_tag(dockerfile: str, *, root: Path = ROOT) -> str:
 
     Args:
         dockerfile: Name of a folder of ``images``.
+        architecture: Of the nodes that the image is for.
         root: Folder of the project.
 
     Raises:
         UltrascaleError: The sources are not there: the package was installed without them.
     """
-    digest = sha256()
+    digest = sha256(f"{architecture}\0".encode())
     for path in _files(root, dockerfile):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())

@@ -27,7 +27,7 @@ from ultrascale.plan.platform import (
 )
 from ultrascale.plan.pool import plan_pools
 from ultrascale.plan.scaling import plan_cluster_autoscaler, plan_termination_handler
-from ultrascale.plan.storage import plan_buckets, plan_lustre
+from ultrascale.plan.storage import plan_buckets, plan_lustre, plan_lustre_access
 
 
 def load(path: Path) -> ClusterPlan:
@@ -85,6 +85,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         cluster_autoscaler=plan_cluster_autoscaler(cluster, pools),
         termination_handler=plan_termination_handler(cluster, pools),
         lustre=tuple(plan_lustre(lustre) for lustre in cluster.storage.lustre),
+        lustre_access=plan_lustre_access(cluster),
         buckets=plan_buckets(cluster),
         repositories=cluster.images.repositories,
         image_builds=plan_image_builds(cluster, pools),

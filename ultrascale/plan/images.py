@@ -12,6 +12,8 @@ from ultrascale.plan.model import ImageBuildPlan, PoolPlan
 IMAGE_USER = 10000
 
 _TENSORBOARD = "tensorboard"
+# What the bases of the other Dockerfiles are for.
+_X86: catalog.Architecture = "amd64"
 _DOCKERFILES = {names.NEURON_DEVICE: "neuron", names.NVIDIA_GPU: "nvidia", None: "cpu"}
 _NAME_IT = "name its Dockerfile in images.builds"
 
@@ -40,10 +42,9 @@ def plan_image_builds(
     Raises:
         UltrascaleError: The project's sources are not there.
     """
-    dockerfiles = _dockerfiles(cluster.images, pools)
     return tuple(
-        ImageBuildPlan(repository=name, dockerfile=found, tag=content_tag(found))
-        for name, (found, _) in dockerfiles.items()
+        _build(name, found, pools)
+        for name, (found, _) in _dockerfiles(cluster.images, pools).items()
         if found is not None
     )
 
@@ -52,6 +53,24 @@ def unbuilt_repositories(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> 
     """Return the repositories that nothing is built for, each with the reason."""
     dockerfiles = _dockerfiles(cluster.images, pools)
     return {name: reason for name, (found, reason) in dockerfiles.items() if found is None}
+
+
+def _build(repository: str, dockerfile: str, pools: Sequence[PoolPlan]) -> ImageBuildPlan:
+    """Plan an image. TensorBoard is for the nodes that stay: others would be paid for to watch."""
+    controllers = [pool for pool in pools if pool.role == names.SYSTEM_ROLE]
+    architecture: catalog.Architecture = (
+        _architecture(controllers[0]) if dockerfile == _TENSORBOARD and controllers else _X86
+    )
+    return ImageBuildPlan(
+        repository=repository,
+        dockerfile=dockerfile,
+        architecture=architecture,
+        tag=content_tag(dockerfile, architecture),
+    )
+
+
+def _architecture(pool: PoolPlan) -> catalog.Architecture:
+    return catalog.lookup(pool.instance_types[0]).architecture
 
 
 def _dockerfiles(
@@ -77,9 +96,7 @@ def _common_dockerfile(pools: Sequence[PoolPlan]) -> tuple[str | None, str]:
     Nodes without accelerators run the image of those with: data is prepared beside the training.
     """
     workers = [pool for pool in pools if pool.role != names.SYSTEM_ROLE] or [*pools]
-    x86 = [
-        pool for pool in workers if catalog.lookup(pool.instance_types[0]).architecture == "amd64"
-    ]
+    x86 = [pool for pool in workers if _architecture(pool) == _X86]
     if not x86:
         return None, f"no pool has x86-64 nodes, which the Dockerfiles are for; {_NAME_IT}"
     accelerators = {pool.accelerator for pool in x86} - {None} or {None}

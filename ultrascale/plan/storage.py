@@ -2,8 +2,9 @@
 
 from ultrascale import config
 from ultrascale.catalog import lustre as fsx
+from ultrascale.catalog import versions
 from ultrascale.plan import retention
-from ultrascale.plan.model import BucketPlan, ClaimPlan, LustrePlan
+from ultrascale.plan.model import BucketPlan, ClaimPlan, LustreAccessPlan, LustrePlan
 
 
 def plan_lustre(lustre: config.Lustre) -> LustrePlan:
@@ -33,6 +34,15 @@ def plan_lustre(lustre: config.Lustre) -> LustrePlan:
         dns_name=f"${{{prefix}_DNS_NAME}}",
         mount_name=f"${{{prefix}_MOUNT_NAME}}",
     )
+
+
+def plan_lustre_access(cluster: config.Cluster) -> LustreAccessPlan | None:
+    """Return what opens the file systems that jobs mount to them, if there are any."""
+    planned = (plan_lustre(lustre).claim for lustre in cluster.storage.lustre)
+    claims = tuple(claim for claim in planned if claim is not None)
+    if not claims:
+        return None
+    return LustreAccessPlan(image=versions.image("python").reference, claims=claims)
 
 
 def plan_buckets(cluster: config.Cluster) -> tuple[BucketPlan, ...]:

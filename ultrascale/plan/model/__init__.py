@@ -40,7 +40,7 @@ from ultrascale.plan.model.pool import (
     WindowPlan,
 )
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
-from ultrascale.plan.model.storage import BucketPlan, ClaimPlan, LustrePlan
+from ultrascale.plan.model.storage import BucketPlan, ClaimPlan, LustreAccessPlan, LustrePlan
 
 __all__ = [
     "AddonPlan",
@@ -56,6 +56,7 @@ __all__ = [
     "ImageBuildPlan",
     "JobPlan",
     "KarpenterPlan",
+    "LustreAccessPlan",
     "LustrePlan",
     "MountPlan",
     "NamespacePlan",

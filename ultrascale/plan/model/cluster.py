@@ -18,7 +18,7 @@ from ultrascale.plan.model.platform import (
 )
 from ultrascale.plan.model.pool import PoolPlan
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
-from ultrascale.plan.model.storage import BucketPlan, LustrePlan
+from ultrascale.plan.model.storage import BucketPlan, LustreAccessPlan, LustrePlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +95,7 @@ class ClusterPlan:
         cluster_autoscaler: The Cluster Autoscaler, if a node group scales with its pods.
         termination_handler: The Node Termination Handler, if a self-managed group loses instances.
         lustre: File systems.
+        lustre_access: What opens those that jobs mount to them; None where they mount none.
         buckets: S3 buckets.
         repositories: Names of the ECR repositories.
         image_builds: Images that are built from this project.
@@ -127,6 +128,7 @@ class ClusterPlan:
     cluster_autoscaler: ClusterAutoscalerPlan | None
     termination_handler: TerminationHandlerPlan | None
     lustre: tuple[LustrePlan, ...]
+    lustre_access: LustreAccessPlan | None
     buckets: tuple[BucketPlan, ...]
     repositories: tuple[str, ...]
     image_builds: tuple[ImageBuildPlan, ...]

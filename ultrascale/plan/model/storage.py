@@ -51,6 +51,19 @@ class LustrePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LustreAccessPlan:
+    """What opens new file systems to jobs.
+
+    Attributes:
+        image: Image with a shell and the usual tools, pinned, for every architecture.
+        claims: Claims whose file systems it opens.
+    """
+
+    image: str
+    claims: tuple[ClaimPlan, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BucketPlan:
     """An S3 bucket.
 
