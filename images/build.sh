@@ -3,7 +3,7 @@
 # the project; anyone with Docker and the AWS CLI can.
 #
 # REGISTRY          host of the registry
-# BUILDS            REPOSITORY:DOCKERFILE:TAG of each image, with spaces between them
+# BUILDS            REPOSITORY:DOCKERFILE:ARCHITECTURE:TAG of each image, with spaces between them
 # TAG               tag of every image instead of its own; empty: its own
 # ONLY              repositories to build for, with spaces between them; empty: all of BUILDS
 # PUBLIC_REGION     Region of Amazon ECR Public to log in to; empty: pull from it without a login
@@ -36,7 +36,7 @@ if [[ -n ${PUBLIC_REGION:-} ]]; then
 fi
 
 for build in $BUILDS; do
-    IFS=: read -r repository dockerfile own_tag <<<"$build"
+    IFS=: read -r repository dockerfile architecture own_tag <<<"$build"
     tag=${TAG:-$own_tag}
     image=$REGISTRY/$repository:$tag
     is_wanted "$repository" || continue
@@ -45,7 +45,8 @@ for build in $BUILDS; do
         continue
     fi
     echo "$image: building images/$dockerfile"
-    docker build --pull --platform linux/amd64 --file "images/$dockerfile/Dockerfile" --tag "$image" .
+    docker build --pull --platform "linux/$architecture" --file "images/$dockerfile/Dockerfile" \
+        --tag "$image" .
     docker push "$image"
     # The next base image needs the space.
     docker system prune --all --force

@@ -17,7 +17,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def tags(root: Path) -> dict[str, str]:
-    return {name: content_tag(name, root=root) for name in SOURCES}
+    return {name: content_tag(name, "amd64", root=root) for name in SOURCES}
 
 
 def test_the_same_sources_have_the_same_tag_elsewhere(project: Path) -> None:
@@ -45,11 +45,15 @@ def test_a_new_base_makes_a_new_image_of_its_own_alone(project: Path) -> None:
 
 
 def test_a_renamed_module_makes_a_new_image(project: Path) -> None:
-    before = content_tag("cpu", root=project)
+    before = content_tag("cpu", "amd64", root=project)
     package = project / "training" / "ultrascale_training"
     (package / "__init__.py").rename(package / "other.py")
 
-    assert content_tag("cpu", root=project) != before
+    assert content_tag("cpu", "amd64", root=project) != before
+
+
+def test_an_image_for_other_nodes_has_another_tag() -> None:
+    assert content_tag("tensorboard", "arm64") != content_tag("tensorboard", "amd64")
 
 
 @pytest.mark.parametrize(
@@ -73,4 +77,4 @@ def test_docker_leaves_out_what_the_tag_leaves_out() -> None:
 
 def test_an_installed_package_without_sources_says_where_images_are_built(tmp_path: Path) -> None:
     with pytest.raises(UltrascaleError, match="build images from a clone of the project"):
-        content_tag("cpu", root=tmp_path)
+        content_tag("cpu", "amd64", root=tmp_path)

@@ -18,7 +18,7 @@ BASES = {
     "neuron": ("python", "pytorch-neuronx"),
     "nvidia": ("python", "pytorch-cuda"),
     "cpu": ("python", "pytorch-cpu"),
-    "tensorboard": ("python",),
+    "tensorboard": ("python", "python"),
 }
 REQUIREMENTS = sorted((ROOT / "images").rglob("*requirements.txt"))
 HADOLINT = Path(sysconfig.get_path("scripts")) / "hadolint"
@@ -46,7 +46,9 @@ def arguments(name: str, instruction: str) -> list[str]:
 def requirements(file: Path) -> dict[str, str]:
     """Return the pinned version of each package in a file."""
     lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
-    pins = [re.fullmatch(r"([a-z0-9-]+)==(\S+) --hash=sha256:[0-9a-f]{64}", line) for line in lines]
+    pins = [
+        re.fullmatch(r"([a-z0-9-]+)==(\S+)( --hash=sha256:[0-9a-f]{64})+", line) for line in lines
+    ]
     assert all(pins), file
     return {pin[1]: pin[2] for pin in pins if pin}
 
@@ -60,7 +62,10 @@ def test_every_dockerfile_can_be_asked_for_and_no_other() -> None:
 
 @each
 def test_every_base_is_one_that_the_catalog_pins(name: str) -> None:
-    bases = [argument.split()[0] for argument in arguments(name, "FROM")]
+    bases = [
+        next(word for word in argument.split() if not word.startswith("--"))
+        for argument in arguments(name, "FROM")
+    ]
 
     assert bases == [versions.image(base).reference for base in BASES[name]]
 
@@ -88,6 +93,13 @@ def test_everything_that_is_copied_is_part_of_the_tag(name: str) -> None:
     sources = {source for argument in copied for source in argument.split()[:-1]}
 
     assert sources == {f"images/{name}/requirements.txt", *SOURCES[name]}
+
+
+def test_nothing_of_another_platform_runs_while_tensorboard_is_built() -> None:
+    last = [found for found, _ in instructions("tensorboard")]
+    own = last[len(last) - last[::-1].index("FROM") :]
+
+    assert "RUN" not in own
 
 
 @pytest.mark.parametrize("name", ["neuron", "nvidia", "cpu"])

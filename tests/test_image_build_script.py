@@ -11,7 +11,7 @@ import pytest
 from tests.assembly import ROOT
 
 REGISTRY = "111122223333.dkr.ecr.us-west-2.amazonaws.com"
-BUILDS = "research/bert:neuron:0123456789ab research/board:tensorboard:ba9876543210"
+BUILDS = "research/bert:neuron:amd64:0123456789ab research/board:tensorboard:arm64:ba9876543210"
 
 # It holds the images of the file `held`, and fails as the file `failure` says.
 AWS = """#!/usr/bin/env bash
@@ -92,6 +92,7 @@ def test_every_image_that_is_missing_is_built_and_pushed(registry: Registry) -> 
     assert "--file images/neuron/Dockerfile" in first
     assert "--file images/tensorboard/Dockerfile" in second
     assert "--platform linux/amd64" in first
+    assert "--platform linux/arm64" in second
     assert first.endswith(" .")
 
 

@@ -22,8 +22,12 @@ from ultrascale_constructs.image_builder import ImageBuilder
 
 PROJECT = "AWS::CodeBuild::Project"
 BUILDS = (
-    ImageBuildPlan(repository="bert", dockerfile="neuron", tag="0123456789ab"),
-    ImageBuildPlan(repository="team/board", dockerfile="tensorboard", tag="ba9876543210"),
+    ImageBuildPlan(
+        repository="bert", dockerfile="neuron", architecture="amd64", tag="0123456789ab"
+    ),
+    ImageBuildPlan(
+        repository="team/board", dockerfile="tensorboard", architecture="arm64", tag="ba9876543210"
+    ),
 )
 KEY = f"arn:aws:kms:{REGION}:111122223333:key/1"
 
@@ -72,7 +76,7 @@ def listed(value: object) -> list[object]:
 
 def test_it_builds_what_the_plan_says_under_the_tags_of_the_plan(project: dict[str, Any]) -> None:
     assert variables(project)["BUILDS"] == (
-        "research/bert:neuron:0123456789ab research/team/board:tensorboard:ba9876543210"
+        "research/bert:neuron:amd64:0123456789ab research/team/board:tensorboard:arm64:ba9876543210"
     )
     assert f".dkr.ecr.{REGION}.amazonaws.com" in json.dumps(variables(project)["REGISTRY"])
 

@@ -82,6 +82,23 @@ def test_an_image_that_would_be_guessed_is_not_built_and_the_plan_says_why(
     assert "images.builds" in plan.unbuilt_repositories["bert-pretrain"]
 
 
+@pytest.mark.parametrize(
+    ("controllers", "architecture"), [("m7g.2xlarge", "arm64"), ("m7i.2xlarge", "amd64")]
+)
+def test_tensorboard_runs_on_nodes_that_stay_and_training_on_those_of_its_accelerator(
+    controllers: str, architecture: str
+) -> None:
+    images = {"repositories": ["bert-pretrain", "tensorboard"]}
+    system = SYSTEM_POOL | {"instance_types": [controllers]}
+
+    plan = plan_cluster(make_cluster(pools=[system, POOL | NEURON], images=images))
+
+    assert {build.repository: build.architecture for build in plan.image_builds} == {
+        "bert-pretrain": "amd64",
+        "tensorboard": architecture,
+    }
+
+
 def test_the_file_has_the_last_word() -> None:
     plan = planned(NEURON, GPU, builds={"bert-pretrain": "nvidia", "tensorboard": "none"})
 

@@ -25,7 +25,13 @@ def test_it_names_each_image_with_its_tag_and_the_command_that_builds_them(
 
     for build in trainium.plan.image_builds:
         (line,) = (line for line in lines if line.split()[:1] == [build.repository])
-        assert line.split(maxsplit=1)[1].strip() == f"images/{build.dockerfile}, tag {build.tag}"
+        assert line.split()[1:] == [
+            f"images/{build.dockerfile}",
+            "for",
+            f"{build.architecture},",
+            "tag",
+            build.tag,
+        ]
     assert any(
         "aws codebuild start-build --project-name trainium-bert-images" in line for line in lines
     )

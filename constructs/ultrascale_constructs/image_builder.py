@@ -89,7 +89,8 @@ class ImageBuilder(Construct):
 
     def _variables(self, registry: str, builds: Sequence[ImageBuildPlan]) -> dict[str, str]:
         each = (
-            ":".join((self._repository(build), build.dockerfile, build.tag)) for build in builds
+            ":".join((self._repository(build), build.dockerfile, build.architecture, build.tag))
+            for build in builds
         )
         public = {"PUBLIC_REGION": self._public_region} if self._public_region else {}
         return {"REGISTRY": registry, "BUILDS": " ".join(each), **public}

@@ -84,7 +84,7 @@ def _images(plan: ClusterPlan) -> Table:
         build = builds.get(name)
         table.add_row(
             name,
-            f"images/{build.dockerfile}, tag {build.tag}"
+            f"images/{build.dockerfile} for {build.architecture}, tag {build.tag}"
             if build
             else f"not built: {plan.unbuilt_repositories[name]}",
         )
