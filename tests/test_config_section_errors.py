@@ -223,7 +223,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "job's name with a space": (
         make_document(jobs={"A b": {}}),
-        "jobs.A b: not a DNS label of at most 63 characters, got 'A b'; "
+        "jobs.A b: not a DNS label of at most 40 characters, got 'A b'; "
         "use lower-case letters, digits and '-', from a letter to a letter or digit",
     ),
     "backend's job that is not there": (
