@@ -18,6 +18,11 @@ Backend = Literal["c10d", "etcd", "etcd-v2"]
 
 RENDEZVOUS_PORT = 29500
 FIRST_INDEX = "FIRST_INDEX"
+RANK_ZERO_HOST = "RANK_ZERO_HOST"
+"""Variable of the pods of several nodes whose program is not torchrun's: host of the first one."""
+# Variables of the shell, joined by `+`, that sum up to the index of a pod.
+VOLCANO_INDEX = f"{FIRST_INDEX}+VC_TASK_INDEX"
+INDEXED_INDEX = "JOB_COMPLETION_INDEX"
 POD_IP = "POD_IP"
 ATTEMPT = "ATTEMPT"
 

@@ -84,6 +84,16 @@ def node_share(job: config.AnyJob, pools: Sequence[PoolPlan]) -> NodeShare:
     )
 
 
+def whole_node(spec: catalog.InstanceSpec) -> NodeShare:
+    """Return what a pod may have of a node of ``spec`` for itself, whatever pool that is of.
+
+    Raises:
+        CatalogError: No source states a value of the instance type.
+    """
+    efa, huge = len(spec.efa_cards), eks.HUGE_PAGES_MIB if spec.accelerator is not None else 0
+    return _part(spec, None, huge_pages_mib=huge, efa_interfaces=efa)
+
+
 def requests_of(job: config.AnyJob, share: NodeShare) -> dict[str, str]:
     """Return what each pod of ``job`` requests: what it says, or its share of a node."""
     said = job.resources
@@ -149,17 +159,29 @@ def _has(spec: catalog.InstanceSpec, asked: tuple[str, int]) -> bool:
 
 
 def _share(pool: PoolPlan, spec: catalog.InstanceSpec, asked: tuple[str, int] | None) -> NodeShare:
+    # EKS Auto Mode sets none aside.
+    accelerated = spec.accelerator is not None and pool.provisioner != "auto-mode"
+    huge = eks.HUGE_PAGES_MIB if accelerated else 0
+    return _part(spec, asked, huge_pages_mib=huge, efa_interfaces=pool.efa_interfaces)
+
+
+def _part(
+    spec: catalog.InstanceSpec,
+    asked: tuple[str, int] | None,
+    *,
+    huge_pages_mib: int,
+    efa_interfaces: int,
+) -> NodeShare:
     found = spec.accelerator
     total = found.count if found is not None else 0
     devices = total if asked is None else asked[1]
     # Without devices its share of CPU and memory is what the job says.
     part = devices / total if devices else 1
-    huge = eks.HUGE_PAGES_MIB if found is not None and pool.provisioner != "auto-mode" else 0
     millicpu = kubelet.allocatable_millicpu(spec.vcpus)
     memory = kubelet.allocatable_mib(
         spec.memory_mib,
-        max_pods=max(pool.max_pods, eks.advised_max_pods(spec.vcpus)),
-        huge_pages_mib=huge,
+        max_pods=eks.advised_max_pods(spec.vcpus),
+        huge_pages_mib=huge_pages_mib,
     )
     least, most = _DAEMONS_MILLICPU
     millicpu -= min(most, max(least, math.ceil(millicpu * _SHARE_OF_DAEMONS)))
@@ -171,8 +193,8 @@ def _share(pool: PoolPlan, spec: catalog.InstanceSpec, asked: tuple[str, int] | 
         accelerator=found.resource_name if found is not None and devices else None,
         accelerators=devices,
         processes=_processes(found, devices) if found is not None and devices else 1,
-        efa_interfaces=pool.efa_interfaces if whole else 0,
-        huge_pages=_HUGE_PAGES if huge and pool.efa_interfaces and whole else None,
+        efa_interfaces=efa_interfaces if whole else 0,
+        huge_pages=_HUGE_PAGES if huge_pages_mib and efa_interfaces and whole else None,
         whole=whole,
     )
 

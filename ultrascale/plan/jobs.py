@@ -131,6 +131,9 @@ def _training(
     pod = plan.pod
     if job.script is not None:
         pod = replace(pod, command=_command(request, job, share, meeting))
+    elif job.nodes > 1:
+        host = _first_pod(request, job, host_list=host_list)
+        pod = replace(pod, env={job_command.RANK_ZERO_HOST: host, **pod.env})
     fields = job_command.volcano_fields() if request.gang else _INDEXED_FIELDS
     spot = any(pool.capacity_type == "spot" for pool in pools)
     restarts = job.restarts.job
@@ -170,13 +173,17 @@ def _meeting(
     attempted = request.gang and whole and job.min_nodes is None
     if request.backend != "c10d":
         return job_command.meeting_of_etcd(job, attempted=attempted, backend=request.backend)
-    if request.gang:
-        index = f"{job_command.FIRST_INDEX}+VC_TASK_INDEX"
-        host = f"{request.name}-{job.role}-0.{request.name}" if host_list else request.name
-    else:
-        index, host = "JOB_COMPLETION_INDEX", f"{request.name}-0.{request.name}"
+    index = job_command.VOLCANO_INDEX if request.gang else job_command.INDEXED_INDEX
+    host = _first_pod(request, job, host_list=host_list)
     port = job_command.RENDEZVOUS_PORT
     return Meeting(backend="c10d", host=host, port=port, index=index, attempted=attempted)
+
+
+def _first_pod(request: JobRequest, job: config.TrainingJob, *, host_list: bool) -> str:
+    """Return the host name by which all pods of a job reach the one of index 0."""
+    if not request.gang:
+        return f"{request.name}-0.{request.name}"
+    return f"{request.name}-{job.role}-0.{request.name}" if host_list else request.name
 
 
 def _command(
