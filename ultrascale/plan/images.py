@@ -8,9 +8,6 @@ from ultrascale.plan import names
 from ultrascale.plan.build_context import content_tag
 from ultrascale.plan.model import ImageBuildPlan, PoolPlan
 
-# The user that our Dockerfiles name, and its group.
-IMAGE_USER = 10000
-
 _TENSORBOARD = "tensorboard"
 # What the bases of the other Dockerfiles are for.
 _X86: catalog.Architecture = "amd64"
