@@ -2,7 +2,9 @@
 
 UltrascaleError
 ├── CatalogError     the catalog has no such entry, or does not know the value asked for
-└── ConfigError      the cluster file is wrong, or asks for what is not supported
+├── ConfigError      the cluster file is wrong, or asks for what is not supported
+└── ClusterError     the cluster cannot be reached, refuses, or lacks what a job needs
+    └── RefusedError the API server answered with a status that is no success
 """
 
 from collections.abc import Iterable
@@ -26,3 +28,27 @@ class ConfigError(UltrascaleError):
     def __init__(self, mistakes: Iterable[str]) -> None:
         self.mistakes = tuple(mistakes)
         super().__init__("\n".join(self.mistakes))
+
+
+class ClusterError(UltrascaleError):
+    """The cluster cannot be reached, refuses, or lacks what a job needs; one line for each."""
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = lines
+        super().__init__("\n".join(lines))
+
+
+class RefusedError(ClusterError):
+    """The API server answered a request with a status that is no success.
+
+    Attributes:
+        status: HTTP status.
+        reason: Why, in one word of Kubernetes, such as `AlreadyExists`; empty where it says none.
+        message: Why, in the server's or the webhook's own words.
+    """
+
+    def __init__(self, line: str, *, status: int, reason: str, message: str) -> None:
+        self.status = status
+        self.reason = reason
+        self.message = message
+        super().__init__(line)

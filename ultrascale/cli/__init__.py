@@ -1,4 +1,4 @@
-"""The command line: `ultrascale check|matrix|summary`."""
+"""The command line: `ultrascale check|matrix|summary`, and the jobs of a cluster."""
 
 import sys
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ultrascale import config, plan
+from ultrascale.cli import jobs
 from ultrascale.cli.matrix import markdown, print_matrix
 from ultrascale.cli.summary import print_summary
 from ultrascale.errors import UltrascaleError
@@ -57,6 +58,10 @@ def summary(
 ) -> None:
     """Say what a synthesized cluster file would create."""
     print_summary(plan.load(file), assembly=assembly, manifests=manifests)
+
+
+for command in (jobs.submit, jobs.status, jobs.logs, jobs.cancel, jobs.queue):
+    _app.command()(command)
 
 
 def main() -> None:

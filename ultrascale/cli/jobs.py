@@ -1,0 +1,332 @@
+"""`ultrascale submit|status|logs|cancel|queue`: jobs in a cluster."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+import yaml
+
+from ultrascale import config
+from ultrascale.errors import ClusterError, ConfigError
+from ultrascale.plan.names import TRAINING_NAMESPACE
+
+if TYPE_CHECKING:
+    from ultrascale.jobs.cluster import Cluster
+    from ultrascale.jobs.submitted import SubmittedJob
+
+_INTERRUPTED = 130
+
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the job.")]
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(help="Kubeconfig; by default KUBECONFIG, ~/.kube/config, or the pod's account."),
+]
+Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def submit(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    job: Annotated[str, typer.Argument(metavar="JOB", help="A job of the file, or a job's file.")],
+    args: Annotated[
+        list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of its script.")
+    ] = None,
+    *,
+    name: Annotated[str | None, typer.Option(help="Name of the job.")] = None,
+    nodes: Annotated[int | None, typer.Option(help="Nodes.")] = None,
+    image: Annotated[str | None, typer.Option(help="Image.")] = None,
+    pool: Annotated[str | None, typer.Option(help="Pool whose nodes it runs on.")] = None,
+    queue: Annotated[str | None, typer.Option(help="Volcano queue.")] = None,
+    priority: Annotated[str | None, typer.Option(help="Priority class.")] = None,
+    env: Annotated[
+        list[str] | None, typer.Option(metavar="K=V", help="Environment variable; repeatable.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY.PATH=VALUE", help="Any key of the job; repeatable."),
+    ] = None,
+    precompile: Annotated[
+        bool, typer.Option("--precompile", help="Compile the job's graphs for Neuron only.")
+    ] = False,
+    account: Annotated[
+        str | None, typer.Option(help="AWS account of the registry, where nothing else says it.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be sent; needs no cluster.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait/--detach", help="Wait until its pods run, or do not.")
+    ] = True,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Print its log until it ends; exit 1 if it fails.")
+    ] = False,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="MINUTES", help="How long to wait for its pods.")
+    ] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Send a job to the cluster, and wait until its pods run."""
+    changes = _changes(set_ or [], env or [])
+    from ultrascale.jobs.submitted import submit as send
+
+    submitted = send(
+        file,
+        job,
+        nodes=nodes,
+        image=image,
+        args=args or None,
+        name=name,
+        pool=pool,
+        queue=queue,
+        priority=priority,
+        changes=changes,
+        precompile=precompile,
+        account=account,
+        dry_run=dry_run,
+        kubeconfig=kubeconfig,
+        context=context,
+    )
+    for note in submitted.notes:
+        typer.echo(f"# {note}" if dry_run else f"{submitted.name}: {note}", err=True)
+    if dry_run:
+        from ultrascale.cli.job_views import manifests_yaml
+
+        typer.echo(manifests_yaml(submitted.manifests), nl=False)
+        return
+    sent = ", ".join(f"{each['kind']} {_name(each)}" for each in submitted.objects)
+    typer.echo(f"{submitted.name}: sent to namespace {submitted.namespace}: {sent}")
+    if wait or follow:
+        _attend(submitted, log=follow, timeout=None if timeout is None else timeout * 60)
+
+
+def status(
+    named: Annotated[
+        list[str] | None, typer.Argument(metavar="[FILE] [JOB]", help="Cluster file, job, or both.")
+    ] = None,
+    *,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Namespace; by default the file's.")
+    ] = None,
+    as_json: AsJson = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Say how far the jobs are, or one job and each of its pods."""
+    from ultrascale.cli import job_views
+    from ultrascale.jobs.status import job_status, jobs_in
+
+    file, job = _file_and_job(named or [])
+    cluster = _connect(kubeconfig, context, file)
+    if job is not None:
+        found = job_status(cluster, namespace or _namespace_of(file, job), job)
+        if as_json:
+            typer.echo(job_views.as_json(job_views.job_document(found)))
+        else:
+            job_views.print_job(found)
+        return
+    namespaces = (namespace,) if namespace else _namespaces(file)
+    jobs = tuple(each for space in namespaces for each in jobs_in(cluster, space))
+    if as_json:
+        typer.echo(job_views.as_json([job_views.job_document(each) for each in jobs]))
+    elif jobs:
+        job_views.print_jobs(jobs)
+    else:
+        typer.echo(f"no jobs in namespace {', '.join(namespaces)}")
+
+
+def logs(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="The job.")],
+    *,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the job ends, through restarts.")
+    ] = False,
+    rank: Annotated[
+        list[int] | None, typer.Option(help="Index of a pod in the job; repeatable.")
+    ] = None,
+    pod: Annotated[list[str] | None, typer.Option(help="Name of a pod; repeatable.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All pods.")] = False,
+    previous: Annotated[
+        bool, typer.Option("--previous", help="What was written before the last restart.")
+    ] = False,
+    tail: Annotated[int | None, typer.Option(help="Lines at the end of each log.")] = None,
+    namespace: Namespace = TRAINING_NAMESPACE,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Print what a job's pods write: the pod of index 0, unless others are named."""
+    from ultrascale.jobs import logs as reading
+    from ultrascale.jobs.status import job_status
+
+    cluster = _connect(kubeconfig, context)
+    choices = [
+        *(reading.Choice(index=each, previous=previous, tail=tail) for each in rank or ()),
+        *(reading.Choice(pod=each, previous=previous, tail=tail) for each in pod or ()),
+    ]
+    if every:
+        count = len(job_status(cluster, namespace, job).pods)
+        choices = [
+            reading.Choice(index=each, previous=previous, tail=tail) for each in range(count)
+        ]
+    choices = choices or [reading.Choice(previous=previous, tail=tail)]
+    if len(choices) == 1:
+        for line in reading.lines(cluster, namespace, job, choices[0], follow=follow):
+            typer.echo(line)
+    elif follow:
+        for choice, line in reading.interleaved(cluster, namespace, job, choices):
+            typer.echo(f"[{choice}] {line}")
+    else:
+        for choice in choices:
+            for line in reading.lines(cluster, namespace, job, choice, follow=False):
+                typer.echo(f"[{choice}] {line}")
+
+
+def cancel(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="The job.")],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    namespace: Namespace = TRAINING_NAMESPACE,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Delete a job; its pods get their grace period, and its volumes stay."""
+    from ultrascale.jobs import cancellation
+
+    cluster = _connect(kubeconfig, context)
+    found = cancellation.objects_of(cluster, namespace, job)
+    for each in found:
+        typer.echo(f"{each} in namespace {namespace}")
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"delete job {job}?", abort=True)
+    cancellation.cancel(cluster, namespace, found)
+    typer.echo(f"{job}: deleted; its pods stop within their grace period")
+
+
+def queue(
+    *,
+    namespace: Annotated[
+        str,
+        typer.Option("--namespace", "-n", help="Whose jobs count where others may not be read."),
+    ] = TRAINING_NAMESPACE,
+    as_json: AsJson = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Say what Volcano's queues give out, and which jobs wait in which order."""
+    from ultrascale.cli import job_views
+    from ultrascale.jobs.queues import read_queues
+
+    queues = read_queues(_connect(kubeconfig, context), namespace)
+    if as_json:
+        typer.echo(job_views.as_json(job_views.queues_document(queues)))
+    else:
+        job_views.print_queues(queues)
+
+
+def _attend(submitted: "SubmittedJob", *, log: bool, timeout: float | None) -> None:
+    """Follow a job until its pods run, and print its log to its end where that is asked for."""
+    from ultrascale.cli.job_progress import shown
+
+    try:
+        with shown() as show:
+            progress = submitted.wait(report=show, timeout_seconds=timeout)
+        if log and submitted.manifests.kind == "service":
+            raise ClusterError(
+                f"service {submitted.name} has no end to follow it to; "
+                f"`ultrascale logs {submitted.name} -n {submitted.namespace} --follow`"
+            )
+        if log:
+            for line in submitted.logs(follow=True):
+                typer.echo(line)
+            progress = submitted.wait(until_ended=True)
+            typer.echo(f"{submitted.name}: {progress.state.phase}", err=True)
+    except KeyboardInterrupt:
+        where = f"{submitted.name} -n {submitted.namespace}"
+        typer.echo(
+            f"\n{submitted.name} stays submitted; follow it by `ultrascale logs {where} --follow`, "
+            f"or take it away by `ultrascale cancel {where}`",
+            err=True,
+        )
+        raise typer.Exit(_INTERRUPTED) from None
+
+
+def _connect(kubeconfig: Path | None, context: str | None, file: Path | None = None) -> "Cluster":
+    from ultrascale.jobs.cluster import Cluster
+    from ultrascale.jobs.submitted import same_cluster
+
+    cluster = Cluster.connected(kubeconfig, context)
+    if file is not None and context is None:
+        same_cluster(file, cluster)
+    return cluster
+
+
+def _changes(settings: list[str], variables: list[str]) -> Mapping[str, object]:
+    """Return ``KEY.PATH=VALUE`` and ``K=V`` as keys of a job.
+
+    Raises:
+        ConfigError: One of them has no such form.
+    """
+    wrong: list[str] = []
+    changes: dict[str, object] = {}
+    for option, form, given in (("--set", "KEY.PATH=VALUE", settings), ("--env", "K=V", variables)):
+        for each in given:
+            key, equals, value = each.partition("=")
+            if not key or not equals:
+                wrong.append(f"{option}: not an assignment, got {each!r}; write {form}")
+            elif option == "--set":
+                _put(changes, key.split("."), _value(value))
+            else:
+                _put(changes, ["env", key], value)
+    if wrong:
+        raise ConfigError(wrong)
+    return changes
+
+
+def _put(changes: dict[str, object], path: list[str], value: object) -> None:
+    *outer, last = path
+    inner = changes
+    for key in outer:
+        inner = cast("dict[str, object]", inner.setdefault(key, {}))
+    inner[last] = value
+
+
+def _value(text: str) -> object:
+    """Return a value as YAML spells it; what is no YAML is text."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
+def _file_and_job(named: list[str]) -> tuple[Path | None, str | None]:
+    match named:
+        case []:
+            return None, None
+        case [one] if one.endswith((".yaml", ".yml")):
+            return Path(one), None
+        case [one]:
+            return None, one
+        case [file, job]:
+            return Path(file), job
+        case _:
+            raise ConfigError([f"status: {' '.join(named)}: name a cluster file, a job, or both"])
+
+
+def _namespaces(file: Path | None) -> tuple[str, ...]:
+    if file is None:
+        return (TRAINING_NAMESPACE,)
+    used = {job.namespace for job in config.load(file).jobs.values()}
+    return tuple(sorted(used | {TRAINING_NAMESPACE}))
+
+
+def _namespace_of(file: Path | None, job: str) -> str:
+    if file is None:
+        return TRAINING_NAMESPACE
+    template = config.load(file).jobs.get(job)
+    return template.namespace if template else TRAINING_NAMESPACE
+
+
+def _name(manifest: Mapping[str, object]) -> str:
+    return str(cast("Mapping[str, object]", manifest["metadata"])["name"])

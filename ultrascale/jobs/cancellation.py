@@ -1,0 +1,75 @@
+"""Takes a job away: exactly the objects that carry its label."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.jobs.cluster import NOT_FOUND, Cluster
+from ultrascale.jobs.fields import Object, name, objects, text
+from ultrascale.jobs.kinds import SENT, Kind
+from ultrascale.plan.names import JOB_LABEL
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object of a job, in the cluster."""
+
+    kind: Kind
+    manifest: Object
+
+    def __str__(self) -> str:
+        return f"{self.kind.kind} {name(self.manifest)}"
+
+
+def objects_of(cluster: Cluster, namespace: str, job: str) -> tuple[Found, ...]:
+    """Return the objects that ``job`` consists of, what makes its pods first.
+
+    Claims are never among them, and what a controller made goes with its owner.
+
+    Raises:
+        ClusterError: There is no such job.
+    """
+    found = tuple(_labelled(cluster, namespace, job))
+    if not found:
+        raise ClusterError(
+            f"no job {job} in namespace {namespace}; `ultrascale status -n {namespace}` lists them"
+        )
+    return found
+
+
+def _labelled(cluster: Cluster, namespace: str, job: str) -> Iterator[Found]:
+    for kind in SENT:
+        try:
+            items = [*cluster.items(kind.path(namespace), {"labelSelector": f"{JOB_LABEL}={job}"})]
+        except RefusedError as error:
+            if error.status != NOT_FOUND:
+                raise
+            continue  # Volcano is not installed.
+        for manifest in items:
+            if not objects(manifest, "metadata", "ownerReferences"):
+                yield Found(kind, manifest)
+
+
+def cancel(cluster: Cluster, namespace: str, found: tuple[Found, ...]) -> tuple[Found, ...]:
+    """Delete ``found``, and return what is deleted now.
+
+    Pods get SIGTERM and their grace period, for a last checkpoint.
+
+    Raises:
+        ClusterError: Some of it cannot be deleted; one line for each.
+    """
+    refused: list[str] = []
+    deleted: list[Found] = []
+    for each in found:
+        if text(each.manifest, "metadata", "deletionTimestamp"):
+            continue
+        try:
+            cluster.delete(each.kind, namespace, each.manifest)
+        except RefusedError as error:
+            if error.status != NOT_FOUND:
+                refused.append(f"{each}: {error.message}")
+        else:
+            deleted.append(each)
+    if refused:
+        raise ClusterError(*refused)
+    return tuple(deleted)

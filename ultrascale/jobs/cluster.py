@@ -1,0 +1,290 @@
+"""The API server of a cluster: what is asked of it, and what its refusals mean to a user."""
+
+import json
+import re
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import urllib3
+
+from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.jobs.connection import Answer, Transport, connect
+from ultrascale.jobs.fields import Object, mapping, number, objects, text
+from ultrascale.jobs.kinds import Kind
+
+if TYPE_CHECKING:
+    from urllib3.response import BaseHTTPResponse
+
+FIELD_MANAGER = "ultrascale"
+# Objects on one page of a list: what kubectl asks for.
+_PAGE = 500
+# Seconds until a connection counts as failed, and until an answer does. Webhooks have 10 s each.
+_CONNECT_TIMEOUT = 10.0
+_READ_TIMEOUT = 60.0
+
+_JSON = "application/json"
+_APPLY = "application/apply-patch+yaml"
+NOT_FOUND, CONFLICT, FORBIDDEN, GONE = 404, 409, 403, 410
+_UNAUTHORIZED = 401
+
+_REMEDIES = {
+    _UNAUTHORIZED: "renew your credentials (`aws sso login`), and see that your IAM role has an "
+    "access entry of this cluster",
+    FORBIDDEN: "ask who administers the cluster for this right, or choose another --context",
+}
+_SERVER_FAULT = 500
+_SERVER_REMEDY = "try again; if it stays, ask who runs the cluster"
+
+Query = Mapping[str, str]
+
+
+# What `aws eks update-kubeconfig` names a cluster.
+_ARN = re.compile(
+    r"arn:[a-z-]+:eks:(?P<region>[a-z0-9-]+):(?P<account>\d{12}):cluster/(?P<name>.+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterArn:
+    """The name of an EKS cluster in the whole of AWS."""
+
+    region: str
+    account: str
+    cluster: str
+
+
+class Stream:
+    """An answer that goes on: lines as they come."""
+
+    def __init__(self, response: "BaseHTTPResponse") -> None:
+        self._response = response
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield lines without their end, until the server or `stop` ends them.
+
+        Raises:
+            ClusterError: The connection broke.
+        """
+        rest = b""
+        try:
+            for chunk in self._response.stream(None):
+                *whole, rest = (rest + chunk).split(b"\n")
+                yield from whole
+        except urllib3.exceptions.HTTPError as error:
+            raise ClusterError(f"the connection to the API server broke: {error}") from error
+        if rest:
+            yield rest
+
+    def stop(self) -> None:
+        """End the lines, from any thread."""
+        self._response.shutdown()
+
+
+class Cluster:
+    """The API server of one cluster.
+
+    Attributes:
+        name: What the kubeconfig calls the cluster; empty within a pod.
+    """
+
+    def __init__(self, transport: Transport, name: str = "") -> None:
+        self._transport = transport
+        self.name = name
+
+    @classmethod
+    def connected(cls, kubeconfig: Path | None = None, context: str | None = None) -> "Cluster":
+        """Return the cluster of a kubeconfig's context, or the one that this pod runs in.
+
+        Raises:
+            ClusterError: There is no kubeconfig, it is wrong, or it gives no credentials.
+        """
+        return cls(*connect(kubeconfig, context))
+
+    @property
+    def arn(self) -> ClusterArn | None:
+        """The cluster's ARN, where the kubeconfig names it by that; else None."""
+        match = _ARN.fullmatch(self.name)
+        return ClusterArn(match["region"], match["account"], match["name"]) if match else None
+
+    @property
+    def account(self) -> str | None:
+        """The cluster's AWS account, where its ARN is known."""
+        return self.arn.account if self.arn else None
+
+    def get(self, path: str, query: Query | None = None) -> Object:
+        """Return the object at ``path``.
+
+        Raises:
+            RefusedError: The server refuses, or has no such object (status 404).
+            ClusterError: The server cannot be reached.
+        """
+        return self._object("GET", path, query)
+
+    def find(self, path: str) -> Object | None:
+        """Return the object at ``path``; None where there is none."""
+        try:
+            return self.get(path)
+        except RefusedError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+
+    def pages(self, path: str, query: Query | None = None) -> Iterator[Object]:
+        """Yield a list in pages, so that no answer holds ten thousand pods."""
+        token = ""
+        while True:
+            more = {"continue": token} if token else {}
+            page = self.get(path, {"limit": str(_PAGE), **(query or {}), **more})
+            yield page
+            token = text(page, "metadata", "continue")
+            if not token:
+                return
+
+    def items(self, path: str, query: Query | None = None) -> Iterator[Object]:
+        """Yield the objects of a list."""
+        for page in self.pages(path, query):
+            yield from objects(page, "items")
+
+    def create(self, kind: Kind, namespace: str, manifest: Object, *, dry_run: bool) -> Object:
+        """Create an object; a field that its schema lacks is refused."""
+        return self._object(
+            "POST", kind.path(namespace), _write(dry_run), manifest, media=_JSON, on=manifest
+        )
+
+    def apply(self, kind: Kind, namespace: str, manifest: Object, *, dry_run: bool) -> Object:
+        """Apply an object on the server's side; fields of other managers are left alone."""
+        path = kind.path(namespace, text(manifest, "metadata", "name"))
+        return self._object("PATCH", path, _write(dry_run), manifest, media=_APPLY, on=manifest)
+
+    def delete(self, kind: Kind, namespace: str, found: Object) -> None:
+        """Delete exactly this object, and what it owns before it.
+
+        Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/#foreground-deletion
+        """
+        path = kind.path(namespace, text(found, "metadata", "name"))
+        body = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Foreground",
+            "preconditions": {"uid": text(found, "metadata", "uid")},
+        }
+        self._object("DELETE", path, None, body, media=_JSON)
+
+    @contextmanager
+    def stream(
+        self, path: str, query: Query, *, read_timeout: float | None = None
+    ) -> Generator[Stream]:
+        """Open an answer that goes on, such as a watch or a log.
+
+        Args:
+            path: Where.
+            query: What.
+            read_timeout: Seconds of silence after which the connection counts as broken.
+        """
+        response = self._send("GET", path, query, None, _JSON, read_timeout)
+        try:
+            yield Stream(response)
+        finally:
+            response.close()
+
+    def _object(
+        self,
+        method: str,
+        path: str,
+        query: Query | None,
+        body: Object | None = None,
+        *,
+        media: str = _JSON,
+        on: Object | None = None,
+    ) -> Object:
+        about = _about(on) if on is not None else path
+        response = self._send(method, path, query or {}, body, media, _READ_TIMEOUT, about)
+        try:
+            answer: object = json.loads(response.data)
+        except (ValueError, urllib3.exceptions.HTTPError) as error:
+            raise ClusterError(f"{about}: the answer is no JSON: {error}") from error
+        return cast("Object", answer)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        body: Object | None,
+        media: str,
+        read_timeout: float | None,
+        about: str = "",
+    ) -> "BaseHTTPResponse":
+        from kubernetes.client.exceptions import ApiException
+
+        try:
+            return self._transport.call_api(
+                path,
+                method,
+                query_params=list(query.items()),
+                header_params={
+                    "Accept": _JSON,
+                    "Accept-Encoding": "gzip",
+                    "Content-Type": media,
+                },
+                body=body,
+                auth_settings=["BearerToken"],
+                _preload_content=False,
+                _return_http_data_only=True,
+                _request_timeout=(_CONNECT_TIMEOUT, read_timeout),
+            )
+        except ApiException as error:
+            told = cast("Answer", error)
+            if not told.status:
+                raise ClusterError(_unreachable(str(told.reason))) from error
+            raise _refused(about or path, told.status, told.body) from error
+        except urllib3.exceptions.HTTPError as error:
+            raise ClusterError(_unreachable(_cause(error))) from error
+
+
+def _write(dry_run: bool) -> Query:
+    query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+    return {**query, "dryRun": "All"} if dry_run else query
+
+
+def _about(manifest: Object) -> str:
+    return f"{text(manifest, 'kind')} {text(manifest, 'metadata', 'name')}"
+
+
+def _cause(error: urllib3.exceptions.HTTPError) -> str:
+    reason = getattr(error, "reason", None)
+    return str(reason or error)
+
+
+def _unreachable(why: str) -> str:
+    return (
+        f"the API server cannot be reached: {why}; if its endpoint is private, connect to the "
+        "cluster's network first, and see that the kubeconfig's context is the one you mean"
+    )
+
+
+def _refused(about: str, status: int, body: object) -> RefusedError:
+    """Return what an answer that is no success says."""
+    answer = _status(body)
+    message = text(answer, "message") or f"HTTP status {status}"
+    remedy = _REMEDIES.get(status, _SERVER_REMEDY if status >= _SERVER_FAULT else "")
+    line = f"{about}: {message}"
+    return RefusedError(
+        f"{line}; {remedy}" if remedy else line,
+        status=number(answer, "code", default=status),
+        reason=text(answer, "reason"),
+        message=message,
+    )
+
+
+def _status(body: object) -> Object:
+    raw = body if isinstance(body, str | bytes) else b""
+    try:
+        answer: object = json.loads(raw)
+    except ValueError:
+        # A proxy or a load balancer answered.
+        return {"message": raw.decode(errors="replace") if isinstance(raw, bytes) else raw}
+    return mapping({"answer": answer}, "answer")

@@ -1,0 +1,80 @@
+"""The kinds of objects that jobs consist of and wait for, and where the API server keeps them."""
+
+from dataclasses import dataclass
+
+from ultrascale.jobs.fields import Object, text
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of objects.
+
+    Attributes:
+        api_version: Group and version; the version alone for the core.
+        kind: Its name in a manifest.
+        plural: Its name in a path.
+        namespaced: Whether its objects belong to a namespace.
+    """
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def group_path(self) -> str:
+        """The path at which the API server says which kinds of the group it serves."""
+        root = "apis" if "/" in self.api_version else "api"
+        return f"/{root}/{self.api_version}"
+
+    @property
+    def resource(self) -> str:
+        """The name under which a Role grants it and an error names it."""
+        group, slash, _ = self.api_version.partition("/")
+        return f"{self.plural}.{group}" if slash else self.plural
+
+    def path(self, namespace: str | None = None, name: str | None = None) -> str:
+        """Return the path of one object, or of all; of all namespaces without ``namespace``."""
+        parts = [self.group_path]
+        if self.namespaced and namespace:
+            parts.append(f"namespaces/{namespace}")
+        parts.append(self.plural)
+        if name:
+            parts.append(name)
+        return "/".join(parts)
+
+
+VOLCANO_JOB = Kind("batch.volcano.sh/v1alpha1", "Job", "jobs")
+INDEXED_JOB = Kind("batch/v1", "Job", "jobs")
+DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
+SERVICE = Kind("v1", "Service", "services")
+DISRUPTION_BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+
+POD = Kind("v1", "Pod", "pods")
+EVENT = Kind("v1", "Event", "events")
+CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
+PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
+QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=False)
+POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
+
+# What makes pods, and so has a state of its own.
+WORKLOADS = (VOLCANO_JOB, INDEXED_JOB, DEPLOYMENT)
+# All that a job may consist of: what is not here is never sent, so that nothing of a cancelled job
+# stays. Claims are not: they hold data.
+SENT = (*WORKLOADS, SERVICE, DISRUPTION_BUDGET)
+
+_BY_NAME = {(each.api_version, each.kind): each for each in SENT}
+
+
+def kind_of(manifest: Object) -> Kind:
+    """Return the kind of an object of a job.
+
+    Raises:
+        LookupError: It is none of `SENT`.
+    """
+    key = (text(manifest, "apiVersion"), text(manifest, "kind"))
+    try:
+        return _BY_NAME[key]
+    except KeyError:
+        raise LookupError(f"{' '.join(key)}: not a kind of which a job consists") from None

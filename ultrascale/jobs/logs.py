@@ -1,0 +1,209 @@
+"""What a job's pods print: once, or for as long as the job runs, through restarts."""
+
+import queue
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.jobs.cluster import NOT_FOUND, Cluster
+from ultrascale.jobs.fields import label
+from ultrascale.jobs.kinds import POD
+from ultrascale.jobs.pod_state import Pod, by_rank, place_of, read_pod
+from ultrascale.jobs.status import Made, workloads_of
+from ultrascale.jobs.workloads import read_workload, together
+from ultrascale.plan.names import JOB_LABEL
+
+# Seconds between two looks at a pod that does not write yet, or was started again.
+_LOOK = 2.0
+# kubectl follows 5 unless told otherwise; each is a connection to the API server and on to a node.
+MOST_FOLLOWED = 64
+_BAD_REQUEST = 400
+# The kubelet does not answer.
+_SERVER_FAULT = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which log is meant.
+
+    Attributes:
+        index: Index of the pod in the job.
+        pod: Name of the pod, instead.
+        container: Its container; the first if empty.
+        previous: Whether what it wrote before its last restart is meant.
+        tail: Lines at the end that suffice; None for all.
+    """
+
+    index: int = 0
+    pod: str = ""
+    container: str = ""
+    previous: bool = False
+    tail: int | None = None
+
+    def __str__(self) -> str:
+        return self.pod or str(self.index)
+
+
+def lines(
+    cluster: Cluster, namespace: str, job: str, choice: Choice, *, follow: bool
+) -> Iterator[str]:
+    """Yield the lines of one pod.
+
+    Followed, it goes on with the pod that takes its place, and ends with the job.
+
+    Raises:
+        ClusterError: There is no such job, pod or log.
+    """
+    if follow:
+        yield from _Follower(cluster, namespace, job, choice).lines()
+        return
+    made = workloads_of(cluster, namespace, job)
+    pod = _chosen(cluster, namespace, job, made, choice)
+    if pod is None:
+        which = choice.pod or f"of index {choice.index}"
+        raise ClusterError(
+            f"job {job} has no pod {which} now; `ultrascale status -n {namespace} {job}` says why"
+        )
+    yield from (line for _, line in _read(cluster, namespace, pod, choice, follow=False))
+
+
+def interleaved(
+    cluster: Cluster, namespace: str, job: str, choices: Sequence[Choice]
+) -> Iterator[tuple[Choice, str]]:
+    """Yield the lines of several pods as they come, followed until the job has ended.
+
+    Raises:
+        ClusterError: A pod's log cannot be read, or these are more than can be followed at once.
+    """
+    if len(choices) > MOST_FOLLOWED:
+        raise ClusterError(
+            f"{len(choices)} pods: at most {MOST_FOLLOWED} can be followed at once; "
+            "name some by --rank, or leave --follow out"
+        )
+    told: queue.SimpleQueue[tuple[Choice, str | ClusterError | None]] = queue.SimpleQueue()
+
+    def tell(choice: Choice) -> None:
+        try:
+            for line in _Follower(cluster, namespace, job, choice).lines():
+                told.put((choice, line))
+        except ClusterError as error:
+            told.put((choice, error))
+        else:
+            told.put((choice, None))
+
+    for choice in choices:
+        threading.Thread(target=tell, args=(choice,), daemon=True).start()
+    left = len(choices)
+    while left:
+        choice, line = told.get()
+        if isinstance(line, ClusterError):
+            raise line
+        if line is None:
+            left -= 1
+        else:
+            yield choice, line
+
+
+class _Follower:
+    """Reads one pod's log, and then that of the pod that takes its place."""
+
+    def __init__(self, cluster: Cluster, namespace: str, job: str, choice: Choice) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._job = job
+        self._choice = choice
+        # The last time stamp read, and how many lines carried it.
+        self._last = ""
+        self._same = 0
+
+    def lines(self) -> Iterator[str]:
+        reading: tuple[str, int] | None = None
+        while True:
+            made = workloads_of(self._cluster, self._namespace, self._job)
+            ended = together(read_workload(kind, found) for kind, found in made).result is not None
+            pod = _chosen(self._cluster, self._namespace, self._job, made, self._choice)
+            if pod and pod.state not in ("pending", "scheduled"):
+                run = (pod.uid, pod.restarts)
+                if reading not in (None, run):
+                    yield f"--- {pod.name} was started again"
+                reading = run
+                yield from self._new_lines(pod)
+            if ended and (pod is None or pod.state not in ("running", "pulling")):
+                return
+            time.sleep(_LOOK)
+
+    def _new_lines(self, pod: Pod) -> Iterator[str]:
+        """Yield what the pod has written since the last line, as long as the connection holds."""
+        skip = self._same
+        try:
+            for stamp, line in _read(
+                self._cluster, self._namespace, pod, self._choice, follow=True, since=self._last
+            ):
+                if stamp < self._last:
+                    continue
+                if stamp == self._last and skip:
+                    skip -= 1
+                    continue
+                self._same = self._same + 1 if stamp == self._last else 1
+                self._last = stamp
+                yield line
+        except RefusedError as error:
+            # Its container does not run yet, or it or its node is gone.
+            if error.status not in (_BAD_REQUEST, NOT_FOUND) and error.status < _SERVER_FAULT:
+                raise
+        except ClusterError:
+            # The connection broke: the next look says whether the pod or the server is gone.
+            return
+
+
+def _chosen(cluster: Cluster, namespace: str, job: str, made: Made, choice: Choice) -> Pod | None:
+    """Return the chosen pod; None where it is not there now.
+
+    Raises:
+        ClusterError: The job never has such a pod.
+    """
+    if choice.pod:
+        found = cluster.find(POD.path(namespace, choice.pod))
+        if found is not None and label(found, JOB_LABEL) != job:
+            raise ClusterError(f"pod {choice.pod} is none of job {job}")
+        return read_pod(found, container=choice.container) if found else None
+    try:
+        place = place_of(choice.index, made)
+    except LookupError:
+        wanted = together(read_workload(kind, found) for kind, found in made).wanted
+        raise ClusterError(f"job {job} has {wanted} pods, from index 0 on") from None
+    selector = ",".join(f"{key}={value}" for key, value in {JOB_LABEL: job, **place}.items())
+    found = cluster.items(POD.path(namespace), {"labelSelector": selector})
+    pods = by_rank((read_pod(each, container=choice.container) for each in found), made)
+    if place:
+        # An Indexed Job keeps the pods of an index that failed: the newest is meant.
+        return max(pods, key=lambda pod: pod.created, default=None)
+    return pods[choice.index] if choice.index < len(pods) else None
+
+
+def _read(
+    cluster: Cluster,
+    namespace: str,
+    pod: Pod,
+    choice: Choice,
+    *,
+    follow: bool,
+    since: str = "",
+) -> Iterator[tuple[str, str]]:
+    """Yield time stamp and line of a log."""
+    query = {"timestamps": "true", "container": choice.container or pod.container}
+    if choice.previous:
+        query["previous"] = "true"
+    if follow:
+        query["follow"] = "true"
+    if since:
+        query["sinceTime"] = since
+    elif choice.tail is not None:
+        query["tailLines"] = str(choice.tail)
+    path = f"{POD.path(namespace, pod.name)}/log"
+    with cluster.stream(path, query) as stream:
+        for raw in stream.lines():
+            stamp, _, line = raw.decode(errors="replace").partition(" ")
+            yield stamp, line

@@ -1,0 +1,173 @@
+"""What the cluster must have before a job is sent: all that is missing, at once."""
+
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+
+from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.jobs.cluster import FORBIDDEN, Cluster
+from ultrascale.jobs.fields import Object, field, label, mapping, name, objects, text
+from ultrascale.jobs.kinds import (
+    CLAIM,
+    INDEXED_JOB,
+    NAMESPACE,
+    PRIORITY_CLASS,
+    QUEUE,
+    VOLCANO_JOB,
+    WORKLOADS,
+    Kind,
+    kind_of,
+)
+from ultrascale.jobs.manifests import JobManifests
+from ultrascale.jobs.quantities import demand, quantity
+from ultrascale.jobs.workloads import read_workload
+from ultrascale.plan.names import JOB_LABEL
+
+_Check = Callable[[Cluster, JobManifests], Iterator[str]]
+
+
+def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
+    """Return what could not be checked, each a sentence, for want of a right to read it.
+
+    Raises:
+        ClusterError: Something is missing; one line for each.
+    """
+    missing: list[str] = []
+    unchecked: list[str] = []
+
+    def found_missing(*checks: _Check) -> bool:
+        before = len(missing)
+        for lines in checks:
+            try:
+                missing.extend(lines(cluster, job))
+            except RefusedError as error:
+                if error.status != FORBIDDEN:
+                    raise
+                unchecked.append(f"not checked before sending: {error.message}")
+        return len(missing) > before
+
+    if not found_missing(_volcano):
+        found_missing(_queue)
+    found_missing(_priority_class)
+    if not found_missing(_namespace):
+        found_missing(_claims, _names)
+    if missing:
+        raise ClusterError(*(f"{job.name}: {line}" for line in missing))
+    return tuple(unchecked)
+
+
+def _namespace(cluster: Cluster, job: JobManifests) -> Iterator[str]:
+    found = cluster.find(NAMESPACE.path(name=job.namespace))
+    if found is None:
+        where = f" in {cluster.name}" if cluster.name else ""
+        yield (
+            f"namespace {job.namespace} does not exist{where}; deploy the cluster file's stacks, "
+            "or choose another --context"
+        )
+    elif text(found, "status", "phase") == "Terminating":
+        yield f"namespace {job.namespace} is being deleted; wait until it is gone, and make it anew"
+
+
+def _volcano(cluster: Cluster, job: JobManifests) -> Iterator[str]:
+    kinds = {kind_of(each) for each in job.objects}
+    if VOLCANO_JOB in kinds and cluster.find(VOLCANO_JOB.group_path) is None:
+        yield (
+            f"the cluster serves no {VOLCANO_JOB.resource}, so Volcano is not installed; deploy "
+            "the cluster file's stacks with scheduling.gang: volcano"
+        )
+
+
+def _claims(cluster: Cluster, job: JobManifests) -> Iterator[str]:
+    for claim in job.claims:
+        found = cluster.find(CLAIM.path(job.namespace, claim))
+        if found is None:
+            yield (
+                f"claim {claim} does not exist in namespace {job.namespace}; make it (a file "
+                "system's comes with the cluster's stacks), or leave it out of the job's volumes"
+            )
+        elif text(found, "status", "phase") == "Lost":
+            yield f"claim {claim} has lost its volume; make both anew"
+
+
+def _queue(cluster: Cluster, job: JobManifests) -> Iterator[str]:
+    if job.queue is None:
+        return
+    found = cluster.find(QUEUE.path(name=job.queue))
+    if found is None:
+        known = sorted(name(each) for each in cluster.items(QUEUE.path()))
+        yield f"queue {job.queue} does not exist; choose one by --queue: {', '.join(known)}"
+        return
+    state = text(found, "status", "state")
+    if state not in ("", "Open"):
+        yield (
+            f"queue {job.queue} takes no jobs, its state is {state}; choose another by --queue, "
+            f"or open it (`vcctl queue operate --name {job.queue} --action open`)"
+        )
+    yield from _beyond(found, job)
+
+
+def _beyond(queue: Object, job: JobManifests) -> Iterator[str]:
+    """Say of which resources the job needs more at once than its queue may ever give out."""
+    capability = mapping(queue, "spec", "capability")
+    needs: Mapping[str, Decimal] = demand(job.objects)
+    for resource, needed in needs.items():
+        most = quantity(field(capability, resource))
+        if most is not None and needed > most:
+            yield (
+                f"the job needs {needed.normalize():f} {resource} at once, and queue {job.queue} "
+                f"has {most.normalize():f}: it would wait for ever; ask for fewer --nodes, or "
+                "choose another --queue"
+            )
+
+
+def _priority_class(cluster: Cluster, job: JobManifests) -> Iterator[str]:
+    if job.priority_class is None:
+        return
+    if cluster.find(PRIORITY_CLASS.path(name=job.priority_class)) is None:
+        known = sorted(name(each) for each in cluster.items(PRIORITY_CLASS.path()))
+        yield (
+            f"priority class {job.priority_class} does not exist; choose one by --priority: "
+            f"{', '.join(known)}"
+        )
+
+
+def _names(cluster: Cluster, job: JobManifests) -> Iterator[str]:
+    """Say what stands in the way of the job's objects."""
+    for manifest in job.objects:
+        kind = kind_of(manifest)
+        found = cluster.find(kind.path(job.namespace, name(manifest)))
+        if found is None:
+            continue
+        ours = label(found, JOB_LABEL) == job.name
+        if ours and job.kind == "service":
+            continue
+        yield _taken(kind, found, job, ours=ours)
+    yield from _other_kinds(cluster, job)
+
+
+def _other_kinds(cluster: Cluster, job: JobManifests) -> Iterator[str]:
+    """Say which workload of another kind already carries the job's name as its label."""
+    sent = {kind_of(each) for each in job.objects}
+    for kind in (INDEXED_JOB, *(each for each in WORKLOADS if each != INDEXED_JOB)):
+        if kind in sent or (kind == VOLCANO_JOB and cluster.find(kind.group_path) is None):
+            continue
+        selector = {"labelSelector": f"{JOB_LABEL}={job.name}", "limit": "1"}
+        for found in objects(cluster.get(kind.path(job.namespace), selector), "items"):
+            yield _taken(kind, found, job, ours=True)
+
+
+def _taken(kind: Kind, found: Object, job: JobManifests, *, ours: bool) -> str:
+    phase = f" ({read_workload(kind, found).phase})" if kind in WORKLOADS else ""
+    if text(found, "metadata", "deletionTimestamp"):
+        return (
+            f"{kind.kind} {name(found)} is still being deleted; wait for its pods to stop, or "
+            "submit under another --name"
+        )
+    if ours:
+        return (
+            f"{kind.kind} {name(found)} exists already{phase}; "
+            f"`ultrascale cancel {job.name} -n {job.namespace}`, or submit under another --name"
+        )
+    return (
+        f"{kind.kind} {name(found)} exists already{phase}, and is not of a job of this name; "
+        "submit under another --name"
+    )

@@ -1,0 +1,232 @@
+"""Follows a job's pods until they run, or until the job has ended."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ultrascale.errors import ClusterError
+from ultrascale.jobs.cluster import Cluster, Query
+from ultrascale.jobs.fields import Object, condition, name, number, objects, text
+from ultrascale.jobs.kinds import EVENT, POD, POD_GROUP, Kind
+from ultrascale.jobs.pod_state import STATES, Pod, PodState, read_pod
+from ultrascale.jobs.watching import Change, Feed, feed, readable
+from ultrascale.jobs.workloads import WorkloadState, read_workload, together
+from ultrascale.plan.names import JOB_LABEL
+
+# Seconds between two looks at what has changed, and between two lists of warnings.
+_TICK = 0.5
+_EVENTS_EVERY = 15.0
+_MOST_REASONS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a job is.
+
+    Attributes:
+        name: The job.
+        state: How far what makes its pods is.
+        pods: Pods in each state.
+        waiting: Why pods wait, the commonest reason first.
+    """
+
+    name: str
+    state: WorkloadState
+    pods: Mapping[PodState, int]
+    waiting: tuple[str, ...]
+
+    @property
+    def up(self) -> bool:
+        """Whether all pods that must run at once do, by their own word and their controller's."""
+        alive = self.pods["running"] + self.pods["succeeded"]
+        return self.state.up and alive >= self.state.least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """A job to follow.
+
+    Attributes:
+        name: Its name.
+        namespace: Where it is.
+        kinds: What makes its pods.
+        container: Container of its pods that counts; the first if empty.
+    """
+
+    name: str
+    namespace: str
+    kinds: tuple[Kind, ...]
+    container: str = ""
+
+
+class _View:
+    """What is known of a job, kept up with its changes."""
+
+    def __init__(self, cluster: Cluster, job: Followed) -> None:
+        self._cluster = cluster
+        self._job = job
+        self._pods: dict[str, Pod] = {}
+        self._groups: dict[str, Object] = {}
+        self._workloads: dict[tuple[Kind, str], Object] = {}
+        self._listed: set[str] = set()
+        self._warnings: Counter[str] = Counter()
+        self._warned = 0.0
+        self._sources = {kind.resource: kind for kind in (POD, POD_GROUP, *job.kinds)}
+        self.gone = False
+
+    def take(self, change: Change) -> None:
+        kind = self._sources[change.source]
+        if change.listed is not None:
+            self._forget(kind)
+            self._listed.add(change.source)
+            for found in change.listed:
+                self._put(kind, found)
+        elif change.found is not None:
+            self._put(kind, change.found, gone=change.gone)
+        workloads_listed = self._listed.issuperset(each.resource for each in self._job.kinds)
+        self.gone = workloads_listed and not self._workloads
+
+    def _forget(self, kind: Kind) -> None:
+        if kind == POD:
+            self._pods.clear()
+        elif kind == POD_GROUP:
+            self._groups.clear()
+        else:
+            self._workloads = {
+                key: value for key, value in self._workloads.items() if key[0] != kind
+            }
+
+    def _put(self, kind: Kind, found: Object, *, gone: bool = False) -> None:
+        key = name(found)
+        if kind == POD:
+            if gone:
+                self._pods.pop(key, None)
+            else:
+                self._pods[key] = read_pod(found, container=self._job.container)
+        elif kind == POD_GROUP:
+            self._groups[key] = {} if gone else found
+        elif gone:
+            self._workloads.pop((kind, key), None)
+        else:
+            self._workloads[(kind, key)] = found
+
+    def progress(self) -> Progress | None:
+        """Return how far the job is; None before it is known."""
+        if not self._workloads or POD.resource not in self._listed:
+            return None
+        state = together(read_workload(kind, each) for (kind, _), each in self._workloads.items())
+        counts = Counter(pod.state for pod in self._pods.values())
+        progress = Progress(
+            name=self._job.name,
+            state=state,
+            pods={each: counts[each] for each in STATES},
+            waiting=(),
+        )
+        if progress.up or state.result is not None:
+            return progress
+        return replace(progress, waiting=self._waiting(state))
+
+    def _waiting(self, state: WorkloadState) -> tuple[str, ...]:
+        reasons = Counter(pod.reason for pod in self._pods.values() if pod.reason)
+        lines = [
+            reason if count == 1 else f"{count} pods: {reason}"
+            for reason, count in reasons.most_common(_MOST_REASONS)
+        ]
+        lines += _group_reasons(self._groups.values())
+        if state.reason and not state.result:
+            lines.append(state.reason)
+        if not self._pods:
+            lines += self._warned_of()
+        return tuple(dict.fromkeys(lines))
+
+    def _warned_of(self) -> list[str]:
+        """Return the warnings about what makes the pods, such as a quota that refuses them."""
+        now = time.monotonic()
+        if now - self._warned >= _EVENTS_EVERY:
+            self._warned = now
+            self._warnings = Counter()
+            for kind, key in self._workloads:
+                query = {"fieldSelector": f"involvedObject.name={key},type=Warning", "limit": "20"}
+                found = self._cluster.get(EVENT.path(self._job.namespace), query)
+                self._warnings.update(
+                    f"{text(each, 'reason')}: {text(each, 'message')}"
+                    for each in objects(found, "items")
+                    if text(each, "involvedObject", "kind") == kind.kind
+                )
+        return [reason for reason, _ in self._warnings.most_common(_MOST_REASONS)]
+
+
+def follow(
+    cluster: Cluster,
+    job: Followed,
+    *,
+    until: Callable[[Progress], bool],
+    report: Callable[[Progress], None],
+    timeout_seconds: float | None = None,
+) -> Progress:
+    """Watch a job until ``until`` holds, it ends or it is gone.
+
+    Args:
+        cluster: Where it is.
+        job: What to follow.
+        until: Judges each progress.
+        report: Is told each progress, at most twice a second.
+        timeout_seconds: How long; None for as long as it takes.
+
+    Raises:
+        ClusterError: The job is gone, the time is over, or the API server stays unreachable. The
+            job itself is left as it is.
+    """
+    deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+    view = _View(cluster, job)
+    progress: Progress | None = None
+    with feed(cluster, _watched(cluster, job)) as watching:
+        while True:
+            _take(watching, view)
+            if view.gone:
+                raise ClusterError(f"job {job.name} is gone: it was deleted meanwhile")
+            progress = view.progress()
+            if progress is not None:
+                report(progress)
+                if progress.state.result is not None or until(progress):
+                    return progress
+            if deadline is not None and time.monotonic() >= deadline:
+                raise ClusterError(_late(job, progress, timeout_seconds))
+
+
+def _take(watching: Feed, view: _View) -> None:
+    for change in watching.changes(_TICK):
+        view.take(change)
+
+
+def _watched(cluster: Cluster, job: Followed) -> Mapping[str, tuple[str, Query]]:
+    kinds = [POD, *job.kinds]
+    if readable(cluster, POD_GROUP.path(job.namespace)):
+        kinds.append(POD_GROUP)
+    selector = {"labelSelector": f"{JOB_LABEL}={job.name}"}
+    return {kind.resource: (kind.path(job.namespace), selector) for kind in kinds}
+
+
+def _group_reasons(groups: Iterable[Object]) -> list[str]:
+    """Return why Volcano does not start the pods of a job."""
+    lines: list[str] = []
+    for group in groups:
+        if text(group, "status", "phase") not in ("Pending", "Inqueue"):
+            continue
+        unschedulable = condition(group, "Unschedulable")
+        if message := text(unschedulable, "message"):
+            lines.append(f"Volcano: {message}")
+        elif text(group, "status", "phase") == "Pending":
+            queue, least = text(group, "spec", "queue"), number(group, "spec", "minMember")
+            lines.append(f"Volcano: waits in queue {queue} for room for {least} pods at once")
+    return lines
+
+
+def _late(job: Followed, progress: Progress | None, seconds: float | None) -> str:
+    phase = progress.state.phase if progress else "unknown"
+    why = f" ({'; '.join(progress.waiting)})" if progress and progress.waiting else ""
+    return (
+        f"job {job.name} is {phase} after {seconds:g} s{why}; it stays submitted: "
+        f"`ultrascale status -n {job.namespace} {job.name}`, or `ultrascale cancel`"
+    )

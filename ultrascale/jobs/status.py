@@ -1,0 +1,128 @@
+"""How far the jobs of a namespace are."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.jobs.cluster import NOT_FOUND, Cluster, Query
+from ultrascale.jobs.fields import Object, label, text
+from ultrascale.jobs.kinds import POD, WORKLOADS, Kind
+from ultrascale.jobs.pod_state import STATES, Pod, PodState, by_rank, read_pod
+from ultrascale.jobs.workloads import WorkloadState, read_workload, together
+from ultrascale.plan.names import JOB_LABEL
+
+# Of jobs that have ended, pods stay until the job is deleted: of a list of all jobs they are left
+# out.
+_ALIVE = "status.phase!=Succeeded,status.phase!=Failed"
+
+Made = list[tuple[Kind, Object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """How far a job is.
+
+    Attributes:
+        name: Its name.
+        namespace: Where it is.
+        kind: What makes its pods, such as `Job.batch.volcano.sh`.
+        queue: Volcano queue; empty without.
+        state: How far that is.
+        created: When it was submitted.
+        pods: Its pods, in the order of their index; those that have ended are missing where all
+            jobs are listed.
+    """
+
+    name: str
+    namespace: str
+    kind: str
+    queue: str
+    state: WorkloadState
+    created: datetime
+    pods: tuple[Pod, ...]
+
+    @property
+    def counts(self) -> Mapping[PodState, int]:
+        """Pods in each state."""
+        counts = Counter(pod.state for pod in self.pods)
+        return {state: counts[state] for state in STATES}
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Nodes that its pods run on."""
+        alive = (pod for pod in self.pods if pod.state not in ("succeeded", "failed"))
+        return tuple(sorted({pod.node for pod in alive if pod.node}))
+
+
+def jobs_in(cluster: Cluster, namespace: str) -> tuple[JobStatus, ...]:
+    """Return the jobs of a namespace, the newest first.
+
+    Raises:
+        ClusterError: The API server refuses or cannot be reached.
+    """
+    by_job: dict[str, Made] = defaultdict(list)
+    for kind, found in _workloads(cluster, namespace, {"labelSelector": JOB_LABEL}):
+        by_job[label(found, JOB_LABEL)].append((kind, found))
+    pods: dict[str, list[Pod]] = defaultdict(list)
+    if by_job:
+        query = {"labelSelector": JOB_LABEL, "fieldSelector": _ALIVE}
+        for found in cluster.items(POD.path(namespace), query):
+            pods[label(found, JOB_LABEL)].append(read_pod(found))
+    every = (_status(namespace, job, made, pods[job]) for job, made in by_job.items())
+    return tuple(sorted(every, key=lambda each: (each.created, each.name), reverse=True))
+
+
+def job_status(cluster: Cluster, namespace: str, job: str) -> JobStatus:
+    """Return how far one job is, with all its pods.
+
+    Raises:
+        ClusterError: There is no such job, or the API server refuses or cannot be reached.
+    """
+    made = workloads_of(cluster, namespace, job)
+    query = {"labelSelector": f"{JOB_LABEL}={job}"}
+    pods = [read_pod(found) for found in cluster.items(POD.path(namespace), query)]
+    return _status(namespace, job, made, pods)
+
+
+def workloads_of(cluster: Cluster, namespace: str, job: str) -> Made:
+    """Return what makes the pods of one job.
+
+    Raises:
+        ClusterError: There is no such job, or the API server refuses or cannot be reached.
+    """
+    made = [*_workloads(cluster, namespace, {"labelSelector": f"{JOB_LABEL}={job}"})]
+    if not made:
+        raise ClusterError(
+            f"no job {job} in namespace {namespace}; `ultrascale status -n {namespace}` lists them"
+        )
+    return made
+
+
+def _workloads(cluster: Cluster, namespace: str, query: Query) -> Iterator[tuple[Kind, Object]]:
+    for kind in WORKLOADS:
+        try:
+            found = [*cluster.items(kind.path(namespace), query)]
+        except RefusedError as error:
+            if error.status != NOT_FOUND:
+                raise
+            continue  # Volcano is not installed.
+        yield from ((kind, each) for each in found)
+
+
+def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:
+    kind, first = made[0]
+    return JobStatus(
+        name=job,
+        namespace=namespace,
+        kind=f"{kind.kind}.{kind.api_version.partition('/')[0]}",
+        queue=text(first, "spec", "queue"),
+        state=together(read_workload(each, found) for each, found in made),
+        created=_when(text(first, "metadata", "creationTimestamp")),
+        pods=tuple(by_rank(pods, made)),
+    )
+
+
+def _when(stamp: str) -> datetime:
+    return datetime.fromisoformat(stamp) if stamp else datetime.now(UTC)

@@ -1,0 +1,223 @@
+"""A job that was submitted, in Python: what notebooks and backends hold of it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ultrascale import config, jobs
+from ultrascale.errors import ClusterError
+from ultrascale.jobs import cancellation, logs, status, submission
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.jobs.kinds import WORKLOADS, kind_of
+from ultrascale.jobs.manifests import JobManifests, Manifest
+from ultrascale.jobs.progress import Followed, Progress, follow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmittedJob:
+    """A job, sent to its cluster or (``dry_run``) only rendered.
+
+    Attributes:
+        manifests: What was sent.
+        notes: What the user should know of it, each a sentence.
+    """
+
+    manifests: JobManifests
+    notes: tuple[str, ...]
+    _cluster: Cluster | None = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the job."""
+        return self.manifests.name
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the job."""
+        return self.manifests.namespace
+
+    @property
+    def objects(self) -> tuple[Manifest, ...]:
+        """The objects of the job, as they were sent."""
+        return self.manifests.objects
+
+    def status(self) -> status.JobStatus:
+        """Return how far the job is, with its pods.
+
+        Raises:
+            ClusterError: The job is gone, or the API server refuses or cannot be reached.
+        """
+        return status.job_status(self._sent(), self.namespace, self.name)
+
+    def logs(
+        self, *, index: int = 0, follow: bool = False, previous: bool = False
+    ) -> Iterator[str]:
+        """Yield the lines of one pod's log.
+
+        Args:
+            index: Index of the pod in the job.
+            follow: Whether to go on until the job has ended, through restarts of the pod.
+            previous: Whether to read what its container wrote before its last restart.
+
+        Raises:
+            ClusterError: There is no such pod or log.
+        """
+        choice = logs.Choice(index=index, container=self.manifests.container, previous=previous)
+        return logs.lines(self._sent(), self.namespace, self.name, choice, follow=follow)
+
+    def wait(
+        self,
+        *,
+        until_ended: bool = False,
+        timeout_seconds: float | None = None,
+        report: Callable[[Progress], None] = lambda _: None,
+    ) -> Progress:
+        """Wait until the job's pods run, or until it has ended.
+
+        Args:
+            until_ended: Whether to wait for its end. A service has none.
+            report: Is told each progress, at most twice a second.
+            timeout_seconds: How long; None for as long as it takes.
+
+        Raises:
+            ClusterError: The job failed or is gone, or the time is over.
+        """
+        progress = follow(
+            self._sent(),
+            self.followed,
+            until=lambda each: each.up and not until_ended,
+            report=report,
+            timeout_seconds=timeout_seconds,
+        )
+        if progress.state.result == "failed":
+            raise ClusterError(failure(progress))
+        return progress
+
+    def cancel(self) -> tuple[str, ...]:
+        """Delete the job, and return what is deleted. Claims and their data stay.
+
+        Raises:
+            ClusterError: The job is gone, or something of it cannot be deleted.
+        """
+        cluster = self._sent()
+        found = cancellation.objects_of(cluster, self.namespace, self.name)
+        return tuple(str(each) for each in cancellation.cancel(cluster, self.namespace, found))
+
+    @property
+    def followed(self) -> Followed:
+        """What is to be followed of the job."""
+        kinds = {kind_of(each) for each in self.objects}
+        return Followed(
+            name=self.name,
+            namespace=self.namespace,
+            kinds=tuple(kind for kind in WORKLOADS if kind in kinds),
+            container=self.manifests.container,
+        )
+
+    def _sent(self) -> Cluster:
+        if self._cluster is None:
+            raise ClusterError(f"job {self.name} was not submitted: dry_run was asked for")
+        return self._cluster
+
+
+def failure(progress: Progress) -> str:
+    """Return how a job failed, in one sentence."""
+    why = f": {progress.state.reason}" if progress.state.reason else ""
+    return (
+        f"job {progress.name} {progress.state.phase.lower()}{why}; see `ultrascale logs` and "
+        "`ultrascale status`"
+    )
+
+
+def submit(
+    cluster_file: Path | str,
+    job: str | Path | Mapping[str, object],
+    *,
+    nodes: int | None = None,
+    image: str | None = None,
+    args: Sequence[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    name: str | None = None,
+    pool: str | None = None,
+    queue: str | None = None,
+    priority: str | None = None,
+    changes: Mapping[str, object] | None = None,
+    precompile: bool = False,
+    dry_run: bool = False,
+    account: str | None = None,
+    kubeconfig: Path | str | None = None,
+    context: str | None = None,
+) -> SubmittedJob:
+    """Send a job to its cluster, and return at once.
+
+    Args:
+        cluster_file: The cluster file.
+        job: Name of one of its templates, a file of one job, or a job as a mapping.
+        nodes: Nodes, instead of the job's; so are the following.
+        image: Image.
+        args: Arguments of its script or program.
+        env: Environment variables, beside the job's own.
+        name: Name of the job.
+        pool: Pool whose nodes it runs on.
+        queue: Volcano queue.
+        priority: Priority class.
+        changes: Any other keys of the job; mappings are joined key by key.
+        precompile: Whether only the graphs of the job are compiled, for Neuron devices.
+        dry_run: Whether nothing is sent; `SubmittedJob.objects` is what would be.
+        account: AWS account of the cluster's registry, where neither the cluster file nor the
+            kubeconfig says it.
+        kubeconfig: Kubeconfig; by default `KUBECONFIG`, `~/.kube/config`, or in a pod its service
+            account.
+        context: Context of the kubeconfig; by default its current one.
+
+    Raises:
+        ConfigError: The job or the cluster file is wrong; one line for each mistake.
+        ClusterError: The cluster lacks what the job needs, refuses, or cannot be reached; one line
+            for each. Nothing of the job is left there.
+    """
+    file = Path(cluster_file)
+    stated = {
+        "nodes": nodes,
+        "image": image,
+        "args": None if args is None else tuple(args),
+        "env": env,
+        "name": name,
+        "pool": pool,
+        "queue": queue,
+        "priority": priority,
+    }
+    replaced = {key: value for key, value in stated.items() if value is not None}
+    cluster = None
+    if not dry_run:
+        cluster = Cluster.connected(Path(kubeconfig) if kubeconfig else None, context)
+    manifests = jobs.prepare(
+        file,
+        job,
+        changes={**(changes or {}), **replaced},
+        precompile=precompile,
+        account=account or (cluster.account if cluster else None),
+        now=datetime.now(UTC),
+    )
+    if cluster is None:
+        return SubmittedJob(manifests=manifests, notes=manifests.notes, _cluster=None)
+    if context is None:
+        same_cluster(file, cluster)
+    unchecked = submission.send(cluster, manifests)
+    return SubmittedJob(manifests=manifests, notes=(*manifests.notes, *unchecked), _cluster=cluster)
+
+
+def same_cluster(file: Path, cluster: Cluster) -> None:
+    """Refuse the current context where it is plainly another cluster than the file's.
+
+    Raises:
+        ClusterError: The kubeconfig names another EKS cluster, or the same in another Region.
+    """
+    expected = config.load(file)
+    arn = cluster.arn
+    if arn is not None and (arn.region, arn.cluster) != (expected.region, expected.name):
+        raise ClusterError(
+            f"{file}: cluster {expected.name} in {expected.region}, but the kubeconfig's current "
+            f"context is {arn.cluster} in {arn.region}; choose it by --context, or "
+            f"`aws eks update-kubeconfig --name {expected.name} --region {expected.region}`"
+        )

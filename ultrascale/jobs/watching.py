@@ -1,0 +1,177 @@
+"""Lists and watches objects: one list, then only what changes, for as long as it takes."""
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
+
+from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.jobs.cluster import FORBIDDEN, GONE, NOT_FOUND, Cluster, Query, Stream
+from ultrascale.jobs.fields import Object, mapping, number, objects, text
+
+# Seconds that the server keeps a watch open. It also sends a bookmark each minute, so that longer
+# silence means a broken connection.
+# Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks
+_WATCH_SECONDS = 300
+_SILENCE = 330.0
+# Seconds before a broken connection is tried again; together about five minutes.
+_WAITS = (0.5, 1, 2, 4, 8, 15, 30, 30, 30, 30, 30, 30, 30, 30, 30)
+_FINAL = frozenset({401, 403, 404})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What changed of what is watched.
+
+    Attributes:
+        source: Which watch tells it.
+        gone: Whether ``found`` was deleted.
+        found: The object as it is, or was.
+        listed: All objects, where they were listed anew: what is not among them is gone.
+    """
+
+    source: str
+    gone: bool = False
+    found: Object | None = None
+    listed: tuple[Object, ...] | None = None
+
+
+class Feed:
+    """Changes of several lists of objects, each watched in a thread of its own."""
+
+    def __init__(self, cluster: Cluster, watched: Mapping[str, tuple[str, Query]]) -> None:
+        self._cluster = cluster
+        self._changes: queue.SimpleQueue[Change | ClusterError] = queue.SimpleQueue()
+        self._stopping = threading.Event()
+        self._streams: dict[str, Stream] = {}
+        self._lock = threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._watch, args=(source, path, query), daemon=True)
+            for source, (path, query) in watched.items()
+        ]
+
+    def changes(self, seconds: float) -> Iterator[Change]:
+        """Yield what has changed, waiting at most ``seconds`` for the first change.
+
+        Raises:
+            ClusterError: A watch is refused, or its connection stays broken.
+        """
+        deadline: float | None = seconds
+        while True:
+            try:
+                change = self._changes.get(timeout=deadline)
+            except queue.Empty:
+                return
+            if isinstance(change, ClusterError):
+                raise change
+            yield change
+            deadline = 0
+
+    def start(self) -> None:
+        """Begin to watch."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End all watches."""
+        self._stopping.set()
+        with self._lock:
+            for stream in self._streams.values():
+                stream.stop()
+        for thread in self._threads:
+            thread.join(timeout=1)
+
+    def _watch(self, source: str, path: str, query: Query) -> None:
+        try:
+            for change in self._follow(source, path, query):
+                self._changes.put(change)
+        except ClusterError as error:
+            if not self._stopping.is_set():
+                self._changes.put(error)
+
+    def _follow(self, source: str, path: str, query: Query) -> Iterator[Change]:
+        failures = 0
+        version = ""
+        while not self._stopping.is_set():
+            try:
+                if not version:
+                    listed, version = _list(self._cluster, path, query)
+                    yield Change(source=source, listed=listed)
+                for event in self._events(source, path, {**query, "resourceVersion": version}):
+                    failures = 0
+                    kind, found = text(event, "type"), mapping(event, "object")
+                    if kind == "ERROR":
+                        version = _after_error(found, version)
+                        break
+                    version = text(found, "metadata", "resourceVersion") or version
+                    if kind != "BOOKMARK":
+                        yield Change(source=source, found=found, gone=kind == "DELETED")
+            except ClusterError as error:
+                if isinstance(error, RefusedError) and error.status in _FINAL:
+                    raise
+                if isinstance(error, RefusedError) and error.status == GONE:
+                    version = ""
+                if failures == len(_WAITS):
+                    raise
+                self._stopping.wait(_WAITS[failures])
+                failures += 1
+
+    def _events(self, source: str, path: str, query: Query) -> Iterator[Object]:
+        asked = {
+            **query,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(_WATCH_SECONDS),
+        }
+        with self._cluster.stream(path, asked, read_timeout=_SILENCE) as stream:
+            with self._lock:
+                self._streams[source] = stream
+            try:
+                for line in stream.lines():
+                    yield cast("Object", json.loads(line))
+            finally:
+                with self._lock:
+                    del self._streams[source]
+
+
+@contextmanager
+def feed(cluster: Cluster, watched: Mapping[str, tuple[str, Query]]) -> Generator[Feed]:
+    """Watch several lists meanwhile: path and query by a name of one's own."""
+    watching = Feed(cluster, watched)
+    watching.start()
+    try:
+        yield watching
+    finally:
+        watching.stop()
+
+
+def readable(cluster: Cluster, path: str) -> bool:
+    """Return whether the server has such a list, and lets this user watch it."""
+    try:
+        cluster.get(path, {"limit": "1"})
+    except RefusedError as error:
+        if error.status in (NOT_FOUND, FORBIDDEN):
+            return False
+        raise
+    return True
+
+
+def _list(cluster: Cluster, path: str, query: Query) -> tuple[tuple[Object, ...], str]:
+    found: list[Object] = []
+    version = ""
+    for page in cluster.pages(path, query):
+        found.extend(objects(page, "items"))
+        version = text(page, "metadata", "resourceVersion")
+    return tuple(found), version
+
+
+def _after_error(status: Object, version: str) -> str:
+    """Return from where to go on after an event that is an error: nowhere if it is too old."""
+    if number(status, "code") == GONE:
+        return ""
+    time.sleep(_WAITS[0])
+    return version

@@ -1,0 +1,145 @@
+"""What makes the pods of a job (a Volcano or Indexed Job, a Deployment), and how far it is."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ultrascale.jobs.fields import Object, condition, mapping, number, objects, text
+from ultrascale.jobs.kinds import DEPLOYMENT, INDEXED_JOB, VOLCANO_JOB, Kind
+
+Result = Literal["succeeded", "failed"]
+
+# Source: https://github.com/volcano-sh/apis/blob/master/pkg/apis/batch/v1alpha1/job.go
+_VOLCANO_RESULTS: Mapping[str, Result] = {
+    "Completed": "succeeded",
+    "Failed": "failed",
+    "Aborted": "failed",
+    "Terminated": "failed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadState:
+    """How far a workload is.
+
+    Attributes:
+        phase: In the words of its kind.
+        result: How it ended; None while it has not.
+        up: Whether all that must run at once has run, or serves.
+        wanted: Pods that it is to have.
+        least: Pods of these that must run at once.
+        retries: How often all its pods were started again (Volcano), or failed pods (others).
+        most_retries: How many are allowed; None where there is no limit.
+        reason: Why it is in this phase; empty where there is nothing to say.
+    """
+
+    phase: str
+    result: Result | None
+    up: bool
+    wanted: int
+    least: int
+    retries: int
+    most_retries: int | None
+    reason: str
+
+
+def read_workload(kind: Kind, found: Object) -> WorkloadState:
+    """Return how far the workload ``found`` is.
+
+    Raises:
+        LookupError: ``kind`` is no workload.
+    """
+    return _READERS[kind](found)
+
+
+def together(states: Iterable[WorkloadState]) -> WorkloadState:
+    """Return the state of a job of several workloads: it fails with the first that fails."""
+    every = tuple(states)
+    first = next((each for each in every if each.result == "failed"), None)
+    first = first or next((each for each in every if each.result is None), every[0])
+    limits = [each.most_retries for each in every if each.most_retries is not None]
+    return WorkloadState(
+        phase=first.phase,
+        result=first.result,
+        up=all(each.up for each in every),
+        wanted=sum(each.wanted for each in every),
+        least=sum(each.least for each in every),
+        retries=max(each.retries for each in every),
+        most_retries=max(limits) if limits else None,
+        reason=first.reason,
+    )
+
+
+def _volcano(found: Object) -> WorkloadState:
+    state = mapping(found, "status", "state")
+    phase = text(state, "phase") or "Pending"
+    wanted = sum(number(each, "replicas", default=1) for each in objects(found, "spec", "tasks"))
+    least = number(found, "spec", "minAvailable") or wanted
+    told = (text(state, "reason"), text(state, "message"))
+    return WorkloadState(
+        phase=phase,
+        result=_VOLCANO_RESULTS.get(phase),
+        up=phase == "Completed" or number(found, "status", "running") >= least,
+        wanted=wanted,
+        least=least,
+        retries=number(found, "status", "retryCount"),
+        most_retries=number(found, "spec", "maxRetry", default=3),
+        reason=": ".join(part for part in told if part),
+    )
+
+
+def _indexed(found: Object) -> WorkloadState:
+    wanted = number(found, "spec", "completions", default=1)
+    least = min(wanted, number(found, "spec", "parallelism", default=1))
+    phase, result, told = "Pending", None, condition(found, "Suspended")
+    if complete := condition(found, "Complete"):
+        phase, result, told = "Completed", "succeeded", complete
+    elif failed := condition(found, "Failed"):
+        phase, result, told = "Failed", "failed", failed
+    elif told:
+        phase = "Suspended"
+    elif number(found, "status", "active"):
+        phase = "Running" if number(found, "status", "ready") else "Pending"
+    return WorkloadState(
+        phase=phase,
+        result=result,
+        up=result == "succeeded" or number(found, "status", "ready") >= least,
+        wanted=wanted,
+        least=least,
+        retries=number(found, "status", "failed"),
+        most_retries=number(found, "spec", "backoffLimit", default=6),
+        reason="" if result == "succeeded" else _told(told),
+    )
+
+
+def _deployment(found: Object) -> WorkloadState:
+    wanted = number(found, "spec", "replicas", default=1)
+    # Until the controller has seen this generation, the status is of the one before.
+    seen = number(found, "status", "observedGeneration") >= number(found, "metadata", "generation")
+    updated = min(
+        number(found, "status", "updatedReplicas"), number(found, "status", "availableReplicas")
+    )
+    up = seen and updated >= wanted and number(found, "status", "replicas") == wanted
+    stuck = [
+        each
+        for each in objects(found, "status", "conditions")
+        if (text(each, "type"), text(each, "status")) == ("Progressing", "False")
+    ]
+    failing = condition(found, "ReplicaFailure")
+    return WorkloadState(
+        phase="Running" if up else "Progressing",
+        result=None,
+        up=up,
+        wanted=wanted,
+        least=wanted,
+        retries=0,
+        most_retries=None,
+        reason=_told(failing or (stuck[0] if stuck else {})),
+    )
+
+
+def _told(found: Object) -> str:
+    return ": ".join(part for part in (text(found, "reason"), text(found, "message")) if part)
+
+
+_READERS = {VOLCANO_JOB: _volcano, INDEXED_JOB: _indexed, DEPLOYMENT: _deployment}
