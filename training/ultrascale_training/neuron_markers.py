@@ -1,0 +1,200 @@
+"""Which graphs a shared cache of the Neuron compiler holds, by the word of who compiled them.
+
+The cache itself cannot say whether it is complete. So each node that has compiled its graphs
+leaves a marker in it: ``precompiled/<arguments>/<run>/<node>.json``.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ultrascale_training.errors import TrainingError
+
+_FOLDER = "precompiled"
+# They change how long a run is and what it leaves, and no graph.
+_NO_GRAPH = frozenset(
+    {
+        *("steps_this_run", "max_steps", "output_dir", "log_every"),
+        *("checkpoint_every", "keep", "save_async", "no_save_async", "resume"),
+        # Those of the AWS BERT tutorial's script.
+        *("resume_ckpt", "resume_step", "shards_per_ckpt", "num_ckpts_to_keep", "minimal_ckpt"),
+    }
+)
+_TORCHRUN_SWITCHES = frozenset({"standalone", "no_python", "run_path"})
+# The compiler's flags are part of a graph's name in the cache, except for these.
+# Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/programming-guide/training/pytorch-neuron-programming-guide.html
+_NO_COMPILER_FLAG = ("--retry_failed_compilation", "--cache_dir", "--log_level", "--verbose")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What is to be known of a command of torchrun.
+
+    Attributes:
+        nodes: Nodes that run it, at most.
+        id: Its rendezvous id; empty if it names none.
+        arguments: Script, arguments and compiler flags that graphs depend on, in a fixed order.
+    """
+
+    nodes: int
+    id: str
+    arguments: tuple[str, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """The name that runs with the same graphs have in common."""
+        return hashlib.sha256("\0".join(self.arguments).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marker:
+    """That one node compiled its graphs without a failure.
+
+    Attributes:
+        node: Its host name.
+        nodes: Nodes of the run.
+        total: Graphs that it compiled. Nodes of a run share the work, so it may be none.
+        arguments: As in `Run`.
+        versions: Versions of the compiler's packages.
+        date: When, in UTC.
+    """
+
+    node: str
+    nodes: int
+    total: int
+    arguments: tuple[str, ...]
+    versions: Mapping[str, str]
+    date: str
+
+
+def read_command(command: Sequence[str], environment: Mapping[str, str]) -> Run:
+    """Return what ``command``, a line of torchrun, says.
+
+    Raises:
+        TrainingError: It is no line of torchrun.
+    """
+    if not command or Path(command[0]).name != "torchrun":
+        got = shlex.join(command)
+        raise TrainingError(f"command: must be torchrun and its arguments, got {got!r}")
+    options: dict[str, str] = {}
+    words = list(command[1:])
+    script: list[str] = []
+    while words and not script:
+        word = words.pop(0)
+        name, _, value = word.lstrip("-").partition("=")
+        name = name.replace("-", "_")
+        if word in ("-m", "--module"):
+            script = words[:1]
+            words = words[1:]
+        elif not word.startswith("-"):
+            script = [word]
+        elif "=" in word or name in _TORCHRUN_SWITCHES:
+            options[name] = value
+        else:
+            options[name] = words.pop(0) if words else ""
+    if not script:
+        raise TrainingError(f"command: names no script, got {shlex.join(command)!r}")
+    nodes = options.get("nnodes", "1").rpartition(":")[2]
+    if not nodes.isdigit():
+        raise TrainingError(f"--nnodes: must be a number or a range, got {options['nnodes']!r}")
+    arguments = (*script, *_script_arguments(words), *_compiler_flags(environment))
+    return Run(nodes=int(nodes), id=options.get("rdzv_id", ""), arguments=arguments)
+
+
+def _script_arguments(words: Sequence[str]) -> Iterator[str]:
+    """Yield the arguments that graphs depend on, each flag with the last value it was given."""
+    flags: dict[str, list[str]] = {}
+    values = flags.setdefault("", [])
+    for word in words:
+        if re.match(r"--[A-Za-z]", word):
+            name, is_joined, value = word[2:].partition("=")
+            values = flags[name.replace("-", "_")] = [value] if is_joined else []
+        else:
+            values.append(word)
+    for name in sorted(flags.keys() - _NO_GRAPH):
+        yield " ".join([f"--{name}" if name else "", *flags[name]]).strip()
+
+
+def _compiler_flags(environment: Mapping[str, str]) -> Iterator[str]:
+    flags = [
+        word
+        for word in shlex.split(environment.get("NEURON_CC_FLAGS", ""))
+        if not word.startswith(_NO_COMPILER_FLAG)
+    ]
+    if flags:
+        yield f"NEURON_CC_FLAGS={shlex.join(flags)}"
+
+
+def write(cache: Path, run: Run, marker: Marker) -> Path:
+    """Leave ``marker`` in ``cache``, at once or not at all, and return where."""
+    path = _path(cache, run, marker.node)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as file:
+        json.dump(asdict(marker), file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
+    # Whoever trains may be another user than who compiled.
+    Path(file.name).chmod(0o644)
+    Path(file.name).replace(path)
+    return path
+
+
+def remove(cache: Path, run: Run, node: str) -> None:
+    """Take back what ``node`` said of an earlier try of ``run``."""
+    _path(cache, run, node).unlink(missing_ok=True)
+
+
+def _path(cache: Path, run: Run, node: str) -> Path:
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", run.id) or "none"
+    return cache / _FOLDER / run.fingerprint / name / f"{node}.json"
+
+
+def compiled_graphs(cache: Path) -> int:
+    """Return how many compiled graphs ``cache`` holds.
+
+    A graph that failed has a ``model.neff``, too, of a few bytes, and a ``model.log`` with the
+    compiler's error.
+    """
+    graphs = cache.glob("neuronxcc-*/MODULE_*/model.neff")
+    return sum(not graph.with_name("model.log").exists() for graph in graphs)
+
+
+def whats_missing(cache: Path, run: Run) -> str | None:
+    """Return why ``cache`` is not known to hold the graphs of ``run``; None if it is.
+
+    The markers of all nodes of one run count. A node passes over the graphs that another one has
+    in hand, and says nothing of how they end: only who compiled them knows.
+    """
+    if not compiled_graphs(cache):
+        return f"{cache} holds no compiled graph"
+    same = [_markers(each) for each in sorted((cache / _FOLDER / run.fingerprint).glob("*"))]
+    if any(markers and len(markers) >= markers[0].nodes for markers in same):
+        return None
+    if most := max(same, key=len, default=[]):
+        done = ", ".join(marker.node for marker in most)
+        return f"of {most[0].nodes} nodes that compiled only {len(most)} succeeded: {done}"
+    others = [marker for each in (cache / _FOLDER).glob("*/*") for marker in _markers(each)]
+    if not others:
+        return f"nobody finished compiling the graphs in {cache}"
+    last = max(others, key=lambda marker: marker.date)
+    return f"the graphs in {cache} are of other arguments: {_difference(last, run)}"
+
+
+def _markers(folder: Path) -> list[Marker]:
+    found: list[Marker] = []
+    for path in sorted(folder.glob("*.json")):
+        said = json.loads(path.read_text())
+        found.append(Marker(**said | {"arguments": tuple(said["arguments"])}))
+    return found
+
+
+def _difference(compiled: Marker, run: Run) -> str:
+    then = [word for word in compiled.arguments if word not in run.arguments]
+    now = [word for word in run.arguments if word not in compiled.arguments]
+    return f"compiled with {'; '.join(then) or 'fewer'}, now {'; '.join(now) or 'fewer'}"

@@ -1,0 +1,131 @@
+"""What ``neuron_parallel_compile`` says of the graphs that it compiled.
+
+Its exit code says less: it is the number of graphs that failed, of which the shell keeps the last
+8 bits, and 0 where workers of its own died with the graphs they had in hand.
+
+Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/api-reference-guide/training/pytorch-neuron-parallel-compile.html
+"""
+
+import re
+from dataclasses import dataclass
+
+_TOTAL = "graphs"
+_SUCCEEDED = "successful compilations"
+_FAILED = "failed compilations"
+_COUNT = re.compile(rf"Total ({_TOTAL}|{_SUCCEEDED}|{_FAILED})\s*:\s*(\d+)\s*$", re.IGNORECASE)
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_GRAPH = re.compile(r"MODULE_[0-9A-Za-z]+(?:\+[0-9A-Za-z]+)?")
+_REPORT_KEY = re.compile(r'^\s*"(.+)": \{\s*$')
+_REPORT_FAILURE = re.compile(r'^\s*"status": false')
+_NOTHING_LEFT = "No todo hlos found"
+# What it logs and goes on after, and why that is not the end of it.
+_TROUBLES = {
+    "There was an error in the training script": "the script failed, so not all graphs are known",
+    "got exception:": "a process of the compiler died, and its graphs are in no count",
+    "Got a cached failed neff": "graphs that failed before were not tried again",
+}
+_GRAPH_TROUBLES = ("Failed compilation with", "Got a cached failed neff")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """The counts at the end of its output.
+
+    Attributes:
+        total: Graphs that this node compiled, or tried to.
+        succeeded: Those that it compiled.
+        failed: Those that it did not.
+    """
+
+    total: int
+    succeeded: int
+    failed: int
+
+
+class Output:
+    """Reads the output of ``neuron_parallel_compile`` as it comes.
+
+    Attributes:
+        summary: The last summary in it; None without one.
+        nothing_left: Whether it said that all graphs it met were compiled before.
+        troubles: What went wrong, each said once.
+        failed_graphs: Names of graphs that failed, as far as it gave them.
+    """
+
+    def __init__(self) -> None:
+        self.summary: Summary | None = None
+        self.nothing_left = False
+        self.troubles: list[str] = []
+        self.failed_graphs: list[str] = []
+        self._rest = b""
+        self._counts: dict[str, int] = {}
+        self._reported: str | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes; lines may end within them."""
+        *lines, self._rest = re.split(rb"[\r\n]", self._rest + data)
+        for line in lines:
+            self._line(_COLOUR.sub("", line.decode(errors="replace")))
+
+    def end(self) -> None:
+        """Take a last line that nothing ended."""
+        self.feed(b"\n")
+
+    def _line(self, line: str) -> None:
+        if count := _COUNT.search(line):
+            self._count(count[1].lower(), int(count[2]))
+        elif key := _REPORT_KEY.match(line):
+            self._reported = key[1]
+        elif _REPORT_FAILURE.match(line) and self._reported is not None:
+            self._fail(self._reported)
+        elif _NOTHING_LEFT in line:
+            self.nothing_left = True
+        else:
+            self._trouble(line)
+
+    def _trouble(self, line: str) -> None:
+        if any(sign in line for sign in _GRAPH_TROUBLES):
+            self._fail(line)
+        for sign, trouble in _TROUBLES.items():
+            if sign in line and trouble not in self.troubles:
+                self.troubles.append(trouble)
+
+    def _count(self, kind: str, number: int) -> None:
+        if kind == _TOTAL:
+            self._counts = {}
+        self._counts[kind] = number
+        if len(self._counts) == 3:
+            self.summary = Summary(
+                total=self._counts[_TOTAL],
+                succeeded=self._counts[_SUCCEEDED],
+                failed=self._counts[_FAILED],
+            )
+
+    def _fail(self, text: str) -> None:
+        for name in _GRAPH.findall(text):
+            if name not in self.failed_graphs:
+                self.failed_graphs.append(name)
+
+
+def mistakes(output: Output, *, status: int) -> list[str]:
+    """Return what is wrong with a run of ``neuron_parallel_compile``; nothing if it did its work.
+
+    Args:
+        output: All that it printed.
+        status: Its exit code; negative for the signal that ended it.
+    """
+    found = list(output.troubles)
+    summary = output.summary
+    if summary is None:
+        if not output.nothing_left:
+            found.append("it printed no summary of its compilations")
+    elif summary.failed:
+        found.append(f"{summary.failed} of {summary.total} graphs failed")
+    elif summary.succeeded != summary.total:
+        found.append(f"only {summary.succeeded} of {summary.total} graphs were compiled")
+    if status:
+        found.append(f"signal {-status} ended it" if status < 0 else f"it exited with {status}")
+    # A graph that failed may have succeeded at the compiler's next try.
+    if found and output.failed_graphs:
+        found.append(f"failed: {', '.join(output.failed_graphs)}")
+    return found
