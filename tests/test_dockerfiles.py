@@ -3,11 +3,13 @@
 import re
 import subprocess
 import sysconfig
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from packaging.requirements import Requirement
 
 from ultrascale.catalog import versions
 from ultrascale.config.storage import Dockerfile
@@ -105,6 +107,19 @@ def test_nothing_of_another_platform_runs_while_tensorboard_is_built() -> None:
 def test_the_torch_of_the_base_stays(name: str) -> None:
     assert not {"torch", "numpy"} & requirements(ROOT / f"images/{name}/requirements.txt").keys()
     assert any("torch.__version__.startswith" in run for run in arguments(name, "RUN"))
+
+
+@pytest.mark.parametrize("name", ["neuron", "nvidia", "cpu"])
+def test_the_image_has_what_the_training_program_asks_for(name: str) -> None:
+    project = tomllib.loads((ROOT / "training" / "pyproject.toml").read_text())["project"]
+    extras: list[list[str]] = [*project["optional-dependencies"].values()]
+    asked = [*project["dependencies"], *(each for extra in extras for each in extra)]
+    pins = requirements(ROOT / f"images/{name}/requirements.txt")
+
+    for requirement in map(Requirement, asked):
+        # Every base has numpy, beside the SciPy that it brings.
+        if requirement.name != "numpy":
+            assert requirement.specifier.contains(pins[requirement.name]), requirement
 
 
 def test_the_protobuf_of_the_neuron_compiler_stays() -> None:
