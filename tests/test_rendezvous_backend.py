@@ -1,5 +1,8 @@
 """How the nodes of a job agree through etcd, and what they stand from it, with a real server."""
 
+# Here torch may be missing, and its types are partial.
+# pyright: basic, reportMissingImports=false, reportPrivateImportUsage=false
+
 import logging
 import multiprocessing
 import random
@@ -10,6 +13,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,14 +64,14 @@ def job(request: pytest.FixtureRequest) -> str:
 
 
 def parameters(
-    endpoint: str, job: str = "job", *, nodes: int = 1, **conf: object
+    endpoint: str, job: str = "job", *, nodes: int = 1, **conf: Any
 ) -> RendezvousParameters:
     return RendezvousParameters(
         "etcd-v3", endpoint, job, nodes, nodes, local_addr="127.0.0.1", **conf
     )
 
 
-def client_of(endpoint: str, **conf: object) -> EtcdClient:
+def client_of(endpoint: str, **conf: Any) -> EtcdClient:
     return connect(parse_options(parameters(endpoint, **conf)))
 
 
@@ -77,7 +81,7 @@ def make_backend(endpoint: str, job: str, *, read_interval: float = 0.0) -> Etcd
     return EtcdV3Backend(client, job, lease=lease, read_interval=read_interval)
 
 
-def make_handler(endpoint: str, job: str, *, nodes: int = 1, **conf: object) -> RendezvousHandler:
+def make_handler(endpoint: str, job: str, *, nodes: int = 1, **conf: Any) -> RendezvousHandler:
     """Return what torchrun would get for ``--rdzv-backend etcd-v3``."""
     conf = {"last_call_timeout": 1, "join_timeout": 30, "close_timeout": 5} | conf
     return get_rendezvous_handler(parameters(endpoint, job, nodes=nodes, **conf))
@@ -274,8 +278,7 @@ class TestAbsence:
         with caplog.at_level(logging.WARNING, "ultrascale_training.rendezvous"):
             etcd.freeze()
             counting.start()
-            thaw = threading.Timer(5, etcd.thaw)
-            thaw.start()
+            threading.Timer(2.5, etcd.thaw).start()
             waiting = handler.num_nodes_waiting()
             counting.join(timeout=20)
 
@@ -406,10 +409,10 @@ class TestSecurity:
     def test_a_client_without_a_certificate_is_turned_away(
         self, tls_etcd: EtcdServer, certificates: Path, job: str
     ) -> None:
-        conf = {"protocol": "https", "ca_cert": f"{certificates}/ca.crt", "retry_timeout": 1}
+        conf: dict[str, Any] = {"protocol": "https", "ca_cert": f"{certificates}/ca.crt"}
 
         with pytest.raises(RendezvousConnectionError, match="certificate"):
-            make_handler(tls_etcd.endpoint, job, **conf).next_rendezvous()
+            make_handler(tls_etcd.endpoint, job, retry_timeout=1, **conf).next_rendezvous()
 
     def test_a_user_joins_and_a_stranger_does_not(self, tmp_path: Path, job: str) -> None:
         right, wrong = tmp_path / "right", tmp_path / "wrong"

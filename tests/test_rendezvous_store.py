@@ -1,5 +1,8 @@
 """What torchrun's agents write for each other in etcd, against a real server."""
 
+# Here torch may be missing, and its types are partial.
+# pyright: basic, reportMissingImports=false, reportPrivateImportUsage=false
+
 import threading
 import time
 from collections.abc import Iterator
@@ -7,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.etcd_server import NO_ETCD, EtcdServer, LossyProxy, find_etcd, running_etcd
@@ -108,9 +111,9 @@ def test_waiting_for_a_missing_key_asks_less_and_less_often(etcd: EtcdServer, jo
     before = etcd.requests()
 
     with pytest.raises(DistStoreError):
-        store.wait(["never"], timedelta(seconds=2))
+        store.wait(["never"], timedelta(seconds=1.5))
 
-    assert etcd.requests() - before <= 15
+    assert etcd.requests() - before <= 12
 
 
 def test_nodes_that_count_at_once_never_lose_a_count_nor_collide(
@@ -165,7 +168,9 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(steps=st.lists(STEPS, max_size=8))
 def test_it_does_what_torchs_own_store_does(etcd: EtcdServer, steps: list[tuple[Any, ...]]) -> None:
     ours = make_store(etcd.port, f"property-{time.monotonic_ns()}")
@@ -213,7 +218,7 @@ class TestLease:
         stores[1].set("other", "1")
 
         # Node 0, which wrote the key, is lost here.
-        end = time.monotonic() + 4
+        end = time.monotonic() + 3
         while time.monotonic() < end:
             leases[1].renew()
             time.sleep(0.1)

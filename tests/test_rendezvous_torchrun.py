@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -105,6 +106,9 @@ def test_a_job_that_loses_node_0_goes_on_and_takes_another_node_in(tmp_path: Pat
     folder = tmp_path / "job"
     folder.mkdir()
     with running_etcd(tmp_path) as etcd, running_job(folder, etcd.endpoint) as job:
+        # Its agents find it frozen: they have to wait for it.
+        etcd.freeze()
+        threading.Timer(5, etcd.thaw).start()
         job.start("first")
         job.start("second")
         ranks = job.wait_for_workers({"first", "second"})
