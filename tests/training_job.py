@@ -18,6 +18,8 @@ from tests.etcd_server import free_ports
 
 _PATIENCE_SECONDS = 60.0
 _POLL_SECONDS = 0.02
+# What torchrun logs for each worker to which it sends SIGTERM.
+_TOLD_TO_STOP = "closing signal SIGTERM"
 ENVIRONMENT = {
     **os.environ,
     "OMP_NUM_THREADS": "1",
@@ -152,6 +154,23 @@ class Job:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._agents[node].wait()
+
+    def add(self, node: str, *, to: str) -> None:
+        """Start an agent and wait until ``to`` makes room for it.
+
+        Meanwhile the workers stand still, or they would be done before the agent has started.
+        """
+        told = self._log(to).read_text().count(_TOLD_TO_STOP)
+        workers = self.workers(to)
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        self.start(node)
+        self.wait_for(
+            lambda: self._log(to).read_text().count(_TOLD_TO_STOP) >= told + len(workers),
+            f"{to} notices {node}",
+        )
+        for pid in workers:
+            os.kill(pid, signal.SIGCONT)
 
     def wait(self, node: str) -> int:
         """Return the exit status of an agent that ends by itself."""

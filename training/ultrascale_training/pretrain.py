@@ -119,7 +119,8 @@ def _start(
         ),
     )
     starting.check_shared(start, arguments.output_dir, control)
-    _log.info(
+    log = _log.info if dist.get_rank() == 0 else _log.debug
+    log(
         "starts at step %d of %d with %d workers; %d rows a step",
         start.step,
         arguments.max_steps,

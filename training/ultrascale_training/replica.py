@@ -28,7 +28,7 @@ class Replica:
         self._device = device
         self._bf16 = bf16
         self.scale = world if device.wraps else 1
-        model.to(device.device)
+        model.to(device.device, dtype=torch.bfloat16 if bf16 and not device.wraps else None)
         self._ddp: DistributedDataParallel | None = None
         if self.sharded:
             _shard(model, bf16=bf16)
