@@ -18,6 +18,12 @@ RETRY_COUNT_ANNOTATION = "volcano.sh/job-retry-count"
 Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/job_controller_util.go
 """
 
+POD_GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
+"""On every pod of a job: the name of its PodGroup, which is the job's name and its UID.
+
+Source: as above.
+"""
+
 # The variable with the names of a task's pods may hold 128 KiB, some 3,000 names.
 PODS_PER_TASK = 2_500
 """Most pods of a task whose names Volcano's `svc` plugin writes into each of them."""

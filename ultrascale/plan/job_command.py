@@ -24,6 +24,7 @@ RANK_ZERO_HOST = "RANK_ZERO_HOST"
 VOLCANO_INDEX = f"{FIRST_INDEX}+VC_TASK_INDEX"
 INDEXED_INDEX = "JOB_COMPLETION_INDEX"
 POD_IP = "POD_IP"
+POD_GROUP = "POD_GROUP"
 ATTEMPT = "ATTEMPT"
 
 # A node may still be pulling an image of tens of gigabytes when its peers are ready.
@@ -47,14 +48,14 @@ class Meeting:
         port: TCP port.
         index: Variables of the shell, joined by ``+``, that sum up to the index of a pod, of which
             0 is the host; None where the host is none of the pods.
-        attempted: Whether each restart of the job meets anew, under a number of its own.
+        run: Name of the meeting, which a later one must not have, as bash reads it in quotes.
     """
 
     backend: Backend
     host: str
     port: int
     index: str | None
-    attempted: bool
+    run: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,38 +104,65 @@ def torchrun(
         options = ["--standalone", f"--nproc-per-node={processes}"]
     else:
         lines += _waiting(meeting)
-        options = _options(job, name=name, processes=processes, meeting=meeting)
+        options = _options(job, processes=processes, meeting=meeting)
     options.append(f"--max-restarts={job.restarts.workers}")
     words = [*_cache_words(cache), "torchrun", *options, *_script(job.script or "")]
     lines.append("exec " + " \\\n  ".join([*words, '"$@"']))
-    return ("bash", "-c", "\n".join(lines), name, *(_literal(arg) for arg in args))
+    return ("bash", "-c", "\n".join(lines), name, *(literal(arg) for arg in args))
 
 
 def plain(job: config.AnyJob) -> tuple[str, ...]:
     """Return the command of ``job`` as it says it."""
-    return tuple(_literal(word) for word in (*job.command, *job.args))
+    return tuple(literal(word) for word in (*job.command, *job.args))
 
 
-def meeting_of_etcd(job: config.TrainingJob, *, attempted: bool, backend: Backend) -> Meeting:
+def meeting_of_etcd(job: config.TrainingJob, *, run: str, backend: Backend) -> Meeting:
     """Return the cluster's rendezvous server, under a name that resolves in the job's namespace."""
     host = names.ETCD_CLIENT_SERVICE
     if job.namespace != names.TRAINING_NAMESPACE:
         host = f"{host}.{names.TRAINING_NAMESPACE}"
     port = names.ETCD_CLIENT_PORT
-    return Meeting(backend=backend, host=host, port=port, index=None, attempted=attempted)
+    return Meeting(backend=backend, host=host, port=port, index=None, run=run)
+
+
+def run_of_volcano(name: str, *, attempted: bool) -> str:
+    """Return the name of a meeting of the pods of one Volcano Job.
+
+    It tells a job from one of its name that was sent before: etcd keeps a meeting that is over for
+    two hours, and refuses whoever comes to it again.
+
+    Args:
+        name: Name of the job.
+        attempted: Whether each restart of the job meets anew. Pods that come back one by one meet
+            those that stayed.
+    """
+    run = f"${{{POD_GROUP}:-{name}}}"
+    return f"{run}-${{{ATTEMPT}:-0}}" if attempted else run
 
 
 def volcano_fields() -> dict[str, str]:
     """Return the variables of a pod of Volcano's whose values are fields of it."""
-    annotation = f"metadata.annotations['{volcano.RETRY_COUNT_ANNOTATION}']"
-    return {POD_IP: "status.podIP", ATTEMPT: annotation}
+    return {
+        POD_IP: "status.podIP",
+        POD_GROUP: f"metadata.annotations['{volcano.POD_GROUP_ANNOTATION}']",
+        ATTEMPT: f"metadata.annotations['{volcano.RETRY_COUNT_ANNOTATION}']",
+    }
+
+
+def literal(word: str) -> str:
+    """Return ``word`` so that Kubernetes, which reads `$(NAME)` and `$$` in it, passes it on.
+
+    Source: https://github.com/kubernetes/kubernetes/blob/v1.35.0/third_party/forked/golang/expansion/expand.go
+    """
+    return word.replace("$", "$$")
 
 
 def _waiting(meeting: Meeting) -> list[str]:
     """Return what a node does before its agent starts: agents give up on a store in seconds."""
     late = f"nobody answered at {meeting.host}:{meeting.port} within {_PATIENCE_SECONDS} seconds"
+    # What bash waits for by itself keeps SIGTERM waiting: a firewall that drops packets, minutes.
     wait = (
-        f'until (: < "/dev/tcp/{meeting.host}/{meeting.port}") 2> /dev/null; do\n'
+        f'until (: < "/dev/tcp/{meeting.host}/{meeting.port}") 2> /dev/null & wait $!; do\n'
         f'  [ "$SECONDS" -lt {_PATIENCE_SECONDS} ] || {{ echo "{late}" >&2; exit 1; }}\n'
         "  sleep 2 & wait $!\n"
         "done"
@@ -148,20 +176,19 @@ def _waiting(meeting: Meeting) -> list[str]:
     ]
 
 
-def _options(job: config.TrainingJob, *, name: str, processes: int, meeting: Meeting) -> list[str]:
+def _options(job: config.TrainingJob, *, processes: int, meeting: Meeting) -> list[str]:
     nodes = str(job.nodes) if job.min_nodes is None else f"{job.min_nodes}:{job.nodes}"
     conf = [f"join_timeout={_PATIENCE_SECONDS}"]
     if job.min_nodes is not None:
         conf.append(f"last_call_timeout={_LAST_CALL_SECONDS}")
     if meeting.index is not None:
         conf.append("is_host=$is_host")
-    run = f'"{name}-${{{ATTEMPT}:-0}}"' if meeting.attempted else name
     return [
         f"--nnodes={nodes}",
         f"--nproc-per-node={processes}",
         f"--rdzv-backend={_BACKENDS[meeting.backend]}",
         f"--rdzv-endpoint={meeting.host}:{meeting.port}",
-        f"--rdzv-id={run}",
+        f'--rdzv-id="{meeting.run}"',
         f'--rdzv-conf="{",".join(conf)}"',
         # Names of pods are longer than what Neuron's runtime takes.
         f'--local-addr="${POD_IP}"',
@@ -170,8 +197,8 @@ def _options(job: config.TrainingJob, *, name: str, processes: int, meeting: Mee
 
 def _script(script: str) -> list[str]:
     if script.endswith(".py") or "/" in script:
-        return [shlex.quote(script)]
-    return ["-m", shlex.quote(script)]
+        return [literal(shlex.quote(script))]
+    return ["-m", literal(shlex.quote(script))]
 
 
 def _cache_words(cache: CachePlan | None) -> list[str]:
@@ -182,11 +209,3 @@ def _cache_words(cache: CachePlan | None) -> list[str]:
     if cache.allow_cold and not cache.compiles:
         words.append("--allow-cold")
     return [*words, "--"]
-
-
-def _literal(word: str) -> str:
-    """Return ``word`` so that Kubernetes does not put a variable's value into it.
-
-    Source: https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/
-    """
-    return word.replace("$(", "$$(")

@@ -62,7 +62,7 @@ def _environment(job: config.AnyJob, share: NodeShare) -> Mapping[str, str]:
     for runtime in runtimes:
         variables = runtime_environment.VARIABLES[runtime]
         env |= {name: variable.value for name, variable in variables.items()}
-    return env | dict(job.env)
+    return env | {name: job_command.literal(value) for name, value in job.env.items()}
 
 
 def _requirements(job: config.AnyJob, pools: Sequence[PoolPlan]) -> tuple[Requirement, ...]:

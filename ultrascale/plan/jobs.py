@@ -168,15 +168,16 @@ def _meeting(
 ) -> Meeting | None:
     if job.nodes == 1:
         return None
-    # Pods that come back one by one, and parts that count for themselves, meet their peers under
-    # one number; a whole job that restarts must not find the meeting that it left.
-    attempted = request.gang and whole and job.min_nodes is None
+    # Parts of a job count their restarts for themselves, and meet under one name.
+    run = request.name
+    if request.gang and whole:
+        run = job_command.run_of_volcano(run, attempted=job.min_nodes is None)
     if request.backend != "c10d":
-        return job_command.meeting_of_etcd(job, attempted=attempted, backend=request.backend)
+        return job_command.meeting_of_etcd(job, run=run, backend=request.backend)
     index = job_command.VOLCANO_INDEX if request.gang else job_command.INDEXED_INDEX
     host = _first_pod(request, job, host_list=host_list)
     port = job_command.RENDEZVOUS_PORT
-    return Meeting(backend="c10d", host=host, port=port, index=index, attempted=attempted)
+    return Meeting(backend="c10d", host=host, port=port, index=index, run=run)
 
 
 def _first_pod(request: JobRequest, job: config.TrainingJob, *, host_list: bool) -> str:
