@@ -155,9 +155,24 @@ class Cluster:
         )
 
     def apply(self, kind: Kind, namespace: str, manifest: Object, *, dry_run: bool) -> Object:
-        """Apply an object on the server's side; fields of other managers are left alone."""
+        """Apply an object on the server's side; fields that others manage are left to them.
+
+        Raises:
+            RefusedError: Another manager has set a field to another value; the message names both.
+        """
         path = kind.path(namespace, text(manifest, "metadata", "name"))
-        return self._object("PATCH", path, _write(dry_run), manifest, media=_APPLY, on=manifest)
+        try:
+            return self._object("PATCH", path, _write(dry_run), manifest, media=_APPLY, on=manifest)
+        except RefusedError as error:
+            if error.status != CONFLICT:
+                raise
+            raise RefusedError(
+                f"{error}; undo that change there, or take the fields over by `kubectl apply "
+                f"--server-side --force-conflicts --field-manager={FIELD_MANAGER}`",
+                status=error.status,
+                reason=error.reason,
+                message=error.message,
+            ) from error
 
     def delete(self, kind: Kind, namespace: str, found: Object) -> None:
         """Delete exactly this object, and what it owns before it.

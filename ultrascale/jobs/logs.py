@@ -120,17 +120,21 @@ class _Follower:
 
     def lines(self) -> Iterator[str]:
         reading: tuple[str, int] | None = None
+        complete: tuple[str, int] | None = None
         while True:
             made = workloads_of(self._cluster, self._namespace, self._job)
             ended = together(read_workload(kind, found) for kind, found in made).result is not None
             pod = _chosen(self._cluster, self._namespace, self._job, made, self._choice)
+            over = pod is None or pod.state in ("succeeded", "failed")
             if pod and pod.state not in ("pending", "scheduled"):
                 run = (pod.uid, pod.restarts)
                 if reading not in (None, run):
                     yield f"--- {pod.name} was started again"
                 reading = run
-                yield from self._new_lines(pod)
-            if ended and (pod is None or pod.state not in ("running", "pulling")):
+                if run != complete:
+                    yield from self._new_lines(pod)
+                complete = run if over else None
+            if ended and over:
                 return
             time.sleep(_LOOK)
 

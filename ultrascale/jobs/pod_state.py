@@ -100,6 +100,18 @@ def read_pod(found: Object, *, container: str = "") -> Pod:
     )
 
 
+def slim(found: Object) -> Object:
+    """Return of a Pod of the API server what `read_pod` reads."""
+    metadata = mapping(found, "metadata")
+    kept = ("name", "uid", "labels", "creationTimestamp", "deletionTimestamp")
+    containers = [{"name": text(each, "name")} for each in objects(found, "spec", "containers")]
+    return {
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "spec": {"nodeName": text(found, "spec", "nodeName"), "containers": containers},
+        "status": mapping(found, "status"),
+    }
+
+
 def by_rank(pods: Iterable[Pod], made: Iterable[tuple[Kind, Object]]) -> list[Pod]:
     """Return the pods in the order of their index in the whole job: the first has index 0.
 

@@ -1,11 +1,11 @@
 """What the cluster must have before a job is sent: all that is missing, at once."""
 
-from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
+from collections.abc import Callable, Iterator
 
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.cluster import FORBIDDEN, Cluster
-from ultrascale.jobs.fields import Object, field, label, mapping, name, objects, text
+from ultrascale.jobs.demand import demand
+from ultrascale.jobs.fields import Object, label, mapping, name, objects, text
 from ultrascale.jobs.kinds import (
     CLAIM,
     INDEXED_JOB,
@@ -18,9 +18,9 @@ from ultrascale.jobs.kinds import (
     kind_of,
 )
 from ultrascale.jobs.manifests import JobManifests
-from ultrascale.jobs.quantities import demand, quantity
 from ultrascale.jobs.workloads import read_workload
 from ultrascale.plan.names import JOB_LABEL
+from ultrascale.plan.quantities import amount
 
 _Check = Callable[[Cluster, JobManifests], Iterator[str]]
 
@@ -108,10 +108,11 @@ def _queue(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 def _beyond(queue: Object, job: JobManifests) -> Iterator[str]:
     """Say of which resources the job needs more at once than its queue may ever give out."""
     capability = mapping(queue, "spec", "capability")
-    needs: Mapping[str, Decimal] = demand(job.objects)
-    for resource, needed in needs.items():
-        most = quantity(field(capability, resource))
-        if most is not None and needed > most:
+    for resource, needed in demand(job.objects).items():
+        if resource not in capability:
+            continue
+        most = amount(str(capability[resource]))
+        if needed > most:
             yield (
                 f"the job needs {needed.normalize():f} {resource} at once, and queue {job.queue} "
                 f"has {most.normalize():f}: it would wait for ever; ask for fewer --nodes, or "

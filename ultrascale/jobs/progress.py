@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ultrascale.errors import ClusterError
-from ultrascale.jobs.cluster import Cluster, Query
+from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.fields import Object, condition, name, number, objects, text
 from ultrascale.jobs.kinds import EVENT, POD, POD_GROUP, Kind
-from ultrascale.jobs.pod_state import STATES, Pod, PodState, read_pod
-from ultrascale.jobs.watching import Change, Feed, feed, readable
+from ultrascale.jobs.pod_state import STATES, Pod, PodState, read_pod, slim
+from ultrascale.jobs.watching import Change, Feed, Watched, feed, readable
 from ultrascale.jobs.workloads import WorkloadState, read_workload, together
 from ultrascale.plan.names import JOB_LABEL
 
@@ -200,12 +200,16 @@ def _take(watching: Feed, view: _View) -> None:
         view.take(change)
 
 
-def _watched(cluster: Cluster, job: Followed) -> Mapping[str, tuple[str, Query]]:
-    kinds = [POD, *job.kinds]
+def _watched(cluster: Cluster, job: Followed) -> Mapping[str, Watched]:
+    selector = {"labelSelector": f"{JOB_LABEL}={job.name}"}
+    kinds = [*job.kinds]
     if readable(cluster, POD_GROUP.path(job.namespace)):
         kinds.append(POD_GROUP)
-    selector = {"labelSelector": f"{JOB_LABEL}={job.name}"}
-    return {kind.resource: (kind.path(job.namespace), selector) for kind in kinds}
+    watched = {
+        kind.resource: Watched(path=kind.path(job.namespace), query=selector) for kind in kinds
+    }
+    pods = Watched(path=POD.path(job.namespace), query=selector, slim=slim)
+    return {**watched, POD.resource: pods}
 
 
 def _group_reasons(groups: Iterable[Object]) -> list[str]:

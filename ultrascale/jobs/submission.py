@@ -7,13 +7,15 @@ from ultrascale.jobs.fields import Object, name
 from ultrascale.jobs.kinds import Kind, kind_of
 from ultrascale.jobs.manifests import JobManifests
 
+_Sent = tuple[Kind, Object]
+
 
 def send(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
     """Send the objects of ``job``, and return what could not be checked before, each a sentence.
 
-    A service is applied, so that sending it again updates it. All else is created, and refused
-    where an object of its name exists. Every object is first sent as a dry run, through schemas and
-    webhooks, so that a refusal leaves nothing behind.
+    The objects of a service are applied, so that sending it again updates it. All others are
+    created, and refused where one of its name exists. Every object is first sent as a dry run,
+    through schemas and webhooks, so that a refusal leaves nothing behind.
 
     Raises:
         ClusterError: Something is missing or refused, one line for each; nothing was made, or
@@ -22,22 +24,24 @@ def send(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
     unchecked = preflight.check(cluster, job)
     sent = [(kind_of(each), each) for each in job.objects]
     _rehearse(cluster, job, sent)
-    made: list[tuple[Kind, Object]] = []
+    made: list[_Sent] = []
+    updated: list[_Sent] = []
     for kind, manifest in sent:
+        path = kind.path(job.namespace, name(manifest))
+        new = job.kind != "service" or cluster.find(path) is None
         try:
-            answer = _write(cluster, job, kind, manifest, dry_run=False)
-        except ClusterError as error:
-            made += _made_unseen(cluster, job, kind, manifest, error)
-            raise _taken_back(cluster, job, made, error) from error
-        except KeyboardInterrupt:
-            _delete(cluster, job, made)
-            raise
-        if job.kind != "service":
-            made.append((kind, answer))
+            (made if new else updated).append((kind, _write(cluster, job, kind, manifest)))
+        except (ClusterError, KeyboardInterrupt) as error:
+            if new and not isinstance(error, RefusedError):
+                made += _made_unanswered(cluster, job, kind, manifest)
+            lines = _taken_back(cluster, job, made, updated)
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            raise ClusterError(f"{job.name}: {error}", *lines) from error
     return unchecked
 
 
-def _rehearse(cluster: Cluster, job: JobManifests, sent: list[tuple[Kind, Object]]) -> None:
+def _rehearse(cluster: Cluster, job: JobManifests, sent: list[_Sent]) -> None:
     """Let the API server judge every object without keeping any."""
     refusals: list[str] = []
     for kind, manifest in sent:
@@ -50,50 +54,43 @@ def _rehearse(cluster: Cluster, job: JobManifests, sent: list[tuple[Kind, Object
 
 
 def _write(
-    cluster: Cluster, job: JobManifests, kind: Kind, manifest: Object, *, dry_run: bool
+    cluster: Cluster, job: JobManifests, kind: Kind, manifest: Object, *, dry_run: bool = False
 ) -> Object:
     if job.kind == "service":
         return cluster.apply(kind, job.namespace, manifest, dry_run=dry_run)
     return cluster.create(kind, job.namespace, manifest, dry_run=dry_run)
 
 
-def _made_unseen(
-    cluster: Cluster, job: JobManifests, kind: Kind, manifest: Object, cause: ClusterError
-) -> list[tuple[Kind, Object]]:
+def _made_unanswered(
+    cluster: Cluster, job: JobManifests, kind: Kind, manifest: Object
+) -> list[_Sent]:
     """Return the object whose creation was not answered, where it was created all the same."""
-    if isinstance(cause, RefusedError) or job.kind == "service":
-        return []
     try:
         found = cluster.find(kind.path(job.namespace, name(manifest)))
     except ClusterError:
-        # It is named as left, where it cannot be deleted either.
+        # It cannot be deleted either, and is named as left.
         return [(kind, manifest)]
     return [(kind, found)] if found else []
 
 
 def _taken_back(
-    cluster: Cluster, job: JobManifests, made: list[tuple[Kind, Object]], cause: ClusterError
-) -> ClusterError:
-    lines = [f"{job.name}: {cause}"]
-    if job.kind == "service":
-        return ClusterError(*lines, "what was applied before it stays; submit again to complete it")
-    if made:
-        deleted, left = _delete(cluster, job, made)
-        if deleted:
-            lines.append(f"deleted again: {', '.join(deleted)}")
-        if left:
-            lines.append(
-                f"could not be deleted: {', '.join(left)}; "
-                f"`ultrascale cancel {job.name} -n {job.namespace}`"
-            )
-    else:
-        lines.append("nothing was made")
-    return ClusterError(*lines)
+    cluster: Cluster, job: JobManifests, made: list[_Sent], updated: list[_Sent]
+) -> list[str]:
+    """Delete what was made, and return what became of everything that was sent."""
+    deleted, left = _delete(cluster, job, made)
+    lines = [f"deleted again: {', '.join(deleted)}"] if deleted else []
+    if left:
+        lines.append(
+            f"could not be deleted: {', '.join(left)}; "
+            f"`ultrascale cancel {job.name} -n {job.namespace}`"
+        )
+    if updated:
+        names = ", ".join(f"{kind.kind} {name(found)}" for kind, found in updated)
+        lines.append(f"updated before: {names}; submit again to complete it")
+    return lines or ["nothing was made"]
 
 
-def _delete(
-    cluster: Cluster, job: JobManifests, made: list[tuple[Kind, Object]]
-) -> tuple[list[str], list[str]]:
+def _delete(cluster: Cluster, job: JobManifests, made: list[_Sent]) -> tuple[list[str], list[str]]:
     """Delete what was made, and return what is deleted and what is left."""
     deleted: list[str] = []
     left: list[str] = []
