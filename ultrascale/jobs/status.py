@@ -80,10 +80,17 @@ def job_status(cluster: Cluster, namespace: str, job: str) -> JobStatus:
     Raises:
         ClusterError: There is no such job, or the API server refuses or cannot be reached.
     """
-    made = workloads_of(cluster, namespace, job)
-    query = {"labelSelector": f"{JOB_LABEL}={job}"}
-    pods = [read_pod(found) for found in cluster.items(POD.path(namespace), query)]
-    return _status(namespace, job, made, pods)
+    return _with_pods(cluster, namespace, job, workloads_of(cluster, namespace, job))
+
+
+def find_job(cluster: Cluster, namespace: str, job: str) -> JobStatus | None:
+    """Return how far one job is, with all its pods; None where there is no such job.
+
+    Raises:
+        ClusterError: The API server refuses or cannot be reached.
+    """
+    made = [*_workloads(cluster, namespace, {"labelSelector": f"{JOB_LABEL}={job}"})]
+    return _with_pods(cluster, namespace, job, made) if made else None
 
 
 def workloads_of(cluster: Cluster, namespace: str, job: str) -> Made:
@@ -109,6 +116,12 @@ def _workloads(cluster: Cluster, namespace: str, query: Query) -> Iterator[tuple
                 raise
             continue  # Volcano is not installed.
         yield from ((kind, each) for each in found)
+
+
+def _with_pods(cluster: Cluster, namespace: str, job: str, made: Made) -> JobStatus:
+    query = {"labelSelector": f"{JOB_LABEL}={job}"}
+    pods = [read_pod(found) for found in cluster.items(POD.path(namespace), query)]
+    return _status(namespace, job, made, pods)
 
 
 def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:
