@@ -1,0 +1,57 @@
+"""PyTorch on nodes with NVIDIA GPUs."""
+
+# TorchX 0.7 reads these types from the text of this file, and knows no newer spelling.
+from typing import Dict, Optional  # noqa: UP035
+
+from torchx.specs import AppDef
+
+from ultrascale.torchx.components import Launch, ddp
+
+
+def generateAppDef(  # noqa: N802
+    name: str,
+    script: str,
+    image: str,
+    instance_type: str,
+    script_args: str = "",
+    nnodes: int = 1,
+    min_nnodes: int = 0,
+    nproc_per_node: int = 0,
+    bf16: bool = False,
+    max_retries: int = -1,
+    rdzv_backend: str = "",
+    env: Optional[Dict[str, str]] = None,  # noqa: UP006, UP045
+) -> AppDef:
+    """Train with one process for each GPU of the nodes.
+
+    Args:
+        name: name of the job
+        script: path of the script in the image, or name of a module, such as
+            ultrascale_training.pretrain
+        image: :TAG of the run option image_repo, a whole reference, or REPOSITORY:TAG of the
+            cluster file's images.repositories
+        instance_type: EC2 instance type of the nodes, which a pool of the cluster file has
+        script_args: arguments of the script, in one word: --script_args "--batch_size 16"
+        nnodes: nodes
+        min_nnodes: fewest nodes that the job goes on with; 0: all of them
+        nproc_per_node: processes on a node; 0: one for each GPU
+        bf16: train in bf16, for programs of ultrascale_training
+        max_retries: restarts of the whole job; negative: 10, and 100 on Spot nodes
+        rdzv_backend: where the nodes meet: c10d, etcd or etcd-v2; empty: as the cluster file says
+        env: environment variables, as K=V,K=V
+    """
+    launch = Launch(
+        name=name,
+        script=script,
+        script_args=script_args,
+        image=image,
+        nnodes=nnodes,
+        min_nnodes=min_nnodes,
+        nproc_per_node=nproc_per_node,
+        instance_type=instance_type,
+        bf16=bf16,
+        max_retries=max_retries,
+        rdzv_backend=rdzv_backend,
+        env=env or {},
+    )
+    return ddp(launch, "nvidia")

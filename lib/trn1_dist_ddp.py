@@ -1,0 +1,1 @@
+trn_dist_ddp.py

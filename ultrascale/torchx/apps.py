@@ -1,0 +1,219 @@
+"""An app of TorchX as a job description: one role is one job, its replicas are its nodes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torchx.specs import AppDef, RetryPolicy, Role, VolumeMount, macros
+
+from ultrascale import config
+from ultrascale.catalog import eks
+from ultrascale.plan import names
+from ultrascale.plan.job_command import RANK_ZERO_HOST
+from ultrascale.torchx.components import METADATA
+from ultrascale.torchx.errors import AppError
+from ultrascale.torchx.launcher import REPLICA_ID, with_index
+from ultrascale.torchx.options import Options, repository
+
+# The runner makes one up in each process, so that no two renderings would be alike.
+_SESSION = "TORCHX_INTERNAL_SESSION_ID"
+# What old named resources call Neuron devices.
+_OLD_NEURON = "aws.amazon.com/neurondevice"
+_DEVICES: Mapping[str, str] = {
+    names.NEURON_DEVICE: "neuron",
+    names.NVIDIA_GPU: "gpu",
+    names.EFA_INTERFACE: "efa",
+}
+
+Mistakes = Iterator[str]
+Keys = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """An app in the keys of a job description.
+
+    Attributes:
+        job: The job.
+        precompile: Whether it runs to have its graphs compiled.
+    """
+
+    job: Mapping[str, object]
+    precompile: bool
+
+
+def describe(app: AppDef, options: Options, cluster: config.Cluster) -> Described:
+    """Return the job that ``app`` is in ``cluster``.
+
+    Raises:
+        AppError: The job cannot be what the app says; one line for each reason.
+    """
+    if len(app.roles) != 1:
+        found = ", ".join(role.name for role in app.roles)
+        raise AppError([f"roles: a job has one, got {found}; launch an app for each"])
+    [stated] = app.roles
+    pools = _Pools(cluster, options)
+    mistakes = [*pools.mistakes(stated), *_mistakes(stated)]
+    described = stated.metadata.get(METADATA)
+    if described is None:
+        mistakes += [*_foreign_mistakes(stated), *pools.unnamed(stated)]
+    if mistakes:
+        raise AppError(mistakes)
+    role = _with_macros(stated, app.name)
+    keys: Keys = {
+        "name": app.name,
+        "namespace": options.namespace,
+        "image": _image(role.image, options),
+        "env": {key: value for key, value in role.env.items() if key != _SESSION},
+        **pools.keys(role),
+        **({"queue": options.queue} if options.queue else {}),
+        **({"priority": options.priority_class} if options.priority_class else {}),
+    }
+    if role.mounts:
+        keys["volumes"] = [*_volumes(role, options, cluster)]
+    if described is not None:
+        # As it was stated: its arguments are no templates.
+        return Described(job={**keys, **described["job"]}, precompile=described["precompile"])
+    return Described(job={**keys, **_foreign(role)}, precompile=False)
+
+
+class _Pools:
+    """The pools of the cluster file, and which of them a role is for."""
+
+    def __init__(self, cluster: config.Cluster, options: Options) -> None:
+        self._pools = cluster.pools
+        self._options = options
+
+    def mistakes(self, role: Role) -> Mistakes:
+        wanted = _instance_type(role)
+        if self._options.pool is not None or wanted is None or len(self._with(wanted)) == 1:
+            return
+        if found := self._with(wanted):
+            yield f"pool: several have {wanted}; add -cfg pool=NAME, one of {_listed(found)}"
+            return
+        types = sorted({name for pool in self._pools for name in pool.instance_types})
+        where = self._options.cluster
+        yield f"instance type: of no pool of {where}, got {wanted!r}; use one of {_listed(types)}"
+
+    def unnamed(self, role: Role) -> Mistakes:
+        """Yield that nothing says which nodes a role is for that asks for no accelerator."""
+        if self._options.pool or _instance_type(role) or _devices(role):
+            return
+        todo = _listed(pool.name for pool in self._pools)
+        yield f"pool: missing, and the app asks for no accelerator; add -cfg pool=NAME, of {todo}"
+
+    def keys(self, role: Role) -> Keys:
+        """Return what a job description says of its nodes."""
+        wanted = _instance_type(role)
+        if self._options.pool is not None:
+            return {"pool": self._options.pool}
+        if wanted is None:
+            return {}
+        [found] = self._with(wanted)
+        [pool] = [pool for pool in self._pools if pool.name == found]
+        if len(pool.instance_types) == 1:
+            return {"pool": found}
+        return {"pool": found, "node_selector": {eks.INSTANCE_TYPE_LABEL: wanted}}
+
+    def _with(self, instance_type: str) -> list[str]:
+        return [pool.name for pool in self._pools if instance_type in pool.instance_types]
+
+
+def _mistakes(role: Role) -> Mistakes:
+    for mount in role.mounts:
+        if not isinstance(mount, VolumeMount):
+            wrong = "a job mounts claims alone: other mounts tie its pods to their node"
+            yield f"mounts: {wrong}, got {mount!r}; use type=volume,src=CLAIM,dst=PATH"
+
+
+def _foreign_mistakes(role: Role) -> Mistakes:
+    restarts_alone = role.retry_policy == RetryPolicy.REPLICA and role.num_replicas > 1
+    if restarts_alone and role.min_replicas is None:
+        wrong = "pods of a job restart together, unless it goes on with fewer"
+        yield f"retry_policy: {wrong}, got REPLICA; use APPLICATION, or set min_replicas"
+    for name in role.resource.devices:
+        if name == _OLD_NEURON:
+            todo = f"use {names.NEURON_DEVICE}, or a resource named eks_TYPE"
+            yield f"devices: a name that Neuron's plugin no longer has, got {name!r}; {todo}"
+        elif name not in _DEVICES:
+            yield f"devices: not one of {_listed(_DEVICES)}, got {name!r}; leave it out"
+    if role.num_replicas > 1:
+        for name, value in role.env.items():
+            if macros.replica_id in value:
+                wrong = "the index of a pod, which only its command can have"
+                yield f"env.{name}: {wrong}, got {value!r}; use it in args"
+
+
+def _with_macros(role: Role, name: str) -> Role:
+    values = macros.Values(
+        img_root="",
+        app_id=name,
+        replica_id=REPLICA_ID if role.num_replicas > 1 else "0",
+        rank0_env=RANK_ZERO_HOST,
+    )
+    return values.apply(role)
+
+
+def _image(image: str, options: Options) -> str:
+    return f"{repository(options.image_repo)}{image}" if image.startswith(":") else image
+
+
+def _volumes(role: Role, options: Options, cluster: config.Cluster) -> Iterator[Keys]:
+    made = {
+        lustre.claim.name
+        for lustre in cluster.storage.lustre
+        if lustre.claim is not None and lustre.claim.namespace == options.namespace
+    }
+    for mount in role.mounts:
+        if isinstance(mount, VolumeMount):
+            yield {
+                "claim": mount.src,
+                "mount_path": mount.dst_path,
+                "read_only": mount.read_only,
+                "existing": mount.src not in made,
+            }
+
+
+def _foreign(role: Role) -> Keys:
+    """Return what a job description says of an app that is not of this package."""
+    command = [role.entrypoint, *role.args]
+    if role.num_replicas == 1 and not _devices(role):
+        alone = {"resources": _resources(role), "retries": role.max_retries}
+        return {"kind": "batch", "command": command, **alone}
+    keys: Keys = {
+        "nodes": role.num_replicas,
+        "role": role.name,
+        "resources": _resources(role),
+        "restarts": {"job": role.max_retries},
+    }
+    if role.min_replicas is not None and role.min_replicas < role.num_replicas:
+        keys["min_nodes"] = role.min_replicas
+    if role.num_replicas > 1:
+        command = with_index(command, port=role.port_map.get("c10d"))
+    return {**keys, "command": command}
+
+
+def _resources(role: Role) -> Keys:
+    """Return what a role asks for; zeros and less leave it to the nodes."""
+    devices = _devices(role)
+    # An accelerated node has a place for a pod that uses none of its devices.
+    found: Keys = dict(devices) if {"gpu", "neuron"} & set(devices) else {**devices, "neuron": 0}
+    if role.resource.cpu > 0:
+        found["cpu"] = str(role.resource.cpu)
+    if role.resource.memMB > 0:
+        found["memory"] = f"{role.resource.memMB}M"
+    return found
+
+
+def _devices(role: Role) -> dict[str, int]:
+    found = {_DEVICES[name]: n for name, n in role.resource.devices.items() if name in _DEVICES}
+    return {**found, "gpu": role.resource.gpu} if role.resource.gpu > 0 else found
+
+
+def _instance_type(role: Role) -> str | None:
+    found = role.resource.capabilities.get(eks.INSTANCE_TYPE_LABEL)
+    return None if found is None else str(found)
+
+
+def _listed(found: Sequence[str] | Iterator[str] | Mapping[str, str]) -> str:
+    return ", ".join(found)

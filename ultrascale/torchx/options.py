@@ -1,0 +1,104 @@
+"""The run options: `-cfg key=value,…`, or the section `[kubernetes]` of `.torchxconfig`."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchx.specs import CfgVal, runopts
+
+from ultrascale.plan.names import TRAINING_NAMESPACE
+from ultrascale.torchx.errors import AppError
+
+_HELP: Mapping[str, str] = {
+    "queue": "Volcano queue, one of scheduling.queues of the cluster file",
+    "image_repo": "registry and repository of images that are named by :TAG alone; $NAME stands "
+    "for an environment variable",
+    "pool": "pool whose nodes the job runs on, instead of the one with its instance type",
+    "priority_class": "one of scheduling.priority_classes of the cluster file",
+    "account": "AWS account of the cluster's registry, where the cluster file does not state it",
+    "kubeconfig": "kubeconfig; by default KUBECONFIG, ~/.kube/config, or the pod's account",
+    "context": "context of the kubeconfig; by default its current one",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Where and how a job is launched; None leaves it to the cluster file.
+
+    Attributes:
+        cluster: The cluster file.
+        namespace: Namespace of the job.
+        queue: Volcano queue.
+        image_repo: Registry and repository of images that are named by their tag alone.
+        pool: Pool whose nodes it runs on.
+        priority_class: Its priority.
+        account: AWS account of the cluster's registry.
+        kubeconfig: Kubeconfig.
+        context: Context of it.
+    """
+
+    cluster: Path
+    namespace: str
+    queue: str | None
+    image_repo: str | None
+    pool: str | None
+    priority_class: str | None
+    account: str | None
+    kubeconfig: Path | None
+    context: str | None
+
+
+def run_options() -> runopts:
+    """Return the options as TorchX lists and checks them."""
+    options = runopts()
+    options.add(
+        "cluster", type_=str, required=True, help="path of the cluster file the job runs in"
+    )
+    options.add(
+        "namespace", type_=str, default=TRAINING_NAMESPACE, help="namespace that the job runs in"
+    )
+    for key, text in _HELP.items():
+        options.add(key, type_=str, help=text)
+    return options
+
+
+def read(cfg: Mapping[str, CfgVal]) -> Options:
+    """Return the options of a run that TorchX has checked."""
+    kubeconfig = _text(cfg, "kubeconfig")
+    return Options(
+        cluster=Path(_text(cfg, "cluster") or ""),
+        namespace=_text(cfg, "namespace") or TRAINING_NAMESPACE,
+        queue=_text(cfg, "queue"),
+        image_repo=_text(cfg, "image_repo"),
+        pool=_text(cfg, "pool"),
+        priority_class=_text(cfg, "priority_class"),
+        account=_text(cfg, "account"),
+        kubeconfig=Path(kubeconfig).expanduser() if kubeconfig else None,
+        context=_text(cfg, "context"),
+    )
+
+
+def repository(image_repo: str | None) -> str:
+    """Return the repository that `image_repo` names, from the environment where it says so.
+
+    Raises:
+        AppError: It is not set, or the variable that it names is not.
+    """
+    if image_repo is None:
+        todo = "add -cfg image_repo=REGISTRY/REPOSITORY, or write the whole image"
+        raise AppError([f"image_repo: missing, and the image is named by its tag alone; {todo}"])
+    if not image_repo.startswith("$"):
+        return image_repo
+    name = image_repo[1:]
+    found = os.environ.get(name)
+    if not found:
+        wrong = f"the environment variable {name} is not set, got {image_repo!r}"
+        todo = f"export {name}=REGISTRY/REPOSITORY, or add -cfg image_repo=REGISTRY/REPOSITORY"
+        raise AppError([f"image_repo: {wrong}; {todo}"])
+    return found
+
+
+def _text(cfg: Mapping[str, CfgVal], key: str) -> str | None:
+    value = cfg.get(key)
+    return str(value) if value else None

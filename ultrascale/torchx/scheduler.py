@@ -1,0 +1,168 @@
+"""A scheduler of TorchX that sends an app as any other job of the cluster file is sent.
+
+Source: https://docs.pytorch.org/torchx/main/schedulers.html
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import yaml
+from torchx.runner import config as torchx_config
+from torchx.schedulers.api import (
+    DescribeAppResponse,
+    ListAppResponse,
+    Scheduler,
+    Stream,
+    filter_regex,
+)
+from torchx.specs import AppDef, AppDryRunInfo, CfgVal, Role, runopts
+from torchx.workspace import WorkspaceMixin
+
+from ultrascale import config
+from ultrascale.jobs import JobManifests, cancellation, logs, prepare, status, submission, submitted
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.torchx import apps, options, progress
+from ultrascale.torchx.errors import AppError, told
+from ultrascale.torchx.options import Options
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a run sends, and where to.
+
+    Attributes:
+        manifests: The job.
+        options: The run options.
+    """
+
+    manifests: JobManifests
+    options: Options
+
+    def __str__(self) -> str:
+        objects = self.manifests.objects
+        return yaml.safe_dump_all(objects, sort_keys=False, allow_unicode=True, width=1_000)
+
+
+class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]]):
+    """Sends apps to the cluster of a cluster file, and reads how far they are."""
+
+    def schedule(self, dryrun_info: AppDryRunInfo[Request]) -> str:
+        """Send the job, and return `NAMESPACE:NAME`.
+
+        Raises:
+            AppError: The cluster lacks what the job needs, refuses, or cannot be reached; nothing
+                of the job is left there.
+        """
+        request = dryrun_info.request
+        job, chosen = request.manifests, request.options
+        with told():
+            cluster = Cluster.connected(chosen.kubeconfig, chosen.context)
+            if chosen.context is None:
+                submitted.same_cluster(chosen.cluster, cluster)
+            for note in submission.send(cluster, job):
+                _log.warning("%s: %s", job.name, note)
+        return progress.app_id(job.namespace, job.name)
+
+    def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[Request]:
+        chosen = options.read(cfg)
+        with told():
+            found = apps.describe(app, chosen, config.load(chosen.cluster))
+            manifests = prepare(
+                chosen.cluster,
+                found.job,
+                precompile=found.precompile,
+                account=chosen.account,
+                now=datetime.now(UTC),
+            )
+        for note in manifests.notes:
+            _log.warning("%s: %s", manifests.name, note)
+        return AppDryRunInfo(Request(manifests=manifests, options=chosen), str)
+
+    def _run_opts(self) -> runopts:
+        return options.run_options()
+
+    def build_workspace_and_update_role(
+        self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]
+    ) -> None:
+        """Refuse a workspace: the image would lack it, and the nodes be paid for all the same.
+
+        Raises:
+            AppError: Always.
+        """
+        todo = 'add --workspace="" and run an image that has your code'
+        raise AppError([f"workspace: images are not patched here, got {workspace!r}; {todo}"])
+
+    def describe(self, app_id: str) -> DescribeAppResponse | None:
+        """Return how far an app is; None where there is none."""
+        chosen = self._configured()
+        namespace, name = progress.place(app_id, chosen.namespace)
+        with told():
+            found = status.find_job(_cluster(chosen), namespace, name)
+        return None if found is None else progress.response(found)
+
+    def list(self, cfg: Mapping[str, CfgVal] | None = None) -> list[ListAppResponse]:
+        """Return the jobs of the namespace, the newest first."""
+        chosen = self._configured(cfg)
+        with told():
+            found = status.jobs_in(_cluster(chosen), chosen.namespace)
+        return [progress.listed(each) for each in found]
+
+    def _cancel_existing(self, app_id: str) -> None:
+        chosen = self._configured()
+        namespace, name = progress.place(app_id, chosen.namespace)
+        with told():
+            cluster = _cluster(chosen)
+            objects = cancellation.objects_of(cluster, namespace, name)
+            cancellation.cancel(cluster, namespace, objects)
+
+    def log_iter(
+        self,
+        app_id: str,
+        role_name: str,
+        k: int = 0,
+        regex: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        should_tail: bool = False,
+        streams: Stream | None = None,
+    ) -> Iterable[str]:
+        """Return the lines of the ``k``-th pod.
+
+        Raises:
+            ValueError: A stream is asked for; Kubernetes keeps one for both.
+            AppError: The API server cannot be reached.
+            ClusterError: While it is read: there is no such pod or log.
+        """
+        if streams not in (None, Stream.COMBINED):
+            raise ValueError(f"Kubernetes keeps one log of both streams, got {streams}")
+        chosen = self._configured()
+        namespace, name = progress.place(app_id, chosen.namespace)
+        with told():
+            choice = logs.Choice(index=k)
+            lines = logs.lines(_cluster(chosen), namespace, name, choice, follow=should_tail)
+        ended = (f"{line}\n" for line in lines)
+        return filter_regex(regex, ended) if regex else ended
+
+    def _configured(self, cfg: Mapping[str, CfgVal] | None = None) -> Options:
+        """Return the options of `.torchxconfig`: to these commands TorchX gives none."""
+        found = dict(cfg or {})
+        torchx_config.apply(scheduler=self.backend, cfg=found)
+        return options.read(found)
+
+
+def _cluster(chosen: Options) -> Cluster:
+    return Cluster.connected(chosen.kubeconfig, chosen.context)
+
+
+def create_kubernetes(session_name: str, **_: object) -> UltrascaleScheduler:
+    """Return the scheduler under the name that TorchX's own for Kubernetes has."""
+    return UltrascaleScheduler("kubernetes", session_name)
+
+
+def create_ultrascale(session_name: str, **_: object) -> UltrascaleScheduler:
+    """Return the scheduler under a name of its own."""
+    return UltrascaleScheduler("ultrascale", session_name)
