@@ -205,7 +205,7 @@ def job_namespace_exists(namespace: str, parts: tuple[Part, ...]) -> Mistakes:
 def job_image_is_known(image: str | None, images_repositories: tuple[str, ...]) -> Mistakes:
     if image is None:
         return
-    repository = image.partition("@")[0].rpartition(":")[0] or image
+    repository = image.partition("@")[0].partition(":")[0]
     host, slash, _ = image.partition("/")
     if slash and ("." in host or ":" in host):
         return

@@ -74,6 +74,10 @@ def _has_tag(value: str) -> str:
     if "@sha256:" in value:
         return value
     tag = value.rpartition("/")[2].partition(":")[2]
+    host, slash, _ = value.partition("/")
+    own = not slash or not ("." in host or ":" in host)
+    if not tag and own and not value.endswith(":"):
+        return value  # the one that the cluster file builds
     if not tag:
         todo = "add :TAG, so that every pod and every restart runs the same image"
         raise WrongValueError("an image without a tag", todo)
@@ -175,7 +179,8 @@ class Job(Model):
         tolerations: Taints that its pods bear beside those of its pool.
         resources: What each pod asks for; by default a whole node.
         namespace: Where it runs.
-        image: ``REPOSITORY:TAG`` of ``images.repositories``, or a whole reference.
+        image: One of ``images.repositories``, or a whole reference with its host. Without a tag
+            it is the image that is built from this project for the repository.
         command: Program and its first arguments.
         args: Arguments of the script or program.
         env: Environment variables, beside those of its accelerators.

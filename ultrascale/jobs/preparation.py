@@ -56,6 +56,7 @@ def prepare(
         cluster=reading.cluster,
         pools=cluster.all_pools,
         claims=tuple(lustre.claim for lustre in cluster.lustre if lustre.claim is not None),
+        builds=cluster.image_builds,
         account=account or reading.cluster.account,
         precompile=precompile,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from ultrascale import config
+from ultrascale import catalog, config
 from ultrascale.catalog import volcano
 from ultrascale.plan import names, quantities
 from ultrascale.plan.job_nodes import NodeShare
@@ -49,13 +49,31 @@ def program_is_named(job: config.AnyJob) -> Mistakes:
         yield config.refuse("command", "missing", "name the program", got="")
 
 
-def image_has_an_account(request: JobRequest) -> Mistakes:
-    """Yield an image of the cluster's own registry, whose account nothing states."""
+def image_can_be_pulled(request: JobRequest) -> Mistakes:
+    """Yield an image of the cluster's own registry whose whole reference nothing tells."""
     image = request.job.image
-    if image is not None and is_own_image(image) and request.account is None:
+    if image is None or not is_own_image(image):
+        return
+    repository, _, tag = image.partition("@")[0].partition(":")
+    if repository not in request.cluster.images.repositories:
+        return  # a mistake of its own
+    if request.account is None:
         wrong = "an image in the cluster's own registry, whose account the cluster file leaves open"
         todo = "add account: to it, or --account, or write the whole reference"
         yield config.refuse("image", wrong, todo)
+    if not tag and "@" not in image and request.build is None:
+        todo = "add :TAG of an image that you have pushed"
+        yield config.refuse("image", "no tag, and nothing is built for that repository", todo)
+
+
+def image_suits_nodes(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
+    """Yield an image that is built for processors other than the nodes'."""
+    build = request.build
+    found = {catalog.lookup(name).architecture for pool in pools for name in pool.instance_types}
+    if build is not None and found - {build.architecture}:
+        where = ", ".join(sorted({pool.pool for pool in pools}))
+        wrong = f"built for {build.architecture}, and nodes of {where} are {', '.join(found)}"
+        yield config.refuse("image", wrong, "choose another pool, or an image of your own")
 
 
 def graphs_have_a_cache(request: JobRequest) -> Mistakes:

@@ -6,7 +6,7 @@ from ultrascale import config
 from ultrascale.catalog import volcano
 from ultrascale.plan import images
 from ultrascale.plan.job_command import Backend
-from ultrascale.plan.model import ClaimPlan, MountPlan, PoolPlan
+from ultrascale.plan.model import ClaimPlan, ImageBuildPlan, MountPlan, PoolPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,7 @@ class JobRequest:
         cluster: The cluster that it runs in.
         pools: Plans of all pools of that cluster.
         claims: Claims that the cluster file makes.
+        builds: Images that are built for the cluster's repositories.
         account: AWS account of the cluster's registry; None where nothing states it.
         precompile: Whether it runs to have its graphs compiled.
     """
@@ -28,6 +29,7 @@ class JobRequest:
     cluster: config.Cluster
     pools: tuple[PoolPlan, ...]
     claims: tuple[ClaimPlan, ...]
+    builds: tuple[ImageBuildPlan, ...]
     account: str | None
     precompile: bool = False
 
@@ -66,18 +68,27 @@ class JobRequest:
         )
 
     @property
+    def build(self) -> ImageBuildPlan | None:
+        """What builds its image; None where it names another, or another tag."""
+        repository, _, tag = (self.job.image or "").partition(":")
+        for build in self.builds:
+            if build.repository == repository and tag in ("", build.tag):
+                return build
+        return None
+
+    @property
     def image(self) -> str:
         """The whole reference of its image."""
         image = self.job.image or ""
         if self.account is None or not is_own_image(image):
             return image
-        repository, _, tag = image.rpartition(":")
+        repository, _, tag = image.partition(":")
         return images.image_uri(
             account=self.account,
             region=self.cluster.region,
             cluster=self.cluster.name,
             repository=repository,
-            tag=tag,
+            tag=self.build.tag if self.build is not None else tag,
         )
 
 

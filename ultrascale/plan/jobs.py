@@ -29,7 +29,7 @@ def mistakes_of(request: JobRequest) -> Iterator[config.Mistake]:
     job = request.job
     pools = job_nodes.nodes_of(job, request.pools)
     yield from job_mistakes.program_is_named(job)
-    yield from job_mistakes.image_has_an_account(request)
+    yield from job_mistakes.image_can_be_pulled(request)
     yield from job_mistakes.graphs_have_a_cache(request)
     if isinstance(job, config.TrainingJob):
         yield from job_mistakes.meets_anew(job, request.backend, gang=request.gang)
@@ -38,6 +38,7 @@ def mistakes_of(request: JobRequest) -> Iterator[config.Mistake]:
     yield from unnamed
     if unnamed:
         return
+    yield from job_mistakes.image_suits_nodes(request, pools)
     share = job_nodes.node_share(job, pools)
     yield from job_mistakes.resources_fit(job, share, pools)
     if isinstance(job, config.TrainingJob):
@@ -215,7 +216,7 @@ def _notes(
     request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan], share: NodeShare
 ) -> Iterator[str]:
     where = " and ".join(sorted({pool.pool for pool in pools}))
-    if job.nodes > 1 and share.accelerators and not share.efa_interfaces:
+    if job.nodes > 1 and share.accelerators and not job_nodes.efa_of(job, share):
         why = next((pool.without_efa for pool in pools if pool.without_efa), "none is asked for")
         yield (
             f"Pods on {where} have no EFA interface ({why}): what they tell each other goes over "
