@@ -39,7 +39,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(reply)
 
     def _send(self, reply: Reply) -> None:
-        text = json.dumps(reply.answer).encode()
+        text = (reply.text or json.dumps(reply.answer)).encode()
         self.send_response(reply.status)
         for key, value in reply.headers.items():
             self.send_header(key, value)

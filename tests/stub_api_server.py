@@ -23,7 +23,6 @@ _LIST = re.compile(
 )
 _LOG = re.compile(r"(?P<pod>.+/pods/[^/]+)/log")
 _CORE = "/api/v1"
-_NO_HEADERS: Mapping[str, str] = {}
 _GROUPS = frozenset(
     {
         "/api/v1",
@@ -45,6 +44,7 @@ class Refusal:
         status: HTTP status; 0 closes the connection without an answer.
         message: What it says.
         reason: Kubernetes' word for it.
+        text: Body that is sent instead of a Status, as a proxy does.
         headers: More headers.
         times: How often; None for ever.
         dry_run: Whether only dry runs are refused, or only the others; None: both.
@@ -54,6 +54,7 @@ class Refusal:
     status: int
     message: str = "refused"
     reason: str = ""
+    text: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     times: int | None = None
     dry_run: bool | None = None
@@ -82,6 +83,7 @@ class Reply:
     status: int
     answer: Object = field(default_factory=dict[str, Any])
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    text: str = ""
     lines: Iterator[bytes] | None = None
 
 
@@ -213,7 +215,9 @@ class StubApiServer:
                 self._answer(request)
             raise RefusedError(refusal.status, refusal.message, refusal.reason)
         except RefusedError as error:
-            return Reply(error.status, _status(error), refusal.headers if refusal else _NO_HEADERS)
+            if refusal is None:
+                return Reply(error.status, _status(error))
+            return Reply(error.status, _status(error), refusal.headers, refusal.text)
 
     def _answer(self, request: Request) -> tuple[int, Object]:
         self._authenticate(request)

@@ -109,6 +109,7 @@ def connect(kubeconfig: Path | None, context: str | None) -> tuple[Transport, st
         read=False,
         redirect=False,
         status=_RETRIES,
+        other=0,
         allowed_methods=None,
         status_forcelist={_TOO_MANY},
         backoff_factor=_BACKOFF,

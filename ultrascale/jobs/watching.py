@@ -146,6 +146,8 @@ class Feed:
         }
         with self._cluster.stream(watched.path, asked, read_timeout=_SILENCE) as stream:
             with self._lock:
+                if self._stopping.is_set():
+                    return
                 self._streams[source] = stream
             try:
                 for line in stream.lines():
