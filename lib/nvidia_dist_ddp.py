@@ -17,7 +17,7 @@ def generateAppDef(  # noqa: N802
     nnodes: int = 1,
     min_nnodes: int = 0,
     nproc_per_node: int = 0,
-    bf16: bool = False,
+    bf16: str = "False",
     max_retries: int = -1,
     rdzv_backend: str = "",
     env: Optional[Dict[str, str]] = None,  # noqa: UP006, UP045
@@ -35,7 +35,7 @@ def generateAppDef(  # noqa: N802
         nnodes: nodes
         min_nnodes: fewest nodes that the job goes on with; 0: all of them
         nproc_per_node: processes on a node; 0: one for each GPU
-        bf16: train in bf16, for programs of ultrascale_training
+        bf16: True or False, whether to train in bf16, for programs of ultrascale_training
         max_retries: restarts of the whole job; negative: 10, and 100 on Spot nodes
         rdzv_backend: where the nodes meet: c10d, etcd or etcd-v2; empty: as the cluster file says
         env: environment variables, as K=V,K=V

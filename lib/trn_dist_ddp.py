@@ -22,9 +22,9 @@ def generateAppDef(  # noqa: N802
     min_nnodes: int = 0,
     nproc_per_node: int = 0,
     instance_type: str = "trn1.32xlarge",
-    bf16: bool = False,
+    bf16: str = "False",
     cacheset: str = "",
-    precompile: bool = False,
+    precompile: str = "False",
     max_retries: int = -1,
     rdzv_backend: str = "",
     env: Optional[Dict[str, str]] = None,  # noqa: UP006, UP045
@@ -42,11 +42,11 @@ def generateAppDef(  # noqa: N802
         min_nnodes: fewest nodes that the job goes on with; 0: all of them
         nproc_per_node: processes on a node; 0: one for each NeuronCore
         instance_type: EC2 instance type of the nodes, which a pool of the cluster file has
-        bf16: train in bf16: programs of ultrascale_training get --bf16, others, which cast their
-            model themselves, stochastic rounding
+        bf16: True or False, whether to train in bf16: programs of ultrascale_training get --bf16,
+            others, which cast their model themselves, stochastic rounding
         cacheset: name of the model's compiled graphs in the shared cache; empty: none are kept,
             and graphs are compiled as they are met
-        precompile: run only to compile the graphs into the cache
+        precompile: True or False, whether to run only to compile the graphs into the cache
         max_retries: restarts of the whole job; negative: 10, and 100 on Spot nodes
         rdzv_backend: where the nodes meet: c10d, etcd or etcd-v2; empty: as the cluster file says
         env: environment variables, as K=V,K=V

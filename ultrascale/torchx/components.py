@@ -6,7 +6,7 @@ job. Its own command is torchrun's, so that the same component runs on a laptop 
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -43,12 +43,13 @@ class Launch:
         min_nnodes: Fewest nodes that it goes on with; 0: all of them.
         nproc_per_node: Processes on a node; 0: one for each GPU or NeuronCore.
         instance_type: EC2 instance type of its nodes.
-        bf16: Whether it trains in bf16.
+        bf16: Whether it trains in bf16: True or False, as a word. TorchX would take any other
+            word for a truth value as False.
         max_retries: Restarts of the whole job; negative: as many as suit its nodes.
         rdzv_backend: Where its nodes meet; empty: as the cluster file says.
         env: Environment variables.
         cacheset: Name of its compiled graphs; empty: none are kept.
-        precompile: Whether it runs to have its graphs compiled.
+        precompile: Whether it runs to have its graphs compiled: True or False.
     """
 
     name: str
@@ -59,12 +60,12 @@ class Launch:
     min_nnodes: int
     nproc_per_node: int
     instance_type: str
-    bf16: bool
+    bf16: str
     max_retries: int
     rdzv_backend: str
     env: Mapping[str, str]
     cacheset: str = ""
-    precompile: bool = False
+    precompile: str = "False"
 
 
 def ddp(launch: Launch, kind: Literal["neuron", "nvidia"]) -> AppDef:
@@ -80,13 +81,16 @@ def ddp(launch: Launch, kind: Literal["neuron", "nvidia"]) -> AppDef:
     args, mistakes = _words(launch.script_args)
     resource, wrong = _resource(launch.instance_type, kind)
     mistakes += wrong
+    mistakes += [*_truth_mistakes("bf16", launch.bf16)]
+    mistakes += [*_truth_mistakes("precompile", launch.precompile)]
     own = launch.script.startswith(_OWN_PROGRAMS)
+    bf16 = _true(launch.bf16)
     env = dict(launch.env)
-    if launch.bf16 and own:
+    if bf16 and own:
         args = [*args, *([] if _BF16 in args else [_BF16])]
-    elif launch.bf16 and kind == "neuron":
+    elif bf16 and kind == "neuron":
         env = {**_NEURON_BF16, **env}
-    elif launch.bf16:
+    elif bf16:
         mistakes.append("bf16: only programs of ultrascale_training take it; use --script_args")
     if mistakes:
         raise AppError(mistakes)
@@ -103,7 +107,7 @@ def ddp(launch: Launch, kind: Literal["neuron", "nvidia"]) -> AppDef:
         resource=resource,
         port_map={"c10d": RENDEZVOUS_PORT},
         metadata={
-            METADATA: {"job": _description(launch, args), "precompile": launch.precompile},
+            METADATA: {"job": _description(launch, args), "precompile": _true(launch.precompile)},
         },
     )
     return AppDef(name=launch.name, roles=[role])
@@ -115,6 +119,15 @@ def _words(script_args: str) -> tuple[list[str], list[str]]:
         return shlex.split(re.sub(r"\\\r?\n", " ", script_args)), []
     except ValueError as error:
         return [], [f"script_args: {str(error).lower()}, got {script_args!r}; close it"]
+
+
+def _true(word: str) -> bool:
+    return word.lower() == "true"
+
+
+def _truth_mistakes(key: str, word: str) -> Iterator[str]:
+    if word.lower() not in ("true", "false"):
+        yield f"{key}: neither True nor False, got {word!r}; write one of them"
 
 
 def _resource(name: str, kind: str) -> tuple[Resource, list[str]]:

@@ -50,6 +50,10 @@ class Request:
 class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]]):
     """Sends apps to the cluster of a cluster file, and reads how far they are."""
 
+    def __init__(self, backend: str, session_name: str) -> None:
+        super().__init__(backend, session_name)
+        self._sent: dict[str, Options] = {}
+
     def schedule(self, dryrun_info: AppDryRunInfo[Request]) -> str:
         """Send the job, and return `NAMESPACE:NAME`.
 
@@ -65,7 +69,9 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
                 submitted.same_cluster(chosen.cluster, cluster)
             for note in submission.send(cluster, job):
                 _log.warning("%s: %s", job.name, note)
-        return progress.app_id(job.namespace, job.name)
+        sent = progress.app_id(job.namespace, job.name)
+        self._sent[sent] = chosen
+        return sent
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[Request]:
         chosen = options.read(cfg)
@@ -98,7 +104,7 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
         """Return how far an app is; None where there is none."""
-        chosen = self._configured()
+        chosen = self._sent.get(app_id) or self._configured()
         namespace, name = progress.place(app_id, chosen.namespace)
         with told():
             found = status.find_job(_cluster(chosen), namespace, name)
@@ -112,7 +118,7 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
         return [progress.listed(each) for each in found]
 
     def _cancel_existing(self, app_id: str) -> None:
-        chosen = self._configured()
+        chosen = self._sent.get(app_id) or self._configured()
         namespace, name = progress.place(app_id, chosen.namespace)
         with told():
             cluster = _cluster(chosen)
@@ -139,7 +145,7 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
         """
         if streams not in (None, Stream.COMBINED):
             raise ValueError(f"Kubernetes keeps one log of both streams, got {streams}")
-        chosen = self._configured()
+        chosen = self._sent.get(app_id) or self._configured()
         namespace, name = progress.place(app_id, chosen.namespace)
         with told():
             choice = logs.Choice(index=k)
