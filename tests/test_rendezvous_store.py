@@ -168,9 +168,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, deadline=None)
 @given(steps=st.lists(STEPS, max_size=8))
 def test_it_does_what_torchs_own_store_does(etcd: EtcdServer, steps: list[tuple[Any, ...]]) -> None:
     ours = make_store(etcd.port, f"property-{time.monotonic_ns()}")
@@ -240,8 +238,11 @@ class TestLease:
             each.start()
         for each in threads:
             each.join()
+        granted = etcd.metric("etcd_debugging_lease_granted_total")
+        make_store(etcd.port, job).set("late", "1")
 
         assert len(set(etcd.leases()) - before) == 1
+        assert etcd.metric("etcd_debugging_lease_granted_total") == granted
 
     def test_a_job_whose_lease_is_gone_goes_on_with_another(
         self, etcd: EtcdServer, job: str

@@ -59,21 +59,19 @@ class JobLease:
 
     def renew(self) -> None:
         """Keep the lease alive if a third of its time is over."""
-        if self._id is None or time.monotonic() < self._due or not self._lock.acquire(False):
+        if time.monotonic() < self._due or not self._lock.acquire(blocking=False):
             return
         try:
-            lease = self._id
-            if lease is not None and not self._kept_alive(lease):
-                self._id = None
+            if self._id is not None:
+                self._keep_alive(self._id)
         finally:
             self._lock.release()
 
     def _current(self) -> int:
         with self._lock:
-            while self._id is None:
-                lease = self._shared()
-                if self._kept_alive(lease):
-                    self._id = lease
+            if self._id is None:
+                self._id = self._shared()
+                self._keep_alive(self._id)
             return self._id
 
     def _forget(self, lease: int) -> None:
@@ -101,8 +99,8 @@ class JobLease:
         self._client.call("/lease/revoke", {"ID": str(lease)})
         return int(first.data)
 
-    def _kept_alive(self, lease: int) -> bool:
-        answer = self._client.call("/lease/keepalive", {"ID": str(lease)})
+    def _keep_alive(self, lease: int) -> None:
+        # That the lease is gone already is told by the next write.
+        self._client.call("/lease/keepalive", {"ID": str(lease)})
         # Apart from each other, so that the nodes of a large job do not come at once.
         self._due = time.monotonic() + self._ttl / 3 * random.uniform(0.7, 1.0)
-        return int(answer["result"].get("TTL", "0")) > 0
