@@ -36,11 +36,11 @@ from ultrascale_training.saving import Saver
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 directory = CheckpointDirectory(Path(sys.argv[1]), keep=2)
 directory.prepare()
-newest = directory.newest()
-saver = Saver(directory, sharded=False, background=sys.argv[2] == "background",
-              writer=sys.argv[3], timeout=timedelta(seconds=30))
+saver = Saver(
+    directory, sharded=False, background=True, writer="a", timeout=timedelta(seconds=30)
+)
 print("ready", flush=True)
-for step in itertools.count(newest.step + 1 if newest else 1):
+for step in itertools.count(1):
     tensors = {f"model.{n}": torch.full((20_000,), float(step)) for n in range(5)}
     saver.save(step, tensors, {})
 """
@@ -131,9 +131,9 @@ def test_empty_directory_has_nothing_to_resume_from(directory: CheckpointDirecto
 
 
 @contextmanager
-def saving_for_ever(path: Path, mode: str, writer: str) -> Generator[subprocess.Popen[bytes]]:
+def saving_for_ever(path: Path) -> Generator[subprocess.Popen[bytes]]:
     with subprocess.Popen(
-        [sys.executable, "-c", SAVES_FOR_EVER, str(path), mode, writer],
+        [sys.executable, "-c", SAVES_FOR_EVER, str(path)],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
     ) as process:
@@ -150,23 +150,19 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     os.waitpid(process.pid, os.WUNTRACED)
 
 
-@pytest.mark.parametrize("mode", ["background", "foreground"])
-def test_a_kill_at_any_instant_leaves_a_checkpoint_that_can_be_loaded(
-    mode: str, path: Path
-) -> None:
+def test_a_kill_at_any_instant_leaves_a_checkpoint_that_can_be_loaded(path: Path) -> None:
     seed = int(os.environ.get("FAULT_SEED", random.SystemRandom().randrange(1 << 32)))
     instants = random.Random(seed)
     print(f"instants of this run: FAULT_SEED={seed}")
     steps = [0]
-    for start in range(2):
-        with saving_for_ever(path, mode, writer=str(start)) as process:
-            # What a stopped process has on the disk is what a killed one would leave.
-            for _ in range(30):
-                time.sleep(instants.uniform(0.0, 0.03))
-                stop(process)
-                steps.append(step_that_can_be_loaded(path))
-                process.send_signal(signal.SIGCONT)
-        steps.append(step_that_can_be_loaded(path))
+    with saving_for_ever(path) as process:
+        # What a stopped process has on the disk is what a killed one would leave.
+        for _ in range(60):
+            time.sleep(instants.uniform(0.0, 0.03))
+            stop(process)
+            steps.append(step_that_can_be_loaded(path))
+            process.send_signal(signal.SIGCONT)
+    steps.append(step_that_can_be_loaded(path))
     assert steps == sorted(steps)
     assert len(set(steps)) > 10, "too few saves were interrupted to say anything"
 

@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -27,6 +28,7 @@ from ultrascale_training.shards import (
 )
 
 _log = logging.getLogger("ultrascale_training")
+_ARCHIVE = ".archive.tar"
 _ATTEMPTS = 6
 _CHUNK = 1 << 22
 _TIMEOUT_SECONDS = 60
@@ -54,17 +56,21 @@ def fetch(source: str, directory: Path, *, made_by: dict[str, object]) -> Index:
         TrainingError: It cannot be had, or holds no shards.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    archive = directory / ".archive.tar"
+    archive = directory / _ARCHIVE
     if not archive.exists():
-        partial = directory / ".archive.tar.partial"
+        partial = archive.with_suffix(".partial")
         _download(url_of(source), partial)
         partial.replace(archive)
-    index = _unpack(archive, directory)
-    if index is None:
-        index = index_hdf5(directory, **made_by)
+    index = _unpack(archive, directory) or index_hdf5(directory)
+    index = replace(index, made_by=made_by)
     write_index(directory, index)
-    archive.unlink()
+    tidy(directory)
     return index
+
+
+def tidy(directory: Path) -> None:
+    """Delete the archive of a complete dataset."""
+    (directory / _ARCHIVE).unlink(missing_ok=True)
 
 
 def _download(url: str, partial: Path) -> None:

@@ -35,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         made_by = _made_by(asked)
         if (directory / INDEX).exists():
             _refuse_another(directory, made_by)
+            download.tidy(directory)
             _log.info("%s is complete; nothing to do", directory)
             return 0
         directory.mkdir(parents=True, exist_ok=True)

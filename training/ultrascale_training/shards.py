@@ -134,7 +134,7 @@ def parse_index(text: str, *, source: str) -> Index:
     return Index(shards=shards, **content)
 
 
-def index_hdf5(directory: Path, **made_by: object) -> Index:
+def index_hdf5(directory: Path) -> Index:
     """Return the index of the HDF5 shards in ``directory``, from their headers alone.
 
     Raises:
@@ -163,7 +163,6 @@ def index_hdf5(directory: Path, **made_by: object) -> Index:
         max_pred_len=max_pred_len,
         vocabulary=vocabulary,
         shards=shards,
-        made_by=made_by,
     )
 
 

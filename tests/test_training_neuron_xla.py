@@ -1,0 +1,100 @@
+"""The device neuron-xla against a stand-in of torch-xla that computes on the CPU.
+
+It shows what the program asks of torch-xla and when, and that its own exchange of gradients is
+right. It does not show that a NeuronCore computes the same.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.etcd_server import free_ports
+from tests.training_job import ENVIRONMENT, Flags, curve, named, run
+
+pytestmark = pytest.mark.training
+
+STAND_IN = {
+    "__init__.py": """
+import json, os, pathlib, torch
+told = pathlib.Path(os.environ["TOLD"] + os.environ["RANK"])
+syncs = 0
+names = ("NEURON_RT_ROOT_COMM_ID", "NEURON_RT_STOCHASTIC_ROUNDING_EN")
+told.write_text(json.dumps({name: os.environ.get(name) for name in names}))
+def device():
+    return torch.device("cpu")
+def sync():
+    global syncs
+    syncs += 1
+""",
+    "core/__init__.py": "",
+    "core/xla_model.py": """
+import torch, torch.distributed as dist
+REDUCE_SUM = "sum"
+def all_reduce(kind, tensors):
+    assert kind == REDUCE_SUM and isinstance(tensors, list)
+    for tensor in tensors:
+        dist.all_reduce(tensor)
+def set_rng_state(seed, device):
+    torch.manual_seed(seed)
+""",
+    "distributed/__init__.py": "",
+    "distributed/xla_backend.py": """
+import torch.distributed as dist
+def create(store, rank, size, timeout):
+    return dist.ProcessGroupGloo(store, rank, size, timeout)
+dist.Backend.register_backend("xla", create, devices=["cpu"])
+""",
+}
+
+
+def test_gradients_of_neuron_cores_add_up_to_those_of_the_global_batch(tmp_path: Path) -> None:
+    for name, text in STAND_IN.items():
+        path = tmp_path / "stand-in" / "torch_xla" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    data = tmp_path / "data"
+    small = ("--documents", 20, "--shards", 1, "--seq-len", 32, "--max-pred-len", 5)
+    run("prepare_data", "--synthetic", "--output-dir", data, *small)
+    flags = Flags(data=data, steps=8)
+    port = free_ports(1)[0]
+    output = tmp_path / "output"
+    workers = [
+        subprocess.Popen(
+            [
+                *(sys.executable, "-m", "ultrascale_training.pretrain"),
+                *flags.of(output, "--device", "neuron-xla"),
+            ],
+            env={
+                **ENVIRONMENT,
+                "PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}:{tmp_path / 'stand-in'}",
+                "TOLD": str(tmp_path / "told"),
+                **{"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank)},
+                **{"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)},
+            },
+        )
+        for rank in range(2)
+    ]
+    alone = run("pretrain", *flags.of(tmp_path / "alone"))
+
+    assert alone.returncode == 0, alone.stderr
+    assert [worker.wait(60) for worker in workers] == [0, 0]
+    assert curve(output) == pytest.approx(curve(tmp_path / "alone"), rel=1e-6)
+    assert [each["step"] for each in named(output, "checkpoint")] == [8]
+    told = json.loads((tmp_path / "told0").read_text())
+    assert told == {
+        "NEURON_RT_ROOT_COMM_ID": "127.0.0.1:62182",
+        "NEURON_RT_STOCHASTIC_ROUNDING_EN": None,
+    }
+
+
+def test_missing_torch_xla_is_told_with_the_image_that_has_it(tmp_path: Path) -> None:
+    flags = Flags(data=tmp_path, steps=8).of(tmp_path, "--device", "neuron-xla")
+
+    refused = run("pretrain", *flags, RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1")
+
+    assert refused.returncode == 2
+    assert "torch-xla is not installed" in refused.stderr
+    assert refused.stderr.rstrip().endswith("use the Neuron image")
