@@ -142,6 +142,11 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
         "leave it out",
     ),
     (
+        "FIRST_INDEX|VC_TASK_INDEX|JOB_COMPLETION_INDEX|POD_IP|POD_GROUP|ATTEMPT|RANK_ZERO_HOST",
+        "set for every pod, differently in each",
+        "choose another name",
+    ),
+    (
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE",
         "set for every job, without which restarts hang",
         "leave it out",

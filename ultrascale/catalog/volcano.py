@@ -24,9 +24,17 @@ POD_GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 Source: as above.
 """
 
-# The variable with the names of a task's pods may hold 128 KiB, some 3,000 names.
 PODS_PER_TASK = 2_500
-"""Most pods of a task whose names Volcano's `svc` plugin writes into each of them."""
+"""Most pods of a task."""
+
+# Source: MAX_ARG_STRLEN of https://man7.org/linux/man-pages/man2/execve.2.html
+HOST_LIST_BYTES = 128 * 1024
+"""Bytes of a variable at which no program starts any more.
+
+The `svc` plugin writes the names of a task's pods into one, in each of them.
+
+Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/plugins/svc/svc.go
+"""
 
 PODS_PER_JOB = 10_000
 """Most pods of one job: the names of about 12,000 fill the ConfigMap that the plugin keeps."""

@@ -65,14 +65,14 @@ def most_nodes(pool: Part) -> int | None:
     return nodes.highest * shards
 
 
-def capacity_of(pool: Part) -> str | None:
-    """Return `reserved`, `spot` or `on-demand`; None where the purchase could not be read."""
+def capacity_of(pool: Part) -> tuple[str, ...]:
+    """Return what its nodes are of `reserved`, `spot` and `on-demand`; empty if unreadable."""
     purchase = pool.fields.get("purchase")
     if purchase is None:
-        return None
+        return ()
     if isinstance(purchase, Spot):
-        return "spot"
-    return "on-demand" if isinstance(purchase, OnDemand) else "reserved"
+        return ("spot",) if purchase.fallback == "none" else ("spot", purchase.fallback)
+    return ("on-demand",) if isinstance(purchase, OnDemand) else ("reserved",)
 
 
 def _pools(parts: tuple[Part, ...]) -> Chosen:

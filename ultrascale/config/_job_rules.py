@@ -23,7 +23,8 @@ from ultrascale.config.storage import Claim
 
 Mistakes = Iterator[Mistake]
 
-_SHARED_MEMORY = "/dev/shm"
+# Volcano mounts its list of hosts there.
+_TAKEN_PATHS = ("/dev/shm", "/etc/volcano")
 # EC2 warns two minutes ahead.
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 _SPOT_NOTICE_SECONDS = 120
@@ -186,7 +187,7 @@ def job_mounts_what_exists(
             todo = near(volume.claim, [str(claim) for claim in claims])
             todo += "; for a claim of your own write existing: true"
             yield refuse(f"volumes.{number}.claim", wrong, todo)
-        if volume.mount_path in seen or volume.mount_path == _SHARED_MEMORY:
+        if volume.mount_path in seen or volume.mount_path in _TAKEN_PATHS:
             wrong = "a path at which something else is mounted"
             yield refuse(f"volumes.{number}.mount_path", wrong, "choose another")
         seen.add(volume.mount_path)
@@ -242,7 +243,7 @@ def spot_notice_is_long_enough(
     parts: tuple[Part, ...],
 ) -> Mistakes:
     for part in chosen_pools(fields, parts).values():
-        if capacity_of(part) == "spot" and grace_period_seconds > _SPOT_NOTICE_SECONDS:
+        if "spot" in capacity_of(part) and grace_period_seconds > _SPOT_NOTICE_SECONDS:
             wrong = f"longer than the {_SPOT_NOTICE_SECONDS} seconds of a Spot notice"
             yield refuse("grace_period_seconds", wrong, "save the checkpoint in less: write 110")
 
@@ -256,9 +257,9 @@ def capacity_is_the_pools(
         return
     chosen = chosen_pools(fields, parts)
     pools = chosen or {part.at: part for part in parts if part.kind is Pool}
-    offered = {capacity_of(part) for part in pools.values()} - {None}
+    offered = {each for part in pools.values() for each in capacity_of(part)}
     if offered and capacity not in offered:
-        known = sorted(str(each) for each in offered)
+        known = sorted(offered)
         yield refuse("capacity", "capacity of no pool that it may run on", near(capacity, known))
 
 

@@ -26,9 +26,9 @@ Role = Annotated[
     str,
     AfterValidator(
         matching(
-            r"[a-z][a-z0-9]{0,15}",
+            r"[a-z][a-z0-9]{0,12}",
             "not a role that ranks can be found by",
-            "use at most 16 lower-case letters and digits, no '-': "
+            "use at most 13 lower-case letters and digits, no '-': "
             "Volcano makes a variable of the shell of it",
         )
     ),
@@ -242,13 +242,14 @@ class BatchJob(Job):
     Attributes:
         kind: What tells it apart.
         queue: One of ``scheduling.queues``.
-        retries: New pods after a failure, besides those after the loss of a node.
+        retries: New pods after a failure; by default 3, and 100 on Spot nodes where Volcano runs,
+            which counts the loss of a node too.
         ttl_seconds_after_finished: How long it stays to be looked at once it has ended.
     """
 
     kind: Literal["batch"] = "batch"
     queue: str | None = None
-    retries: Annotated[int, Field(ge=0)] = 3
+    retries: Annotated[int, Field(ge=0)] | None = None
     ttl_seconds_after_finished: Annotated[int, Field(ge=0)] = 86_400
 
 

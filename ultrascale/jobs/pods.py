@@ -112,21 +112,23 @@ def _toleration(plan: TolerationPlan) -> Spec:
 
 
 def _volumes(pod: PodPlan) -> Iterator[Spec]:
-    for claim in dict.fromkeys(mount.claim for mount in pod.mounts):
-        yield {"name": _volume(claim), "persistentVolumeClaim": {"claimName": claim}}
+    for claim, name in _names(pod).items():
+        yield {"name": name, "persistentVolumeClaim": {"claimName": claim}}
     if pod.shared_memory is not None:
         memory = {"medium": "Memory", "sizeLimit": pod.shared_memory}
         yield {"name": _SHARED_MEMORY, "emptyDir": memory}
 
 
 def _mounts(pod: PodPlan) -> Iterator[Spec]:
+    volumes = _names(pod)
     for mount in pod.mounts:
-        found: Spec = {"name": _volume(mount.claim), "mountPath": mount.mount_path}
+        found: Spec = {"name": volumes[mount.claim], "mountPath": mount.mount_path}
         yield {**found, "readOnly": True} if mount.read_only else found
     if pod.shared_memory is not None:
         yield {"name": _SHARED_MEMORY, "mountPath": "/dev/shm"}
 
 
-def _volume(claim: str) -> str:
-    """Return a volume's name for a claim's, which may have dots and be longer."""
-    return f"claim-{claim.replace('.', '-')}"[:63].rstrip("-")
+def _names(pod: PodPlan) -> Mapping[str, str]:
+    """Return the volume of each claim; a claim's own name may be no volume's."""
+    claims = dict.fromkeys(mount.claim for mount in pod.mounts)
+    return {claim: f"claim-{number}" for number, claim in enumerate(claims)}

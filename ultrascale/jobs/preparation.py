@@ -60,7 +60,12 @@ def prepare(
         account=account or reading.cluster.account,
         precompile=precompile,
     )
-    mistakes = (*found.mistakes, *plan_jobs.mistakes_of(request), *_closed_windows(request, now))
+    wrong_keys = {str(mistake.at[0]) for mistake in found.mistakes if mistake.at}
+    mistakes = (
+        *found.mistakes,
+        *plan_jobs.mistakes_of(request, wrong_keys),
+        *_closed_windows(request, now),
+    )
     if mistakes:
         raise found.refusal(mistakes)
     manifests = render(plan_jobs.plan_job(request))

@@ -16,6 +16,8 @@ _PROBE_SECONDS = 10
 _FAILURES_BEFORE_RESTART = 12
 # Time for the proxies of all nodes to forget a pod that is about to stop.
 _DRAIN_SECONDS = 10
+# Nodes are launched, and images of tens of gigabytes pulled, before a program starts.
+_LAUNCH_SECONDS = 1800
 _PORT_NAME = "serve"
 
 
@@ -58,8 +60,7 @@ def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, A
                     "maxUnavailable": 0 if serving.surge else serving.max_unavailable,
                 },
             },
-            # A model that is still loading is no failed rollout.
-            "progressDeadlineSeconds": serving.startup_seconds * 2,
+            "progressDeadlineSeconds": _LAUNCH_SECONDS + serving.startup_seconds,
             "template": _template(plan, serving),
         },
     }
@@ -74,7 +75,7 @@ def _template(plan: JobPlan, serving: ServingPlan) -> dict[str, Any]:
             "startupProbe": {**_probe(serving), "failureThreshold": startup},
             "readinessProbe": _probe(serving),
             "livenessProbe": {**_probe(serving), "failureThreshold": _FAILURES_BEFORE_RESTART},
-            "lifecycle": {"preStop": {"sleep": {"seconds": _DRAIN_SECONDS}}},
+            "lifecycle": {"preStop": {"sleep": {"seconds": _drain_seconds(plan)}}},
         },
         spec={
             "topologySpreadConstraints": [
@@ -96,6 +97,11 @@ def _probe(serving: ServingPlan) -> dict[str, Any]:
     else:
         answer = {"httpGet": {"path": serving.health_path, "port": _PORT_NAME}}
     return {**answer, "periodSeconds": _PROBE_SECONDS, "timeoutSeconds": _PROBE_SECONDS // 2}
+
+
+def _drain_seconds(plan: JobPlan) -> int:
+    """Return how long a pod still serves: it counts as grace period, which it may not exceed."""
+    return min(_DRAIN_SECONDS, max(1, plan.pod.grace_period_seconds // 2))
 
 
 def _network_policy(plan: JobPlan, serving: ServingPlan) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """What is wrong with a job on the nodes that it names; what the file alone shows, `config` says."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from ultrascale import catalog, config
 from ultrascale.catalog import volcano
 from ultrascale.plan import names, quantities
-from ultrascale.plan.job_nodes import NodeShare
+from ultrascale.plan.job_nodes import SIZED_BY_PODS, NodeShare, most_pods
 from ultrascale.plan.job_request import JobRequest, is_own_image
 from ultrascale.plan.model import PoolPlan
 
@@ -17,8 +18,6 @@ _SIZES = {
     "memory": quantities.mib,
     names.HUGE_PAGES: quantities.mib,
 }
-# What launches nodes because pods wait for them.
-_SIZED_BY_PODS = frozenset({"provisioner", "cluster-autoscaler"})
 
 
 def nodes_are_named(job: config.AnyJob, pools: Sequence[PoolPlan]) -> Mistakes:
@@ -37,6 +36,21 @@ def nodes_are_named(job: config.AnyJob, pools: Sequence[PoolPlan]) -> Mistakes:
         yield config.refuse("pool", wrong, "name one pool", got="")
 
 
+def nothing_is_left_out(job: config.AnyJob) -> Mistakes:
+    """Yield what a job may say already, although nothing heeds it yet."""
+    for key in ("prefer", "team"):
+        if getattr(job, key):
+            yield config.refuse(key, "not supported yet", "leave it out", got="")
+
+
+def name_is_free(request: JobRequest) -> Mistakes:
+    """Yield the name of a Service of the cluster, which the end of the job would delete."""
+    taken = (names.ETCD_SERVER_SERVICE, names.ETCD_CLIENT_SERVICE)
+    if request.job.namespace == names.TRAINING_NAMESPACE and request.name in taken:
+        wrong = "the name of the cluster's own rendezvous server"
+        yield config.refuse("name", wrong, "choose another", got=request.name)
+
+
 def program_is_named(job: config.AnyJob) -> Mistakes:
     """Yield what a template may leave open, and a job that is sent must not."""
     if job.image is None:
@@ -47,6 +61,15 @@ def program_is_named(job: config.AnyJob) -> Mistakes:
         yield config.refuse("script", "missing", todo, got="")
     if isinstance(job, config.BatchJob) and not job.command:
         yield config.refuse("command", "missing", "name the program", got="")
+
+
+def claims_have_a_place_each(request: JobRequest) -> Mistakes:
+    """Yield claims of the job's namespace that it would mount by default at one path."""
+    paths = Counter(mount.mount_path for mount in request.mounts)
+    for path, count in paths.items():
+        if count > 1 and request.job.volumes is None:
+            wrong = f"{count} claims of namespace {request.job.namespace} with mount path {path}"
+            yield config.refuse("volumes", wrong, "list those that it mounts", got="")
 
 
 def image_can_be_pulled(request: JobRequest) -> Mistakes:
@@ -135,13 +158,32 @@ def pods_start_together(
     if gang:
         return
     always_there = sum(pool.max_nodes if pool.static else pool.min_nodes for pool in pools)
-    if any(pool.sized_by in _SIZED_BY_PODS for pool in pools) and always_there < job.nodes:
+    if any(pool.sized_by in SIZED_BY_PODS for pool in pools) and always_there < job.nodes:
         wrong = (
             "several nodes that are launched one by one, with no gang scheduler: those that come "
             "first would be paid for while the job waits for the others"
         )
         todo = "set scheduling.gang_scheduler: volcano, use nodes.static, or ask for 1"
         yield config.refuse("nodes", wrong, todo)
+
+
+def nodes_are_there(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
+    """Yield more pods than the pools can ever have nodes for: the rest would wait for good."""
+    where = ", ".join(sorted({pool.pool for pool in pools}))
+    if isinstance(job, config.TrainingJob) and share.whole:
+        most = sum(pool.max_nodes for pool in pools)
+        if job.nodes > most:
+            todo = f"ask for at most {most}, or raise nodes in pool {where}"
+            wrong = f"more than the {most} nodes of {where}"
+            yield config.refuse("nodes", wrong, todo, got=str(job.nodes))
+    if isinstance(job, config.ServiceJob) and share.accelerators:
+        most = most_pods(pools, share)
+        if job.replicas > most:
+            wrong = (
+                f"more than the {most} pods of {share.accelerators} accelerators that fit {where}"
+            )
+            todo = f"ask for at most {most}, or raise nodes in pool {where}"
+            yield config.refuse("replicas", wrong, todo, got=str(job.replicas))
 
 
 def meets_anew(job: config.TrainingJob, backend: str, *, gang: bool) -> Mistakes:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ultrascale import catalog, config
-from ultrascale.catalog import eks, kubelet
+from ultrascale.catalog import eks, kubelet, regions
 from ultrascale.plan import names, quantities
 from ultrascale.plan.model import PoolPlan
 
@@ -19,6 +19,12 @@ _DAEMONS_LEAST_MIB = 1024
 _HUGE_PAGES = "5120Mi"
 # Of a pod's memory: workers hand batches and gradients to each other there.
 _SHARED_MEMORY_SHARE = 0.25
+
+# Labels that choose a pool, be it the controllers'.
+_OF_ONE_POOL = frozenset({names.NODE_TYPE_LABEL, names.POOL_LABEL, names.ROLE_LABEL})
+
+SIZED_BY_PODS = frozenset({"provisioner", "cluster-autoscaler"})
+"""What launches nodes because pods wait for them."""
 
 CAPACITY: dict[str, tuple[str, ...]] = {
     "reserved": ("odcr", "capacity-block", "training-plan"),
@@ -68,7 +74,7 @@ def node_share(job: config.AnyJob, pools: Sequence[PoolPlan]) -> NodeShare:
     shares = [
         _share(pool, catalog.lookup(name), asked)
         for pool in pools
-        for name in pool.instance_types
+        for name in _types_of(job, pool)
         if asked is None or _has(catalog.lookup(name), asked)
     ]
     least = min(shares, key=lambda share: (share.accelerators, share.memory_mib))
@@ -97,18 +103,29 @@ def whole_node(spec: catalog.InstanceSpec) -> NodeShare:
 def requests_of(job: config.AnyJob, share: NodeShare) -> dict[str, str]:
     """Return what each pod of ``job`` requests: what it says, or its share of a node."""
     said = job.resources
-    efa = share.efa_interfaces if said.efa is None else said.efa
     requests = {
         "cpu": said.cpu or str(share.millicpu // 1000 or f"{share.millicpu}m"),
         "memory": said.memory or f"{share.memory_mib}Mi",
     }
     if share.accelerator is not None:
         requests[share.accelerator] = str(share.accelerators)
-    if efa:
+    if efa := efa_of(job, share):
         requests[names.EFA_INTERFACE] = str(efa)
         if share.huge_pages is not None:
             requests[names.HUGE_PAGES] = share.huge_pages
     return requests
+
+
+def most_pods(pools: Sequence[PoolPlan], share: NodeShare) -> int:
+    """Return how many pods of ``share``, which has accelerators, ``pools`` can ever hold."""
+    return sum(
+        pool.max_nodes * (pool.accelerators_per_node // share.accelerators) for pool in pools
+    )
+
+
+def efa_of(job: config.AnyJob, share: NodeShare) -> int:
+    """Return the EFA interfaces of each pod of ``job``: what it says, or its share of a node."""
+    return share.efa_interfaces if job.resources.efa is None else job.resources.efa
 
 
 def shared_memory_of(job: config.AnyJob, requests: dict[str, str], share: NodeShare) -> str | None:
@@ -123,23 +140,37 @@ def shared_memory_of(job: config.AnyJob, requests: dict[str, str], share: NodeSh
 def _may_run_on(job: config.AnyJob, pool: PoolPlan) -> bool:
     if job.pool is not None and job.pool != pool.pool:
         return False
-    # Of the other labels, such as a zone's, the pool knows nothing.
-    known = {key: value for key, value in job.node_selector.items() if key in pool.labels}
-    if any(pool.labels[key] != value for key, value in known.items()):
-        return False
-    if names.NODE_TYPE_LABEL in job.node_selector and names.NODE_TYPE_LABEL not in known:
+    if not all(_may_have(pool, key, value) for key, value in job.node_selector.items()):
         return False
     if isinstance(job, config.ServiceJob) and job.capacity is not None:
         options = {pool.purchase, *(("on-demand",) if pool.fallback_nodes else ())}
         if not options & set(CAPACITY[job.capacity]):
             return False
-    named = job.pool is not None or bool(job.node_selector)
+    named = job.pool is not None or bool(_OF_ONE_POOL & job.node_selector.keys())
     if pool.role == names.SYSTEM_ROLE and not named:
         return False
     asked = _asked(job.resources)
     if asked is None:
         return True
-    return any(_has(catalog.lookup(name), asked) for name in pool.instance_types)
+    return any(_has(catalog.lookup(name), asked) for name in _types_of(job, pool))
+
+
+def _types_of(job: config.AnyJob, pool: PoolPlan) -> tuple[str, ...]:
+    chosen = job.node_selector.get(names.INSTANCE_TYPE_LABEL)
+    return pool.instance_types if chosen is None else (chosen,)
+
+
+def _may_have(pool: PoolPlan, key: str, value: str) -> bool:
+    """Return whether nodes of ``pool`` may have a label. Of some the file knows nothing."""
+    if key == names.ZONE_LABEL:
+        return value in pool.zones or any(regions.is_zone_id(zone) for zone in pool.zones)
+    if key == names.INSTANCE_TYPE_LABEL:
+        return value in pool.instance_types
+    if pool.fallback_nodes and key in (names.CAPACITY_LABEL, names.CAPACITY_TYPE_LABEL):
+        return value in (pool.labels[key], "on-demand")
+    if key == names.NODE_TYPE_LABEL or key in pool.labels:
+        return pool.labels.get(key) == value
+    return True
 
 
 def _asked(resources: config.Resources) -> tuple[str, int] | None:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from ultrascale.catalog import volcano
 from ultrascale.plan.model import PartPlan, TaskPlan
 
+# The variable's own name stands in it too.
+_MOST_BYTES = volcano.HOST_LIST_BYTES - 1024
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
@@ -33,13 +36,13 @@ def divide(*, name: str, role: str, pods: int, min_available: int) -> Division:
         pods: How many there are.
         min_available: Pods that start together or not at all.
     """
-    if pods <= volcano.PODS_PER_TASK:
+    if pods <= volcano.PODS_PER_TASK and _host_list_bytes(name, role, pods) < _MOST_BYTES:
         task = TaskPlan(name=role, pods=pods, first=0, rank_zero=False)
         part = PartPlan(name=name, tasks=(task,), min_available=min_available, host_list=True)
         return Division(parts=(part,), notes=())
     notes = [
-        f"{pods} pods: more than the {volcano.PODS_PER_TASK} whose names Volcano can write into "
-        "each of them, so they meet at the first one through a Service, without a list of hosts."
+        f"The names of {pods} pods are more than Volcano can write into each of them, so they meet "
+        "at the first one through a Service, without a list of hosts."
     ]
     shares = [*_shares(pods, volcano.PODS_PER_JOB)]
     if len(shares) > 1:
@@ -58,6 +61,12 @@ def divide(*, name: str, role: str, pods: int, min_available: int) -> Division:
             )
         )
     return Division(parts=tuple(parts), notes=tuple(notes))
+
+
+def _host_list_bytes(name: str, role: str, pods: int) -> int:
+    """Return an upper bound of the list, in which each pod is `NAME-ROLE-INDEX.NAME`."""
+    longest = f"{name}-{role}-{pods - 1}.{name},"
+    return pods * len(longest)
 
 
 def _tasks(role: str, first: int, pods: int) -> Iterator[TaskPlan]:

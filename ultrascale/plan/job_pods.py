@@ -31,7 +31,7 @@ def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -
     return PodPlan(
         image=request.image,
         command=job_command.plain(job),
-        env=_environment(job, share),
+        env=_environment(job, requests),
         fields={},
         requests=requests,
         # A CPU limit would throttle a pod on a node that has nothing else to do.
@@ -46,18 +46,18 @@ def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -
     )
 
 
-def _environment(job: config.AnyJob, share: NodeShare) -> Mapping[str, str]:
+def _environment(job: config.AnyJob, requests: Mapping[str, str]) -> Mapping[str, str]:
     """Return the variables of the job's libraries, and its own, which win."""
     runtimes: list[runtime_environment.Runtime] = []
     env: dict[str, str] = {}
     if isinstance(job, config.TrainingJob):
         runtimes.append("torch")
         env[_SHUTDOWN_TIMEOUT] = str(int(job.grace_period_seconds * _SHUTDOWN_SHARE))
-    if share.accelerator == names.NEURON_DEVICE:
+    if names.NEURON_DEVICE in requests:
         runtimes.append("neuron")
-        if share.efa_interfaces:
+        if names.EFA_INTERFACE in requests:
             runtimes.append("neuron-efa")
-    elif share.accelerator == names.NVIDIA_GPU:
+    elif names.NVIDIA_GPU in requests:
         runtimes.append("nvidia")
     for runtime in runtimes:
         variables = runtime_environment.VARIABLES[runtime]

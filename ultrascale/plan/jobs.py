@@ -1,6 +1,6 @@
 """What follows from a job and the cluster that it runs in."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -14,26 +14,39 @@ from ultrascale.plan.job_request import JobRequest
 from ultrascale.plan.model import JobPlan, PoolPlan, ServingPlan
 
 # EC2 takes Spot nodes at any time, and each of them restarts the job.
-_RESTARTS, _RESTARTS_ON_SPOT = 10, 100
+_RESTARTS, _RESTARTS_ON_SPOT, _RETRIES = 10, 100, 3
 _MAX_UNAVAILABLE = 1
 _CONTAINER = "main"
 _INDEXED_FIELDS: Mapping[str, str] = {job_command.POD_IP: "status.podIP"}
 
 
-def mistakes_of(request: JobRequest) -> Iterator[config.Mistake]:
-    """Yield what is wrong with a job that the cluster file has nothing against.
+# Keys by which a job says on what nodes it runs.
+_OF_NODES = frozenset({"pool", "node_selector", "prefer", "resources", "capacity"})
+
+
+def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[config.Mistake]:
+    """Yield what is wrong with a job where it is to run.
+
+    Args:
+        request: The job.
+        wrong: Keys of the job with mistakes that are known: what rests on them is not judged.
 
     Raises:
         CatalogError: No source states a value of an instance type.
     """
     job = request.job
     pools = job_nodes.nodes_of(job, request.pools)
+    yield from job_mistakes.nothing_is_left_out(job)
+    yield from job_mistakes.name_is_free(request)
     yield from job_mistakes.program_is_named(job)
+    yield from job_mistakes.claims_have_a_place_each(request)
     yield from job_mistakes.image_can_be_pulled(request)
     yield from job_mistakes.graphs_have_a_cache(request)
     if isinstance(job, config.TrainingJob):
         yield from job_mistakes.meets_anew(job, request.backend, gang=request.gang)
         yield from job_mistakes.elastic_job_is_one(job)
+    if not _OF_NODES.isdisjoint(wrong):
+        return
     unnamed = [*job_mistakes.nodes_are_named(job, pools)]
     yield from unnamed
     if unnamed:
@@ -41,6 +54,8 @@ def mistakes_of(request: JobRequest) -> Iterator[config.Mistake]:
     yield from job_mistakes.image_suits_nodes(request, pools)
     share = job_nodes.node_share(job, pools)
     yield from job_mistakes.resources_fit(job, share, pools)
+    if "nodes" not in wrong:
+        yield from job_mistakes.nodes_are_there(job, share, pools)
     if isinstance(job, config.TrainingJob):
         yield from job_mistakes.pods_start_together(job, share, pools, gang=request.gang)
     requests = job_nodes.requests_of(job, share)
@@ -81,9 +96,9 @@ def plan_job(request: JobRequest) -> JobPlan:
     )
     match job:
         case config.ServiceJob():
-            return _service(job, plan, pools)
+            return _service(job, plan, pools, share)
         case config.BatchJob():
-            return _batch(request, job, plan)
+            return _batch(request, job, plan, pools)
         case config.TrainingJob():
             return _training(request, job, plan, pools, share)
 
@@ -94,27 +109,49 @@ def _controller(request: JobRequest) -> Literal["volcano", "indexed", "deploymen
     return "volcano" if request.gang else "indexed"
 
 
-def _service(job: config.ServiceJob, plan: JobPlan, pools: Sequence[PoolPlan]) -> JobPlan:
+def _has_room(pools: Sequence[PoolPlan], share: NodeShare, replicas: int) -> bool:
+    """Return whether a pod too many gets a node. Reserved nodes are all taken, or soon will be."""
+    if not share.accelerators:
+        return True
+    grows = any(
+        pool.role != "reserved" and pool.sized_by in job_nodes.SIZED_BY_PODS for pool in pools
+    )
+    return grows and replicas < job_nodes.most_pods(pools, share)
+
+
+def _service(
+    job: config.ServiceJob, plan: JobPlan, pools: Sequence[PoolPlan], share: NodeShare
+) -> JobPlan:
     serving = ServingPlan(
         replicas=job.replicas,
         port=job.port,
         health_path=job.health_path,
         startup_seconds=job.startup_seconds,
         max_unavailable=_MAX_UNAVAILABLE,
-        surge=not any(pool.accelerator and pool.role == "reserved" for pool in pools),
+        surge=_has_room(pools, share, job.replicas),
         allow_from=job.allow_from,
     )
     return replace(plan, pods=job.replicas, serving=serving)
 
 
-def _batch(request: JobRequest, job: config.BatchJob, plan: JobPlan) -> JobPlan:
+def _batch(
+    request: JobRequest, job: config.BatchJob, plan: JobPlan, pools: Sequence[PoolPlan]
+) -> JobPlan:
     division = divide(name=plan.name, role=plan.container, pods=1, min_available=1)
     return replace(
         plan,
         parts=division.parts if request.gang else (),
-        restarts=job.retries,
+        restarts=_retries(request, job, pools),
         ttl_seconds_after_finished=job.ttl_seconds_after_finished,
     )
+
+
+def _retries(request: JobRequest, job: config.BatchJob, pools: Sequence[PoolPlan]) -> int:
+    if job.retries is not None:
+        return job.retries
+    # Volcano counts the loss of a node too; Kubernetes' own Job does not.
+    spot = any(pool.capacity_type == "spot" for pool in pools)
+    return _RESTARTS_ON_SPOT if spot and request.gang else _RETRIES
 
 
 def _training(
