@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from ultrascale.errors import ClusterError, RefusedError
@@ -17,6 +17,8 @@ from ultrascale.plan.names import JOB_LABEL
 
 # Seconds between two looks at a pod that does not write yet, or was started again.
 _LOOK = 2.0
+# How often the log of a job that has ended is asked for: its node may be gone for good.
+_TRIES = 5
 # kubectl follows 5 unless told otherwise; each is a connection to the API server and on to a node.
 MOST_FOLLOWED = 64
 _BAD_REQUEST = 400
@@ -121,6 +123,7 @@ class _Follower:
     def lines(self) -> Iterator[str]:
         reading: tuple[str, int] | None = None
         complete: tuple[str, int] | None = None
+        tries = 0
         while True:
             made = workloads_of(self._cluster, self._namespace, self._job)
             ended = together(read_workload(kind, found) for kind, found in made).result is not None
@@ -131,15 +134,18 @@ class _Follower:
                 if reading not in (None, run):
                     yield f"--- {pod.name} was started again"
                 reading = run
-                if run != complete:
-                    yield from self._new_lines(pod)
-                complete = run if over else None
+                if run != complete and (yield from self._new_lines(pod)) and over:
+                    complete = run
             if ended and over:
-                return
+                if pod is None or reading == complete:
+                    return
+                tries += 1
+                if tries == _TRIES:
+                    raise ClusterError(f"the rest of the log of {pod.name} cannot be read")
             time.sleep(_LOOK)
 
-    def _new_lines(self, pod: Pod) -> Iterator[str]:
-        """Yield what the pod has written since the last line, as long as the connection holds."""
+    def _new_lines(self, pod: Pod) -> Generator[str, None, bool]:
+        """Yield what the pod has written since the last line; return whether that was all."""
         skip = self._same
         try:
             for stamp, line in _read(
@@ -157,9 +163,11 @@ class _Follower:
             # Its container does not run yet, or it or its node is gone.
             if error.status not in (_BAD_REQUEST, NOT_FOUND) and error.status < _SERVER_FAULT:
                 raise
+            return False
         except ClusterError:
             # The connection broke: the next look says whether the pod or the server is gone.
-            return
+            return False
+        return True
 
 
 def _chosen(cluster: Cluster, namespace: str, job: str, made: Made, choice: Choice) -> Pod | None:

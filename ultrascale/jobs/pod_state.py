@@ -83,7 +83,8 @@ def read_pod(found: Object, *, container: str = "") -> Pod:
         container: The container that counts; the first if empty.
     """
     index = label(found, _TASK_INDEX) or label(found, _COMPLETION_INDEX)
-    status = _container(found, container)
+    first = _first_container(found)
+    status = _container(found, container or first)
     state = _state(found, status)
     return Pod(
         name=name(found),
@@ -92,7 +93,7 @@ def read_pod(found: Object, *, container: str = "") -> Pod:
         task=label(found, _TASK),
         index=int(index) if index.isdecimal() else None,
         state=state,
-        container=_first_container(found),
+        container=first,
         node=text(found, "spec", "nodeName"),
         restarts=number(status, "restartCount"),
         reason=_reason(found, status, state),
