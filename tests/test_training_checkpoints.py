@@ -1,5 +1,9 @@
 """Checkpoints: complete at every instant, newest first, no more than asked for."""
 
+# Checked where torch is installed and where it is not.
+# pyright: reportMissingImports=false, reportPrivateImportUsage=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 import os
 import random
 import signal

@@ -1,5 +1,9 @@
 """Datasets: which rows make up a step, how shards are read, made and fetched."""
 
+# Checked where torch is installed and where it is not.
+# pyright: reportMissingImports=false, reportPrivateImportUsage=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -35,7 +35,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    server: Server
+    server: Server  # pyright: ignore[reportIncompatibleVariableOverride] - it is made for no other
 
     def do_GET(self) -> None:
         asked = self.headers["Range"]
@@ -44,7 +44,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.send_error(403)
             return
         whole = asked is None or self.headers["If-Range"] != self.server.tag
-        start = 0 if whole else int(asked.removeprefix("bytes=").removesuffix("-"))
+        start = 0 if whole else int(str(asked).removeprefix("bytes=").removesuffix("-"))
         if start >= len(self.server.content):
             self.send_response(416)
             self.send_header("Content-Range", f"bytes */{len(self.server.content)}")
@@ -96,7 +96,10 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(download.time, "sleep", lambda seconds: None)
+    def at_once(seconds: float) -> None:
+        """Wait for nothing."""
+
+    monkeypatch.setattr(download.time, "sleep", at_once)
 
 
 def fetch(server: Server, to: Path) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 import torch.distributed as dist
@@ -99,6 +99,13 @@ def connect(name: arguments.Device, *, bf16: bool, timeout: timedelta) -> Device
     torch.cuda.set_device(device)
     _join("cpu:gloo,cuda:nccl", timeout)
     return EagerDevice(device)
+
+
+def host_group(timeout: timedelta, ranks: Sequence[int] | None = None) -> dist.ProcessGroup:
+    """Return a new process group for tensors of the host, of all workers or of ``ranks``."""
+    members = None if ranks is None else list(ranks)
+    # torch's annotation allows for workers that are no members, which never use what they get.
+    return cast(dist.ProcessGroup, dist.new_group(members, timeout=timeout, backend="gloo"))
 
 
 def under_torchrun() -> bool:

@@ -74,6 +74,7 @@ def tidy(directory: Path) -> None:
 
 
 def _download(url: str, partial: Path) -> None:
+    why = ""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             _append(url, partial)

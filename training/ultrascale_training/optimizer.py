@@ -56,9 +56,10 @@ class _HalfPrecisionAdamW(torch.optim.AdamW):
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._update(parameter, group["lr"], group["weight_decay"])
+                    gradient = parameter.grad.float()
+                    self._update(parameter, gradient, group["lr"], group["weight_decay"])
 
-    def _update(self, parameter: Tensor, rate: float, decay: float) -> None:
+    def _update(self, parameter: Tensor, gradient: Tensor, rate: float, decay: float) -> None:
         state = self.state[parameter]
         state["step"] += 1
         count = float(state["step"])
@@ -66,7 +67,6 @@ class _HalfPrecisionAdamW(torch.optim.AdamW):
         numbers = torch.tensor(
             [1 - rate * decay, rate / (1 - first**count), 1 / (1 - second**count)]
         ).to(parameter.device)
-        gradient = parameter.grad.float()
         state["exp_avg"].mul_(first).add_(gradient, alpha=1 - first)
         state["exp_avg_sq"].mul_(second).addcmul_(gradient, gradient, value=1 - second)
         denominator = (state["exp_avg_sq"] * numbers[2]).sqrt_().add_(_EPSILON)

@@ -23,7 +23,7 @@ from ultrascale_training import optimizer as adamw
 from ultrascale_training import start as starting
 from ultrascale_training.arguments import LONGEST_SEQUENCE, Arguments
 from ultrascale_training.checkpoints import CheckpointDirectory
-from ultrascale_training.devices import Device, connect
+from ultrascale_training.devices import Device, connect, host_group
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.loader import Loader
 from ultrascale_training.metrics import Metrics
@@ -46,7 +46,7 @@ def main() -> int:
     arguments = command_line.parse()
     timeout = timedelta(seconds=arguments.timeout_seconds)
     device = connect(arguments.device, bf16=arguments.bf16, timeout=timeout)
-    control = dist.new_group(timeout=timeout, backend="gloo")
+    control = host_group(timeout)
     directory = CheckpointDirectory(arguments.output_dir / "checkpoints", keep=arguments.keep)
     index = starting.agree(control, lambda: _index(arguments))
     start = _start(arguments, index, directory, control)

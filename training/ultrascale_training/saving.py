@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from ultrascale_training.checkpoints import CheckpointDirectory
+from ultrascale_training.devices import host_group
 
 # Under DDP every worker has everything: so many of them write a part each, the others nothing.
 _DDP_WRITERS = 8
@@ -62,7 +63,7 @@ class Saver:
         world = dist.get_world_size()
         self._writers = world if sharded else min(world, _DDP_WRITERS)
         self._rank = dist.get_rank()
-        self._group = dist.new_group(list(range(self._writers)), timeout=timeout, backend="gloo")
+        self._group = host_group(timeout, range(self._writers))
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
         self.published: list[int] = []
