@@ -121,6 +121,14 @@ def graphs_have_a_cache(request: JobRequest) -> Mistakes:
         yield config.refuse("compile_cache.path", wrong, "put it on a volume")
 
 
+def nodes_have_memory(share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
+    """Yield nodes that have nothing left for a pod."""
+    if share.memory_mib <= 0:
+        where = ", ".join(sorted({pool.pool for pool in pools}))
+        wrong = f"nodes of {where} whose memory huge pages and add-ons take up"
+        yield config.refuse("pool", wrong, "choose larger instance types", got="")
+
+
 def resources_fit(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
     """Yield what a pod asks for and no node of its pools can give."""
     said, where = job.resources, ", ".join(sorted({pool.pool for pool in pools}))

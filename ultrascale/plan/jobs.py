@@ -53,6 +53,10 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
         return
     yield from job_mistakes.image_suits_nodes(request, pools)
     share = job_nodes.node_share(job, pools)
+    too_small = [*job_mistakes.nodes_have_memory(share, pools)]
+    yield from too_small
+    if too_small:
+        return
     yield from job_mistakes.resources_fit(job, share, pools)
     if "nodes" not in wrong:
         yield from job_mistakes.nodes_are_there(job, share, pools)
