@@ -8,6 +8,7 @@ import multiprocessing
 import random
 import ssl
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -197,6 +198,20 @@ class TestHandler:
         assert again.next_rendezvous().world_size == 1
         assert not again.is_closed()
         again.shutdown()
+
+    def test_torchrun_finds_it_whichever_package_is_imported_first(self) -> None:
+        """torch asks for it in the midst of its own import."""
+        program = (
+            "import ultrascale_training.rendezvous.etcd_client\n"
+            "from torch.distributed.elastic.rendezvous import rendezvous_handler_registry\n"
+            "assert 'etcd-v3' in rendezvous_handler_registry._registry\n"
+        )
+
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=False
+        )
+
+        assert done.returncode == 0, done.stderr
 
     def test_a_large_job_does_not_fill_etcd_with_heartbeats(self) -> None:
         """etcd keeps each replaced state until it is compacted."""

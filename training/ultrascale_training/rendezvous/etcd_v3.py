@@ -12,7 +12,6 @@ import math
 import random
 import time
 import zlib
-from collections.abc import Callable
 
 from torch.distributed.elastic.rendezvous.api import (
     RendezvousHandler,
@@ -185,8 +184,3 @@ def heartbeat_seconds(nodes: int) -> int:
         _HEARTBEATS_PER_SECOND, _HEARTBEAT_BYTES_PER_SECOND / (_STATE_BYTES_PER_NODE * nodes)
     )
     return max(_HEARTBEAT_SECONDS, math.ceil(nodes / rate))
-
-
-def handler() -> Callable[[RendezvousParameters], RendezvousHandler]:
-    """Return what torchrun makes this backend's handlers with (entry point of the package)."""
-    return create

@@ -1,0 +1,22 @@
+"""What torchrun finds the backend of this package by."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch.distributed.elastic.rendezvous.api import RendezvousHandler, RendezvousParameters
+
+    Creator = Callable[[RendezvousParameters], RendezvousHandler]
+
+
+def etcd_v3() -> "Creator":
+    """Return what makes the handlers of ``--rdzv-backend etcd-v3``."""
+    return _create
+
+
+def _create(params: "RendezvousParameters") -> "RendezvousHandler":
+    # torch calls the entry point while its own package is being imported, which may be for the
+    # sake of a module of ours that is not complete yet either.
+    from ultrascale_training.rendezvous.etcd_v3 import create
+
+    return create(params)
