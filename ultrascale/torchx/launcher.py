@@ -42,7 +42,7 @@ def _waiting(port: int | None) -> str:
         return ""
     return (
         "else\n"
-        f'until (: < "/dev/tcp/${RANK_ZERO_HOST}/{port}") 2> /dev/null; do\n'
+        f'until (: < "/dev/tcp/${RANK_ZERO_HOST}/{port}") 2> /dev/null & wait $!; do\n'
         f'  [ "$SECONDS" -lt {_PATIENCE_SECONDS} ] || '
         f'{{ echo "nobody answered at ${RANK_ZERO_HOST}:{port}" >&2; exit 1; }}\n'
         "  sleep 2 & wait $!\n"
