@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_a_run_sends_exactly_what_its_dry_run_printed(
     runner: Runner, access: Path, stub: StubApiServer
 ) -> None:
     options = {"cluster": str(apps.CLUSTER), "queue": "test"}
-    planned: Any = runner.dryrun(apps.make_app(), "kubernetes", options)
+    planned = cast("Any", runner.dryrun(apps.make_app(), "kubernetes", options))
 
     assert launch(runner, access) == HANDLE
 
