@@ -86,7 +86,8 @@ def prepared(
     **changes: Any,
 ) -> JobManifests:
     """Return what is sent for ``job``, with ``changes``, in a cluster of that file."""
-    job = make_job() if job is None else job
+    if job is None or isinstance(job, Mapping):
+        job = {key: value for key, value in (job or JOB).items() if value is not None}
     if isinstance(cluster, Path):
         return prepare(cluster, job, changes=changes, precompile=precompile, account=account)
     with tempfile.TemporaryDirectory() as folder:

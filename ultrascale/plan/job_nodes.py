@@ -61,7 +61,8 @@ class NodeShare:
 
 def nodes_of(job: config.AnyJob, pools: Sequence[PoolPlan]) -> tuple[PoolPlan, ...]:
     """Return the pools, or their shards, that ``job`` may run on as far as it says."""
-    return tuple(pool for pool in pools if _may_run_on(job, pool))
+    stated = frozenset(key for pool in pools for key in pool.labels)
+    return tuple(pool for pool in pools if _may_run_on(job, pool, stated))
 
 
 def node_share(job: config.AnyJob, pools: Sequence[PoolPlan]) -> NodeShare:
@@ -137,16 +138,17 @@ def shared_memory_of(job: config.AnyJob, requests: dict[str, str], share: NodeSh
     return f"{int(quantities.mib(requests['memory']) * _SHARED_MEMORY_SHARE)}Mi"
 
 
-def _may_run_on(job: config.AnyJob, pool: PoolPlan) -> bool:
+def _may_run_on(job: config.AnyJob, pool: PoolPlan, stated: frozenset[str]) -> bool:
     if job.pool is not None and job.pool != pool.pool:
         return False
-    if not all(_may_have(pool, key, value) for key, value in job.node_selector.items()):
+    selector = job.node_selector
+    if not all(_may_have(pool, key, value, stated) for key, value in selector.items()):
         return False
     if isinstance(job, config.ServiceJob) and job.capacity is not None:
         options = {pool.purchase, *(("on-demand",) if pool.fallback_nodes else ())}
         if not options & set(CAPACITY[job.capacity]):
             return False
-    named = job.pool is not None or bool(_OF_ONE_POOL & job.node_selector.keys())
+    named = job.pool is not None or bool(_OF_ONE_POOL & selector.keys())
     if pool.role == names.SYSTEM_ROLE and not named:
         return False
     asked = _asked(job.resources)
@@ -160,15 +162,15 @@ def _types_of(job: config.AnyJob, pool: PoolPlan) -> tuple[str, ...]:
     return pool.instance_types if chosen is None else (chosen,)
 
 
-def _may_have(pool: PoolPlan, key: str, value: str) -> bool:
-    """Return whether nodes of ``pool`` may have a label. Of some the file knows nothing."""
+def _may_have(pool: PoolPlan, key: str, value: str, stated: frozenset[str]) -> bool:
+    """Return whether nodes of ``pool`` may have a label; of those not ``stated``, who knows."""
     if key == names.ZONE_LABEL:
         return value in pool.zones or any(regions.is_zone_id(zone) for zone in pool.zones)
     if key == names.INSTANCE_TYPE_LABEL:
         return value in pool.instance_types
     if pool.fallback_nodes and key in (names.CAPACITY_LABEL, names.CAPACITY_TYPE_LABEL):
         return value in (pool.labels[key], "on-demand")
-    if key == names.NODE_TYPE_LABEL or key in pool.labels:
+    if key in stated:
         return pool.labels.get(key) == value
     return True
 

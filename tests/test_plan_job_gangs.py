@@ -1,0 +1,131 @@
+"""A job starts as a whole or not at all, and is started again as often as it is worth."""
+
+from typing import Any
+
+import pytest
+
+from tests.jobs import BATCH, VOLCANO, job_cluster, make_job, objects, prepared, refusals
+from tests.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT, pool_document
+
+
+@pytest.mark.parametrize(
+    ("purchase", "job", "restarts"),
+    [
+        (ON_DEMAND, make_job(nodes=1), 10),
+        (SPOT, make_job(nodes=1), 100),
+        (SPOT, make_job(nodes=1, restarts={"job": 0}), 0),
+        (ON_DEMAND, BATCH, 3),
+        (SPOT, BATCH, 100),
+        (SPOT, BATCH | {"retries": 1}, 1),
+    ],
+)
+def test_losing_spot_nodes_does_not_use_up_the_restarts(
+    purchase: dict[str, str], job: dict[str, Any], restarts: int
+) -> None:
+    types = ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"]
+    train = pool_document(instance_types=types, purchase=purchase, zones=None)
+
+    (found,) = objects(prepared(job_cluster(train), job), "Job")
+
+    # Volcano counts the first run too.
+    assert found["spec"]["maxRetry"] == restarts + 1
+
+
+def test_losing_a_node_is_no_failure_where_kubernetes_runs_the_job() -> None:
+    types = ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"]
+    train = pool_document(instance_types=types, purchase=SPOT, zones=None)
+
+    (found,) = objects(prepared(job_cluster(train, scheduling=None), BATCH), "Job")
+
+    assert found["spec"]["backoffLimitPerIndex"] == 3
+    (rule,) = found["spec"]["podFailurePolicy"]["rules"]
+    assert rule == {
+        "action": "Ignore",
+        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+    }
+
+
+def test_an_elastic_job_ends_though_a_node_never_came() -> None:
+    """Volcano waits for every pod of a job unless it is told how many are enough."""
+    (elastic,) = objects(prepared(nodes=4, min_nodes=2), "Job")
+    (fixed,) = objects(prepared(nodes=4), "Job")
+
+    assert (elastic["spec"]["minAvailable"], elastic["spec"]["minSuccess"]) == (2, 2)
+    assert elastic["spec"]["policies"][0]["action"] == "RestartPod"
+    assert fixed["spec"]["minAvailable"] == 4
+    assert "minSuccess" not in fixed["spec"]
+    assert fixed["spec"]["policies"] == [
+        {"events": ["PodEvicted", "PodFailed"], "action": "RestartJob"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pool", "refused"),
+    [
+        (pool_document(), True),
+        (pool_document(nodes={"min": 2, "max": 4}), False),
+        (pool_document(nodes={"static": 4}), False),
+        (pool_document(provisioner="karpenter"), True),
+        (pool_document(provisioner="auto-mode"), True),
+        (pool_document(purchase=CAPACITY_BLOCK, role="reserved"), False),
+        (pool_document(purchase=ODCR, role="reserved"), False),
+    ],
+)
+def test_nodes_that_come_one_by_one_start_no_job_of_several_without_a_gang_scheduler(
+    pool: dict[str, Any], refused: bool
+) -> None:
+    """Two jobs would each hold half of the nodes, and wait for the other half."""
+    lines = refusals(job_cluster(pool, scheduling=None))
+
+    assert lines == (
+        [
+            "job: nodes: several nodes that are launched one by one, with no gang scheduler: those "
+            "that come first would be paid for while the job waits for the others, got 2; "
+            "set scheduling.gang_scheduler: volcano, use nodes.static, or ask for 1"
+        ]
+        if refused
+        else []
+    )
+
+
+def test_a_part_of_each_of_several_nodes_is_refused() -> None:
+    assert refusals(resources={"neuron": 1}) == [
+        "job: nodes: a part of each of several nodes, which other jobs would share with it, got 2; "
+        "leave resources out, or use one node"
+    ]
+
+
+@pytest.mark.parametrize(("most", "refused"), [(31, True), (32, False)])
+def test_a_queue_that_can_never_hold_the_job_is_refused(most: int, refused: bool) -> None:
+    queue = {"name": "small", "capability": {"aws.amazon.com/neuron": str(most)}}
+    cluster = job_cluster(scheduling=VOLCANO | {"queues": [queue]})
+
+    lines = refusals(cluster)
+
+    assert lines == (
+        [
+            "job: queue: a queue of at most 31 aws.amazon.com/neuron, too little for 2 pods of 16, "
+            "got small; raise its capability, or choose another queue"
+        ]
+        if refused
+        else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("queues", "stated", "queue"),
+    [
+        ([], None, "default"),
+        (["a"], None, "a"),
+        (["a", "b"], None, "default"),
+        (["a", "b"], "b", "b"),
+        (["a"], "default", "default"),
+    ],
+)
+def test_a_job_waits_in_the_queue_that_it_names_or_the_only_one(
+    queues: list[str], stated: str | None, queue: str
+) -> None:
+    named = [{"name": name} for name in queues]
+    job = prepared(job_cluster(scheduling=VOLCANO | {"queues": named}), make_job(queue=stated))
+
+    assert (job.queue, objects(job, "Job")[0]["spec"]["queue"]) == (queue, queue)
