@@ -89,6 +89,18 @@ def test_the_v2_api_is_on_only_for_jobs_that_speak_it(v2_api: bool, expected: in
     assert container["args"].count("--enable-v2=true") == expected
 
 
+def test_heartbeats_of_a_large_job_do_not_fill_the_quota(container: dict[str, Any]) -> None:
+    """etcd keeps what was replaced for up to twice the time of retention."""
+    options = dict(arg.removeprefix("--").split("=", 1) for arg in container["args"])
+    assert options["auto-compaction-mode"] == "periodic"
+    minutes = int(options["auto-compaction-retention"].removesuffix("m"))
+
+    # What the handler `etcd-v3` lets a job write.
+    written = 2_000_000 * 2 * 60 * minutes
+
+    assert written < int(options["quota-backend-bytes"])
+
+
 def test_the_image_is_the_one_that_the_plan_names(container: dict[str, Any]) -> None:
     assert container["image"] == IMAGE
 
