@@ -114,9 +114,9 @@ def pod(name: str, job: str = "bert", *, index: int = 0, **changes: Any) -> Obje
     return {
         "kind": "Pod",
         "metadata": {"name": name, "labels": labels},
-        "spec": {"containers": [{"name": "worker"}]},
         "status": {"phase": "Pending"},
         **changes,
+        "spec": {"containers": [{"name": "worker"}], **changes.get("spec", {})},
     }
 
 
