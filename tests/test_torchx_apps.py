@@ -95,6 +95,27 @@ def test_a_rendering_says_nothing_that_another_one_would_not() -> None:
     assert "of this process" not in {each.get("value") for each in env}
 
 
+def test_run_options_say_what_an_app_cannot() -> None:
+    app, account = apps.make_app(image="bert-pretrain:1"), "999988887777"
+    job = apps.job_of(app, account=account, priority_class="low", queue="test")
+
+    assert container(job)["image"].startswith(f"{account}.dkr.ecr.us-west-2.amazonaws.com/")
+    assert (job.priority_class, job.queue, job.namespace) == ("low", "test", "training")
+
+
+def test_a_namespace_that_nothing_makes_is_refused() -> None:
+    with pytest.raises(AppError, match="namespace: not one that the cluster file makes"):
+        apps.job_of(apps.make_app(), namespace="default")
+
+
+def test_mistakes_of_the_cluster_file_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(apps.CLUSTER.read_text().replace("trn1.32xlarge]", "trn1.32xlrge]"))
+
+    with pytest.raises(AppError, match=r"cluster\.yaml: pools\..+did you mean trn1\.32xlarge"):
+        apps.job_of(apps.make_app(), cluster=path)
+
+
 # --- which nodes --------------------------------------------------------------------------------
 
 
