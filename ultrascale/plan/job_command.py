@@ -106,7 +106,8 @@ def torchrun(
         lines += _waiting(meeting)
         options = _options(job, processes=processes, meeting=meeting)
     options.append(f"--max-restarts={job.restarts.workers}")
-    words = [*_cache_words(cache), "torchrun", *options, *_script(job.script or "")]
+    script = [literal(shlex.quote(word)) for word in script_words(job.script or "")]
+    words = [*_cache_words(cache), "torchrun", *options, *script]
     lines.append("exec " + " \\\n  ".join([*words, '"$@"']))
     return ("bash", "-c", "\n".join(lines), name, *(literal(arg) for arg in args))
 
@@ -195,10 +196,9 @@ def _options(job: config.TrainingJob, *, processes: int, meeting: Meeting) -> li
     ]
 
 
-def _script(script: str) -> list[str]:
-    if script.endswith(".py") or "/" in script:
-        return [literal(shlex.quote(script))]
-    return ["-m", literal(shlex.quote(script))]
+def script_words(script: str) -> list[str]:
+    """Return how torchrun is told of a file, or of a module."""
+    return [script] if script.endswith(".py") or "/" in script else ["-m", script]
 
 
 def _cache_words(cache: CachePlan | None) -> list[str]:

@@ -14,7 +14,7 @@ from torchx.specs import NULL_RESOURCE, AppDef, Resource, RetryPolicy, Role, mac
 
 from ultrascale import catalog
 from ultrascale.errors import CatalogError
-from ultrascale.plan.job_command import RENDEZVOUS_PORT
+from ultrascale.plan.job_command import RENDEZVOUS_PORT, script_words
 from ultrascale.torchx.errors import AppError
 from ultrascale.torchx.resources import whole_node
 
@@ -167,8 +167,7 @@ def _local_command(launch: Launch, args: list[str]) -> str:
     """Return torchrun's command for a scheduler of TorchX's own, with its macros."""
     nodes = f"{launch.min_nnodes}:{launch.nnodes}" if launch.min_nnodes else str(launch.nnodes)
     words = [f"--nnodes={nodes}", f"--nproc-per-node={launch.nproc_per_node or 'auto'}"]
-    module = not launch.script.endswith(".py") and "/" not in launch.script
-    words += [*(["-m"] if module else []), launch.script, *args]
+    words += [*script_words(launch.script), *args]
     escaped = shlex.join(words).replace("$", "$$")
     meeting = "--standalone"
     if launch.nnodes > 1:
