@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
-import yaml
 
 from ultrascale import config
-from ultrascale.errors import ClusterError, ConfigError
+from ultrascale.cli.job_options import changes_of, file_and_job
+from ultrascale.errors import ClusterError
 from ultrascale.plan.names import TRAINING_NAMESPACE
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def submit(
     context: Context = None,
 ) -> None:
     """Send a job to the cluster, and wait until its pods run."""
-    changes = _changes(set_ or [], env or [])
+    changes = changes_of(set_ or [], env or [])
     from ultrascale.jobs.submitted import submit as send
 
     submitted = send(
@@ -118,7 +118,7 @@ def status(
     from ultrascale.cli import job_views
     from ultrascale.jobs.status import job_status, jobs_in
 
-    file, job = _file_and_job(named or [])
+    file, job = file_and_job(named or [])
     cluster = _connect(kubeconfig, context, file)
     if job is not None:
         found = job_status(cluster, namespace or _namespace_of(file, job), job)
@@ -260,58 +260,6 @@ def _connect(kubeconfig: Path | None, context: str | None, file: Path | None = N
     if file is not None and context is None:
         same_cluster(file, cluster)
     return cluster
-
-
-def _changes(settings: list[str], variables: list[str]) -> Mapping[str, object]:
-    """Return ``KEY.PATH=VALUE`` and ``K=V`` as keys of a job.
-
-    Raises:
-        ConfigError: One of them has no such form.
-    """
-    wrong: list[str] = []
-    changes: dict[str, object] = {}
-    for option, form, given in (("--set", "KEY.PATH=VALUE", settings), ("--env", "K=V", variables)):
-        for each in given:
-            key, equals, value = each.partition("=")
-            if not key or not equals:
-                wrong.append(f"{option}: not an assignment, got {each!r}; write {form}")
-            elif option == "--set":
-                _put(changes, key.split("."), _value(value))
-            else:
-                _put(changes, ["env", key], value)
-    if wrong:
-        raise ConfigError(wrong)
-    return changes
-
-
-def _put(changes: dict[str, object], path: list[str], value: object) -> None:
-    *outer, last = path
-    inner = changes
-    for key in outer:
-        inner = cast("dict[str, object]", inner.setdefault(key, {}))
-    inner[last] = value
-
-
-def _value(text: str) -> object:
-    """Return a value as YAML spells it; what is no YAML is text."""
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
-        return text
-
-
-def _file_and_job(named: list[str]) -> tuple[Path | None, str | None]:
-    match named:
-        case []:
-            return None, None
-        case [one] if one.endswith((".yaml", ".yml")):
-            return Path(one), None
-        case [one]:
-            return None, one
-        case [file, job]:
-            return Path(file), job
-        case _:
-            raise ConfigError([f"status: {' '.join(named)}: name a cluster file, a job, or both"])
 
 
 def _namespaces(file: Path | None) -> tuple[str, ...]:

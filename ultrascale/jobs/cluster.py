@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, cast
 import urllib3
 
 from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.jobs import refusals
 from ultrascale.jobs.connection import Answer, Transport, connect
-from ultrascale.jobs.fields import Object, mapping, number, objects, text
+from ultrascale.jobs.fields import Object, objects, text
 from ultrascale.jobs.kinds import Kind
 
 if TYPE_CHECKING:
@@ -28,15 +29,6 @@ _READ_TIMEOUT = 60.0
 _JSON = "application/json"
 _APPLY = "application/apply-patch+yaml"
 NOT_FOUND, CONFLICT, FORBIDDEN, GONE = 404, 409, 403, 410
-_UNAUTHORIZED = 401
-
-_REMEDIES = {
-    _UNAUTHORIZED: "renew your credentials (`aws sso login`), and see that your IAM role has an "
-    "access entry of this cluster",
-    FORBIDDEN: "ask who administers the cluster for this right, or choose another --context",
-}
-_SERVER_FAULT = 500
-_SERVER_REMEDY = "try again; if it stays, ask who runs the cluster"
 
 Query = Mapping[str, str]
 
@@ -254,10 +246,10 @@ class Cluster:
         except ApiException as error:
             told = cast("Answer", error)
             if not told.status:
-                raise ClusterError(_unreachable(str(told.reason))) from error
-            raise _refused(about or path, told.status, told.body) from error
+                raise ClusterError(refusals.unreachable(str(told.reason))) from error
+            raise refusals.refused(about or path, told.status, told.body) from error
         except urllib3.exceptions.HTTPError as error:
-            raise ClusterError(_unreachable(_cause(error))) from error
+            raise ClusterError(refusals.unreachable(refusals.cause(error))) from error
 
 
 def _write(dry_run: bool) -> Query:
@@ -267,39 +259,3 @@ def _write(dry_run: bool) -> Query:
 
 def _about(manifest: Object) -> str:
     return f"{text(manifest, 'kind')} {text(manifest, 'metadata', 'name')}"
-
-
-def _cause(error: urllib3.exceptions.HTTPError) -> str:
-    reason = getattr(error, "reason", None)
-    return str(reason or error)
-
-
-def _unreachable(why: str) -> str:
-    return (
-        f"the API server cannot be reached: {why}; if its endpoint is private, connect to the "
-        "cluster's network first, and see that the kubeconfig's context is the one you mean"
-    )
-
-
-def _refused(about: str, status: int, body: object) -> RefusedError:
-    """Return what an answer that is no success says."""
-    answer = _status(body)
-    message = text(answer, "message") or f"HTTP status {status}"
-    remedy = _REMEDIES.get(status, _SERVER_REMEDY if status >= _SERVER_FAULT else "")
-    line = f"{about}: {message}"
-    return RefusedError(
-        f"{line}; {remedy}" if remedy else line,
-        status=number(answer, "code", default=status),
-        reason=text(answer, "reason"),
-        message=message,
-    )
-
-
-def _status(body: object) -> Object:
-    raw = body if isinstance(body, str | bytes) else b""
-    try:
-        answer: object = json.loads(raw)
-    except ValueError:
-        # A proxy or a load balancer answered.
-        return {"message": raw.decode(errors="replace") if isinstance(raw, bytes) else raw}
-    return mapping({"answer": answer}, "answer")

@@ -103,20 +103,7 @@ def connect(kubeconfig: Path | None, context: str | None) -> tuple[Transport, st
     from kubernetes import client, config
 
     configuration = cast("Any", client).Configuration()
-    configuration.retries = _RetryPutOff(
-        total=_RETRIES,
-        connect=_CONNECT_RETRIES,
-        read=False,
-        redirect=False,
-        status=_RETRIES,
-        other=0,
-        allowed_methods=None,
-        status_forcelist={_TOO_MANY},
-        backoff_factor=_BACKOFF,
-        backoff_max=_LONGEST_WAIT,
-        retry_after_max=_LONGEST_WAIT,
-        raise_on_status=False,
-    )
+    configuration.retries = _retries()
     configuration.connection_pool_maxsize = CONNECTIONS
     cluster = ""
     files = _kubeconfig(kubeconfig)
@@ -138,6 +125,23 @@ def connect(kubeconfig: Path | None, context: str | None) -> tuple[Transport, st
     transport = cast("Transport", cast("Any", client).ApiClient(configuration))
     transport.user_agent = f"ultrascale/{version('ultrascale')}"
     return transport, cluster
+
+
+def _retries() -> Retry:
+    return _RetryPutOff(
+        total=_RETRIES,
+        connect=_CONNECT_RETRIES,
+        read=False,
+        redirect=False,
+        status=_RETRIES,
+        other=0,
+        allowed_methods=None,
+        status_forcelist={_TOO_MANY},
+        backoff_factor=_BACKOFF,
+        backoff_max=_LONGEST_WAIT,
+        retry_after_max=_LONGEST_WAIT,
+        raise_on_status=False,
+    )
 
 
 def _kubeconfig(named: Path | None) -> str | None:

@@ -1,0 +1,66 @@
+"""Options of the commands about jobs that say more than one value."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import yaml
+
+from ultrascale.errors import ConfigError
+
+
+def changes_of(settings: list[str], variables: list[str]) -> Mapping[str, object]:
+    """Return ``KEY.PATH=VALUE`` and ``K=V`` as keys of a job.
+
+    Raises:
+        ConfigError: One of them has no such form.
+    """
+    wrong: list[str] = []
+    changes: dict[str, object] = {}
+    for option, form, given in (("--set", "KEY.PATH=VALUE", settings), ("--env", "K=V", variables)):
+        for each in given:
+            key, equals, value = each.partition("=")
+            if not key or not equals:
+                wrong.append(f"{option}: not an assignment, got {each!r}; write {form}")
+            elif option == "--set":
+                _put(changes, key.split("."), _value(value))
+            else:
+                _put(changes, ["env", key], value)
+    if wrong:
+        raise ConfigError(wrong)
+    return changes
+
+
+def _put(changes: dict[str, object], path: list[str], value: object) -> None:
+    *outer, last = path
+    inner = changes
+    for key in outer:
+        inner = cast("dict[str, object]", inner.setdefault(key, {}))
+    inner[last] = value
+
+
+def _value(text: str) -> object:
+    """Return a value as YAML spells it; what is no YAML is text."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
+def file_and_job(named: list[str]) -> tuple[Path | None, str | None]:
+    """Return which cluster file and which job the words of `status` name.
+
+    Raises:
+        ConfigError: They are too many.
+    """
+    match named:
+        case []:
+            return None, None
+        case [one] if one.endswith((".yaml", ".yml")):
+            return Path(one), None
+        case [one]:
+            return None, one
+        case [file, job]:
+            return Path(file), job
+        case _:
+            raise ConfigError([f"status: {' '.join(named)}: name a cluster file, a job, or both"])
