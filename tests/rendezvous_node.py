@@ -1,0 +1,39 @@
+"""One node of a job, for processes of its own: it meets the others and leaves with them."""
+
+# Here torch may be missing, and its types are partial.
+# pyright: basic, reportMissingImports=false, reportPrivateImportUsage=false
+
+from typing import Any
+
+from torch.distributed.elastic.rendezvous.api import RendezvousHandler, RendezvousParameters
+from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
+
+
+def parameters(
+    endpoint: str, job: str = "job", *, nodes: int = 1, **conf: Any
+) -> RendezvousParameters:
+    return RendezvousParameters(
+        "etcd-v3", endpoint, job, nodes, nodes, local_addr="127.0.0.1", **conf
+    )
+
+
+def make_handler(endpoint: str, job: str, *, nodes: int = 1, **conf: Any) -> RendezvousHandler:
+    """Return what torchrun would get for ``--rdzv-backend etcd-v3``."""
+    conf = {"last_call_timeout": 1, "join_timeout": 30, "close_timeout": 5} | conf
+    return get_rendezvous_handler(parameters(endpoint, job, nodes=nodes, **conf))
+
+
+def join(endpoint: str, job: str, nodes: int) -> tuple[int, int, bytes, int]:
+    """Join as one node, and return its rank, the world, what rank 0 said, and its count."""
+    handler = make_handler(endpoint, job, nodes=nodes)
+    info = handler.next_rendezvous()
+    if info.rank == 0:
+        info.store.set("from rank 0", "hello")
+    # Nobody leaves before all have counted, as in torchrun's exit barrier.
+    count = info.store.add("count", 1)
+    if count == nodes:
+        info.store.set("all", "1")
+    info.store.wait(["all"])
+    said = info.store.get("from rank 0")
+    handler.shutdown()
+    return info.rank, info.world_size, said, count
