@@ -109,12 +109,14 @@ REFUSED: dict[str, tuple[str, dict[str, str], list[str]]] = {
             "instance_type": "trn1.32xlrge",
             "bf16": "yes",
             "precompile": "1",
+            "nnodes": "0",
         },
         [
             'script_args: no closing quotation, got "--name \'two"; close it',
             "instance_type: unknown instance type 'trn1.32xlrge'; did you mean trn1.32xlarge?",
             "bf16: neither True nor False, got 'yes'; write one of them",
             "precompile: neither True nor False, got '1'; write one of them",
+            "nnodes: less than 1, got 0; ask for 1 or more",
         ],
     ),
     "GPUs for Trainium": (

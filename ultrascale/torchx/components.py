@@ -80,20 +80,14 @@ def ddp(launch: Launch, kind: Literal["neuron", "nvidia"]) -> AppDef:
     """
     args, mistakes = _words(launch.script_args)
     resource, wrong = _resource(launch.instance_type, kind)
-    mistakes += wrong
-    mistakes += [*_truth_mistakes("bf16", launch.bf16)]
-    mistakes += [*_truth_mistakes("precompile", launch.precompile)]
-    own = launch.script.startswith(_OWN_PROGRAMS)
-    bf16 = _true(launch.bf16)
-    env = dict(launch.env)
-    if bf16 and own:
-        args = [*args, *([] if _BF16 in args else [_BF16])]
-    elif bf16 and kind == "neuron":
-        env = {**_NEURON_BF16, **env}
-    elif bf16:
-        mistakes.append("bf16: only programs of ultrascale_training take it; use --script_args")
+    mistakes += [*wrong, *_mistakes(launch, kind)]
     if mistakes:
         raise AppError(mistakes)
+    env = dict(launch.env)
+    if _true(launch.bf16) and _is_own(launch.script):
+        args = [*args, *([] if _BF16 in args else [_BF16])]
+    elif _true(launch.bf16):
+        env = {**_NEURON_BF16, **env}
     role = Role(
         name=ROLE,
         image=launch.image,
@@ -121,13 +115,22 @@ def _words(script_args: str) -> tuple[list[str], list[str]]:
         return [], [f"script_args: {str(error).lower()}, got {script_args!r}; close it"]
 
 
+def _mistakes(launch: Launch, kind: str) -> Iterator[str]:
+    for key, word in (("bf16", launch.bf16), ("precompile", launch.precompile)):
+        if word.lower() not in ("true", "false"):
+            yield f"{key}: neither True nor False, got {word!r}; write one of them"
+    if _true(launch.bf16) and kind == "nvidia" and not _is_own(launch.script):
+        yield "bf16: only programs of ultrascale_training take it; use --script_args"
+    if launch.nnodes < 1:
+        yield f"nnodes: less than 1, got {launch.nnodes}; ask for 1 or more"
+
+
 def _true(word: str) -> bool:
     return word.lower() == "true"
 
 
-def _truth_mistakes(key: str, word: str) -> Iterator[str]:
-    if word.lower() not in ("true", "false"):
-        yield f"{key}: neither True nor False, got {word!r}; write one of them"
+def _is_own(script: str) -> bool:
+    return script.startswith(_OWN_PROGRAMS)
 
 
 def _resource(name: str, kind: str) -> tuple[Resource, list[str]]:
