@@ -109,7 +109,10 @@ def torchrun(
     script = [literal(shlex.quote(word)) for word in script_words(job.script or "")]
     words = [*_cache_words(cache), "torchrun", *options, *script]
     lines.append("exec " + " \\\n  ".join([*words, '"$@"']))
-    return ("bash", "-c", "\n".join(lines), name, *(literal(arg) for arg in args))
+    # torchrun reads `$$` as `$`, beside `${local_rank}`.
+    # Source: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/elastic/utils/api.py
+    passed = (literal(arg.replace("$$", "$$$$")) for arg in args)
+    return ("bash", "-c", "\n".join(lines), name, *passed)
 
 
 def plain(job: config.AnyJob) -> tuple[str, ...]:
