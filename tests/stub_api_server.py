@@ -29,6 +29,7 @@ _GROUPS = frozenset(
         "/apis/apps/v1",
         "/apis/batch/v1",
         "/apis/batch.volcano.sh/v1alpha1",
+        "/apis/networking.k8s.io/v1",
         "/apis/policy/v1",
         "/apis/scheduling.k8s.io/v1",
         "/apis/scheduling.volcano.sh/v1beta1",

@@ -214,16 +214,6 @@ def test_credentials_that_cannot_be_had_are_told_with_the_reason_and_no_log(
     assert logging.getLogger().handlers == handlers
 
 
-def test_the_kubeconfig_itself_is_never_written(stub: StubApiServer, tmp_path: Path) -> None:
-    file = kubeconfig(tmp_path, stub.url, user=command_user(tmp_path, TOKEN))
-    before = file.read_text()
-    stub.token = None
-
-    Cluster.connected(file).get(POD.path("training"))
-
-    assert file.read_text() == before
-
-
 def certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
     """Return a certificate for 127.0.0.1, and the context of a server that has it."""
     if shutil.which("openssl") is None:

@@ -170,7 +170,7 @@ def test_a_pod_that_volcano_makes_anew_is_followed_on(
     stub.break_streams()
     time.sleep(0.2)
     stub.put(POD, given.pod("bert-worker0-0", **given.running("node-2")))
-    stub.write(POD, at(9, "resumed"))
+    stub.write(POD, at(0, "resumed"))
     reading.sees("resumed")
     stub.write(POD, ends=True)
     end(stub, POD)
@@ -194,6 +194,9 @@ def test_a_connection_that_breaks_neither_loses_nor_repeats_a_line(
     end(stub, POD)
 
     assert reading.ends() == ["first", "a", "b", "b", "c", "d", "done"]
+    since = [each.query.get("sinceTime", "") for each in stub.asked("GET", "/log")]
+    assert since[0] == ""
+    assert all(since[1:])
 
 
 def test_a_kubelet_that_does_not_answer_is_asked_again(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import ultrascale
 from tests import job_manifests as given
@@ -80,6 +81,35 @@ def test_a_job_that_fails_is_an_error_to_who_waits_for_its_end(
 
     with pytest.raises(ClusterError, match="job bert failed"):
         job.wait(until_ended=True, timeout_seconds=20)
+
+
+SERVICE = {
+    "name": "chat",
+    "kind": "service",
+    "pool": "trn1",
+    "image": "bert-pretrain:v1",
+    "allow_from": ["training"],
+}
+BATCH = {"name": "data", "kind": "batch", "image": "bert-pretrain:v1", "command": ["true"]}
+
+
+@pytest.mark.parametrize("gang", [True, False])
+@pytest.mark.parametrize("template", [TEMPLATE, SERVICE, {**BATCH, "pool": "trn1"}])
+def test_whatever_is_rendered_can_be_sent_and_cancelled(
+    stub: StubApiServer, tmp_path: Path, template: dict[str, Any], gang: bool
+) -> None:
+    file = tmp_path / "cluster.yaml"
+    document = yaml.safe_load(CLUSTER.read_text())
+    if not gang:
+        document["scheduling"] = {"gang_scheduler": "none"}
+    file.write_text(yaml.safe_dump(document))
+    before = stub.paths()
+
+    job = ultrascale.submit(file, template, kubeconfig=kubeconfig(tmp_path, stub.url))
+
+    assert len(stub.paths() - before) == len(job.objects)
+    job.cancel()
+    assert stub.paths() == before
 
 
 def test_what_was_only_rendered_cannot_be_asked_for() -> None:

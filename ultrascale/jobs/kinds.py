@@ -49,6 +49,7 @@ INDEXED_JOB = Kind("batch/v1", "Job", "jobs")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 SERVICE = Kind("v1", "Service", "services")
 DISRUPTION_BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 
 POD = Kind("v1", "Pod", "pods")
 EVENT = Kind("v1", "Event", "events")
@@ -62,7 +63,7 @@ POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 WORKLOADS = (VOLCANO_JOB, INDEXED_JOB, DEPLOYMENT)
 # All that a job may consist of: what is not here is never sent, so that nothing of a cancelled job
 # stays. Claims are not: they hold data.
-SENT = (*WORKLOADS, SERVICE, DISRUPTION_BUDGET)
+SENT = (*WORKLOADS, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY)
 
 _BY_NAME = {(each.api_version, each.kind): each for each in SENT}
 

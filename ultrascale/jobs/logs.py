@@ -133,6 +133,8 @@ class _Follower:
                 run = (pod.uid, pod.restarts)
                 if reading not in (None, run):
                     yield f"--- {pod.name} was started again"
+                    # A new log, perhaps by the clock of another node.
+                    self._last, self._same = "", 0
                 reading = run
                 if run != complete and (yield from self._new_lines(pod)) and over:
                     complete = run
