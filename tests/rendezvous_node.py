@@ -1,4 +1,4 @@
-"""One node of a job, for processes of its own: it meets the others and leaves with them."""
+"""One node of a job: what torchrun would make of the backend, and what it does with it."""
 
 # Here torch may be missing, and its types are partial.
 # pyright: basic, reportMissingImports=false, reportPrivateImportUsage=false
@@ -7,6 +7,11 @@ from typing import Any
 
 from torch.distributed.elastic.rendezvous.api import RendezvousHandler, RendezvousParameters
 from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
+
+from ultrascale_training.rendezvous.etcd_client import EtcdClient
+from ultrascale_training.rendezvous.etcd_lease import JobLease
+from ultrascale_training.rendezvous.etcd_options import parse_options
+from ultrascale_training.rendezvous.etcd_v3 import EtcdV3Backend, connect
 
 
 def parameters(
@@ -21,6 +26,16 @@ def make_handler(endpoint: str, job: str, *, nodes: int = 1, **conf: Any) -> Ren
     """Return what torchrun would get for ``--rdzv-backend etcd-v3``."""
     conf = {"last_call_timeout": 1, "join_timeout": 30, "close_timeout": 5} | conf
     return get_rendezvous_handler(parameters(endpoint, job, nodes=nodes, **conf))
+
+
+def client_of(endpoint: str, **conf: Any) -> EtcdClient:
+    return connect(parse_options(parameters(endpoint, **conf)))
+
+
+def make_backend(endpoint: str, job: str, *, read_interval: float = 0.0) -> EtcdV3Backend:
+    client = client_of(endpoint, read_timeout=2, retry_timeout=10)
+    lease = JobLease(client, job, ttl=60)
+    return EtcdV3Backend(client, job, lease=lease, read_interval=read_interval)
 
 
 def join(endpoint: str, job: str, nodes: int) -> tuple[int, int, bytes, int]:

@@ -8,18 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.neuron_compiler import (
-    CACHED_FAILURE,
     GRAPHS,
-    LOST_WORKER,
     NOTHING_LEFT,
-    SCRIPT_ERROR,
     VERSION,
     NeuronImage,
     report,
     summary,
 )
-from ultrascale_training.neuron_markers import read_command
-from ultrascale_training.neuron_summary import Output, mistakes
 
 SCRIPT = ("-m", "ultrascale_training.pretrain")
 ONE_NODE = ("torchrun", "--standalone", "--nproc-per-node=32", *SCRIPT, "--batch-size", "16")
@@ -285,110 +280,6 @@ def test_a_command_that_is_no_torchrun_is_refused(
 
     assert done.returncode == 1
     assert says in done.stderr
-
-
-class TestSummary:
-    """Its lines are found wherever they stand, and its numbers are taken exactly."""
-
-    @pytest.mark.parametrize(
-        ("prints", "status", "says"),
-        [
-            (summary(6, 5, 1), 1, "1 of 6 graphs failed"),
-            # Its exit code is the number of failures, of which 8 bits are left.
-            (summary(600, 344, 256), 0, "256 of 600 graphs failed"),
-            (summary(6, 4, 0), 0, "only 4 of 6 graphs were compiled"),
-            ("Compiler status PASS\n", 0, "it printed no summary"),
-            ("Traceback (most recent call last):\n", 1, "it exited with 1"),
-            ("", -9, "signal 9 ended it"),
-            (SCRIPT_ERROR, 1, "the script failed"),
-            (SCRIPT_ERROR + summary(6, 6, 0), 0, "the script failed"),
-            (LOST_WORKER + summary(4, 4, 0), 0, "a process of the compiler died"),
-            (CACHED_FAILURE + summary(5, 5, 0), 0, f"not tried again; failed: {GRAPHS[0]}"),
-            (summary(6, 6, 0), 3, "it exited with 3"),
-        ],
-    )
-    def test_anything_less_than_all_graphs_is_a_failure(
-        self, prints: str, status: int, says: str
-    ) -> None:
-        output = Output()
-
-        output.feed(prints.encode())
-        output.end()
-
-        assert says in "; ".join(mistakes(output, status=status))
-
-    @pytest.mark.parametrize(
-        "prefix",
-        ["", "[rank0]: ", "....", "\x1b[32mINFO\x1b[0m ||PARALLEL_COMPILE||: ", "100%|###|\r"],
-    )
-    def test_a_summary_is_found_behind_any_prefix(self, prefix: str) -> None:
-        output = Output()
-
-        for byte in summary(26, 25, 1, prefix=prefix).encode():
-            output.feed(bytes([byte]))
-        output.end()
-
-        assert mistakes(output, status=0) == ["1 of 26 graphs failed"]
-
-    def test_the_last_summary_counts(self) -> None:
-        output = Output()
-
-        output.feed((summary(6, 5, 1) + summary(6, 6, 0)).encode())
-
-        assert mistakes(output, status=0) == []
-
-    def test_half_a_summary_is_none(self) -> None:
-        output = Output()
-
-        output.feed(summary(6, 6, 0).encode()[:-20])
-        output.end()
-
-        assert mistakes(output, status=0) == ["it printed no summary of its compilations"]
-
-    def test_a_graph_that_succeeded_at_a_second_try_is_no_failure(self) -> None:
-        output = Output()
-        output.feed(f"ERROR: Failed compilation with ['model.{GRAPHS[0]}.neff']\n".encode())
-        output.feed(summary(6, 6, 0).encode())
-
-        assert mistakes(output, status=0) == []
-
-
-class TestFingerprint:
-    """Runs with the same graphs share a marker, and no others do."""
-
-    @pytest.mark.parametrize(
-        "same",
-        [
-            ["--batch_size=16", "--max_steps=28125", "--resume", "never"],
-            ["--batch-size", "8", "--batch-size", "16", "--keep=3"],
-            ["--steps-this-run=10", "--output-dir", "/data/o", "--batch-size", "16"],
-        ],
-    )
-    def test_the_length_of_a_run_and_the_spelling_of_a_flag_change_no_graph(
-        self, same: list[str]
-    ) -> None:
-        options = ["--nnodes", "1:2", "--rdzv_conf", "join_timeout=9", "--rdzv-id", "a"]
-        flags = {"NEURON_CC_FLAGS": "--retry_failed_compilation"}
-
-        run = read_command(["torchrun", *options, *SCRIPT, *same], flags)
-
-        assert run.fingerprint == read_command(ONE_NODE, {}).fingerprint
-        assert (run.nodes, run.id) == (2, "a")
-
-    @pytest.mark.parametrize(
-        ("command", "flags"),
-        [
-            ([*ONE_NODE, "--bf16"], ""),
-            ([*ONE_NODE, "--data-dir=/data/seqlen512"], ""),
-            ([*ONE_NODE[:-1], "32"], ""),
-            (["torchrun", "train.py", "--batch-size", "16"], ""),
-            (list(ONE_NODE), "--model-type=transformer"),
-        ],
-    )
-    def test_whatever_else_changes_may_change_a_graph(self, command: list[str], flags: str) -> None:
-        other = read_command(command, {"NEURON_CC_FLAGS": flags})
-
-        assert other.fingerprint != read_command(ONE_NODE, {}).fingerprint
 
 
 def wait_for(path: Path) -> None:

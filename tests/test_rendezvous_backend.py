@@ -1,20 +1,15 @@
-"""How the nodes of a job agree through etcd, and what they stand from it, with a real server."""
+"""How the nodes of a job agree through etcd, with a real server."""
 
 # Here torch may be missing, and its types are partial.
 # pyright: basic, reportMissingImports=false, reportPrivateImportUsage=false
 
-import logging
 import multiprocessing
-import random
 import ssl
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,7 +18,6 @@ from tests.etcd_server import (
     EtcdServer,
     LossyProxy,
     find_etcd,
-    free_ports,
     running_etcd,
 )
 from tests.no_torch import NO_TORCH
@@ -32,17 +26,13 @@ pytest.importorskip("torch", reason=NO_TORCH)
 
 from torch.distributed.elastic.rendezvous.api import (
     RendezvousClosedError,
-    RendezvousConnectionError,
     RendezvousStateError,
 )
 
-from tests.rendezvous_node import join, make_handler, parameters
-from ultrascale_training.rendezvous.etcd_client import EtcdClient, EtcdRefusedError
-from ultrascale_training.rendezvous.etcd_keys import job_key, put, read, transact
+from tests.rendezvous_node import client_of, join, make_backend, make_handler
+from ultrascale_training.rendezvous.etcd_keys import job_key, put, transact
 from ultrascale_training.rendezvous.etcd_lease import JobLease
-from ultrascale_training.rendezvous.etcd_options import parse_options
-from ultrascale_training.rendezvous.etcd_store import EtcdStore
-from ultrascale_training.rendezvous.etcd_v3 import EtcdV3Backend, connect, heartbeat_seconds
+from ultrascale_training.rendezvous.etcd_v3 import heartbeat_seconds
 
 pytestmark = [
     pytest.mark.training,
@@ -60,16 +50,6 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
 def job(request: pytest.FixtureRequest) -> str:
     """A rendezvous id that no other test has."""
     return request.node.name
-
-
-def client_of(endpoint: str, **conf: Any) -> EtcdClient:
-    return connect(parse_options(parameters(endpoint, **conf)))
-
-
-def make_backend(endpoint: str, job: str, *, read_interval: float = 0.0) -> EtcdV3Backend:
-    client = client_of(endpoint, read_timeout=2, retry_timeout=10)
-    lease = JobLease(client, job, ttl=60)
-    return EtcdV3Backend(client, job, lease=lease, read_interval=read_interval)
 
 
 class TestState:
@@ -230,245 +210,3 @@ def test_nodes_in_processes_of_their_own_meet(
     assert {value for _, _, value, _ in results} == {b"hello"}
     assert sorted(number for *_, number in results) == list(range(1, count + 1))
     assert (etcd.requests() - before) / count < 40
-
-
-class TestAbsence:
-    """etcd is away for a while, or for good."""
-
-    def test_an_etcd_that_is_not_there_is_an_error_that_says_what_to_check(self) -> None:
-        ports = free_ports(2)
-        endpoint = ",".join(f"127.0.0.1:{port}" for port in ports)
-        start = time.monotonic()
-
-        with pytest.raises(RendezvousConnectionError) as caught:
-            make_handler(endpoint, "job", retry_timeout=1).next_rendezvous()
-
-        assert time.monotonic() - start < 4
-        assert f"etcd at {endpoint} did not answer within 1 s" in str(caught.value)
-        assert "refused" in str(caught.value)
-        assert "check --rdzv-endpoint" in str(caught.value)
-
-    def test_a_job_goes_on_after_a_frozen_etcd(
-        self, etcd: EtcdServer, job: str, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        """Requests that wait in its queue are carried out when it wakes, each beside its repeat."""
-        handler = make_handler(etcd.endpoint, job, read_timeout=1, keep_alive_interval=1)
-        store = handler.next_rendezvous().store
-        client = client_of(etcd.endpoint, read_timeout=1)
-        counter = EtcdStore(client, job, lease=JobLease(client, job, ttl=60), longest_wait=0.5)
-        counter.add("n", 1)
-        counts: list[int] = []
-        counting = threading.Thread(target=lambda: counts.append(counter.add("n", 1)))
-
-        with caplog.at_level(logging.WARNING, "ultrascale_training.rendezvous"):
-            etcd.freeze()
-            counting.start()
-            threading.Timer(2.5, etcd.thaw).start()
-            waiting = handler.num_nodes_waiting()
-            counting.join(timeout=20)
-
-        assert waiting == 0
-        assert counts == [2]
-        assert counter.get("n") == b"2"
-        store.set("after", "1")
-        assert not handler.is_closed()
-        assert any("etcd answered after" in message for message in caplog.messages)
-        handler.shutdown()
-
-    def test_a_frozen_or_a_lost_member_is_passed_over(
-        self, etcd: EtcdServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(random, "randrange", lambda _: 0)
-        with running_etcd(tmp_path) as frozen:
-            (nobody,) = free_ports(1)
-            endpoints = f"{frozen.endpoint},127.0.0.1:{nobody},{etcd.endpoint}"
-            client = client_of(endpoints, read_timeout=1, retry_timeout=20)
-            frozen.freeze()
-            start = time.monotonic()
-
-            for _ in range(3):
-                transact(client, success=[read("key")])
-
-            assert 1 <= time.monotonic() - start < 2.5
-
-    def test_a_restarted_etcd_has_the_job_still(self, tmp_path: Path, job: str) -> None:
-        with running_etcd(tmp_path) as server:
-            handler = make_handler(server.endpoint, job)
-            store = handler.next_rendezvous().store
-            store.set("MASTER_ADDR", "10.0.0.1")
-            server.stop()
-            threading.Timer(0.5, server.start).start()
-
-            assert handler.num_nodes_waiting() == 0
-
-            assert store.get("MASTER_ADDR") == b"10.0.0.1"
-            handler.shutdown()
-
-    def test_a_job_outlives_an_etcd_that_lost_its_data(self, tmp_path: Path, job: str) -> None:
-        """Its revisions start anew, so that an old one says nothing."""
-        with running_etcd(tmp_path) as server:
-            backend = make_backend(server.endpoint, job)
-            state = backend.set_state(b"0")
-            for number in range(50):
-                assert state is not None
-                state = backend.set_state(str(number).encode(), state[1])
-            server.stop()
-            server.forget()
-            server.start()
-
-            made = make_backend(server.endpoint, job).set_state(b"new")
-
-            assert made is not None
-            assert backend.get_state() == made[:2]
-            assert backend.set_state(b"newer", made[1]) is not None
-
-
-def openssl(folder: Path, *args: object) -> None:
-    subprocess.run(["openssl", *map(str, args)], check=True, capture_output=True, cwd=folder)
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority, and the certificates of a server and of a client, signed by it."""
-    folder = tmp_path_factory.mktemp("tls")
-    new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", 2)
-    openssl(
-        folder,
-        *("req", "-x509", *new, "-subj", "/O=authority", "-keyout", "ca.key", "-out", "ca.crt"),
-    )
-    # etcd's gateway is a client of etcd itself, and shows the server's certificate.
-    extensions = (
-        "subjectAltName=IP:127.0.0.1,DNS:localhost\nextendedKeyUsage=serverAuth,clientAuth\n"
-    )
-    (folder / "usage").write_text(extensions)
-    for name in ("server", "client"):
-        subject = ("-subj", f"/O={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
-        openssl(folder, "req", *new[:-2], *subject)
-        signer = ("-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", 2)
-        files = ("-in", f"{name}.csr", "-extfile", "usage", "-out", f"{name}.crt")
-        openssl(folder, "x509", "-req", *signer, *files)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def tls_etcd(certificates: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
-    context = ssl.create_default_context(cafile=certificates / "ca.crt")
-    context.load_cert_chain(certificates / "client.crt", certificates / "client.key")
-    arguments = [
-        *(f"--cert-file={certificates}/server.crt", f"--key-file={certificates}/server.key"),
-        *(f"--trusted-ca-file={certificates}/ca.crt", "--client-cert-auth"),
-    ]
-    with running_etcd(tmp_path_factory.mktemp("etcd"), arguments=arguments, tls=context) as server:
-        yield server
-
-
-class TestSecurity:
-    """Over TLS, and with a user of etcd's own."""
-
-    def test_both_sides_prove_who_they_are(
-        self, tls_etcd: EtcdServer, certificates: Path, job: str
-    ) -> None:
-        handler = make_handler(
-            tls_etcd.endpoint,
-            job,
-            protocol="https",
-            ca_cert=f"{certificates}/ca.crt",
-            ssl_cert=f"{certificates}/client.crt",
-            ssl_cert_key=f"{certificates}/client.key",
-        )
-
-        assert handler.next_rendezvous().world_size == 1
-
-        handler.shutdown()
-
-    def test_a_server_of_an_unknown_authority_is_refused_at_once(
-        self, tls_etcd: EtcdServer, job: str
-    ) -> None:
-        start = time.monotonic()
-
-        with pytest.raises(EtcdRefusedError, match=r"cannot be verified .* give its authority"):
-            make_handler(tls_etcd.endpoint, job, protocol="https").next_rendezvous()
-
-        assert time.monotonic() - start < 3
-
-    def test_a_client_without_a_certificate_is_turned_away(
-        self, tls_etcd: EtcdServer, certificates: Path, job: str
-    ) -> None:
-        conf: dict[str, Any] = {"protocol": "https", "ca_cert": f"{certificates}/ca.crt"}
-
-        with pytest.raises(RendezvousConnectionError, match="certificate"):
-            make_handler(tls_etcd.endpoint, job, retry_timeout=1, **conf).next_rendezvous()
-
-    def test_a_user_joins_and_a_stranger_does_not(self, tmp_path: Path, job: str) -> None:
-        right, wrong = tmp_path / "right", tmp_path / "wrong"
-        right.write_text("secret\n")
-        wrong.write_text("guess")
-        # It hashes passwords slowly on purpose.
-        with running_etcd(tmp_path, arguments=["--bcrypt-cost=4"]) as server:
-            server.call("/auth/user/add", {"name": "root", "password": "secret"})
-            server.call("/auth/role/add", {"name": "root"})
-            server.call("/auth/user/grant", {"user": "root", "role": "root"})
-            server.call("/auth/enable", {})
-
-            with pytest.raises(EtcdRefusedError, match="user name is empty"):
-                make_handler(server.endpoint, job).next_rendezvous()
-            stranger = client_of(server.endpoint, user="root", password_file=str(wrong))
-            with pytest.raises(EtcdRefusedError, match="invalid user ID or password"):
-                transact(stranger, success=[read("key")])
-            handler = make_handler(server.endpoint, job, user="root", password_file=str(right))
-            store = handler.next_rendezvous().store
-            # All tokens of the user end with that.
-            friend = client_of(server.endpoint, user="root", password_file=str(right))
-            friend.call("/auth/user/changepw", {"name": "root", "password": "secret"})
-
-            store.set("after", "1")
-
-            assert store.get("after") == b"1"
-            handler.shutdown()
-
-
-def test_all_mistakes_of_the_options_are_told_at_once(tmp_path: Path) -> None:
-    (tmp_path / "ca.crt").touch()
-    wrong = parameters(
-        "etcd-0:2379,,etcd-1:70000",
-        protocol="grpc",
-        read_timeout="soon",
-        lease_ttl=1,
-        ssl_cert_key=f"{tmp_path}/client.key",
-        user="root",
-    )
-
-    with pytest.raises(ValueError, match="rendezvous backend etcd-v3: ") as caught:
-        parse_options(wrong)
-
-    for part in (
-        "no host in 'etcd-0:2379,,etcd-1:70000'",
-        "between 0 and 65536",
-        "protocol: unknown, got 'grpc'; write http or https",
-        "read_timeout: not a time, got 'soon'; write whole seconds, 1 or more",
-        "lease_ttl: not a time, got 1; write whole seconds, 5 or more",
-        "ssl_cert_key: no such file",
-        "ssl_cert_key: needs ssl_cert",
-        "user: needs password_file",
-    ):
-        assert part in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "expected"),
-    [
-        ("etcd-client", ["etcd-client:2379"]),
-        ("etcd-0.etcd-server:2379, etcd-1.etcd-server:23790",
-         ["etcd-0.etcd-server:2379", "etcd-1.etcd-server:23790"]),
-        ("[fd00::1]:2379", ["[fd00::1]:2379"]),
-    ],
-)  # fmt: skip
-def test_an_endpoint_names_one_member_or_several(endpoint: str, expected: list[str]) -> None:
-    assert [str(each) for each in parse_options(parameters(endpoint)).endpoints] == expected
-
-
-def test_a_certificate_without_https_would_not_be_shown(tmp_path: Path) -> None:
-    (tmp_path / "ca.crt").touch()
-
-    with pytest.raises(ValueError, match="ca_cert: means nothing over http; add protocol=https"):
-        parse_options(parameters("etcd", ca_cert=f"{tmp_path}/ca.crt"))

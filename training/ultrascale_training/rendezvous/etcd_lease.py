@@ -94,10 +94,11 @@ class JobLease:
         if outcome.succeeded:
             return lease
         (first,) = outcome.read
-        if first is None or int(first.data) == lease:
+        # The answer to the write got lost on its way, and it was sent again.
+        if first is not None and int(first.data) == lease:
             return lease
         self._client.call("/lease/revoke", {"ID": str(lease)})
-        return int(first.data)
+        return self._shared()
 
     def _keep_alive(self, lease: int) -> None:
         # That the lease is gone already is told by the next write.
