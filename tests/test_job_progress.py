@@ -226,6 +226,16 @@ def test_a_right_that_is_missing_ends_it_at_once(stub: StubApiServer, cluster: C
         Following(cluster).ends()
 
 
+def test_who_may_not_read_events_can_still_follow(stub: StubApiServer, cluster: Cluster) -> None:
+    stub.refuse("GET", "/(events|podgroups)$", Refusal(403, "events is forbidden"))
+    following = Following(cluster)
+    following.sees(lambda _: True)
+
+    start(stub)
+
+    assert following.ends().up
+
+
 def test_ten_thousand_pods_are_listed_once_and_never_again(
     stub: StubApiServer, cluster: Cluster
 ) -> None:

@@ -248,6 +248,7 @@ def test_who_may_read_one_namespace_alone_is_told_that_others_are_missing(
     given.furnish(stub)
     stub.put(f"{given.POD_GROUPS}/a", group("mine", "Pending"))
     stub.refuse("GET", "v1beta1/podgroups$", Refusal(403, "podgroups is forbidden"))
+    stub.refuse("GET", "/priorityclasses$", Refusal(403, "priorityclasses is forbidden"))
 
     queues = read_queues(cluster, "training")
 

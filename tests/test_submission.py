@@ -11,6 +11,7 @@ from tests.stub_api_http import kubeconfig, serve
 from tests.stub_api_server import Refusal, StubApiServer
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.cluster import Cluster
+from ultrascale.jobs.kinds import VOLCANO_JOB, Kind
 from ultrascale.jobs.submission import send
 
 
@@ -213,6 +214,62 @@ def test_a_service_sent_again_is_updated(stub: StubApiServer, cluster: Cluster) 
     assert found is not None
     assert found["spec"]["replicas"] == 3
     assert stub.asked("POST") == []
+
+
+def test_a_field_that_another_manager_set_is_told_and_left_to_it(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    told = 'Apply failed with 1 conflict: conflict with "kubectl-edit": .spec.replicas'
+    stub.refuse("PATCH", "/deployments/", Refusal(409, told, "Conflict"))
+
+    with pytest.raises(ClusterError) as error:
+        send(cluster, given.service())
+
+    assert told in str(error.value)
+    assert "--force-conflicts --field-manager=ultrascale" in str(error.value)
+    assert made(stub) == set()
+
+
+def test_a_new_service_that_fails_half_way_leaves_nothing(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.refuse("PATCH", "/poddisruptionbudgets/", Refusal(500, "timeout", dry_run=False))
+
+    with pytest.raises(ClusterError, match="deleted again: Deployment chat, Service chat"):
+        send(cluster, given.service())
+
+    assert made(stub) == set()
+
+
+def test_a_service_whose_update_fails_half_way_goes_on_serving(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    send(cluster, given.service(pods=2))
+    stub.refuse("PATCH", "/poddisruptionbudgets/", Refusal(500, "timeout", dry_run=False))
+
+    with pytest.raises(ClusterError, match="updated before: Service chat, Deployment chat"):
+        send(cluster, given.service(pods=3))
+
+    assert f"{given.DEPLOYMENTS}/chat" in made(stub)
+
+
+def test_an_interrupted_submission_leaves_nothing(
+    stub: StubApiServer, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = Cluster.create
+
+    def interrupted(self: Cluster, kind: Kind, *args: Any, dry_run: bool) -> Any:
+        answer = create(self, kind, *args, dry_run=dry_run)
+        if kind == VOLCANO_JOB and not dry_run:
+            raise KeyboardInterrupt
+        return answer
+
+    monkeypatch.setattr(Cluster, "create", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        send(cluster, given.manifests())
+
+    assert made(stub) == set()
 
 
 def test_a_service_never_takes_over_what_is_not_its_own(

@@ -9,7 +9,6 @@ import typer
 
 from ultrascale import config
 from ultrascale.cli.job_options import changes_of, file_and_job
-from ultrascale.errors import ClusterError
 from ultrascale.plan.names import TRAINING_NAMESPACE
 
 if TYPE_CHECKING:
@@ -232,11 +231,6 @@ def _attend(submitted: "SubmittedJob", *, log: bool, timeout: float | None) -> N
     try:
         with shown() as show:
             progress = submitted.wait(report=show, timeout_seconds=timeout)
-        if log and submitted.manifests.kind == "service":
-            raise ClusterError(
-                f"service {submitted.name} has no end to follow it to; "
-                f"`ultrascale logs {submitted.name} -n {submitted.namespace} --follow`"
-            )
         if log:
             for line in submitted.logs(follow=True):
                 typer.echo(line)

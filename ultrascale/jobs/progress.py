@@ -2,10 +2,10 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ultrascale.errors import ClusterError
+from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.fields import Object, condition, name, number, objects, text
 from ultrascale.jobs.kinds import EVENT, POD, POD_GROUP, Kind
@@ -145,16 +145,21 @@ class _View:
         now = time.monotonic()
         if now - self._warned >= _EVENTS_EVERY:
             self._warned = now
-            self._warnings = Counter()
-            for kind, key in self._workloads:
-                query = {"fieldSelector": f"involvedObject.name={key},type=Warning", "limit": "20"}
-                found = self._cluster.get(EVENT.path(self._job.namespace), query)
-                self._warnings.update(
-                    f"{text(each, 'reason')}: {text(each, 'message')}"
-                    for each in objects(found, "items")
-                    if text(each, "involvedObject", "kind") == kind.kind
-                )
+            self._warnings = Counter(
+                f"{text(each, 'reason')}: {text(each, 'message')}"
+                for kind, key in self._workloads
+                for each in self._events(key)
+                if text(each, "involvedObject", "kind") == kind.kind
+            )
         return [reason for reason, _ in self._warnings.most_common(_MOST_REASONS)]
+
+    def _events(self, key: str) -> Sequence[Object]:
+        query = {"fieldSelector": f"involvedObject.name={key},type=Warning", "limit": "20"}
+        try:
+            return objects(self._cluster.get(EVENT.path(self._job.namespace), query), "items")
+        except RefusedError:
+            # They only say more; whether the job can be followed does not hang on them.
+            return ()
 
 
 def follow(

@@ -1,7 +1,7 @@
 """Volcano's queues: what they may give out, what they have given, and who waits."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -95,7 +95,7 @@ def read_queues(cluster: Cluster, namespace: str) -> Queues:
             ) from error
         raise
     groups, only = _groups(cluster, namespace)
-    values = dict(_priorities(cluster))
+    values = _priorities(cluster)
     by_queue: dict[str, list[Object]] = defaultdict(list)
     for group in groups:
         by_queue[text(group, "spec", "queue")].append(group)
@@ -120,11 +120,16 @@ def _groups(cluster: Cluster, namespace: str) -> tuple[list[Object], str | None]
         return [*cluster.items(POD_GROUP.path(namespace))], namespace
 
 
-def _priorities(cluster: Cluster) -> Iterator[tuple[str, int]]:
-    for each in cluster.items(PRIORITY_CLASS.path()):
-        yield name(each), number(each, "value")
-        if each.get("globalDefault"):
-            yield "", number(each, "value")
+def _priorities(cluster: Cluster) -> Mapping[str, int]:
+    try:
+        classes = [*cluster.items(PRIORITY_CLASS.path())]
+    except RefusedError as error:
+        if error.status != FORBIDDEN:
+            raise
+        return {}
+    values = {name(each): number(each, "value") for each in classes}
+    defaults = [number(each, "value") for each in classes if each.get("globalDefault")]
+    return {"": max(defaults, default=0), **values}
 
 
 def _queue(found: Object, groups: list[Object]) -> Queue:
