@@ -5,14 +5,11 @@ right. It does not show that a NeuronCore computes the same.
 """
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.etcd_server import free_ports
-from tests.training_job import ENVIRONMENT, Flags, curve, named, run
+from tests.training_job import ENVIRONMENT, Flags, curve, named, outcome, run, start_workers
 
 pytestmark = pytest.mark.training
 
@@ -59,28 +56,19 @@ def test_gradients_of_neuron_cores_add_up_to_those_of_the_global_batch(tmp_path:
     small = ("--documents", 20, "--shards", 1, "--seq-len", 32, "--max-pred-len", 5)
     run("prepare_data", "--synthetic", "--output-dir", data, *small)
     flags = Flags(data=data, steps=8)
-    port = free_ports(1)[0]
     output = tmp_path / "output"
-    workers = [
-        subprocess.Popen(
-            [
-                *(sys.executable, "-m", "ultrascale_training.pretrain"),
-                *flags.of(output, "--device", "neuron-xla"),
-            ],
-            env={
-                **ENVIRONMENT,
-                "PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}:{tmp_path / 'stand-in'}",
-                "TOLD": str(tmp_path / "told"),
-                **{"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank)},
-                **{"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)},
-            },
-        )
-        for rank in range(2)
-    ]
+    workers = start_workers(
+        flags.of(output, "--device", "neuron-xla"),
+        [tmp_path, tmp_path],
+        PYTHONPATH=f"{ENVIRONMENT['PYTHONPATH']}:{tmp_path / 'stand-in'}",
+        TOLD=str(tmp_path / "told"),
+    )
     alone = run("pretrain", *flags.of(tmp_path / "alone"))
 
     assert alone.returncode == 0, alone.stderr
-    assert [worker.wait(60) for worker in workers] == [0, 0]
+    for worker in workers:
+        status, output_of_worker = outcome(worker)
+        assert status == 0, output_of_worker
     assert curve(output) == pytest.approx(curve(tmp_path / "alone"), rel=1e-6)
     assert [each["step"] for each in named(output, "checkpoint")] == [8]
     told = json.loads((tmp_path / "told0").read_text())

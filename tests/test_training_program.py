@@ -18,7 +18,7 @@ from tests.no_torch import NO_TORCH
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
-from tests.training_job import Flags, curve, events, named
+from tests.training_job import Flags, curve, events, named, outcome, start_workers
 from ultrascale_training import arguments, optimizer, prepare_data, pretrain
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.model import SIZES, Batch, Bert, Losses
@@ -285,6 +285,21 @@ def test_dataset_of_another_shape_is_refused(run: Pretrain, flags: Flags, tmp_pa
 
     assert len(str(told.value).splitlines()) == 2
     assert events(tmp_path) == []
+
+
+def test_output_directory_that_nodes_do_not_share_is_refused_before_anything_is_written_there(
+    flags: Flags, tmp_path: Path
+) -> None:
+    nodes = [tmp_path / "n0", tmp_path / "n1"]
+    for node in nodes:
+        # Each has the directory, on a disk of its own.
+        (node / "output" / "checkpoints").mkdir(parents=True)
+
+    outcomes = [outcome(each) for each in start_workers(flags.of(Path("output")), nodes)]
+
+    assert [status for status, _ in outcomes] == [2, 2]
+    assert "1 workers do not see what the first one wrote there" in outcomes[0][1]
+    assert not list(nodes[1].rglob("step-*"))
 
 
 def test_metrics_are_lines_of_json(run: Pretrain, flags: Flags, tmp_path: Path) -> None:

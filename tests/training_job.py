@@ -40,6 +40,33 @@ def run(module: str, *arguments: object, **environment: str) -> subprocess.Compl
     )
 
 
+def start_workers(
+    arguments: Sequence[str], directories: Sequence[Path], **environment: str
+) -> list[subprocess.Popen[str]]:
+    """Start one worker of the same job in each directory, as torchrun would, without torchrun."""
+    common = {
+        "WORLD_SIZE": str(len(directories)),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_ports(1)[0]),
+    }
+    return [
+        subprocess.Popen(
+            [sys.executable, "-m", "ultrascale_training.pretrain", *arguments],
+            env={**ENVIRONMENT, **common, "RANK": str(rank), "LOCAL_RANK": "0", **environment},
+            cwd=directory,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank, directory in enumerate(directories)
+    ]
+
+
+def outcome(worker: subprocess.Popen[str]) -> tuple[int, str]:
+    """Return exit status and standard error."""
+    _, told = worker.communicate(timeout=_PATIENCE_SECONDS)
+    return worker.returncode, told
+
+
 @dataclass(frozen=True, kw_only=True)
 class Flags:
     """What the runs of a test have in common, so that their curves can be compared."""

@@ -7,6 +7,7 @@ rename is one transaction of the metadata server.
 """
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -17,6 +18,7 @@ from typing import Any
 
 from ultrascale_training.errors import TrainingError
 
+_log = logging.getLogger("ultrascale_training")
 _MANIFEST = "checkpoint.json"
 _NAME = re.compile(r"step-(\d{8,})")
 _PARTIAL = "partial-"
@@ -56,6 +58,12 @@ class CheckpointDirectory:
             # A writer on a node that was cut off may still be at work on its own.
             shutil.rmtree(left, ignore_errors=True)
 
+    def mark(self, name: str) -> Path:
+        """Return an empty directory by which other workers can tell that they see this one."""
+        marker = self._path / f"{_PARTIAL}{name}"
+        marker.mkdir()
+        return marker
+
     def begin(self, step: int, *, writer: str) -> Path:
         """Return a directory to write the checkpoint of ``step`` to; ``writer`` makes it unique."""
         partial = self.partial(step, writer=writer)
@@ -90,6 +98,7 @@ class CheckpointDirectory:
             found = _read(path)
             if not isinstance(found, str):
                 return found
+            _log.warning("passes %s over: %s", path, found)
         return None
 
     def _named(self) -> Sequence[Path]:

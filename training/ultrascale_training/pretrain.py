@@ -191,12 +191,13 @@ def _leave_at_once(
     Without this the interpreter would first wait for its threads, and the one that writes a
     checkpoint may be waiting for a worker that is dead.
     """
+    # torch.distributed puts a hook before this one that has replaced sys.stderr.
+    output = sys.__stderr__
     if not isinstance(error, TrainingError):
-        traceback.print_exception(kind, error, trace)
+        traceback.print_exception(kind, error, trace, file=output)
     elif os.environ.get("RANK", "0") == "0":
-        print(error, file=sys.stderr)
+        print(error, file=output, flush=True)
     sys.stdout.flush()
-    sys.stderr.flush()
     os._exit(2 if isinstance(error, TrainingError) else 1)
 
 

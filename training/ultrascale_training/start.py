@@ -30,12 +30,14 @@ class Start:
         micro_batches: Micro-batches of `--batch-size` rows that make up a global batch.
         checkpoint: What to load, None at step 0.
         name: Unique to this start.
+        marker: What every worker must see.
     """
 
     step: int
     micro_batches: int
     checkpoint: Path | None
     name: str
+    marker: Path
 
 
 def agree(group: dist.ProcessGroup, decide: Callable[[], Result]) -> Result:
@@ -63,13 +65,6 @@ def about(arguments: Arguments, index: Index, *, micro_batches: int) -> Mapping[
         "micro_batches": micro_batches,
         "data": _data(index),
     }
-
-
-def first_start(arguments: Arguments, *, world: int) -> int:
-    """Return the micro-batches of a global batch of a run that starts at step 0."""
-    if arguments.global_batch is not None:
-        return arguments.global_batch // arguments.batch_size
-    return (arguments.grad_accum_usteps or 1) * world
 
 
 def decide(
@@ -104,34 +99,46 @@ def decide(
         )
     if arguments.resume not in ("auto", "never") and found is None:
         found, kept = open_checkpoint(Path(arguments.resume)), _IDENTITY
-    if found is None:
-        micro_batches = first_start(arguments, world=world)
-        return Start(step=0, micro_batches=micro_batches, checkpoint=None, name=name)
-    mistakes = _differences(found, arguments, index, kept)
-    if mistakes:
-        raise TrainingError("\n".join(mistakes))
+    if found is not None:
+        mistakes = _differences(found, arguments, index, kept)
+        if mistakes:
+            raise TrainingError("\n".join(mistakes))
     return Start(
-        step=found.step,
-        micro_batches=found.about["micro_batches"],
-        checkpoint=found.path,
+        step=found.step if found else 0,
+        micro_batches=(
+            found.about["micro_batches"] if found else _micro_batches(arguments, world=world)
+        ),
+        checkpoint=found.path if found else None,
         name=name,
+        marker=directory.mark(name),
     )
 
 
 def check_shared(start: Start, output: Path, group: dist.ProcessGroup) -> None:
     """Check that every worker sees the output directory of the first.
 
+    A worker that wrote its part of a checkpoint to a disk of its own would make it worthless.
+
     Raises:
         TrainingError: On every worker, if one does not.
     """
-    sees = output.is_dir() and (start.checkpoint is None or start.checkpoint.is_dir())
+    sees = start.marker.is_dir() and (start.checkpoint is None or start.checkpoint.is_dir())
     blind = torch.tensor([0 if sees else 1])
     dist.all_reduce(blind, group=group)
+    if dist.get_rank() == 0:
+        start.marker.rmdir()
     if int(blind) > 0:
         raise TrainingError(
             f"--output-dir: {int(blind)} workers do not see what the first one wrote there, got "
             f"{str(output)!r}; use a file system that all nodes mount"
         )
+
+
+def _micro_batches(arguments: Arguments, *, world: int) -> int:
+    """Return the micro-batches of a global batch of a run that starts at step 0."""
+    if arguments.global_batch is not None:
+        return arguments.global_batch // arguments.batch_size
+    return (arguments.grad_accum_usteps or 1) * world
 
 
 def _data(index: Index) -> dict[str, int]:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ultrascale_training.examples import Example, ExampleMaker
 from ultrascale_training.shards import Index, Shard, record_type, write_index
 
-Records = NDArray[np.void]
+Records: TypeAlias = NDArray[np.void]
 
 
 def records(examples: Sequence[Example], maker: ExampleMaker) -> Records:
