@@ -18,7 +18,7 @@ from tests.jobs import VOLCANO, container, environment, job_cluster, prepared
 
 pytestmark = pytest.mark.training
 
-# Each process tells who it is, and stays until it may go.
+# Each process tells who it is, and stays until it may go; the last may be told to fail.
 SCRIPT = """
 import json, os, pathlib, sys, time
 folder = pathlib.Path(sys.argv[1])
@@ -28,6 +28,8 @@ path = folder / f"{os.environ['ATTEMPT']}-{os.environ['RANK']}"
 path.with_suffix(".part").write_text(json.dumps(told))
 path.with_suffix(".part").rename(path)
 while not (folder / f"go-{os.environ['ATTEMPT']}").exists():
+    if told["RANK"] == "3" and (folder / f"fail-{os.environ['ATTEMPT']}").exists():
+        sys.exit(1)
     time.sleep(0.02)
 """
 WORDS = ["a b", "$HOME", "$(POD_IP)", "$$", ""]
@@ -75,7 +77,11 @@ class Gang:
         return [json.loads(file.read_text()) for file in files]
 
     def restart(self) -> None:
-        """End all pods as Volcano's RestartJob does, and wait until they are gone."""
+        """End all pods once one has failed, as Volcano's RestartJob does, and see them gone."""
+        deadline = time.monotonic() + 30
+        while not any(pod.poll() for pod in self.pods):
+            assert time.monotonic() < deadline, self.output()
+            time.sleep(0.05)
         for pod in self.pods:
             pod.send_signal(signal.SIGTERM)
         for pod in self.pods:
@@ -116,6 +122,7 @@ def pods(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Gang]:
         script=str(script),
         args=[str(tmp_path), *WORDS],
         processes_per_node=PROCESSES,
+        restarts={"workers": 0},
     )
     command = container(job)["command"]
     fields = {"POD_IP", "POD_GROUP", "ATTEMPT"}
@@ -129,13 +136,12 @@ def pods(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Gang]:
         yield stack.enter_context(gang(command, variables, tmp_path))
 
 
-def test_a_gang_meets_and_meets_again_after_it_was_ended_in_the_middle(
-    pods: Gang, tmp_path: Path
-) -> None:
-    """What is left of the first meeting must not keep the second from taking place."""
+def test_a_gang_meets_and_meets_again_after_it_failed(pods: Gang, tmp_path: Path) -> None:
+    """Agents that end close their rendezvous: who comes to it again dies at once."""
     pods.start(1, attempt=0)
     pods.start(0, attempt=0)
     first = pods.told(attempt=0)
+    (tmp_path / "fail-0").touch()
     pods.restart()
     pods.start(1, attempt=1)
     pods.start(0, attempt=1)
