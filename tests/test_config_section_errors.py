@@ -1,10 +1,10 @@
-"""Mistakes in storage, scheduling, HyperPod, jobs and the sections after them."""
+"""Mistakes in storage, scheduling, HyperPod and the sections after them."""
 
 from typing import Any
 
 import pytest
 
-from tests.config_documents import GOVERNANCE, mistakes_in, with_job, with_lustre
+from tests.config_documents import GOVERNANCE, mistakes_in, with_lustre
 from tests.pools import HYPERPOD_POOL, POOL, SYSTEM_POOL, make_document, pool_document
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -173,59 +173,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "hyperpod.task_governance.teams: no team to govern, got []; "
         "add one, or remove task_governance",
     ),
-    # --- jobs and the rest
-    "selector beside preference": (
-        with_job(node_selector={"node-type": "train"}, prefer=["train"]),
-        "jobs.tune.prefer: a strict selector and an order of preference, got [train]; "
-        "keep node_selector or prefer",
-    ),
-    "preference for no pool": (
-        with_job(prefer=["train", "trian"]),
-        "jobs.tune.prefer.1: the node-type of no pool, got 'trian'; did you mean train?",
-    ),
-    "selector of no pool": (
-        with_job(node_selector={"node-type": "trian"}),
-        "jobs.tune.node_selector.node-type: the node-type of no pool, got 'trian'; "
-        "did you mean train?",
-    ),
-    "more GPUs than a node has": (
-        with_job(prefer=["train"], resources={"gpu": 16}) | {"pools": [SYSTEM_POOL, POOL]},
-        "jobs.tune.resources.gpu: more than a node of train has: 8, got 16; "
-        "ask for less, or choose another pool",
-    ),
-    "GPUs of a node without any": (
-        with_job(node_selector={"node-type": "system"}, resources={"gpu": 1}),
-        "jobs.tune.resources.gpu: more than a node of system has: 0, got 1; "
-        "ask for less, or choose another pool",
-    ),
-    "priority that is not there": (
-        with_job(priority="critcal"),
-        "jobs.tune.priority: not one of scheduling.priority_classes, got 'critcal'; "
-        "did you mean critical?",
-    ),
-    "team that is not there": (
-        with_job(team="research"),
-        "jobs.tune.team: not one of hyperpod.task_governance.teams, got 'research'; there is none",
-    ),
-    "two kinds of accelerator in a pod": (
-        with_job(resources={"gpu": 1, "neuron": 1}),
-        "jobs.tune.resources.neuron: GPUs and Neuron devices in one pod, got 1; keep gpu or neuron",
-    ),
-    "memory in gigabytes of no kind": (
-        with_job(resources={"memory": "64GB"}),
-        "jobs.tune.resources.memory: not a Kubernetes quantity, got '64GB'; "
-        "write a number and a unit, such as 64Gi",
-    ),
-    "toleration of any value and one": (
-        with_job(tolerations=[{"key": "spot", "operator": "Exists", "value": "true"}]),
-        "jobs.tune.tolerations.0.value: a value, although any value is tolerated, got 'true'; "
-        "leave it out, or use operator: Equal",
-    ),
-    "job's name with a space": (
-        make_document(jobs={"A b": {}}),
-        "jobs.A b: not a DNS label of at most 40 characters, got 'A b'; "
-        "use lower-case letters, digits and '-', from a letter to a letter or digit",
-    ),
+    # --- the rest
     "backend's job that is not there": (
         make_document(backend={"submits_to": ["tune"]}),
         "backend.submits_to.0: not one of jobs, got 'tune'; there is none",

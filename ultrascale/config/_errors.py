@@ -61,6 +61,8 @@ def form_mistakes(error: pydantic.ValidationError, at: KeyPath) -> Iterator[Mist
         # In a mapping, pydantic marks a wrong key by a last part that is no key of the file.
         where = tuple(part for part in item["loc"] if part != "[key]")
         wrong, todo, got = _text(item)
+        if got is None and item["loc"][-1:] == ("[key]",):
+            got = repr(item["input"])
         yield Mistake((*at, *where), wrong, todo, got)
 
 
