@@ -4,6 +4,7 @@
 # pyright: reportMissingImports=false, reportPrivateImportUsage=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
+import errno
 import json
 import re
 import signal
@@ -20,6 +21,7 @@ torch = pytest.importorskip("torch", reason=NO_TORCH)
 
 from tests.training_job import Flags, curve, events, named, outcome, start_workers
 from ultrascale_training import arguments, optimizer, prepare_data, pretrain
+from ultrascale_training.checkpoints import CheckpointDirectory
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.model import SIZES, Batch, Bert, Losses
 from ultrascale_training.optimizer import learning_rate
@@ -40,6 +42,8 @@ def flags(tmp_path_factory: pytest.TempPathFactory) -> Flags:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Generator[Pretrain]:
     """Run the program in this process."""
+    # torch.distributed replaces it.
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR1)}
 
     def run_with(flags: Sequence[str]) -> int:
@@ -300,6 +304,36 @@ def test_output_directory_that_nodes_do_not_share_is_refused_before_anything_is_
     assert [status for status, _ in outcomes] == [2, 2]
     assert "1 workers do not see what the first one wrote there" in outcomes[0][1]
     assert not list(nodes[1].rglob("step-*"))
+
+
+def test_loss_that_is_no_number_ends_the_run_before_it_is_saved(
+    run: Pretrain, flags: Flags, tmp_path: Path
+) -> None:
+    with pytest.raises(TrainingError, match=r"the loss of step \d+ is nan; resume from the last"):
+        run([*flags.of(tmp_path), "--lr", "1e9", "--clip", "1e9"])
+
+    saved = [int(path.name.removeprefix("step-")) for path in tmp_path.rglob("step-*")]
+    finite = [step for step, loss in curve(tmp_path).items() if loss == loss]
+    assert max(saved, default=0) <= max(finite)
+
+
+def test_full_disk_ends_the_run_and_leaves_the_checkpoints_that_were_complete(
+    run: Pretrain, flags: Flags, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = CheckpointDirectory.begin
+
+    def begin_until_full(self: CheckpointDirectory, step: int, *, writer: str) -> Path:
+        if step > flags.checkpoint_every:
+            raise OSError(errno.ENOSPC, "no space left on device")
+        return begin(self, step, writer=writer)
+
+    monkeypatch.setattr(CheckpointDirectory, "begin", begin_until_full)
+    with pytest.raises(OSError, match="no space left"):
+        run(flags.of(tmp_path))
+
+    newest = CheckpointDirectory(tmp_path / "checkpoints", keep=2).newest()
+    assert newest is not None
+    assert newest.step == flags.checkpoint_every
 
 
 def test_metrics_are_lines_of_json(run: Pretrain, flags: Flags, tmp_path: Path) -> None:

@@ -25,13 +25,15 @@ class Metrics:
         from torch.utils.tensorboard import SummaryWriter
 
         self._common = common
-        self._file = (directory / METRICS).open("a", buffering=1)
+        self._path = directory / METRICS
         self._scalars: Any = SummaryWriter(str(directory / "tensorboard"), purge_step=step + 1)
 
     def event(self, name: str, **fields: object) -> None:
         """Write one JSON line."""
         line = {"event": name, "time": round(time.time(), 3), **fields, **self._common}
-        self._file.write(json.dumps(line) + "\n")
+        # Closed each time, so that readers on other nodes see the line.
+        with self._path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
 
     def step(self, step: int, **scalars: float) -> None:
         """Write the scalars of ``step``, the number of steps done, to both."""
@@ -43,4 +45,3 @@ class Metrics:
     def close(self) -> None:
         """Write out what is buffered."""
         self._scalars.close()
-        self._file.close()
