@@ -9,10 +9,16 @@ import pytest
 from tests.assembly import ROOT
 from ultrascale import config
 
-CLUSTER_FILE = (ROOT / "docs" / "cluster-file.md").read_text()
+# Keys of the cluster file, and of the jobs within it.
+KEYS = re.sub(
+    r"```.*?```",
+    "",
+    "".join((ROOT / "docs" / page).read_text() for page in ("cluster-file.md", "jobs.md")),
+    flags=re.DOTALL,
+)
 README = (ROOT / "README.md").read_text()
 # Their keys are described by the issue that builds them.
-LATER = {"jobs", "hyperpod", "agreed_limits", "backend", "observability", "pipeline"}
+LATER = {"hyperpod", "agreed_limits", "backend", "observability", "pipeline"}
 
 
 def models(annotation: object) -> set[type[pydantic.BaseModel]]:
@@ -33,7 +39,7 @@ def keys(model: type[pydantic.BaseModel]) -> set[str]:
 
 @pytest.mark.parametrize("key", sorted(keys(config.Cluster)))
 def test_every_key_of_the_cluster_file_is_explained(key: str) -> None:
-    words = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"`([^`]+)`", CLUSTER_FILE))))
+    words = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"`([^`]+)`", KEYS))))
 
     assert key in words
 
