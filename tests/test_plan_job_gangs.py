@@ -13,6 +13,10 @@ from tests.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT, pool_document
     [
         (ON_DEMAND, make_job(nodes=1), 10),
         (SPOT, make_job(nodes=1), 100),
+        (SPOT, make_job(nodes=1, restarts={"job": 2}), 2),
+        # All pods fail with the first one, and each of them counts.
+        (ON_DEMAND, make_job(nodes=4, min_nodes=2), 40),
+        (SPOT, make_job(nodes=4, min_nodes=2), 400),
         (SPOT, make_job(nodes=1, restarts={"job": 0}), 0),
         (ON_DEMAND, BATCH, 3),
         (SPOT, BATCH, 100),

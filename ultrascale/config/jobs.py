@@ -140,7 +140,8 @@ class Restarts(Model):
     """How often a job is restarted before it counts as failed.
 
     Attributes:
-        job: Restarts of all its pods together; by default 10, and 100 on Spot nodes.
+        job: Restarts of all its pods together; by default 10, and 100 on Spot nodes. With
+            ``min_nodes`` pods restart one by one, and it is as many for each of them.
         workers: Restarts of the processes of a pod by torchrun, without a new pod. Each loss of
             another node costs the survivors one.
     """

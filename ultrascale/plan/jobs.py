@@ -181,6 +181,8 @@ def _training(
     restarts = job.restarts.job
     if restarts is None:
         restarts = _RESTARTS_ON_SPOT if spot else _RESTARTS
+        # Volcano counts each pod of an elastic job, and all of them fail with the host of c10d.
+        restarts *= 1 if job.min_nodes is None else job.nodes
     return replace(
         plan,
         pods=job.nodes,
