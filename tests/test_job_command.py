@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.config_jobs import LUSTRE
 from tests.etcd_server import free_ports
 from tests.job_containers import Image, expanded, moved, run, running
 from tests.jobs import (
@@ -309,6 +310,18 @@ def test_every_pod_waits_for_etcd(image: Image) -> None:
 
     assert told["--rdzv-backend"] == "etcd-v3"
     assert "is_host" not in told["--rdzv-conf"]
+
+
+def test_etcd_is_found_from_another_namespace(image: Image) -> None:
+    claim = {"namespace": "ml", "name": "data", "mount_path": "/data"}
+    lustre = [{**LUSTRE["lustre"][0], "claim": claim}]
+    cluster = job_cluster(**ETCD, storage={"lustre": lustre})
+    (port,) = free_ports(1)
+    command = moved(
+        command_of(prepared(cluster, namespace="ml")), "etcd-client.training", 2379, port
+    )
+    with socket.create_server(("127.0.0.1", port)):
+        started_with(command, image, pod(0))
 
 
 def test_who_waits_in_vain_ends_and_says_for_whom(image: Image) -> None:

@@ -1,6 +1,7 @@
 """A job of any size and any name keeps to the limits of Kubernetes, Volcano and the kernel."""
 
 import json
+import subprocess
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -182,7 +183,7 @@ def test_a_job_of_any_name_is_taken(name: str, gang: bool, nodes: int) -> None:
 
 
 def test_a_job_of_more_than_a_mebibyte_is_refused() -> None:
-    (line,) = refusals(args=["x" * 1_100_000])
+    (line,) = refusals(args=["x" * 100_000] * 11)
 
     assert line == (
         "job: a job of 1.1 MiB, more than Kubernetes takes of one object; "
@@ -190,8 +191,31 @@ def test_a_job_of_more_than_a_mebibyte_is_refused() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("key", "changes"),
+    [
+        ("args.1", {"args": ["a", "x" * 131_072]}),
+        ("command.0", {"command": ["x" * 131_072], "script": None}),
+        ("env.LONG", {"env": {"LONG": "x" * 131_067}}),
+    ],
+)
+def test_a_word_that_no_program_can_be_given_is_refused(key: str, changes: dict[str, Any]) -> None:
+    """Each pod would end with "Argument list too long", and the gang restart for nothing."""
+    assert refusals(job=make_job(**changes)) == [
+        f"job: {key}: 128 KiB, more than Linux passes to a program in one word; "
+        "put it into a file on a volume"
+    ]
+    assert not refusals(args=["x" * 131_071])
+
+
+def test_the_kernel_starts_a_program_with_the_longest_word_and_no_longer() -> None:
+    subprocess.run(["true", "x" * 131_071], check=True)
+    with pytest.raises(OSError, match="Argument list too long"):
+        subprocess.run(["true", "x" * 131_072], check=True)
+
+
 def test_tasks_that_repeat_a_long_pod_are_refused_together() -> None:
-    assert not refusals(args=["x" * 300_000])
-    (line,) = refusals(large_cluster(), nodes=10_000, args=["x" * 300_000])
+    assert not refusals(args=["x" * 100_000] * 3)
+    (line,) = refusals(large_cluster(), nodes=10_000, args=["x" * 100_000] * 3)
 
     assert "a job of 1.4 MiB" in line

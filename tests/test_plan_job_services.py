@@ -106,6 +106,14 @@ def test_no_update_waits_for_a_node_of_a_pool_of_fixed_size(nodes: dict[str, int
     assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0} | ONE_OUT
 
 
+def test_a_pool_of_unlike_nodes_holds_what_its_largest_do() -> None:
+    types = ["g6e.12xlarge", "g6e.48xlarge"]
+    cluster = job_cluster(pool_document(instance_types=types, zones=None, nodes={"max": 4}))
+
+    assert not refusals(cluster, SERVICE | {"replicas": 4, "resources": {"gpu": 8}})
+    assert len(refusals(cluster, SERVICE | {"replicas": 5, "resources": {"gpu": 8}})) == 1
+
+
 def test_more_pods_of_a_service_than_its_nodes_hold_are_refused() -> None:
     job = SERVICE | {"pool": "kept", "replicas": 17, "resources": {"gpu": 1}}
 

@@ -1,4 +1,4 @@
-"""What of a node's CPU and memory is left for pods.
+"""What a node leaves to pods, and passes to their programs.
 
 Sources:
     https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/kubelet/config.go
@@ -11,6 +11,9 @@ _CPU_SHARE_BEYOND = 0.0025
 _RESERVED_MIB = 255
 _RESERVED_MIB_PER_POD = 11
 _EVICTION_MIB = 100
+# Source: MAX_ARG_STRLEN of https://man7.org/linux/man-pages/man2/execve.2.html
+WORD_BYTES = 128 * 1024
+"""Bytes of one argument or variable at which no program starts any more."""
 # Karpenter takes this much of the memory that EC2 states for the kernel's and the hypervisor's:
 # a pod that asks for more launches no node.
 _UNSEEN_MEMORY_SHARE = 0.075

@@ -3,6 +3,8 @@
 Source: https://volcano.sh/en/docs/queue/
 """
 
+from ultrascale.catalog import kubelet
+
 # Queues that Volcano makes itself.
 # Source: https://volcano.sh/en/docs/queue/
 OWN_QUEUES = ("default", "root")
@@ -27,11 +29,10 @@ Source: as above.
 PODS_PER_TASK = 2_500
 """Most pods of a task."""
 
-# Source: MAX_ARG_STRLEN of https://man7.org/linux/man-pages/man2/execve.2.html
-HOST_LIST_BYTES = 128 * 1024
-"""Bytes of a variable at which no program starts any more.
+HOST_LIST_BYTES = kubelet.WORD_BYTES - 1024
+"""Most bytes of the names of a task's pods.
 
-The `svc` plugin writes the names of a task's pods into one, in each of them.
+The `svc` plugin writes them into one variable, which has a name too, in each of the pods.
 
 Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/plugins/svc/svc.go
 """

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from ultrascale import catalog, config
-from ultrascale.catalog import volcano
+from ultrascale.catalog import kubelet, volcano
 from ultrascale.plan import names, quantities
 from ultrascale.plan.job_nodes import SIZED_BY_PODS, NodeShare, most_pods
 from ultrascale.plan.job_request import JobRequest, is_own_image
@@ -61,6 +61,19 @@ def program_is_named(job: config.AnyJob) -> Mistakes:
         yield config.refuse("script", "missing", todo, got="")
     if isinstance(job, config.BatchJob) and not job.command:
         yield config.refuse("command", "missing", "name the program", got="")
+
+
+def words_are_short(job: config.AnyJob) -> Mistakes:
+    """Yield words that are too long for a program to be started with."""
+    words = {f"args.{number}": word for number, word in enumerate(job.args)}
+    words |= {f"command.{number}": word for number, word in enumerate(job.command)}
+    found = [(config.refuse(key, "").at, word) for key, word in words.items()]
+    found += [(("env", name), f"{name}={value}") for name, value in job.env.items()]
+    for at, word in found:
+        size = len(word.encode()) + 1
+        if size > kubelet.WORD_BYTES:
+            wrong = f"{size // 1024} KiB, more than Linux passes to a program in one word"
+            yield config.Mistake(at, wrong, "put it into a file on a volume", got="")
 
 
 def claims_have_a_place_each(request: JobRequest) -> Mistakes:

@@ -119,9 +119,13 @@ def requests_of(job: config.AnyJob, share: NodeShare) -> dict[str, str]:
 
 def most_pods(pools: Sequence[PoolPlan], share: NodeShare) -> int:
     """Return how many pods of ``share``, which has accelerators, ``pools`` can ever hold."""
-    return sum(
-        pool.max_nodes * (pool.accelerators_per_node // share.accelerators) for pool in pools
-    )
+    return sum(pool.max_nodes * (_most(pool) // share.accelerators) for pool in pools)
+
+
+def _most(pool: PoolPlan) -> int:
+    """Return the accelerators of the largest type of ``pool``."""
+    found = [catalog.lookup(name).accelerator for name in pool.instance_types]
+    return max(each.count if each is not None else 0 for each in found)
 
 
 def efa_of(job: config.AnyJob, share: NodeShare) -> int:

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from ultrascale.catalog import volcano
 from ultrascale.plan.model import PartPlan, TaskPlan
 
-# The variable's own name stands in it too.
-_MOST_BYTES = volcano.HOST_LIST_BYTES - 1024
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
@@ -36,7 +33,7 @@ def divide(*, name: str, role: str, pods: int, min_available: int) -> Division:
         pods: How many there are.
         min_available: Pods that start together or not at all.
     """
-    if pods <= volcano.PODS_PER_TASK and _host_list_bytes(name, role, pods) < _MOST_BYTES:
+    if pods <= volcano.PODS_PER_TASK and _list_bytes(name, role, pods) < volcano.HOST_LIST_BYTES:
         task = TaskPlan(name=role, pods=pods, first=0, rank_zero=False)
         part = PartPlan(name=name, tasks=(task,), min_available=min_available, host_list=True)
         return Division(parts=(part,), notes=())
@@ -63,7 +60,7 @@ def divide(*, name: str, role: str, pods: int, min_available: int) -> Division:
     return Division(parts=tuple(parts), notes=tuple(notes))
 
 
-def _host_list_bytes(name: str, role: str, pods: int) -> int:
+def _list_bytes(name: str, role: str, pods: int) -> int:
     """Return an upper bound of the list, in which each pod is `NAME-ROLE-INDEX.NAME`."""
     longest = f"{name}-{role}-{pods - 1}.{name},"
     return pods * len(longest)

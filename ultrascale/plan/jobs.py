@@ -39,6 +39,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     yield from job_mistakes.nothing_is_left_out(job)
     yield from job_mistakes.name_is_free(request)
     yield from job_mistakes.program_is_named(job)
+    yield from job_mistakes.words_are_short(job)
     yield from job_mistakes.claims_have_a_place_each(request)
     yield from job_mistakes.image_can_be_pulled(request)
     yield from job_mistakes.graphs_have_a_cache(request)
