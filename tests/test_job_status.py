@@ -131,6 +131,26 @@ def test_a_job_is_as_far_as_its_controller_says(
     assert (state.phase, state.result, state.up) == (phase, result, up)
 
 
+PER_INDEX = {"backoffLimit": 2_147_483_647, "backoffLimitPerIndex": 3}
+RETRIES: list[tuple[Kind, Object, int, int]] = [
+    (VOLCANO_JOB, volcano("Running"), 0, 9),
+    (VOLCANO_JOB, volcano("Restarting", retryCount=9), 9, 9),
+    # The tenth failure restarts nothing, and Volcano counts it all the same.
+    (VOLCANO_JOB, volcano("Failed", retryCount=10), 9, 9),
+    (INDEXED_JOB, indexed(active=2), 0, 6),
+    (INDEXED_JOB, {**given.indexed_job(), "spec": PER_INDEX, "status": {"failed": 2}}, 2, 3),
+]
+
+
+@pytest.mark.parametrize(("kind", "found", "retries", "most"), RETRIES)
+def test_as_many_retries_are_left_as_the_job_asked_for(
+    kind: Kind, found: Object, retries: int, most: int
+) -> None:
+    state = read_workload(kind, found)
+
+    assert (state.retries, state.most_retries) == (retries, most)
+
+
 def test_jobs_of_every_kind_are_listed_the_newest_first(
     stub: StubApiServer, cluster: Cluster
 ) -> None:

@@ -205,6 +205,21 @@ def test_a_name_that_a_job_of_another_kind_has_is_refused(
         send(cluster, given.manifests())
 
 
+def test_a_service_of_somebody_else_is_not_lost_to_a_job_of_its_name(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    """Volcano would take it for the job's own, and delete it with the first restart."""
+    job = given.manifests("mlflow", objects=(given.volcano_job("mlflow", plugins={"svc": []}),))
+    stub.put(f"{given.SERVICES}/mlflow", {"kind": "Service", "metadata": {"name": "mlflow"}})
+
+    with pytest.raises(ClusterError, match="Service mlflow exists already"):
+        send(cluster, job)
+
+    assert not stub.asked("POST")
+    stub.remove(f"{given.SERVICES}/mlflow")
+    assert send(cluster, job) == ()
+
+
 def test_a_service_sent_again_is_updated(stub: StubApiServer, cluster: Cluster) -> None:
     send(cluster, given.service(pods=2))
 

@@ -12,6 +12,7 @@ from ultrascale.jobs.kinds import (
     NAMESPACE,
     PRIORITY_CLASS,
     QUEUE,
+    SERVICE,
     VOLCANO_JOB,
     WORKLOADS,
     Kind,
@@ -142,7 +143,24 @@ def _names(cluster: Cluster, job: JobManifests) -> Iterator[str]:
         if ours and job.kind == "service":
             continue
         yield _taken(kind, found, job, ours=ours)
+    yield from _services(cluster, job)
     yield from _other_kinds(cluster, job)
+
+
+def _services(cluster: Cluster, job: JobManifests) -> Iterator[str]:
+    """Say which Service has the name of one that Volcano would make.
+
+    It would take that one for its own: the pods would find no names there, and it would be deleted
+    with the first restart of the job.
+
+    Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/plugins/svc/svc.go
+    """
+    for manifest in job.objects:
+        if "svc" not in mapping(manifest, "spec", "plugins"):
+            continue
+        found = cluster.find(SERVICE.path(job.namespace, name(manifest)))
+        if found is not None:
+            yield _taken(SERVICE, found, job, ours=False)
 
 
 def _other_kinds(cluster: Cluster, job: JobManifests) -> Iterator[str]:

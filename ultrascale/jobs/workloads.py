@@ -76,14 +76,16 @@ def _volcano(found: Object) -> WorkloadState:
     wanted = sum(number(each, "replicas", default=1) for each in objects(found, "spec", "tasks"))
     least = number(found, "spec", "minAvailable") or wanted
     told = (text(state, "reason"), text(state, "message"))
+    # Volcano counts the first run as well, and a last failure as if a restart followed it.
+    restarts = number(found, "spec", "maxRetry", default=3) - 1
     return WorkloadState(
         phase=phase,
         result=_VOLCANO_RESULTS.get(phase),
         up=phase == "Completed" or number(found, "status", "running") >= least,
         wanted=wanted,
         least=least,
-        retries=number(found, "status", "retryCount"),
-        most_retries=number(found, "spec", "maxRetry", default=3),
+        retries=min(number(found, "status", "retryCount"), restarts),
+        most_retries=restarts,
         reason=": ".join(part for part in told if part),
     )
 
@@ -91,6 +93,8 @@ def _volcano(found: Object) -> WorkloadState:
 def _indexed(found: Object) -> WorkloadState:
     wanted = number(found, "spec", "completions", default=1)
     least = min(wanted, number(found, "spec", "parallelism", default=1))
+    # The server makes this limit endless where it is told another for each pod.
+    of_all = number(found, "spec", "backoffLimit", default=6)
     phase, result, told = "Pending", None, condition(found, "Suspended")
     if complete := condition(found, "Complete"):
         phase, result, told = "Completed", "succeeded", complete
@@ -107,7 +111,7 @@ def _indexed(found: Object) -> WorkloadState:
         wanted=wanted,
         least=least,
         retries=number(found, "status", "failed"),
-        most_retries=number(found, "spec", "backoffLimit", default=6),
+        most_retries=number(found, "spec", "backoffLimitPerIndex", default=of_all),
         reason="" if result == "succeeded" else _told(told),
     )
 
