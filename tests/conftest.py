@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 use_bundled_node()
 
-pytest_plugins = ["tests.calendar_fixtures"]
+pytest_plugins = ["tests.calendar_fixtures", "tests.etcd_fixtures"]
 
 ROOT = Path(__file__).parent.parent
 _FORBIDDEN = ROOT / "constructs" / "__init__.py"

@@ -7,7 +7,6 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,18 +35,6 @@ pytestmark = [
     pytest.mark.training,
     pytest.mark.skipif(find_etcd() is None, reason=NO_ETCD),
 ]
-
-
-@pytest.fixture(scope="module")
-def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
-    with running_etcd(tmp_path_factory.mktemp("etcd")) as server:
-        yield server
-
-
-@pytest.fixture
-def job(request: pytest.FixtureRequest) -> str:
-    """A rendezvous id that no other test has."""
-    return request.node.name
 
 
 class TestAbsence:

@@ -18,7 +18,6 @@ from tests.etcd_server import (
     EtcdServer,
     LossyProxy,
     find_etcd,
-    running_etcd,
 )
 from tests.no_torch import NO_TORCH
 
@@ -38,18 +37,6 @@ pytestmark = [
     pytest.mark.training,
     pytest.mark.skipif(find_etcd() is None, reason=NO_ETCD),
 ]
-
-
-@pytest.fixture(scope="module")
-def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
-    with running_etcd(tmp_path_factory.mktemp("etcd")) as server:
-        yield server
-
-
-@pytest.fixture
-def job(request: pytest.FixtureRequest) -> str:
-    """A rendezvous id that no other test has."""
-    return request.node.name
 
 
 class TestState:

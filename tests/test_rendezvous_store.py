@@ -5,7 +5,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.etcd_server import NO_ETCD, EtcdServer, LossyProxy, find_etcd, running_etcd
+from tests.etcd_server import NO_ETCD, EtcdServer, LossyProxy, find_etcd
 from tests.no_torch import NO_TORCH
 
 pytest.importorskip("torch", reason=NO_TORCH)
@@ -29,18 +28,6 @@ pytestmark = [
     pytest.mark.training,
     pytest.mark.skipif(find_etcd() is None, reason=NO_ETCD),
 ]
-
-
-@pytest.fixture(scope="module")
-def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
-    with running_etcd(tmp_path_factory.mktemp("etcd")) as server:
-        yield server
-
-
-@pytest.fixture
-def job(request: pytest.FixtureRequest) -> str:
-    """A rendezvous id that no other test has."""
-    return request.node.name
 
 
 def client_of(port: int) -> EtcdClient:
