@@ -142,6 +142,7 @@ def test_a_hundred_thousand_pods_are_divided_into_legal_parts() -> None:
     assert longest_pod(division) <= 63
 
 
+@settings(deadline=None)
 @given(
     name=st.from_regex(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?", fullmatch=True),
     role=st.from_regex(r"[a-z][a-z0-9]{0,12}", fullmatch=True),
