@@ -186,6 +186,27 @@ def test_a_job_that_chooses_a_type_gets_all_of_that_types_nodes() -> None:
     assert "--nproc-per-node=8" in container(job)["command"][2]
 
 
+@pytest.mark.parametrize("zone", ["us-west-2a", "us-west-2b"])
+def test_a_job_over_efa_is_not_spread_over_pools_between_which_none_passes(zone: str) -> None:
+    """It would start, and hang at its first exchange of gradients until it times out."""
+    pools = [
+        pool_document(name="a", instance_types=["p5.48xlarge"], labels={"fleet": "p5"}),
+        pool_document(
+            name="b", instance_types=["p5.48xlarge"], labels={"fleet": "p5"}, zones=[zone]
+        ),
+    ]
+    cluster = job_cluster(*pools)
+    job = make_job(pool=None, node_selector={"fleet": "p5"})
+
+    assert refusals(cluster, job) == [
+        "job: pool: several pools, a, b, and no EFA traffic passes from one to another; "
+        "name one pool, or write resources: {efa: 0}"
+    ]
+    assert not refusals(cluster, job, nodes=1)
+    assert not refusals(cluster, job, resources={"efa": 0})
+    assert not refusals(cluster, job, node_selector={"fleet": "p5", "ultrascale.dev/pool": "a"})
+
+
 # --- shared memory ------------------------------------------------------------------------------
 
 

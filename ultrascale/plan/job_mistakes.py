@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from ultrascale import catalog, config
 from ultrascale.catalog import kubelet, volcano
 from ultrascale.plan import names, quantities
-from ultrascale.plan.job_nodes import SIZED_BY_PODS, NodeShare, most_pods
+from ultrascale.plan.job_nodes import SIZED_BY_PODS, NodeShare, efa_of, most_pods
 from ultrascale.plan.job_request import JobRequest, is_own_image
 from ultrascale.plan.model import PoolPlan
 
@@ -186,6 +186,23 @@ def pods_start_together(
         )
         todo = "set scheduling.gang_scheduler: volcano, use nodes.static, or ask for 1"
         yield config.refuse("nodes", wrong, todo)
+
+
+def efa_stays_in_its_pool(
+    job: config.TrainingJob, share: NodeShare, pools: Sequence[PoolPlan]
+) -> Mistakes:
+    """Yield several pools for nodes that talk by EFA: the job would hang at its first exchange.
+
+    A pool's security group lets EFA traffic pass between its own nodes alone, and between zones
+    there is none.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html
+    """
+    found = sorted({pool.pool for pool in pools})
+    if job.nodes > 1 and len(found) > 1 and efa_of(job, share):
+        wrong = f"several pools, {', '.join(found)}, and no EFA traffic passes from one to another"
+        todo = "name one pool, or write resources: {efa: 0}"
+        yield config.refuse("pool", wrong, todo, got="")
 
 
 def nodes_are_there(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:

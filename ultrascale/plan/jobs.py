@@ -63,6 +63,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
         yield from job_mistakes.nodes_are_there(job, share, pools)
     if isinstance(job, config.TrainingJob):
         yield from job_mistakes.pods_start_together(job, share, pools, gang=request.gang)
+        yield from job_mistakes.efa_stays_in_its_pool(job, share, pools)
     requests = job_nodes.requests_of(job, share)
     yield from job_mistakes.queue_holds(request, requests, _least_pods(job))
 
@@ -91,6 +92,7 @@ def plan_job(request: JobRequest) -> JobPlan:
         queue=request.queue,
         restarts=0,
         elastic=False,
+        min_success=None,
         topology=False,
         ttl_seconds_after_finished=0,
         serving=None,
@@ -193,6 +195,9 @@ def _training(
         service_port=job_command.RENDEZVOUS_PORT if job.nodes > 1 and not host_list else None,
         restarts=restarts,
         elastic=job.min_nodes is not None,
+        # torchrun's agents end together, with the last step: a pod that found no node is not
+        # waited for. Those of another program may each have work left.
+        min_success=job.min_nodes if job.script is not None else None,
         topology=request.cluster.scheduling.topology_aware and job.nodes > 1,
         ttl_seconds_after_finished=job.ttl_seconds_after_finished,
         notes=(
