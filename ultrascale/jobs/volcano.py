@@ -45,10 +45,8 @@ def _spec(plan: JobPlan, part: PartPlan) -> dict[str, Any]:
         ],
         "tasks": [_task(plan, task) for task in part.tasks],
     }
-    if plan.elastic:
-        # The job has ended when those that have met are done: a pod that found no node is not
-        # waited for.
-        spec["minSuccess"] = part.min_available
+    if plan.min_success is not None:
+        spec["minSuccess"] = plan.min_success
     if plan.pod.priority_class is not None:
         spec["priorityClassName"] = plan.pod.priority_class
     if plan.topology:

@@ -142,6 +142,7 @@ class JobPlan:
         queue: Volcano queue; None for other controllers.
         restarts: Restarts of the job before it counts as failed.
         elastic: Whether it goes on with fewer nodes than it asks for.
+        min_success: Pods whose success ends the job; None: all.
         topology: Whether its pods are placed close to each other where possible.
         ttl_seconds_after_finished: How long it stays once it has ended.
         serving: How it is reached; None unless it is a service.
@@ -162,6 +163,7 @@ class JobPlan:
     queue: str | None
     restarts: int
     elastic: bool
+    min_success: int | None
     topology: bool
     ttl_seconds_after_finished: int
     serving: ServingPlan | None
