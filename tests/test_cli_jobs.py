@@ -198,6 +198,31 @@ def test_every_wrong_assignment_is_told_at_once(ultrascale: Ultrascale, job_file
     assert [line.split(":")[0] for line in lines] == ["--set", "--env"]
 
 
+def test_a_key_below_a_value_that_has_none_is_told(ultrascale: Ultrascale, job_file: Path) -> None:
+    options = ["--set", "nodes=2", "--set", "nodes.most=3", "--set", "env=", "--env", "A=1"]
+
+    answer = ultrascale("submit", CLUSTER, job_file, *options, "--dry-run")
+
+    assert answer.returncode == 1
+    assert answer.stderr.splitlines() == [
+        "--set nodes.most=3: nodes is 2 already; keep one of both",
+        "--env A=1: env is null already; keep one of both",
+    ]
+
+
+@pytest.mark.parametrize(
+    "words", [("submit", str(CLUSTER), "bert", "--timeout"), ("logs", "bert", "--tail")]
+)
+def test_less_than_nothing_is_refused(
+    stub: StubApiServer, ultrascale: Ultrascale, words: tuple[str, ...]
+) -> None:
+    answer = ultrascale(*words, "-1")
+
+    assert answer.returncode == 2
+    assert words[-1] in answer.stderr
+    assert stub.requests == []
+
+
 def test_a_job_is_waited_for_in_plain_lines_where_there_is_no_terminal(
     stub: StubApiServer, ultrascale: Ultrascale, job_file: Path
 ) -> None:

@@ -152,11 +152,29 @@ def test_a_context_that_is_not_there_is_told(tmp_path: Path) -> None:
         Cluster.connected(kubeconfig(tmp_path, "http://127.0.0.1:1"), "staging")
 
 
-def test_a_file_that_is_no_kubeconfig_is_told(tmp_path: Path) -> None:
-    (tmp_path / "config").write_text("{}")
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"{}", "current-context"),
+        (b"", "empty"),
+        (b"[1]", "no kubeconfig, not a mapping; write it by `aws eks update-kubeconfig"),
+        (b"# Clusters\n\ntext", "no kubeconfig, not a mapping"),
+        (b"a: [", "no kubeconfig, not YAML: .*, line 1, .*; write it by `aws eks"),
+        (b"\xff\xd7", "no kubeconfig, not YAML"),
+    ],
+)
+def test_a_file_that_is_no_kubeconfig_is_told(tmp_path: Path, content: bytes, why: str) -> None:
+    (tmp_path / "config").write_bytes(content)
 
-    with pytest.raises(ClusterError, match="config"):
+    with pytest.raises(ClusterError, match=why) as error:
         Cluster.connected(tmp_path / "config")
+
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_folder_is_no_kubeconfig(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match=f"{tmp_path} is no file"):
+        Cluster.connected(tmp_path)
 
 
 def test_the_cluster_is_known_by_its_arn(tmp_path: Path) -> None:

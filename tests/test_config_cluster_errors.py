@@ -10,12 +10,16 @@ from tests.pools import HYPERPOD_POOL, SYSTEM_POOL, make_document
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     # --- the file's own keys
     "unknown key": (
-        make_document(regoin="us-west-2"),
-        "regoin: unknown key 'regoin'; known: account, agreed_limits, backend, hyperpod, images, "
+        make_document(colour="us-west-2"),
+        "colour: unknown key 'colour'; known: account, agreed_limits, backend, hyperpod, images, "
         "jobs, karpenter, observability, pipeline, scheduling, storage",
     ),
     "misspelt key": (
         make_document(region=None, regoin="us-west-2"),
+        "regoin: unknown key 'regoin'; did you mean region?",
+    ),
+    "misspelt key beside the right one": (
+        make_document(regoin="us-west-2"),
         "regoin: unknown key 'regoin'; did you mean region?",
     ),
     "missing key": (make_document(region=None), "region: missing; add it"),

@@ -90,7 +90,30 @@ def test_a_cluster_without_templates_says_so(cluster: Path) -> None:
 def test_a_file_that_is_not_there_is_named(cluster: Path, tmp_path: Path) -> None:
     (line,) = lines(cluster, tmp_path / "missing.yaml")
 
-    assert line.startswith("missing.yaml: ")
+    assert line == "missing.yaml: no such file; name a job file"
+
+
+def test_a_name_that_kubernetes_would_refuse_is_told_by_its_key(cluster: Path) -> None:
+    (line,) = lines(cluster, "tune", name="Bert_1")
+
+    assert line.startswith("cluster.yaml: jobs.tune: name: not a DNS label")
+    assert "got 'Bert_1'" in line
+
+
+def test_a_misspelt_key_is_known_though_the_job_has_the_right_one_too(cluster: Path) -> None:
+    (line,) = lines(cluster, "tune", noeds=3)
+
+    assert line.endswith("noeds: unknown key 'noeds'; did you mean nodes?")
+
+
+@pytest.mark.parametrize("account", ["123", "1111-2222-3333", "trainium"])
+def test_an_account_that_none_can_be_is_told_with_the_rest(cluster: Path, account: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        prepare(cluster, "tune", changes={"nodes": 99}, account=account)
+
+    first, second = error.value.mistakes
+    assert first.endswith(f"account: not an AWS account id, got {account}; write its 12 digits")
+    assert "nodes: " in second
 
 
 @pytest.mark.parametrize("text", ["- a\n", "a: [\n", "pool: a\npool: b\n"])

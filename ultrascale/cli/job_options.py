@@ -1,6 +1,7 @@
 """Options of the commands about jobs that say more than one value."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -13,7 +14,7 @@ def changes_of(settings: list[str], variables: list[str]) -> Mapping[str, object
     """Return ``KEY.PATH=VALUE`` and ``K=V`` as keys of a job.
 
     Raises:
-        ConfigError: One of them has no such form.
+        ConfigError: One of them has no such form, or goes on from a value that another one sets.
     """
     wrong: list[str] = []
     changes: dict[str, object] = {}
@@ -23,19 +24,27 @@ def changes_of(settings: list[str], variables: list[str]) -> Mapping[str, object
             if not key or not equals:
                 wrong.append(f"{option}: not an assignment, got {each!r}; write {form}")
             elif option == "--set":
-                _put(changes, key.split("."), _value(value))
+                wrong += _put(changes, key.split("."), _value(value), given=f"--set {each}")
             else:
-                _put(changes, ["env", key], value)
+                wrong += _put(changes, ["env", key], value, given=f"--env {each}")
     if wrong:
         raise ConfigError(wrong)
     return changes
 
 
-def _put(changes: dict[str, object], path: list[str], value: object) -> None:
+def _put(
+    changes: dict[str, object], path: list[str], value: object, *, given: str
+) -> Iterator[str]:
+    """Set ``value`` at ``path``; yield what is wrong where a value that is no mapping is there."""
     *outer, last = path
     inner = changes
-    for key in outer:
-        inner = cast("dict[str, object]", inner.setdefault(key, {}))
+    for depth, key in enumerate(outer, start=1):
+        found = inner.setdefault(key, {})
+        if not isinstance(found, dict):
+            said = f"{'.'.join(outer[:depth])} is {json.dumps(found, default=str)} already"
+            yield f"{given}: {said}; keep one of both"
+            return
+        inner = cast("dict[str, object]", found)
     inner[last] = value
 
 

@@ -62,7 +62,7 @@ def submit(
         bool, typer.Option("--follow", help="Print its log until it ends; exit 1 if it fails.")
     ] = False,
     timeout: Annotated[
-        float | None, typer.Option(metavar="MINUTES", help="How long to wait for its pods.")
+        float | None, typer.Option(metavar="MINUTES", min=0, help="How long to wait for its pods.")
     ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -143,14 +143,14 @@ def logs(
         bool, typer.Option("--follow", "-f", help="Go on until the job ends, through restarts.")
     ] = False,
     rank: Annotated[
-        list[int] | None, typer.Option(help="Index of a pod in the job; repeatable.")
+        list[int] | None, typer.Option(min=0, help="Index of a pod in the job; repeatable.")
     ] = None,
     pod: Annotated[list[str] | None, typer.Option(help="Name of a pod; repeatable.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All pods.")] = False,
     previous: Annotated[
         bool, typer.Option("--previous", help="What was written before the last restart.")
     ] = False,
-    tail: Annotated[int | None, typer.Option(help="Lines at the end of each log.")] = None,
+    tail: Annotated[int | None, typer.Option(min=0, help="Lines at the end of each log.")] = None,
     namespace: Namespace = TRAINING_NAMESPACE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,

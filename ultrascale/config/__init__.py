@@ -13,7 +13,7 @@ from ultrascale.config._job_document import JobReading, read_job
 from ultrascale.config._reader import Fields, Part
 from ultrascale.config._reading import Reading, Rules
 from ultrascale.config._warnings import warnings
-from ultrascale.config.cluster import Cluster
+from ultrascale.config.cluster import Cluster, is_account_id
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.jobs import (
     AnyJob,
@@ -102,6 +102,7 @@ __all__ = [
     "Volume",
     "WriteLatencySlo",
     "blocks",
+    "is_account_id",
     "load",
     "loads",
     "read",

@@ -69,8 +69,8 @@ class Document:
         return node.start_mark.line, node.start_mark.column
 
 
-def read(path: Path) -> Document:
-    """Read the cluster file at ``path``.
+def read(path: Path, *, what: str = "cluster") -> Document:
+    """Read the file of a cluster, or of ``what``, at ``path``.
 
     Raises:
         ConfigError: There is no such file, it is not UTF-8, or it is not a YAML mapping.
@@ -79,17 +79,17 @@ def read(path: Path) -> Document:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        raise _refusal(source, "no such file; name a cluster file") from None
+        raise _refusal(source, f"no such file; name a {what} file") from None
     except IsADirectoryError:
         if path == Path():
-            raise _refusal(source, "no file is named; name a cluster file") from None
-        raise _refusal(source, "a directory; name a cluster file in it") from None
+            raise _refusal(source, f"no file is named; name a {what} file") from None
+        raise _refusal(source, f"a directory; name a {what} file in it") from None
     except UnicodeDecodeError as error:
         got = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
         raise _refusal(source, f"not UTF-8 text, got {got}; save the file as UTF-8") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise _refusal(source, f"cannot be read: {reason.lower()}; name a cluster file") from error
+        raise _refusal(source, f"cannot be read: {reason.lower()}; name a {what} file") from error
     return parse_yaml(text, source=source)
 
 

@@ -45,12 +45,18 @@ def refuse(key: str, wrong: str, todo: str = "", *, got: str | None = None) -> M
     return Mistake(at, wrong, todo, got)
 
 
-def near(name: str, known: Collection[str]) -> str:
-    """Return what to do about the unknown ``name``: its nearest match, or all that is known."""
+def near(name: str, known: Collection[str], offered: Collection[str] = ()) -> str:
+    """Return what to do about the unknown ``name``: its nearest match, or all that is known.
+
+    Args:
+        name: The word that nothing is called.
+        known: What there is.
+        offered: What of it is listed where nothing is near; all of it by default.
+    """
     match = difflib.get_close_matches(name, known, n=1)
     if match:
         return f"did you mean {match[0]}?"
-    return f"known: {', '.join(sorted(known))}" if known else "there is none"
+    return f"known: {', '.join(sorted(offered or known))}" if known else "there is none"
 
 
 def form_mistakes(error: pydantic.ValidationError, at: KeyPath) -> Iterator[Mistake]:

@@ -66,7 +66,7 @@ def read_job(
     whole = {**_plain(cluster.document.value), _JOBS: {name: joined}}
     reading = read_document(parse_yaml(_dump(whole), source=source))
     mistakes = tuple(
-        replace(mistake, at=mistake.at[2:])
+        replace(mistake, at=mistake.at[2:] or (_NAME,))
         for mistake in reading.mistakes
         if mistake.at[:1] == (_JOBS,)
     )
@@ -92,7 +92,7 @@ def _found(
         todo = near(str(job), list(templates))
         line = f"{cluster.document.source}: {_JOBS}: no job {str(job)!r}; {todo}"
         raise ConfigError([f"{line}; or name a file that ends in .yaml"])
-    document = read_yaml(path)
+    document = read_yaml(path, what="job")
     return document.source, {_NAME: path.stem, **_plain(document.value)}
 
 

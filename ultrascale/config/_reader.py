@@ -126,7 +126,7 @@ class Reader:
         }
         for key in raw:
             if key not in names:
-                hint = near(str(key), unused or list(names))
+                hint = near(str(key), list(names), unused)
                 wrong = f"unknown key {str(key)!r}"
                 self.mistakes.append(Mistake((*at, str(key)), wrong, hint, got=""))
                 # One slip, one line: a misspelt key is not missing as well.

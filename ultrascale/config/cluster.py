@@ -1,5 +1,6 @@
 """The whole cluster file."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -26,10 +27,16 @@ def _known(value: str) -> str:
     return value
 
 
+_ACCOUNT_ID = r"\d{12}"
 AccountId = Annotated[
     str,
-    AfterValidator(matching(r"\d{12}", "not an AWS account id", "write its 12 digits in quotes")),
+    AfterValidator(matching(_ACCOUNT_ID, "not an AWS account id", "write its 12 digits in quotes")),
 ]
+
+
+def is_account_id(text: str) -> bool:
+    """Return whether ``text`` is the id of an AWS account."""
+    return re.fullmatch(_ACCOUNT_ID, text) is not None
 
 
 class Cluster(Model):

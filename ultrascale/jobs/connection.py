@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+import yaml
 from urllib3.util.retry import Retry
 
 from ultrascale.errors import ClusterError
@@ -29,9 +30,9 @@ _CONNECT_RETRIES = 2
 # Logs of so many pods are followed at once, beside the watches.
 CONNECTIONS = 80
 
-_NO_KUBECONFIG = (
-    "no cluster is known: {path} does not exist; write it by "
-    "`aws eks update-kubeconfig --name CLUSTER --region REGION`, or name one by --kubeconfig"
+_WRITE_IT = (
+    "write it by `aws eks update-kubeconfig --name CLUSTER --region REGION`, or name one by "
+    "--kubeconfig"
 )
 
 
@@ -148,7 +149,8 @@ def _kubeconfig(named: Path | None) -> str | None:
     """Return the kubeconfig files, joined as in `KUBECONFIG`; None for a pod without."""
     if named is not None:
         if not named.is_file():
-            raise ClusterError(_NO_KUBECONFIG.format(path=named))
+            wrong = "is no file" if named.exists() else "does not exist"
+            raise ClusterError(f"no cluster is known: {named} {wrong}; {_WRITE_IT}")
         return str(named)
     default = Path("~/.kube/config").expanduser()
     paths = os.environ.get("KUBECONFIG") or str(default)
@@ -156,10 +158,29 @@ def _kubeconfig(named: Path | None) -> str | None:
         return paths
     if os.environ.get("KUBERNETES_SERVICE_HOST"):
         return None
-    raise ClusterError(_NO_KUBECONFIG.format(path=paths))
+    raise ClusterError(f"no cluster is known: {paths} does not exist; {_WRITE_IT}")
+
+
+def _refuse_no_kubeconfig(files: str) -> None:
+    """Refuse files that are none, of which the client says nothing that a user understands.
+
+    Raises:
+        ClusterError: One is not YAML, or not a mapping.
+    """
+    for path in (Path(each).expanduser() for each in files.split(os.pathsep) if each):
+        if not path.is_file():
+            continue
+        try:
+            found = yaml.safe_load(path.read_bytes())
+        except yaml.YAMLError as error:
+            why = " ".join(str(error).split())
+            raise ClusterError(f"{path}: no kubeconfig, not YAML: {why}; {_WRITE_IT}") from error
+        if not isinstance(found, Mapping | None):
+            raise ClusterError(f"{path}: no kubeconfig, not a mapping; {_WRITE_IT}")
 
 
 def _load(config: "_Config", files: str, context: str | None, configuration: object) -> str:
+    _refuse_no_kubeconfig(files)
     config.load_kube_config(
         config_file=files,
         context=context,

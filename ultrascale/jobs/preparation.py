@@ -49,7 +49,7 @@ def prepare(
     suffix = _PRECOMPILE_SUFFIX if precompile else ""
     found = config.read_job(reading, job, changes=changes or {}, suffix=suffix)
     if found.job is None:
-        raise found.refusal(found.mistakes)
+        raise found.refusal((*_account(account), *found.mistakes))
     request = JobRequest(
         name=found.name,
         job=found.job,
@@ -62,6 +62,7 @@ def prepare(
     )
     wrong_keys = {str(mistake.at[0]) for mistake in found.mistakes if mistake.at}
     mistakes = (
+        *_account(account),
         *found.mistakes,
         *plan_jobs.mistakes_of(request, wrong_keys),
         *_closed_windows(request, now),
@@ -72,6 +73,12 @@ def prepare(
     if too_large := [*_too_large(manifests)]:
         raise found.refusal(tuple(too_large))
     return manifests
+
+
+def _account(account: str | None) -> Iterator[config.Mistake]:
+    """Yield an account that no registry can be of: nodes would be paid for, and pull nothing."""
+    if account and not config.is_account_id(account):
+        yield config.refuse("account", "not an AWS account id", "write its 12 digits", got=account)
 
 
 def _closed_windows(request: JobRequest, now: datetime | None) -> Iterator[config.Mistake]:
