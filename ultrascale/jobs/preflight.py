@@ -1,6 +1,6 @@
 """What the cluster must have before a job is sent: all that is missing, at once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.cluster import FORBIDDEN, Cluster
@@ -95,7 +95,7 @@ def _queue(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     found = cluster.find(QUEUE.path(name=job.queue))
     if found is None:
         known = sorted(name(each) for each in cluster.items(QUEUE.path()))
-        yield f"queue {job.queue} does not exist; choose one by --queue: {', '.join(known)}"
+        yield f"queue {job.queue} does not exist; {_one_of(known, '--queue')}"
         return
     state = text(found, "status", "state")
     if state not in ("", "Open"):
@@ -126,10 +126,13 @@ def _priority_class(cluster: Cluster, job: JobManifests) -> Iterator[str]:
         return
     if cluster.find(PRIORITY_CLASS.path(name=job.priority_class)) is None:
         known = sorted(name(each) for each in cluster.items(PRIORITY_CLASS.path()))
-        yield (
-            f"priority class {job.priority_class} does not exist; choose one by --priority: "
-            f"{', '.join(known)}"
-        )
+        yield f"priority class {job.priority_class} does not exist; {_one_of(known, '--priority')}"
+
+
+def _one_of(known: Sequence[str], option: str) -> str:
+    if not known:
+        return "there is none: deploy the cluster file's stacks, or choose another --context"
+    return f"choose one by {option}: {', '.join(known)}"
 
 
 def _names(cluster: Cluster, job: JobManifests) -> Iterator[str]:

@@ -91,7 +91,7 @@ class SubmittedJob:
             timeout_seconds=timeout_seconds,
         )
         if progress.state.result == "failed":
-            raise ClusterError(failure(progress))
+            raise ClusterError(failure(progress, self.namespace))
         return progress
 
     def cancel(self) -> tuple[str, ...]:
@@ -121,12 +121,13 @@ class SubmittedJob:
         return self._cluster
 
 
-def failure(progress: Progress) -> str:
-    """Return how a job failed, in one sentence."""
+def failure(progress: Progress, namespace: str) -> str:
+    """Return how a job failed, and where to look, in one sentence."""
     why = f": {progress.state.reason}" if progress.state.reason else ""
+    where = f"{progress.name} -n {namespace}"
     return (
-        f"job {progress.name} {progress.state.phase.lower()}{why}; see `ultrascale logs` and "
-        "`ultrascale status`"
+        f"job {progress.name} {progress.state.phase.lower()}{why}; see `ultrascale logs {where}` "
+        f"and `ultrascale status {where}`"
     )
 
 
