@@ -280,6 +280,25 @@ def test_a_job_that_is_deleted_meanwhile_is_not_waited_for(
         following.ends()
 
 
+def test_nodes_that_stand_idle_while_their_gang_waits_are_told_with_the_way_out(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    """Karpenter takes them for free, and launches none for the pods that fit nowhere."""
+    stub.update(JOB, spec=given.volcano_job(pods=4)["spec"])
+    for index in range(3):
+        fits = given.unschedulable(f"Pod can possibly be assigned to node-{index}")
+        fits["status"]["conditions"][0]["reason"] = "Schedulable"
+        stub.put(f"{given.PODS}/{index}", given.pod(f"bert-worker0-{index}", index=index, **fits))
+    last = given.pod("bert-worker0-3", index=3, **given.unschedulable("no room"))
+    stub.put(f"{given.PODS}/3", last)
+
+    progress = Following(cluster).sees(lambda each: each.pods["pending"] == 4)
+
+    assert progress.waiting[0] == "Unschedulable: no room"
+    assert progress.waiting[1].startswith("3 of 4 pods fit on nodes that are there")
+    assert "delete the nodes that stay idle" in progress.waiting[1]
+
+
 def test_a_time_limit_tells_why_the_job_waits(stub: StubApiServer, cluster: Cluster) -> None:
     stub.put(POD, given.pod("bert-worker0-0", **given.unschedulable("no room")))
 

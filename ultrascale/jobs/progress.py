@@ -18,6 +18,10 @@ from ultrascale.plan.names import JOB_LABEL
 _TICK = 0.5
 _EVENTS_EVERY = 15.0
 _MOST_REASONS = 4
+# How Volcano begins what it says of a pod that fits on a node, and waits for the rest of its gang.
+# What launches nodes heeds other pods alone, and plans with that node as if it were free.
+# Source: https://github.com/volcano-sh/volcano/issues/3976
+_FITS = "Schedulable: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +133,18 @@ class _View:
 
     def _waiting(self, state: WorkloadState) -> tuple[str, ...]:
         reasons = Counter(pod.reason for pod in self._pods.values() if pod.reason)
+        fitting = sum(count for reason, count in reasons.items() if reason.startswith(_FITS))
+        others = Counter({key: reasons[key] for key in reasons if not key.startswith(_FITS)})
         lines = [
             reason if count == 1 else f"{count} pods: {reason}"
-            for reason, count in reasons.most_common(_MOST_REASONS)
+            for reason, count in others.most_common(_MOST_REASONS)
         ]
+        if fitting:
+            lines.append(
+                f"{fitting} of {state.wanted} pods fit on nodes that are there, and wait for the "
+                "rest of their gang; if no node comes for these, delete the nodes that stay idle "
+                "(with Karpenter their NodeClaims), so that all are launched together"
+            )
         lines += _group_reasons(self._groups.values())
         if state.reason and not state.result:
             lines.append(state.reason)
