@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from tests.assembly import Assembly
-from tests.jobs import CPU_POOL, container, job_cluster, make_job, pod_spec, prepared, refusals
+from tests.jobs import (
+    CPU_POOL,
+    VOLCANO,
+    container,
+    job_cluster,
+    make_job,
+    pod_spec,
+    prepared,
+    refusals,
+)
 from tests.kubernetes_schemas import containers
 from tests.pools import pool_document
 from ultrascale import catalog, config
@@ -299,3 +308,12 @@ def test_memory_is_a_limit_and_cpu_is_none() -> None:
 )
 def test_more_than_a_node_can_give_is_refused(resources: dict[str, Any], line: str) -> None:
     assert refusals(job=make_job(nodes=1, resources=resources)) == [line]
+
+
+def test_an_elastic_job_that_meets_at_its_first_pod_is_told_what_its_loss_costs() -> None:
+    etcd = VOLCANO | {"rendezvous": {"backend": "etcd"}}
+    (note,) = prepared(nodes=4, min_nodes=2).notes
+
+    assert note.endswith("rendezvous: etcd lets them go on.")
+    assert prepared(job_cluster(scheduling=etcd), nodes=4, min_nodes=2).notes == ()
+    assert prepared(nodes=4).notes == ()

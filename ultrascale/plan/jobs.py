@@ -276,3 +276,8 @@ def _notes(
             f"EC2 takes Spot nodes of {where} one by one, and the job restarts with each; "
             "min_nodes lets it go on with fewer."
         )
+    if job.min_nodes is not None and job.script is not None and request.backend == "c10d":
+        yield (
+            "With c10d the nodes meet at the pod of index 0: when its node is lost, the others end "
+            "too and wait for a new one; rendezvous: etcd lets them go on."
+        )
