@@ -182,6 +182,25 @@ def test_a_job_that_its_queue_can_never_hold_is_refused(
         send(cluster, given.manifests(pods=2))
 
 
+@pytest.mark.parametrize(("given_out", "waits"), [("32", False), ("33", True), (None, False)])
+def test_a_job_that_waits_for_its_queue_is_told_of_the_nodes_that_stand_idle_meanwhile(
+    stub: StubApiServer, cluster: Cluster, given_out: str | None, waits: bool
+) -> None:
+    """Karpenter launches them for its pods all the same: $20 to $140 an hour for each."""
+    path = f"{given.QUEUES}/research"
+    stub.update(path, spec={"capability": {"aws.amazon.com/neuron": "64"}})
+    if given_out is not None:
+        allocated = {"aws.amazon.com/neuron": given_out, "cpu": "8"}
+        stub.update(path, status={"state": "Open", "allocated": allocated})
+
+    notes = send(cluster, given.manifests(pods=2))
+
+    assert [note[:44] for note in notes] == (
+        ["queue research has 31 aws.amazon.com/neuron "] if waits else []
+    )
+    assert f"{given.VOLCANO_JOBS}/bert" in made(stub)
+
+
 def test_a_job_of_the_same_name_is_refused_with_the_way_out(
     stub: StubApiServer, cluster: Cluster
 ) -> None:

@@ -1,6 +1,7 @@
 """What the cluster must have before a job is sent: all that is missing, at once."""
 
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.cluster import FORBIDDEN, Cluster
@@ -27,7 +28,10 @@ _Check = Callable[[Cluster, JobManifests], Iterator[str]]
 
 
 def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
-    """Return what could not be checked, each a sentence, for want of a right to read it.
+    """Return what the user should know, each a sentence.
+
+    It is what could not be checked for want of a right to read it, and that the job has to wait
+    for its queue.
 
     Raises:
         ClusterError: Something is missing; one line for each.
@@ -53,7 +57,7 @@ def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
         found_missing(_claims, _names)
     if missing:
         raise ClusterError(*(f"{job.name}: {line}" for line in missing))
-    return tuple(unchecked)
+    return (*unchecked, *_waits(cluster, job))
 
 
 def _namespace(cluster: Cluster, job: JobManifests) -> Iterator[str]:
@@ -118,6 +122,32 @@ def _beyond(queue: Object, job: JobManifests) -> Iterator[str]:
                 f"the job needs {needed.normalize():f} {resource} at once, and queue {job.queue} "
                 f"has {most.normalize():f}: it would wait for ever; ask for fewer --nodes, or "
                 "choose another --queue"
+            )
+
+
+def _waits(cluster: Cluster, job: JobManifests) -> Iterator[str]:
+    """Say of which resources the job's queue has given out too much for the job to start now.
+
+    What launches nodes knows nothing of queues, and has them ready for pods that may not use them.
+
+    Source: https://github.com/volcano-sh/volcano/issues/4710
+    """
+    if job.queue is None:
+        return
+    try:
+        queue = cluster.find(QUEUE.path(name=job.queue)) or {}
+    except RefusedError as error:
+        if error.status != FORBIDDEN:
+            raise
+        return
+    most, given = mapping(queue, "spec", "capability"), mapping(queue, "status", "allocated")
+    for resource, needed in demand(job.objects).items():
+        left = amount(str(most.get(resource, "0"))) - amount(str(given.get(resource, "0")))
+        if resource in most and needed > left:
+            yield (
+                f"queue {job.queue} has {max(left, Decimal()).normalize():f} {resource} left, and "
+                f"the job needs {needed.normalize():f} at once: it waits for other jobs, and nodes "
+                "that Karpenter or Cluster Autoscaler launch for it stand idle until then"
             )
 
 

@@ -11,7 +11,7 @@ _Sent = tuple[Kind, Object]
 
 
 def send(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
-    """Send the objects of ``job``, and return what could not be checked before, each a sentence.
+    """Send the objects of ``job``, and return what the user should know, each a sentence.
 
     The objects of a service are applied, so that sending it again updates it. All others are
     created, and refused where one of its name exists. Every object is first sent as a dry run,
