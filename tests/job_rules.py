@@ -81,6 +81,19 @@ def _findings(document: Document, minors: tuple[str, ...]) -> Iterator[str]:
         yield from _pod_findings(document["spec"]["template"])
 
 
+def _policy_findings(policies: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield what Volcano's webhook refuses, and what no policy before leaves over for another."""
+    codes = [policy["exitCode"] for policy in policies if "exitCode" in policy]
+    met = Counter([*codes, *(event for each in policies for event in each.get("events", ()))])
+    one_each = all(("exitCode" in policy) != ("events" in policy) for policy in policies)
+    if not one_each or 0 in codes or max(met.values()) > 1:
+        yield f"policies: {policies}"
+    if {policy["action"] for policy in policies} - _ACTIONS:
+        yield f"policies: {policies}"
+    if any("exitCode" not in policy for policy in policies[: len(codes)]):
+        yield f"an event that comes with every exit code is met first: {policies}"
+
+
 def _volcano_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:
     for schemas in _volcano():
         yield from schemas.validate(job)
@@ -92,9 +105,7 @@ def _volcano_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:
         yield "maxRetry: 0 stands for a default of 3"
     if set(spec["plugins"]) - _PLUGINS:
         yield f"no such plugin: {spec['plugins']}"
-    events = Counter(event for policy in spec["policies"] for event in policy["events"])
-    if max(events.values()) > 1 or {policy["action"] for policy in spec["policies"]} - _ACTIONS:
-        yield f"policies: {spec['policies']}"
+    yield from _policy_findings(spec["policies"])
     yield from _task_findings(job)
     for task in spec["tasks"]:
         for minor in minors:

@@ -110,7 +110,7 @@ class TestCompile:
         compiled.run("compile", ONE_NODE)
 
         assert compiled.markers() == []
-        assert compiled.run("run", ONE_NODE).returncode == 1
+        assert compiled.run("run", ONE_NODE).returncode == 2
 
     def test_a_stopped_pod_stops_torchrun_and_leaves_no_marker(self, image: NeuronImage) -> None:
         image.compiler_prints(summary(6, 6, 0), graphs=6, runs=True)
@@ -141,7 +141,7 @@ class TestNodes:
 
         both = image.run("run", two_nodes(run="bert-7"))
 
-        assert alone.returncode == 1
+        assert alone.returncode == 2
         assert "of 2 nodes that compiled only 1 succeeded: bert-0" in alone.stderr
         assert both.returncode == 0
         assert image.trained()
@@ -152,7 +152,7 @@ class TestNodes:
         image.compiler_prints(summary(3, 2, 1), status=1, graphs=2, failed=1)
         image.run("compile", two_nodes(), "--node=bert-1")
 
-        assert image.run("run", two_nodes()).returncode == 1
+        assert image.run("run", two_nodes()).returncode == 2
         assert not image.trained()
 
     def test_nodes_of_different_tries_are_not_added_up(self, image: NeuronImage) -> None:
@@ -160,14 +160,14 @@ class TestNodes:
         image.run("compile", two_nodes(run="first"), "--node=a-0")
         image.run("compile", two_nodes(run="second"), "--node=b-1")
 
-        assert image.run("run", two_nodes()).returncode == 1
+        assert image.run("run", two_nodes()).returncode == 2
 
     def test_nodes_that_cannot_be_told_to_belong_together_are_refused(
         self, image: NeuronImage
     ) -> None:
         done = image.run("compile", ["torchrun", "--nnodes", "2", "train.py"])
 
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert "several nodes need --rdzv-id" in done.stderr
 
 
@@ -193,7 +193,7 @@ class TestRun:
         done = image.run("run", ONE_NODE, *options)
 
         assert image.trained() == bool(options)
-        assert done.returncode == (0 if options else 1)
+        assert done.returncode == (0 if options else 2)
         if not options:
             assert "holds no compiled graph; submit the job with --precompile first" in done.stderr
             assert "compile_cache.allow_cold" in done.stderr
@@ -214,7 +214,7 @@ class TestRun:
     def test_other_graphs_are_not_taken_for_these(self, compiled: NeuronImage) -> None:
         done = compiled.run("run", [*ONE_NODE[:-1], "32"])
 
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert "compiled with --batch_size 16, now --batch_size 32" in done.stderr
         assert not compiled.trained()
 
@@ -222,7 +222,7 @@ class TestRun:
         for neff in compiled.root.rglob("model.neff"):
             neff.unlink()
 
-        assert compiled.run("run", ONE_NODE).returncode == 1
+        assert compiled.run("run", ONE_NODE).returncode == 2
 
     def test_another_compiler_has_another_cache(
         self, compiled: NeuronImage, tmp_path: Path
@@ -230,7 +230,7 @@ class TestRun:
         newer = NeuronImage(tmp_path / "newer", version="2.25.0")
         newer.root = compiled.root
 
-        assert newer.run("run", ONE_NODE).returncode == 1
+        assert newer.run("run", ONE_NODE).returncode == 2
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_an_image_without_the_compiler_is_named(tmp_path: Path, what: str) -> No
 
     done = image.run(what, ONE_NODE, "--allow-cold")
 
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "neuronx-cc is not installed" in done.stderr
     assert "use a Neuron image" in done.stderr
 
@@ -278,7 +278,7 @@ def test_a_command_that_is_no_torchrun_is_refused(
 ) -> None:
     done = image.run("compile", command)
 
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert says in done.stderr
 
 

@@ -57,14 +57,40 @@ def test_an_elastic_job_ends_though_a_node_never_came() -> None:
     (each,) = objects(prepared(job=program), "Job")
 
     assert (elastic["spec"]["minAvailable"], elastic["spec"]["minSuccess"]) == (2, 2)
-    assert elastic["spec"]["policies"][0]["action"] == "RestartPod"
+    assert elastic["spec"]["policies"][-1]["action"] == "RestartPod"
     # Pods that do not end together may have work left when others are done.
     assert "minSuccess" not in each["spec"]
     assert fixed["spec"]["minAvailable"] == 4
     assert "minSuccess" not in fixed["spec"]
-    assert fixed["spec"]["policies"] == [
-        {"events": ["PodEvicted", "PodFailed"], "action": "RestartJob"}
+    assert fixed["spec"]["policies"][-1] == {
+        "events": ["PodEvicted", "PodFailed"],
+        "action": "RestartJob",
+    }
+
+
+@pytest.mark.parametrize("min_nodes", [None, 2])
+def test_a_refusal_that_no_restart_cures_ends_the_job_at_once(min_nodes: int | None) -> None:
+    """All nodes are paid for while a job that is refused for a cold cache is tried again."""
+    (job,) = objects(prepared(nodes=4, min_nodes=min_nodes), "Job")
+
+    assert job["spec"]["policies"][0] == {"exitCode": 2, "action": "TerminateJob"}
+
+
+def test_a_refusal_ends_the_job_where_kubernetes_runs_it_too() -> None:
+    (job,) = objects(prepared(job_cluster(scheduling=None), nodes=1), "Job")
+
+    assert job["spec"]["podFailurePolicy"]["rules"][1:] == [
+        {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [2]}}
     ]
+
+
+@pytest.mark.parametrize("job", [BATCH, make_job(script=None, command=["work"])])
+def test_what_a_program_of_the_user_means_by_its_exit_code_is_not_guessed(
+    job: dict[str, Any],
+) -> None:
+    (found,) = objects(prepared(job=job), "Job")
+
+    assert [policy for policy in found["spec"]["policies"] if "exitCode" in policy] == []
 
 
 @pytest.mark.parametrize(

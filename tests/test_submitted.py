@@ -79,7 +79,7 @@ def test_a_job_that_fails_is_an_error_to_who_waits_for_its_end(
     job = ultrascale.submit(CLUSTER, TEMPLATE, kubeconfig=kubeconfig(tmp_path, stub.url))
     run(stub, phase="Failed")
 
-    with pytest.raises(ClusterError, match="job bert failed.* `ultrascale logs bert -n training`"):
+    with pytest.raises(ClusterError, match=r"job bert failed.* `ultrascale logs bert -n training`"):
         job.wait(until_ended=True, timeout_seconds=20)
 
 

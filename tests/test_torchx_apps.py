@@ -41,7 +41,7 @@ def test_replicas_are_nodes_that_start_together() -> None:
 def test_an_elastic_app_goes_on_with_fewer_nodes() -> None:
     spec: Any = apps.job_of(apps.make_app(num_replicas=4, min_replicas=2)).objects[-1]["spec"]
 
-    assert (spec["minAvailable"], spec["policies"][0]["action"]) == (2, "RestartPod")
+    assert (spec["minAvailable"], spec["policies"][-1]["action"]) == (2, "RestartPod")
 
 
 def test_a_pod_gets_what_its_app_asks_for() -> None:

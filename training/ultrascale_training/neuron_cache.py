@@ -41,6 +41,14 @@ _CACHE_URL = "NEURON_COMPILE_CACHE_URL"
 _FLAGS = "NEURON_CC_FLAGS"
 _CACHE_DIR = "--cache_dir"
 
+_NOT_COMPILED = 1
+_MISTAKE = 2
+"""Exit code of what no restart cures: jobs end with it at once, where others are tried again."""
+
+
+class _CompilationError(TrainingError):
+    """Graphs were not compiled, which another attempt may change."""
+
 
 def main(arguments: Sequence[str]) -> int:
     """Do what ``arguments`` say, and return the exit code."""
@@ -54,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
         _train(cache, run, command, environment, allow_cold=given.allow_cold)
     except TrainingError as error:
         print(f"neuron_cache: {error}", file=sys.stderr)
-        return 1
+        return _NOT_COMPILED if isinstance(error, _CompilationError) else _MISTAKE
 
 
 def cache_directory(root: Path, model: str, cores: int) -> Path:
@@ -131,7 +139,7 @@ def _compile(
     if not wrong and not total and run.nodes == 1 and not neuron_markers.compiled_graphs(cache):
         wrong = ["the script gave no graph to compile; check that it runs on the Neuron device"]
     if wrong:
-        raise TrainingError(
+        raise _CompilationError(
             f"the graphs were not compiled: {'; '.join(wrong)}; a graph that failed stays so in "
             f"the cache: add --retry_failed_compilation to {_FLAGS} to try it again"
         )

@@ -37,17 +37,18 @@ def indexed_objects(plan: JobPlan) -> Iterator[dict[str, Any]]:
             "parallelism": plan.pods,
             "backoffLimitPerIndex": plan.restarts,
             "maxFailedIndexes": 0,
-            # A node that is drained or taken by EC2 is no fault of the program's.
-            "podFailurePolicy": {
-                "rules": [
-                    {
-                        "action": "Ignore",
-                        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
-                    }
-                ]
-            },
+            "podFailurePolicy": {"rules": [*_failure_rules(plan)]},
             "podReplacementPolicy": "Failed",
             "ttlSecondsAfterFinished": plan.ttl_seconds_after_finished,
             "template": pod_template(plan, spec=spec),
         },
     }
+
+
+def _failure_rules(plan: JobPlan) -> Iterator[dict[str, Any]]:
+    # A node that is drained or taken by EC2 is no fault of the program's.
+    disrupted = {"type": "DisruptionTarget", "status": "True"}
+    yield {"action": "Ignore", "onPodConditions": [disrupted]}
+    if plan.mistake_exit_code is not None:
+        codes = {"operator": "In", "values": [plan.mistake_exit_code]}
+        yield {"action": "FailJob", "onExitCodes": codes}

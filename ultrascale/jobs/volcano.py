@@ -37,12 +37,7 @@ def _spec(plan: JobPlan, part: PartPlan) -> dict[str, Any]:
         "maxRetry": plan.restarts + 1,
         "ttlSecondsAfterFinished": plan.ttl_seconds_after_finished,
         "plugins": _plugins(part),
-        "policies": [
-            {
-                "events": ["PodEvicted", "PodFailed"],
-                "action": "RestartPod" if plan.elastic else "RestartJob",
-            }
-        ],
+        "policies": [*_policies(plan)],
         "tasks": [_task(plan, task) for task in part.tasks],
     }
     if plan.min_success is not None:
@@ -54,6 +49,17 @@ def _spec(plan: JobPlan, part: PartPlan) -> dict[str, Any]:
         # with them.
         spec["networkTopology"] = {"mode": "soft"}
     return spec
+
+
+def _policies(plan: JobPlan) -> Iterator[dict[str, Any]]:
+    """Yield what becomes of the job with a pod; the first that fits counts.
+
+    Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/job_controller_util.go
+    """
+    if plan.mistake_exit_code is not None:
+        yield {"exitCode": plan.mistake_exit_code, "action": "TerminateJob"}
+    restart = "RestartPod" if plan.elastic else "RestartJob"
+    yield {"events": ["PodEvicted", "PodFailed"], "action": restart}
 
 
 def _plugins(part: PartPlan) -> dict[str, list[str]]:

@@ -23,6 +23,11 @@ RANK_ZERO_HOST = "RANK_ZERO_HOST"
 # Variables of the shell, joined by `+`, that sum up to the index of a pod.
 VOLCANO_INDEX = f"{FIRST_INDEX}+VC_TASK_INDEX"
 INDEXED_INDEX = "JOB_COMPLETION_INDEX"
+MISTAKE_EXIT_CODE = 2
+"""Of a script's pods: what no restart cures, as the refusal of a cold cache of graphs.
+
+torchrun itself ends so where its options are wrong, and with 1 where its workers fail.
+"""
 POD_IP = "POD_IP"
 POD_GROUP = "POD_GROUP"
 ATTEMPT = "ATTEMPT"

@@ -91,6 +91,7 @@ def plan_job(request: JobRequest) -> JobPlan:
         service_port=None,
         queue=request.queue,
         restarts=0,
+        mistake_exit_code=None,
         elastic=False,
         min_success=None,
         topology=False,
@@ -194,6 +195,7 @@ def _training(
         parts=division.parts if request.gang else (),
         service_port=job_command.RENDEZVOUS_PORT if job.nodes > 1 and not host_list else None,
         restarts=restarts,
+        mistake_exit_code=job_command.MISTAKE_EXIT_CODE if job.script is not None else None,
         elastic=job.min_nodes is not None,
         # torchrun's agents end together, with the last step: a pod that found no node is not
         # waited for. Those of another program may each have work left.

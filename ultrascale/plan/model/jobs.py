@@ -141,6 +141,7 @@ class JobPlan:
             job without a host list, meet; None where there is none.
         queue: Volcano queue; None for other controllers.
         restarts: Restarts of the job before it counts as failed.
+        mistake_exit_code: Exit code of a pod that ends the job at once; None where none does.
         elastic: Whether it goes on with fewer nodes than it asks for.
         min_success: Pods whose success ends the job; None: all.
         topology: Whether its pods are placed close to each other where possible.
@@ -162,6 +163,7 @@ class JobPlan:
     service_port: int | None
     queue: str | None
     restarts: int
+    mistake_exit_code: int | None
     elastic: bool
     min_success: int | None
     topology: bool
