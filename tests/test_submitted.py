@@ -65,12 +65,19 @@ def test_a_job_is_submitted_waited_for_and_cancelled(stub: StubApiServer, tmp_pa
 
 
 def test_variables_are_added_to_those_of_the_job() -> None:
-    job = ultrascale.submit(CLUSTER, TEMPLATE, env={"B": "2"}, dry_run=True, account="111122223333")
+    job = ultrascale.submit(
+        CLUSTER,
+        TEMPLATE,
+        env={"B": "2"},
+        changes={"env": {"C": "3"}},
+        dry_run=True,
+        account="111122223333",
+    )
 
     found: Any = next(each for each in job.objects if each["kind"] == "Job")
     (container,) = found["spec"]["tasks"][0]["template"]["spec"]["containers"]
     env = {each["name"]: each.get("value") for each in container["env"]}
-    assert (env["A"], env["B"]) == ("1", "2")
+    assert (env["A"], env["B"], env["C"]) == ("1", "2", "3")
 
 
 def test_a_job_that_fails_is_an_error_to_who_waits_for_its_end(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 from ultrascale import config, jobs
 from ultrascale.errors import ClusterError
@@ -189,6 +190,8 @@ def submit(
         "priority": priority,
     }
     replaced = {key: value for key, value in stated.items() if value is not None}
+    if env is not None and isinstance(variables := (changes or {}).get("env"), Mapping):
+        replaced["env"] = {**cast("Mapping[str, object]", variables), **env}
     cluster = None
     if not dry_run:
         cluster = Cluster.connected(Path(kubeconfig) if kubeconfig else None, context)
