@@ -141,8 +141,11 @@ class Bert(nn.Module):
         return Losses(self._masked_lm(hidden, batch), self._next_sentence(hidden, batch))
 
     def _masked_lm(self, hidden: Tensor, batch: Batch) -> Tensor:
-        index = batch.masked_positions.unsqueeze(-1).expand(-1, -1, hidden.shape[-1])
-        gathered = self.transform_norm(F.gelu(self.transform(hidden.gather(1, index))))
+        rows, length, _ = hidden.shape
+        starts = torch.arange(0, rows * length, length, device=hidden.device)[:, None]
+        # Whole vectors: of `gather`, XLA makes a copy of single numbers, slow on a NeuronCore.
+        chosen = F.embedding(batch.masked_positions + starts, hidden.flatten(0, 1))
+        gathered = self.transform_norm(F.gelu(self.transform(chosen)))
         logits = F.linear(gathered, self.embeddings.word.weight, self.output_bias)
         losses = F.cross_entropy(
             logits.flatten(0, 1).float(), batch.masked_ids.flatten(), reduction="none"

@@ -17,6 +17,11 @@ from ultrascale_training.errors import TrainingError
 
 # The port that torch-neuronx itself used while it still set the address.
 _ROOT_PORT = 62182
+# The size that torch-neuronx sets for gradients.
+_BUCKET_MEBIBYTES = 50
+# What the AWS tutorial's script tells the compiler of BERT.
+_COMPILER_FLAG = "--model-type"
+_MODEL_TYPE = f"{_COMPILER_FLAG}=transformer"
 
 
 class NeuronXlaDevice:
@@ -45,7 +50,14 @@ class NeuronXlaDevice:
 
     def sum_up(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its sum over all workers."""
-        self._model.all_reduce(self._model.REDUCE_SUM, list(tensors))
+        # In pieces as xm.reduce_gradients has them here, the last layer's first; that one averages.
+        self._model.all_reduce_bucketized_gradients(
+            list(reversed(tensors)),
+            scale=1.0,
+            groups=None,
+            pin_layout=True,
+            bucket_cap_mb=_BUCKET_MEBIBYTES,
+        )
 
     def end_of_graph(self) -> None:
         """Execute what was recorded."""
@@ -63,6 +75,9 @@ def connect(*, bf16: bool, timeout: timedelta) -> NeuronXlaDevice:
     # Both are read when torch-xla is imported, and current releases no longer set the first.
     # https://github.com/ray-project/ray/issues/65070
     os.environ.setdefault("NEURON_RT_ROOT_COMM_ID", f"{os.environ['MASTER_ADDR']}:{_ROOT_PORT}")
+    flags = os.environ.get("NEURON_CC_FLAGS", "")
+    if _COMPILER_FLAG not in flags:
+        os.environ["NEURON_CC_FLAGS"] = f"{flags} {_MODEL_TYPE}".strip()
     if bf16:
         os.environ.setdefault("NEURON_RT_STOCHASTIC_ROUNDING_EN", "1")
     try:

@@ -52,6 +52,9 @@ def main() -> int:
     start = _start(arguments, index, directory, control)
     replica = _replica(arguments, index, device)
     optimizer = adamw.make(replica.model, weight_decay=arguments.weight_decay)
+    # Otherwise the first micro-batch would make the optimizer's state, in a large graph that no
+    # other one shares, and a run that resumes would begin with graphs that nobody compiled before.
+    device.end_of_graph()
     if start.checkpoint is not None:
         load(start.checkpoint, tensors_of(replica.model, optimizer), group=control)
     saver = Saver(

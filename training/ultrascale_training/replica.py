@@ -50,9 +50,16 @@ class Replica:
 
     def finish(self, *, clip: float) -> torch.Tensor:
         """Complete the gradients of a step, clip them, and return their norm before that."""
-        if not self._device.wraps:
-            self._device.sum_up([p.grad for p in self.model.parameters() if p.grad is not None])
-        return nn.utils.clip_grad_norm_(self.model.parameters(), clip)
+        if self._device.wraps:
+            return nn.utils.clip_grad_norm_(self.model.parameters(), clip)
+        gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
+        self._device.sum_up(gradients)
+        # In single precision: millions of squares do not add up in bfloat16.
+        norm = nn.utils.get_total_norm([gradient.float() for gradient in gradients])
+        factor = (clip / (norm + 1e-6)).clamp(max=1.0)
+        for gradient in gradients:
+            gradient.mul_(factor)
+        return norm
 
 
 def _shard(model: Bert, *, bf16: bool) -> None:

@@ -120,7 +120,12 @@ def load(checkpoint: Path, tensors: State, *, group: dist.ProcessGroup) -> None:
     """Read a checkpoint into ``tensors``, as many of it as this worker holds."""
     # torch.distributed.checkpoint reads into memory of the host or of a GPU, not of XLA.
     direct = {name: value for name, value in tensors.items() if value.device.type != "xla"}
-    copied = {name: value.cpu() for name, value in tensors.items() if name not in direct}
+    # What they hold is not asked for: each question would be a graph to compile.
+    copied = {
+        name: torch.empty(value.shape, dtype=value.dtype)
+        for name, value in tensors.items()
+        if name not in direct
+    }
     dcp.load({**direct, **copied}, checkpoint_id=checkpoint, process_group=group)
     for name, value in copied.items():
         tensors[name].copy_(value)
