@@ -203,6 +203,22 @@ def test_hdf5_shards_of_the_tutorial_are_read_like_our_own(data: Path, tmp_path:
         assert (values == getattr(rows, name)[3:7]).all(), name
 
 
+def test_shards_that_the_tutorial_keeps_for_tests_are_not_trained_on(
+    data: Path, tmp_path: Path
+) -> None:
+    h5py = pytest.importorskip("h5py")
+    index = read_index(data)
+    rows = Dataset(data, index).read(Slice(shard=0, start=0, count=3))
+    for kind in ("training", "test"):
+        with h5py.File(tmp_path / f"wikicorpus_en_{kind}_0.hdf5", "w") as file:
+            for name in FIELDS:
+                file.create_dataset(name, data=getattr(rows, name))
+
+    found = read_index(tmp_path)
+
+    assert [shard.file for shard in found.shards] == ["wikicorpus_en_training_0.hdf5"]
+
+
 def test_shard_that_lost_its_end_is_not_taken_for_a_short_one(data: Path, tmp_path: Path) -> None:
     index = read_index(data)
     for shard in index.shards:

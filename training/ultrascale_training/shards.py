@@ -144,7 +144,7 @@ def index_hdf5(directory: Path) -> Index:
     vocabulary = 30522
     shards: list[Shard] = []
     shapes: set[tuple[int, int]] = set()
-    for path in sorted(file for file in _files(directory) if file.suffix in HDF5_SUFFIXES):
+    for path in _hdf5_shards(directory):
         with _h5py().File(path, "r") as file:
             missing = [name for name in FIELDS if name not in file]
             if missing:
@@ -239,6 +239,15 @@ class _Hdf5:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _hdf5_shards(directory: Path) -> Sequence[Path]:
+    """Return the shards to train on: where some are named so, the others were kept for tests.
+
+    Source: https://github.com/aws-neuron/aws-neuron-samples/blob/master/torch-neuronx/training/dp_bert_hf_pretrain/dp_bert_large_hf_pretrain_hdf5.py
+    """
+    shards = sorted(file for file in _files(directory) if file.suffix in HDF5_SUFFIXES)
+    return [shard for shard in shards if "_training_" in shard.name] or shards
 
 
 def _files(directory: Path) -> Sequence[Path]:
