@@ -248,6 +248,7 @@ def test_queues_count_their_jobs_and_order_those_that_wait(
     capability = {"capability": {"aws.amazon.com/neuron": 64}, "weight": 4}
     stub.update(f"{given.QUEUES}/research", status=allocated, spec=capability)
     stub.put(f"{given.POD_GROUPS}/r", group("running", "Running"))
+    stub.put(f"{given.POD_GROUPS}/u", group("in-part", "Unknown"))
     stub.put(f"{given.POD_GROUPS}/a", group("late", "Pending", minute=9))
     stub.put(f"{given.POD_GROUPS}/b", group("early", "Inqueue", minute=1))
     stub.put(f"{given.POD_GROUPS}/c", group("urgent", "Pending", priority="high", minute=30))
@@ -255,7 +256,7 @@ def test_queues_count_their_jobs_and_order_those_that_wait(
     queues = read_queues(cluster, "training")
 
     (research,) = queues.queues
-    assert (research.weight, research.pending, research.running) == (4, 3, 1)
+    assert (research.weight, research.pending, research.running) == (4, 3, 2)
     assert research.capability == {"aws.amazon.com/neuron": "64"}
     assert research.allocated == {"aws.amazon.com/neuron": "32"}
     assert [each.job for each in queues.waiting] == ["urgent", "early", "late"]

@@ -8,7 +8,7 @@ import pytest
 
 from tests import job_manifests as given
 from tests.stub_api_http import kubeconfig, serve
-from tests.stub_api_server import Refusal, StubApiServer
+from tests.stub_api_server import Refusal, Request, StubApiServer
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.kinds import VOLCANO_JOB, Kind
@@ -33,13 +33,18 @@ def made(stub: StubApiServer) -> set[str]:
     return {path for path in stub.paths() if any(kind in path for kind in kinds)}
 
 
+def writes(stub: StubApiServer) -> list[Request]:
+    """Return what was sent: jobs are created, and what may be there already is applied."""
+    return [each for each in stub.requests if each.method in ("POST", "PATCH")]
+
+
 def test_what_is_sent_is_what_was_rendered(stub: StubApiServer, cluster: Cluster) -> None:
     job = given.manifests()
 
     assert send(cluster, job) == ()
 
     assert made(stub) == {f"{given.SERVICES}/bert", f"{given.VOLCANO_JOBS}/bert"}
-    sent = [each.body for each in stub.asked("POST") if not each.dry_run]
+    sent = [each.body for each in writes(stub) if not each.dry_run]
     assert sent == [*job.objects]
 
 
@@ -48,7 +53,7 @@ def test_every_object_is_judged_before_the_first_is_made(
 ) -> None:
     send(cluster, given.manifests())
 
-    assert [each.dry_run for each in stub.asked("POST")] == [True, True, False, False]
+    assert [each.dry_run for each in writes(stub)] == [True, True, False, False]
 
 
 def test_a_webhook_that_refuses_the_last_object_leaves_nothing(
@@ -63,13 +68,13 @@ def test_a_webhook_that_refuses_the_last_object_leaves_nothing(
     assert told in str(error.value)
     assert "nothing was sent" in str(error.value)
     assert made(stub) == set()
-    assert all(each.dry_run for each in stub.asked("POST"))
+    assert all(each.dry_run for each in writes(stub))
 
 
 def test_every_refusal_of_the_dry_run_is_told_at_once(
     stub: StubApiServer, cluster: Cluster
 ) -> None:
-    stub.refuse("POST", "/services$", Refusal(422, "spec.ports: Required value"))
+    stub.refuse("PATCH", "/services/bert$", Refusal(422, "spec.ports: Required value"))
     stub.refuse("POST", "/jobs$", Refusal(400, "denied the request"))
 
     with pytest.raises(ClusterError) as error:
@@ -224,6 +229,18 @@ def test_a_name_that_a_job_of_another_kind_has_is_refused(
         send(cluster, given.manifests())
 
 
+def test_a_service_that_an_ended_job_left_behind_is_no_hindrance(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    """Kubernetes takes an ended job away after its time, and nothing that was sent with it."""
+    send(cluster, given.manifests())
+    stub.remove(f"{given.VOLCANO_JOBS}/bert")
+
+    send(cluster, given.manifests())
+
+    assert made(stub) == {f"{given.SERVICES}/bert", f"{given.VOLCANO_JOBS}/bert"}
+
+
 def test_a_service_of_somebody_else_is_not_lost_to_a_job_of_its_name(
     stub: StubApiServer, cluster: Cluster
 ) -> None:
@@ -234,7 +251,7 @@ def test_a_service_of_somebody_else_is_not_lost_to_a_job_of_its_name(
     with pytest.raises(ClusterError, match="Service mlflow exists already"):
         send(cluster, job)
 
-    assert not stub.asked("POST")
+    assert not writes(stub)
     stub.remove(f"{given.SERVICES}/mlflow")
     assert send(cluster, job) == ()
 

@@ -173,7 +173,8 @@ def _names(cluster: Cluster, job: JobManifests) -> Iterator[str]:
         if found is None:
             continue
         ours = label(found, JOB_LABEL) == job.name
-        if ours and job.kind == "service":
+        if ours and (job.kind == "service" or kind == SERVICE):
+            # Kubernetes takes an ended job away after its time, and not the Service beside it.
             continue
         yield _taken(kind, found, job, ours=ours)
     yield from _services(cluster, job)

@@ -12,6 +12,8 @@ from ultrascale.jobs.kinds import POD_GROUP, PRIORITY_CLASS, QUEUE
 from ultrascale.plan.names import JOB_LABEL
 
 _WAITING = ("", "Pending", "Inqueue")
+# Volcano calls a job unknown of whose pods some run and some do not.
+_RUNNING = ("Running", "Unknown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +143,7 @@ def _queue(found: Object, groups: list[Object]) -> Queue:
         capability=_amounts(mapping(found, "spec", "capability")),
         allocated=_amounts(mapping(found, "status", "allocated")),
         pending=sum(phase in _WAITING for phase in phases),
-        running=sum(phase == "Running" for phase in phases),
+        running=sum(phase in _RUNNING for phase in phases),
     )
 
 

@@ -4,7 +4,7 @@ from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs import preflight
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.fields import Object, name
-from ultrascale.jobs.kinds import Kind, kind_of
+from ultrascale.jobs.kinds import SERVICE, Kind, kind_of
 from ultrascale.jobs.manifests import JobManifests
 
 _Sent = tuple[Kind, Object]
@@ -28,7 +28,7 @@ def send(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
     updated: list[_Sent] = []
     for kind, manifest in sent:
         path = kind.path(job.namespace, name(manifest))
-        new = job.kind != "service" or cluster.find(path) is None
+        new = not _is_applied(job, kind) or cluster.find(path) is None
         try:
             (made if new else updated).append((kind, _write(cluster, job, kind, manifest)))
         except (ClusterError, KeyboardInterrupt) as error:
@@ -56,9 +56,17 @@ def _rehearse(cluster: Cluster, job: JobManifests, sent: list[_Sent]) -> None:
 def _write(
     cluster: Cluster, job: JobManifests, kind: Kind, manifest: Object, *, dry_run: bool = False
 ) -> Object:
-    if job.kind == "service":
+    if _is_applied(job, kind):
         return cluster.apply(kind, job.namespace, manifest, dry_run=dry_run)
     return cluster.create(kind, job.namespace, manifest, dry_run=dry_run)
+
+
+def _is_applied(job: JobManifests, kind: Kind) -> bool:
+    """Return whether one of that name may be there, and is brought up to date.
+
+    A job that has ended may have left the Service behind at which its pods met.
+    """
+    return job.kind == "service" or kind == SERVICE
 
 
 def _made_unanswered(
