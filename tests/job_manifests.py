@@ -30,6 +30,7 @@ def manifests(name: str = "bert", *, pods: int = 2, **changes: Any) -> JobManife
         "claims": ("fsx-claim",),
         "queue": "research",
         "priority_class": "high",
+        "service_account": None,
         "notes": (),
     }
     return JobManifests(**{**fields, **changes})
@@ -91,6 +92,7 @@ def service(name: str = "chat", *, pods: int = 2) -> JobManifests:
         claims=(),
         queue=None,
         priority_class=None,
+        service_account=None,
     )
 
 

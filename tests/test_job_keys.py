@@ -32,6 +32,7 @@ COMMON: dict[str, Any] = {
     "command": ["other"],
     "args": ["--lr=1"],
     "env": {"A": "1"},
+    "service_account": "reads-s3",
     "volumes": [],
     "grace_period_seconds": 60,
 }

@@ -124,6 +124,7 @@ MISSING: list[tuple[str, dict[str, Any], list[str]]] = [
     ("namespace", {"namespace": "nowhere"}, ["namespace nowhere does not exist"]),
     ("claims", {"claims": ("a", "b")}, ["claim a does not exist", "claim b does not exist"]),
     ("queue", {"queue": "reserch"}, ["queue reserch does not exist", "--queue: research"]),
+    ("account", {"service_account": "s3"}, ["service account s3 does not exist", "training"]),
     ("priority", {"priority_class": "top"}, ["priority class top does not exist", "high"]),
     (
         "all",

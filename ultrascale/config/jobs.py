@@ -185,6 +185,8 @@ class Job(Model):
         command: Program and its first arguments.
         args: Arguments of the script or program.
         env: Environment variables, beside those of its accelerators.
+        service_account: Service account of its pods, for AWS permissions through EKS Pod Identity;
+            None: the namespace's own, which has none.
         volumes: Volumes; by default the claims of the cluster file in its namespace.
         grace_period_seconds: Time from SIGTERM to SIGKILL, for a last checkpoint.
     """
@@ -201,6 +203,7 @@ class Job(Model):
     command: tuple[Word, ...] = ()
     args: tuple[Word, ...] = ()
     env: Mapping[Variable, Word] = Field(default_factory=dict[str, str])
+    service_account: SubdomainName | None = None
     volumes: tuple[Volume, ...] | None = None
     # The two minutes of a Spot notice, less what it takes to arrive.
     grace_period_seconds: Annotated[int, Field(ge=1)] = 110

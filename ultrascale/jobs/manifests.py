@@ -22,6 +22,7 @@ class JobManifests:
         claims: PersistentVolumeClaims that it mounts.
         queue: Volcano queue that it waits in; None without Volcano.
         priority_class: PriorityClass of its pods; None for the cluster's default.
+        service_account: Service account of its pods; None for the namespace's own.
         notes: What the user should know of it, each a sentence.
     """
 
@@ -34,4 +35,5 @@ class JobManifests:
     claims: tuple[str, ...]
     queue: str | None
     priority_class: str | None
+    service_account: str | None
     notes: tuple[str, ...]

@@ -70,6 +70,8 @@ def _spec(plan: JobPlan) -> Spec:
         spec["tolerations"] = [_toleration(each) for each in pod.tolerations]
     if pod.priority_class is not None:
         spec["priorityClassName"] = pod.priority_class
+    if pod.service_account is not None:
+        spec["serviceAccountName"] = pod.service_account
     if volumes := [*_volumes(pod)]:
         spec["volumes"] = volumes
     return spec

@@ -14,6 +14,7 @@ from ultrascale.jobs.kinds import (
     PRIORITY_CLASS,
     QUEUE,
     SERVICE,
+    SERVICE_ACCOUNT,
     VOLCANO_JOB,
     WORKLOADS,
     Kind,
@@ -54,7 +55,7 @@ def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
         found_missing(_queue)
     found_missing(_priority_class)
     if not found_missing(_namespace):
-        found_missing(_claims, _names)
+        found_missing(_claims, _service_account, _names)
     if missing:
         raise ClusterError(*(f"{job.name}: {line}" for line in missing))
     return (*unchecked, *_waits(cluster, job))
@@ -77,7 +78,7 @@ def _volcano(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     if VOLCANO_JOB in kinds and cluster.find(VOLCANO_JOB.group_path) is None:
         yield (
             f"the cluster serves no {VOLCANO_JOB.resource}, so Volcano is not installed; deploy "
-            "the cluster file's stacks with scheduling.gang: volcano"
+            "the cluster file's stacks with scheduling.gang_scheduler: volcano"
         )
 
 
@@ -91,6 +92,15 @@ def _claims(cluster: Cluster, job: JobManifests) -> Iterator[str]:
             )
         elif text(found, "status", "phase") == "Lost":
             yield f"claim {claim} has lost its volume; make both anew"
+
+
+def _service_account(cluster: Cluster, job: JobManifests) -> Iterator[str]:
+    account = job.service_account
+    if account is not None and cluster.find(SERVICE_ACCOUNT.path(job.namespace, account)) is None:
+        yield (
+            f"service account {account} does not exist in namespace {job.namespace}; make it, "
+            "with its Pod Identity association, or leave it out of the job"
+        )
 
 
 def _queue(cluster: Cluster, job: JobManifests) -> Iterator[str]:

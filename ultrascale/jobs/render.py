@@ -22,6 +22,7 @@ def render(plan: JobPlan) -> JobManifests:
         claims=tuple(claims),
         queue=plan.queue,
         priority_class=plan.pod.priority_class,
+        service_account=plan.pod.service_account,
         notes=plan.notes,
     )
 

@@ -41,6 +41,7 @@ def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -
         nodes=_requirements(job, pools),
         tolerations=_tolerations(job, pools),
         priority_class=job.priority,
+        service_account=job.service_account,
         annotations={} if isinstance(job, config.ServiceJob) else _KEEP,
         grace_period_seconds=job.grace_period_seconds,
     )

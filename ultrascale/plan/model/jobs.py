@@ -46,6 +46,7 @@ class PodPlan:
         nodes: What its nodes' labels must be.
         tolerations: Taints that it bears.
         priority_class: Its PriorityClass; None for the cluster's default.
+        service_account: Its service account; None for the namespace's own.
         annotations: Annotations.
         grace_period_seconds: Time from SIGTERM to SIGKILL.
     """
@@ -61,6 +62,7 @@ class PodPlan:
     nodes: tuple[Requirement, ...]
     tolerations: tuple[TolerationPlan, ...]
     priority_class: str | None
+    service_account: str | None
     annotations: Mapping[str, str]
     grace_period_seconds: int
 
