@@ -8,6 +8,8 @@ seen twice show too.
 import os
 import random
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.etcd_server import NO_ETCD, find_etcd, running_etcd
-from tests.training_job import Flags, Job, curve, job, named, run
+from tests.training_job import ENVIRONMENT, Flags, Job, curve, job, named, run
 
 pytestmark = pytest.mark.training
 STEPS = 80
@@ -157,3 +159,22 @@ def test_a_sharded_job_that_meets_at_etcd_survives_the_loss_of_its_first_node(
     assert last_start(output)["world"] == 2
     assert_resumed(output, every=flags.checkpoint_every)
     assert curve(output) == pytest.approx(undisturbed, rel=EXACT), f"FAULT_SEED={disturbance.seed}"
+
+
+def test_mistake_is_tried_once_and_not_as_often_as_torchrun_may_restart(tmp_path: Path) -> None:
+    refused = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+            *("--nproc-per-node", "2", "--max-restarts", "100", "--monitor-interval", "0.1"),
+            *("-m", "ultrascale_training.pretrain", "--device", "cpu"),
+            *("--data-dir", str(tmp_path / "nowhere"), "--output-dir", str(tmp_path / "output")),
+        ],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert refused.returncode != 0
+    assert refused.stderr.count("correct --data-dir") == 1, refused.stderr

@@ -8,10 +8,13 @@ that means for a user: docs/training.md.
 
 import logging
 import os
+import signal
 import sys
 import traceback
 import uuid
+from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 from types import TracebackType
 
 import torch
@@ -201,7 +204,21 @@ def _leave_at_once(
     elif os.environ.get("RANK", "0") == "0":
         print(error, file=output, flush=True)
     sys.stdout.flush()
-    os._exit(2 if isinstance(error, TrainingError) else 1)
+    if isinstance(error, TrainingError):
+        _stop_agent()
+        os._exit(2)
+    os._exit(1)
+
+
+def _stop_agent() -> None:
+    """Stop the torchrun of this node, which would start all workers again, to the same end."""
+    report = os.environ.get("TORCHELASTIC_ERROR_FILE")
+    if report:
+        # Once, as a second signal would interrupt what the first one does: `report` is of this
+        # worker, in a directory of all that torchrun started together here.
+        with suppress(FileExistsError):
+            Path(report).parents[1].joinpath("stopped").mkdir()
+            os.kill(os.getppid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":
