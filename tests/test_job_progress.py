@@ -292,7 +292,10 @@ def test_nodes_that_stand_idle_while_their_gang_waits_are_told_with_the_way_out(
     last = given.pod("bert-worker0-3", index=3, **given.unschedulable("no room"))
     stub.put(f"{given.PODS}/3", last)
 
-    progress = Following(cluster).sees(lambda each: each.pods["pending"] == 4)
+    following = Following(cluster)
+    progress = following.sees(lambda each: each.pods["pending"] == 4)
+    stub.update(JOB, status={"state": {"phase": "Aborted"}})
+    following.ends()
 
     assert progress.waiting[0] == "Unschedulable: no room"
     assert progress.waiting[1].startswith("3 of 4 pods fit on nodes that are there")
