@@ -18,8 +18,8 @@ def test_a_build_without_a_repository_is_answered_with_the_nearest() -> None:
     (found,) = mistakes(repositories=["bert-pretrain"], builds={"bert-pretain": "neuron"})
 
     assert found == (
-        "cluster file: images.builds.bert-pretain: not one of images.repositories, got 'bert-pretain'; "
-        "did you mean bert-pretrain?"
+        "cluster file: images.builds.bert-pretain: not one of images.repositories, "
+        "got 'bert-pretain'; did you mean bert-pretrain?"
     )
 
 

@@ -226,7 +226,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "key of another kind": (
         gpus(kind="batch", nodes=2),
         "jobs.tune.nodes: unknown key 'nodes'; known: args, command, env, grace_period_seconds, "
-        "image, namespace, node_selector, prefer, priority, queue, resources, retries, team, "
+        "image, namespace, node_selector, prefer, priority, queue, resources, retries, "
+        "service_account, team, "
         "tolerations, ttl_seconds_after_finished, volumes",
     ),
     # --- name

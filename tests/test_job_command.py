@@ -164,7 +164,7 @@ def test_a_single_node_meets_nobody(image: Image) -> None:
     told = started_with(command_of(prepared(nodes=1)), image, pod(0))
 
     assert told["argv"] == [
-        *("torchrun", "--standalone", "--nproc-per-node=32", "--max-restarts=100", "train.py")
+        *("torchrun", "--standalone", "--nproc-per-node=32", "--max-restarts=3", "train.py")
     ]
 
 
@@ -180,7 +180,7 @@ def test_several_nodes_meet_at_the_first_by_its_name_in_the_jobs_service(image: 
         "--rdzv-id": "tune-0b1c-0",
         "--rdzv-conf": "join_timeout=1800,is_host=true",
         "--local-addr": "10.1.2.3",
-        "--max-restarts": "100",
+        "--max-restarts": "3",
     }
 
 

@@ -177,3 +177,16 @@ def step_that_can_be_loaded(path: Path) -> int:
         return 0
     assert read(newest.path) == {float(newest.step)}
     return newest.step
+
+
+def test_a_run_that_collects_graphs_leaves_a_live_runs_checkpoint_alone(
+    directory: CheckpointDirectory,
+) -> None:
+    """A precompile job has the arguments of the run whose graphs it compiles, and its folder."""
+    written = directory.begin(40, writer="live")
+
+    directory.prepare(clean=False)
+
+    assert written.is_dir()
+    directory.prepare()
+    assert not written.exists()

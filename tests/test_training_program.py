@@ -340,6 +340,21 @@ def test_collecting_graphs_leaves_nothing_that_could_be_taken_for_a_result(
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
+def test_collecting_graphs_disturbs_no_run_in_the_same_directory(
+    run: Pretrain, flags: Flags, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The arguments of a precompile job are those of the run whose graphs it compiles."""
+    assert run(flags.of(tmp_path)) == 0
+    written = tmp_path / "checkpoints" / "partial-00000099-of-a-live-run"
+    written.mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setenv("NEURON_EXTRACT_GRAPHS_ONLY", "1")
+
+    assert run(flags.of(tmp_path)) == 0
+
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_dataset_of_another_shape_is_refused(run: Pretrain, flags: Flags, tmp_path: Path) -> None:
     with pytest.raises(TrainingError) as told:
         run([*flags.of(tmp_path), "--seq-len", "128", "--max-pred-len", "20"])

@@ -1,6 +1,10 @@
-"""The command line of ``python -m ultrascale_training.pretrain``."""
+"""The command line of ``python -m ultrascale_training.pretrain``.
+
+``python -m ultrascale_training.arguments`` says what is wrong with one, without torch.
+"""
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,3 +213,11 @@ def _add_checkpoints(parser: _Parser) -> None:
     parser.flag("keep", type=_COUNT, default=2, help="checkpoints that are kept")
     parser.flag("save-async", action=argparse.BooleanOptionalAction, default=True)
     parser.flag("resume", default="auto", help="auto, never, or the path of a checkpoint")
+
+
+if __name__ == "__main__":
+    try:
+        parse()
+    except TrainingError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

@@ -51,9 +51,11 @@ class CheckpointDirectory:
         self._path = path
         self._keep = keep
 
-    def prepare(self) -> None:
-        """Make the directory and delete what killed writers left in it."""
+    def prepare(self, *, clean: bool = True) -> None:
+        """Make the directory and, if ``clean``, delete what killed writers left in it."""
         self._path.mkdir(parents=True, exist_ok=True)
+        if not clean:
+            return
         for left in [*self._path.glob(f"{_PARTIAL}*"), *self._path.glob(f"{_DELETED}*")]:
             # A writer on a node that was cut off may still be at work on its own.
             shutil.rmtree(left, ignore_errors=True)

@@ -121,6 +121,7 @@ def _start(
             directory,
             world=dist.get_world_size(),
             restarted=int(restarts) > 0,
+            collecting=collects_graphs(),
             name=uuid.uuid4().hex[:12],
         ),
     )

@@ -74,6 +74,7 @@ def decide(
     *,
     world: int,
     restarted: bool,
+    collecting: bool,
     name: str,
 ) -> Start:
     """Return where to start; for the first worker.
@@ -84,12 +85,16 @@ def decide(
         directory: The run's checkpoints.
         world: Workers.
         restarted: torchrun has started workers of this job before.
+        collecting: The run only collects graphs: it starts anew, and leaves the checkpoints of a
+            run that may be at work in the same directory as they are.
         name: Unique to this start.
 
     Raises:
         TrainingError: The checkpoint to resume from is not there, or belongs to another run.
     """
-    directory.prepare()
+    directory.prepare(clean=not collecting)
+    if collecting:
+        return _anew(arguments, directory, world=world, name=name)
     found = directory.newest()
     kept = (*_IDENTITY, *_SCHEDULE)
     if arguments.resume == "never" and found is not None and not restarted:
@@ -103,12 +108,12 @@ def decide(
         mistakes = _differences(found, arguments, index, kept)
         if mistakes:
             raise TrainingError("\n".join(mistakes))
+    if found is None:
+        return _anew(arguments, directory, world=world, name=name)
     return Start(
-        step=found.step if found else 0,
-        micro_batches=(
-            found.about["micro_batches"] if found else _micro_batches(arguments, world=world)
-        ),
-        checkpoint=found.path if found else None,
+        step=found.step,
+        micro_batches=found.about["micro_batches"],
+        checkpoint=found.path,
         name=name,
         marker=directory.mark(name),
     )
@@ -132,6 +137,16 @@ def check_shared(start: Start, output: Path, group: dist.ProcessGroup) -> None:
             f"--output-dir: {int(blind)} workers do not see what the first one wrote there, got "
             f"{str(output)!r}; use a file system that all nodes mount"
         )
+
+
+def _anew(arguments: Arguments, directory: CheckpointDirectory, *, world: int, name: str) -> Start:
+    return Start(
+        step=0,
+        micro_batches=_micro_batches(arguments, world=world),
+        checkpoint=None,
+        name=name,
+        marker=directory.mark(name),
+    )
 
 
 def _micro_batches(arguments: Arguments, *, world: int) -> int:

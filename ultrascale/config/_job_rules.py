@@ -167,7 +167,10 @@ def job_queue_exists(
 def job_meets_where_a_server_is(
     rendezvous: str | None, scheduling_rendezvous_backend: str
 ) -> Mistakes:
-    if rendezvous not in (None, "c10d", scheduling_rendezvous_backend):
+    served = {None, "c10d", scheduling_rendezvous_backend}
+    if scheduling_rendezvous_backend == "etcd-v2":
+        served.add("etcd")  # such a server speaks both versions of the API
+    if rendezvous not in served:
         todo = f"use c10d, or set scheduling.rendezvous.backend: {rendezvous}"
         yield refuse("rendezvous", "no server of that kind runs in the cluster", todo)
 

@@ -142,12 +142,12 @@ class Restarts(Model):
     Attributes:
         job: Restarts of all its pods together; by default 10, and 100 on Spot nodes. With
             ``min_nodes`` pods restart one by one, and it is as many for each of them.
-        workers: Restarts of the processes of a pod by torchrun, without a new pod. Each loss of
-            another node costs the survivors one.
+        workers: Restarts of the processes of a pod by torchrun, without a new pod; by default 3,
+            and 100 with ``min_nodes``, where each loss of another node costs the survivors one.
     """
 
     job: Annotated[int, Field(ge=0)] | None = None
-    workers: Annotated[int, Field(ge=0)] = 100
+    workers: Annotated[int, Field(ge=0)] | None = None
 
 
 class CompileCache(Model):

@@ -39,6 +39,12 @@ _LAST_CALL_SECONDS = 30
 _BACKENDS: dict[Backend, str] = {"c10d": "c10d", "etcd": "etcd-v3", "etcd-v2": "etcd-v2"}
 """What torchrun calls the backends of the cluster file. `etcd` of its own speaks the v2 API."""
 
+# A program that fails again and again holds its nodes through all of them, for each restart of the
+# job; where nodes come and go, each that goes costs those that stay one.
+_WORKER_RESTARTS, _WORKER_RESTARTS_WITHOUT_NODES = 3, 100
+# What reads the arguments of our own programs, and needs no torch for it.
+_PARSERS = {"ultrascale_training.pretrain": "ultrascale_training.arguments"}
+
 _CACHE_MODULE = "ultrascale_training.neuron_cache"
 CACHE_FOLDER = "neuron-cache"
 
@@ -104,13 +110,13 @@ def torchrun(
         cache: Its compiled graphs; None where it keeps none.
         args: Arguments of the script.
     """
-    lines = ["set -eu", "trap 'exit 143' TERM"]
+    lines = ["set -eu", "trap 'exit 143' TERM", *_checking(job.script or "")]
     if meeting is None:
         options = ["--standalone", f"--nproc-per-node={processes}"]
     else:
         lines += _waiting(meeting)
         options = _options(job, processes=processes, meeting=meeting)
-    options.append(f"--max-restarts={job.restarts.workers}")
+    options.append(f"--max-restarts={_worker_restarts(job)}")
     script = [literal(shlex.quote(word)) for word in script_words(job.script or "")]
     words = [*_cache_words(cache), "torchrun", *options, *script]
     lines.append("exec " + " \\\n  ".join([*words, '"$@"']))
@@ -164,6 +170,21 @@ def literal(word: str) -> str:
     Source: https://github.com/kubernetes/kubernetes/blob/v1.35.0/third_party/forked/golang/expansion/expand.go
     """
     return word.replace("$", "$$")
+
+
+def _checking(script: str) -> list[str]:
+    """Return what ends a job at once whose program would take none of its arguments.
+
+    torchrun would start the program anew for each of its restarts, and those of the job.
+    """
+    parser = _PARSERS.get(script)
+    return [f'python3 -m {parser} "$@" || exit {MISTAKE_EXIT_CODE}'] if parser else []
+
+
+def _worker_restarts(job: config.TrainingJob) -> int:
+    if job.restarts.workers is not None:
+        return job.restarts.workers
+    return _WORKER_RESTARTS if job.min_nodes is None else _WORKER_RESTARTS_WITHOUT_NODES
 
 
 def _waiting(meeting: Meeting) -> list[str]:

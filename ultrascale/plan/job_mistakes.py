@@ -237,6 +237,19 @@ def meets_anew(job: config.TrainingJob, backend: str, *, gang: bool) -> Mistakes
         yield config.refuse(key, wrong, "write rendezvous: c10d", got=backend)
 
 
+def image_knows_the_rendezvous(request: JobRequest) -> Mistakes:
+    """Yield an image of ours without the library that torch's own etcd backends need.
+
+    Source: https://docs.pytorch.org/docs/stable/elastic/rendezvous.html#etcd-rendezvous
+    """
+    job, build = request.job, request.build
+    if not isinstance(job, config.TrainingJob) or job.nodes == 1 or job.script is None:
+        return
+    if request.backend == "etcd-v2" and build is not None and build.dockerfile != "neuron":
+        wrong = f"etcd-v2 needs python-etcd, which the image of images/{build.dockerfile} lacks"
+        yield config.refuse("rendezvous", wrong, "write rendezvous: etcd, or c10d", got="")
+
+
 def elastic_job_is_one(job: config.TrainingJob) -> Mistakes:
     """Yield a smaller number of nodes for a job that is divided into several."""
     if job.min_nodes is not None and job.nodes > volcano.PODS_PER_JOB:

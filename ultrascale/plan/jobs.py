@@ -15,6 +15,7 @@ from ultrascale.plan.model import JobPlan, PoolPlan, ServingPlan
 
 # EC2 takes Spot nodes at any time, and each of them restarts the job.
 _RESTARTS, _RESTARTS_ON_SPOT, _RETRIES = 10, 100, 3
+_RESTARTS_OF_COMPILER = 2
 _MAX_UNAVAILABLE = 1
 _CONTAINER = "main"
 _INDEXED_FIELDS: Mapping[str, str] = {job_command.POD_IP: "status.podIP"}
@@ -42,6 +43,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     yield from job_mistakes.words_are_short(job)
     yield from job_mistakes.claims_have_a_place_each(request)
     yield from job_mistakes.image_can_be_pulled(request)
+    yield from job_mistakes.image_knows_the_rendezvous(request)
     yield from job_mistakes.graphs_have_a_cache(request)
     if isinstance(job, config.TrainingJob):
         yield from job_mistakes.meets_anew(job, request.backend, gang=request.gang)
@@ -185,6 +187,8 @@ def _training(
     restarts = job.restarts.job
     if restarts is None:
         restarts = _RESTARTS_ON_SPOT if spot else _RESTARTS
+        # What the compiler refuses it refuses again.
+        restarts = _RESTARTS_OF_COMPILER if request.precompile else restarts
         # Volcano counts each pod of an elastic job, and all of them fail with the host of c10d.
         restarts *= 1 if job.min_nodes is None else job.nodes
     return replace(
