@@ -108,7 +108,10 @@ def gang(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> 
 @pytest.fixture(
     params=[
         "c10d",
-        pytest.param("etcd", marks=pytest.mark.skipif(find_etcd() is None, reason=NO_ETCD)),
+        *(
+            pytest.param(each, marks=pytest.mark.skipif(find_etcd() is None, reason=NO_ETCD))
+            for each in ("etcd", "etcd-v2")
+        ),
     ]
 )
 def pods(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Gang]:
@@ -131,7 +134,8 @@ def pods(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Gang]:
         if backend == "c10d":
             command = moved(command, "tune-worker-0.tune", 29500, *free_ports(1))
         else:
-            etcd = stack.enter_context(running_etcd(tmp_path))
+            version = ["--enable-v2=true"] if backend == "etcd-v2" else []
+            etcd = stack.enter_context(running_etcd(tmp_path, arguments=version))
             command = moved(command, "etcd-client", 2379, etcd.port)
         yield stack.enter_context(gang(command, variables, tmp_path))
 
