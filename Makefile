@@ -17,7 +17,7 @@ synth: .venv/.runtime node_modules/.installed ## synthesize CLUSTER into cdk.out
 	@ultrascale summary $(CLUSTER)
 
 test: .venv/.dev ## run the tests
-	@pytest
+	@pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 training: .venv/.training ## install torch, so that `make test` runs the training program too
 

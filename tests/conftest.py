@@ -1,7 +1,6 @@
 """The layout guard, the Node.js that jsii runs on, and the one assembly that tests share."""
 
 import importlib.util
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,8 @@ use_bundled_node()
 pytest_plugins = ["tests.calendar_fixtures", "tests.etcd_fixtures"]
 
 ROOT = Path(__file__).parent.parent
+# Begun last, it would keep one worker busy when the others are done.
+_LONGEST = "test_training_faults.py"
 _FORBIDDEN = ROOT / "constructs" / "__init__.py"
 
 
@@ -29,8 +30,9 @@ def pytest_configure() -> None:
         )
 
 
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Skip what is marked ``training`` where torch is not installed."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest file, and skip what needs torch where it is not installed."""
+    items.sort(key=lambda item: item.path.name != _LONGEST)
     if importlib.util.find_spec("torch") is None:
         for item in items:
             if item.get_closest_marker("training") is not None:
