@@ -108,10 +108,7 @@ def gang(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> 
 @pytest.fixture(
     params=[
         "c10d",
-        *(
-            pytest.param(each, marks=pytest.mark.skipif(find_etcd() is None, reason=NO_ETCD))
-            for each in ("etcd", "etcd-v2")
-        ),
+        pytest.param("etcd-v2", marks=pytest.mark.skipif(find_etcd() is None, reason=NO_ETCD)),
     ]
 )
 def pods(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Gang]:
@@ -134,8 +131,7 @@ def pods(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Gang]:
         if backend == "c10d":
             command = moved(command, "tune-worker-0.tune", 29500, *free_ports(1))
         else:
-            version = ["--enable-v2=true"] if backend == "etcd-v2" else []
-            etcd = stack.enter_context(running_etcd(tmp_path, arguments=version))
+            etcd = stack.enter_context(running_etcd(tmp_path, arguments=["--enable-v2=true"]))
             command = moved(command, "etcd-client", 2379, etcd.port)
         yield stack.enter_context(gang(command, variables, tmp_path))
 

@@ -88,7 +88,7 @@ ETCD = VOLCANO | {"rendezvous": {"backend": "etcd", "replicas": 3}}
 
 
 @settings(
-    max_examples=150,
+    max_examples=80,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
