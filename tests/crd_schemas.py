@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self, cast
 
+import pytest
 import yaml
 
 # None of the three ships type hints.
@@ -227,3 +228,11 @@ def _find(text: Any, pattern: Any) -> Any:
 def _split(text: Any, separator: Any) -> Any:
     parts = str(text).split(str(separator))
     return celtypes.ListType([celtypes.StringType(part) for part in parts])
+
+
+def karpenter_crds() -> CrdSet:
+    """Return upstream's CRDs of Karpenter; skip the test where they are not beside the project."""
+    folder = CRD_FOLDERS / "karpenter-v1.14.1"
+    if not folder.is_dir():
+        pytest.skip(f"the CRDs of Karpenter are not in {folder}")
+    return CrdSet.from_folder(folder)

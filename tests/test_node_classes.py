@@ -8,13 +8,12 @@ import yaml
 
 from k8s.node_classes import ec2_node_class_spec, node_class_manifest, node_class_spec
 from tests.auto_mode_crd import AUTO_MODE
-from tests.crd_schemas import CRD_FOLDERS, CrdSet
+from tests.crd_schemas import CrdSet, karpenter_crds
 from tests.node_pool_plans import CELLS, G_TYPES, PROVISIONERS, Planned, planned, planned_file
 from tests.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND
 from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.plan.model import NodeClassPlan
 
-CRD_FOLDER = CRD_FOLDERS / "karpenter-v1.14.1"
 CPU: Mapping[str, Any] = {"instance_types": ["m7g.8xlarge"], "zones": None}
 EFA: Mapping[str, Any] = {"purchase": CAPACITY_BLOCK, "instance_types": ["p5.48xlarge"]}
 POD_NETWORK = {
@@ -28,9 +27,7 @@ each_cell = pytest.mark.parametrize("cell", CELLS.values(), ids=list(CELLS))
 
 @pytest.fixture(scope="module")
 def karpenter() -> CrdSet:
-    if not CRD_FOLDER.is_dir():
-        pytest.skip(f"the CRDs of Karpenter are not in {CRD_FOLDER}")
-    return CrdSet.from_folder(CRD_FOLDER)
+    return karpenter_crds()
 
 
 def spec(provisioner: str = "karpenter", **changes: Any) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from k8s.node_classes import node_class_manifest
 from k8s.node_pools import NodePoolsChart, node_pool_manifest
-from tests.crd_schemas import CRD_FOLDERS, CrdSet
+from tests.crd_schemas import CrdSet, karpenter_crds
 from tests.node_pool_plans import (
     CELLS,
     G_TYPES,
@@ -25,7 +25,6 @@ from tests.node_pool_plans import (
 )
 from tests.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT
 
-CRD_FOLDER = CRD_FOLDERS / "karpenter-v1.14.1"
 CAPACITY_TYPES = {"on-demand", "spot", "reserved"}
 # What a CloudFormation custom resource hands on, in bytes.
 LARGEST_MANIFEST = 100_000
@@ -66,9 +65,7 @@ def drawn_pools(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def crds() -> CrdSet:
-    if not CRD_FOLDER.is_dir():
-        pytest.skip(f"the CRDs of Karpenter are not in {CRD_FOLDER}")
-    return CrdSet.from_folder(CRD_FOLDER)
+    return karpenter_crds()
 
 
 def spec(provisioner: str = "karpenter", **changes: Any) -> Mapping[str, Any]:

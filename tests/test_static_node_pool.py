@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.crd_schemas import CRD_FOLDERS, CrdSet
+from tests.crd_schemas import CrdSet, karpenter_crds
 from tests.static_node_pools import Document, calendar_patch, make_node_pool, patched
 from ultrascale_constructs.static_node_pool import patch, seed
 
 
 @pytest.fixture(scope="module")
 def crds() -> CrdSet:
-    return CrdSet.from_folder(CRD_FOLDERS / "karpenter-v1.14.1")
+    return karpenter_crds()
 
 
 few = settings(max_examples=30, deadline=None)
