@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -70,6 +71,7 @@ def prepare(
     if mistakes:
         raise found.refusal(mistakes)
     manifests = render(plan_jobs.plan_job(request))
+    manifests = replace(manifests, notes=(*manifests.notes, *_windows_ahead(request, now)))
     if too_large := [*_too_large(manifests)]:
         raise found.refusal(tuple(too_large))
     return manifests
@@ -91,6 +93,17 @@ def _closed_windows(request: JobRequest, now: datetime | None) -> Iterator[confi
     if now >= last:
         wrong = f"a Capacity Block whose nodes are gone since {last:%Y-%m-%d %H:%M} UTC"
         yield config.refuse("pool", wrong, "choose another pool", got="")
+
+
+def _windows_ahead(request: JobRequest, now: datetime | None) -> Iterator[str]:
+    """Yield when the nodes of a Capacity Block come, and when they are drained."""
+    for pool in nodes_of(request.job, request.pools):
+        window = pool.window
+        if now is None or window is None or now >= window.usable_until:
+            continue
+        until = f"are drained from {window.usable_until:%Y-%m-%d %H:%M} UTC on"
+        come = f"come at {window.starts:%Y-%m-%d %H:%M} UTC and " if now < window.starts else ""
+        yield f"Nodes of {pool.name} {come}{until}, as their Capacity Block ends."
 
 
 def _too_large(manifests: JobManifests) -> Iterator[config.Mistake]:

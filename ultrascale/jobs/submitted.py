@@ -189,7 +189,7 @@ def submit(
         "queue": queue,
         "priority": priority,
     }
-    replaced = {key: value for key, value in stated.items() if value is not None}
+    replaced: dict[str, object] = {key: value for key, value in stated.items() if value is not None}
     if env is not None and isinstance(variables := (changes or {}).get("env"), Mapping):
         replaced["env"] = {**cast("Mapping[str, object]", variables), **env}
     cluster = None
