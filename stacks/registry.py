@@ -24,3 +24,5 @@ class RegistryStack(Stack):
             repositories=plan.repositories,
             untagged_image_retention_days=plan.untagged_image_retention_days,
         ).key
+        # It stays when nothing is built any more: the stack of the builder would still import it.
+        self.export_value(self.key.key_arn)

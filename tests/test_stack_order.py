@@ -129,6 +129,22 @@ def test_no_export_leaves_with_the_pools_that_need_it(
         assert exports(fewer, layer) == exports(mixed, layer)
 
 
+def test_no_export_leaves_with_the_images_that_need_it(trainium: Assembly, tmp_path: Path) -> None:
+    """Nobody deletes the stack of a builder that left the file before the registry is deployed."""
+    document: dict[str, Any] = yaml.safe_load(
+        (ROOT / "clusters" / "trainium-bert.yaml").read_text()
+    )
+    repositories = document["images"]["repositories"]
+    document["images"]["builds"] = dict.fromkeys(repositories, "none")
+    file = tmp_path / "unbuilt.yaml"
+    file.write_text(yaml.safe_dump(document))
+
+    unbuilt = synthesize(file, tmp_path)
+
+    assert "images" not in unbuilt.templates
+    assert exports(unbuilt, "registry") == exports(trainium, "registry") != set()
+
+
 def exports(assembly: Assembly, layer: str) -> set[str]:
     outputs = assembly.templates[layer].get("Outputs", {}).values()
     return {output["Export"]["Name"] for output in outputs if "Export" in output}
