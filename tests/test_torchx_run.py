@@ -14,8 +14,8 @@ from k8s.volcano.crds import KINDS, crd
 from tests.assembly import ROOT
 from tests.crd_schemas import CrdSet
 from tests.torchx_runs import ECR_REPO, environment, objects, request, run, torchx
-from ultrascale.cli.job_views import manifests_yaml
 from ultrascale.jobs import JobManifests, prepare
+from ultrascale.jobs.text import as_yaml
 
 CLUSTER = ROOT / "clusters" / "trainium-bert.yaml"
 PAGE = (ROOT / "docs" / "torchx.md").read_text()
@@ -72,7 +72,7 @@ def tutorial(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_the_tutorials_command_prints_what_submit_would_print(tutorial: str) -> None:
-    assert tutorial == f"{manifests_yaml(submitted())}\n"
+    assert tutorial == f"{as_yaml(submitted().objects)}\n"
 
 
 def test_the_tutorials_job_would_run(tutorial: str) -> None:

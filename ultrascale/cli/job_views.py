@@ -5,24 +5,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-import yaml
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.pod_state import STATES, Pod
 from ultrascale.jobs.queues import Queues
 from ultrascale.jobs.status import JobStatus
 
 _WIDTH = 120
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
-
-
-def manifests_yaml(job: JobManifests) -> str:
-    """Return the objects of a job as one YAML document each."""
-    return yaml.safe_dump_all(job.objects, sort_keys=False, allow_unicode=True, width=1_000)
 
 
 def print_jobs(jobs: Iterable[JobStatus]) -> None:

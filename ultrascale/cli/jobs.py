@@ -91,9 +91,9 @@ def submit(
     for note in submitted.notes:
         typer.echo(f"# {note}" if dry_run else f"{submitted.name}: {note}", err=True)
     if dry_run:
-        from ultrascale.cli.job_views import manifests_yaml
+        from ultrascale.jobs.text import as_yaml
 
-        typer.echo(manifests_yaml(submitted.manifests), nl=False)
+        typer.echo(as_yaml(submitted.manifests.objects), nl=False)
         return
     sent = ", ".join(f"{each['kind']} {_name(each)}" for each in submitted.objects)
     typer.echo(f"{submitted.name}: sent to namespace {submitted.namespace}: {sent}")

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import yaml
 from torchx.runner import config as torchx_config
 from torchx.schedulers.api import (
     DescribeAppResponse,
@@ -23,6 +22,7 @@ from torchx.workspace import WorkspaceMixin
 from ultrascale import config
 from ultrascale.jobs import JobManifests, cancellation, logs, prepare, status, submission, submitted
 from ultrascale.jobs.cluster import Cluster
+from ultrascale.jobs.text import as_yaml
 from ultrascale.torchx import apps, options, progress
 from ultrascale.torchx.errors import AppError, told
 from ultrascale.torchx.options import Options
@@ -44,7 +44,7 @@ class Request:
 
     def __str__(self) -> str:
         objects = self.manifests.objects
-        return yaml.safe_dump_all(objects, sort_keys=False, allow_unicode=True, width=1_000)
+        return as_yaml(objects)
 
 
 class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]]):
