@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.crd_schemas import CRD_FOLDERS, CrdSet, Document, validate
+from tests.crd_schemas import CrdSet, Document, karpenter_crds, validate
 
-KARPENTER_FOLDER = CRD_FOLDERS / "karpenter-v1.14.1"
 API = "example.dev/v1"
 
 
@@ -125,9 +124,7 @@ def node_pool(**spec: Any) -> Document:
 
 @pytest.fixture(scope="session")
 def karpenter() -> CrdSet:
-    if not KARPENTER_FOLDER.is_dir():
-        pytest.skip(f"the CRDs of Karpenter are not in {KARPENTER_FOLDER}")
-    return CrdSet.from_folder(KARPENTER_FOLDER)
+    return karpenter_crds()
 
 
 @pytest.mark.parametrize("spec", [{}, {"replicas": 4}], ids=["dynamic", "static"])

@@ -4,13 +4,12 @@ Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from ultrascale.jobs.pods import labels, metadata, pod_template
 from ultrascale.plan.model import JobPlan
 
 
-def indexed_objects(plan: JobPlan) -> Iterator[dict[str, Any]]:
+def indexed_objects(plan: JobPlan) -> Iterator[dict[str, object]]:
     """Yield the Service that gives the pods of several nodes their names, and the Job."""
     if plan.service_port is not None:
         yield {
@@ -24,7 +23,7 @@ def indexed_objects(plan: JobPlan) -> Iterator[dict[str, Any]]:
                 "ports": [{"name": "rendezvous", "port": plan.service_port}],
             },
         }
-    spec: dict[str, Any] = {"restartPolicy": "Never"}
+    spec: dict[str, object] = {"restartPolicy": "Never"}
     if plan.service_port is not None:
         spec["subdomain"] = plan.name
     yield {
@@ -45,7 +44,7 @@ def indexed_objects(plan: JobPlan) -> Iterator[dict[str, Any]]:
     }
 
 
-def _failure_rules(plan: JobPlan) -> Iterator[dict[str, Any]]:
+def _failure_rules(plan: JobPlan) -> Iterator[dict[str, object]]:
     # A node that is drained or taken by EC2 is no fault of the program's.
     disrupted = {"type": "DisruptionTarget", "status": "True"}
     yield {"action": "Ignore", "onPodConditions": [disrupted]}

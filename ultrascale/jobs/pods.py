@@ -1,13 +1,12 @@
 """The pods of a job, as Kubernetes writes them."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ultrascale.plan import names
 from ultrascale.plan.model import JobPlan, PodPlan, TolerationPlan
 
 _SHARED_MEMORY = "shared-memory"
-Spec = dict[str, Any]
+Spec = dict[str, object]
 
 
 def labels(plan: JobPlan) -> dict[str, str]:

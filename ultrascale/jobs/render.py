@@ -1,7 +1,5 @@
 """A planned job as the objects that Kubernetes gets."""
 
-from typing import Any
-
 from ultrascale.jobs.indexed import indexed_objects
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.service import service_objects
@@ -27,7 +25,7 @@ def render(plan: JobPlan) -> JobManifests:
     )
 
 
-def _objects(plan: JobPlan) -> list[dict[str, Any]]:
+def _objects(plan: JobPlan) -> list[dict[str, object]]:
     if plan.serving is not None:
         return [*service_objects(plan, plan.serving)]
     return [*(volcano_objects(plan) if plan.controller == "volcano" else indexed_objects(plan))]

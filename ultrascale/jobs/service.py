@@ -6,7 +6,6 @@ Sources:
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from ultrascale.jobs.pods import metadata, pod_template
 from ultrascale.plan import names
@@ -21,7 +20,7 @@ _LAUNCH_SECONDS = 1800
 _PORT_NAME = "serve"
 
 
-def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, Any]]:
+def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, object]]:
     """Yield the objects of a service, which are applied: the Deployment comes last."""
     yield {
         "apiVersion": "v1",
@@ -66,7 +65,7 @@ def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, A
     }
 
 
-def _template(plan: JobPlan, serving: ServingPlan) -> dict[str, Any]:
+def _template(plan: JobPlan, serving: ServingPlan) -> dict[str, object]:
     startup = -(-serving.startup_seconds // _PROBE_SECONDS)
     return pod_template(
         plan,
@@ -91,9 +90,9 @@ def _template(plan: JobPlan, serving: ServingPlan) -> dict[str, Any]:
     )
 
 
-def _probe(serving: ServingPlan) -> dict[str, Any]:
+def _probe(serving: ServingPlan) -> dict[str, object]:
     if serving.health_path is None:
-        answer: dict[str, Any] = {"tcpSocket": {"port": _PORT_NAME}}
+        answer: dict[str, object] = {"tcpSocket": {"port": _PORT_NAME}}
     else:
         answer = {"httpGet": {"path": serving.health_path, "port": _PORT_NAME}}
     return {**answer, "periodSeconds": _PROBE_SECONDS, "timeoutSeconds": _PROBE_SECONDS // 2}
@@ -104,7 +103,7 @@ def _drain_seconds(plan: JobPlan) -> int:
     return min(_DRAIN_SECONDS, max(1, plan.pod.grace_period_seconds // 2))
 
 
-def _network_policy(plan: JobPlan, serving: ServingPlan) -> dict[str, Any]:
+def _network_policy(plan: JobPlan, serving: ServingPlan) -> dict[str, object]:
     name_label = "kubernetes.io/metadata.name"
     clients = [{"key": name_label, "operator": "In", "values": list(serving.allow_from)}]
     return {

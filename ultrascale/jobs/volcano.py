@@ -4,7 +4,6 @@ Source: https://volcano.sh/en/docs/vcjob/
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from ultrascale.jobs.pods import metadata, pod_template
 from ultrascale.plan import names
@@ -15,7 +14,7 @@ API_VERSION = "batch.volcano.sh/v1alpha1"
 _SCHEDULER = "volcano"
 
 
-def volcano_objects(plan: JobPlan) -> Iterator[dict[str, Any]]:
+def volcano_objects(plan: JobPlan) -> Iterator[dict[str, object]]:
     """Yield the Service at which the pods of a large job meet, and its Volcano Jobs."""
     if plan.service_port is not None:
         yield _service(plan, plan.service_port)
@@ -28,8 +27,8 @@ def volcano_objects(plan: JobPlan) -> Iterator[dict[str, Any]]:
         }
 
 
-def _spec(plan: JobPlan, part: PartPlan) -> dict[str, Any]:
-    spec: dict[str, Any] = {
+def _spec(plan: JobPlan, part: PartPlan) -> dict[str, object]:
+    spec: dict[str, object] = {
         "schedulerName": _SCHEDULER,
         "queue": plan.queue,
         "minAvailable": part.min_available,
@@ -51,7 +50,7 @@ def _spec(plan: JobPlan, part: PartPlan) -> dict[str, Any]:
     return spec
 
 
-def _policies(plan: JobPlan) -> Iterator[dict[str, Any]]:
+def _policies(plan: JobPlan) -> Iterator[dict[str, object]]:
     """Yield what becomes of the job with a pod; the first that fits counts.
 
     Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/job_controller_util.go
@@ -70,7 +69,7 @@ def _plugins(part: PartPlan) -> dict[str, list[str]]:
     return {"env": [], "svc": options}
 
 
-def _task(plan: JobPlan, task: TaskPlan) -> dict[str, Any]:
+def _task(plan: JobPlan, task: TaskPlan) -> dict[str, object]:
     return {
         "name": task.name,
         "replicas": task.pods,
@@ -83,7 +82,7 @@ def _task(plan: JobPlan, task: TaskPlan) -> dict[str, Any]:
     }
 
 
-def _service(plan: JobPlan, port: int) -> dict[str, Any]:
+def _service(plan: JobPlan, port: int) -> dict[str, object]:
     return {
         "apiVersion": "v1",
         "kind": "Service",

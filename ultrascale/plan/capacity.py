@@ -9,6 +9,9 @@ from ultrascale.plan.model import CapacityType, ReservationPlan, SizedBy, Window
 NODE_GROUPS = ("managed-node-group", "self-managed")
 NODE_POOLS = ("karpenter", "auto-mode")
 
+SIZED_BY_PODS: frozenset[SizedBy] = frozenset({"provisioner", "cluster-autoscaler"})
+"""What launches nodes because pods wait for them."""
+
 # Karpenter's words for what a node is paid by.
 # Source: https://karpenter.sh/docs/concepts/nodepools/#capacity-type
 _CAPACITY_TYPES: Mapping[str, CapacityType] = {

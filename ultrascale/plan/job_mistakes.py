@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 
 from ultrascale import catalog, config
 from ultrascale.catalog import kubelet, volcano
-from ultrascale.plan import names, quantities
-from ultrascale.plan.job_nodes import SIZED_BY_PODS, NodeShare, efa_of, most_pods
+from ultrascale.plan import capacity, names, quantities
+from ultrascale.plan.job_nodes import NodeShare, efa_of, most_pods
 from ultrascale.plan.job_request import JobRequest, is_own_image
 from ultrascale.plan.model import PoolPlan
 
@@ -179,7 +179,7 @@ def pods_start_together(
     if gang:
         return
     always_there = sum(pool.max_nodes if pool.static else pool.min_nodes for pool in pools)
-    if any(pool.sized_by in SIZED_BY_PODS for pool in pools) and always_there < job.nodes:
+    if any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools) and always_there < job.nodes:
         wrong = (
             "several nodes that are launched one by one, with no gang scheduler: those that come "
             "first would be paid for while the job waits for the others"

@@ -23,9 +23,6 @@ _SHARED_MEMORY_SHARE = 0.25
 # Labels that choose a pool, be it the controllers'.
 _OF_ONE_POOL = frozenset({names.NODE_TYPE_LABEL, names.POOL_LABEL, names.ROLE_LABEL})
 
-SIZED_BY_PODS = frozenset({"provisioner", "cluster-autoscaler"})
-"""What launches nodes because pods wait for them."""
-
 CAPACITY: dict[str, tuple[str, ...]] = {
     "reserved": ("odcr", "capacity-block", "training-plan"),
     "spot": ("spot",),

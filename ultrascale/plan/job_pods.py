@@ -18,7 +18,7 @@ _KEEP: Mapping[str, str] = {
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 }
 # torchrun kills its workers after 30 seconds unless it is told otherwise; what is left of the
-# pod's time is for itself. Releases before 2.13 do not read the variable.
+# pod's time is for itself. Release 2.9, that of the Neuron image, does not read the variable.
 # Source: https://docs.pytorch.org/docs/stable/elastic/run.html
 _SHUTDOWN_TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 _SHUTDOWN_SHARE = 0.8

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from ultrascale import config
-from ultrascale.plan import job_command, job_mistakes, job_nodes
+from ultrascale.plan import capacity, job_command, job_mistakes, job_nodes
 from ultrascale.plan.job_command import CachePlan, Meeting
 from ultrascale.plan.job_nodes import NodeShare
 from ultrascale.plan.job_parts import divide
@@ -79,13 +79,11 @@ def plan_job(request: JobRequest) -> JobPlan:
     job = request.job
     pools = job_nodes.nodes_of(job, request.pools)
     share = job_nodes.node_share(job, pools)
-    made = {(claim.namespace, claim.name) for claim in request.claims}
     plan = JobPlan(
         name=request.name,
         namespace=job.namespace,
         kind=job.kind,
         controller=_controller(request),
-        pools=tuple(sorted({pool.pool for pool in pools})),
         pods=1,
         container=_CONTAINER,
         pod=plan_pod(request, pools, share),
@@ -99,9 +97,6 @@ def plan_job(request: JobRequest) -> JobPlan:
         topology=False,
         ttl_seconds_after_finished=0,
         serving=None,
-        outside_claims=tuple(
-            mount.claim for mount in request.mounts if (job.namespace, mount.claim) not in made
-        ),
         notes=(),
     )
     match job:
@@ -124,7 +119,7 @@ def _has_room(pools: Sequence[PoolPlan], share: NodeShare, replicas: int) -> boo
     if not share.accelerators:
         return True
     grows = any(
-        pool.role != "reserved" and pool.sized_by in job_nodes.SIZED_BY_PODS for pool in pools
+        pool.role != "reserved" and pool.sized_by in capacity.SIZED_BY_PODS for pool in pools
     )
     return grows and replicas < job_nodes.most_pods(pools, share)
 

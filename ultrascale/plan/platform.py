@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ultrascale import catalog, config
 from ultrascale.catalog import addons, auto_mode, registries, versions
-from ultrascale.plan import names
+from ultrascale.plan import capacity, names
 from ultrascale.plan.model import (
     DevicePluginPlan,
     EtcdPlan,
@@ -29,8 +29,6 @@ _ETCD_VOLUME_GIB = 10
 _BRING_PLUGINS = frozenset({"auto-mode", "hyperpod"})
 # Of the nodes on which the EKS node monitoring agent runs DCGM.
 _MONITORED_AMI = "AL2023_x86_64_NVIDIA"
-# What launches nodes because pods wait for them.
-_SIZED_BY_PODS = frozenset({"provisioner", "cluster-autoscaler"})
 
 
 def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
@@ -160,7 +158,9 @@ def plan_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> VolcanoP
             for queue in scheduling.queues
         ),
         enqueue=not any(
-            pool.sized_by in _SIZED_BY_PODS for pool in pools if pool.role != names.SYSTEM_ROLE
+            pool.sized_by in capacity.SIZED_BY_PODS
+            for pool in pools
+            if pool.role != names.SYSTEM_ROLE
         ),
         topology_aware=scheduling.topology_aware,
         topology_layers=_TOPOLOGY_LAYERS,

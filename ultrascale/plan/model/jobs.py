@@ -134,7 +134,6 @@ class JobPlan:
         namespace: Where it runs.
         kind: What runs.
         controller: What makes its pods.
-        pools: Names of the pools whose nodes it may run on.
         pods: How many pods it consists of.
         container: Name of the container that runs the program.
         pod: The pods.
@@ -149,7 +148,6 @@ class JobPlan:
         topology: Whether its pods are placed close to each other where possible.
         ttl_seconds_after_finished: How long it stays once it has ended.
         serving: How it is reached; None unless it is a service.
-        outside_claims: Claims among its mounts that the cluster file does not make.
         notes: What the user should know of it, each a sentence.
     """
 
@@ -157,7 +155,6 @@ class JobPlan:
     namespace: str
     kind: JobKind
     controller: Controller
-    pools: tuple[str, ...]
     pods: int
     container: str
     pod: PodPlan
@@ -171,5 +168,4 @@ class JobPlan:
     topology: bool
     ttl_seconds_after_finished: int
     serving: ServingPlan | None
-    outside_claims: tuple[str, ...]
     notes: tuple[str, ...]
