@@ -1,5 +1,6 @@
 """`hyperpod`: SageMaker HyperPod's own settings."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -15,6 +16,8 @@ class Team(Model):
         fair_share_weight: Share of idle capacity relative to the other teams.
         lend: Whether others may use what the team leaves idle.
         borrow_limit_percent: How far the team may go beyond its quota; None: it never borrows.
+        nodes: Nodes that are the team's own, by name of the pool. Of a pool that it does not name
+            it gets a share by weight.
     """
 
     # `hyperpod-ns-` takes 12 of a namespace's 63 characters.
@@ -24,6 +27,7 @@ class Team(Model):
     lend: bool = False
     # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ResourceSharingConfig.html
     borrow_limit_percent: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    nodes: Mapping[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict[str, int])
 
 
 class TaskGovernance(Model):

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 
+from datetime import timedelta
+
 from ultrascale import catalog, config
-from ultrascale.catalog import capacity_blocks
+from ultrascale.catalog import capacity_blocks, hyperpod
 from ultrascale.plan.model import CapacityType, ReservationPlan, SizedBy, WindowPlan
 
 NODE_GROUPS = ("managed-node-group", "self-managed")
 NODE_POOLS = ("karpenter", "auto-mode")
+HYPERPOD = "hyperpod"
 
 SIZED_BY_PODS: frozenset[SizedBy] = frozenset({"provisioner", "cluster-autoscaler"})
 """What launches nodes because pods wait for them."""
@@ -41,8 +44,13 @@ def plan_reservation(purchase: config.Purchase) -> ReservationPlan | None:
 
 
 def plan_window(pool: config.Pool) -> WindowPlan | None:
-    """Return when the Capacity Block of ``pool`` is there, None where it has none."""
+    """Return when the Capacity Block or training plan of ``pool`` is there, None without one."""
     purchase = pool.purchase
+    if isinstance(purchase, config.TrainingPlan):
+        stops = purchase.ends - timedelta(minutes=hyperpod.PLAN_ENDS_EARLY_MINUTES)
+        return WindowPlan(
+            starts=purchase.starts, usable_until=stops, reclaimed_from=stops, ends=purchase.ends
+        )
     if not isinstance(purchase, config.CapacityBlock):
         return None
     specs = [catalog.lookup(name) for name in pool.instance_types]
@@ -59,6 +67,8 @@ def plan_window(pool: config.Pool) -> WindowPlan | None:
 
 def sized_by(pool: config.Pool) -> SizedBy:
     """Return what changes the number of a pool's nodes once it is made."""
+    if pool.provisioner == HYPERPOD:
+        return "file"
     is_node_pool = pool.provisioner in NODE_POOLS
     if isinstance(pool.purchase, config.CapacityBlock) and not (
         is_node_pool and pool.nodes.static is None
@@ -72,6 +82,8 @@ def sized_by(pool: config.Pool) -> SizedBy:
 
 def initial_nodes(pool: config.Pool) -> int:
     """Return the nodes that a pool is made with."""
+    if pool.provisioner == HYPERPOD:
+        return pool.nodes.highest
     if isinstance(pool.purchase, config.CapacityBlock):
         return 0
     if isinstance(pool.purchase, config.Odcr) and pool.provisioner in NODE_GROUPS:

@@ -7,6 +7,7 @@ from ultrascale import config
 from ultrascale.catalog import eks, regions
 from ultrascale.plan import capacity, names, retention
 from ultrascale.plan.addons import node_addons, workload_addons
+from ultrascale.plan.hyperpod import plan_hyperpod
 from ultrascale.plan.images import plan_image_builds, unbuilt_repositories
 from ultrascale.plan.karpenter import plan_karpenter
 from ultrascale.plan.mistakes import all_mistakes
@@ -84,6 +85,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         node_pools=plan_node_pools(cluster, pools),
         cluster_autoscaler=plan_cluster_autoscaler(cluster, pools),
         termination_handler=plan_termination_handler(cluster, pools),
+        hyperpod=plan_hyperpod(cluster, pools),
         lustre=tuple(plan_lustre(lustre) for lustre in cluster.storage.lustre),
         lustre_access=plan_lustre_access(cluster),
         buckets=plan_buckets(cluster),

@@ -105,11 +105,10 @@ def _demands(reading: config.Reading, *, has_pod_ranges: bool) -> Iterator[Deman
     for part in reading.parts:
         if part.kind is not config.Pool or not reading.is_sound(*part.at, "nodes"):
             continue
-        built = part.fields.get("provisioner") in support.PROVISIONERS
         types = cast("tuple[str, ...]", part.fields.get("instance_types", ()))
         nodes, zones = part.fields.get("nodes"), part.fields.get("zones")
         shards = part.fields.get("shards")
-        if not built or not isinstance(shards, int) or not (types or not has_pod_ranges):
+        if not isinstance(shards, int) or not (types or not has_pod_ranges):
             continue
         if isinstance(nodes, config.Nodes) and zones:
             yield Demand(

@@ -15,6 +15,11 @@ NODE_TYPE_LABEL = NODE_TYPE
 SHARD_LABEL = "ultrascale.dev/shard"
 # Karpenter and EKS Auto Mode set it on their nodes; node groups get it from us.
 CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
+# Model and memory of a node's GPUs, such as ``a100-80gb``.
+GPU_TYPE_LABEL = "gpu-type"
+# Keys of the taints of HyperPod's nodes, and of Spot nodes with accelerators.
+DEDICATED_TAINT = "dedicated"
+SPOT_TAINT = "spot"
 # Set only on nodes that have EFA interfaces, so that the EFA device plugin never starts on a node
 # without one, where it crash-loops (aws/eks-charts#1239).
 EFA_LABEL = "ultrascale.dev/efa"
@@ -103,6 +108,24 @@ def drained_tag(cluster: str) -> str:
     Source: https://github.com/aws/aws-node-termination-handler/issues/380
     """
     return f"{DRAINED_TAG}/{cluster}"
+
+
+def team_namespace(team: str) -> str:
+    """Return the namespace of a team of HyperPod task governance, which chose the name."""
+    return f"hyperpod-ns-{team}"
+
+
+def team_queue(team: str) -> str:
+    """Return the queue that jobs of a team of HyperPod task governance name.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-cli.html
+    """
+    return f"{team_namespace(team)}-localqueue"
+
+
+def queue_priority(priority_class: str) -> str:
+    """Return task governance's own name of a priority class."""
+    return f"{priority_class}-priority"
 
 
 def placement_group(pool: str) -> str:

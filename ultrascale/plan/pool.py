@@ -1,9 +1,9 @@
 """What follows from a pool and its instance types."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import eks, versions
+from ultrascale.catalog import eks, hyperpod, versions
 from ultrascale.plan import capacity, names
 from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk, Taint
 
@@ -62,27 +62,29 @@ def plan_pool(pool: config.Pool, *, kubernetes_version: str, shard: int | None =
         window=window,
         fallback_nodes=capacity.fallback_nodes(pool),
         instance_types=pool.instance_types,
+        node_types=node_types(pool.provisioner, pool.instance_types),
         ami_type=first.ami_type,
         ami_release=release.version,
         ami_alias=release.alias,
         ami_parameter=release.image_parameter(first.ami_type),
         kubernetes_version=kubernetes_version,
         zones=pool.zones,
-        # A Capacity Block has no nodes outside its window.
+        # A Capacity Block or training plan has no nodes outside its window.
         min_nodes=0 if window else pool.nodes.lowest,
         max_nodes=pool.nodes.highest,
         static=pool.nodes.static is not None,
         initial_nodes=capacity.initial_nodes(pool),
         sized_by=capacity.sized_by(pool),
+        deep_health_checks=pool.deep_health_checks,
         accelerator=accelerator.resource_name if accelerator else None,
         accelerators_per_node=min(
             spec.accelerator.count if spec.accelerator else 0 for spec in specs
         ),
         network_interfaces=interfaces,
         without_efa=without_efa,
-        max_pods=min(max_pods(spec, interfaces) for spec in specs),
-        labels=_labels(pool, shard, has_efa=bool(interfaces)),
-        taints=_taints(first),
+        max_pods=min(_max_pods(pool, spec, interfaces) for spec in specs),
+        labels=_labels(pool, shard, specs, has_efa=bool(interfaces)),
+        taints=(*_taints(pool, first),),
         root_disk=_root_disk(specs),
         raid0=all(spec.nvme_total_gb > 0 for spec in specs),
         parallel_image_pull=accelerator is not None,
@@ -142,8 +144,28 @@ def _why_no_efa(pool: config.Pool, specs: tuple[catalog.InstanceSpec, ...]) -> s
     return None
 
 
-def _labels(pool: config.Pool, shard: int | None, *, has_efa: bool) -> Mapping[str, str]:
-    accelerator = catalog.lookup(pool.instance_types[0]).accelerator
+def node_types(provisioner: config.Provisioner, instance_types: Sequence[str]) -> tuple[str, ...]:
+    """Return what nodes say of their instance types; HyperPod's have SageMaker's prefix."""
+    prefix = hyperpod.TYPE_PREFIX if provisioner == capacity.HYPERPOD else ""
+    return tuple(f"{prefix}{name}" for name in instance_types)
+
+
+def _max_pods(
+    pool: config.Pool, spec: catalog.InstanceSpec, interfaces: tuple[NetworkInterface, ...]
+) -> int:
+    if pool.provisioner == capacity.HYPERPOD:
+        return hyperpod.max_pods(spec)
+    return max_pods(spec, interfaces)
+
+
+def _labels(
+    pool: config.Pool,
+    shard: int | None,
+    specs: Sequence[catalog.InstanceSpec],
+    *,
+    has_efa: bool,
+) -> Mapping[str, str]:
+    accelerator = specs[0].accelerator
     labels = {
         names.NODE_TYPE_LABEL: pool.name,
         names.POOL_LABEL: pool.name,
@@ -153,19 +175,49 @@ def _labels(pool: config.Pool, shard: int | None, *, has_efa: bool) -> Mapping[s
     }
     if shard is not None:
         labels[names.SHARD_LABEL] = str(shard)
-    if has_efa:
-        labels[names.EFA_LABEL] = "true"
-    if accelerator is not None and accelerator.kind == "nvidia":
-        labels[names.GPU_PRESENT_LABEL] = "true"
-        if capacity.sized_by(pool) == "cluster-autoscaler":
-            labels[names.AUTOSCALER_GPU_LABEL] = accelerator.kind
+    if (gpu_type := _gpu_type(specs)) is not None:
+        labels[names.GPU_TYPE_LABEL] = gpu_type
+    # By the next labels our device plugins find their nodes, and HyperPod brings its own plugins.
+    if pool.provisioner != capacity.HYPERPOD:
+        if has_efa:
+            labels[names.EFA_LABEL] = "true"
+        if accelerator is not None and accelerator.kind == "nvidia":
+            labels[names.GPU_PRESENT_LABEL] = "true"
+            if capacity.sized_by(pool) == "cluster-autoscaler":
+                labels[names.AUTOSCALER_GPU_LABEL] = accelerator.kind
     return {**labels, **pool.labels}
 
 
-def _taints(spec: catalog.InstanceSpec) -> tuple[Taint, ...]:
+def _gpu_type(specs: Sequence[catalog.InstanceSpec]) -> str | None:
+    """Return model and memory of the GPUs, such as ``a100-80gb``; None where types differ."""
+    found: set[str | None] = set()
+    for spec in specs:
+        gpus = spec.accelerator
+        known = gpus is not None and all(map(gpus.knows, ("name", "count", "memory_mib_total")))
+        if gpus is None or gpus.kind != "nvidia" or not known:
+            return None
+        model = gpus.name.removeprefix("NVIDIA ").lower().replace(" ", "-")
+        found.add(f"{model}-{gpus.memory_mib_total // gpus.count // 1024}gb")
+    return found.pop() if len(found) == 1 else None
+
+
+def _taints(pool: config.Pool, spec: catalog.InstanceSpec) -> Iterator[Taint]:
+    """Yield what keeps pods off that do not ask for the pool's accelerators.
+
+    HyperPod takes no taints for groups with deep health checks; elsewhere its nodes have the one
+    that jobs know them by, which they tolerate although they tolerate no accelerator's.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterKubernetesConfig.html
+    """
+    if pool.provisioner == capacity.HYPERPOD:
+        if not pool.deep_health_checks:
+            yield Taint(key=names.DEDICATED_TAINT, value=pool.provisioner, effect="NoSchedule")
+        return
     if spec.accelerator is None:
-        return ()
-    return (Taint(key=spec.accelerator.resource_name, value="true", effect="NoSchedule"),)
+        return
+    yield Taint(key=spec.accelerator.resource_name, value="true", effect="NoSchedule")
+    if isinstance(pool.purchase, config.Spot):
+        yield Taint(key=names.SPOT_TAINT, value="true", effect="NoSchedule")
 
 
 def _root_disk(specs: tuple[catalog.InstanceSpec, ...]) -> RootDisk:

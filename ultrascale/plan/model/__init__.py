@@ -1,6 +1,12 @@
 """The plans: what constructs and charts render. Everything here is decided, nothing is optional."""
 
 from ultrascale.plan.model.cluster import AddonPlan, ClusterPlan, ControlPlanePlan
+from ultrascale.plan.model.hyperpod import (
+    GovernancePlan,
+    HyperPodPlan,
+    InstanceGroupPlan,
+    TeamPlan,
+)
 from ultrascale.plan.model.images import ImageBuildPlan
 from ultrascale.plan.model.jobs import (
     JobPlan,
@@ -53,7 +59,10 @@ __all__ = [
     "ControlPlanePlan",
     "DevicePluginPlan",
     "EtcdPlan",
+    "GovernancePlan",
+    "HyperPodPlan",
     "ImageBuildPlan",
+    "InstanceGroupPlan",
     "JobPlan",
     "KarpenterPlan",
     "LustreAccessPlan",
@@ -80,6 +89,7 @@ __all__ = [
     "SubnetPlan",
     "Taint",
     "TaskPlan",
+    "TeamPlan",
     "TerminationHandlerPlan",
     "TolerationPlan",
     "VolcanoPlan",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Literal
 
+from ultrascale.plan.model.hyperpod import HyperPodPlan
 from ultrascale.plan.model.images import ImageBuildPlan
 from ultrascale.plan.model.network import NetworkPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
@@ -94,6 +95,7 @@ class ClusterPlan:
         node_pools: How many of which are made.
         cluster_autoscaler: The Cluster Autoscaler, if a node group scales with its pods.
         termination_handler: The Node Termination Handler, if a self-managed group loses instances.
+        hyperpod: The SageMaker HyperPod cluster, if a pool is one of its groups.
         lustre: File systems.
         lustre_access: What opens those that jobs mount to them; None where they mount none.
         buckets: S3 buckets.
@@ -127,6 +129,7 @@ class ClusterPlan:
     node_pools: tuple[NodePoolPlan, ...]
     cluster_autoscaler: ClusterAutoscalerPlan | None
     termination_handler: TerminationHandlerPlan | None
+    hyperpod: HyperPodPlan | None
     lustre: tuple[LustrePlan, ...]
     lustre_access: LustreAccessPlan | None
     buckets: tuple[BucketPlan, ...]

@@ -67,13 +67,13 @@ class ReservationPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowPlan:
-    """When the capacity of a Capacity Block is there, in UTC.
+    """When the capacity of a Capacity Block or a training plan is there, in UTC.
 
     Attributes:
-        starts: Start of the block.
+        starts: Start of the block or plan.
         usable_until: When its nodes are drained, so that jobs end before EC2 ends them.
-        reclaimed_from: When EC2 begins to terminate its instances.
-        ends: End of the block.
+        reclaimed_from: When EC2 or SageMaker begins to terminate its instances.
+        ends: End of the block or plan.
     """
 
     starts: datetime
@@ -95,10 +95,11 @@ class PoolPlan:
         purchase: Purchase option.
         capacity_type: The same in the words of `karpenter.sh/capacity-type`.
         reservation: What its capacity is reserved by; None for On-Demand and Spot.
-        window: When a Capacity Block is there; None for every other option.
+        window: When a Capacity Block or a training plan is there; None for every other option.
         fallback_nodes: How many of `max_nodes` may be On-Demand instances, launched where Spot is
             short; 0 where there is no such fallback.
         instance_types: In order of preference.
+        node_types: The same as the nodes' label `node.kubernetes.io/instance-type` has them.
         ami_type: EKS AMI type.
         ami_release: Release of the EKS-optimized AMI.
         ami_alias: The same release as Karpenter names it.
@@ -111,6 +112,7 @@ class PoolPlan:
         initial_nodes: Nodes that the pool is made with.
         sized_by: What changes the number of nodes later: the cluster file alone, what launches
             them as pods need them, the Cluster Autoscaler, or the calendar of a Capacity Block.
+        deep_health_checks: Whether HyperPod stresses a node before it takes work.
         accelerator: Extended resource of its accelerators; None for CPU pools.
         accelerators_per_node: Accelerators of a node, the fewest among its types; 0 for CPU pools.
         network_interfaces: Every interface of a node; empty where EC2's single default one is
@@ -140,6 +142,7 @@ class PoolPlan:
     window: WindowPlan | None
     fallback_nodes: int
     instance_types: tuple[str, ...]
+    node_types: tuple[str, ...]
     ami_type: str
     ami_release: str
     ami_alias: str
@@ -151,6 +154,7 @@ class PoolPlan:
     static: bool
     initial_nodes: int
     sized_by: SizedBy
+    deep_health_checks: bool
     accelerator: str | None
     accelerators_per_node: int
     network_interfaces: tuple[NetworkInterface, ...]

@@ -1,0 +1,73 @@
+"""Amazon SageMaker HyperPod on EKS: instance types, Regions, limits, labels and network.
+
+Sources:
+    https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html
+    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateCluster.html
+    https://github.com/aws-cloudformation/cfn-lint/tree/v1.58.0/src/cfnlint/data/schemas
+    (CloudFormation's resource schemas of 2026-10-20: `hyperpod_types.csv`, `GOVERNANCE_REGIONS`)
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ultrascale.catalog._model import InstanceSpec
+from ultrascale.catalog._sources import read_table
+
+# HyperPod's name of an instance type, and the node label's value.
+TYPE_PREFIX = "ml."
+
+# Types of the catalog that HyperPod has in some Region.
+INSTANCE_TYPES = frozenset(row["instance_type"] for row in read_table("hyperpod_types.csv"))
+
+# Where CloudFormation has both AWS::SageMaker::ClusterSchedulerConfig and
+# AWS::SageMaker::ComputeQuota; elsewhere at most one of them.
+GOVERNANCE_REGIONS = frozenset({"ap-south-1", "eu-central-1", "us-east-1"})
+
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html
+INSTANCES_PER_GROUP = 6_758
+GROUPS_PER_CLUSTER = 100
+TYPES_PER_GROUP = 20
+
+# Every check that CloudFormation knows. They run for one to two hours before a node takes work,
+# and the group may have no taints of its own.
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-deep-health-checks.html
+DEEP_HEALTH_CHECKS = ("InstanceStress", "InstanceConnectivity")
+
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_PriorityClass.html
+PRIORITY_CLASSES = 10
+PRIORITY_WEIGHTS = (0, 100)
+
+# Label and taint on HyperPod's nodes, which HyperPod sets itself.
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-node-labels.html
+HEALTH_STATUS = "sagemaker.amazonaws.com/node-health-status"
+HEALTHY = "Schedulable"
+DEEP_HEALTH_STATUS = "sagemaker.amazonaws.com/deep-health-check-status"
+DEEP_HEALTHY = "Passed"
+COMPUTE_TYPE = "sagemaker.amazonaws.com/compute-type"
+COMPUTE_TYPE_HYPERPOD = "hyperpod"
+
+NODE_RECOVERY: Mapping[str, str] = MappingProxyType({"automatic": "Automatic", "none": "None"})
+
+# HyperPod takes the instances of a training plan back so long before its end.
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/reserve-capacity-with-training-plans.html
+PLAN_ENDS_EARLY_MINUTES = 60
+
+# Where HyperPod mounts a second EBS volume.
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterEbsVolumeConfig.html
+VOLUME_MOUNT = "/opt/sagemaker"
+
+
+def node_addresses(spec: InstanceSpec) -> int:
+    """Return the IPv4 addresses that a HyperPod node of ``spec`` takes from its subnet.
+
+    One interface's for its pods, and one for each further network interface with EFA: 50 + 31 for
+    p5.48xlarge.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites.html
+    """
+    return spec.ipv4_per_eni + max(len(spec.efa_cards) - 1, 0)
+
+
+def max_pods(spec: InstanceSpec) -> int:
+    """Return the pods for which a HyperPod node of ``spec`` has addresses: 49 for p5.48xlarge."""
+    return spec.ipv4_per_eni - 1

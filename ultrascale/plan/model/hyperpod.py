@@ -1,0 +1,96 @@
+"""SageMaker HyperPod: its cluster, instance groups and task governance."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ultrascale.plan.model.pool import Taint
+
+Sharing = Literal["Lend", "DontLend", "LendAndBorrow"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceGroupPlan:
+    """An instance group of the HyperPod cluster: a pool, or one shard of it.
+
+    Attributes:
+        name: Its name.
+        instance_types: In order of preference, with SageMaker's prefix.
+        nodes: Instances that it is to have.
+        min_nodes: Instances without which a creation or an update is rolled back; None: it goes on
+            with as many as there are.
+        training_plan: ARN of the plan that pays for them; None for On-Demand.
+        deep_health_checks: Checks of a new instance before it takes work, in HyperPod's words.
+        labels: Node labels.
+        taints: Node taints.
+        zones: Zones of its subnets.
+        accelerated: Whether it has accelerators, and so draws from the pod ranges.
+        volume_gib: Size of the second EBS volume, which holds images and containers, in GiB.
+        mounts: File systems of its zone, and where each instance mounts them.
+    """
+
+    name: str
+    instance_types: tuple[str, ...]
+    nodes: int
+    min_nodes: int | None
+    training_plan: str | None
+    deep_health_checks: tuple[str, ...]
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    zones: tuple[str, ...]
+    accelerated: bool
+    volume_gib: int
+    mounts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamPlan:
+    """What a team may use of the HyperPod nodes.
+
+    Attributes:
+        name: Its name.
+        namespace: Where its jobs run. Task governance makes it.
+        fair_share_weight: Share of idle nodes relative to the other teams, 0 to 100.
+        nodes: Nodes that are its own, by instance type with SageMaker's prefix.
+        sharing: Whether it lends what it leaves idle, and borrows what others do.
+        borrow_limit_percent: How far it may go beyond its own nodes; None unless it borrows.
+    """
+
+    name: str
+    namespace: str
+    fair_share_weight: int
+    nodes: Mapping[str, int]
+    sharing: Sharing
+    borrow_limit_percent: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GovernancePlan:
+    """HyperPod task governance.
+
+    Attributes:
+        name: Name of the scheduler configuration.
+        weights: Weight of each PriorityClass in the queues, highest first.
+        teams: The teams.
+    """
+
+    name: str
+    weights: Mapping[str, int]
+    teams: tuple[TeamPlan, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HyperPodPlan:
+    """The HyperPod cluster behind the pools of provisioner ``hyperpod``.
+
+    Attributes:
+        name: Its name.
+        node_recovery: ``Automatic``, or ``None`` as text.
+        groups: Its instance groups.
+        governance: Sharing between teams; None leaves it out.
+    """
+
+    name: str
+    node_recovery: str
+    groups: tuple[InstanceGroupPlan, ...]
+    governance: GovernancePlan | None
