@@ -1,7 +1,6 @@
 """What the purchase option of a pool means for its nodes: what they cost, and when they exist."""
 
 from collections.abc import Mapping
-
 from datetime import timedelta
 
 from ultrascale import catalog, config
