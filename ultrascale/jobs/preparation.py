@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -13,13 +13,42 @@ from ultrascale.jobs.render import render
 from ultrascale.plan import jobs as plan_jobs
 from ultrascale.plan.job_nodes import nodes_of
 from ultrascale.plan.job_request import JobRequest
+from ultrascale.plan.model import ClusterPlan
 
 _PRECOMPILE_SUFFIX = "-precompile"
 _MIB = 2**20
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCluster:
+    """A cluster file without mistakes, read and planned once for many jobs.
+
+    Attributes:
+        reading: The file.
+        cluster: The cluster that it describes.
+        plan: What follows from it.
+    """
+
+    reading: config.Reading
+    cluster: config.Cluster
+    plan: ClusterPlan
+
+
+def read_cluster(cluster_file: Path) -> JobCluster:
+    """Read the cluster that jobs are prepared for.
+
+    Raises:
+        ConfigError: The file cannot be read or has mistakes: one line for each.
+    """
+    reading = config.read(cluster_file)
+    wrong = plan.all_mistakes(reading)
+    if wrong or reading.cluster is None:
+        raise reading.refusal(wrong)
+    return JobCluster(reading=reading, cluster=reading.cluster, plan=plan.assemble(reading.cluster))
+
+
 def prepare(
-    cluster_file: Path,
+    cluster_file: Path | JobCluster,
     job: str | Path | Mapping[str, object],
     *,
     changes: Mapping[str, object] | None = None,
@@ -30,7 +59,7 @@ def prepare(
     """Return what is sent to Kubernetes for a job. Nothing is sent, and no cluster is asked.
 
     Args:
-        cluster_file: The cluster that it runs in.
+        cluster_file: The cluster that it runs in; whoever prepares many jobs reads it once.
         job: Name of one of the file's `jobs`, path of a file that holds one job, or the job.
         changes: Keys that replace the job's own; mappings are joined key by key.
         precompile: Whether it runs to have its graphs compiled for Neuron.
@@ -42,23 +71,19 @@ def prepare(
         ConfigError: The cluster file, the job, or both do not fit each other: one line for each
             mistake. The file's own come first, and alone.
     """
-    reading = config.read(cluster_file)
-    wrong = plan.all_mistakes(reading)
-    if wrong or reading.cluster is None:
-        raise reading.refusal(wrong)
-    cluster = plan.assemble(reading.cluster)
+    into = read_cluster(cluster_file) if isinstance(cluster_file, Path) else cluster_file
     suffix = _PRECOMPILE_SUFFIX if precompile else ""
-    found = config.read_job(reading, job, changes=changes or {}, suffix=suffix)
+    found = config.read_job(into.reading, job, changes=changes or {}, suffix=suffix)
     if found.job is None:
         raise found.refusal((*_account(account), *found.mistakes))
     request = JobRequest(
         name=found.name,
         job=found.job,
-        cluster=reading.cluster,
-        pools=cluster.all_pools,
-        claims=tuple(lustre.claim for lustre in cluster.lustre if lustre.claim is not None),
-        builds=cluster.image_builds,
-        account=account or reading.cluster.account,
+        cluster=into.cluster,
+        pools=into.plan.all_pools,
+        claims=tuple(lustre.claim for lustre in into.plan.lustre if lustre.claim is not None),
+        builds=into.plan.image_builds,
+        account=account or into.cluster.account,
         precompile=precompile,
     )
     wrong_keys = {str(mistake.at[0]) for mistake in found.mistakes if mistake.at}
