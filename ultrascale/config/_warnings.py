@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from ultrascale import catalog
-from ultrascale.catalog import auto_mode, matrix, regions
+from ultrascale.catalog import auto_mode, hyperpod_chart, matrix, regions
 from ultrascale.config._efa import could_have_efa, has_efa
 from ultrascale.config._node_pool_warnings import (
     kept_at_list_price,
@@ -39,9 +39,19 @@ def _found(cluster: Cluster) -> Iterator[str]:
     yield from _jobs_without_efa(cluster.pools)
     yield from _filled_twice(cluster.pools)
     yield from launched_twice(cluster.pools)
+    yield from _agent_may_lack_an_image(cluster)
     for number, lustre in enumerate(cluster.storage.lustre):
         if not any(lustre.zone in pool.zones for pool in cluster.pools):
             yield f"storage.lustre.{number}.zone: no pool has nodes in {lustre.zone}"
+
+
+def _agent_may_lack_an_image(cluster: Cluster) -> Iterator[str]:
+    on_hyperpod = any(pool.provisioner == "hyperpod" for pool in cluster.pools)
+    if on_hyperpod and cluster.region not in hyperpod_chart.AGENT_REGIONS:
+        yield (
+            "region: AWS's HyperPod chart may know no image of the health-monitoring agent in "
+            f"{cluster.region}, without which no faulty node is found; ask AWS"
+        )
 
 
 def _not_to_be_had(key: str, pool: Pool, region: str) -> Iterator[str]:

@@ -78,6 +78,7 @@ def workload_addons(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
         "coredns": _coredns(pools),
         "aws-ebs-csi-driver": {"controller": {"affinity": _ON_SYSTEM_NODES}},
         "eks-node-monitoring-agent": _node_monitoring_agent(pools),
+        _LUSTRE_ADDON: {"controller": {"nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE}}},
     }
     return tuple(_plan(cluster, name, settings.get(name, {})) for name in _workload_names(cluster))
 

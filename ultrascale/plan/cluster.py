@@ -8,7 +8,9 @@ from ultrascale.catalog import eks, regions
 from ultrascale.plan import capacity, names, retention
 from ultrascale.plan.addons import node_addons, workload_addons
 from ultrascale.plan.hyperpod import plan_hyperpod
+from ultrascale.plan.hyperpod_chart import plan_hyperpod_chart
 from ultrascale.plan.images import plan_image_builds, unbuilt_repositories
+from ultrascale.plan.isolation import plan_isolation
 from ultrascale.plan.karpenter import plan_karpenter
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model import ClusterPlan, ControlPlanePlan, PoolPlan
@@ -86,6 +88,8 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         cluster_autoscaler=plan_cluster_autoscaler(cluster, pools),
         termination_handler=plan_termination_handler(cluster, pools),
         hyperpod=plan_hyperpod(cluster, pools),
+        hyperpod_chart=plan_hyperpod_chart(cluster.region, pools),
+        isolation=plan_isolation(pools),
         lustre=tuple(plan_lustre(lustre) for lustre in cluster.storage.lustre),
         lustre_access=plan_lustre_access(cluster),
         buckets=plan_buckets(cluster),

@@ -8,6 +8,11 @@ from ultrascale.plan.model.hyperpod import (
     TeamPlan,
 )
 from ultrascale.plan.model.images import ImageBuildPlan
+from ultrascale.plan.model.hyperpod_chart import (
+    HyperPodChartPlan,
+    IsolationPlan,
+    RemoteChartPlan,
+)
 from ultrascale.plan.model.jobs import (
     JobPlan,
     MountPlan,
@@ -61,9 +66,11 @@ __all__ = [
     "EtcdPlan",
     "GovernancePlan",
     "HyperPodPlan",
+    "HyperPodChartPlan",
     "ImageBuildPlan",
     "InstanceGroupPlan",
     "JobPlan",
+    "IsolationPlan",
     "KarpenterPlan",
     "LustreAccessPlan",
     "LustrePlan",
@@ -81,6 +88,7 @@ __all__ = [
     "PriorityClassPlan",
     "QueuePlan",
     "Requirement",
+    "RemoteChartPlan",
     "ReservationPlan",
     "RootDisk",
     "ServingPlan",

@@ -7,6 +7,7 @@ from typing import Literal
 
 from ultrascale.plan.model.hyperpod import HyperPodPlan
 from ultrascale.plan.model.images import ImageBuildPlan
+from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPlan
 from ultrascale.plan.model.network import NetworkPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
 from ultrascale.plan.model.platform import (
@@ -78,6 +79,9 @@ class ControlPlanePlan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
     """Everything that is built.
+        hyperpod_chart: AWS's Helm chart that it needs, if there is one.
+        isolation: What keeps pods without accelerators off nodes that can have no taints; None
+            where there are no such nodes.
 
     Attributes:
         name: Cluster name and prefix of the stack names.
@@ -112,6 +116,8 @@ class ClusterPlan:
         nvidia: NVIDIA device plugin, if a pool has NVIDIA GPUs.
         dcgm: DCGM exporter, if a pool has NVIDIA GPUs.
         volcano: Gang scheduler, if asked for.
+    hyperpod_chart: HyperPodChartPlan | None
+    isolation: IsolationPlan | None
         etcd: Rendezvous server, if asked for.
     """
 

@@ -1,0 +1,114 @@
+"""AWS's Helm chart for SageMaker HyperPod on EKS: where it is, and what is in it.
+
+It is in no chart repository, so a Git commit is its version. The one pinned here is what AWS's own
+templates install: the clusters that its console sets up run it.
+
+What the chart renders was read at commits before and after the pinned one, which agree where no
+other is named. Nobody has compared them with the pinned one itself: the build does, see
+`REMOTE_CHARTS`.
+
+Sources:
+    https://github.com/aws/sagemaker-hyperpod-cli/tree/main/helm_chart
+    https://github.com/aws/sagemaker-hyperpod-cluster-setup/blob/main/eks/cloudformation/helm-chart-template.yaml
+    https://github.com/awslabs/awsome-distributed-ai/pull/1216
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+REPOSITORY = "https://github.com/aws/sagemaker-hyperpod-cli.git"
+COMMIT = "bb6a9f9534217c55a5806ae968e1dd8b285d4b8c"
+FOLDER = "helm_chart/HyperPodHelmChart"
+# Of the sums of all files of the folder, as the build prints it. A commit's id is a hash of its
+# content already, though of Git's SHA-1, which detects collisions.
+FOLDER_SHA256: str | None = None
+
+RELEASE = "hyperpod-dependencies"
+# HyperPod wants it there.
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-install-packages-using-helm-chart.html
+NAMESPACE = "kube-system"
+
+AGENT_NAMESPACE = "aws-hyperpod"
+TRAINING_OPERATOR_NAMESPACE = "kubeflow"
+
+# Where the chart knows the account of the health-monitoring agent's registry. Elsewhere it takes
+# another Region's account, and the image cannot be pulled.
+AGENT_REGIONS = frozenset(
+    {
+        "ap-northeast-1",
+        "ap-south-1",
+        "ap-southeast-1",
+        "ap-southeast-2",
+        "eu-central-1",
+        "eu-north-1",
+        "eu-west-1",
+        "eu-west-2",
+        "sa-east-1",
+        "us-east-1",
+        "us-east-2",
+        "us-west-1",
+        "us-west-2",
+    }
+)
+
+# Its list of instance types is no value of the chart, and names types of EC2 as well, whose nodes
+# have a plugin of ours.
+# Source: https://github.com/aws/sagemaker-hyperpod-cli/blob/main/helm_chart/HyperPodHelmChart/charts/neuron-device-plugin/templates/k8s-neuron-device-plugin.yaml
+NEURON_DAEMON_SET = "neuron-device-plugin-daemonset"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteChart:
+    """A chart that AWS's chart takes from a chart repository.
+
+    Attributes:
+        name: Its name.
+        version: Its version, as AWS's chart has it.
+        sha256: Of its archive; None where no source states it, and the build prints it.
+    """
+
+    name: str
+    version: str
+    sha256: str | None
+
+
+REMOTE_CHARTS = (
+    # Never rendered, yet Helm wants every dependency there.
+    RemoteChart(name="cert-manager", version="v1.18.2", sha256=None),
+    # Source: https://github.com/NVIDIA/k8s-device-plugin/blob/gh-pages/stable/index.yaml
+    RemoteChart(
+        name="nvidia-device-plugin",
+        version="0.16.1",
+        sha256="a77b4e81fd56a11e39536500a7a6538899b952c4b4370200280bce313dffda6a",
+    ),
+    RemoteChart(name="aws-efa-k8s-device-plugin", version="0.5.20", sha256=None),
+)
+
+# Values that turn parts of the chart on, and what for. The namespace of the health-monitoring agent
+# belongs to the part `deep-health-check`.
+ALWAYS_ON: Mapping[str, str] = MappingProxyType(
+    {
+        "deep-health-check": "HyperPod's own checks of new nodes, and the agent's namespace",
+        "health-monitoring-agent": "finds the faults for which HyperPod replaces nodes",
+        "hyperpod-patching": "lets HyperPod drain nodes that it patches",
+        "job-auto-restart": "lets HyperPod restart jobs of nodes that it replaced",
+        "trainingOperators": "runs PyTorchJobs, the only jobs that HyperPod restarts",
+    }
+)
+# Every other part, and why it is off. Several have no default: Helm takes them for turned on.
+ALWAYS_OFF: Mapping[str, str] = MappingProxyType(
+    {
+        "cert-manager": "nothing that is on asks for certificates",
+        "cluster-role-and-bindings": "who may do what is for access entries to say",
+        "gpu-operator": "for MIG; it would bring a device plugin of its own",
+        "hyperpod-ray-endpoint-operator": "no Ray clusters are made",
+        "inferenceOperators": "no inference endpoints are made",
+        "kuberay": "no Ray clusters are made",
+        "mlflow": "no MLflow is run in the cluster",
+        "mpi-operator": "no MPIJobs are made",
+        "namespaced-role-and-bindings": "who may do what is for access entries to say",
+        "storage": "volumes are this project's own",
+        "team-role-and-bindings": "who may do what is for access entries to say",
+    }
+)
