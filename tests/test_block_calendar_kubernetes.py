@@ -11,12 +11,12 @@ import pytest
 from botocore.session import Session
 
 from tests.fake_kubernetes import FakeKubernetes, serve
-from ultrascale.lambdas.block_calendar.kubernetes import (
+from ultrascale.lambdas.block_calendar.node_pool import StaticNodePool
+from ultrascale.lambdas.kubernetes import (
     KubernetesApi,
     KubernetesError,
     bearer_token,
 )
-from ultrascale.lambdas.block_calendar.node_pool import StaticNodePool
 
 NODE_POOL = "/apis/karpenter.sh/v1/nodepools/train"
 

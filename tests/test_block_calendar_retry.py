@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from botocore.exceptions import ClientError
 
-from ultrascale.lambdas.block_calendar.kubernetes import KubernetesError
 from ultrascale.lambdas.block_calendar.retry import until_settled
+from ultrascale.lambdas.kubernetes import KubernetesError
 
 
 def refused(code: str) -> ClientError:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ultrascale.lambdas.block_calendar.kubernetes import tls_context
+from ultrascale.lambdas.kubernetes import tls_context
 
 HOST = "0123456789.gr7.us-west-2.eks.amazonaws.com"
 

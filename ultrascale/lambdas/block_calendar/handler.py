@@ -9,10 +9,10 @@ import boto3
 from botocore.session import Session
 
 from ..cloudformation import respond, rolls_back
+from ..kubernetes import KubernetesApi, bearer_token, tls_context
 from .decision import ReservationLostError
 from .entry import Deploy, Entry, Target, keep
 from .groups import AutoScalingGroup, ManagedNodeGroup
-from .kubernetes import KubernetesApi, bearer_token, tls_context
 from .next_block import breaks_off, let_pass
 from .node_pool import StaticNodePool
 from .reservation import find

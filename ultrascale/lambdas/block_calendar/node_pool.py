@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
-from .kubernetes import JSON_PATCH, MERGE_PATCH, KubernetesApi, KubernetesError
+from ..kubernetes import JSON_PATCH, MERGE_PATCH, KubernetesApi, KubernetesError
 
 # Karpenter and Auto Mode set it on every node.
 _NODE_POOL_LABEL = "karpenter.sh/nodepool"

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from botocore.exceptions import ClientError
 
-from .kubernetes import KubernetesError
+from ..kubernetes import KubernetesError
 
 # A role and its policies take some seconds until every service knows them.
 # Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html#troubleshoot_general_eventual-consistency
