@@ -9,6 +9,8 @@ from stacks.access import AccessStack
 from stacks.addons import AddonsStack
 from stacks.auto_mode import AutoModeStack
 from stacks.cluster import ClusterStack
+from stacks.governance import GovernanceStack
+from stacks.hyperpod import HyperPodStack
 from stacks.images import ImagesStack
 from stacks.karpenter import KarpenterStack
 from stacks.network import NetworkStack
@@ -53,6 +55,7 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
         node_pools.append(assembly.node_pools("node-pools", plan.pools, charts.node_pools))
     # Last: the CDK deploys nothing after a stack that failed, and of all these may lack capacity.
     groups = assembly.node_groups(plan.pools)
+    hyperpod = assembly.hyperpod(storage)
 
     _deploy_after([access, *connectivity, *scaling], [assembly.cluster])
     _deploy_after(system, [*connectivity, *scaling])
@@ -61,6 +64,7 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
     _deploy_after(karpenter, [platform])
     _deploy_after(node_pools, [platform, *karpenter])
     _deploy_after(groups, [platform])
+    _deploy_after(hyperpod, [platform])
 
 
 class _Assembly:
@@ -170,6 +174,32 @@ class _Assembly:
                 cluster_security_group_id=self.cluster.security_group_id,
             )
         ]
+
+    def hyperpod(self, storage: Sequence[StorageStack]) -> list[Stack]:
+        """Define the HyperPod cluster, and its task governance if there is one."""
+        plan = self._plan
+        if plan.hyperpod is None:
+            return []
+        values = {key: value for stack in storage for key, value in stack.placeholders.items()}
+        hyperpod = HyperPodStack(
+            self._app,
+            name(plan.name, "hyperpod-cluster"),
+            plan=plan,
+            network=self._network,
+            cluster_security_group_id=self.cluster.security_group_id,
+            file_systems={
+                each.name: (values[each.dns_name], values[each.mount_name]) for each in plan.lustre
+            },
+        )
+        if plan.hyperpod.governance is None:
+            return [hyperpod]
+        governance = GovernanceStack(
+            self._app,
+            name(plan.name, "governance"),
+            plan=plan,
+            hyperpod_cluster_arn=hyperpod.hyperpod_cluster_arn,
+        )
+        return [hyperpod, governance]
 
     def node_pools(
         self, layer: str, pools: Sequence[PoolPlan], charts: Sequence[PlatformChart]

@@ -239,8 +239,28 @@ _METRICS_SERVER = Addon(
     versions=_on_every_minor(_pin("v0.9.0-eksbuild.11", date(2026, 9, 20))),
 )
 
+# Kueue comes with it, and none of one's own may be there before. It has its own affinities, and the
+# page names no configuration values.
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-setup.html
+_TASK_GOVERNANCE = Addon(
+    name="amazon-sagemaker-hyperpod-taskgovernance",
+    namespace="kueue-system",
+    needs_schedulable_node=True,
+    versions=MappingProxyType(
+        dict.fromkeys(
+            ("1.34", "1.35"),
+            _pin(
+                "v1.6.0-eksbuild.1",
+                _READ,
+                "https://docs.aws.amazon.com/sagemaker/latest/dg/"
+                "sagemaker-hyperpod-eks-operate-console-ui-governance-upgrade.html",
+            ),
+        )
+    ),
+)
+
 _FOUNDATIONS = (_VPC_CNI, _KUBE_PROXY, _COREDNS, _POD_IDENTITY_AGENT)
-_SERVICES = (_EBS_CSI, _FSX_CSI, _NODE_MONITORING_AGENT, _METRICS_SERVER)
+_SERVICES = (_EBS_CSI, _FSX_CSI, _NODE_MONITORING_AGENT, _METRICS_SERVER, _TASK_GOVERNANCE)
 
 ADDONS: Mapping[str, Addon] = MappingProxyType(
     {addon.name: addon for addon in (*_FOUNDATIONS, *_SERVICES)}

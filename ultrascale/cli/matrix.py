@@ -10,10 +10,8 @@ from rich.table import Table
 
 from ultrascale.catalog import auto_mode, capacity_blocks, matrix
 from ultrascale.catalog.field_failures import FieldFailure
-from ultrascale.plan import support
 
 _WIDTH = 120
-_LATER = "not supported yet"
 
 
 def print_matrix() -> None:
@@ -42,10 +40,7 @@ def markdown() -> str:
 
 
 def _status(cell: matrix.Cell) -> str:
-    if not cell.works:
-        return "refused"
-    built = cell.provisioner in support.PROVISIONERS and cell.option in support.PURCHASE_OPTIONS
-    return "works" if built else _LATER
+    return "works" if cell.works else "refused"
 
 
 def _overview() -> Table:
@@ -109,8 +104,6 @@ def _story(cell: matrix.Cell) -> Iterator[str]:
     if not cell.works:
         yield f"refused: {cell.refused}; {_instead(cell)}"
         return
-    if _status(cell) == _LATER:
-        yield _LATER
     yield cell.rendered
     yield f"first node: {cell.first_node}"
     yield f"last node: {cell.last_node}"
@@ -124,9 +117,8 @@ def _markdown_row(cell: matrix.Cell) -> tuple[str, ...]:
     if not cell.works:
         why = f"refused: [{cell.refused}]({cell.source}); {_instead(cell)}"
         return (cell.option, why, "", "", "", "")
-    later = f"*{_LATER}*: " if _status(cell) == _LATER else ""
     field = ", ".join(f"[{each.number}]" for each in cell.failures)
-    story = (f"{later}{cell.rendered}", cell.first_node, cell.last_node)
+    story = (cell.rendered, cell.first_node, cell.last_node)
     return (cell.option, *story, "; ".join(_limits(cell)), field)
 
 

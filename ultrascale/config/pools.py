@@ -25,6 +25,9 @@ RESERVED_NAMES = frozenset(
         "backend",
         "cluster",
         "default",
+        "governance",
+        "hyperpod-chart",
+        "hyperpod-cluster",
         "images",
         "jobs",
         "karpenter",
@@ -40,6 +43,7 @@ RESERVED_NAMES = frozenset(
         "scheduling",
         "storage",
         "system-node-pools",
+        "teams",
     }
 )
 """Names that the cluster's own stacks and objects have; a pool's stack would replace theirs."""

@@ -20,6 +20,7 @@ _NODE_ADDONS: Mapping[str, Mapping[str, object]] = {
 }
 _WORKLOAD_ADDONS = ("coredns", "aws-ebs-csi-driver", "eks-node-monitoring-agent")
 _LUSTRE_ADDON = "aws-fsx-csi-driver"
+_GOVERNANCE_ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
 _AUTO_MODE = "auto-mode"
 # EKS scales CoreDNS with the nodes; without bounds a large fleet asks for thousands of replicas.
 _COREDNS_REPLICAS = (2, 100)
@@ -47,7 +48,7 @@ _ON_SYSTEM_NODES: Mapping[str, object] = {
 def addon_mistakes(cluster: config.Cluster) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the add-ons' versions, with the key to change."""
     own = cluster.kubernetes.addons
-    wanted = [*_node_names(cluster), *_workload_names(cluster)]
+    wanted = [*_node_names(cluster), *_workload_names(cluster), *_governance_names(cluster)]
     for name in wanted:
         try:
             _version(cluster, name)
@@ -77,10 +78,23 @@ def workload_addons(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
     settings: Mapping[str, Mapping[str, object]] = {
         "coredns": _coredns(pools),
         "aws-ebs-csi-driver": {"controller": {"affinity": _ON_SYSTEM_NODES}},
-        "eks-node-monitoring-agent": _node_monitoring_agent(pools),
         _LUSTRE_ADDON: {"controller": {"nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE}}},
+        "eks-node-monitoring-agent": _node_monitoring_agent(pools),
     }
     return tuple(_plan(cluster, name, settings.get(name, {})) for name in _workload_names(cluster))
+
+
+def governance_addon(cluster: config.Cluster) -> AddonPlan:
+    """Return the add-on of HyperPod task governance.
+
+    Raises:
+        CatalogError: `addon_mistakes` has one to tell.
+    """
+    return _plan(cluster, _GOVERNANCE_ADDON, {})
+
+
+def _governance_names(cluster: config.Cluster) -> list[str]:
+    return [_GOVERNANCE_ADDON] if cluster.hyperpod.task_governance is not None else []
 
 
 def _node_names(cluster: config.Cluster) -> list[str]:

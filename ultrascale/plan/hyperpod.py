@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from ultrascale import config
 from ultrascale.catalog import hyperpod
 from ultrascale.plan import capacity, names
+from ultrascale.plan.addons import governance_addon
 from ultrascale.plan.model import (
     GovernancePlan,
     HyperPodPlan,
@@ -103,6 +104,7 @@ def _governance(cluster: config.Cluster) -> GovernancePlan | None:
         return None
     return GovernancePlan(
         name=cluster.name,
+        addon=governance_addon(cluster),
         weights=priority_weights(cluster.scheduling.priority_classes),
         teams=tuple(_team(cluster, governance, team) for team in governance.teams),
     )

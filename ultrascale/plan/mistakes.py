@@ -141,6 +141,7 @@ def _addon_mistakes(reading: config.Reading) -> Mistakes:
         kubernetes=config.Kubernetes.model_construct(
             version=known["kubernetes_version"], addons=known["kubernetes_addons"]
         ),
+        hyperpod=cast("config.HyperPod", known.get("cluster_hyperpod", config.HyperPod())),
         storage=config.Storage.model_construct(
             lustre=(config.Lustre.model_construct(),) if has_lustre else ()
         ),

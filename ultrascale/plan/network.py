@@ -55,6 +55,9 @@ def _hears_of_interruptions(cluster: config.Cluster) -> bool:
 
 def node_subnet_kind(network: NetworkPlan, pool: PoolPlan) -> SubnetKind:
     """Return the kind of subnet that the nodes of ``pool`` live in."""
-    if pool.accelerator is not None and network.secondary_cidrs:
-        return "accelerated"
-    return "private"
+    return subnet_kind(network, accelerated=pool.accelerator is not None)
+
+
+def subnet_kind(network: NetworkPlan, *, accelerated: bool) -> SubnetKind:
+    """Return the kind of subnet that nodes with accelerators, or without, live in."""
+    return "accelerated" if accelerated and network.secondary_cidrs else "private"

@@ -1,18 +1,19 @@
 """The plans: what constructs and charts render. Everything here is decided, nothing is optional."""
 
-from ultrascale.plan.model.cluster import AddonPlan, ClusterPlan, ControlPlanePlan
+from ultrascale.plan.model.addons import AddonPlan
+from ultrascale.plan.model.cluster import ClusterPlan, ControlPlanePlan
 from ultrascale.plan.model.hyperpod import (
     GovernancePlan,
     HyperPodPlan,
     InstanceGroupPlan,
     TeamPlan,
 )
-from ultrascale.plan.model.images import ImageBuildPlan
 from ultrascale.plan.model.hyperpod_chart import (
     HyperPodChartPlan,
     IsolationPlan,
     RemoteChartPlan,
 )
+from ultrascale.plan.model.images import ImageBuildPlan
 from ultrascale.plan.model.jobs import (
     JobPlan,
     MountPlan,
@@ -65,12 +66,12 @@ __all__ = [
     "DevicePluginPlan",
     "EtcdPlan",
     "GovernancePlan",
-    "HyperPodPlan",
     "HyperPodChartPlan",
+    "HyperPodPlan",
     "ImageBuildPlan",
     "InstanceGroupPlan",
-    "JobPlan",
     "IsolationPlan",
+    "JobPlan",
     "KarpenterPlan",
     "LustreAccessPlan",
     "LustrePlan",
@@ -87,8 +88,8 @@ __all__ = [
     "PoolPlan",
     "PriorityClassPlan",
     "QueuePlan",
-    "Requirement",
     "RemoteChartPlan",
+    "Requirement",
     "ReservationPlan",
     "RootDisk",
     "ServingPlan",

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Literal
 
+from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.hyperpod import HyperPodPlan
-from ultrascale.plan.model.images import ImageBuildPlan
 from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPlan
+from ultrascale.plan.model.images import ImageBuildPlan
 from ultrascale.plan.model.network import NetworkPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
 from ultrascale.plan.model.platform import (
@@ -21,25 +22,6 @@ from ultrascale.plan.model.platform import (
 from ultrascale.plan.model.pool import PoolPlan
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
 from ultrascale.plan.model.storage import BucketPlan, LustreAccessPlan, LustrePlan
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddonPlan:
-    """An EKS add-on.
-
-    Attributes:
-        name: EKS's name.
-        version: Pinned version.
-        configuration: Configuration values, as the add-on's JSON schema has them.
-        service_account: Service account that takes AWS permissions; None where it needs none.
-        managed_policy: AWS managed policy of that service account.
-    """
-
-    name: str
-    version: str
-    configuration: Mapping[str, object]
-    service_account: str | None
-    managed_policy: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +61,6 @@ class ControlPlanePlan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
     """Everything that is built.
-        hyperpod_chart: AWS's Helm chart that it needs, if there is one.
-        isolation: What keeps pods without accelerators off nodes that can have no taints; None
-            where there are no such nodes.
 
     Attributes:
         name: Cluster name and prefix of the stack names.
@@ -100,6 +79,9 @@ class ClusterPlan:
         cluster_autoscaler: The Cluster Autoscaler, if a node group scales with its pods.
         termination_handler: The Node Termination Handler, if a self-managed group loses instances.
         hyperpod: The SageMaker HyperPod cluster, if a pool is one of its groups.
+        hyperpod_chart: AWS's Helm chart that it needs, if there is one.
+        isolation: What keeps pods without accelerators off nodes that can have no taints; None
+            where there are no such nodes.
         lustre: File systems.
         lustre_access: What opens those that jobs mount to them; None where they mount none.
         buckets: S3 buckets.
@@ -116,8 +98,6 @@ class ClusterPlan:
         nvidia: NVIDIA device plugin, if a pool has NVIDIA GPUs.
         dcgm: DCGM exporter, if a pool has NVIDIA GPUs.
         volcano: Gang scheduler, if asked for.
-    hyperpod_chart: HyperPodChartPlan | None
-    isolation: IsolationPlan | None
         etcd: Rendezvous server, if asked for.
     """
 
@@ -136,6 +116,8 @@ class ClusterPlan:
     cluster_autoscaler: ClusterAutoscalerPlan | None
     termination_handler: TerminationHandlerPlan | None
     hyperpod: HyperPodPlan | None
+    hyperpod_chart: HyperPodChartPlan | None
+    isolation: IsolationPlan | None
     lustre: tuple[LustrePlan, ...]
     lustre_access: LustreAccessPlan | None
     buckets: tuple[BucketPlan, ...]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.pool import Taint
 
 Sharing = Literal["Lend", "DontLend", "LendAndBorrow"]
@@ -70,11 +71,13 @@ class GovernancePlan:
 
     Attributes:
         name: Name of the scheduler configuration.
+        addon: The EKS add-on that brings the queues.
         weights: Weight of each PriorityClass in the queues, highest first.
         teams: The teams.
     """
 
     name: str
+    addon: AddonPlan
     weights: Mapping[str, int]
     teams: tuple[TeamPlan, ...]
 

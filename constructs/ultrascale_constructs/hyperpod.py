@@ -1,0 +1,144 @@
+"""SageMaker HyperPod clusters that run on an EKS cluster."""
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from ultrascale.plan.model import HyperPodPlan, InstanceGroupPlan
+from ultrascale_constructs.efa_security_group import EfaSecurityGroup
+from ultrascale_constructs.hyperpod_lifecycle_bucket import ON_CREATE, HyperPodLifecycleBucket
+from ultrascale_constructs.hyperpod_role import HyperPodRole
+
+_Group = sagemaker.CfnCluster.ClusterInstanceGroupProperty
+FileSystems = Mapping[str, tuple[str, str]]
+
+
+class HyperPodCluster(Construct):
+    """Defines the HyperPod cluster, an instance group for each pool, and what these need.
+
+    The EKS cluster must have HyperPod's Helm chart already: its agents report the first
+    instance's health.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-create-cluster.html
+
+    Attributes:
+        arn: ARN of the HyperPod cluster.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: HyperPodPlan,
+        region: str,
+        eks_cluster_arn: str,
+        cluster_security_group_id: str,
+        vpc: ec2.IVpc,
+        default_subnet_id: str,
+        subnet_ids: Mapping[str, Sequence[str]],
+        file_systems: FileSystems,
+    ) -> None:
+        """Define the cluster.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            plan: The HyperPod cluster.
+            region: Region of the cluster.
+            eks_cluster_arn: The EKS cluster. Another one replaces the HyperPod cluster.
+            cluster_security_group_id: Cluster security group, by which pods and the API server
+                reach each other.
+            vpc: VPC of the EKS cluster.
+            default_subnet_id: Subnet of groups that name none; all of ours do. Another one
+                replaces the HyperPod cluster, so it must not follow from the pools.
+            subnet_ids: Subnets of each group, by its name.
+            file_systems: DNS name and mount name of each file system, by its name.
+        """
+        super().__init__(scope, id)
+        lifecycle = HyperPodLifecycleBucket(
+            self, "Lifecycle", cluster_name=plan.name, region=region
+        )
+        role = HyperPodRole(self, "Role", cluster_name=plan.name, lifecycle_bucket=lifecycle.bucket)
+        efa = EfaSecurityGroup(self, "EfaSecurityGroup", vpc=vpc, pool="hyperpod", tags={})
+        groups = [cluster_security_group_id, efa.security_group_id]
+
+        def group(each: InstanceGroupPlan) -> _Group:
+            several = len(each.instance_types) > 1
+            return _Group(
+                instance_group_name=each.name,
+                instance_type=None if several else each.instance_types[0],
+                instance_requirements=sagemaker.CfnCluster.InstanceRequirementsProperty(
+                    instance_types=list(each.instance_types)
+                )
+                if several
+                else None,
+                instance_count=each.nodes,
+                min_instance_count=each.min_nodes,
+                execution_role=role.role.role_arn,
+                life_cycle_config=sagemaker.CfnCluster.ClusterLifeCycleConfigProperty(
+                    source_s3_uri=lifecycle.uri, on_create=ON_CREATE
+                ),
+                training_plan_arn=each.training_plan,
+                on_start_deep_health_checks=list(each.deep_health_checks) or None,
+                kubernetes_config=_kubernetes(each),
+                instance_storage_configs=_storage(each, file_systems),
+                override_vpc_config=sagemaker.CfnCluster.VpcConfigProperty(
+                    security_group_ids=groups, subnets=list(subnet_ids[each.name])
+                ),
+            )
+
+        cluster = sagemaker.CfnCluster(
+            self,
+            "Resource",
+            cluster_name=plan.name,
+            orchestrator=sagemaker.CfnCluster.OrchestratorProperty(
+                eks=sagemaker.CfnCluster.ClusterOrchestratorEksConfigProperty(
+                    cluster_arn=eks_cluster_arn
+                )
+            ),
+            node_recovery=plan.node_recovery,
+            # Capacity that comes in parts is used as it comes, and a missing part fails no deploy.
+            node_provisioning_mode="Continuous",
+            vpc_config=sagemaker.CfnCluster.VpcConfigProperty(
+                security_group_ids=groups,
+                subnets=[default_subnet_id],
+            ),
+            instance_groups=[group(each) for each in plan.groups],
+        )
+        cluster.node.add_dependency(role, lifecycle, efa)
+        self.arn = cluster.attr_cluster_arn
+
+
+def _kubernetes(plan: InstanceGroupPlan) -> sagemaker.CfnCluster.ClusterKubernetesConfigProperty:
+    return sagemaker.CfnCluster.ClusterKubernetesConfigProperty(
+        labels=dict(plan.labels),
+        taints=[
+            sagemaker.CfnCluster.ClusterKubernetesTaintProperty(
+                key=taint.key, value=taint.value, effect=taint.effect
+            )
+            for taint in plan.taints
+        ]
+        or None,
+    )
+
+
+def _storage(
+    plan: InstanceGroupPlan, file_systems: FileSystems
+) -> list[sagemaker.CfnCluster.ClusterInstanceStorageConfigProperty]:
+    volume = sagemaker.CfnCluster.ClusterEbsVolumeConfigProperty(
+        volume_size_in_gb=plan.volume_gib, root_volume=False
+    )
+    mounts = [
+        sagemaker.CfnCluster.ClusterFsxLustreConfigProperty(
+            dns_name=file_systems[name][0], mount_name=file_systems[name][1], mount_path=path
+        )
+        for name, path in plan.mounts.items()
+    ]
+    of = sagemaker.CfnCluster.ClusterInstanceStorageConfigProperty
+    return [
+        of(ebs_volume_config=volume),
+        *(of(fsx_lustre_config=mount) for mount in mounts),
+    ]

@@ -1,0 +1,110 @@
+"""The bucket of the scripts that HyperPod runs on each new instance."""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import cast
+
+from aws_cdk import CfnElement, RemovalPolicy, Stack, Token
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3_deployment as deployment
+from constructs import Construct
+
+from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
+
+ON_CREATE = "on_create.sh"
+_SCRIPTS = Path(__file__).parent / "hyperpod_lifecycle"
+_FOLDER = "lifecycle"
+_DIGITS = 12
+# Whose variants the deployment is granted.
+_ACTIONS = ("Abort", "DeleteObject", "GetBucket", "GetObject", "List")
+
+
+class HyperPodLifecycleBucket(Construct):
+    """Defines the bucket, and puts the scripts there at each deploy that changes them.
+
+    Its name must begin with ``sagemaker-``. It goes with its stack, and the scripts in it: they
+    are part of this project.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterLifeCycleConfig.html
+
+    Attributes:
+        bucket: The bucket.
+        uri: S3 URI of the folder with the scripts.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, cluster_name: str, region: str) -> None:
+        super().__init__(scope, id)
+        # A bucket's name is unique in the world, and has room for no cluster's.
+        digest = sha256(f"{cluster_name}/{region}".encode()).hexdigest()[:_DIGITS]
+        bucket = s3.Bucket(
+            self,
+            "Resource",
+            bucket_name=f"sagemaker-lifecycle-{digest}-{Stack.of(self).account}",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            versioned=True,
+            # A bucket of that name must not stand in the way of the same cluster's next stack.
+            removal_policy=RemovalPolicy.DESTROY,
+            auto_delete_objects=True,
+        )
+        self.bucket = bucket
+        self.uri = f"s3://{bucket.bucket_name}/{_FOLDER}"
+        group = logs.LogGroup(
+            self,
+            "Logs",
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        scripts = deployment.BucketDeployment(
+            self,
+            "Scripts",
+            destination_bucket=cast("s3.IBucket", bucket),
+            destination_key_prefix=_FOLDER,
+            sources=[deployment.Source.asset(str(_SCRIPTS))],
+            retain_on_delete=False,
+            log_group=cast("logs.ILogGroup", group),
+        )
+        acknowledge(
+            bucket,
+            {
+                "AwsSolutions::AwsSolutions-S1": (
+                    "one script of this project, which instances read when they are made"
+                ),
+                "ultrascale::Retained": "the script is part of this project, not a user's data",
+            },
+        )
+        _acknowledge(scripts, bucket)
+
+
+def _acknowledge(scripts: deployment.BucketDeployment, bucket: s3.Bucket) -> None:
+    """Accept what the CDK's own deployment of files is made of."""
+    stack = Stack.of(scripts)
+    function = scripts.handler_role.node.scope
+    assert function is not None
+    resource = bucket.node.default_child
+    assert isinstance(resource, CfnElement)
+    name = stack.resolve(stack.get_logical_id(resource))
+    account = "<AWS::AccountId>" if Token.is_unresolved(stack.account) else stack.account
+    assets = f"cdk-hnb659fds-assets-{account}-{stack.region}"
+    shown = f"arn:{stack.partition}:s3:::{assets}/*"
+    reason = "part of the CDK's deployment of files, which copies from assets to this one bucket"
+    acknowledge_managed_policies(
+        cast("Construct", function), {"service-role/AWSLambdaBasicExecutionRole": reason}
+    )
+    acknowledge(
+        cast("Construct", function),
+        {
+            "AwsSolutions::AwsSolutions-L1": "the CDK chooses its function's runtime",
+            **{
+                f"AwsSolutions::AwsSolutions-IAM5[{finding}]": reason
+                for finding in (
+                    f"Resource::<{name}.Arn>/*",
+                    f"Resource::{shown}",
+                    *(f"Action::s3:{action}*" for action in _ACTIONS),
+                )
+            },
+        },
+    )

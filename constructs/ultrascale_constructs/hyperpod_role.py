@@ -1,0 +1,108 @@
+"""The execution role of a HyperPod cluster's instances."""
+
+from typing import cast
+
+from aws_cdk import CfnElement, Stack, Token
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
+
+_MANAGED = "AmazonSageMakerClusterInstanceRolePolicy"
+# What the VPC CNI calls on the instances, and SageMaker for their interfaces.
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
+_INTERFACES = (
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:AttachNetworkInterface",
+    "ec2:CreateNetworkInterface",
+    "ec2:CreateNetworkInterfacePermission",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DeleteNetworkInterfacePermission",
+    "ec2:DetachNetworkInterface",
+    "ec2:ModifyNetworkInterfaceAttribute",
+    "ec2:UnassignPrivateIpAddresses",
+)
+_LOOK = (
+    "cloudwatch:DescribeAlarms",
+    "ec2:DescribeDhcpOptions",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstances",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeTags",
+    "ec2:DescribeVpcs",
+    "fsx:DescribeFileSystems",
+)
+_PULL = (
+    "ecr:BatchCheckLayerAvailability",
+    "ecr:BatchGetImage",
+    "ecr:GetAuthorizationToken",
+    "ecr:GetDownloadUrlForLayer",
+)
+
+
+class HyperPodRole(Construct):
+    """Defines the role that HyperPod's instances have, and lets them join the cluster.
+
+    HyperPod is documented to make the access entry itself when it has none. It is made here, so
+    that it goes with the stack, and so that a deploy needs no right to make entries of another
+    name.
+
+    Sources:
+        https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
+        https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
+
+    Attributes:
+        role: The role.
+    """
+
+    def __init__(
+        self, scope: Construct, id: str, *, cluster_name: str, lifecycle_bucket: s3.Bucket
+    ) -> None:
+        super().__init__(scope, id)
+        stack = Stack.of(self)
+        self.role = iam.Role(
+            self,
+            "Resource",
+            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("sagemaker.amazonaws.com")),
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(_MANAGED)],
+        )
+        for actions, resources in (
+            ((*_INTERFACES, *_LOOK, *_PULL, "eks-auth:AssumeRoleForPodIdentity"), ["*"]),
+            (
+                ("ec2:CreateTags",),
+                [stack.format_arn(service="ec2", resource="network-interface", resource_name="*")],
+            ),
+            (("s3:ListBucket",), [lifecycle_bucket.bucket_arn]),
+            (("s3:GetObject",), [lifecycle_bucket.arn_for_objects("*")]),
+        ):
+            self.role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=resources))
+        eks.CfnAccessEntry(
+            self,
+            "Access",
+            cluster_name=cluster_name,
+            principal_arn=self.role.role_arn,
+            # It takes no access policies.
+            type="HYPERPOD_LINUX",
+        )
+        self._acknowledge(lifecycle_bucket)
+
+    def _acknowledge(self, lifecycle_bucket: s3.Bucket) -> None:
+        documented = "what AWS documents for the instances of HyperPod"
+        stack = Stack.of(self)
+        resource = lifecycle_bucket.node.default_child
+        assert isinstance(resource, CfnElement)
+        bucket = stack.resolve(stack.get_logical_id(resource))
+        account = "<AWS::AccountId>" if Token.is_unresolved(stack.account) else stack.account
+        interfaces = f"arn:{stack.partition}:ec2:{stack.region}:{account}:network-interface/*"
+        acknowledge_managed_policies(self.role, {_MANAGED: documented})
+        acknowledge(
+            self.role,
+            {
+                f"AwsSolutions::AwsSolutions-IAM5[Resource::{resource}]": documented
+                for resource in ("*", interfaces, f"<{bucket}.Arn>/*")
+            },
+        )

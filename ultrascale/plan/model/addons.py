@@ -1,0 +1,23 @@
+"""EKS add-ons."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddonPlan:
+    """An EKS add-on.
+
+    Attributes:
+        name: EKS's name.
+        version: Pinned version.
+        configuration: Configuration values, as the add-on's JSON schema has them.
+        service_account: Service account that takes AWS permissions; None where it needs none.
+        managed_policy: AWS managed policy of that service account.
+    """
+
+    name: str
+    version: str
+    configuration: Mapping[str, object]
+    service_account: str | None
+    managed_policy: str | None
