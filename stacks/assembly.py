@@ -11,6 +11,7 @@ from stacks.auto_mode import AutoModeStack
 from stacks.cluster import ClusterStack
 from stacks.governance import GovernanceStack
 from stacks.hyperpod import HyperPodStack
+from stacks.hyperpod_chart import HyperPodChartStack
 from stacks.images import ImagesStack
 from stacks.karpenter import KarpenterStack
 from stacks.network import NetworkStack
@@ -55,6 +56,7 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
         node_pools.append(assembly.node_pools("node-pools", plan.pools, charts.node_pools))
     # Last: the CDK deploys nothing after a stack that failed, and of all these may lack capacity.
     groups = assembly.node_groups(plan.pools)
+    hyperpod_chart = assembly.hyperpod_chart()
     hyperpod = assembly.hyperpod(storage)
 
     _deploy_after([access, *connectivity, *scaling], [assembly.cluster])
@@ -64,7 +66,8 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
     _deploy_after(karpenter, [platform])
     _deploy_after(node_pools, [platform, *karpenter])
     _deploy_after(groups, [platform])
-    _deploy_after(hyperpod, [platform])
+    _deploy_after(hyperpod_chart, [platform])
+    _deploy_after(hyperpod, hyperpod_chart)
 
 
 class _Assembly:
@@ -169,6 +172,19 @@ class _Assembly:
             KarpenterStack(
                 self._app,
                 name(self._plan.name, "karpenter"),
+                plan=self._plan,
+                network=self._network,
+                cluster_security_group_id=self.cluster.security_group_id,
+            )
+        ]
+
+    def hyperpod_chart(self) -> list[Stack]:
+        if self._plan.hyperpod_chart is None:
+            return []
+        return [
+            HyperPodChartStack(
+                self._app,
+                name(self._plan.name, "hyperpod-chart"),
                 plan=self._plan,
                 network=self._network,
                 cluster_security_group_id=self.cluster.security_group_id,

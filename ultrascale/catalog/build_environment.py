@@ -1,4 +1,4 @@
-"""Where container images are built: AWS CodeBuild.
+"""Where container images are built and a Helm chart is installed: AWS CodeBuild.
 
 Sources:
     https://docs.aws.amazon.com/codebuild/latest/userguide/build-env-ref-available.html
@@ -29,12 +29,25 @@ class BuildEnvironment:
     queued_timeout_minutes: int
 
 
+# Amazon Linux 2023, x86-64.
+_IMAGE = "aws/codebuild/amazonlinux-x86_64-standard:6.0"
+
 BUILD_ENVIRONMENT = BuildEnvironment(
-    # Amazon Linux 2023, x86-64.
-    image="aws/codebuild/amazonlinux-x86_64-standard:6.0",
+    image=_IMAGE,
     # The smallest with 128 GB of disk: the Neuron and CUDA bases are above 10 GB, packed. A build
     # waits for the network; more processors would not make it shorter.
     compute_type="BUILD_GENERAL1_MEDIUM",
     timeout_minutes=180,
     queued_timeout_minutes=60,
+)
+
+CHART_BUILD_ENVIRONMENT = BuildEnvironment(
+    image=_IMAGE,
+    # Helm and Git wait for the network.
+    compute_type="BUILD_GENERAL1_SMALL",
+    # Together less than the 15 minutes that the function which waits for it may run.
+    # Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+    timeout_minutes=9,
+    # The least that CodeBuild takes is five.
+    queued_timeout_minutes=5,
 )

@@ -1,0 +1,186 @@
+"""AWS's HyperPod chart, fetched and installed when its stack is deployed."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_eks as eks
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3_assets as assets
+from aws_cdk import lambda_layer_kubectl_v35 as kubectl
+from constructs import Construct
+
+from ultrascale.catalog.build_environment import CHART_BUILD_ENVIRONMENT
+from ultrascale.catalog.eks import CLUSTER_ADMIN_POLICY
+from ultrascale.plan import names
+from ultrascale.plan.model import HyperPodChartPlan
+from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.build_runner import BuildRunner
+from ultrascale_constructs.hyperpod_chart_placement import kustomization
+from ultrascale_constructs.hyperpod_chart_role import define_role
+from ultrascale_constructs.node_group_guard import digest
+
+_SOURCES = Path(__file__).parent / "hyperpod_chart_build"
+# CodeBuild puts a second source into the folder of `CODEBUILD_SRC_DIR_` and this.
+# Source: https://docs.aws.amazon.com/codebuild/latest/userguide/sample-multi-in-out.html
+_TOOLS = "tools"
+_BUILD = {"version": "0.2", "phases": {"build": {"commands": ["bash install.sh"]}}}
+
+
+class HyperPodChart(Construct):
+    """Defines a build that installs AWS's HyperPod chart, and runs it when it changes.
+
+    The chart is in no chart repository. It is fetched by the id of a Git commit, by a build in the
+    private subnets with the cluster's own security group: the endpoint of the cluster may be
+    private. Helm and kubectl are those of the CDK's own library, so the build downloads neither.
+
+    The release stays when the stack is deleted: its CRDs would go with it, and with them every
+    PyTorchJob. Whoever wants it gone runs `helm uninstall`.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: HyperPodChartPlan,
+        cluster_name: str,
+        vpc_id: str,
+        subnet_ids: Sequence[str],
+        security_group_id: str,
+        log_retention_days: int,
+    ) -> None:
+        super().__init__(scope, id)
+        self._project_name = names.hyperpod_chart_builder(cluster_name)
+        group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY)
+        # The L2's own property takes a member of an enumeration, not a number.
+        cast("logs.CfnLogGroup", group.node.default_child).retention_in_days = log_retention_days
+        script = assets.Asset(self, "Sources", path=str(_SOURCES))
+        sources = [(script.s3_bucket_name, script.s3_object_key), self._tools()]
+        role = define_role(
+            self,
+            project_name=self._project_name,
+            cluster_name=cluster_name,
+            subnet_ids=subnet_ids,
+            sources=sources,
+        )
+        group.grant_write(role)
+        variables = _variables(plan, cluster_name)
+        project = self._project(role, group, sources, variables)
+        project.vpc_config = codebuild.CfnProject.VpcConfigProperty(
+            vpc_id=vpc_id, subnets=list(subnet_ids), security_group_ids=[security_group_id]
+        )
+        # CodeBuild tries the role as soon as the project is made.
+        project.node.add_dependency(role)
+        runner = BuildRunner(
+            self,
+            "Build",
+            project_name=self._project_name,
+            revision=digest(self, [key for _, key in sources] + [variables]),
+            log_retention_days=log_retention_days,
+        )
+        runner.resource.node.add_dependency(project, self._access(role, cluster_name))
+
+    def _tools(self) -> tuple[str, str]:
+        """Return the bucket and key of the archive with Helm and kubectl.
+
+        The library hands it out as the content of a layer, and in no other way.
+        """
+        layer = kubectl.KubectlV35Layer(self, "Tools").node.default_child
+        content = cast("lambda_.CfnLayerVersion", layer).content
+        assert isinstance(content, lambda_.CfnLayerVersion.ContentProperty)
+        return content.s3_bucket, content.s3_key
+
+    def _access(self, role: iam.Role, cluster_name: str) -> eks.CfnAccessEntry:
+        """Let the build do anything in the cluster: the chart has CRDs and cluster roles."""
+        partition = Stack.of(self).partition
+        return eks.CfnAccessEntry(
+            self,
+            "Access",
+            cluster_name=cluster_name,
+            principal_arn=role.role_arn,
+            access_policies=[
+                eks.CfnAccessEntry.AccessPolicyProperty(
+                    policy_arn=f"arn:{partition}:eks::aws:cluster-access-policy/{CLUSTER_ADMIN_POLICY}",
+                    access_scope=eks.CfnAccessEntry.AccessScopeProperty(type="cluster"),
+                )
+            ],
+        )
+
+    def _project(
+        self,
+        role: iam.Role,
+        group: logs.LogGroup,
+        sources: Sequence[tuple[str, str]],
+        variables: Mapping[str, str],
+    ) -> codebuild.CfnProject:
+        environment = CHART_BUILD_ENVIRONMENT
+        script, tools = (f"{bucket}/{key}" for bucket, key in sources)
+        project = codebuild.CfnProject(
+            self,
+            "Resource",
+            name=self._project_name,
+            description="Installs AWS's HyperPod chart",
+            service_role=role.role_arn,
+            source=codebuild.CfnProject.SourceProperty(
+                type="S3", location=script, build_spec=json.dumps(_BUILD)
+            ),
+            secondary_sources=[
+                codebuild.CfnProject.SourceProperty(
+                    type="S3", location=tools, source_identifier=_TOOLS
+                )
+            ],
+            artifacts=codebuild.CfnProject.ArtifactsProperty(type="NO_ARTIFACTS"),
+            environment=codebuild.CfnProject.EnvironmentProperty(
+                type="LINUX_CONTAINER",
+                image=environment.image,
+                image_pull_credentials_type="CODEBUILD",
+                compute_type=environment.compute_type,
+                environment_variables=[
+                    codebuild.CfnProject.EnvironmentVariableProperty(name=name, value=value)
+                    for name, value in variables.items()
+                ],
+            ),
+            logs_config=codebuild.CfnProject.LogsConfigProperty(
+                cloud_watch_logs=codebuild.CfnProject.CloudWatchLogsConfigProperty(
+                    status="ENABLED", group_name=group.log_group_name
+                )
+            ),
+            # Two upgrades of one release at the same time break it.
+            concurrent_build_limit=1,
+            timeout_in_minutes=environment.timeout_minutes,
+            queued_timeout_in_minutes=environment.queued_timeout_minutes,
+        )
+        acknowledge(
+            project,
+            {"AwsSolutions::AwsSolutions-CB4": "the key is for artifacts, of which there are none"},
+        )
+        return project
+
+
+def _variables(plan: HyperPodChartPlan, cluster_name: str) -> dict[str, str]:
+    pins = [f"{pin.name}:{pin.version}:{pin.sha256 or ''}" for pin in plan.remote_charts]
+    variables = {
+        "CLUSTER": cluster_name,
+        "CHART_REPOSITORY": plan.repository,
+        "CHART_COMMIT": plan.commit,
+        "CHART_FOLDER": plan.folder,
+        "CHART_SHA256": plan.folder_sha256 or "",
+        "REMOTE_CHARTS": " ".join(pins),
+        "RELEASE": plan.release,
+        "NAMESPACE": plan.namespace,
+        "OPERATOR_NAMESPACE": plan.operator_namespace,
+        "VALUES": _compact(plan.values),
+        "PLACEMENT": _compact(kustomization(plan)),
+        "PLACED": " ".join(plan.daemon_set_types),
+    }
+    return {name: value for name, value in variables.items() if value}
+
+
+def _compact(value: Mapping[str, object]) -> str:
+    return json.dumps(value, separators=(",", ":"))

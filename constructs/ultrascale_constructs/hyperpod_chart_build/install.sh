@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# Installs AWS's HyperPod chart, or brings its release up to date. CodeBuild runs it beside kubectl
+# and Helm 4, with a role that may do anything in the cluster.
+#
+# CLUSTER              name of the EKS cluster
+# CHART_REPOSITORY     URL of the Git repository that holds the chart
+# CHART_COMMIT         full id of the commit
+# CHART_FOLDER         folder of the chart in it
+# CHART_SHA256         of the sums of all files of that folder; unset: nobody has pinned it
+# REMOTE_CHARTS        NAME:VERSION:SHA256 of each dependency that comes from a chart repository, with
+#                      spaces between them; without SHA256 nobody has pinned it
+# RELEASE, NAMESPACE   name and namespace of the release
+# OPERATOR_NAMESPACE   namespace of the operators that must have become available
+# VALUES               values of the chart, JSON
+# PLACEMENT            kustomization that says where its pods run, JSON
+# PLACED               objects that PLACEMENT changes by name, with spaces between them; unset: none
+# ACCESS_SECONDS       how long the role may take to be let into the cluster; 120 unless set
+set -euo pipefail
+export LC_ALL=C
+
+tools=$CODEBUILD_SRC_DIR_tools
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+chart=$work/source/$CHART_FOLDER
+chmod +x "$tools/helm/helm" "$tools/kubectl/kubectl"
+export PATH=$tools/helm:$tools/kubectl:$PATH
+export HOME=$work/home KUBECONFIG=$work/kubeconfig HELM_PLUGINS=$here PLACEMENT PLACED=${PLACED:-}
+mkdir "$HOME"
+
+fail() {
+    echo "hyperpod chart: $*" >&2
+    exit 1
+}
+
+# fetch.fsckObjects hashes every object anew: what is checked out is what the commit's id stands for.
+fetch_chart() {
+    git init --quiet "$work/source"
+    git -C "$work/source" config fetch.fsckObjects true
+    git -C "$work/source" fetch --quiet --depth 1 "$CHART_REPOSITORY" "$CHART_COMMIT"
+    local got
+    got=$(git -C "$work/source" rev-parse FETCH_HEAD)
+    [[ $got == "$CHART_COMMIT" ]] || fail "asked for commit $CHART_COMMIT, got $got"
+    git -C "$work/source" checkout --quiet --detach FETCH_HEAD
+    [[ -f $chart/Chart.yaml ]] || fail "no chart in $CHART_FOLDER of $CHART_COMMIT"
+}
+
+check_sum() { # what it is of, what it is, what it should be
+    if [[ -z $3 ]]; then
+        echo "$1: sha256 $2, not pinned"
+    elif [[ $2 == "$3" ]]; then
+        echo "$1: sha256 $2, as pinned"
+    else
+        fail "$1: sha256 $2, pinned is $3"
+    fi
+}
+
+check_chart() {
+    local sum
+    sum=$(cd "$chart" && git ls-files -z | sort -z | xargs -0 sha256sum | sha256sum)
+    check_sum "$CHART_FOLDER" "${sum%% *}" "${CHART_SHA256:-}"
+}
+
+fetch_remote_charts() {
+    helm dependency update "$chart"
+    local wanted found pin name version sum archives
+    wanted=$(for pin in $REMOTE_CHARTS; do cut -d: -f1,2 <<<"$pin"; done | sort)
+    found=$(helm dependency list --max-col-width 0 "$chart" |
+        awk 'NR > 1 && NF >= 3 && $3 !~ /^file:/ { print $1 ":" $2 }' | sort)
+    [[ $found == "$wanted" ]] ||
+        fail "its remote charts are ${found//$'\n'/ }, pinned are ${wanted//$'\n'/ }"
+    for pin in $REMOTE_CHARTS; do
+        IFS=: read -r name version sum <<<"$pin"
+        archives=("$chart/charts/$name-${version#v}.tgz" "$chart/charts/$name-v${version#v}.tgz")
+        for archive in "${archives[@]}"; do
+            if [[ -f $archive ]]; then
+                check_sum "$name $version" "$(sha256sum <"$archive" | cut -d' ' -f1)" "$sum"
+                continue 2
+            fi
+        done
+        fail "$name $version: no archive in charts/"
+    done
+}
+
+# An access entry works some seconds after it is made.
+connect() {
+    aws eks update-kubeconfig --name "$CLUSTER" >/dev/null
+    local until=$((SECONDS + ${ACCESS_SECONDS:-120}))
+    until kubectl auth can-i '*' '*' --all-namespaces >/dev/null; do
+        ((SECONDS < until)) || fail "no access to $CLUSTER"
+        sleep 5
+    done
+}
+
+# A build that was stopped leaves its revision pending, and Helm refuses every later one
+# (aws/aws-cdk#35299). One build runs at a time, so nobody is at work on it. Only Helm's note is
+# deleted: to uninstall the release would delete its CRDs, and with them every job.
+drop_pending_revision() {
+    kubectl delete secret --namespace "$NAMESPACE" --ignore-not-found --selector \
+        "owner=helm,name=$RELEASE,status in (pending-install,pending-upgrade,pending-rollback)"
+}
+
+# Not --wait: the plugins of a node that HyperPod replaces would fail the deploy. Not
+# --rollback-on-failure: that uninstalls a first release, and else changes running nodes once more.
+upgrade() {
+    printf '%s' "$VALUES" >"$work/values.json"
+    helm upgrade "$RELEASE" "$chart" --install --namespace "$NAMESPACE" \
+        --values "$work/values.json" --post-renderer place-pods \
+        --server-side=true --force-conflicts --history-max 5 --timeout 4m
+}
+
+wait_for_operators() {
+    local deployment
+    for deployment in $(kubectl get deployments --namespace "$OPERATOR_NAMESPACE" --output name \
+        --selector app.kubernetes.io/managed-by=Helm); do
+        kubectl rollout status --namespace "$OPERATOR_NAMESPACE" --timeout 3m "$deployment"
+    done
+}
+
+fetch_chart
+check_chart
+fetch_remote_charts
+connect
+drop_pending_revision
+upgrade
+wait_for_operators

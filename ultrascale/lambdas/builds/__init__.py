@@ -1,0 +1,1 @@
+"""The custom resource that is a build of AWS CodeBuild."""
