@@ -76,7 +76,6 @@ class HyperPodCluster(Construct):
                 if several
                 else None,
                 instance_count=each.nodes,
-                min_instance_count=each.min_nodes,
                 execution_role=role.role.role_arn,
                 life_cycle_config=sagemaker.CfnCluster.ClusterLifeCycleConfigProperty(
                     source_s3_uri=lifecycle.uri, on_create=ON_CREATE

@@ -19,6 +19,15 @@ TYPE_PREFIX = "ml."
 # Types of the catalog that HyperPod has in some Region.
 INSTANCE_TYPES = frozenset(row["instance_type"] for row in read_table("hyperpod_types.csv"))
 
+# Where CloudFormation has AWS::SageMaker::Cluster.
+REGIONS = frozenset(
+    {
+        *("ap-northeast-1", "ap-northeast-2", "ap-south-1", "ap-south-2"),
+        *("ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4"),
+        *("ca-central-1", "eu-central-1", "eu-north-1", "eu-south-2", "eu-west-1", "eu-west-2"),
+        *("sa-east-1", "us-east-1", "us-east-2", "us-west-1", "us-west-2"),
+    }
+)
 # Where CloudFormation has both AWS::SageMaker::ClusterSchedulerConfig and
 # AWS::SageMaker::ComputeQuota; elsewhere at most one of them.
 GOVERNANCE_REGIONS = frozenset({"ap-south-1", "eu-central-1", "us-east-1"})

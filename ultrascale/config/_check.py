@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from ultrascale.config import (
     _block_rules,
+    _hyperpod_rules,
     _image_rules,
     _job_rules,
     _karpenter_rules,
@@ -77,6 +78,11 @@ RULES: Rules = {
         _pool_rules.deep_health_checks_are_hyperpods,
         _pool_rules.labels_are_free,
         _pool_rules.labels_fit_a_node_pool,
+        _hyperpod_rules.hyperpod_is_in_the_region,
+        _hyperpod_rules.hyperpod_has_the_types,
+        _hyperpod_rules.hyperpod_group_holds_the_nodes,
+        _hyperpod_rules.hyperpod_tags_nothing,
+        _hyperpod_rules.taints_are_allowed,
         _tag_rules.tags_are_free,
         _tag_rules.tags_leave_room,
         _purchase_rules.option_suits_the_provisioner,
@@ -117,8 +123,15 @@ RULES: Rules = {
     ),
     Queue: (_section_rules.queue_is_legal, _section_rules.queue_weight_is_legal),
     Rendezvous: (_section_rules.replicas_form_a_quorum, _section_rules.replicas_have_a_use),
-    TaskGovernance: (_section_rules.teams_are_there,),
-    Team: (_section_rules.team_lends_to_borrow,),
+    TaskGovernance: (
+        _hyperpod_rules.governance_is_in_the_region,
+        _hyperpod_rules.governed_pools_have_one_type,
+        _hyperpod_rules.priorities_have_weights,
+        _hyperpod_rules.teams_are_there,
+        _hyperpod_rules.teams_have_weights,
+        _hyperpod_rules.teams_have_the_nodes,
+    ),
+    Team: (_hyperpod_rules.team_pools_exist, _hyperpod_rules.team_lends_to_borrow),
     Job: (
         _job_rules.job_has_one_way_to_nodes,
         _job_rules.job_pool_exists,
@@ -146,7 +159,8 @@ RULES: Rules = {
     Backend: (_section_rules.backend_jobs_exist,),
     Cluster: (
         _karpenter_rules.karpenter_has_room,
-        _section_rules.hyperpod_has_nodes,
+        _hyperpod_rules.hyperpod_has_nodes,
+        _hyperpod_rules.hyperpod_groups_fit,
         _list_rules.names_are_unique,
         _list_rules.values_are_unique,
         _list_rules.claims_are_unique,

@@ -29,12 +29,14 @@ class JobReading:
         job: The job; None where a mistake of form is in the way.
         mistakes: What is wrong with it in itself and against the cluster file.
         document: How its file spells it.
+        template: The one of the cluster file's `jobs` that it is; None where it is none.
     """
 
     name: str
     job: AnyJob | None
     mistakes: tuple[Mistake, ...]
     document: Document
+    template: str | None
 
     def refusal(self, mistakes: tuple[Mistake, ...]) -> ConfigError:
         """Return the error that names each of ``mistakes`` once, in the order of the keys."""
@@ -74,7 +76,18 @@ def read_job(
     if not isinstance(found, TrainingJob | BatchJob | ServiceJob):
         found = None
     document = parse_yaml(_dump({**joined, _NAME: name}), source=source)
-    return JobReading(name=name, job=found, mistakes=mistakes, document=document)
+    template = str(job) if _is_template(cluster, job) else None
+    return JobReading(
+        name=name, job=found, mistakes=mistakes, document=document, template=template
+    )
+
+
+def _is_template(cluster: Reading, job: str | Path | Mapping[str, object]) -> bool:
+    return not isinstance(job, Mapping) and str(job) in _templates(cluster)
+
+
+def _templates(cluster: Reading) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", cluster.document.value.get(_JOBS) or {})
 
 
 def _found(
@@ -83,7 +96,7 @@ def _found(
     """Return what error lines call the job, and its keys, its name among them."""
     if isinstance(job, Mapping):
         return "job", {str(key): value for key, value in job.items()}
-    templates = cast("Mapping[str, object]", cluster.document.value.get(_JOBS) or {})
+    templates = _templates(cluster)
     if str(job) in templates:
         source = f"{cluster.document.source}: {_JOBS}.{job}"
         return source, {_NAME: str(job), **_plain(templates[str(job)])}

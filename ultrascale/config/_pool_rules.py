@@ -239,10 +239,16 @@ def labels_fit_a_node_pool(provisioner: Provisioner, labels: Mapping[str, str]) 
 def labels_are_free(labels: Mapping[str, str]) -> Mistakes:
     for key in labels:
         domain, slash, _ = key.rpartition("/")
-        taken = [d for d in _OTHERS_LABELS if domain == d or domain.endswith(f".{d}")]
-        if slash and taken:
-            wrong = f"labels of {taken[0]} are not the cluster file's to set"
+        taken = others_domain(domain) if slash else None
+        if taken is not None:
+            wrong = f"labels of {taken} are not the cluster file's to set"
             yield Mistake(("labels", key), wrong, "use a domain of your own")
+
+
+def others_domain(domain: str) -> str | None:
+    """Return which of the domains that others set labels and taints of ``domain`` belongs to."""
+    taken = (each for each in _OTHERS_LABELS if domain == each or domain.endswith(f".{each}"))
+    return next(taken, None)
 
 
 def karpenter_is_installed(

@@ -7,7 +7,7 @@ from ultrascale.catalog import lustre as fsx
 from ultrascale.catalog import volcano
 from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config._reader import Part, lists, values
-from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
+from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.jobs import Job
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Queue
@@ -110,23 +110,6 @@ def neuron_extension_has_nodes(
     if neuron_scheduler_extension and "neuron" not in kinds:
         wrong = "no pool has Neuron devices"
         yield refuse("neuron_scheduler_extension", wrong, "leave it out")
-
-
-def hyperpod_has_nodes(cluster_hyperpod: HyperPod, provisioners: frozenset[str]) -> Mistakes:
-    if cluster_hyperpod != HyperPod() and "hyperpod" not in provisioners:
-        wrong = "no pool has provisioner: hyperpod"
-        yield refuse("hyperpod", wrong, "add one, or remove hyperpod", got="")
-
-
-def teams_are_there(teams: tuple[Team, ...]) -> Mistakes:
-    if not teams:
-        yield refuse("teams", "no team to govern", "add one, or remove task_governance")
-
-
-def team_lends_to_borrow(lend: bool, borrow_limit_percent: int | None) -> Mistakes:
-    if borrow_limit_percent is not None and not lend:
-        wrong = "a team that lends nothing cannot borrow"
-        yield refuse("borrow_limit_percent", wrong, "set lend: true, or leave it out")
 
 
 def toleration_is_legal(operator: str, value: str | None) -> Mistakes:

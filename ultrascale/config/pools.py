@@ -101,6 +101,14 @@ class Nodes(Model):
         return count
 
 
+class Taint(Model):
+    """A taint of a pool's nodes beside those that follow from it, in Kubernetes' own words."""
+
+    key: LabelKey
+    value: LabelValue
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+
+
 class Pool(Model):
     """A set of identical nodes.
 
@@ -117,6 +125,7 @@ class Pool(Model):
         efa: Which EFA cards get an interface.
         deep_health_checks: Whether HyperPod stresses a node before it takes work.
         labels: Node labels that are added, or replace ours of the same key.
+        taints: Node taints that are added; jobs of the pool tolerate them by themselves.
         tags: EC2 tags of the nodes' instances and volumes, such as for cost allocation.
     """
 
@@ -134,6 +143,7 @@ class Pool(Model):
     efa: Literal["auto", "all", "none"] = "auto"
     deep_health_checks: bool = False
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict[str, str])
+    taints: tuple[Taint, ...] = ()
     tags: Mapping[TagKey, TagValue] = Field(default_factory=dict[str, str])
 
     @property

@@ -51,8 +51,22 @@ Prefix = Annotated[
         matching(r"(?:[^/\s][^\s]*)?", "not an S3 prefix", "leave out the '/' at its start")
     ),
 ]
+LinkedPath = Annotated[
+    str,
+    AfterValidator(
+        matching(
+            r"/|(?:/[\w.-]+)+", "not an absolute path", "write it as /datasets, or / for all of it"
+        )
+    ),
+]
 Event = Literal["new", "changed", "deleted"]
 Dockerfile = Literal["neuron", "nvidia", "cpu", "tensorboard", "none"]
+
+# What programs of every job namespace may count on.
+TRAINING_DATA_CLAIM = "training-data-pvc"
+CHECKPOINTS_CLAIM = "model-checkpoints-pvc"
+# Ends the name of the claim through which S3 shows what the claim of that name shows on Lustre.
+STAND_IN_SUFFIX = "-s3"
 
 
 class Claim(Model):
@@ -69,12 +83,14 @@ class LustreS3(Model):
     Attributes:
         bucket: One of ``storage.buckets``.
         prefix: Key prefix; empty for the whole bucket.
+        path: Directory of the file system in which they are.
         import_: Changes in S3 that reach the file system, key ``import``.
         export: Changes in the file system that reach S3.
     """
 
     bucket: str
     prefix: Prefix = ""
+    path: LinkedPath = "/"
     import_: tuple[Event, ...] = Field(alias="import", default=())
     export: tuple[Event, ...] = ()
 
@@ -107,10 +123,13 @@ class Storage(Model):
     Attributes:
         lustre: FSx for Lustre file systems.
         buckets: S3 buckets, retained.
+        default_claims: Whether every job namespace gets claims for datasets and checkpoints; None
+            leaves it to the pools: with HyperPod it does.
     """
 
     lustre: tuple[Lustre, ...] = ()
     buckets: tuple[BucketName, ...] = ()
+    default_claims: bool | None = None
 
 
 class Images(Model):

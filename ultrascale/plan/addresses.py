@@ -25,7 +25,16 @@ _LARGEST = vpc.LARGEST_RANGE_MASK
 _LARGEST_RANGE = IPv4Network((0, _LARGEST))
 _FEWER = "ask for fewer nodes, or spread them over more zones"
 
-Nodes = Mapping[str, int]
+
+@dataclass(frozen=True, slots=True)
+class ZoneDemand:
+    """What the nodes of one zone need: prefixes for each, and so many single addresses."""
+
+    nodes: int
+    addresses: int
+
+
+Nodes = Mapping[str, ZoneDemand]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +45,13 @@ class Demand:
         zones: Zones that they are spread over, evenly.
         nodes: Most of them at a time.
         accelerated: Whether they draw from the pod ranges, where there are any.
+        addresses_per_node: Single addresses that each of them takes beside its prefixes.
     """
 
     zones: tuple[str, ...]
     nodes: int
     accelerated: bool
+    addresses_per_node: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,18 +148,21 @@ class AddressCheck:
 
 def _per_zone(demands: Sequence[Demand]) -> Nodes:
     nodes: Counter[str] = Counter()
+    addresses: Counter[str] = Counter()
     for demand in demands:
         for zone in demand.zones:
-            nodes[zone] += -(-demand.nodes // len(demand.zones))
-    return nodes
+            share = -(-demand.nodes // len(demand.zones))
+            nodes[zone] += share
+            addresses[zone] += share * demand.addresses_per_node
+    return {zone: ZoneDemand(count, addresses[zone]) for zone, count in nodes.items()}
 
 
 def _short(subnets: Sequence[SubnetPlan], nodes: Nodes) -> str | None:
     """Return which zone has too little room for its nodes, None if all have enough."""
-    for zone, count in nodes.items():
+    for zone, demand in nodes.items():
         own = [subnet for subnet in subnets if subnet.zone == zone]
-        if own and not is_enough(own, count):
-            return f"too small for {count} nodes in zone {zone}"
+        if own and not _holds(own, demand):
+            return f"too small for {demand.nodes} nodes in zone {zone}"
     return None
 
 
@@ -156,6 +170,12 @@ def is_enough(subnets: Sequence[SubnetPlan], nodes: int) -> bool:
     """Return whether ``subnets`` hold the prefixes and the single addresses of ``nodes``.
 
     Single addresses of a zone beside its nodes are counted as well.
+    """
+    return _holds(subnets, ZoneDemand(nodes, nodes))
+
+
+def _holds(subnets: Sequence[SubnetPlan], demand: ZoneDemand) -> bool:
+    """Return whether ``subnets`` hold a zone's nodes, and what is there beside them.
 
     Where no part is kept for prefixes, each single address may spoil a /28 of its own.
     """
@@ -169,8 +189,8 @@ def is_enough(subnets: Sequence[SubnetPlan], nodes: int) -> bool:
         else:
             # The first block and the last lose addresses to EC2.
             blocks += max(subnet.cidr.num_addresses // eks.ADDRESSES_PER_PREFIX - 2, 0)
-    missing_prefixes = max(nodes * PREFIXES_PER_NODE - prefixes, 0)
-    missing_singles = max(nodes + ADDRESSES_BESIDE_NODES - singles, 0)
+    missing_prefixes = max(demand.nodes * PREFIXES_PER_NODE - prefixes, 0)
+    missing_singles = max(demand.addresses + ADDRESSES_BESIDE_NODES - singles, 0)
     return missing_prefixes + missing_singles <= blocks
 
 

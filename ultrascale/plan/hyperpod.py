@@ -81,8 +81,6 @@ def _group(cluster: config.Cluster, plan: PoolPlan) -> InstanceGroupPlan:
         name=plan.name,
         instance_types=plan.node_types,
         nodes=plan.initial_nodes,
-        # A plan's instances come when it starts, which may be weeks ahead.
-        min_nodes=pool.nodes.min or None,
         training_plan=purchase.plan if isinstance(purchase, config.TrainingPlan) else None,
         deep_health_checks=hyperpod.DEEP_HEALTH_CHECKS if plan.deep_health_checks else (),
         labels=plan.labels,

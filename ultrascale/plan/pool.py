@@ -84,7 +84,7 @@ def plan_pool(pool: config.Pool, *, kubernetes_version: str, shard: int | None =
         without_efa=without_efa,
         max_pods=min(_max_pods(pool, spec, interfaces) for spec in specs),
         labels=_labels(pool, shard, specs, has_efa=bool(interfaces)),
-        taints=(*_taints(pool, first),),
+        taints=(*_taints(pool, first), *(Taint(**each.model_dump()) for each in pool.taints)),
         root_disk=_root_disk(specs),
         raid0=all(spec.nvme_total_gb > 0 for spec in specs),
         parallel_image_pull=accelerator is not None,

@@ -18,8 +18,6 @@ class InstanceGroupPlan:
         name: Its name.
         instance_types: In order of preference, with SageMaker's prefix.
         nodes: Instances that it is to have.
-        min_nodes: Instances without which a creation or an update is rolled back; None: it goes on
-            with as many as there are.
         training_plan: ARN of the plan that pays for them; None for On-Demand.
         deep_health_checks: Checks of a new instance before it takes work, in HyperPod's words.
         labels: Node labels.
@@ -33,7 +31,6 @@ class InstanceGroupPlan:
     name: str
     instance_types: tuple[str, ...]
     nodes: int
-    min_nodes: int | None
     training_plan: str | None
     deep_health_checks: tuple[str, ...]
     labels: Mapping[str, str]
