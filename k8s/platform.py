@@ -20,6 +20,7 @@ from k8s.network_policy import NetworkPolicyControllerChart
 from k8s.neuron import NeuronDevicePluginChart
 from k8s.neuron_monitor import NeuronMonitorChart
 from k8s.neuron_scheduler import NeuronSchedulerChart
+from k8s.node_isolation import NodeIsolationChart
 from k8s.node_pools import NodePoolsChart
 from k8s.node_termination_handler import TerminationHandlerChart
 from k8s.nvidia import NvidiaDevicePluginChart
@@ -111,6 +112,9 @@ def write_manifests(charts: Charts, folder: Path) -> None:
 
 def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     version = plan.control_plane.version
+    if plan.isolation is not None:
+        isolation = NodeIsolationChart(app, "node-isolation", plan=plan.isolation)
+        yield PlatformChart(chart=isolation, retained=False)
     # Elsewhere the VPC CNI add-on does it, and owns what it is done with.
     if not any(addon.name == "vpc-cni" for addon in plan.control_plane.node_addons):
         policies = NetworkPolicyControllerChart(app, "network-policy-controller")

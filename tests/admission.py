@@ -1,0 +1,57 @@
+"""Judges pods by a ValidatingAdmissionPolicy offline, as an API server would."""
+
+import importlib
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+# It ships no type hints.
+celpy: Any = importlib.import_module("celpy")
+# Its first environment raises the recursion limit, which hypothesis takes amiss within a test.
+celpy.Environment()
+
+Document = Mapping[str, Any]
+
+
+class Policy:
+    """A policy for the creation of pods, with a binding that denies."""
+
+    def __init__(self, manifest: Document) -> None:
+        self._spec = manifest["spec"]
+
+    def covers(self, namespace: str) -> bool:
+        """Return whether the pods of ``namespace`` are judged."""
+        selector = self._spec["matchConstraints"]["namespaceSelector"]
+        (term,) = selector["matchExpressions"]
+        assert (term["key"], term["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
+        return namespace not in term["values"]
+
+    def refusals(self, pod: Document) -> list[str]:
+        """Return the messages with which ``pod`` is refused; empty where it is not.
+
+        An expression that fails to evaluate refuses it too: the policy says `Fail`.
+        """
+        assert self._spec["failurePolicy"] == "Fail"
+        known = {"object": celpy.json_to_cel({"metadata": {}} | dict(pod))}
+        conditions = (each["expression"] for each in self._spec["matchConditions"])
+        if not all(_evaluate(expression, known) for expression in conditions):
+            return []
+        variables = {
+            each["name"]: _evaluate(each["expression"], known) for each in self._spec["variables"]
+        }
+        known |= {"variables": celpy.json_to_cel(variables)}
+        return [
+            each["message"]
+            for each in self._spec["validations"]
+            if not _evaluate(each["expression"], known)
+        ]
+
+
+def _evaluate(expression: str, known: Mapping[str, Any]) -> Any:
+    return _program(expression).evaluate(dict(known))
+
+
+@cache
+def _program(expression: str) -> Any:
+    environment = celpy.Environment()
+    return environment.program(environment.compile(expression))
