@@ -44,7 +44,7 @@ clean: ## remove everything that the other targets made
 	python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
-.venv/.dev: requirements-dev.txt .venv/.runtime
+.venv/.dev: requirements-dev.txt requirements-backend.txt backend/pyproject.toml .venv/.runtime
 	python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 
