@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 use_bundled_node()
 
-pytest_plugins = ["tests.calendar_fixtures", "tests.etcd_fixtures"]
+pytest_plugins = ["tests.calendar_fixtures", "tests.etcd_fixtures", "tests.postgres_fixtures"]
 
 ROOT = Path(__file__).parent.parent
 # Begun last, it would keep one worker busy when the others are done.
@@ -53,6 +53,14 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     from tests.assembly import synthesize
 
     return synthesize(ROOT / "clusters" / "mixed-capacity.yaml", tmp_path_factory.mktemp("mixed"))
+
+
+@pytest.fixture(scope="session")
+def hybrid(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
+    """Everything that clusters/hybrid-hyperpod.yaml becomes."""
+    from tests.assembly import synthesize
+
+    return synthesize(ROOT / "clusters" / "hybrid-hyperpod.yaml", tmp_path_factory.mktemp("hybrid"))
 
 
 @pytest.fixture(scope="session")

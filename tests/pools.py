@@ -44,6 +44,28 @@ HYPERPOD_POOL: dict[str, Any] = POOL | {
     "nodes": {"static": 8},
 }
 
+# Where CloudFormation has all of task governance.
+GOVERNED_ZONES = ["us-east-1a", "us-east-1b"]
+GOVERNED_POOL: dict[str, Any] = HYPERPOD_POOL | {
+    "purchase": TRAINING_PLAN
+    | {"plan": "arn:aws:sagemaker:us-east-1:111122223333:training-plan/baseline"},
+    "zones": ["us-east-1b"],
+}
+
+
+def governed_document(*teams: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return a valid cluster file of which ``teams``, or one, share a HyperPod pool."""
+    governance = {"teams": list(teams) or [{"name": "research", "fair_share_weight": 40}]}
+    return make_document(
+        **{
+            "region": "us-east-1",
+            "network": {"vpc_cidr": "10.0.0.0/16", "zones": GOVERNED_ZONES},
+            "pools": [SYSTEM_POOL, GOVERNED_POOL],
+            "hyperpod": {"task_governance": governance},
+            **changes,
+        }
+    )
+
 
 def pool_document(**changes: Any) -> dict[str, Any]:
     """Return a valid entry of `pools` in which ``changes`` replace keys; None removes one."""

@@ -42,7 +42,7 @@ def test_every_mistake_is_named_at_once_without_a_traceback(tmp_path: Path) -> N
 
 
 def test_what_is_not_built_yet_is_refused_in_plain_words() -> None:
-    file = ROOT / "clusters" / "hybrid-hyperpod.yaml"
+    file = ROOT / "clusters" / "ultra-100k.yaml"
 
     answer = ultrascale("check", file)
 

@@ -6,15 +6,16 @@ from datetime import UTC, datetime
 from ipaddress import IPv4Network
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
 from tests.pools import (
     CAPACITY_BLOCK,
-    HYPERPOD_POOL,
     ODCR,
     POOL,
     SPOT,
     SYSTEM_POOL,
+    governed_document,
     make_cluster,
     make_document,
     make_pool,
@@ -185,10 +186,10 @@ def test_an_efa_file_system_and_trn2_in_another_zone_get_along() -> None:
 
 def test_hyperpod_settings_are_read() -> None:
     team = {"name": "research", "fair_share_weight": 40, "lend": True, "borrow_limit_percent": 50}
-    cluster = make_cluster(
-        pools=[SYSTEM_POOL, HYPERPOD_POOL],
-        hyperpod={"node_recovery": "none", "task_governance": {"teams": [team]}},
+    document = governed_document(
+        hyperpod={"node_recovery": "none", "task_governance": {"teams": [team]}}
     )
+    cluster = config.loads(yaml.safe_dump(document))
 
     assert cluster.hyperpod.node_recovery == "none"
     assert cluster.hyperpod.task_governance is not None

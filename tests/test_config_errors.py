@@ -8,8 +8,17 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.config_documents import GOVERNANCE, TWO_ZONES, mistakes_in, with_lustre, with_pool
-from tests.pools import CAPACITY_BLOCK, HYPERPOD_POOL, SYSTEM_POOL, make_document, pool_document
+from tests.config_documents import TWO_ZONES, mistakes_in, with_lustre, with_pool
+from tests.pools import (
+    CAPACITY_BLOCK,
+    GOVERNED_POOL,
+    GOVERNED_ZONES,
+    HYPERPOD_POOL,
+    SYSTEM_POOL,
+    governed_document,
+    make_document,
+    pool_document,
+)
 from ultrascale import config
 from ultrascale.errors import ConfigError
 
@@ -117,24 +126,26 @@ VALUES = st.one_of(
         max_size=2,
     ),
 )
-RICH = make_document(
+RICH = governed_document(
     account="111122223333",
     network={
         "vpc_cidr": "10.0.0.0/16",
-        "zones": ["us-west-2a", "us-west-2b"],
+        "zones": GOVERNED_ZONES,
         "pod_cidrs": {"count": 2, "from": "100.64.0.0/10"},
     },
     pools=[
         SYSTEM_POOL,
-        pool_document(purchase=CAPACITY_BLOCK, labels={"team": "a"}, shards=1),
-        HYPERPOD_POOL,
+        pool_document(
+            purchase=CAPACITY_BLOCK, labels={"team": "a"}, shards=1, zones=["us-east-1b"]
+        ),
+        GOVERNED_POOL,
     ],
     storage={
         "buckets": ["data"],
         "lustre": [
             {
                 "name": "scratch",
-                "zone": "us-west-2b",
+                "zone": "us-east-1b",
                 "capacity_gib": 19200,
                 "throughput_mbps_per_tib": 250,
                 "efa": True,
@@ -143,7 +154,6 @@ RICH = make_document(
         ],
     },
     jobs={"tune": {"prefer": ["train"], "resources": {"gpu": 8}}},
-    hyperpod=GOVERNANCE,
     scheduling={"rendezvous": {"backend": "etcd", "replicas": 3}},
     observability={"alarms": {"email": "ana@example.com"}},
 )

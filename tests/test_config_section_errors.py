@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.config_documents import GOVERNANCE, mistakes_in, with_lustre
-from tests.pools import HYPERPOD_POOL, POOL, SYSTEM_POOL, make_document, pool_document
+from tests.pools import POOL, SYSTEM_POOL, governed_document, make_document, pool_document
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     # --- storage and images
@@ -142,36 +142,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     # --- HyperPod
     "two governors": (
-        make_document(
-            pools=[SYSTEM_POOL, HYPERPOD_POOL],
-            hyperpod=GOVERNANCE,
-            scheduling={"gang_scheduler": "volcano"},
-        ),
+        governed_document(scheduling={"gang_scheduler": "volcano"}),
         "scheduling.gang_scheduler: HyperPod task governance schedules this cluster's jobs by "
         "itself, got 'volcano'; use none, or remove hyperpod.task_governance",
     ),
     "HyperPod settings without HyperPod": (
         make_document(hyperpod=GOVERNANCE),
         "hyperpod: no pool has provisioner: hyperpod; add one, or remove hyperpod",
-    ),
-    "team that only borrows": (
-        make_document(
-            pools=[SYSTEM_POOL, HYPERPOD_POOL],
-            hyperpod={
-                "task_governance": {
-                    "teams": [{"name": "a", "fair_share_weight": 1, "borrow_limit_percent": 50}]
-                }
-            },
-        ),
-        "hyperpod.task_governance.teams.0.borrow_limit_percent: a team that lends nothing cannot "
-        "borrow, got 50; set lend: true, or leave it out",
-    ),
-    "no team": (
-        make_document(
-            pools=[SYSTEM_POOL, HYPERPOD_POOL], hyperpod={"task_governance": {"teams": []}}
-        ),
-        "hyperpod.task_governance.teams: no team to govern, got []; "
-        "add one, or remove task_governance",
     ),
     # --- the rest
     "backend's job that is not there": (

@@ -29,7 +29,6 @@ from ultrascale.catalog import eks, matrix
 from ultrascale.catalog.field_failures import FIELD_FAILURES
 from ultrascale.cli.matrix import markdown, print_matrix
 from ultrascale.errors import CatalogError
-from ultrascale.plan import support
 from ultrascale.plan.pool import plan_pools
 
 PURCHASES = {
@@ -58,8 +57,10 @@ def document_of(
 ) -> dict[str, Any]:
     """Return a cluster file of a system pool, and a pool of the cell."""
     three = ["p5.48xlarge", "p5en.48xlarge", "p4d.24xlarge"]
+    nodes = {"static": 8} if provisioner == "hyperpod" else {"max": 16}
     pool = pool_document(
         role="reserved",
+        nodes=nodes,
         instance_types=three[:types],
         provisioner=provisioner,
         purchase=purchase,
@@ -227,16 +228,6 @@ def test_the_page_is_what_the_command_prints() -> None:
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
     assert (ROOT / "docs" / "pool-matrix.md").read_text() == printed
-
-
-def test_what_is_not_built_is_not_said_to_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(support, "PROVISIONERS", ("managed-node-group",))
-    monkeypatch.setattr(support, "PURCHASE_OPTIONS", ("on-demand",))
-
-    lines = markdown().splitlines()
-
-    assert lines.count("| on-demand | works" + " | not supported yet" * 4 + " |") == 1
-    assert not any(line.startswith("| spot | works") for line in lines)
 
 
 def test_the_command_prints_every_cell_with_its_reason_and_every_link() -> None:

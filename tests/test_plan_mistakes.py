@@ -8,13 +8,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.pools import (
-    NEURON_POOL,
-    SYSTEM_POOL,
-    TRAINING_PLAN,
-    make_document,
-    pool_document,
-)
+from tests.pools import NEURON_POOL, SYSTEM_POOL, make_document
 from tests.test_config_errors import RICH, VALUES, places, replaced
 from ultrascale import config
 from ultrascale.errors import ConfigError
@@ -92,36 +86,23 @@ class TestTogether:
             network=SMALL | {"zonez": 1},
             kubernetes={"version": "1.34", "admin": 1},
             pools=[SYSTEM_POOL | {"nodez": 1}, neuron_pool(shards=2, efas=1)],
-            observability={"dashboard": True},
+            pipeline={"branches": "main"},
         )
 
         assert {"regoin", "network.zonez", "network.vpc_cidr", "kubernetes.admin"} <= {*keys(lines)}
         assert {"kubernetes.version", "pools.0.nodez", "pools.1.efas"} <= {*keys(lines)}
-        assert "observability: not supported yet; leave it out" in lines
+        assert "pipeline: not supported yet; leave it out" in lines
 
     def test_everything_that_is_not_built_yet_is_named_in_the_order_of_the_file(
         self, file: Path
     ) -> None:
-        s3 = {"bucket": "datasets", "import": ["new"]}
-
         lines = mistakes(
             file,
-            pools=[
-                SYSTEM_POOL,
-                neuron_pool(name="planned", purchase=TRAINING_PLAN),
-                pool_document(provisioner="hyperpod"),
-            ],
-            storage={"lustre": [LUSTRE | {"s3": s3, "efa": True}]},
-            observability={"dashboards": True},
+            storage={"lustre": [LUSTRE | {"efa": True}]},
+            agreed_limits={"nau_per_vpc": 1, "reference": "case"},
         )
 
-        assert keys(lines) == [
-            "pools.1.purchase.option",
-            "pools.2.provisioner",
-            "storage.lustre.0.s3",
-            "storage.lustre.0.efa",
-            "observability",
-        ]
+        assert keys(lines) == ["storage.lustre.0.efa", "agreed_limits"]
         assert all("not supported yet" in line for line in lines)
 
     def test_one_mistake_is_one_line(self, file: Path) -> None:
@@ -168,36 +149,10 @@ class TestTogether:
 class TestUnsupported:
     """Advice that leads into the next refusal costs a run and a user's patience."""
 
-    @pytest.mark.parametrize("purchase", [{"option": "training-plan"}, TRAINING_PLAN])
-    def test_an_option_that_is_not_built_is_all_that_is_said_of_it(
-        self, file: Path, purchase: dict[str, str]
-    ) -> None:
-        lines = mistakes(file, pools=[SYSTEM_POOL, neuron_pool(purchase=purchase)])
+    def test_what_stands_within_an_unsupported_part_is_not_said_beside_it(self, file: Path) -> None:
+        lines = mistakes(file, agreed_limits={"nau_per_vpc": 0})
 
-        todo = "use on-demand, spot, odcr or capacity-block"
-        assert lines == [f"pools.1.purchase.option: {UNSUPPORTED}'training-plan'; {todo}"]
-
-    def test_a_provisioner_that_is_not_built_is_all_that_is_said_of_it(self, file: Path) -> None:
-        pool = neuron_pool(provisioner="hyperpod", nodes={"min": 1, "max": 4})
-
-        lines = mistakes(file, pools=[SYSTEM_POOL, pool])
-
-        todo = "use managed-node-group, self-managed, karpenter or auto-mode"
-        assert lines == [f"pools.1.provisioner: {UNSUPPORTED}'hyperpod'; {todo}"]
-
-    def test_what_rests_on_no_unsupported_value_is_still_said(self, file: Path) -> None:
-        pool = pool_document(
-            provisioner="hyperpod",
-            zones=["us-west-2a", "us-west-2b"],
-            placement_group=True,
-            labels={"kubernetes.io/arch": "arm64"},
-        )
-
-        assert keys(mistakes(file, pools=[SYSTEM_POOL, pool])) == [
-            "pools.1.provisioner",
-            "pools.1.zones",
-            "pools.1.labels.kubernetes.io/arch",
-        ]
+        assert lines == ["agreed_limits: not supported yet; leave it out"]
 
     def test_regions_of_china_are_refused_plainly(self, file: Path) -> None:
         network = {"vpc_cidr": "10.0.0.0/16", "zones": ["cn-north-1a", "cn-north-1b"]}

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from ultrascale.catalog import hyperpod, regions
+from ultrascale.catalog import hyperpod, matrix, regions
 from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config._job_nodes import most_nodes
 from ultrascale.config._pool_rules import others_domain
 from ultrascale.config._reader import Part
 from ultrascale.config.hyperpod import HyperPod, Team
 from ultrascale.config.pools import Nodes, Pool, Provisioner, Taint
+from ultrascale.config.purchase import Purchase
 
 Mistakes = Iterator[Mistake]
 
@@ -35,9 +36,9 @@ def hyperpod_has_the_types(
 
 
 def hyperpod_group_holds_the_nodes(
-    provisioner: Provisioner, instance_types: tuple[str, ...], nodes: Nodes
+    provisioner: Provisioner, purchase: Purchase, instance_types: tuple[str, ...], nodes: Nodes
 ) -> Mistakes:
-    if provisioner != _HYPERPOD:
+    if provisioner != _HYPERPOD or not matrix.cell(provisioner, purchase.option).works:
         return
     key, count = nodes.upper_count
     if nodes.static is None and count:
@@ -174,7 +175,7 @@ def _is_hyperpod(part: Part) -> bool:
 def _offered(region: str) -> list[str]:
     return [
         name
-        for name in hyperpod.INSTANCE_TYPES
+        for name in sorted(hyperpod.INSTANCE_TYPES)
         if regions.offered(name, region, hyperpod=True) is not False
     ]
 

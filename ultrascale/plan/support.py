@@ -45,7 +45,5 @@ def is_moot(mistake: config.Mistake, unsupported: config.Mistake) -> bool:
     So is all that stands within it, and all that rests on it: to mend that first would lead the
     user into the next refusal.
     """
-    at = unsupported.at
-    # The option of a purchase decides over all of its keys.
-    place = at[:-1] if at[-1] == "option" else at
+    place = unsupported.at
     return mistake.at[: len(place)] == place or place in mistake.judged
