@@ -26,9 +26,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         url = urlsplit(self.path)
         length = int(self.headers.get("Content-Length") or 0)
-        body = yaml.safe_load(self.rfile.read(length)) if length else None
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
         headers = {key.lower(): value for key, value in self.headers.items()}
+        sent = self.rfile.read(length)
+        is_json = headers.get("content-type") == "application/json"
+        body = (json.loads if is_json else yaml.safe_load)(sent) if length else None
         request = Request(self.command, url.path, query, headers, body)
         reply = self.stub.respond(request)
         if reply.status == 0:

@@ -8,6 +8,7 @@ controllers would write.
 import itertools
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -287,10 +288,12 @@ class StubApiServer:
         found, name = request.body, request.body["metadata"]["name"]
         self._judge(request)
         path = f"{request.path}/{name}"
-        if path in self._objects:
-            raise RefusedError(409, f'{_plural(path)} "{name}" already exists', "AlreadyExists")
+        with self._changed:
+            if path in self._objects:
+                raise RefusedError(409, f'{_plural(path)} "{name}" already exists', "AlreadyExists")
+            if not request.dry_run:
+                found = self.put(path, deepcopy(found))
         if not request.dry_run:
-            found = self.put(path, deepcopy(found))
             self.on_create(path, found)
         return 201, found
 
@@ -335,10 +338,12 @@ class StubApiServer:
             return
         while True:
             with self._changed:
+                first = bisect_right(self._events, version, key=lambda event: event[0])
+                later = self._events[first:]
                 new = [
                     (at, kind, found)
-                    for at, path, kind, found in self._events
-                    if at > version and _in(path, request.path) and _matches(found, request.query)
+                    for at, path, kind, found in later
+                    if _in(path, request.path) and _matches(found, request.query)
                 ]
                 if not new:
                     if self.closing or self._broken != broken:
