@@ -25,7 +25,7 @@ trap 'rm -rf "$work"' EXIT
 chart=$work/source/$CHART_FOLDER
 chmod +x "$tools/helm/helm" "$tools/kubectl/kubectl"
 export PATH=$tools/helm:$tools/kubectl:$PATH
-export HOME=$work/home KUBECONFIG=$work/kubeconfig HELM_PLUGINS=$here PLACEMENT PLACED=${PLACED:-}
+export HOME=$work/home KUBECONFIG=$work/kubeconfig HELM_PLUGINS=$here PLACEMENT
 mkdir "$HOME"
 
 fail() {
@@ -82,6 +82,18 @@ fetch_remote_charts() {
     done
 }
 
+# All that can go wrong with the chart goes wrong before the cluster is touched. kustomize passes over
+# what it does not find.
+render() {
+    printf '%s' "$VALUES" >"$work/values.json"
+    helm template "$RELEASE" "$chart" --namespace "$NAMESPACE" --values "$work/values.json" \
+        --post-renderer place-pods >"$work/rendered.yaml"
+    local name
+    for name in ${PLACED:-}; do
+        grep --quiet "^  name: $name\$" "$work/rendered.yaml" || fail "the chart has no $name"
+    done
+}
+
 # An access entry works some seconds after it is made.
 connect() {
     aws eks update-kubeconfig --name "$CLUSTER" >/dev/null
@@ -103,7 +115,6 @@ drop_pending_revision() {
 # Not --wait: the plugins of a node that HyperPod replaces would fail the deploy. Not
 # --rollback-on-failure: that uninstalls a first release, and else changes running nodes once more.
 upgrade() {
-    printf '%s' "$VALUES" >"$work/values.json"
     helm upgrade "$RELEASE" "$chart" --install --namespace "$NAMESPACE" \
         --values "$work/values.json" --post-renderer place-pods \
         --server-side=true --force-conflicts --history-max 5 --timeout 4m
@@ -120,6 +131,7 @@ wait_for_operators() {
 fetch_chart
 check_chart
 fetch_remote_charts
+render
 connect
 drop_pending_revision
 upgrade
