@@ -1,0 +1,141 @@
+"""The custom resource that is a build: what a deploy waits for, and what it learns of a failure."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from typing import Any, cast
+
+import boto3
+import pytest
+from botocore.client import BaseClient
+from botocore.stub import Stubber
+
+from ultrascale.lambdas.builds.handler import answer
+
+BUILD = "research-hyperpod-chart:1"
+PROJECT = "research-hyperpod-chart"
+LOGS = {"groupName": "chart", "streamName": "1"}
+FOREVER = 900.0
+
+
+class CodeBuild:
+    """CodeBuild, which answers what it is told to and nothing else."""
+
+    def __init__(self) -> None:
+        credentials = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
+        client = boto3.client("codebuild", region_name="us-west-2", **credentials)
+        self.client = cast("BaseClient", client)
+        self.stub = Stubber(self.client)
+
+    def starts(self, status: str = "IN_PROGRESS") -> None:
+        self.stub.add_response("start_build", {"build": _build(status)}, {"projectName": PROJECT})
+
+    def is_at(self, status: str, **more: Any) -> None:
+        builds = {"builds": [_build(status) | more]}
+        self.stub.add_response("batch_get_builds", builds, {"ids": [BUILD]})
+
+    def stops(self) -> None:
+        self.stub.add_response("stop_build", {}, {"id": BUILD})
+
+
+def _build(status: str) -> dict[str, Any]:
+    return {"id": BUILD, "buildStatus": status, "logs": LOGS}
+
+
+@pytest.fixture
+def codebuild() -> Iterator[CodeBuild]:
+    it = CodeBuild()
+    with it.stub:
+        yield it
+    it.stub.assert_no_pending_responses()
+
+
+def answers(
+    codebuild: CodeBuild, request: str = "Create", *, seconds: float = FOREVER, **more: Any
+) -> dict[str, Any]:
+    """Return the one answer that CloudFormation gets, ``seconds`` before the function ends."""
+    sent: list[urllib.request.Request] = []
+    waited: list[float] = []
+    event = {
+        "RequestType": request,
+        "ResponseURL": "https://cloudformation.example/answer",
+        "StackId": "stack",
+        "RequestId": "request",
+        "LogicalResourceId": "Build",
+        "ResourceProperties": {"ProjectName": PROJECT, "Revision": "1"},
+    }
+    answer(
+        event | more,
+        codebuild=codebuild.client,
+        remaining_seconds=lambda: seconds - sum(waited),
+        sleep=waited.append,
+        send=sent.append,
+    )
+    (only,) = sent
+    assert isinstance(only.data, bytes)
+    return json.loads(only.data)
+
+
+@pytest.mark.parametrize("request_type", ["Create", "Update"])
+def test_the_deploy_goes_on_when_the_build_has_succeeded(
+    codebuild: CodeBuild, request_type: str
+) -> None:
+    codebuild.starts()
+    codebuild.is_at("IN_PROGRESS")
+    codebuild.is_at("SUCCEEDED")
+
+    told = answers(codebuild, request_type)
+
+    assert told["Status"] == "SUCCESS"
+    assert told["Data"] == {"BuildId": BUILD}
+
+
+@pytest.mark.parametrize("status", ["FAILED", "FAULT", "TIMED_OUT", "STOPPED"])
+def test_a_build_that_did_not_succeed_fails_the_deploy_and_says_where_to_look(
+    codebuild: CodeBuild, status: str
+) -> None:
+    codebuild.starts()
+    phase = {"phaseType": "BUILD", "contexts": [{"message": "exit status 1"}]}
+    codebuild.is_at(status, phases=[{"phaseType": "QUEUED"}, phase])
+
+    told = answers(codebuild)
+
+    assert told["Status"] == "FAILED"
+    assert f"{status}; BUILD: exit status 1" in told["Reason"]
+    assert "aws logs tail chart --log-stream-names 1" in told["Reason"]
+
+
+def test_a_build_that_takes_too_long_is_stopped_before_the_function_is(
+    codebuild: CodeBuild,
+) -> None:
+    codebuild.starts()
+    codebuild.is_at("IN_PROGRESS")
+    codebuild.stops()
+
+    told = answers(codebuild, seconds=49.0)
+
+    assert told["Status"] == "FAILED"
+    assert "took too long and was stopped" in told["Reason"]
+
+
+def test_a_build_that_cannot_start_fails_the_deploy_at_once(codebuild: CodeBuild) -> None:
+    codebuild.stub.add_client_error("start_build", "AccountLimitExceededException", "queued")
+
+    told = answers(codebuild)
+
+    assert told["Status"] == "FAILED"
+    assert "AccountLimitExceededException" in told["Reason"]
+
+
+def test_a_deleted_resource_leaves_the_release_where_it_is(codebuild: CodeBuild) -> None:
+    told = answers(codebuild, "Delete", PhysicalResourceId="Build")
+
+    assert told["Status"] == "SUCCESS"
+
+
+def test_an_update_keeps_the_resource_so_that_nothing_is_deleted(codebuild: CodeBuild) -> None:
+    codebuild.starts("SUCCEEDED")
+
+    told = answers(codebuild, "Update", PhysicalResourceId="there")
+
+    assert told["PhysicalResourceId"] == "there"
