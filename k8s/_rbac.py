@@ -1,4 +1,4 @@
-"""Rules and bindings of the platform's service accounts, all of them in `kube-system`."""
+"""Rules and bindings of the platform's service accounts, most of them in `kube-system`."""
 
 from collections.abc import Sequence
 
@@ -30,27 +30,44 @@ def rule(
     )
 
 
-def bind_cluster_role(scope: Construct, id: str, *, name: str, role: str, account: str) -> None:
+def bind_cluster_role(
+    scope: Construct,
+    id: str,
+    *,
+    name: str,
+    role: str,
+    account: str,
+    account_namespace: str = SYSTEM_NAMESPACE,
+) -> None:
     """Give the service account ``account`` the ClusterRole ``role`` in every namespace."""
     kube.KubeClusterRoleBinding(
         scope,
         id,
         metadata=metadata(name, component=account),
         role_ref=kube.RoleRef(api_group=_RBAC_GROUP, kind="ClusterRole", name=role),
-        subjects=_subjects(account),
+        subjects=_subjects(account, account_namespace),
     )
 
 
-def bind_role(scope: Construct, id: str, *, name: str, role: str, account: str) -> None:
-    """Give the service account ``account`` the Role ``role`` of `kube-system`."""
+def bind_role(
+    scope: Construct,
+    id: str,
+    *,
+    name: str,
+    role: str,
+    account: str,
+    namespace: str = SYSTEM_NAMESPACE,
+    account_namespace: str = SYSTEM_NAMESPACE,
+) -> None:
+    """Give the service account ``account`` the Role ``role`` of ``namespace``."""
     kube.KubeRoleBinding(
         scope,
         id,
-        metadata=metadata(name, namespace=SYSTEM_NAMESPACE, component=account),
+        metadata=metadata(name, namespace=namespace, component=account),
         role_ref=kube.RoleRef(api_group=_RBAC_GROUP, kind="Role", name=role),
-        subjects=_subjects(account),
+        subjects=_subjects(account, account_namespace),
     )
 
 
-def _subjects(account: str) -> list[kube.Subject]:
-    return [kube.Subject(kind="ServiceAccount", name=account, namespace=SYSTEM_NAMESPACE)]
+def _subjects(account: str, namespace: str) -> list[kube.Subject]:
+    return [kube.Subject(kind="ServiceAccount", name=account, namespace=namespace)]

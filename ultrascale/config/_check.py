@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from ultrascale.config import (
+    _backend_rules,
     _block_rules,
     _hyperpod_rules,
     _image_rules,
@@ -23,7 +24,7 @@ from ultrascale.config.hyperpod import TaskGovernance, Team
 from ultrascale.config.jobs import Job, Resources, Toleration
 from ultrascale.config.kubernetes import Endpoint, Karpenter, Kubernetes
 from ultrascale.config.network import Network
-from ultrascale.config.operations import Backend
+from ultrascale.config.operations import Backend, Database
 from ultrascale.config.pools import Nodes, Pool
 from ultrascale.config.purchase import CapacityBlock, Reservation, TrainingPlan
 from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling
@@ -156,7 +157,24 @@ RULES: Rules = {
     ),
     Resources: (_job_rules.job_uses_one_accelerator,),
     Toleration: (_section_rules.toleration_is_legal,),
-    Backend: (_section_rules.backend_jobs_exist,),
+    Backend: (
+        _backend_rules.backend_has_jobs,
+        _backend_rules.backend_jobs_exist,
+        _backend_rules.backend_namespace_is_free,
+        _backend_rules.callers_are_others,
+        _backend_rules.backend_image_is_known,
+        _backend_rules.application_has_a_database,
+        _backend_rules.rules_have_a_reader,
+    ),
+    Database: (
+        _backend_rules.database_version_exists,
+        _backend_rules.database_keys_are_of_its_service,
+        _backend_rules.database_capacity_exists,
+        _backend_rules.database_capacity_has_room,
+        _backend_rules.database_instance_exists,
+        _backend_rules.database_storage_exists,
+        _backend_rules.backups_can_be_kept,
+    ),
     Cluster: (
         _karpenter_rules.karpenter_has_room,
         _hyperpod_rules.hyperpod_has_nodes,

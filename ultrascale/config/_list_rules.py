@@ -35,6 +35,7 @@ _LISTS: tuple[tuple[type[Model], str], ...] = (
     (BatchJob, "prefer"),
     (ServiceJob, "prefer"),
     (Backend, "submits_to"),
+    (Backend, "allow_from"),
 )
 
 
@@ -136,5 +137,6 @@ def _has_controllers(parts: tuple[Part, ...]) -> bool:
         part.kind is Lustre
         or (part.kind is Rendezvous and part.fields.get("backend") != "c10d")
         or (part.kind is Scheduling and bool(part.fields.get("neuron_scheduler_extension")))
+        or (part.kind is Backend and part.fields.get("image") is not None)
         for part in parts
     )

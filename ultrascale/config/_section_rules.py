@@ -1,6 +1,6 @@
 """What storage, scheduling, HyperPod and jobs must be to the pools and to each other."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from ultrascale import catalog
 from ultrascale.catalog import lustre as fsx
@@ -8,7 +8,6 @@ from ultrascale.catalog import volcano
 from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config._reader import Part, lists, values
 from ultrascale.config.hyperpod import TaskGovernance
-from ultrascale.config.jobs import Job
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Queue
 
@@ -116,9 +115,3 @@ def toleration_is_legal(operator: str, value: str | None) -> Mistakes:
     if operator == "Exists" and value is not None:
         wrong = "a value, although any value is tolerated"
         yield refuse("value", wrong, "leave it out, or use operator: Equal")
-
-
-def backend_jobs_exist(submits_to: tuple[str, ...], cluster_jobs: Mapping[str, Job]) -> Mistakes:
-    for number, name in enumerate(submits_to):
-        if name not in cluster_jobs:
-            yield refuse(f"submits_to.{number}", "not one of jobs", near(name, cluster_jobs))
