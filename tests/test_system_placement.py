@@ -27,6 +27,9 @@ CLUSTERS = Path(__file__).parent.parent / "clusters"
 FILES = ("auto-mode", "hybrid-hyperpod", "mixed-capacity", "trainium-bert")
 HYBRID = "hybrid-hyperpod"
 SMALL = {"cpu": 4, "memory": "8Gi"}
+# No source shows that its schema has a key for it, and one key too many fails the deploy. Its two
+# small pods may run anywhere.
+UNPLACED = {"aws-fsx-csi-driver"}
 
 
 @cache
@@ -75,13 +78,13 @@ def test_every_pod_of_our_charts_keeps_off_nodes_without_taints(file: str) -> No
 
 @pytest.mark.parametrize("file", FILES)
 def test_every_add_on_with_a_deployment_keeps_to_the_system_nodes(file: str) -> None:
-    lands = [
+    lands = {
         addon.name
         for addon in system_addons(planned(file))
         if not {f'"{ROLE_LABEL}"', f'"{SYSTEM_ROLE}"'} <= set(_words(addon.configuration))
-    ]
+    }
 
-    assert lands == []
+    assert lands <= UNPLACED
 
 
 def _words(configuration: Document) -> list[str]:

@@ -78,7 +78,6 @@ def workload_addons(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
     settings: Mapping[str, Mapping[str, object]] = {
         "coredns": _coredns(pools),
         "aws-ebs-csi-driver": {"controller": {"affinity": _ON_SYSTEM_NODES}},
-        _LUSTRE_ADDON: {"controller": {"nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE}}},
         "eks-node-monitoring-agent": _node_monitoring_agent(pools),
     }
     return tuple(_plan(cluster, name, settings.get(name, {})) for name in _workload_names(cluster))
