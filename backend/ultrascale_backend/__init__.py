@@ -1,0 +1,6 @@
+"""The reference backend: requests for jobs, recorded in PostgreSQL, submitted exactly once.
+
+A request and what is to be sent for it are committed together. Workers of every replica take such
+entries from the database, send them to Kubernetes under a name that follows from the request, and
+record that they did. Whatever dies in between, the next attempt finds what the last one made.
+"""

@@ -1,0 +1,197 @@
+"""The connections to PostgreSQL: how they are made, kept and made anew."""
+
+import json
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Protocol, TypeVar, cast
+
+import boto3
+import psycopg
+from psycopg import errors
+from psycopg_pool import ConnectionPool
+
+from ultrascale_backend.errors import UnavailableError
+from ultrascale_backend.settings import DatabaseSettings
+
+T = TypeVar("T")
+Connection = psycopg.Connection[Any]
+Parameters = dict[str, Any]
+
+_MIN_CONNECTIONS, _MAX_CONNECTIONS = 2, 20
+_CONNECT_SECONDS = 5
+# An Aurora failover takes less than half a minute, mostly.
+# Source: https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/Concepts.AuroraHighAvailability.html
+_PATIENCE_SECONDS = 30.0
+_WAIT_SECONDS = 0.2
+_POOL_SECONDS = 10.0
+# Milliseconds. The last bounds how long the entry of a replica that vanished with its node stays
+# locked: the server does not see that its connection is dead.
+_LIMITS = {
+    "statement_timeout": 30_000,
+    "lock_timeout": 10_000,
+    "idle_in_transaction_session_timeout": 180_000,
+}
+
+
+class _Rds(Protocol):
+    def generate_db_auth_token(
+        self,
+        DBHostname: str,  # noqa: N803 - boto3's spelling
+        Port: int,  # noqa: N803
+        DBUsername: str,  # noqa: N803
+        Region: str,  # noqa: N803
+    ) -> str: ...
+
+
+class _SecretsManager(Protocol):
+    def get_secret_value(self, *, SecretId: str) -> Mapping[str, object]: ...  # noqa: N803
+
+
+class Database:
+    """A pool of connections that outlives restarts and failovers of the database.
+
+    Args:
+        settings: Where it is.
+        patience_seconds: How long `run` and `wait` try before they give up.
+    """
+
+    def __init__(
+        self, settings: DatabaseSettings, *, patience_seconds: float = _PATIENCE_SECONDS
+    ) -> None:
+        self._patience = patience_seconds
+        self._pool = ConnectionPool[Connection](
+            settings.url or "",
+            # Asked for each new connection: tokens end after 15 minutes, and secrets rotate.
+            kwargs=parameters(settings),
+            min_size=_MIN_CONNECTIONS,
+            max_size=_MAX_CONNECTIONS,
+            timeout=_POOL_SECONDS,
+            configure=_limit,
+            open=False,
+            name="backend",
+        )
+
+    def open(self) -> None:
+        """Begin to connect."""
+        self._pool.open()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._pool.close()
+
+    @contextmanager
+    def connection(self, *, timeout_seconds: float | None = None) -> Generator[Connection]:
+        """Lend a connection; each statement outside `Connection.transaction` counts by itself.
+
+        Raises:
+            psycopg.OperationalError: The database cannot be reached, or has gone meanwhile.
+        """
+        with self._pool.connection(timeout=timeout_seconds) as connection:
+            try:
+                yield connection
+            except errors.ReadOnlySqlTransaction as error:
+                # After a failover, the writer that was: this connection is of no more use.
+                connection.close()
+                raise psycopg.OperationalError(str(error)) from error
+
+    def run(self, work: Callable[[Connection], T], *, patience_seconds: float | None = None) -> T:
+        """Return what ``work`` does, and do it again and again while it cannot.
+
+        Connections that a restart broke are found by their use, and each is replaced at once.
+        Whether a commit that was not answered took place is unknown, so ``work`` must do the same
+        when it is done twice.
+
+        Raises:
+            UnavailableError: The database stayed out of reach.
+        """
+        patience = self._patience if patience_seconds is None else patience_seconds
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                with self.connection(timeout_seconds=min(patience, _POOL_SECONDS)) as connection:
+                    return work(connection)
+            except psycopg.OperationalError as error:
+                if time.monotonic() >= deadline:
+                    raise UnavailableError(str(error)) from error
+                time.sleep(_WAIT_SECONDS)
+
+    def answers(self, *, timeout_seconds: float) -> bool:
+        """Return whether the database can be asked now."""
+        try:
+            self.run(
+                lambda connection: connection.execute("SELECT 1"), patience_seconds=timeout_seconds
+            )
+        except UnavailableError:
+            return False
+        return True
+
+
+def parameters(
+    settings: DatabaseSettings, *, client: Callable[..., object] = boto3.client
+) -> Callable[[], Parameters]:
+    """Return what says by which parameters the next connection is made.
+
+    Args:
+        settings: Where the database is.
+        client: Makes a client of AWS.
+
+    Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.IAMDBAuth.Connecting.Python.html
+    """
+    lasting = {
+        # One statement needs no BEGIN and no COMMIT beside it.
+        "autocommit": True,
+        "application_name": "ultrascale-backend",
+        "connect_timeout": _CONNECT_SECONDS,
+        # A server that vanished is found within half a minute, and a reader is not taken for the
+        # writer. Source: https://www.postgresql.org/docs/17/libpq-connect.html
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 25_000,
+        "target_session_attrs": "read-write",
+    }
+    if settings.url is not None:
+        return lambda: lasting
+    server = {
+        **lasting,
+        "host": settings.host,
+        "port": settings.port,
+        "dbname": settings.name,
+        "sslmode": "verify-full",
+        "sslrootcert": str(settings.ca_file),
+    }
+    if settings.iam_region is not None:
+        rds = cast("_Rds", client("rds", region_name=settings.iam_region))
+        token = partial(
+            rds.generate_db_auth_token,
+            DBHostname=settings.host,
+            Port=settings.port,
+            DBUsername=settings.user,
+            Region=settings.iam_region,
+        )
+        return lambda: {**server, "user": settings.user, "password": token()}
+    arn = str(settings.secret_arn)
+    # arn:PARTITION:secretsmanager:REGION:ACCOUNT:secret:NAME
+    manager = cast("_SecretsManager", client("secretsmanager", region_name=arn.split(":")[3]))
+    return lambda: {**server, **_login(manager, arn, settings.user)}
+
+
+def _login(manager: _SecretsManager, arn: str, user: str) -> Parameters:
+    """Return user and password as RDS writes them into a secret.
+
+    Source: https://docs.aws.amazon.com/secretsmanager/latest/userguide/reference_secret_json_structure.html
+    """
+    secret = cast(
+        "Mapping[str, str]", json.loads(str(manager.get_secret_value(SecretId=arn)["SecretString"]))
+    )
+    return {"user": user or secret["username"], "password": secret["password"]}
+
+
+def _limit(connection: Connection) -> None:
+    connection.execute(
+        "SELECT set_config(name, value, false)"
+        " FROM unnest(%s::text[], %s::text[]) AS limits (name, value)",
+        ([*_LIMITS], [str(milliseconds) for milliseconds in _LIMITS.values()]),
+    )

@@ -1,0 +1,170 @@
+"""Follows the jobs of requests in the cluster, and records how far they are."""
+
+import logging
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from uuid import UUID
+
+from ultrascale.errors import ClusterError
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.jobs.fields import Object, label, name, text
+from ultrascale.jobs.kinds import WORKLOADS, Kind
+from ultrascale.jobs.watching import Change, Feed, Watched, feed
+from ultrascale.jobs.workloads import WorkloadState, read_workload, together
+from ultrascale_backend import store
+from ultrascale_backend.database import Database
+from ultrascale_backend.errors import UnavailableError
+from ultrascale_backend.objects import REQUEST_LABEL, workloads
+from ultrascale_backend.records import Observation
+
+_LOG = logging.getLogger(__name__)
+# Seconds between two looks whether to stop, and before a watch that broke for good begins anew.
+_TICK_SECONDS = 0.5
+_AGAIN_SECONDS = 10.0
+# Seconds in which changes gather, so that a thousand jobs are not a thousand transactions.
+_PAUSE_SECONDS = 0.1
+_GONE = "its job was deleted in the cluster"
+
+_BY_RESOURCE: Mapping[str, Kind] = {kind.resource: kind for kind in WORKLOADS}
+
+
+class Follower:
+    """A thread that watches the jobs of one kind in one namespace.
+
+    Args:
+        database: Where requests are recorded.
+        cluster: Where their jobs are.
+        namespace: Of which jobs.
+        kind: Of which jobs, such as `jobs.batch`.
+    """
+
+    def __init__(self, database: Database, cluster: Cluster, *, namespace: str, kind: str) -> None:
+        self._database = database
+        self._cluster = cluster
+        self._namespace = namespace
+        self._kind = _BY_RESOURCE[kind]
+        self._seen: dict[UUID, dict[str, WorkloadState]] = {}
+        self._deleting: set[UUID] = set()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"{namespace}-{kind}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self, *, timeout_seconds: float) -> None:
+        """End the watch."""
+        self._stopping.set()
+        self._thread.join(timeout=timeout_seconds)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it works; one that met a bug does not."""
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
+        selector = {"labelSelector": REQUEST_LABEL}
+        watched = Watched(path=self._kind.path(self._namespace), query=selector)
+        while not self._stopping.is_set():
+            try:
+                with feed(self._cluster, {self._kind.resource: watched}) as watching:
+                    self._follow(watching)
+            except (ClusterError, UnavailableError) as error:
+                about = {"namespace": self._namespace, "kind": self._kind.resource}
+                _LOG.warning("jobs are not followed", extra={**about, "error": str(error)})
+                self._stopping.wait(_AGAIN_SECONDS)
+
+    def _follow(self, watching: Feed) -> None:
+        while not self._stopping.is_set():
+            seen: dict[UUID, Observation] = {}
+            for change in watching.changes(_TICK_SECONDS):
+                seen |= {each.request_id: each for each in self._observed(change)}
+            if seen:
+                self._database.run(partial(store.record_seen, seen=[*seen.values()]))
+                self._stopping.wait(_PAUSE_SECONDS)
+
+    def _observed(self, change: Change) -> Iterator[Observation]:
+        if change.listed is not None:
+            self._seen.clear()
+            self._deleting.clear()
+            for found in change.listed:
+                self._take(found)
+            for request_id in self._seen:
+                yield self._observation(request_id)
+            yield from self._lost()
+        elif change.found is not None and (request_id := _request_of(change.found)) is not None:
+            self._take(change.found)
+            observation = self._observation(request_id)
+            if change.gone:
+                left = self._seen[request_id]
+                left.pop(name(change.found), None)
+                if not left:
+                    del self._seen[request_id]
+                    self._deleting.discard(request_id)
+                    observation = _without_job(observation)
+            yield observation
+
+    def _take(self, found: Object) -> None:
+        request_id = _request_of(found)
+        if request_id is None:
+            return
+        state = read_workload(self._kind, found)
+        self._seen.setdefault(request_id, {})[name(found)] = state
+        if text(found, "metadata", "deletionTimestamp"):
+            self._deleting.add(request_id)
+
+    def _observation(self, request_id: UUID) -> Observation:
+        states = self._seen[request_id]
+        state = together(states.values())
+        running = state.up or state.phase == "Running"
+        return Observation(
+            request_id=request_id,
+            state=state.result or ("running" if running else "submitted"),
+            reason=": ".join(part for part in (state.phase, state.reason) if part),
+            seen=len(states),
+            stays=request_id not in self._deleting,
+        )
+
+    def _lost(self) -> Iterator[Observation]:
+        """Yield requests whose job must be there, and is not.
+
+        A list may be older than what another replica has submitted meanwhile, so that each is
+        asked for by its name.
+        """
+        expected = self._database.run(
+            partial(store.submitted, namespace=self._namespace, kind=self._kind.resource)
+        )
+        for request_id in expected - self._seen.keys():
+            made = self._database.run(partial(store.objects_of, request_id=request_id))
+            self._find(each for kind, each in workloads(made) if kind == self._kind)
+            if request_id in self._seen:
+                yield self._observation(request_id)
+            else:
+                yield Observation(
+                    request_id=request_id, state="cancelled", reason=_GONE, seen=0, stays=False
+                )
+
+    def _find(self, wanted: Iterable[Object]) -> None:
+        for manifest in wanted:
+            found = self._cluster.find(self._kind.path(self._namespace, name(manifest)))
+            if found is not None:
+                self._take(found)
+
+
+def _request_of(found: Object) -> UUID | None:
+    """Return whose an object is; None where its label is nothing that the backend wrote."""
+    try:
+        return UUID(label(found, REQUEST_LABEL))
+    except ValueError:
+        return None
+
+
+def _without_job(last: Observation) -> Observation:
+    """Return what a deleted job leaves: its end if it had one, which is so after its time."""
+    state, reason = last.state, last.reason
+    if state not in ("succeeded", "failed"):
+        state, reason = "cancelled", _GONE
+    return Observation(
+        request_id=last.request_id, state=state, reason=reason, seen=last.seen, stays=False
+    )

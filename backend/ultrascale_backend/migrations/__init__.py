@@ -1,0 +1,98 @@
+"""The schema of the database, as numbered SQL files that are applied once each.
+
+Plain files, because two tables need none of the models that Alembic compares a database with. They
+only ever add: replicas of the version before run beside the new one while a Deployment rolls, and
+after it is rolled back.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib import resources
+from typing import LiteralString, cast
+
+from ultrascale_backend.database import Connection
+
+_LOG = logging.getLogger(__name__)
+# Number of the advisory lock under which one process at a time migrates: `ultrscal` in ASCII.
+_LOCK = 0x756C_7472_7363_616C
+_LOCK_WAIT = "60s"
+
+
+class MigrationError(Exception):
+    """A migration that was applied is not the one that is here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """One step of the schema.
+
+    Attributes:
+        version: Its number.
+        name: Its file.
+        sql: Its statements.
+    """
+
+    version: int
+    name: str
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of its statements."""
+        return sha256(self.sql.encode()).hexdigest()
+
+
+def migrations() -> tuple[Migration, ...]:
+    """Return the migrations in the order of their numbers."""
+    files = [each for each in resources.files(__name__).iterdir() if each.name.endswith(".sql")]
+    return tuple(
+        Migration(version=int(each.name.partition("_")[0]), name=each.name, sql=each.read_text())
+        for each in sorted(files, key=lambda each: each.name)
+    )
+
+
+def migrate(connection: Connection) -> tuple[str, ...]:
+    """Apply what is not applied yet, all or nothing, and return its names.
+
+    Processes that begin at once wait for each other.
+
+    Raises:
+        MigrationError: A file differs from what was applied under its number.
+    """
+    with connection.transaction():
+        return tuple(_apply(connection))
+
+
+def _apply(connection: Connection) -> Iterator[str]:
+    connection.execute("SELECT set_config('lock_timeout', %s, true)", (_LOCK_WAIT,))
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS schema_migrations ("
+        " version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL,"
+        " applied_at timestamptz NOT NULL DEFAULT now())"
+    )
+    rows = connection.execute("SELECT version, checksum FROM schema_migrations").fetchall()
+    applied = {int(version): str(checksum) for version, checksum in rows}
+    known = {each.version: each for each in migrations()}
+    for version in sorted(applied.keys() - known.keys()):
+        _LOG.warning("the database is ahead of this version", extra={"migration": version})
+    changed = [
+        each.name
+        for each in known.values()
+        if applied.get(each.version, each.checksum) != each.checksum
+    ]
+    if changed:
+        raise MigrationError(
+            f"{', '.join(changed)}: changed after it was applied; restore it, and add another file"
+        )
+    for each in (each for each in known.values() if each.version not in applied):
+        # A file of this package, and no one's input.
+        connection.execute(cast("LiteralString", each.sql))
+        connection.execute(
+            "INSERT INTO schema_migrations (version, name, checksum) VALUES (%s, %s, %s)",
+            (each.version, each.name, each.checksum),
+        )
+        _LOG.info("migrated the database", extra={"migration": each.name})
+        yield each.name

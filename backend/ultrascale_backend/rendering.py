@@ -1,0 +1,189 @@
+"""From a request to what is sent to Kubernetes for it, by the rules and the cluster file."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+from uuid import UUID
+
+from ultrascale import config
+from ultrascale.errors import ConfigError
+from ultrascale.jobs.manifests import JobManifests
+from ultrascale.jobs.preparation import JobCluster, prepare, read_cluster
+from ultrascale_backend.errors import BadRequestError
+from ultrascale_backend.mistakes import near
+from ultrascale_backend.objects import job_name, labelled, workloads
+from ultrascale_backend.records import NewRecord
+from ultrascale_backend.requests import Asked, JobRequest, deadline_mistakes
+from ultrascale_backend.rules import Rule, Rules, read_rules, rule_mistakes
+
+_KINDS = (config.TrainingJob, config.BatchJob)
+_JOB_KEYS = frozenset(key for kind in _KINDS for key in kind.model_fields)
+# What a template may leave to the request, and is judged with at the start.
+_PROBE = {"image": "registry.example/probe:1", "script": "/probe.py", "command": ["probe"]}
+_PROBE_ID = UUID(int=0)
+# A job that is gone when a crashed submission is repeated would run twice. Seconds.
+_SHORTEST_TTL = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renderer:
+    """The rules of a cluster file.
+
+    Attributes:
+        cluster: The file.
+        rules: Which of its jobs requests become.
+        account: AWS account of the registry, where the file does not state it.
+        followed: Namespace and kind of what makes the pods of these jobs.
+    """
+
+    cluster: JobCluster
+    rules: Rules
+    account: str | None
+    followed: frozenset[tuple[str, str]]
+
+    def render(self, request_id: UUID, asked: Asked, now: datetime) -> NewRecord:
+        """Return what is recorded for a request that comes ``now``.
+
+        Raises:
+            BadRequestError: It does not fit the rules or the cluster; one line for each mistake.
+        """
+        body = asked.body
+        mistakes = [*deadline_mistakes(body, now), *self._key_mistakes(body)]
+        rule = self.rules.choose(body, now)
+        if rule is None:
+            todo = near(body.type, self.rules.types)
+            raise BadRequestError([f"type: unknown, got {body.type!r}; {todo}", *mistakes])
+        allowed = {key: value for key, value in body.job.items() if key in self.rules.job_keys}
+        try:
+            manifests = _prepare(
+                self.cluster, rule, request_id, allowed, account=self.account, now=now
+            )
+        except ConfigError as error:
+            raise BadRequestError([*mistakes, *_job_lines(error)]) from None
+        if mistakes:
+            raise BadRequestError(mistakes)
+        return _record(request_id, asked, rule, manifests)
+
+    def _key_mistakes(self, body: JobRequest) -> Iterator[str]:
+        for key in body.job:
+            if key not in self.rules.job_keys:
+                todo = near(key, self.rules.job_keys)
+                yield f"job: {key}: not a key that requests may state; {todo}"
+
+
+def open_renderer(cluster_file: Path, rules_file: Path | None, *, account: str | None) -> Renderer:
+    """Read a cluster file and rules that fit it.
+
+    Raises:
+        ConfigError: One of them has mistakes, or they do not fit each other; one line for each.
+    """
+    cluster = read_cluster(cluster_file)
+    source, rules = read_rules(rules_file)
+    templates = cluster.cluster.jobs
+    backend = cluster.cluster.backend
+    may = backend.submits_to if backend is not None else ()
+    kinds = {name: templates[name].kind for name in may if name in templates}
+    mistakes = [*rule_mistakes(rules, job_keys=_JOB_KEYS, templates=kinds)]
+    if backend is None:
+        mistakes = [f"{cluster_file}: backend: missing; add it, with submits_to", *mistakes]
+    followed: set[tuple[str, str]] = set()
+    for number, rule in enumerate(rules.rules):
+        if kinds.get(rule.template, "service") == "service":
+            continue
+        try:
+            manifests = _probe(cluster, rule, account)
+        except ConfigError as error:
+            mistakes += [f"rules.{number}: {line}" for line in _job_lines(error)]
+        else:
+            mistakes += [f"rules.{number}: {line}" for line in _unfit(manifests)]
+            followed |= {
+                (manifests.namespace, kind.resource) for kind, _ in workloads(manifests.objects)
+            }
+    if mistakes:
+        raise ConfigError(dict.fromkeys(f"{source}: {mistake}" for mistake in mistakes))
+    return Renderer(cluster=cluster, rules=rules, account=account, followed=frozenset(followed))
+
+
+def _probe(cluster: JobCluster, rule: Rule, account: str | None) -> JobManifests:
+    """Render a rule's template with what it leaves open, to learn whether it can be rendered."""
+    template = cluster.cluster.jobs[rule.template]
+    stated = template.model_fields_set | rule.changes.keys()
+    runs = {"script", "command"} & stated
+    wanted = (
+        {"image"} if runs else {"image", "script" if template.kind == "training" else "command"}
+    )
+    probe = {key: _PROBE[key] for key in wanted - stated}
+    return _prepare(cluster, rule, _PROBE_ID, probe, account=account, now=None)
+
+
+def _prepare(
+    cluster: JobCluster,
+    rule: Rule,
+    request_id: UUID,
+    job: Mapping[str, object],
+    *,
+    account: str | None,
+    now: datetime | None,
+) -> JobManifests:
+    return prepare(
+        cluster,
+        rule.template,
+        changes={**_joined(rule.changes, job), "name": job_name(request_id)},
+        account=account,
+        now=now,
+    )
+
+
+def _joined(base: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
+    joined = dict(base)
+    for key, value in changes.items():
+        before = joined.get(key)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            inner = cast("Mapping[str, object]", value)
+            joined[key] = _joined(cast("Mapping[str, object]", before), inner)
+        else:
+            joined[key] = value
+    return joined
+
+
+def _job_lines(error: ConfigError) -> Iterator[str]:
+    """Yield the lines of a job that does not fit, with ``job`` for the file of its template."""
+    for line in error.mistakes:
+        # FILE: jobs.TEMPLATE: KEY.PATH: WHAT
+        _, _, rest = line.partition(": jobs.")
+        yield f"job: {rest.partition(': ')[2]}" if rest else line
+
+
+def _unfit(manifests: JobManifests) -> Iterator[str]:
+    """Yield why a template cannot be submitted exactly once."""
+    for _, found in workloads(manifests.objects):
+        spec = cast("Mapping[str, object]", found["spec"])
+        ttl = spec.get("ttlSecondsAfterFinished", _SHORTEST_TTL)
+        if isinstance(ttl, int) and ttl < _SHORTEST_TTL:
+            yield (
+                f"ttl_seconds_after_finished: too short to tell a job that has ended from one that "
+                f"was never made, got {ttl}; write at least {_SHORTEST_TTL}"
+            )
+
+
+def _record(request_id: UUID, asked: Asked, rule: Rule, manifests: JobManifests) -> NewRecord:
+    making = workloads(manifests.objects)
+    return NewRecord(
+        id=request_id,
+        key=asked.key,
+        fingerprint=asked.fingerprint,
+        type=asked.body.type,
+        urgency=asked.body.urgency,
+        deadline=asked.body.deadline,
+        rule=rule.name,
+        template=rule.template,
+        namespace=manifests.namespace,
+        job_name=manifests.name,
+        kind=making[0][0].resource,
+        workloads=len(making),
+        objects=json.dumps(labelled(manifests.objects, request_id)),
+        notes=[*manifests.notes],
+    )

@@ -1,0 +1,88 @@
+"""What a client asks for."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Annotated, Literal
+
+import pydantic
+from pydantic import AwareDatetime, ConfigDict, Field, JsonValue
+
+from ultrascale_backend.errors import BadRequestError
+from ultrascale_backend.mistakes import form_mistakes
+
+Urgency = Literal["low", "normal", "high"]
+
+# What lies further ahead is a slip of the keyboard.
+_LONGEST_DEADLINE = timedelta(days=3660)
+_LONGEST_KEY = 255
+
+
+class JobRequest(pydantic.BaseModel):
+    """The body of a request for a job.
+
+    Attributes:
+        type: What it is for; one of the types of the rules.
+        urgency: How much it matters that it begins soon.
+        deadline: When its result is needed.
+        job: Keys of the job, as a job's file has them: those that the rules leave to clients.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    type: Annotated[str, Field(min_length=1, max_length=63)]
+    urgency: Urgency = "normal"
+    deadline: AwareDatetime | None = None
+    job: dict[str, JsonValue] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request as it came.
+
+    Attributes:
+        key: The client's idempotency key.
+        body: What is asked for.
+        fingerprint: SHA-256 of the body, however its keys are ordered.
+    """
+
+    key: str
+    body: JobRequest
+    fingerprint: bytes
+
+
+def read_request(key: str | None, body: bytes) -> Asked:
+    """Read what came over HTTP.
+
+    Raises:
+        BadRequestError: The key or the body is wrong; one line for each mistake.
+    """
+    mistakes = [*_key_mistakes(key)]
+    try:
+        asked = JobRequest.model_validate_json(body)
+    except pydantic.ValidationError as error:
+        raise BadRequestError([*mistakes, *form_mistakes(error)]) from None
+    if key is None or mistakes:
+        raise BadRequestError(mistakes)
+    canonical = json.dumps(json.loads(body), sort_keys=True, separators=(",", ":"))
+    return Asked(key=key, body=asked, fingerprint=sha256(canonical.encode()).digest())
+
+
+def deadline_mistakes(asked: JobRequest, now: datetime) -> Iterator[str]:
+    """Yield what is wrong with the deadline of a request that comes ``now``."""
+    if asked.deadline is None:
+        return
+    if asked.deadline <= now:
+        yield f"deadline: it has passed, got {asked.deadline.isoformat()}; leave it out"
+    elif asked.deadline - now > _LONGEST_DEADLINE:
+        yield f"deadline: more than ten years ahead, got {asked.deadline.isoformat()}; leave it out"
+
+
+def _key_mistakes(key: str | None) -> Iterator[str]:
+    todo = "send a value of your own, the same one with each attempt at this request"
+    if not key:
+        yield f"Idempotency-Key: this header is missing; {todo}"
+    elif len(key) > _LONGEST_KEY or not key.isascii() or not key.isprintable():
+        yield f"Idempotency-Key: not 1 to {_LONGEST_KEY} printable ASCII characters; {todo}"

@@ -1,0 +1,171 @@
+"""Which template of the cluster file a request becomes. The rules are data: a YAML file."""
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, cast, get_args
+
+import pydantic
+import yaml
+from pydantic import ConfigDict, Field
+
+from ultrascale.errors import ConfigError
+from ultrascale_backend.mistakes import form_mistakes, near
+from ultrascale_backend.requests import JobRequest, Urgency
+
+_Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+# What a rule must decide, and no client.
+_NEVER = ("name", "kind", "namespace", "team")
+
+
+class _Loader(yaml.SafeLoader):
+    """A safe loader that refuses a key that stands twice: one of the two would not count."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        keys = [str(key.value) for key, _ in node.value]
+        if twice := [key for key, count in Counter(keys).items() if count > 1]:
+            message = f"{', '.join(twice)}: stated twice"
+            raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
+        return super().construct_mapping(node, deep=deep)
+
+
+class Rule(pydantic.BaseModel):
+    """When a request becomes which template.
+
+    Attributes:
+        name: Its name, which each request that it decides records.
+        types: Types of requests that it is for.
+        urgencies: Their urgencies.
+        deadline_within_hours: How near the deadline must be; None: however far, or without one.
+        template: One of the cluster file's ``jobs``.
+        changes: Keys that replace the template's own; mappings are joined key by key.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    name: _Name
+    types: Annotated[list[str], Field(min_length=1)]
+    urgencies: Annotated[list[Urgency], Field(min_length=1)] = list(get_args(Urgency))
+    deadline_within_hours: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    template: str
+    changes: dict[str, object] = {}
+
+    def fits(self, asked: JobRequest, now: datetime) -> bool:
+        """Return whether it decides a request that comes ``now``."""
+        if asked.type not in self.types or asked.urgency not in self.urgencies:
+            return False
+        if self.deadline_within_hours is None:
+            return True
+        near_end = now + timedelta(hours=self.deadline_within_hours)
+        return asked.deadline is not None and asked.deadline <= near_end
+
+    def covers(self, kind: str, urgency: str) -> bool:
+        """Return whether it decides every request of a type and urgency that reaches it."""
+        matches = kind in self.types and urgency in self.urgencies
+        return matches and self.deadline_within_hours is None
+
+
+class Rules(pydantic.BaseModel):
+    """All rules, in the order in which they are asked.
+
+    Attributes:
+        job_keys: Keys of a job that clients may state.
+        rules: The rules; the first that fits decides.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    job_keys: list[str]
+    rules: Annotated[list[Rule], Field(min_length=1)]
+
+    @property
+    def types(self) -> Collection[str]:
+        """Types of requests that there are."""
+        return dict.fromkeys(each for rule in self.rules for each in rule.types)
+
+    def choose(self, asked: JobRequest, now: datetime) -> Rule | None:
+        """Return the rule that decides a request; None where its type is unknown."""
+        return next((rule for rule in self.rules if rule.fits(asked, now)), None)
+
+
+def read_rules(path: Path | None) -> tuple[str, Rules]:
+    """Read the rules at ``path``, by default those that ship with this package.
+
+    Returns:
+        What error lines call the file, and the rules.
+
+    Raises:
+        ConfigError: The file cannot be read, or has mistakes of form; one line for each.
+    """
+    source = "the default rules" if path is None else str(path)
+    try:
+        file = (
+            resources.files("ultrascale_backend") / "default_rules.yaml" if path is None else path
+        )
+        found: object = yaml.load(file.read_text(encoding="utf-8"), _Loader)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ConfigError([f"{source}: cannot be read: {' '.join(str(error).split())}"]) from error
+    try:
+        return source, Rules.model_validate(found)
+    except pydantic.ValidationError as error:
+        raise ConfigError(f"{source}: {line}" for line in form_mistakes(error)) from None
+
+
+def rule_mistakes(
+    rules: Rules, *, job_keys: Collection[str], templates: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield what is wrong with rules for one cluster file.
+
+    Args:
+        rules: The rules.
+        job_keys: Keys that a job may have.
+        templates: Kind of each template that the backend may submit.
+    """
+    for number, key in enumerate(rules.job_keys):
+        if key in _NEVER:
+            yield f"job_keys.{number}: no client may state it, got {key}; leave it out"
+        elif key not in job_keys:
+            yield f"job_keys.{number}: no key of a job, got {key}; {near(key, job_keys)}"
+    counts = Counter(rule.name for rule in rules.rules)
+    for number, rule in enumerate(rules.rules):
+        if counts[rule.name] > 1:
+            yield f"rules.{number}.name: not unique, got {rule.name}; give each its own"
+        yield from _template_mistakes(f"rules.{number}.template", rule.template, templates)
+        if _is_never_asked(rule, rules.rules[:number]):
+            yield (
+                f"rules.{number}: never asked, since rules before it decide all its requests; "
+                "move it up, or leave it out"
+            )
+    yield from _gaps(rules)
+
+
+def _template_mistakes(where: str, template: str, templates: Mapping[str, str]) -> Iterator[str]:
+    if template not in templates:
+        todo = near(template, templates)
+        yield f"{where}: not one of the cluster file's backend.submits_to, got {template}; {todo}"
+    elif templates[template] == "service":
+        yield f"{where}: a service, which has no end, got {template}; choose a job that ends"
+
+
+def _is_never_asked(rule: Rule, before: Sequence[Rule]) -> bool:
+    return all(
+        any(each.covers(kind, urgency) for each in before)
+        for kind in rule.types
+        for urgency in rule.urgencies
+    )
+
+
+def _gaps(rules: Rules) -> Iterator[str]:
+    for kind in rules.types:
+        open_ = [
+            urgency
+            for urgency in cast("tuple[str, ...]", get_args(Urgency))
+            if not any(rule.covers(kind, urgency) for rule in rules.rules)
+        ]
+        if open_:
+            yield (
+                f"rules: requests of type {kind} and urgency {' or '.join(open_)} without a near "
+                "deadline become no template; end with a rule for them that has no deadline"
+            )

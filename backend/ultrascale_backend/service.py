@@ -1,0 +1,143 @@
+"""The process: what it begins with, and how it ends."""
+
+import asyncio
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from types import FrameType
+
+import uvicorn
+from anyio.to_thread import current_default_thread_limiter
+from starlette.applications import Starlette
+
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.jobs.kinds import WORKLOADS
+from ultrascale.jobs.submitted import same_cluster
+from ultrascale_backend import store
+from ultrascale_backend.database import Database
+from ultrascale_backend.follower import Follower
+from ultrascale_backend.metrics import Metrics
+from ultrascale_backend.migrations import migrate
+from ultrascale_backend.rendering import Renderer, open_renderer
+from ultrascale_backend.settings import Settings
+from ultrascale_backend.web import Backend, application
+from ultrascale_backend.worker import Workers
+
+_LOG = logging.getLogger(__name__)
+# Seconds that requests, and what is being done in the cluster, get to end. With the delay before,
+# it stays below the 30 that Kubernetes gives a pod.
+_FINISH_SECONDS = 8
+_THREADS = 10
+_KINDS = frozenset(kind.resource for kind in WORKLOADS)
+
+
+def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        ConfigError: The cluster file or the rules are wrong; one line for each mistake.
+        ClusterError: There is no way to the cluster.
+        UnavailableError: There is no way to the database.
+    """
+    renderer = open_renderer(settings.cluster_file, settings.rules_file, account=settings.account)
+    cluster = Cluster.connected()
+    same_cluster(settings.cluster_file, cluster)
+    database = Database(settings.database)
+    database.open()
+    stopping = threading.Event()
+    try:
+        database.run(migrate)
+        with _backend(database, cluster, renderer, stopping) as backend:
+            _Server(application(backend), stopping, settings).run()
+    finally:
+        database.close()
+
+
+@contextmanager
+def _backend(
+    database: Database, cluster: Cluster, renderer: Renderer, stopping: threading.Event
+) -> Generator[Backend]:
+    """Run the threads that submit and follow jobs meanwhile."""
+    metrics = Metrics(database)
+    workers = Workers(database, cluster, done=lambda outcome: metrics.outbox.labels(outcome).inc())
+    followers = [
+        Follower(database, cluster, namespace=namespace, kind=kind)
+        for namespace, kind in sorted(_followed(database, renderer))
+    ]
+    workers.start()
+    for follower in followers:
+        follower.start()
+    try:
+        yield Backend(
+            database=database,
+            cluster=cluster,
+            renderer=renderer,
+            metrics=metrics,
+            stopping=stopping,
+            wake=workers.wake,
+            works=lambda: workers.alive and all(each.alive for each in followers),
+        )
+    finally:
+        workers.stop(timeout_seconds=_FINISH_SECONDS)
+        for follower in followers:
+            follower.stop(timeout_seconds=_FINISH_SECONDS / len(followers))
+        _LOG.info("stopped")
+
+
+def _followed(database: Database, renderer: Renderer) -> Iterable[tuple[str, str]]:
+    """Return what is followed: jobs of today's templates, and those that began by older ones."""
+    every = {*renderer.followed, *database.run(store.followed)}
+    for namespace, kind in sorted(every):
+        if kind in _KINDS:
+            yield namespace, kind
+        else:
+            about = {"namespace": namespace, "kind": kind}
+            _LOG.warning("not followed: a kind that this version does not know", extra=about)
+
+
+class _Server(uvicorn.Server):
+    """A server that says that it is not ready for a while before it takes no more connections.
+
+    Kubernetes tells a pod to end and takes it out of its Services at the same time, so that
+    requests still come after SIGTERM.
+
+    Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination-flow
+    """
+
+    def __init__(self, app: Starlette, stopping: threading.Event, settings: Settings) -> None:
+        config = uvicorn.Config(
+            app,
+            host="0.0.0.0",
+            port=settings.port,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=_FINISH_SECONDS,
+        )
+        super().__init__(config)
+        self._stopping = stopping
+        self._drain_seconds = settings.drain_seconds
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and remember the loop that signals are told to."""
+        self._loop = asyncio.get_running_loop()
+        # More would wait for each other: for connections, and for the one thread that Python runs.
+        current_default_thread_limiter().total_tokens = _THREADS
+        await super().startup(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End after a delay; at once when it is asked for again, or by SIGINT."""
+        again = self._stopping.is_set()
+        self._stopping.set()
+        if again or sig == signal.SIGINT or self._loop is None:
+            self.should_exit = True
+            return
+        self._loop.call_soon_threadsafe(
+            self._loop.call_later, self._drain_seconds, setattr, self, "should_exit", True
+        )

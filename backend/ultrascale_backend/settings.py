@@ -1,0 +1,135 @@
+"""What the process is told by its environment."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ultrascale import config
+from ultrascale.errors import ConfigError
+
+_PARTS = ("DATABASE_HOST", "DATABASE_NAME", "DATABASE_CA_FILE")
+_LOGINS = ("DATABASE_IAM_REGION", "DATABASE_SECRET_ARN")
+_DATABASE = (*_PARTS, *_LOGINS, "DATABASE_PORT", "DATABASE_USER")
+_PORT, _POSTGRES_PORT = 8080, 5432
+# Seconds from SIGTERM until no connection is taken any more: by then no Service sends any.
+_DRAIN_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseSettings:
+    """Where the database is, and how the process logs in.
+
+    Attributes:
+        host: Its endpoint; empty with ``url``.
+        port: Its port.
+        name: Name of the database.
+        user: PostgreSQL user; empty: the secret's.
+        iam_region: Region whose IAM gives tokens in place of a password; else None.
+        secret_arn: Secret of AWS Secrets Manager that holds user and password; else None.
+        ca_file: Certificate authorities that the server's certificate must come from.
+        url: A libpq connection string, taken as it is; else None.
+    """
+
+    host: str = ""
+    port: int = _POSTGRES_PORT
+    name: str = ""
+    user: str = ""
+    iam_region: str | None = None
+    secret_arn: str | None = None
+    ca_file: Path | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the process is told.
+
+    Attributes:
+        cluster_file: The cluster that jobs run in.
+        rules_file: Which template a request becomes; None for the rules that ship with this.
+        database: Where requests are recorded.
+        port: TCP port of the HTTP server.
+        account: AWS account of the cluster's registry, where the file does not state it.
+        drain_seconds: Time between the end of readiness and the end of the server.
+    """
+
+    cluster_file: Path
+    rules_file: Path | None
+    database: DatabaseSettings
+    port: int
+    account: str | None
+    drain_seconds: float
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """Read the settings of ``environment``; an empty variable is one that is not set.
+
+    Raises:
+        ConfigError: Variables are missing or wrong; one line for each.
+    """
+    given = {name: value for name, value in environment.items() if value}
+    mistakes = [*_files(given), *_numbers(given), *_database(given)]
+    account = given.get("AWS_ACCOUNT_ID")
+    if account is not None and not config.is_account_id(account):
+        mistakes.append(
+            f"AWS_ACCOUNT_ID: not an AWS account id, got {account}; write its 12 digits"
+        )
+    if mistakes:
+        raise ConfigError(f"environment: {mistake}" for mistake in mistakes)
+    rules = given.get("ULTRASCALE_RULES_FILE")
+    return Settings(
+        cluster_file=Path(given["ULTRASCALE_CLUSTER_FILE"]),
+        rules_file=Path(rules) if rules else None,
+        database=_database_settings(given),
+        port=int(given.get("PORT", _PORT)),
+        account=account,
+        drain_seconds=float(given.get("SHUTDOWN_DELAY_SECONDS", _DRAIN_SECONDS)),
+    )
+
+
+def _files(given: Mapping[str, str]) -> Iterator[str]:
+    if "ULTRASCALE_CLUSTER_FILE" not in given:
+        yield "ULTRASCALE_CLUSTER_FILE: missing; set it to the path of the cluster file"
+    for name in ("ULTRASCALE_CLUSTER_FILE", "ULTRASCALE_RULES_FILE", "DATABASE_CA_FILE"):
+        if name in given and not Path(given[name]).is_file():
+            yield f"{name}: no such file, got {given[name]}; mount it there"
+
+
+def _numbers(given: Mapping[str, str]) -> Iterator[str]:
+    for name in ("PORT", "DATABASE_PORT"):
+        value = given.get(name, "1")
+        if not value.isascii() or not value.isdecimal() or not 1 <= int(value) <= 65_535:
+            yield f"{name}: not a TCP port, got {value}; write a number from 1 to 65535"
+    delay = given.get("SHUTDOWN_DELAY_SECONDS", "0")
+    if not delay.isascii() or not delay.replace(".", "", 1).isdecimal():
+        yield f"SHUTDOWN_DELAY_SECONDS: not a number of seconds, got {delay}; write digits"
+
+
+def _database(given: Mapping[str, str]) -> Iterator[str]:
+    if "DATABASE_URL" in given:
+        if others := [name for name in _DATABASE if name in given]:
+            yield f"DATABASE_URL: stated beside {', '.join(others)}; leave one of them out"
+        return
+    for name in _PARTS:
+        if name not in given:
+            yield f"{name}: missing; set it, or DATABASE_URL for a database of your own"
+    logins = [name for name in _LOGINS if name in given]
+    if len(logins) != 1:
+        wrong = "both are set" if logins else "neither is set"
+        yield f"{' and '.join(_LOGINS)}: {wrong}; set one, which says how to log in"
+    if "DATABASE_USER" not in given and "DATABASE_SECRET_ARN" not in given:
+        yield "DATABASE_USER: missing; set it to the PostgreSQL user that has the role rds_iam"
+
+
+def _database_settings(given: Mapping[str, str]) -> DatabaseSettings:
+    if "DATABASE_URL" in given:
+        return DatabaseSettings(url=given["DATABASE_URL"])
+    return DatabaseSettings(
+        host=given["DATABASE_HOST"],
+        port=int(given.get("DATABASE_PORT", _POSTGRES_PORT)),
+        name=given["DATABASE_NAME"],
+        user=given.get("DATABASE_USER", ""),
+        iam_region=given.get("DATABASE_IAM_REGION"),
+        secret_arn=given.get("DATABASE_SECRET_ARN"),
+        ca_file=Path(given["DATABASE_CA_FILE"]),
+    )

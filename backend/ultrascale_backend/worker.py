@@ -1,0 +1,122 @@
+"""Does in the cluster what the outbox says, from several threads of every replica."""
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+import psycopg
+
+from ultrascale.errors import ClusterError
+from ultrascale.jobs.cluster import Cluster
+from ultrascale_backend import objects, store
+from ultrascale_backend.database import Connection, Database
+from ultrascale_backend.objects import NotOursError
+from ultrascale_backend.records import ACTIVE, Entry
+
+_LOG = logging.getLogger(__name__)
+_THREADS = 4
+# Seconds between two looks for what other replicas left; a request of this one is done at once.
+_POLL_SECONDS = 1.0
+_DATABASE_WAIT_SECONDS = 1.0
+_LONGEST_WAIT_SECONDS = 60
+_LONGEST_REASON = 1000
+
+
+class Workers:
+    """Threads that empty the outbox.
+
+    Args:
+        database: Where it is.
+        cluster: Where its entries are done.
+        done: Is told the outcome of each: `submitted`, `refused`, `cancelled`, `ended` or `later`.
+    """
+
+    def __init__(
+        self, database: Database, cluster: Cluster, *, done: Callable[[str], None]
+    ) -> None:
+        self._database = database
+        self._cluster = cluster
+        self._done = done
+        self._stopping = threading.Event()
+        self._due = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"worker-{number}", daemon=True)
+            for number in range(_THREADS)
+        ]
+
+    def start(self) -> None:
+        """Begin, with whatever was left when the process before ended."""
+        for thread in self._threads:
+            thread.start()
+
+    def wake(self) -> None:
+        """Say that there is something to do."""
+        self._due.set()
+
+    def stop(self, *, timeout_seconds: float) -> None:
+        """Begin nothing more, and wait for what is being done."""
+        self._stopping.set()
+        self._due.set()
+        for thread in self._threads:
+            thread.join(timeout=timeout_seconds / len(self._threads))
+
+    @property
+    def alive(self) -> bool:
+        """Whether every thread works; one that met a bug does not."""
+        return all(thread.is_alive() for thread in self._threads)
+
+    def _work(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                with self._database.connection() as connection, connection.transaction():
+                    worked = self._one(connection)
+            except psycopg.OperationalError as error:
+                # Its lock is gone with its connection, and somebody does it again.
+                _LOG.warning("the outbox is out of reach", extra={"error": str(error)})
+                self._stopping.wait(_DATABASE_WAIT_SECONDS)
+                continue
+            if not worked and not self._stopping.is_set():
+                self._due.wait(_POLL_SECONDS)
+                self._due.clear()
+
+    def _one(self, connection: Connection) -> bool:
+        entry = store.claim(connection)
+        if entry is None:
+            return False
+        try:
+            outcome, reason = self._do(connection, entry)
+        except (ClusterError, LookupError) as error:
+            # A kind that this version does not know is of a later one, which may do it.
+            outcome, reason = "later", str(error)
+            wait = timedelta(seconds=min(_LONGEST_WAIT_SECONDS, 2 ** min(entry.attempts, 10)))
+            store.record_later(connection, entry, wait, reason[:_LONGEST_REASON])
+        self._done(outcome)
+        level = logging.INFO if outcome in ("submitted", "cancelled") else logging.WARNING
+        about = {"request": str(entry.request_id), "outcome": outcome, "reason": reason}
+        _LOG.log(level, "outbox entry done", extra=about)
+        return True
+
+    def _do(self, connection: Connection, entry: Entry) -> tuple[str, str]:
+        """Make a job or take it away, and record that; return the outcome and its reason."""
+        job = (self._cluster, entry.namespace, entry.request_id, entry.objects)
+        if entry.cancelled:
+            if entry.state in ACTIVE and (result := objects.result_of(*job)):
+                store.record_done(connection, entry, result, "it ended before it was cancelled")
+                return "ended", result
+            objects.take_away(*job)
+            store.record_done(connection, entry, "cancelled", "as was asked for")
+            return "cancelled", ""
+        if entry.state not in ACTIVE:
+            store.record_done(connection, entry, entry.state)
+            return "ended", entry.state
+        try:
+            objects.make(*job)
+        except (ClusterError, NotOursError) as error:
+            if not objects.is_final(error):
+                raise
+            objects.take_away(*job)
+            store.record_done(connection, entry, "failed", str(error)[:_LONGEST_REASON])
+            return "refused", str(error)
+        store.record_done(connection, entry, "submitted")
+        return "submitted", ""
