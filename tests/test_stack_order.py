@@ -47,6 +47,19 @@ def test_a_stack_of_auto_mode_waits_for_what_it_cannot_work_without(
     assert earlier <= stacks_before(auto, layer)
 
 
+@pytest.mark.parametrize(
+    ("layer", "earlier"),
+    [
+        ("hyperpod-chart", {"cluster", "system", "addons", "platform"}),
+        ("hyperpod-cluster", {"hyperpod-chart", "platform", "storage"}),
+    ],
+)
+def test_a_stack_of_hyperpod_waits_for_what_it_cannot_work_without(
+    hybrid: Assembly, layer: str, earlier: set[str]
+) -> None:
+    assert earlier <= stacks_before(hybrid, layer)
+
+
 @pytest.mark.parametrize("name", ["mixed", "auto"])
 def test_nothing_waits_for_capacity_that_may_not_come(
     name: str, request: pytest.FixtureRequest
