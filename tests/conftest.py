@@ -1,12 +1,11 @@
 """The layout guard, the Node.js that jsii runs on, and the one assembly that tests share."""
 
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.no_torch import NO_TORCH
+from tests.optional import CHECKS, missing
 from ultrascale.node import use_bundled_node
 
 if TYPE_CHECKING:
@@ -22,21 +21,29 @@ _LONGEST = "test_training_faults.py"
 _FORBIDDEN = ROOT / "constructs" / "__init__.py"
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--require`: a marker whose tests must run, and not be skipped."""
+    parser.addoption("--require", action="append", default=[], choices=[*CHECKS])
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Refuse to run while constructs/ is a package (see constructs/README.md)."""
     if _FORBIDDEN.exists():
         raise pytest.UsageError(
             f"delete {_FORBIDDEN}: it hides the PyPI library `constructs` from aws-cdk-lib"
         )
+    required: list[str] = config.getoption("require")
+    for marker, reason in missing(required).items():
+        raise pytest.UsageError(f"--require={marker}: {reason}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest file, and skip what needs torch where it is not installed."""
+    """Begin with the longest file, and skip what needs something that is not installed."""
     items.sort(key=lambda item: item.path.name != _LONGEST)
-    if importlib.util.find_spec("torch") is None:
+    for marker, reason in missing(CHECKS).items():
         for item in items:
-            if item.get_closest_marker("training") is not None:
-                item.add_marker(pytest.mark.skip(reason=NO_TORCH))
+            if item.get_closest_marker(marker) is not None:
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")

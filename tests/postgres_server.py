@@ -17,7 +17,6 @@ from psycopg import sql
 
 from tests.etcd_server import free_ports
 
-NO_POSTGRES = "no PostgreSQL here: install the Debian package postgresql"
 _DEBIAN = "/usr/lib/postgresql"
 _STARTUP_SECONDS = 20.0
 # It refuses to run as root; this user comes with Debian's package.
