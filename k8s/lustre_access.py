@@ -1,12 +1,14 @@
 """What lets jobs write to a file system that is new: its root belongs to root."""
 
+from collections.abc import Sequence
+
 import cdk8s
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
 from k8s._jobs import name_by_template
 from k8s._pods import labels, metadata, resources, system_affinity, tolerations
-from ultrascale.plan.model import ClaimPlan, LustreAccessPlan
+from ultrascale.plan.model import ClaimPlan
 
 _MOUNT = "/lustre"
 _VOLUME = "lustre"
@@ -31,10 +33,20 @@ class LustreAccessChart(cdk8s.Chart):
     https://github.com/aws/aws-parallelcluster/issues/2635
     """
 
-    def __init__(self, scope: Construct, id: str, *, plan: LustreAccessPlan) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, image: str, claims: Sequence[ClaimPlan]
+    ) -> None:
+        """Define a Job for each of ``claims``.
+
+        Args:
+            scope: The cdk8s app.
+            id: Id of the chart, and name of its file.
+            image: Image of the Jobs.
+            claims: One claim of each file system.
+        """
         super().__init__(scope, id, disable_resource_name_hashes=True)
-        for claim in plan.claims:
-            _job(self, plan.image, claim)
+        for claim in claims:
+            _job(self, image, claim)
 
 
 def _job(chart: cdk8s.Chart, image: str, claim: ClaimPlan) -> None:

@@ -1,6 +1,6 @@
 """Every chart of a cluster, in the order they are applied."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,6 @@ from k8s.cluster_autoscaler import ClusterAutoscalerChart
 from k8s.dcgm import DcgmExporterChart
 from k8s.efa import EfaDevicePluginChart
 from k8s.etcd import EtcdChart
-from k8s.lustre import LustreVolumesChart
 from k8s.lustre_access import LustreAccessChart
 from k8s.namespaces import NamespacesChart
 from k8s.network_policy import NetworkPolicyControllerChart
@@ -29,6 +28,7 @@ from k8s.queues import QueueChart
 from k8s.volcano.chart import VolcanoChart
 from k8s.volcano.crds import VolcanoCrdsChart
 from k8s.volcano.webhooks import VolcanoWebhooksChart
+from k8s.volumes import VolumesChart
 from ultrascale.plan import ClusterPlan, PoolPlan
 
 
@@ -74,17 +74,19 @@ class Charts:
     Attributes:
         system_node_pools: What EKS Auto Mode launches the nodes of controllers from.
         platform: What runs in the cluster.
+        teams: What the namespaces of HyperPod task governance hold, which makes them.
         node_pools: What Karpenter and EKS Auto Mode launch all other nodes from.
     """
 
     system_node_pools: tuple[PlatformChart, ...]
     platform: tuple[PlatformChart, ...]
+    teams: tuple[PlatformChart, ...]
     node_pools: tuple[PlatformChart, ...]
 
     @property
     def all(self) -> tuple[PlatformChart, ...]:
         """Every chart."""
-        return (*self.system_node_pools, *self.platform, *self.node_pools)
+        return (*self.system_node_pools, *self.platform, *self.teams, *self.node_pools)
 
 
 def define_charts(plan: ClusterPlan) -> Charts:
@@ -93,6 +95,7 @@ def define_charts(plan: ClusterPlan) -> Charts:
     return Charts(
         system_node_pools=(*_node_pools(app, plan, plan.system_pools),),
         platform=(*_platform(app, plan),),
+        teams=(*_teams(app, plan),),
         node_pools=(*_node_pools(app, plan, plan.pools),),
     )
 
@@ -131,13 +134,37 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     yield from _device_plugins(app, plan)
     if plan.etcd is not None:
         yield PlatformChart(chart=EtcdChart(app, "etcd", plan=plan.etcd), retained=False)
-    if any(lustre.claim for lustre in plan.lustre):
-        volumes = LustreVolumesChart(app, "lustre-volumes", plans=plan.lustre)
-        yield PlatformChart(chart=volumes, retained=True)
-    if plan.lustre_access is not None:
-        access = LustreAccessChart(app, "lustre-access", plan=plan.lustre_access)
-        yield PlatformChart(chart=access, retained=False)
+    yield from _storage(app, plan, {namespace.name for namespace in plan.namespaces})
     yield from _volcano(app, plan)
+
+
+def _teams(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+    if not plan.team_namespaces:
+        return
+    version = plan.control_plane.version
+    namespaces = NamespacesChart(
+        app, "team-namespaces", plans=plan.team_namespaces, kubernetes_version=version
+    )
+    yield PlatformChart(chart=namespaces, retained=True)
+    names = {namespace.name for namespace in plan.team_namespaces}
+    yield from _storage(app, plan, names, prefix="team-")
+
+
+def _storage(
+    app: cdk8s.App, plan: ClusterPlan, namespaces: Set[str], *, prefix: str = ""
+) -> Iterator[PlatformChart]:
+    """Yield the volumes of claims in ``namespaces``, and what opens their file systems to jobs."""
+    here = [volume for volume in plan.volumes if volume.claim.namespace in namespaces]
+    for source in ("lustre", "bucket"):
+        plans = [volume for volume in here if volume.claim.source == source]
+        if plans:
+            volumes = VolumesChart(app, f"{prefix}{source}-volumes", plans=plans)
+            yield PlatformChart(chart=volumes, retained=True)
+    access = plan.lustre_access
+    claims = [claim for claim in access.claims if claim.namespace in namespaces] if access else []
+    if access is not None and claims:
+        chart = LustreAccessChart(app, f"{prefix}lustre-access", image=access.image, claims=claims)
+        yield PlatformChart(chart=chart, retained=False)
 
 
 def _scalers(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:

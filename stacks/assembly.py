@@ -62,6 +62,9 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
     _deploy_after([access, *connectivity, *scaling], [assembly.cluster])
     _deploy_after(system, [*connectivity, *scaling])
     _deploy_after(addons, [*connectivity, *system])
+    if any(bucket.access != "none" for bucket in plan.buckets):
+        # The driver's pods have credentials only where its account had a role before them.
+        _deploy_after(addons, storage)
     _deploy_after([platform], [assembly.cluster, *system, *addons, *storage, *scaling])
     _deploy_after(karpenter, [platform])
     _deploy_after(node_pools, [platform, *karpenter])

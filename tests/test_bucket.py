@@ -13,7 +13,13 @@ from ultrascale_constructs.bucket import Bucket
 BUCKET = "AWS::S3::Bucket"
 POLICY = "AWS::S3::BucketPolicy"
 KEY = "arn:aws:kms:us-west-2:111122223333:key/data"
-PLAN = BucketPlan(name="datasets", old_version_days=7, unfinished_upload_days=3)
+PLAN = BucketPlan(
+    name="datasets",
+    old_version_days=7,
+    unfinished_upload_days=3,
+    access="none",
+    bucket_name="${BUCKET_DATASETS}",
+)
 
 
 @pytest.fixture(scope="module")

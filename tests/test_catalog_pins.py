@@ -112,7 +112,14 @@ def test_addons_that_call_aws_say_which_account_and_policy_they_need() -> None:
 def test_addons_that_bring_nodes_up_do_not_wait_for_a_node() -> None:
     waiting = {a.name for a in addons.ADDONS.values() if a.needs_schedulable_node}
 
-    assert waiting == {"coredns", "aws-ebs-csi-driver", "aws-fsx-csi-driver", "metrics-server"}
+    assert waiting == {
+        "amazon-sagemaker-hyperpod-taskgovernance",
+        "aws-ebs-csi-driver",
+        "aws-fsx-csi-driver",
+        "aws-mountpoint-s3-csi-driver",
+        "coredns",
+        "metrics-server",
+    }
 
 
 @pytest.mark.parametrize(

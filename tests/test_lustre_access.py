@@ -12,14 +12,13 @@ import pytest
 from k8s.lustre_access import LustreAccessChart
 from tests.assembly import Assembly
 from tests.kubernetes_schemas import findings, pod_spec
-from ultrascale.plan.model import ClaimPlan, LustreAccessPlan
+from ultrascale.plan.model import ClaimPlan
 
 CLAIM = ClaimPlan(namespace="training", name="fsx-claim", mount_path="/data")
 
 
 def render(image: str = "registry.example/python:3") -> dict[str, Any]:
-    plan = LustreAccessPlan(image=image, claims=(CLAIM,))
-    chart = LustreAccessChart(cdk8s.Testing.app(), "lustre-access", plan=plan)
+    chart = LustreAccessChart(cdk8s.Testing.app(), "lustre-access", image=image, claims=[CLAIM])
     (document,) = cdk8s.Testing.synth(chart)
     return document
 

@@ -140,4 +140,3 @@ def test_two_file_systems_never_share_a_placeholder() -> None:
     assert first.file_system_id == "${FSX_TRAINING_ID}"
     assert second.dns_name == "${FSX_SCRATCH_2_DNS_NAME}"
     assert second.mount_name == "${FSX_SCRATCH_2_MOUNT_NAME}"
-    assert first.claim is None

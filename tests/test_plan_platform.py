@@ -1,4 +1,4 @@
-"""What runs in the cluster: namespaces, priorities, gang scheduler, rendezvous."""
+"""What runs in the cluster: priorities, gang scheduler, rendezvous."""
 
 from typing import Any
 
@@ -8,7 +8,6 @@ from tests.pools import CAPACITY_BLOCK, POOL, SYSTEM_POOL, make_cluster, pool_do
 from ultrascale import config
 from ultrascale.catalog import versions
 from ultrascale.plan.model import (
-    NamespacePlan,
     PoolPlan,
     PriorityClassPlan,
     QueuePlan,
@@ -16,7 +15,6 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.platform import (
     plan_etcd,
-    plan_namespaces,
     plan_priority_classes,
     plan_volcano,
 )
@@ -44,40 +42,6 @@ def volcano(*pools: dict[str, Any], **scheduling: Any) -> VolcanoPlan:
     plan = plan_volcano(made, pool_plans(made))
     assert plan is not None
     return plan
-
-
-class TestNamespaces:
-    """Jobs, claims and schedulers need their namespace before they are created."""
-
-    def test_jobs_have_one_without_asking(self) -> None:
-        assert plan_namespaces(cluster()) == (
-            NamespacePlan(name="training", pod_security="baseline", training=True),
-        )
-
-    def test_volcano_has_one_where_no_pod_may_do_more_than_it_must(self) -> None:
-        namespaces = plan_namespaces(cluster(scheduling=VOLCANO))
-
-        assert namespaces[-1] == NamespacePlan(
-            name="volcano-system", pod_security="restricted", training=False
-        )
-
-    def test_every_claim_has_the_namespace_it_lies_in(self) -> None:
-        claims = [("scratch", "research"), ("data", "training"), ("other", "research")]
-        lustre = [
-            {
-                "name": name,
-                "zone": "us-west-2b",
-                "capacity_gib": 1200,
-                "throughput_mbps_per_tib": 250,
-                "claim": {"namespace": namespace, "name": name, "mount_path": "/data"},
-            }
-            for name, namespace in claims
-        ]
-
-        namespaces = plan_namespaces(cluster(storage={"lustre": lustre}))
-
-        assert [namespace.name for namespace in namespaces] == ["research", "training"]
-        assert all(namespace.training for namespace in namespaces)
 
 
 class TestPriorityClasses:

@@ -1,6 +1,8 @@
 """S3 buckets."""
 
-from aws_cdk import CfnOutput, Duration, RemovalPolicy
+from typing import cast
+
+from aws_cdk import CfnElement, CfnOutput, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -14,6 +16,11 @@ class Bucket(Construct):
 
     S3 makes up its name, which no two buckets of the world share: a retained bucket would keep the
     stack from being made again. An output tells it.
+
+    Attributes:
+        bucket_name: S3's name of it.
+        bucket_arn: Its ARN.
+        objects_arn: ARN of all its objects.
     """
 
     def __init__(self, scope: Construct, id: str, *, plan: BucketPlan, key: kms.IKey) -> None:
@@ -47,6 +54,21 @@ class Bucket(Construct):
             },
         )
         CfnOutput(self, "Name", value=bucket.bucket_name, description=f"Bucket {plan.name}")
+        self.bucket_name = bucket.bucket_name
+        self.bucket_arn = bucket.bucket_arn
+        self.objects_arn = bucket.arn_for_objects("*")
+        self._bucket = bucket
+
+    def acknowledge_objects(self, role: Construct, reason: str) -> None:
+        """Accept that the permissions of ``role`` name all objects of the bucket.
+
+        Args:
+            role: The role.
+            reason: Why it is accepted.
+        """
+        child = cast("CfnElement", self._bucket.node.default_child)
+        name = Stack.of(self).get_logical_id(child)
+        acknowledge(role, {f"AwsSolutions::AwsSolutions-IAM5[Resource::<{name}.Arn>/*]": reason})
 
 
 def _lifecycle(plan: BucketPlan) -> s3.LifecycleRule:

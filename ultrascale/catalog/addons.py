@@ -211,6 +211,31 @@ _FSX_CSI = Addon(
     ),
 )
 
+# Its permissions are given with the buckets: an association of the service account, not one of the
+# add-on's. Its second major release starts a pod beside each that mounts a bucket, in a namespace
+# of its own.
+# Source: https://github.com/awslabs/mountpoint-s3-csi-driver/tree/main/charts/aws-mountpoint-s3-csi-driver
+_MOUNTPOINT_S3_CSI = Addon(
+    name="aws-mountpoint-s3-csi-driver",
+    needs_schedulable_node=True,
+    # The first that takes a place for its controller.
+    # Source: https://github.com/aws/containers-roadmap/issues/2676
+    floor=(2, 5, 0),
+    configuration=(
+        "controller.nodeSelector",
+        "controller.tolerations",
+        "node.tolerateAllTaints",
+        "node.tolerations",
+    ),
+    versions=MappingProxyType(
+        {
+            "1.34": _pin("v2.5.0-eksbuild.1", _READ),
+            "1.35": _pin("v2.7.0-eksbuild.1", date(2026, 8, 11)),
+            "1.36": _pin("v2.7.0-eksbuild.1", _READ),
+        }
+    ),
+)
+
 # Without configuration it tolerates every taint and runs a DCGM host engine on NVIDIA nodes. Early
 # releases called the key nodeAgent monitoringAgent.
 # Source: https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/configuration.schema.json
@@ -260,7 +285,14 @@ _TASK_GOVERNANCE = Addon(
 )
 
 _FOUNDATIONS = (_VPC_CNI, _KUBE_PROXY, _COREDNS, _POD_IDENTITY_AGENT)
-_SERVICES = (_EBS_CSI, _FSX_CSI, _NODE_MONITORING_AGENT, _METRICS_SERVER, _TASK_GOVERNANCE)
+_SERVICES = (
+    _EBS_CSI,
+    _FSX_CSI,
+    _MOUNTPOINT_S3_CSI,
+    _NODE_MONITORING_AGENT,
+    _METRICS_SERVER,
+    _TASK_GOVERNANCE,
+)
 
 ADDONS: Mapping[str, Addon] = MappingProxyType(
     {addon.name: addon for addon in (*_FOUNDATIONS, *_SERVICES)}

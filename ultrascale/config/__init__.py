@@ -6,12 +6,18 @@ from pathlib import Path
 import yaml
 
 from ultrascale.config._check import check, read_document
+from ultrascale.config._default_claims import (
+    DefaultClaim,
+    default_claims,
+    has_default_claims,
+)
 from ultrascale.config._document import parse_yaml
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, refuse
 from ultrascale.config._job_document import JobReading, read_job
 from ultrascale.config._reader import Fields, Part
 from ultrascale.config._reading import Reading, Rules
+from ultrascale.config._storage_rules import folder
 from ultrascale.config._warnings import warnings
 from ultrascale.config.cluster import Cluster, is_account_id
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
@@ -48,9 +54,17 @@ from ultrascale.config.purchase import (
     TrainingPlan,
 )
 from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling
-from ultrascale.config.storage import Claim, Images, Lustre, LustreS3, Storage
+from ultrascale.config.storage import (
+    STAND_IN_SUFFIX,
+    Claim,
+    Images,
+    Lustre,
+    LustreS3,
+    Storage,
+)
 
 __all__ = [
+    "STAND_IN_SUFFIX",
     "AgreedLimits",
     "Alarms",
     "AnyJob",
@@ -61,6 +75,7 @@ __all__ = [
     "Cluster",
     "CompileCache",
     "Database",
+    "DefaultClaim",
     "Endpoint",
     "Fields",
     "HyperPod",
@@ -102,6 +117,9 @@ __all__ = [
     "Volume",
     "WriteLatencySlo",
     "blocks",
+    "default_claims",
+    "folder",
+    "has_default_claims",
     "is_account_id",
     "load",
     "loads",

@@ -14,6 +14,7 @@ from ultrascale.config import (
     _pool_rules,
     _purchase_rules,
     _section_rules,
+    _storage_rules,
     _tag_rules,
 )
 from ultrascale.config._document import Document
@@ -28,7 +29,7 @@ from ultrascale.config.operations import Backend, Database
 from ultrascale.config.pools import Nodes, Pool
 from ultrascale.config.purchase import CapacityBlock, Reservation, TrainingPlan
 from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling
-from ultrascale.config.storage import Images, Lustre, LustreS3
+from ultrascale.config.storage import Claim, Images, Lustre, LustreS3, Storage
 
 RULES: Rules = {
     Network: (
@@ -116,6 +117,8 @@ RULES: Rules = {
         _section_rules.lustre_efa_has_clients,
     ),
     LustreS3: (_section_rules.lustre_bucket_exists,),
+    Claim: (_storage_rules.claim_has_a_namespace_of_jobs,),
+    Storage: (_storage_rules.default_claims_have_a_source,),
     Images: (_image_rules.builds_have_a_repository,),
     Scheduling: (
         _section_rules.volcano_is_there,
@@ -182,6 +185,7 @@ RULES: Rules = {
         _list_rules.names_are_unique,
         _list_rules.values_are_unique,
         _list_rules.claims_are_unique,
+        _storage_rules.exports_are_apart,
         _list_rules.shards_have_names_of_their_own,
         _list_rules.fallbacks_have_names_of_their_own,
         _list_rules.managed_node_groups_fit,

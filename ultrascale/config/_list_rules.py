@@ -135,6 +135,8 @@ def _has_controllers(parts: tuple[Part, ...]) -> bool:
     """Return whether anything but the gang scheduler runs on system nodes of Auto Mode."""
     return any(
         part.kind is Lustre
+        # Mountpoint for S3 has a controller.
+        or (part.kind is Storage and bool(part.fields.get("default_claims")))
         or (part.kind is Rendezvous and part.fields.get("backend") != "c10d")
         or (part.kind is Scheduling and bool(part.fields.get("neuron_scheduler_extension")))
         or (part.kind is Backend and part.fields.get("image") is not None)

@@ -81,7 +81,7 @@ def prepare(
         job=found.job,
         cluster=into.cluster,
         pools=into.plan.all_pools,
-        claims=tuple(lustre.claim for lustre in into.plan.lustre if lustre.claim is not None),
+        claims=into.plan.claims,
         builds=into.plan.image_builds,
         account=account or into.cluster.account,
         precompile=precompile,

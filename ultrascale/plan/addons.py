@@ -8,6 +8,7 @@ from ultrascale.catalog import addons, auto_mode, eks
 from ultrascale.errors import CatalogError
 from ultrascale.plan import names
 from ultrascale.plan.model import AddonPlan, PoolPlan
+from ultrascale.plan.volumes import mounts_buckets
 
 # Nodes join a cluster that has these, or never become Ready.
 _NODE_ADDONS: Mapping[str, Mapping[str, object]] = {
@@ -20,6 +21,7 @@ _NODE_ADDONS: Mapping[str, Mapping[str, object]] = {
 }
 _WORKLOAD_ADDONS = ("coredns", "aws-ebs-csi-driver", "eks-node-monitoring-agent")
 _LUSTRE_ADDON = "aws-fsx-csi-driver"
+_MOUNTPOINT_ADDON = "aws-mountpoint-s3-csi-driver"
 _GOVERNANCE_ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
 _AUTO_MODE = "auto-mode"
 # EKS scales CoreDNS with the nodes; without bounds a large fleet asks for thousands of replicas.
@@ -78,6 +80,10 @@ def workload_addons(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
     settings: Mapping[str, Mapping[str, object]] = {
         "coredns": _coredns(pools),
         "aws-ebs-csi-driver": {"controller": {"affinity": _ON_SYSTEM_NODES}},
+        _MOUNTPOINT_ADDON: {
+            "controller": {"nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE}},
+            "node": {"tolerateAllTaints": True},
+        },
         "eks-node-monitoring-agent": _node_monitoring_agent(pools),
     }
     return tuple(_plan(cluster, name, settings.get(name, {})) for name in _workload_names(cluster))
@@ -102,7 +108,8 @@ def _node_names(cluster: config.Cluster) -> list[str]:
 
 def _workload_names(cluster: config.Cluster) -> list[str]:
     lustre = [_LUSTRE_ADDON] if cluster.storage.lustre else []
-    return [*_not_built_in(cluster, _WORKLOAD_ADDONS), *lustre]
+    buckets = [_MOUNTPOINT_ADDON] if mounts_buckets(cluster) else []
+    return [*_not_built_in(cluster, _WORKLOAD_ADDONS), *lustre, *buckets]
 
 
 def _not_built_in(cluster: config.Cluster, wanted: Iterable[str]) -> list[str]:

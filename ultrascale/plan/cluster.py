@@ -14,13 +14,13 @@ from ultrascale.plan.isolation import plan_isolation
 from ultrascale.plan.karpenter import plan_karpenter
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model import ClusterPlan, ControlPlanePlan, PoolPlan
+from ultrascale.plan.namespaces import plan_namespaces, plan_team_namespaces
 from ultrascale.plan.network import plan_network
 from ultrascale.plan.node_pools import plan_node_classes, plan_node_pools
 from ultrascale.plan.platform import (
     plan_dcgm_exporter,
     plan_efa_plugin,
     plan_etcd,
-    plan_namespaces,
     plan_neuron_monitor,
     plan_neuron_plugin,
     plan_neuron_scheduler,
@@ -31,6 +31,7 @@ from ultrascale.plan.platform import (
 from ultrascale.plan.pool import plan_pools
 from ultrascale.plan.scaling import plan_cluster_autoscaler, plan_termination_handler
 from ultrascale.plan.storage import plan_buckets, plan_lustre, plan_lustre_access
+from ultrascale.plan.volumes import plan_volumes
 
 
 def load(path: Path) -> ClusterPlan:
@@ -70,6 +71,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
     pools = [
         plan for pool in cluster.pools for plan in plan_pools(pool, kubernetes_version=version)
     ]
+    volumes = plan_volumes(cluster)
     return ClusterPlan(
         name=cluster.name,
         region=cluster.region,
@@ -91,13 +93,15 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         hyperpod_chart=plan_hyperpod_chart(cluster.region, pools),
         isolation=plan_isolation(pools),
         lustre=tuple(plan_lustre(lustre) for lustre in cluster.storage.lustre),
-        lustre_access=plan_lustre_access(cluster),
-        buckets=plan_buckets(cluster),
+        volumes=volumes,
+        lustre_access=plan_lustre_access(cluster, volumes),
+        buckets=plan_buckets(cluster, volumes),
         repositories=cluster.images.repositories,
         image_builds=plan_image_builds(cluster, pools),
         unbuilt_repositories=unbuilt_repositories(cluster, pools),
         untagged_image_retention_days=retention.UNTAGGED_IMAGE_DAYS,
         namespaces=plan_namespaces(cluster),
+        team_namespaces=plan_team_namespaces(cluster),
         priority_classes=plan_priority_classes(cluster),
         neuron=plan_neuron_plugin(pools),
         neuron_monitor=plan_neuron_monitor(pools),

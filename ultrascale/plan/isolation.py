@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ultrascale.catalog import addons, hyperpod, hyperpod_chart
+from ultrascale.catalog import addons, hyperpod, hyperpod_chart, mountpoint
 from ultrascale.plan import capacity, names
 from ultrascale.plan.model import IsolationPlan, PoolPlan
 
@@ -19,6 +19,7 @@ _NAMESPACES_OF_AWS = (
     "kueue-system",
     hyperpod_chart.AGENT_NAMESPACE,
     hyperpod_chart.TRAINING_OPERATOR_NAMESPACE,
+    mountpoint.NAMESPACE,
 )
 _SHARED_LABELS = (names.POOL_LABEL, names.NODE_TYPE_LABEL, names.ROLE_LABEL)
 

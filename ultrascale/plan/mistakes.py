@@ -157,7 +157,9 @@ def _addon_mistakes(reading: config.Reading) -> Mistakes:
         ),
         hyperpod=cast("config.HyperPod", known.get("cluster_hyperpod", config.HyperPod())),
         storage=config.Storage.model_construct(
-            lustre=(config.Lustre.model_construct(),) if has_lustre else ()
+            lustre=(config.Lustre.model_construct(name="", zone=""),) if has_lustre else (),
+            buckets=cast("tuple[str, ...]", known.get("storage_buckets", ())),
+            default_claims=known.get("storage_default_claims"),
         ),
     )
     for key, text in addon_mistakes(cluster):

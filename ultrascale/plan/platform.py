@@ -1,4 +1,4 @@
-"""What runs in the cluster: namespaces, plugins, scheduler, rendezvous."""
+"""What runs in the cluster: plugins, scheduler, rendezvous."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,6 @@ from ultrascale.plan import capacity, names
 from ultrascale.plan.model import (
     DevicePluginPlan,
     EtcdPlan,
-    NamespacePlan,
     NeuronSchedulerExtensionPlan,
     PoolPlan,
     PriorityClassPlan,
@@ -29,19 +28,6 @@ _ETCD_VOLUME_GIB = 10
 _BRING_PLUGINS = frozenset({"auto-mode", "hyperpod"})
 # Of the nodes on which the EKS node monitoring agent runs DCGM.
 _MONITORED_AMI = "AL2023_x86_64_NVIDIA"
-
-
-def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
-    """Return the namespaces: where jobs run, and where the gang scheduler does."""
-    training = {names.TRAINING_NAMESPACE}
-    training |= {lustre.claim.namespace for lustre in cluster.storage.lustre if lustre.claim}
-    plans = [
-        NamespacePlan(name=name, pod_security="baseline", training=True)
-        for name in sorted(training)
-    ]
-    if cluster.scheduling.gang_scheduler == "volcano":
-        plans.append(NamespacePlan(name=names.VOLCANO_NAMESPACE, pod_security="restricted"))
-    return tuple(plans)
 
 
 def plan_priority_classes(cluster: config.Cluster) -> tuple[PriorityClassPlan, ...]:

@@ -1,10 +1,21 @@
-"""File systems and the volumes through which pods mount them."""
+"""File systems and buckets."""
+
+from collections.abc import Iterable, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import lustre as fsx
 from ultrascale.catalog import versions
 from ultrascale.plan import retention
-from ultrascale.plan.model import BucketPlan, ClaimPlan, LustreAccessPlan, LustrePlan
+from ultrascale.plan.model import (
+    BucketPlan,
+    ClaimPlan,
+    DataRepositoryPlan,
+    LustreAccessPlan,
+    LustrePlan,
+    VolumePlan,
+)
+from ultrascale.plan.model.storage import Access
+from ultrascale.plan.namespaces import team_namespaces
 
 
 def plan_lustre(lustre: config.Lustre) -> LustrePlan:
@@ -14,7 +25,6 @@ def plan_lustre(lustre: config.Lustre) -> LustrePlan:
     stands in them as a placeholder in the form that `envsubst` replaces; the platform stack
     replaces the same placeholders with references to the storage stack.
     """
-    claim = lustre.claim
     prefix = f"FSX_{lustre.name.upper().replace('-', '_')}"
     return LustrePlan(
         name=lustre.name,
@@ -26,32 +36,67 @@ def plan_lustre(lustre: config.Lustre) -> LustrePlan:
         port_ranges=fsx.PORT_RANGES,
         # The same data takes less of the capacity that is paid for.
         data_compression="LZ4",
-        backup_retention_days=retention.BACKUP_DAYS,
+        # FSx backs up no file system that is linked to S3.
+        # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-backups-fsx.html
+        backup_retention_days=retention.BACKUP_DAYS if lustre.s3 is None else 0,
         efa=lustre.efa,
-        claim=claim
-        and ClaimPlan(namespace=claim.namespace, name=claim.name, mount_path=claim.mount_path),
+        repository=None if lustre.s3 is None else _repository(lustre.s3),
         file_system_id=f"${{{prefix}_ID}}",
         dns_name=f"${{{prefix}_DNS_NAME}}",
         mount_name=f"${{{prefix}_MOUNT_NAME}}",
     )
 
 
-def plan_lustre_access(cluster: config.Cluster) -> LustreAccessPlan | None:
-    """Return what opens the file systems that jobs mount to them, if there are any."""
-    planned = (plan_lustre(lustre).claim for lustre in cluster.storage.lustre)
-    claims = tuple(claim for claim in planned if claim is not None)
-    if not claims:
+def bucket_placeholder(bucket: str) -> str:
+    """Return what stands in the manifests for the name that S3 makes up for a bucket."""
+    return f"${{BUCKET_{bucket.upper().replace('-', '_')}}}"
+
+
+def plan_lustre_access(
+    cluster: config.Cluster, volumes: Iterable[VolumePlan]
+) -> LustreAccessPlan | None:
+    """Return what opens the file systems that jobs mount to them, if there are any.
+
+    One claim of each file system is enough, and one outside the namespaces of teams is better:
+    those are made late.
+    """
+    teams = team_namespaces(cluster)
+    found: dict[str, ClaimPlan] = {}
+    for volume in sorted(volumes, key=lambda each: each.claim.namespace in teams):
+        if volume.claim.source == "lustre":
+            found.setdefault(volume.component, volume.claim)
+    if not found:
         return None
-    return LustreAccessPlan(image=versions.image("python").reference, claims=claims)
+    return LustreAccessPlan(image=versions.image("python").reference, claims=(*found.values(),))
 
 
-def plan_buckets(cluster: config.Cluster) -> tuple[BucketPlan, ...]:
-    """Return the S3 buckets of ``cluster``."""
+def plan_buckets(cluster: config.Cluster, volumes: Sequence[VolumePlan]) -> tuple[BucketPlan, ...]:
+    """Return the S3 buckets of ``cluster``, and what pods may do with those they mount."""
     return tuple(
         BucketPlan(
             name=name,
             old_version_days=retention.OBJECT_VERSION_DAYS,
             unfinished_upload_days=retention.UPLOAD_DAYS,
+            access=_access(name, volumes),
+            bucket_name=bucket_placeholder(name),
         )
         for name in cluster.storage.buckets
     )
+
+
+def _repository(s3: config.LustreS3) -> DataRepositoryPlan:
+    return DataRepositoryPlan(
+        bucket=s3.bucket,
+        prefix=config.folder(s3.prefix),
+        path=s3.path,
+        import_events=tuple(event.upper() for event in s3.import_),
+        export_events=tuple(event.upper() for event in s3.export),
+    )
+
+
+def _access(bucket: str, volumes: Iterable[VolumePlan]) -> Access:
+    claims = [each.claim for each in volumes if each.component == bucket]
+    mounts = [claim for claim in claims if claim.source == "bucket"]
+    if not mounts:
+        return "none"
+    return "read" if all(claim.read_only for claim in mounts) else "write"

@@ -52,7 +52,14 @@ from ultrascale.plan.model.pool import (
     WindowPlan,
 )
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
-from ultrascale.plan.model.storage import BucketPlan, ClaimPlan, LustreAccessPlan, LustrePlan
+from ultrascale.plan.model.storage import (
+    BucketPlan,
+    ClaimPlan,
+    DataRepositoryPlan,
+    LustreAccessPlan,
+    LustrePlan,
+    VolumePlan,
+)
 
 __all__ = [
     "AddonPlan",
@@ -63,6 +70,7 @@ __all__ = [
     "ClusterAutoscalerPlan",
     "ClusterPlan",
     "ControlPlanePlan",
+    "DataRepositoryPlan",
     "DevicePluginPlan",
     "EtcdPlan",
     "GovernancePlan",
@@ -102,5 +110,6 @@ __all__ = [
     "TerminationHandlerPlan",
     "TolerationPlan",
     "VolcanoPlan",
+    "VolumePlan",
     "WindowPlan",
 ]

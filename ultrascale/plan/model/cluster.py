@@ -21,7 +21,13 @@ from ultrascale.plan.model.platform import (
 )
 from ultrascale.plan.model.pool import PoolPlan
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
-from ultrascale.plan.model.storage import BucketPlan, LustreAccessPlan, LustrePlan
+from ultrascale.plan.model.storage import (
+    BucketPlan,
+    ClaimPlan,
+    LustreAccessPlan,
+    LustrePlan,
+    VolumePlan,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +89,15 @@ class ClusterPlan:
         isolation: What keeps pods without accelerators off nodes that can have no taints; None
             where there are no such nodes.
         lustre: File systems.
+        volumes: Volumes of file systems and buckets, each with its claim.
         lustre_access: What opens those that jobs mount to them; None where they mount none.
         buckets: S3 buckets.
         repositories: Names of the ECR repositories.
         image_builds: Images that are built from this project.
         unbuilt_repositories: Repositories that nothing is built for, each with the reason.
         untagged_image_retention_days: How long images without a tag are kept, in days.
-        namespaces: Namespaces.
+        namespaces: Namespaces that the platform makes.
+        team_namespaces: Namespaces that HyperPod task governance makes, as they are to be.
         priority_classes: PriorityClasses.
         neuron: Neuron device plugin, if a pool has Neuron devices.
         neuron_monitor: Exporter of what Neuron devices do, where we install their plugin.
@@ -119,6 +127,7 @@ class ClusterPlan:
     hyperpod_chart: HyperPodChartPlan | None
     isolation: IsolationPlan | None
     lustre: tuple[LustrePlan, ...]
+    volumes: tuple[VolumePlan, ...]
     lustre_access: LustreAccessPlan | None
     buckets: tuple[BucketPlan, ...]
     repositories: tuple[str, ...]
@@ -126,6 +135,7 @@ class ClusterPlan:
     unbuilt_repositories: Mapping[str, str]
     untagged_image_retention_days: int
     namespaces: tuple[NamespacePlan, ...]
+    team_namespaces: tuple[NamespacePlan, ...]
     priority_classes: tuple[PriorityClassPlan, ...]
     neuron: DevicePluginPlan | None
     neuron_monitor: DevicePluginPlan | None
@@ -140,3 +150,8 @@ class ClusterPlan:
     def all_pools(self) -> tuple[PoolPlan, ...]:
         """Every pool, the system pools first."""
         return self.system_pools + self.pools
+
+    @property
+    def claims(self) -> tuple[ClaimPlan, ...]:
+        """Every claim through which pods mount a file system or a bucket."""
+        return tuple(volume.claim for volume in self.volumes)

@@ -1,16 +1,81 @@
-"""File systems and how pods mount them."""
+"""File systems, buckets and how pods mount them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+Source = Literal["lustre", "bucket"]
+Access = Literal["none", "read", "write"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimPlan:
-    """The PersistentVolumeClaim through which pods of one namespace mount a file system."""
+    """The PersistentVolumeClaim through which pods of one namespace mount a volume.
+
+    Attributes:
+        namespace: Its namespace.
+        name: Its name.
+        mount_path: Where a job's containers mount it.
+        source: What is behind it: a Lustre file system, or a bucket through Mountpoint for S3,
+            which renames nothing and writes a file once, from its start to its end.
+        read_only: Whether pods may only read.
+        zone: The zone that the file system lies in; None where every zone is as near.
+        stand_in: Claim of the same namespace that shows the same data where no node of a job lies
+            in ``zone``; None without one.
+    """
 
     namespace: str
     name: str
     mount_path: str
+    source: Source = "lustre"
+    read_only: bool = False
+    zone: str | None = None
+    stand_in: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumePlan:
+    """A PersistentVolume, and the one claim that it serves.
+
+    Attributes:
+        name: Its name, unique in the cluster.
+        component: The file system or bucket behind it, by its name in the cluster file.
+        claim: The claim.
+        driver: Name of the CSI driver.
+        handle: What the driver calls it, unique in the cluster: of two volumes with one handle,
+            a pod would mount only one.
+        attributes: What the driver is told.
+        mount_options: What the mount is told.
+        capacity_gib: Its size, in GiB. Kubernetes only shows it.
+    """
+
+    name: str
+    component: str
+    claim: ClaimPlan
+    driver: str
+    handle: str
+    attributes: Mapping[str, str]
+    mount_options: tuple[str, ...]
+    capacity_gib: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataRepositoryPlan:
+    """The S3 data that a file system shows as files.
+
+    Attributes:
+        bucket: The bucket, by its name in the cluster file.
+        prefix: Key prefix, with a slash at its end; empty for the whole bucket.
+        path: Directory of the file system in which they are.
+        import_events: Changes in S3 that reach the file system, in FSx's words.
+        export_events: Changes in the file system that reach S3, in FSx's words.
+    """
+
+    bucket: str
+    prefix: str
+    path: str
+    import_events: tuple[str, ...]
+    export_events: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +91,9 @@ class LustrePlan:
         lustre_version: Version of Lustre.
         port_ranges: First and last TCP port between servers and clients.
         data_compression: FSx's name of the compression.
-        backup_retention_days: How long the daily backups are kept, in days.
+        backup_retention_days: How long the daily backups are kept, in days; 0 makes none.
         efa: Whether clients reach it over EFA.
-        claim: How pods mount it; None where nothing in the cluster does.
+        repository: The S3 data that it shows; None without any.
         file_system_id: Placeholder that stands for the file system's id in ``dist/``.
         dns_name: Placeholder for its DNS name.
         mount_name: Placeholder for its Lustre mount name.
@@ -44,7 +109,7 @@ class LustrePlan:
     data_compression: Literal["NONE", "LZ4"]
     backup_retention_days: int
     efa: bool
-    claim: ClaimPlan | None
+    repository: DataRepositoryPlan | None
     file_system_id: str
     dns_name: str
     mount_name: str
@@ -56,7 +121,7 @@ class LustreAccessPlan:
 
     Attributes:
         image: Image with a shell and the usual tools, pinned, for every architecture.
-        claims: Claims whose file systems it opens.
+        claims: One claim of each file system that it opens.
     """
 
     image: str
@@ -71,8 +136,12 @@ class BucketPlan:
         name: Name in the cluster file.
         old_version_days: How long an overwritten or deleted object is kept, in days.
         unfinished_upload_days: How long the parts of an unfinished upload are kept, in days.
+        access: What pods that mount it may do with its objects.
+        bucket_name: Placeholder that stands for S3's name of it in ``dist/``.
     """
 
     name: str
     old_version_days: int
     unfinished_upload_days: int
+    access: Access
+    bucket_name: str

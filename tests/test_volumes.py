@@ -1,4 +1,4 @@
-"""Volumes of the FSx for Lustre file systems: the data must outlive every manifest."""
+"""Volumes: the data behind them must outlive every manifest."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,36 +6,40 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.lustre import LustreVolumesChart
+from k8s.volumes import VolumesChart
 from tests.kubernetes_schemas import findings
-from ultrascale.plan.model import ClaimPlan, LustrePlan
+from ultrascale.plan.model import ClaimPlan, VolumePlan
 
-PLAN = LustrePlan(
-    name="datasets",
-    zone="us-west-2a",
-    capacity_gib=4800,
-    throughput_mbps_per_tib=250,
-    deployment_type="PERSISTENT_2",
-    lustre_version="2.15",
-    port_ranges=((988, 988), (1018, 1023)),
-    data_compression="LZ4",
-    backup_retention_days=7,
-    efa=False,
+PLAN = VolumePlan(
+    name="datasets-training-fsx-claim",
+    component="datasets",
     claim=ClaimPlan(namespace="training", name="fsx-claim", mount_path="/fsx"),
-    file_system_id="ID-OF-DATASETS",
-    dns_name="DNS-NAME-OF-DATASETS",
-    mount_name="MOUNT-NAME-OF-DATASETS",
+    driver="fsx.csi.aws.com",
+    handle="ID-OF-DATASETS",
+    attributes={"dnsname": "DNS-NAME-OF-DATASETS", "mountname": "MOUNT-NAME-OF-DATASETS"},
+    mount_options=("flock",),
+    capacity_gib=4800,
 )
 OTHER = replace(
     PLAN,
-    name="checkpoints",
-    claim=ClaimPlan(namespace="training", name="checkpoints", mount_path="/checkpoints"),
-    file_system_id="ID-OF-CHECKPOINTS",
+    name="s3-checkpoints-training-checkpoints",
+    component="checkpoints",
+    claim=ClaimPlan(
+        namespace="training",
+        name="checkpoints",
+        mount_path="/checkpoints",
+        source="bucket",
+        read_only=True,
+    ),
+    driver="s3.csi.aws.com",
+    handle="s3-checkpoints-training-checkpoints",
+    attributes={"bucketName": "NAME-OF-CHECKPOINTS"},
+    mount_options=("region us-west-2", "read-only"),
 )
 
 
-def render(*plans: LustrePlan) -> list[dict[str, Any]]:
-    return cdk8s.Testing.synth(LustreVolumesChart(cdk8s.Testing.app(), "lustre", plans=plans))
+def render(*plans: VolumePlan) -> list[dict[str, Any]]:
+    return cdk8s.Testing.synth(VolumesChart(cdk8s.Testing.app(), "volumes", plans=plans))
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +79,21 @@ def test_the_default_storage_class_provisions_no_empty_disk_instead(
 def test_pods_mount_the_file_system_that_the_storage_stack_made(volume: dict[str, Any]) -> None:
     assert volume["csi"] == {
         "driver": "fsx.csi.aws.com",
-        "volumeHandle": PLAN.file_system_id,
-        "volumeAttributes": {"dnsname": PLAN.dns_name, "mountname": PLAN.mount_name},
+        "volumeHandle": PLAN.handle,
+        "volumeAttributes": PLAN.attributes,
     }
+
+
+def test_pods_mount_a_bucket_through_mountpoint(documents: list[dict[str, Any]]) -> None:
+    bucket = documents[2]["spec"]
+
+    assert bucket["csi"]["driver"] == "s3.csi.aws.com"
+    assert bucket["csi"]["volumeAttributes"] == {"bucketName": "NAME-OF-CHECKPOINTS"}
+    assert bucket["mountOptions"] == ["region us-west-2", "read-only"]
+
+
+def test_a_volume_to_read_binds_no_claim_to_write(documents: list[dict[str, Any]]) -> None:
+    assert [d["spec"]["accessModes"] for d in documents[2:]] == [["ReadOnlyMany"]] * 2
 
 
 def test_a_job_learns_from_the_claim_where_its_file_expects_the_data(
@@ -105,19 +121,3 @@ def test_claim_asks_for_no_more_than_the_volume_has(documents: list[dict[str, An
     assert volume["spec"]["capacity"] == {"storage": "4800Gi"}
     # Kubernetes refuses to grow a claim without a class, so it never asks for the size.
     assert claim["spec"]["resources"] == {"requests": {"storage": "1Gi"}}
-
-
-def test_two_file_systems_share_neither_volume_nor_handle(
-    documents: list[dict[str, Any]],
-) -> None:
-    volumes = [d for d in documents if d["kind"] == "PersistentVolume"]
-
-    assert [v["metadata"]["name"] for v in volumes] == [
-        "datasets-training-fsx-claim",
-        "checkpoints-training-checkpoints",
-    ]
-    assert len({v["spec"]["csi"]["volumeHandle"] for v in volumes}) == 2
-
-
-def test_a_file_system_that_no_pod_mounts_gets_no_volume() -> None:
-    assert render(replace(PLAN, claim=None)) == []

@@ -1,0 +1,108 @@
+"""Links between FSx for Lustre file systems and S3 buckets."""
+
+from typing import cast
+
+from aws_cdk import Stack
+from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from ultrascale.plan.model import DataRepositoryPlan
+from ultrascale_constructs.bucket import Bucket
+
+# What FSx's role does with the key of a bucket.
+# Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html
+_KEY_ACTIONS = (
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey*",
+    "kms:ReEncrypt*",
+)
+
+
+class DataRepository(Construct):
+    """Defines the link by which a file system shows the objects of a bucket as files.
+
+    It goes with its stack, unlike what it links: once the file no longer names it, a change on one
+    side must not reach the other any more. Its deletion deletes no data: of the two ways that FSx
+    has, CloudFormation cannot ask for the other.
+
+    All but the events is fixed when it is made, and FSx takes no second link over the same paths:
+    CloudFormation, which makes the new one first, cannot replace it.
+
+    Sources:
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-datarepositoryassociation.html
+        https://docs.aws.amazon.com/fsx/latest/APIReference/API_DeleteDataRepositoryAssociation.html
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: DataRepositoryPlan,
+        file_system_id: str,
+        bucket: Bucket,
+    ) -> None:
+        super().__init__(scope, id)
+        link = fsx.CfnDataRepositoryAssociation(
+            self,
+            "Resource",
+            file_system_id=file_system_id,
+            file_system_path=plan.path,
+            data_repository_path="/".join(
+                filter(None, (f"s3://{bucket.bucket_name}", plan.prefix))
+            ),
+            # Objects that are there already would else be no files until they change.
+            batch_import_meta_data_on_create=True,
+            s3=_events(plan),
+        )
+        # FSx tries its access while it makes the link, and the policy judges that too.
+        link.node.add_dependency(bucket)
+
+
+def grant_to_file_systems(key: kms.IKey) -> None:
+    """Let file systems of the account use ``key`` for the objects that they are linked to.
+
+    FSx makes a role for each file system once it is linked. The key, which comes before the file
+    system and the buckets, cannot name them.
+
+    Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html
+    """
+    stack = Stack.of(key)
+    role = (
+        f"arn:{stack.partition}:iam::{stack.account}:role/aws-service-role/"
+        "s3.data-source.lustre.fsx.amazonaws.com/AWSServiceRoleForFSxS3Access_fs-*"
+    )
+    key.add_to_resource_policy(
+        iam.PolicyStatement(
+            sid="ObjectsOfLinkedFileSystems",
+            principals=[cast("iam.IPrincipal", iam.AnyPrincipal())],
+            actions=list(_KEY_ACTIONS),
+            resources=["*"],
+            conditions={
+                "StringEquals": {
+                    "kms:CallerAccount": stack.account,
+                    "kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}",
+                },
+                "ArnLike": {"aws:PrincipalArn": role},
+            },
+        )
+    )
+
+
+def _events(plan: DataRepositoryPlan) -> fsx.CfnDataRepositoryAssociation.S3Property | None:
+    association = fsx.CfnDataRepositoryAssociation
+    imports, exports = list(plan.import_events), list(plan.export_events)
+    if not imports and not exports:
+        return None
+    return association.S3Property(
+        auto_import_policy=association.AutoImportPolicyProperty(events=imports)
+        if imports
+        else None,
+        auto_export_policy=association.AutoExportPolicyProperty(events=exports)
+        if exports
+        else None,
+    )

@@ -1,0 +1,49 @@
+"""The namespaces of the platform, and which of them jobs run in."""
+
+from ultrascale import config
+from ultrascale.plan import names
+from ultrascale.plan.model import NamespacePlan
+
+
+def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
+    """Return the namespaces that are ours: of jobs, of the gang scheduler, of the backend.
+
+    Those of teams are not: `plan_team_namespaces` returns them.
+    """
+    teams = team_namespaces(cluster)
+    plans = [_training(name) for name in training_namespaces(cluster) if name not in teams]
+    if cluster.scheduling.gang_scheduler == "volcano":
+        plans.append(NamespacePlan(name=names.VOLCANO_NAMESPACE, pod_security="restricted"))
+    if cluster.backend is not None:
+        plans.append(NamespacePlan(name=cluster.backend.namespace, pod_security="restricted"))
+    return tuple(plans)
+
+
+def plan_team_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
+    """Return the namespaces that HyperPod task governance makes, as they are to be.
+
+    They are applied after it: whether it takes over a namespace that is there already, its
+    documents do not say.
+    """
+    return tuple(_training(name) for name in team_namespaces(cluster))
+
+
+def training_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
+    """Return the namespaces that jobs run in, those of teams last.
+
+    A job names a namespace in which the file claims a file system, or none.
+    """
+    claims = (lustre.claim for lustre in cluster.storage.lustre)
+    named = {names.TRAINING_NAMESPACE, *(claim.namespace for claim in claims if claim is not None)}
+    teams = team_namespaces(cluster)
+    return (*sorted(named - {*teams}), *teams)
+
+
+def team_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
+    """Return the namespaces of the teams of task governance, in the order of the file."""
+    governance = cluster.hyperpod.task_governance
+    return tuple(names.team_namespace(team.name) for team in governance.teams) if governance else ()
+
+
+def _training(name: str) -> NamespacePlan:
+    return NamespacePlan(name=name, pod_security="baseline", training=True)

@@ -1,0 +1,209 @@
+"""The volumes through which pods of each job namespace mount file systems and buckets."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from ultrascale import config
+from ultrascale.catalog import mountpoint
+from ultrascale.plan import capacity, names
+from ultrascale.plan.model import ClaimPlan, LustrePlan, VolumePlan
+from ultrascale.plan.namespaces import team_namespaces, training_namespaces
+from ultrascale.plan.storage import bucket_placeholder, plan_lustre
+
+_LUSTRE_DRIVER = "fsx.csi.aws.com"
+# Without it a program that locks a file fails with ENOSYS.
+_LUSTRE_OPTIONS = ("flock",)
+# Images run as any user: the mount, not the object, says who may do what. The bucket keeps versions
+# of what is overwritten or deleted.
+_WRITE_OPTIONS = ("allow-delete", "allow-overwrite", "file-mode=0666", "dir-mode=0777")
+_READ_OPTIONS = ("read-only", "file-mode=0444", "dir-mode=0555")
+# A bucket has no size, but a volume has.
+_BUCKET_GIB = 1200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Claimed:
+    """A claim and what is behind it.
+
+    Attributes:
+        claim: The claim.
+        lustre: The file system; None with a bucket.
+        bucket: The bucket, by its name in the file; None with a file system.
+        prefix: Key prefix of the objects that it shows.
+        own: Whether the file names the claim.
+    """
+
+    claim: ClaimPlan
+    lustre: config.Lustre | None = None
+    bucket: str | None = None
+    prefix: str = ""
+    own: bool = False
+
+
+def plan_volumes(cluster: config.Cluster) -> tuple[VolumePlan, ...]:
+    """Return the volumes of ``cluster``: those of its own claims, then those of the default ones.
+
+    A default claim is left out of a namespace in which a claim of the file has its name or its
+    mount path.
+    """
+    return tuple(_volume(each, cluster.region) for each in _claims(cluster))
+
+
+def mounts_buckets(cluster: config.Cluster) -> bool:
+    """Return whether pods mount a bucket of ``cluster``, for which they need Mountpoint for S3."""
+    return any(each.bucket is not None for each in _claims(cluster))
+
+
+def mounted_claims(
+    claims: Iterable[ClaimPlan], *, namespace: str, zones: Collection[str]
+) -> tuple[ClaimPlan, ...]:
+    """Return the claims that a job mounts unless it says which.
+
+    A job of which no node lies in the zone of a file system mounts the claim that stands in for it.
+
+    Args:
+        claims: All claims of the cluster.
+        namespace: The job's.
+        zones: Zones in which its nodes may lie.
+    """
+    here = {claim.name: claim for claim in claims if claim.namespace == namespace}
+    stand_ins = {claim.stand_in for claim in here.values()}
+    return tuple(
+        here[claim.stand_in] if claim.stand_in and claim.zone not in zones else claim
+        for claim in here.values()
+        if claim.name not in stand_ins
+    )
+
+
+def _claims(cluster: config.Cluster) -> Iterator[_Claimed]:
+    """Yield each claim of ``cluster``, followed by the one that stands in for it."""
+    own = [*_own_claims(cluster)]
+    taken = {word for each in own for word in _words(each.claim)}
+    others = (each for each in _default_claims(cluster) if not _words(each.claim) & taken)
+    for each in (*own, *others):
+        stand_in = _stand_in(cluster, each)
+        if stand_in is None:
+            yield each
+        else:
+            yield replace(each, claim=replace(each.claim, stand_in=stand_in.claim.name))
+            yield stand_in
+
+
+def _words(claim: ClaimPlan) -> set[tuple[str, str]]:
+    """Return what no other claim of the namespace may have too."""
+    return {(claim.namespace, claim.name), (claim.namespace, claim.mount_path)}
+
+
+def _own_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
+    for lustre in cluster.storage.lustre:
+        if lustre.claim is not None:
+            claim = ClaimPlan(
+                namespace=lustre.claim.namespace,
+                name=lustre.claim.name,
+                mount_path=lustre.claim.mount_path,
+                zone=lustre.zone,
+            )
+            yield _Claimed(claim=claim, lustre=lustre, own=True)
+
+
+def _default_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
+    storage = cluster.storage
+    provisioners = frozenset(pool.provisioner for pool in cluster.pools)
+    if not config.has_default_claims(storage.default_claims, provisioners):
+        return
+    file_systems = {lustre.name: lustre for lustre in storage.lustre}
+    defaults = config.default_claims(lustre=[*file_systems], buckets=storage.buckets)
+    for namespace in training_namespaces(cluster):
+        for default in defaults:
+            claim = ClaimPlan(namespace=namespace, name=default.name, mount_path=default.mount_path)
+            if default.lustre is not None:
+                lustre = file_systems[default.lustre]
+                yield _Claimed(claim=replace(claim, zone=lustre.zone), lustre=lustre)
+            else:
+                yield _Claimed(claim=replace(claim, source="bucket"), bucket=default.bucket)
+
+
+def _stand_in(cluster: config.Cluster, each: _Claimed) -> _Claimed | None:
+    """Return the claim that shows the data of ``each`` in zones without it, if there are any.
+
+    Lustre is reached from every zone of the VPC, but each byte between zones is paid for.
+    """
+    lustre, claim = each.lustre, each.claim
+    if lustre is None or lustre.s3 is None or _zones(cluster, claim.namespace) <= {lustre.zone}:
+        return None
+    path = "" if lustre.s3.path == "/" else lustre.s3.path
+    stand_in = ClaimPlan(
+        namespace=claim.namespace,
+        name=f"{claim.name}{config.STAND_IN_SUFFIX}",
+        mount_path=f"{claim.mount_path}{path}",
+        source="bucket",
+        read_only=True,
+    )
+    return _Claimed(claim=stand_in, bucket=lustre.s3.bucket, prefix=config.folder(lustre.s3.prefix))
+
+
+def _zones(cluster: config.Cluster, namespace: str) -> set[str]:
+    """Return the zones in which nodes for jobs of ``namespace`` may lie."""
+    governed = namespace in team_namespaces(cluster)
+    return {
+        zone
+        for pool in cluster.pools
+        if pool.role != names.SYSTEM_ROLE
+        and (not governed or pool.provisioner == capacity.HYPERPOD)
+        for zone in pool.zones
+    }
+
+
+def _volume(each: _Claimed, region: str) -> VolumePlan:
+    """Return the volume of a claim, which serves no other."""
+    if each.lustre is not None:
+        return _lustre_volume(plan_lustre(each.lustre), each.claim, own=each.own)
+    return _bucket_volume(str(each.bucket), each.claim, region=region, prefix=each.prefix)
+
+
+def _lustre_volume(plan: LustrePlan, claim: ClaimPlan, *, own: bool) -> VolumePlan:
+    """Return a volume of a file system.
+
+    The driver mounts what the attributes name. The handle is to it a word by which it tells calls
+    for one volume and path apart that are under way. That an id with an ending serves as a handle
+    is read off its code; its documents do not say so.
+
+    Source: https://github.com/kubernetes-sigs/aws-fsx-csi-driver/blob/v1.9.0/pkg/driver/node.go
+    """
+    # A volume that is there cannot change its handle: of a claim of the file it was always the id.
+    ending = "" if own else f"-{claim.namespace}-{claim.name}"
+    return VolumePlan(
+        name=f"{plan.name}-{claim.namespace}-{claim.name}",
+        component=plan.name,
+        claim=claim,
+        driver=_LUSTRE_DRIVER,
+        handle=f"{plan.file_system_id}{ending}",
+        attributes={"dnsname": plan.dns_name, "mountname": plan.mount_name},
+        mount_options=_LUSTRE_OPTIONS,
+        capacity_gib=plan.capacity_gib,
+    )
+
+
+def _bucket_volume(bucket: str, claim: ClaimPlan, *, region: str, prefix: str) -> VolumePlan:
+    """Return a volume of a bucket.
+
+    Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md
+    """
+    # A file system may have the bucket's name.
+    name = f"s3-{bucket}-{claim.namespace}-{claim.name}"
+    return VolumePlan(
+        name=name,
+        component=bucket,
+        claim=claim,
+        driver=mountpoint.DRIVER,
+        handle=name,
+        attributes={"bucketName": bucket_placeholder(bucket)},
+        mount_options=(
+            # Found out by the node's metadata service else, which pods do not reach.
+            f"region {region}",
+            "allow-other",
+            *(_READ_OPTIONS if claim.read_only else _WRITE_OPTIONS),
+            *((f"prefix {prefix}",) if prefix else ()),
+        ),
+        capacity_gib=_BUCKET_GIB,
+    )
