@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -110,7 +110,7 @@ class Upstream:
 
     @classmethod
     @contextmanager
-    def serve(cls, folder: Path) -> Iterator[Self]:
+    def serve(cls, folder: Path) -> Generator[Self]:
         """Serve the chart repository on loopback while the context is open."""
         tools = unpack_tools(folder / "real")
         charts = folder / "charts"

@@ -22,9 +22,12 @@ class CodeBuild:
     """CodeBuild, which answers what it is told to and nothing else."""
 
     def __init__(self) -> None:
-        credentials = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
-        client = boto3.client("codebuild", region_name="us-west-2", **credentials)
-        self.client = cast("BaseClient", client)
+        options = {
+            "region_name": "us-west-2",
+            "aws_access_key_id": "x",
+            "aws_secret_access_key": "x",
+        }
+        self.client = cast("BaseClient", boto3.client("codebuild", **options))
         self.stub = Stubber(self.client)
 
     def starts(self, status: str = "IN_PROGRESS") -> None:
