@@ -1,7 +1,7 @@
 """The layout guard, the Node.js that jsii runs on, and the one assembly that tests share."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"delete {_FORBIDDEN}: it hides the PyPI library `constructs` from aws-cdk-lib"
         )
-    required: list[str] = config.getoption("require")
+    required = cast("list[str]", config.getoption("require"))
     for marker, reason in missing(required).items():
         raise pytest.UsageError(f"--require={marker}: {reason}")
 
