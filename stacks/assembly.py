@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from aws_cdk import App, Stack
 
 from k8s import Charts, PlatformChart
+from stacks._alarm_actions import tell_of_alarms
 from stacks.access import AccessStack
 from stacks.addons import AddonsStack
 from stacks.auto_mode import AutoModeStack
+from stacks.backend import BackendStack
 from stacks.cluster import ClusterStack
 from stacks.governance import GovernanceStack
 from stacks.hyperpod import HyperPodStack
@@ -17,6 +19,7 @@ from stacks.karpenter import KarpenterStack
 from stacks.network import NetworkStack
 from stacks.node_group import NodeGroupStack
 from stacks.node_pools import NodePoolsStack
+from stacks.observability import ObservabilityStack
 from stacks.platform import PlatformStack
 from stacks.registry import RegistryStack
 from stacks.scaling import ScalingStack
@@ -25,6 +28,7 @@ from ultrascale.plan import ClusterPlan
 from ultrascale.plan.capacity import NODE_GROUPS, NODE_POOLS
 from ultrascale.plan.model import AddonPlan, PoolPlan
 from ultrascale.plan.names import stack as name
+from ultrascale_constructs.calendar_function import ClusterApi
 from ultrascale_constructs.node_config import ClusterAddress
 
 
@@ -48,7 +52,8 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
     addons = assembly.addons("addons", plan.control_plane.workload_addons)
     storage = assembly.storage()
     assembly.registry()
-    platform = assembly.platform(charts.platform, [*scaling, *storage])
+    backend = assembly.backend()
+    platform = assembly.platform(charts.platform, [*scaling, *storage, *backend])
     karpenter = assembly.karpenter()
     node_pools: list[Stack] = []
     if plan.karpenter is not None or plan.control_plane.auto_mode:
@@ -57,7 +62,8 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
     # Last: the CDK deploys nothing after a stack that failed, and of all these may lack capacity.
     groups = assembly.node_groups(plan.pools)
     hyperpod_chart = assembly.hyperpod_chart()
-    hyperpod = assembly.hyperpod(storage)
+    hyperpod = assembly.hyperpod(storage, charts.teams)
+    observability = assembly.observability(storage)
 
     _deploy_after([access, *connectivity, *scaling], [assembly.cluster])
     _deploy_after(system, [*connectivity, *scaling])
@@ -65,12 +71,17 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
     if any(bucket.access != "none" for bucket in plan.buckets):
         # The driver's pods have credentials only where its account had a role before them.
         _deploy_after(addons, storage)
-    _deploy_after([platform], [assembly.cluster, *system, *addons, *storage, *scaling])
+    _deploy_after([platform], [assembly.cluster, *system, *addons, *storage, *scaling, *backend])
     _deploy_after(karpenter, [platform])
     _deploy_after(node_pools, [platform, *karpenter])
     _deploy_after(groups, [platform])
     _deploy_after(hyperpod_chart, [platform])
     _deploy_after(hyperpod, hyperpod_chart)
+    _deploy_after(observability, [platform])
+    if plan.observability is not None:
+        if plan.observability.hyperpod_addon is not None:
+            _deploy_after(observability, hyperpod)
+        tell_of_alarms(app, plan.observability.alerts)
 
 
 class _Assembly:
@@ -141,6 +152,23 @@ class _Assembly:
             )
         ]
 
+    def backend(self) -> list[BackendStack]:
+        """Define the backend's database and role; its pods come with the platform."""
+        backend = self._plan.backend
+        if backend is None or backend.database is None:
+            return []
+        return [
+            BackendStack(
+                self._app,
+                name(self._plan.name, "backend"),
+                plan=self._plan,
+                backend=backend,
+                database=backend.database,
+                network=self._network,
+                cluster_security_group_id=self.cluster.security_group_id,
+            )
+        ]
+
     def registry(self) -> None:
         """Define the repositories, and what fills them."""
         if not self._plan.repositories:
@@ -151,16 +179,18 @@ class _Assembly:
             ImagesStack(self._app, id, plan=self._plan, key=registry.key)
 
     def platform(
-        self, charts: Sequence[PlatformChart], earlier: Sequence[ScalingStack | StorageStack]
+        self,
+        charts: Sequence[PlatformChart],
+        earlier: Sequence[ScalingStack | StorageStack | BackendStack],
     ) -> PlatformStack:
-        placeholders: Mapping[str, str] = {
-            placeholder: value
-            for stack in earlier
-            for placeholder, value in stack.placeholders.items()
-        }
+        return self._charts("platform", charts, _placeholders(earlier))
+
+    def _charts(
+        self, layer: str, charts: Sequence[PlatformChart], placeholders: Mapping[str, str]
+    ) -> PlatformStack:
         return PlatformStack(
             self._app,
-            name(self._plan.name, "platform"),
+            name(self._plan.name, layer),
             plan=self._plan,
             network=self._network,
             cluster_security_group_id=self.cluster.security_group_id,
@@ -194,12 +224,14 @@ class _Assembly:
             )
         ]
 
-    def hyperpod(self, storage: Sequence[StorageStack]) -> list[Stack]:
-        """Define the HyperPod cluster, and its task governance if there is one."""
+    def hyperpod(
+        self, storage: Sequence[StorageStack], teams: Sequence[PlatformChart]
+    ) -> list[Stack]:
+        """Define the HyperPod cluster, its task governance, and what its teams' namespaces hold."""
         plan = self._plan
         if plan.hyperpod is None:
             return []
-        values = {key: value for stack in storage for key, value in stack.placeholders.items()}
+        values = _placeholders(storage)
         hyperpod = HyperPodStack(
             self._app,
             name(plan.name, "hyperpod-cluster"),
@@ -218,7 +250,31 @@ class _Assembly:
             plan=plan,
             hyperpod_cluster_arn=hyperpod.hyperpod_cluster_arn,
         )
-        return [hyperpod, governance]
+        # Task governance makes the namespaces, and what is in them must not go with it.
+        namespaces = self._charts("teams", teams, values)
+        _deploy_after([namespaces], [governance])
+        return [hyperpod, governance, namespaces]
+
+    def observability(self, storage: Sequence[StorageStack]) -> list[Stack]:
+        plan = self._plan.observability
+        if plan is None:
+            return []
+        api = ClusterApi(
+            address=self._address,
+            vpc=self._network.vpc,
+            subnet_ids=self._network.subnet_ids("private"),
+            security_group_id=self.cluster.security_group_id,
+        )
+        return [
+            ObservabilityStack(
+                self._app,
+                name(self._plan.name, "observability"),
+                cluster=self._plan,
+                plan=plan,
+                api=api,
+                placeholders=_placeholders(storage),
+            )
+        ]
 
     def node_pools(
         self, layer: str, pools: Sequence[PoolPlan], charts: Sequence[PlatformChart]
@@ -239,3 +295,10 @@ def _deploy_after(stacks: Sequence[Stack], earlier: Sequence[Stack]) -> None:
     for stack in stacks:
         for other in earlier:
             stack.add_stack_dependency(other)
+
+
+def _placeholders(
+    stacks: Sequence[ScalingStack | StorageStack | BackendStack],
+) -> Mapping[str, str]:
+    """Return what the placeholders of all ``stacks`` stand for in the manifests."""
+    return {key: value for stack in stacks for key, value in stack.placeholders.items()}
