@@ -8,6 +8,7 @@ from pathlib import Path
 import cdk8s
 import yaml
 
+from k8s.backend import BackendChart, BackendRightsChart
 from k8s.block_calendar import BlockCalendarChart
 from k8s.cluster_autoscaler import ClusterAutoscalerChart
 from k8s.dcgm import DcgmExporterChart
@@ -30,6 +31,7 @@ from k8s.volcano.crds import VolcanoCrdsChart
 from k8s.volcano.webhooks import VolcanoWebhooksChart
 from k8s.volumes import VolumesChart
 from ultrascale.plan import ClusterPlan, PoolPlan
+from ultrascale.plan.model import BackendPlan
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -136,6 +138,10 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         yield PlatformChart(chart=EtcdChart(app, "etcd", plan=plan.etcd), retained=False)
     yield from _storage(app, plan, {namespace.name for namespace in plan.namespaces})
     yield from _volcano(app, plan)
+    if plan.backend is not None:
+        chart = BackendChart(app, "backend", plan=plan.backend)
+        yield PlatformChart(chart=chart, retained=False)
+        yield from _backend_rights(app, plan.backend, plan.backend.job_namespaces)
 
 
 def _teams(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
@@ -148,6 +154,18 @@ def _teams(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     yield PlatformChart(chart=namespaces, retained=True)
     names = {namespace.name for namespace in plan.team_namespaces}
     yield from _storage(app, plan, names, prefix="team-")
+    if plan.backend is not None:
+        yield from _backend_rights(app, plan.backend, plan.backend.team_namespaces, prefix="team-")
+
+
+def _backend_rights(
+    app: cdk8s.App, plan: BackendPlan, namespaces: Sequence[str], *, prefix: str = ""
+) -> Iterator[PlatformChart]:
+    if namespaces:
+        rights = BackendRightsChart(
+            app, f"{prefix}backend-rights", plan=plan, namespaces=namespaces
+        )
+        yield PlatformChart(chart=rights, retained=False)
 
 
 def _storage(

@@ -127,6 +127,7 @@ __all__ = [
     "read_job",
     "reading_of",
     "refuse",
+    "text_of",
     "warnings",
 ]
 
@@ -142,9 +143,14 @@ def read(path: Path) -> Reading:
 
 def reading_of(cluster: Cluster) -> Reading:
     """Return what is read of a file that describes ``cluster``; its error lines name no file."""
+    document = parse_yaml(text_of(cluster), source="")
+    return replace(read_document(document), cluster=cluster)
+
+
+def text_of(cluster: Cluster) -> str:
+    """Return a file that describes ``cluster``, with the keys that its own file states."""
     stated = cluster.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    text = yaml.safe_dump(stated, sort_keys=False, allow_unicode=True)
-    return replace(read_document(parse_yaml(text, source="")), cluster=cluster)
+    return yaml.safe_dump(stated, sort_keys=False, allow_unicode=True)
 
 
 def load(path: Path) -> Cluster:

@@ -7,6 +7,7 @@ from ultrascale import config
 from ultrascale.catalog import eks, regions
 from ultrascale.plan import capacity, names, retention
 from ultrascale.plan.addons import node_addons, workload_addons
+from ultrascale.plan.backend import plan_backend
 from ultrascale.plan.hyperpod import plan_hyperpod
 from ultrascale.plan.hyperpod_chart import plan_hyperpod_chart
 from ultrascale.plan.images import plan_image_builds, unbuilt_repositories
@@ -72,6 +73,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         plan for pool in cluster.pools for plan in plan_pools(pool, kubernetes_version=version)
     ]
     volumes = plan_volumes(cluster)
+    builds = plan_image_builds(cluster, pools)
     return ClusterPlan(
         name=cluster.name,
         region=cluster.region,
@@ -97,7 +99,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         lustre_access=plan_lustre_access(cluster, volumes),
         buckets=plan_buckets(cluster, volumes),
         repositories=cluster.images.repositories,
-        image_builds=plan_image_builds(cluster, pools),
+        image_builds=builds,
         unbuilt_repositories=unbuilt_repositories(cluster, pools),
         untagged_image_retention_days=retention.UNTAGGED_IMAGE_DAYS,
         namespaces=plan_namespaces(cluster),
@@ -111,6 +113,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         dcgm=plan_dcgm_exporter(pools),
         volcano=plan_volcano(cluster, pools),
         etcd=plan_etcd(cluster),
+        backend=plan_backend(cluster, pools, builds),
     )
 
 

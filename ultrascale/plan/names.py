@@ -47,6 +47,11 @@ DRAINED_TAG = "ultrascale.dev/termination-handler"
 KARPENTER_ACCOUNT = "karpenter"
 CLUSTER_AUTOSCALER_ACCOUNT = "cluster-autoscaler"
 TERMINATION_HANDLER_ACCOUNT = "aws-node-termination-handler"
+BACKEND_ACCOUNT = "backend"
+# On the backend's pods: a hash of the files that they have read.
+FILES_ANNOTATION = "ultrascale.dev/files"
+# Of the backend's PostgreSQL database, and of the user that owns it.
+BACKEND_DATABASE = "backend"
 
 ETCD_SERVER_SERVICE = "etcd-server"
 ETCD_CLIENT_SERVICE = "etcd-client"
@@ -142,6 +147,13 @@ def calendar_group(pool: str) -> str:
     """Return the Kubernetes group of the function that keeps the calendar of a NodePool."""
     return f"ultrascale:block-calendar:{pool}"
 
+
+# Stand for what CloudFormation alone knows of the backend's database, and of the account.
+DATABASE_HOST = "${DATABASE_HOST}"
+DATABASE_SECRET_ARN = "${DATABASE_SECRET_ARN}"
+ACCOUNT_ID = "${AWS_ACCOUNT_ID}"
+# Where our image of the backend has the certificate authorities of RDS.
+DATABASE_CA_FILE = "/etc/ssl/certs/rds-ca.pem"
 
 # Stands for the URL of the termination queue, which has the account's number in it.
 TERMINATION_QUEUE_URL = "${TERMINATION_QUEUE_URL}"

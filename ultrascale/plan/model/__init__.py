@@ -1,6 +1,14 @@
 """The plans: what constructs and charts render. Everything here is decided, nothing is optional."""
 
 from ultrascale.plan.model.addons import AddonPlan
+from ultrascale.plan.model.backend import (
+    ApplicationPlan,
+    BackendPlan,
+    DatabasePlan,
+    InstanceCapacity,
+    RightPlan,
+    ServerlessCapacity,
+)
 from ultrascale.plan.model.cluster import ClusterPlan, ControlPlanePlan
 from ultrascale.plan.model.hyperpod import (
     GovernancePlan,
@@ -63,6 +71,8 @@ from ultrascale.plan.model.storage import (
 
 __all__ = [
     "AddonPlan",
+    "ApplicationPlan",
+    "BackendPlan",
     "BucketPlan",
     "Budget",
     "CapacityType",
@@ -71,12 +81,14 @@ __all__ = [
     "ClusterPlan",
     "ControlPlanePlan",
     "DataRepositoryPlan",
+    "DatabasePlan",
     "DevicePluginPlan",
     "EtcdPlan",
     "GovernancePlan",
     "HyperPodChartPlan",
     "HyperPodPlan",
     "ImageBuildPlan",
+    "InstanceCapacity",
     "InstanceGroupPlan",
     "IsolationPlan",
     "JobPlan",
@@ -99,7 +111,9 @@ __all__ = [
     "RemoteChartPlan",
     "Requirement",
     "ReservationPlan",
+    "RightPlan",
     "RootDisk",
+    "ServerlessCapacity",
     "ServingPlan",
     "SizedBy",
     "SubnetKind",

@@ -6,6 +6,7 @@ from ipaddress import IPv4Network
 from typing import Literal
 
 from ultrascale.plan.model.addons import AddonPlan
+from ultrascale.plan.model.backend import BackendPlan
 from ultrascale.plan.model.hyperpod import HyperPodPlan
 from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPlan
 from ultrascale.plan.model.images import ImageBuildPlan
@@ -107,6 +108,7 @@ class ClusterPlan:
         dcgm: DCGM exporter, if a pool has NVIDIA GPUs.
         volcano: Gang scheduler, if asked for.
         etcd: Rendezvous server, if asked for.
+        backend: The application that submits jobs, if there is one.
     """
 
     name: str
@@ -145,6 +147,7 @@ class ClusterPlan:
     dcgm: DevicePluginPlan | None
     volcano: VolcanoPlan | None
     etcd: EtcdPlan | None
+    backend: BackendPlan | None
 
     @property
     def all_pools(self) -> tuple[PoolPlan, ...]:

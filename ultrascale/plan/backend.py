@@ -1,0 +1,216 @@
+"""The application that submits jobs: its database, its rights, its Deployment."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, cast
+
+import yaml
+
+from ultrascale import config
+from ultrascale.catalog import rds
+from ultrascale.plan import capacity, images, names, retention
+from ultrascale.plan.job_namespaces import namespace_of
+from ultrascale.plan.job_request import is_own_image
+from ultrascale.plan.model import (
+    ApplicationPlan,
+    BackendPlan,
+    DatabasePlan,
+    ImageBuildPlan,
+    InstanceCapacity,
+    PoolPlan,
+    RightPlan,
+    ServerlessCapacity,
+)
+from ultrascale.plan.namespaces import team_namespaces
+
+_REPLICAS = 2
+_PORT = 8080
+# To finish what it has begun: requests of at most 30 seconds, after the 5 in which no Service
+# sends any more.
+_GRACE_SECONDS = 60
+# Between these RDS adds storage by itself: a database that is full takes no request.
+_STORAGE_GROWTH = 10
+
+_FILES = "/etc/ultrascale"
+_CLUSTER_FILE = "cluster.yaml"
+_RULES_FILE = "rules.yaml"
+
+_MAKE = ("create", "get", "list", "watch", "delete")
+
+
+def plan_backend(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], builds: Sequence[ImageBuildPlan]
+) -> BackendPlan | None:
+    """Return the backend, if the file has one.
+
+    Args:
+        cluster: The cluster that it submits jobs to.
+        pools: Plans of its pools.
+        builds: Images that are built for its repositories.
+    """
+    backend = cluster.backend
+    if backend is None:
+        return None
+    database = backend.database and _database(backend.database)
+    every = sorted({namespace_of(cluster, name, cluster.jobs[name]) for name in backend.submits_to})
+    teams = team_namespaces(cluster)
+    return BackendPlan(
+        namespace=backend.namespace,
+        database=database,
+        job_namespaces=tuple(name for name in every if name not in teams),
+        team_namespaces=tuple(name for name in every if name in teams),
+        rights=tuple(_rights(cluster, pools)),
+        cluster_rights=tuple(_cluster_rights(cluster, every)),
+        allow_from=backend.allow_from,
+        application=_application(cluster, backend, database, builds),
+    )
+
+
+def _database(database: config.Database) -> DatabasePlan:
+    service = database.service
+    capacity_plan = _serverless(database) if service == "aurora-serverless" else _instance(database)
+    small = service == "aurora-serverless" and database.min_capacity_acu < rds.INSIGHTS_MIN_ACU
+    return DatabasePlan(
+        engine=cast("Literal['aurora-postgresql', 'postgres']", rds.ENGINES[service]),
+        version=database.version,
+        # CloudFormation sends a version when the template's changes, and RDS refuses one that is
+        # older than what it has upgraded to: a minor that the file names must stay.
+        minor_upgrades=database.version == rds.major_of(database.version),
+        parameter_group_family=rds.parameter_group_family(service, database.version),
+        parameters={"rds.force_ssl": "1"},
+        capacity=capacity_plan,
+        name=names.BACKEND_DATABASE,
+        port=rds.POSTGRES_PORT,
+        login=database.login,
+        backup_retention_days=database.backup_retention_days,
+        insights_days=None if small else rds.FREE_INSIGHTS_DAYS,
+        log_types=rds.LOG_TYPES[service],
+        log_retention_days=retention.LOG_DAYS,
+    )
+
+
+def _serverless(database: config.Database) -> ServerlessCapacity:
+    return ServerlessCapacity(
+        instance_class=rds.SERVERLESS_CLASS,
+        instances=2 if database.multi_az else 1,
+        min_acu=database.min_capacity_acu,
+        max_acu=database.max_capacity_acu,
+        pause_seconds=rds.PAUSE_SECONDS if database.min_capacity_acu == 0 else None,
+    )
+
+
+def _instance(database: config.Database) -> InstanceCapacity:
+    _, most = rds.STORAGE_GIB
+    return InstanceCapacity(
+        instance_class=database.instance_type,
+        multi_az=database.multi_az,
+        storage_gib=database.storage_gib,
+        max_storage_gib=min(database.storage_gib * _STORAGE_GROWTH, most),
+    )
+
+
+def _rights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[RightPlan]:
+    """Yield what `ultrascale.jobs` does in a namespace of jobs.
+
+    The Service of a job is applied, which takes `patch`. Kinds of which services alone consist are
+    looked for, and never made. Whoever may make pods in a namespace may let them mount its secrets
+    and run under its service accounts: no right to these themselves keeps from it.
+
+    Source: https://kubernetes.io/docs/concepts/security/rbac-good-practices/#workload-creation
+    """
+    yield RightPlan(group="batch", resources=("jobs",), verbs=_MAKE)
+    if cluster.scheduling.gang_scheduler == "volcano":
+        yield RightPlan(group="batch.volcano.sh", resources=("jobs",), verbs=_MAKE)
+        yield RightPlan(
+            group="scheduling.volcano.sh", resources=("podgroups",), verbs=("list", "watch")
+        )
+    if any(pool.provisioner == capacity.HYPERPOD for pool in pools):
+        yield RightPlan(group="kubeflow.org", resources=("pytorchjobs",), verbs=_MAKE)
+    if cluster.hyperpod.task_governance is not None:
+        yield RightPlan(group="kueue.x-k8s.io", resources=("localqueues",), verbs=("get",))
+    services = ("create", "get", "list", "patch", "delete")
+    yield RightPlan(group="", resources=("services",), verbs=services)
+    yield RightPlan(group="", resources=("pods",), verbs=("get", "list", "watch"))
+    yield RightPlan(group="", resources=("pods/log",), verbs=("get",))
+    yield RightPlan(group="", resources=("events",), verbs=("list",))
+    yield RightPlan(
+        group="", resources=("persistentvolumeclaims", "serviceaccounts"), verbs=("get",)
+    )
+    yield RightPlan(group="apps", resources=("deployments",), verbs=("list",))
+    yield RightPlan(group="policy", resources=("poddisruptionbudgets",), verbs=("list",))
+    yield RightPlan(group="networking.k8s.io", resources=("networkpolicies",), verbs=("list",))
+
+
+def _cluster_rights(cluster: config.Cluster, namespaces: Sequence[str]) -> Iterator[RightPlan]:
+    """Yield what is asked of the cluster as a whole before a job is sent. Nothing is written."""
+    yield RightPlan(group="", resources=("namespaces",), verbs=("get",), names=tuple(namespaces))
+    yield RightPlan(
+        group="scheduling.k8s.io", resources=("priorityclasses",), verbs=("get", "list")
+    )
+    if cluster.scheduling.gang_scheduler == "volcano":
+        yield RightPlan(group="scheduling.volcano.sh", resources=("queues",), verbs=("get", "list"))
+    backend = cluster.backend
+    if backend is not None and any(cluster.jobs[name].prefer for name in backend.submits_to):
+        # To choose the tier of a job of several pods, by the nodes that are free.
+        yield RightPlan(group="", resources=("nodes", "pods"), verbs=("list",))
+
+
+def _application(
+    cluster: config.Cluster,
+    backend: config.Backend,
+    database: DatabasePlan | None,
+    builds: Sequence[ImageBuildPlan],
+) -> ApplicationPlan | None:
+    if backend.image is None:
+        return None
+    files = {_CLUSTER_FILE: config.text_of(cluster)}
+    environment = {
+        "ULTRASCALE_CLUSTER_FILE": f"{_FILES}/{_CLUSTER_FILE}",
+        "AWS_ACCOUNT_ID": names.ACCOUNT_ID,
+        "PORT": str(_PORT),
+    }
+    if backend.rules is not None:
+        files[_RULES_FILE] = yaml.safe_dump(backend.rules, sort_keys=False, allow_unicode=True)
+        environment["ULTRASCALE_RULES_FILE"] = f"{_FILES}/{_RULES_FILE}"
+    if database is not None:
+        environment |= _database_environment(cluster.region, database)
+    return ApplicationPlan(
+        image=_image(cluster, backend.image, builds),
+        replicas=_REPLICAS,
+        port=_PORT,
+        folder=_FILES,
+        files=files,
+        environment=environment,
+        grace_period_seconds=_GRACE_SECONDS,
+    )
+
+
+def _database_environment(region: str, database: DatabasePlan) -> dict[str, str]:
+    login = (
+        {"DATABASE_SECRET_ARN": names.DATABASE_SECRET_ARN}
+        if database.login == "secret"
+        else {"DATABASE_IAM_REGION": region}
+    )
+    return {
+        "DATABASE_HOST": names.DATABASE_HOST,
+        "DATABASE_PORT": str(database.port),
+        "DATABASE_NAME": database.name,
+        "DATABASE_USER": database.name,
+        "DATABASE_CA_FILE": names.DATABASE_CA_FILE,
+        **login,
+    }
+
+
+def _image(cluster: config.Cluster, image: str, builds: Sequence[ImageBuildPlan]) -> str:
+    """Return the whole reference of ``image``; of the cluster's own, with the account open."""
+    if not is_own_image(image):
+        return image
+    # Of a digest, the first colon is the one within it.
+    repository, _, tag = image.partition(":")
+    built = {build.repository: build.tag for build in builds}
+    return images.image_uri(
+        account=names.ACCOUNT_ID,
+        region=cluster.region,
+        cluster=cluster.name,
+        repository=repository,
+        tag=tag or built[repository],
+    )
