@@ -23,6 +23,7 @@ LUSTRE = {
 }
 # No source states a version of these two for 1.34.
 UNPINNED_ON_134 = ("eks-node-monitoring-agent", "aws-fsx-csi-driver")
+MOUNTPOINT = "aws-mountpoint-s3-csi-driver"
 OWN_VERSIONS = {
     "eks-node-monitoring-agent": "v1.7.0-eksbuild.1",
     "aws-fsx-csi-driver": "v1.9.0-eksbuild.1",
@@ -69,6 +70,22 @@ def test_an_addon_that_needs_a_node_never_comes_before_the_nodes() -> None:
 def test_lustre_driver_is_there_only_where_there_is_a_file_system() -> None:
     assert "aws-fsx-csi-driver" in planned(storage=LUSTRE)
     assert "aws-fsx-csi-driver" not in planned()
+
+
+def test_mountpoint_is_there_only_where_pods_mount_a_bucket() -> None:
+    buckets = {"buckets": ["checkpoints"]}
+
+    assert MOUNTPOINT not in planned(storage=buckets)
+    assert MOUNTPOINT in planned(storage=buckets | {"default_claims": True})
+
+
+def test_a_bucket_can_be_mounted_on_nodes_with_taints_by_a_controller_that_is_on_none() -> None:
+    addon = planned(storage={"buckets": ["checkpoints"], "default_claims": True})[MOUNTPOINT]
+
+    assert addon.configuration["node"] == {"tolerateAllTaints": True}
+    assert addon.configuration["controller"] == {"nodeSelector": {"ultrascale.dev/role": "system"}}
+    known = addons.addon(MOUNTPOINT).configuration
+    assert {path for path in key_paths(addon.configuration) if path.count(".") == 1} <= {*known}
 
 
 @pytest.mark.parametrize("minor", ["1.35", "1.36"])

@@ -4,6 +4,7 @@
 # pyright: reportMissingImports=false, reportPrivateImportUsage=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
+import errno
 import os
 import random
 import signal
@@ -190,3 +191,23 @@ def test_a_run_that_collects_graphs_leaves_a_live_runs_checkpoint_alone(
     assert written.is_dir()
     directory.prepare()
     assert not written.exists()
+
+
+def test_a_mounted_bucket_is_refused_before_the_first_step_and_not_at_the_first_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Mountpoint for S3 answers this way.
+    def refuse(path: Path, target: Path) -> Path:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(Path, "rename", refuse)
+
+    with pytest.raises(TrainingError, match="--output-dir: its file system renames no directory"):
+        CheckpointDirectory(tmp_path, keep=2).prepare()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_trying_the_file_system_leaves_nothing_behind(tmp_path: Path) -> None:
+    CheckpointDirectory(tmp_path, keep=2).prepare(clean=False)
+
+    assert list(tmp_path.iterdir()) == []

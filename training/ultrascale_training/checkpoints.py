@@ -52,13 +52,33 @@ class CheckpointDirectory:
         self._keep = keep
 
     def prepare(self, *, clean: bool = True) -> None:
-        """Make the directory and, if ``clean``, delete what killed writers left in it."""
+        """Make the directory and, if ``clean``, delete what killed writers left in it.
+
+        Raises:
+            TrainingError: Its file system renames nothing, as buckets that are mounted do not: the
+                first checkpoint would fail, after hours.
+        """
         self._path.mkdir(parents=True, exist_ok=True)
+        self._try_to_rename()
         if not clean:
             return
         for left in [*self._path.glob(f"{_PARTIAL}*"), *self._path.glob(f"{_DELETED}*")]:
             # A writer on a node that was cut off may still be at work on its own.
             shutil.rmtree(left, ignore_errors=True)
+
+    def _try_to_rename(self) -> None:
+        tried = self._path / f"{_PARTIAL}tried-{os.getpid()}"
+        tried.mkdir(exist_ok=True)
+        try:
+            tried = tried.rename(tried.with_name(f"{_DELETED}tried-{os.getpid()}"))
+        except OSError as error:
+            raise TrainingError(
+                f"--output-dir: its file system renames no directory ({error.strerror}), which "
+                f"makes a checkpoint complete, got {str(self._path)!r}; use Lustre or a disk, and "
+                "copy complete checkpoints to a bucket"
+            ) from None
+        finally:
+            tried.rmdir()
 
     def mark(self, name: str) -> Path:
         """Return an empty directory by which other workers can tell that they see this one."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from ultrascale.catalog import runtime_environment, volcano
+from ultrascale.config._default_claims import default_claim_names, has_default_claims
 from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config._job_nodes import (
     capacity_of,
@@ -14,12 +15,12 @@ from ultrascale.config._job_nodes import (
     node_types_of,
     processes_of,
 )
-from ultrascale.config._reader import Fields, Part
+from ultrascale.config._reader import Fields, Part, values
 from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.jobs import CompileCache, Resources, Volume
 from ultrascale.config.pools import NODE_TYPE, Pool
 from ultrascale.config.scheduling import Queue
-from ultrascale.config.storage import Claim
+from ultrascale.config.storage import Claim, Lustre
 
 Mistakes = Iterator[Mistake]
 
@@ -176,13 +177,21 @@ def job_meets_where_a_server_is(
 
 
 def job_mounts_what_exists(
-    namespace: str, volumes: tuple[Volume, ...] | None, parts: tuple[Part, ...]
+    namespace: str,
+    volumes: tuple[Volume, ...] | None,
+    parts: tuple[Part, ...],
+    provisioners: frozenset[str],
+    storage_default_claims: bool | None,
+    storage_buckets: tuple[str, ...],
 ) -> Mistakes:
     claims = {
         part.fields.get("name")
         for part in parts
         if part.kind is Claim and part.fields.get("namespace") == namespace
     }
+    if has_default_claims(storage_default_claims, provisioners):
+        lustre = [name for _, name in values(parts, Lustre, "name", str)]
+        claims |= default_claim_names(lustre=lustre, buckets=storage_buckets)
     seen: set[str] = set()
     for number, volume in enumerate(volumes or ()):
         if not volume.existing and volume.claim not in claims:
