@@ -14,6 +14,7 @@ from k8s.cluster_autoscaler import ClusterAutoscalerChart
 from k8s.dcgm import DcgmExporterChart
 from k8s.efa import EfaDevicePluginChart
 from k8s.etcd import EtcdChart
+from k8s.fleet_metrics import FleetMetricsChart
 from k8s.lustre_access import LustreAccessChart
 from k8s.namespaces import NamespacesChart
 from k8s.network_policy import NetworkPolicyControllerChart
@@ -134,6 +135,9 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     )
     yield from _scalers(app, plan)
     yield from _device_plugins(app, plan)
+    if plan.observability is not None:
+        rights = FleetMetricsChart(app, "fleet-metrics", plan=plan.observability.fleet_metrics)
+        yield PlatformChart(chart=rights, retained=False)
     if plan.etcd is not None:
         yield PlatformChart(chart=EtcdChart(app, "etcd", plan=plan.etcd), retained=False)
     yield from _storage(app, plan, {namespace.name for namespace in plan.namespaces})

@@ -1,6 +1,7 @@
 """An API server of a few lines, over HTTP, for what the functions in AWS Lambda ask of one."""
 
 import json
+import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -72,7 +73,7 @@ class FakeKubernetes:
         matches = [each for each in found if _matches(each, query)]
         start = int(query.get("continue", "0"))
         # The API server takes no resource version with the rest of a list.
-        assert ("resourceVersion" in query) != ("continue" in query)
+        assert not {"resourceVersion", "continue"} <= query.keys()
         rest = start + 2
         metadata = {"continue": str(rest)} if rest < len(matches) else {}
         return {"metadata": metadata, "items": matches[start:rest]}
@@ -82,9 +83,13 @@ def _matches(each: Object, query: Mapping[str, str]) -> bool:
     label, _, value = query.get("labelSelector", "").partition("=")
     if label and each["metadata"].get("labels", {}).get(label) != value:
         return False
-    path, _, node = query.get("fieldSelector", "").partition("=")
-    assert path in ("", "spec.nodeName")
-    return not path or each["spec"]["nodeName"] == node
+    for term in filter(None, query.get("fieldSelector", "").split(",")):
+        path, operator, value = re.split("(!?=)", term)
+        part, key = path.split(".")
+        assert path in ("spec.nodeName", "metadata.namespace")
+        if (each[part].get(key) == value) == (operator == "!="):
+            return False
+    return True
 
 
 @contextmanager

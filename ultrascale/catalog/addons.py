@@ -284,6 +284,49 @@ _TASK_GOVERNANCE = Addon(
     ),
 )
 
+# CloudWatch agent, Fluent Bit and exporters. Its operator is the only Deployment that we keep.
+# Sources:
+#     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/install-CloudWatch-Observability-EKS-addon.html
+#     https://github.com/aws-observability/helm-charts/tree/main/charts/amazon-cloudwatch-observability
+CLOUDWATCH_OBSERVABILITY = "amazon-cloudwatch-observability"
+_CLOUDWATCH_OBSERVABILITY = Addon(
+    name=CLOUDWATCH_OBSERVABILITY,
+    namespace="amazon-cloudwatch",
+    service_account="cloudwatch-agent",
+    managed_policy="CloudWatchAgentServerPolicy",
+    needs_schedulable_node=True,
+    # The first with OpenTelemetry's pipeline, which has to be switched off.
+    floor=(6, 0, 0),
+    configuration=(
+        "agents",
+        "applicationSignals.enabled",
+        "containerInsights.enabled",
+        "containerLogs.enabled",
+        "dcgmExporter.affinity",
+        "dcgmExporter.enabled",
+        "manager.affinity",
+        "neuronMonitor.affinity",
+        "neuronMonitor.enabled",
+        "otelContainerInsights.enabled",
+        "tolerations",
+    ),
+    versions=_on_every_minor(_pin("v6.6.0-eksbuild.1", _READ)),
+)
+
+# No public source states a version of it, so the cluster file has to.
+# Sources:
+#     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-observability-addon-setup.html
+#     https://github.com/awslabs/awsome-distributed-ai/tree/main/1.architectures/7.sagemaker-hyperpod-eks/terraform-modules
+HYPERPOD_OBSERVABILITY = "amazon-sagemaker-hyperpod-observability"
+_HYPERPOD_OBSERVABILITY = Addon(
+    name=HYPERPOD_OBSERVABILITY,
+    namespace="hyperpod-observability",
+    service_account="hyperpod-observability-operator-otel-collector",
+    needs_schedulable_node=True,
+    configuration=("ampWorkspace", "logging.enabled", "metricsProvider"),
+    versions=MappingProxyType({}),
+)
+
 _FOUNDATIONS = (_VPC_CNI, _KUBE_PROXY, _COREDNS, _POD_IDENTITY_AGENT)
 _SERVICES = (
     _EBS_CSI,
@@ -292,6 +335,8 @@ _SERVICES = (
     _NODE_MONITORING_AGENT,
     _METRICS_SERVER,
     _TASK_GOVERNANCE,
+    _CLOUDWATCH_OBSERVABILITY,
+    _HYPERPOD_OBSERVABILITY,
 )
 
 ADDONS: Mapping[str, Addon] = MappingProxyType(

@@ -50,6 +50,7 @@ PRIORITY_WEIGHTS = (0, 100)
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-node-labels.html
 HEALTH_STATUS = "sagemaker.amazonaws.com/node-health-status"
 HEALTHY = "Schedulable"
+UNDER_CHECKS = "Unschedulable"
 DEEP_HEALTH_STATUS = "sagemaker.amazonaws.com/deep-health-check-status"
 DEEP_HEALTHY = "Passed"
 COMPUTE_TYPE = "sagemaker.amazonaws.com/compute-type"

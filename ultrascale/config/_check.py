@@ -25,7 +25,7 @@ from ultrascale.config.hyperpod import TaskGovernance, Team
 from ultrascale.config.jobs import Job, Resources, Toleration
 from ultrascale.config.kubernetes import Endpoint, Karpenter, Kubernetes
 from ultrascale.config.network import Network
-from ultrascale.config.operations import Backend, Database
+from ultrascale.config.operations import Backend, Database, Observability
 from ultrascale.config.pools import Nodes, Pool
 from ultrascale.config.purchase import CapacityBlock, Reservation, TrainingPlan
 from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling
@@ -125,6 +125,7 @@ RULES: Rules = {
         _section_rules.one_scheduler_governs,
         _section_rules.neuron_extension_has_nodes,
     ),
+    Observability: (_section_rules.hyperpod_addon_has_nodes,),
     Queue: (_section_rules.queue_is_legal, _section_rules.queue_weight_is_legal),
     Rendezvous: (_section_rules.replicas_form_a_quorum, _section_rules.replicas_have_a_use),
     TaskGovernance: (

@@ -53,6 +53,12 @@ def lustre_efa_has_clients(efa: bool, zone: str, parts: tuple[Part, ...]) -> Mis
             yield refuse("efa", wrong, "set efa: false, or put the pool into another zone")
 
 
+def hyperpod_addon_has_nodes(hyperpod_addon: bool, provisioners: frozenset[str]) -> Mistakes:
+    if hyperpod_addon and "hyperpod" not in provisioners:
+        wrong = "no pool has provisioner hyperpod"
+        yield refuse("hyperpod_addon", wrong, "leave it out, or add such a pool")
+
+
 def lustre_bucket_exists(bucket: str, storage_buckets: tuple[str, ...]) -> Mistakes:
     if bucket not in storage_buckets:
         yield refuse("bucket", "not one of storage.buckets", near(bucket, storage_buckets))

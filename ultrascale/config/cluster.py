@@ -57,7 +57,7 @@ class Cluster(Model):
         hyperpod: Settings of HyperPod, for its pools.
         agreed_limits: Limits granted above the published ones; None: the published ones hold.
         backend: The application that submits jobs; None leaves it out.
-        observability: What is measured and shown.
+        observability: What is measured and shown; None leaves it out.
         pipeline: The pipeline that deploys the cluster; None leaves it out.
     """
 
@@ -76,7 +76,7 @@ class Cluster(Model):
     hyperpod: HyperPod = HyperPod()
     agreed_limits: AgreedLimits | None = None
     backend: Backend | None = None
-    observability: Observability = Observability()
+    observability: Observability | None = None
     pipeline: Pipeline | None = None
 
     def pool(self, name: str) -> Pool:

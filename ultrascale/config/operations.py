@@ -128,11 +128,17 @@ class Observability(Model):
     Attributes:
         dashboards: Whether dashboards are made.
         alarms: Who hears of alarms; None for no alarms.
+        container_logs: Whether what containers and nodes log is sent to CloudWatch.
+        hyperpod_addon: Whether HyperPod's observability add-on is installed, with a workspace of
+            Amazon Managed Service for Prometheus. Its name and its settings are documented; no
+            public source states its versions, so `kubernetes.addons` has to.
         write_latency_slo: Objective for API writes; None for no objective.
     """
 
     dashboards: bool = False
     alarms: Alarms | None = None
+    container_logs: bool = True
+    hyperpod_addon: bool = False
     write_latency_slo: WriteLatencySlo | None = None
 
 

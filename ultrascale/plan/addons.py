@@ -28,7 +28,8 @@ _AUTO_MODE = "auto-mode"
 _COREDNS_REPLICAS = (2, 100)
 _COREDNS_HEADROOM = 4
 
-_ON_SYSTEM_NODES: Mapping[str, object] = {
+# Affinity of controllers: accelerated nodes come and go, and cost too much for them.
+ON_SYSTEM_NODES: Mapping[str, object] = {
     "nodeAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": {
             "nodeSelectorTerms": [
@@ -50,7 +51,12 @@ _ON_SYSTEM_NODES: Mapping[str, object] = {
 def addon_mistakes(cluster: config.Cluster) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the add-ons' versions, with the key to change."""
     own = cluster.kubernetes.addons
-    wanted = [*_node_names(cluster), *_workload_names(cluster), *_governance_names(cluster)]
+    wanted = [
+        *_node_names(cluster),
+        *_workload_names(cluster),
+        *_governance_names(cluster),
+        *_observability_names(cluster),
+    ]
     for name in wanted:
         try:
             _version(cluster, name)
@@ -79,7 +85,7 @@ def workload_addons(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
     """
     settings: Mapping[str, Mapping[str, object]] = {
         "coredns": _coredns(pools),
-        "aws-ebs-csi-driver": {"controller": {"affinity": _ON_SYSTEM_NODES}},
+        "aws-ebs-csi-driver": {"controller": {"affinity": ON_SYSTEM_NODES}},
         _MOUNTPOINT_ADDON: {
             "controller": {"nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE}},
             "node": {"tolerateAllTaints": True},
@@ -96,6 +102,25 @@ def governance_addon(cluster: config.Cluster) -> AddonPlan:
         CatalogError: `addon_mistakes` has one to tell.
     """
     return _plan(cluster, _GOVERNANCE_ADDON, {})
+
+
+def installed_addon(
+    cluster: config.Cluster, name: str, settings: Mapping[str, object]
+) -> AddonPlan:
+    """Return an add-on that has a stack of its own.
+
+    Raises:
+        CatalogError: `addon_mistakes` has one to tell.
+    """
+    return _plan(cluster, name, settings)
+
+
+def _observability_names(cluster: config.Cluster) -> list[str]:
+    observability = cluster.observability
+    if observability is None:
+        return []
+    own = [addons.HYPERPOD_OBSERVABILITY] if observability.hyperpod_addon else []
+    return [addons.CLOUDWATCH_OBSERVABILITY, *own]
 
 
 def _governance_names(cluster: config.Cluster) -> list[str]:
@@ -166,7 +191,7 @@ def _coredns(pools: Sequence[PoolPlan]) -> Mapping[str, object]:
     )
     replicas = min(max(_COREDNS_HEADROOM, wanted), most)
     return {
-        "affinity": _ON_SYSTEM_NODES,
+        "affinity": ON_SYSTEM_NODES,
         "autoScaling": {"enabled": True, "minReplicas": fewest, "maxReplicas": replicas},
     }
 

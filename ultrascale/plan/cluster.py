@@ -18,6 +18,7 @@ from ultrascale.plan.model import ClusterPlan, ControlPlanePlan, PoolPlan
 from ultrascale.plan.namespaces import plan_namespaces, plan_team_namespaces
 from ultrascale.plan.network import plan_network
 from ultrascale.plan.node_pools import plan_node_classes, plan_node_pools
+from ultrascale.plan.observability import plan_observability
 from ultrascale.plan.platform import (
     plan_dcgm_exporter,
     plan_efa_plugin,
@@ -74,6 +75,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
     ]
     volumes = plan_volumes(cluster)
     builds = plan_image_builds(cluster, pools)
+    lustre = tuple(plan_lustre(each) for each in cluster.storage.lustre)
     return ClusterPlan(
         name=cluster.name,
         region=cluster.region,
@@ -94,7 +96,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         hyperpod=plan_hyperpod(cluster, pools),
         hyperpod_chart=plan_hyperpod_chart(cluster.region, pools),
         isolation=plan_isolation(pools),
-        lustre=tuple(plan_lustre(lustre) for lustre in cluster.storage.lustre),
+        lustre=lustre,
         volumes=volumes,
         lustre_access=plan_lustre_access(cluster, volumes),
         buckets=plan_buckets(cluster, volumes),
@@ -106,13 +108,15 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         team_namespaces=plan_team_namespaces(cluster),
         priority_classes=plan_priority_classes(cluster),
         neuron=plan_neuron_plugin(pools),
-        neuron_monitor=plan_neuron_monitor(pools),
+        # CloudWatch's add-on brings a monitor of its own.
+        neuron_monitor=plan_neuron_monitor(pools) if cluster.observability is None else None,
         neuron_scheduler=plan_neuron_scheduler(cluster),
         efa=plan_efa_plugin(cluster, pools),
         nvidia=plan_nvidia_plugin(pools),
         dcgm=plan_dcgm_exporter(pools),
         volcano=plan_volcano(cluster, pools),
         etcd=plan_etcd(cluster),
+        observability=plan_observability(cluster, pools, lustre),
         backend=plan_backend(cluster, pools, builds),
     )
 

@@ -7,7 +7,7 @@ from typing import cast
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, hyperpod, regions
 from ultrascale.errors import CatalogError
-from ultrascale.plan import capacity, support
+from ultrascale.plan import capacity, job_governance, support
 from ultrascale.plan.addons import addon_mistakes
 from ultrascale.plan.addresses import AddressCheck, Demand
 from ultrascale.plan.model import PoolPlan
@@ -29,6 +29,7 @@ def all_mistakes(reading: config.Reading) -> list[config.Mistake]:
         *reading.judge(_RULES),
         *_address_mistakes(reading),
         *_addon_mistakes(reading),
+        *(job_governance.template_mistakes(reading.cluster) if reading.cluster else ()),
     )
     mended = [m for m in others if not any(support.is_moot(m, each) for each in unsupported)]
     return [*unsupported, *mended]
@@ -155,6 +156,7 @@ def _addon_mistakes(reading: config.Reading) -> Mistakes:
         kubernetes=config.Kubernetes.model_construct(
             version=known["kubernetes_version"], addons=known["kubernetes_addons"]
         ),
+        observability=cast("config.Observability | None", known.get("cluster_observability")),
         hyperpod=cast("config.HyperPod", known.get("cluster_hyperpod", config.HyperPod())),
         storage=config.Storage.model_construct(
             lustre=(config.Lustre.model_construct(name="", zone=""),) if has_lustre else (),

@@ -44,6 +44,9 @@ AUTOSCALED_TAG = "ultrascale.dev/cluster-autoscaler"
 # Begins the key of the tag of what a Node Termination Handler drains: `drained_tag` is the key.
 DRAINED_TAG = "ultrascale.dev/termination-handler"
 
+# Kubernetes group of the function that measures the fleet.
+FLEET_METRICS_GROUP = "ultrascale:fleet-metrics"
+
 KARPENTER_ACCOUNT = "karpenter"
 CLUSTER_AUTOSCALER_ACCOUNT = "cluster-autoscaler"
 TERMINATION_HANDLER_ACCOUNT = "aws-node-termination-handler"
@@ -133,9 +136,20 @@ def team_queue(team: str) -> str:
     return f"{team_namespace(team)}-localqueue"
 
 
+# By these labels a job, and each of its pods, waits in a queue of task governance, which is Kueue.
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+QUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+
+
 def queue_priority(priority_class: str) -> str:
     """Return task governance's own name of a priority class."""
     return f"{priority_class}-priority"
+
+
+def alarm_topic(cluster: str) -> str:
+    """Return the SNS topic that tells of a cluster's alarms; each stack's alarms name it."""
+    return f"{cluster}-alarms"
 
 
 def placement_group(pool: str) -> str:

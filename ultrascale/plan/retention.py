@@ -2,6 +2,8 @@
 
 # A quarter: long enough to look back after an incident, audit logs of a large fleet are not cheap.
 LOG_DAYS = 90
+# Events that CloudWatch has made metrics of, which it keeps for 15 months.
+METRIC_EVENT_DAYS = 7
 # Backups of file systems: what a job overwrote or deleted is missed within a week.
 BACKUP_DAYS = 7
 # Image layers without a tag: those of failed or replaced pushes.

@@ -12,6 +12,7 @@ from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPla
 from ultrascale.plan.model.images import ImageBuildPlan
 from ultrascale.plan.model.network import NetworkPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
+from ultrascale.plan.model.observability import ObservabilityPlan
 from ultrascale.plan.model.platform import (
     DevicePluginPlan,
     EtcdPlan,
@@ -108,6 +109,7 @@ class ClusterPlan:
         dcgm: DCGM exporter, if a pool has NVIDIA GPUs.
         volcano: Gang scheduler, if asked for.
         etcd: Rendezvous server, if asked for.
+        observability: What is measured, shown and told; None where the file does not ask for it.
         backend: The application that submits jobs, if there is one.
     """
 
@@ -147,6 +149,7 @@ class ClusterPlan:
     dcgm: DevicePluginPlan | None
     volcano: VolcanoPlan | None
     etcd: EtcdPlan | None
+    observability: ObservabilityPlan | None
     backend: BackendPlan | None
 
     @property

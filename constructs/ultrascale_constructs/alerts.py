@@ -1,0 +1,192 @@
+"""Who is told of alarms, of events and of ends that are near."""
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import cast
+
+from aws_cdk import ArnFormat, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from ultrascale.plan.model import AlarmPlan, AlertsPlan, EventPlan, ReminderPlan
+from ultrascale_constructs.calendar_schedule import on_time, retried_for, scheduler_role, yearly
+from ultrascale_constructs.key import Key
+
+_REMINDED_FOR = timedelta(hours=1)
+# What a service needs of the key of a topic that it publishes to.
+# Source: https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
+_KEY_USE = ["kms:Decrypt", "kms:GenerateDataKey*"]
+
+
+def alarm_action(stack: Stack, topic: str) -> str:
+    """Return the ARN of the topic that alarms of any stack name as their action."""
+    return stack.format_arn(service="sns", resource=topic, arn_format=ArnFormat.NO_RESOURCE_NAME)
+
+
+class Alerts(Construct):
+    """Defines the topic with its one subscriber, and what is published there.
+
+    The alarms of other stacks find the topic by its name.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: AlertsPlan,
+        cluster_name: str,
+        placeholders: Mapping[str, str],
+    ) -> None:
+        """Define the topic and what is published there.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            plan: Who is told of what.
+            cluster_name: Name of the cluster, with which the alarms' names begin.
+            placeholders: What placeholders among the dimensions' values stand for.
+        """
+        super().__init__(scope, id)
+        key = Key(self, "Key", description=f"Alarms of {cluster_name}").key
+        topic = sns.CfnTopic(self, "Topic", topic_name=plan.topic, kms_master_key_id=key.key_arn)
+        sns.CfnSubscription(
+            self, "Email", topic_arn=topic.ref, protocol="email", endpoint=plan.email
+        )
+        rules = [self._rule(each, topic) for each in plan.events]
+        self._allow(key, topic, rules)
+        alarms = Construct(self, "Alarms")
+        for alarm in plan.alarms:
+            _define_alarm(alarms, alarm, cluster_name, placeholders)
+        if plan.reminders:
+            self._remind(plan, topic, key)
+
+    def _allow(self, key: kms.IKey, topic: sns.CfnTopic, rules: list[events.CfnRule]) -> None:
+        """Let CloudWatch and EventBridge publish, and nobody without TLS."""
+        stack = Stack.of(self)
+        alarms = stack.format_arn(
+            service="cloudwatch",
+            resource="alarm",
+            resource_name="*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        own_alarms = {
+            "ArnLike": {"aws:SourceArn": alarms},
+            "StringEquals": {"aws:SourceAccount": stack.account},
+        }
+        statements = [_allow("cloudwatch", ["sns:Publish"], topic.ref, own_alarms)]
+        key.add_to_resource_policy(_allow("cloudwatch", _KEY_USE, "*", own_alarms))
+        if rules:
+            own_rules = {"ArnEquals": {"aws:SourceArn": [rule.attr_arn for rule in rules]}}
+            statements.append(_allow("events", ["sns:Publish"], topic.ref, own_rules))
+            # EventBridge tells KMS neither its rule nor its account.
+            # Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-troubleshooting.html
+            key.add_to_resource_policy(_allow("events", _KEY_USE, "*", {}))
+        statements.append(
+            iam.PolicyStatement(
+                sid="DenyHttp",
+                effect=iam.Effect.DENY,
+                principals=[cast("iam.IPrincipal", iam.AnyPrincipal())],
+                actions=["sns:Publish"],
+                resources=[topic.ref],
+                conditions={"Bool": {"aws:SecureTransport": "false"}},
+            )
+        )
+        sns.CfnTopicPolicy(
+            self,
+            "Policy",
+            topics=[topic.ref],
+            policy_document=iam.PolicyDocument(statements=statements),
+        )
+
+    def _rule(self, plan: EventPlan, topic: sns.CfnTopic) -> events.CfnRule:
+        return events.CfnRule(
+            self,
+            plan.name,
+            event_pattern=plan.pattern,
+            targets=[
+                events.CfnRule.TargetProperty(
+                    id="Topic",
+                    arn=topic.ref,
+                    input_transformer=events.CfnRule.InputTransformerProperty(
+                        input_paths_map=plan.paths,
+                        # Text has to stand in quotation marks.
+                        input_template=json.dumps(plan.message, ensure_ascii=False),
+                    ),
+                )
+            ],
+        )
+
+    def _remind(self, plan: AlertsPlan, topic: sns.CfnTopic, key: kms.IKey) -> None:
+        reminders = Construct(self, "Reminders")
+        role = scheduler_role(
+            reminders,
+            iam.PolicyStatement(actions=["sns:Publish"], resources=[topic.ref]),
+            iam.PolicyStatement(
+                actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key.key_arn]
+            ),
+        )
+        for each in plan.reminders:
+            self._schedule(reminders, each, topic, role)
+
+    def _schedule(
+        self, scope: Construct, plan: ReminderPlan, topic: sns.CfnTopic, role: iam.Role
+    ) -> None:
+        stack = Stack.of(self)
+        scheduler.CfnSchedule(
+            scope,
+            plan.name,
+            description=plan.subject,
+            flexible_time_window=on_time(),
+            schedule_expression=yearly(plan.at),
+            schedule_expression_timezone="UTC",
+            target=scheduler.CfnSchedule.TargetProperty(
+                arn=f"arn:{stack.partition}:scheduler:::aws-sdk:sns:publish",
+                role_arn=role.role_arn,
+                input=stack.to_json_string(
+                    {"TopicArn": topic.ref, "Subject": plan.subject, "Message": plan.message}
+                ),
+                retry_policy=retried_for(_REMINDED_FOR),
+            ),
+        )
+
+
+def _allow(
+    service: str, actions: list[str], resource: str, conditions: Mapping[str, object]
+) -> iam.PolicyStatement:
+    principal = iam.ServicePrincipal(f"{service}.amazonaws.com")
+    return iam.PolicyStatement(
+        principals=[cast("iam.IPrincipal", principal)],
+        actions=actions,
+        resources=[resource],
+        conditions=conditions,
+    )
+
+
+def _define_alarm(
+    scope: Construct, plan: AlarmPlan, cluster_name: str, placeholders: Mapping[str, str]
+) -> None:
+    cloudwatch.CfnAlarm(
+        scope,
+        plan.name,
+        alarm_name=f"{cluster_name}-{plan.name}",
+        alarm_description=plan.description,
+        namespace=plan.metric.namespace,
+        metric_name=plan.metric.name,
+        dimensions=[
+            cloudwatch.CfnAlarm.DimensionProperty(name=key, value=placeholders.get(value, value))
+            for key, value in plan.metric.dimensions.items()
+        ],
+        statistic=plan.metric.statistic,
+        period=plan.period_seconds,
+        evaluation_periods=plan.periods,
+        threshold=plan.threshold,
+        comparison_operator=plan.comparison,
+        treat_missing_data="breaching" if plan.missing_is_wrong else "notBreaching",
+    )

@@ -1,0 +1,85 @@
+"""What is measured of the cluster, what a dashboard shows, and who is told."""
+
+from collections.abc import Mapping
+
+from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from stacks._environment import environment
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import ObservabilityPlan
+from ultrascale_constructs.addon import Addon
+from ultrascale_constructs.alerts import Alerts
+from ultrascale_constructs.calendar_function import ClusterApi
+from ultrascale_constructs.dashboard import Dashboard
+from ultrascale_constructs.fleet_metrics import FleetMetrics
+from ultrascale_constructs.hyperpod_observability import HyperPodObservability
+
+
+class ObservabilityStack(Stack):
+    """Defines the add-ons that measure, the function that measures the fleet, and what they feed.
+
+    The chart with the function's rights must be applied before, and HyperPod must have nodes where
+    its own add-on is asked for.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster: ClusterPlan,
+        plan: ObservabilityPlan,
+        api: ClusterApi,
+        placeholders: Mapping[str, str],
+    ) -> None:
+        """Define the stack.
+
+        Args:
+            scope: Parent.
+            id: Name of the stack.
+            cluster: The cluster.
+            plan: What is measured, shown and told.
+            api: How the function reaches the API server.
+            placeholders: What placeholders in the plan stand for.
+        """
+        super().__init__(scope, id, env=environment(cluster))
+        addon = Addon(self, plan.addon.name, plan=plan.addon, cluster_name=cluster.name)
+        groups = Construct(self, "Logs")
+        for name in plan.log_groups:
+            # Before the add-on, which would make them without an end to their retention.
+            addon.node.add_dependency(_log_group(groups, name, plan.log_retention_days))
+        if plan.hyperpod_addon is not None:
+            HyperPodObservability(
+                self, "HyperPod", plan=plan.hyperpod_addon, cluster_name=cluster.name
+            )
+        FleetMetrics(self, "FleetMetrics", plan=plan.fleet_metrics, cluster=api)
+        if plan.dashboard:
+            Dashboard(
+                self,
+                "Dashboard",
+                name=cluster.name,
+                sections=plan.dashboard,
+                period_seconds=plan.fleet_metrics.interval_minutes * 60,
+                placeholders=placeholders,
+            )
+        if plan.alerts is not None:
+            Alerts(
+                self,
+                "Alerts",
+                plan=plan.alerts,
+                cluster_name=cluster.name,
+                placeholders=placeholders,
+            )
+
+
+def _log_group(scope: Construct, name: str, retention_days: int) -> logs.CfnLogGroup:
+    group = logs.CfnLogGroup(
+        scope,
+        name.rpartition("/")[2],
+        log_group_name=name,
+        retention_in_days=retention_days,
+    )
+    group.apply_removal_policy(RemovalPolicy.DESTROY)
+    return group

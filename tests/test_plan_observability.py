@@ -1,0 +1,406 @@
+"""What is measured, shown and told: metrics that exist, one exporter on a node, alarms in time."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.assembly import ROOT
+from tests.fleet import exporter, labels, node, pod
+from tests.pools import CAPACITY_BLOCK, NEURON_POOL, SYSTEM_POOL, make_document
+from ultrascale import config, plan
+from ultrascale.catalog import addons, cloudwatch
+from ultrascale.errors import ConfigError
+from ultrascale.lambdas.fleet_metrics.exporters import measure_gpus
+from ultrascale.lambdas.fleet_metrics.measures import Measures, log_events
+from ultrascale.lambdas.fleet_metrics.nodes import measure_nodes
+from ultrascale.lambdas.fleet_metrics.pods import measure_pods, measure_queues
+from ultrascale.lambdas.fleet_metrics.settings import Settings
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.fleet_metrics import NAMESPACE
+from ultrascale.plan.model import AlertsPlan, MetricPlan, ObservabilityPlan, PoolPlan
+
+HYBRID = yaml.safe_load((ROOT / "clusters" / "hybrid-hyperpod.yaml").read_text())
+EMAIL = {"email": "ana@example.com"}
+EVERYTHING = {"dashboards": True, "alarms": EMAIL}
+VERSION = {"amazon-sagemaker-hyperpod-observability": "v1.0.4-eksbuild.1"}
+
+
+def planned(document: Mapping[str, Any]) -> ClusterPlan:
+    return plan.plan_cluster(config.loads(yaml.safe_dump(dict(document), sort_keys=False)))
+
+
+def hybrid(**observability: Any) -> ClusterPlan:
+    section = {**HYBRID["observability"], **observability}
+    kubernetes = {**HYBRID["kubernetes"]}
+    if section.get("hyperpod_addon"):
+        kubernetes["addons"] = VERSION
+    return planned({**HYBRID, "observability": section, "kubernetes": kubernetes})
+
+
+def neuron(**changes: Any) -> ClusterPlan:
+    return planned(make_document(observability=EVERYTHING, **changes))
+
+
+def of(cluster: ClusterPlan) -> ObservabilityPlan:
+    assert cluster.observability is not None
+    return cluster.observability
+
+
+def alerts(cluster: ClusterPlan) -> AlertsPlan:
+    found = of(cluster).alerts
+    assert found is not None
+    return found
+
+
+HYBRID_PLAN = hybrid()
+CLUSTERS = {
+    "hybrid": HYBRID_PLAN,
+    "with HyperPod's add-on": hybrid(hyperpod_addon=True),
+    "neuron": neuron(),
+}
+each_cluster = pytest.mark.parametrize("cluster", CLUSTERS.values(), ids=CLUSTERS)
+
+
+def named_metrics(cluster: ClusterPlan) -> Iterator[MetricPlan]:
+    for section in of(cluster).dashboard:
+        for graph in section.graphs:
+            for line in graph.lines:
+                yield from line.metrics.values()
+    yield from (alarm.metric for alarm in alerts(cluster).alarms)
+
+
+def published(cluster: ClusterPlan) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
+    """Return name and dimensions of what the function publishes of one node of each pool."""
+    settings = Settings.parse(json.loads(json.dumps(of(cluster).fleet_metrics.input)))
+    measures = Measures()
+    nodes = [node(each.name, each) for each in cluster.all_pools]
+    found = measure_nodes(nodes, settings, measures)
+    accelerated = [each for each in cluster.all_pools if each.accelerator]
+    pods = [
+        pod(f"{namespace}-{each.name}", each.name, namespace=namespace, resource=each.accelerator)
+        for namespace in settings.teams
+        for each in accelerated
+        if each.accelerator
+    ]
+    measure_pods(pods, found, settings, measures)
+    measure_queues([], settings, measures)
+    if settings.exporters is not None:
+        exporters = [exporter(each.name, each.name, "10.0.0.1") for each in accelerated]
+        text = "".join(
+            f'{metric}{{namespace="{namespace}"}} 1\n'
+            for metric in settings.exporters.metrics
+            for namespace in settings.teams
+        )
+        measure_gpus(exporters, found, settings, measures, lambda _: text)
+    return {
+        (metric["Name"], tuple(sorted((key, event[key]) for key in dimensions)))
+        for event in log_events(measures, settings, now=0)
+        for directive in event["_aws"]["CloudWatchMetrics"]
+        for dimensions in directive["Dimensions"]
+        for metric in directive["Metrics"]
+    }
+
+
+@each_cluster
+def test_every_metric_of_ours_that_is_shown_or_watched_is_published(cluster: ClusterPlan) -> None:
+    there = published(cluster)
+
+    own = [metric for metric in named_metrics(cluster) if metric.namespace == NAMESPACE]
+    missing = [m for m in own if (m.name, tuple(sorted(m.dimensions.items()))) not in there]
+    assert own
+    assert missing == []
+
+
+@each_cluster
+def test_every_metric_of_aws_that_is_shown_or_watched_exists(cluster: ClusterPlan) -> None:
+    others = [metric for metric in named_metrics(cluster) if metric.namespace != NAMESPACE]
+
+    assert others
+    for metric in others:
+        vended = cloudwatch.VENDED[metric.namespace, metric.name]
+        assert tuple(sorted(metric.dimensions)) in {tuple(sorted(d)) for d in vended.dimensions}
+
+
+def test_every_metric_of_aws_says_where_it_is_stated() -> None:
+    assert all(metric.source.startswith("https://") for metric in cloudwatch.VENDED.values())
+
+
+def test_both_sides_and_every_team_are_on_the_dashboard() -> None:
+    titles = {graph.title for section in of(HYBRID_PLAN).dashboard for graph in section.graphs}
+
+    assert titles >= {
+        "GPU utilization by side",
+        "GPU utilization by team",
+        "Jobs by side",
+        "Jobs by team",
+        "Queues",
+        "Reserved accelerators that idle, and burst nodes",
+        "Hours of reserved accelerators lost",
+        "Spend rate by node type, at On-Demand prices",
+        "HyperPod node health",
+        "EFA, average node",
+        "Throughput of training",
+        "Free capacity of training",
+    }
+
+
+def test_the_dashboard_says_when_the_plan_ends_and_what_spend_assumes() -> None:
+    introduction = of(HYBRID_PLAN).dashboard[0].text
+
+    assert "| hyperpod | 2026-12-01 11:30 | 2027-01-05 10:30 | 2027-01-05 11:30 |" in introduction
+    assert "On-Demand at the prices of 2026-07-20" in introduction
+
+
+def test_a_region_without_prices_shows_no_spend_of_nought() -> None:
+    cluster = neuron()
+
+    titles = [graph.title for section in of(cluster).dashboard for graph in section.graphs]
+    assert not [title for title in titles if "pend" in title.split()[0]]
+    assert "no price list of us-west-2" in of(cluster).dashboard[0].text
+
+
+def matches(term: Mapping[str, Any], node_labels: Mapping[str, str]) -> bool:
+    return all(
+        node_labels.get(each["key"]) in each["values"]
+        for each in term["matchExpressions"]
+        if each["operator"] == "In"
+    )
+
+
+def runs_on(settings: Any, pool: PoolPlan) -> bool:
+    """Return whether an exporter of CloudWatch's add-on runs on a pool's nodes."""
+    if not settings["enabled"]:
+        return False
+    affinity = settings["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return matches(term, labels(pool))
+
+
+def ours_runs_on(cluster: ClusterPlan, pool: PoolPlan) -> bool:
+    dcgm = cluster.dcgm
+    hyperpods = pool.provisioner == "hyperpod"
+    return (
+        dcgm is not None and not hyperpods and pool.labels.get("nvidia.com/gpu.present") == "true"
+    )
+
+
+GPU_POOLS = [pool for pool in HYBRID_PLAN.pools if pool.accelerator == "nvidia.com/gpu"]
+
+
+@pytest.mark.parametrize("pool", GPU_POOLS, ids=[pool.name for pool in GPU_POOLS])
+def test_one_exporter_reads_the_gpus_of_a_node(pool: PoolPlan) -> None:
+    # Beside a second DCGM the node monitoring agent finds the GPUs broken: the node is replaced.
+    theirs = runs_on(of(HYBRID_PLAN).addon.configuration["dcgmExporter"], pool)
+
+    assert [theirs, ours_runs_on(HYBRID_PLAN, pool)].count(True) == 1
+    assert theirs == (pool.provisioner == "hyperpod")
+
+
+def test_hyperpods_own_addon_brings_the_only_exporter_of_its_nodes() -> None:
+    cluster = CLUSTERS["with HyperPod's add-on"]
+
+    assert of(cluster).addon.configuration["dcgmExporter"] == {"enabled": False}
+    assert "where HyperPod's own add-on writes it" in of(cluster).dashboard[0].text
+
+
+def test_the_addons_neuron_monitor_takes_the_place_of_ours() -> None:
+    cluster = CLUSTERS["neuron"]
+    (pool,) = cluster.pools
+
+    assert runs_on(of(cluster).addon.configuration["neuronMonitor"], pool)
+    assert cluster.neuron_monitor is None
+    assert cluster.neuron is not None
+
+
+def test_without_the_section_nothing_changes() -> None:
+    cluster = planned(make_document())
+
+    assert cluster.observability is None
+    assert cluster.neuron_monitor is not None
+
+
+def test_the_addons_agents_run_beside_the_accelerators_and_its_controller_does_not() -> None:
+    settings = of(HYBRID_PLAN).addon.configuration
+    manager: Any = settings["manager"]
+    (term,) = manager["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+
+    assert settings["tolerations"] == [{"operator": "Exists"}]
+    on = [pool.name for pool in HYBRID_PLAN.all_pools if matches(term, labels(pool))]
+    assert on == ["system"]
+
+
+def leaves(value: object, path: str = "") -> Iterator[str]:
+    if isinstance(value, Mapping) and not path.endswith("affinity"):
+        for key, inner in value.items():  # pyright: ignore[reportUnknownVariableType]
+            yield from leaves(inner, f"{path}.{key}" if path else str(key))  # pyright: ignore[reportUnknownArgumentType]
+    else:
+        yield path
+
+
+@each_cluster
+def test_the_addons_are_set_by_keys_that_their_schemas_have(cluster: ClusterPlan) -> None:
+    # EKS refuses a key too many, and the stack with it.
+    for addon in filter(None, (of(cluster).addon, of(cluster).hyperpod_addon)):
+        known = addons.addon(addon.name).configuration
+        for path in leaves(addon.configuration):
+            assert any(path == key or path.startswith(f"{key}.") for key in known), path
+
+
+def test_container_logs_can_be_left_out() -> None:
+    quiet = of(hybrid(container_logs=False))
+
+    assert quiet.addon.configuration["containerLogs"] == {"enabled": False}
+    assert quiet.log_groups == ("/aws/containerinsights/hybrid-hyperpod/performance",)
+
+
+def alarm_names(cluster: ClusterPlan) -> list[str]:
+    return [alarm.name for alarm in alerts(cluster).alarms]
+
+
+def test_somebody_is_told_of_reserved_nodes_that_idle_beside_burst_nodes() -> None:
+    (idle,) = (a for a in alerts(HYBRID_PLAN).alarms if a.name == "reserved-idle")
+
+    # A whole node of it, for a quarter of an hour.
+    assert idle.threshold == 8
+    assert idle.periods * idle.period_seconds == 15 * 60
+    assert idle.metric.name == "ReservedIdleBesideBurst"
+
+
+def test_a_function_that_says_nothing_is_a_fault() -> None:
+    for cluster in CLUSTERS.values():
+        (silent,) = (a for a in alerts(cluster).alarms if a.name == "fleet-metrics")
+        assert silent.missing_is_wrong
+
+
+def test_a_cluster_without_reserved_or_hyperpod_nodes_has_no_alarm_about_them() -> None:
+    assert alarm_names(CLUSTERS["neuron"]) == ["fleet-metrics"]
+    assert alerts(CLUSTERS["neuron"]).events == ()
+
+
+def test_a_file_system_is_full_before_checkpoints_fail() -> None:
+    (free,) = (a for a in alerts(HYBRID_PLAN).alarms if a.name == "free-capacity-training")
+
+    assert free.threshold == 960 * 1024**3
+    # Each storage target sends its share once a minute: a longer period would add them up.
+    assert (free.metric.statistic, free.period_seconds) == ("Sum", 60)
+
+
+def test_the_end_of_a_training_plan_is_told_a_day_and_two_hours_before() -> None:
+    reminders = alerts(HYBRID_PLAN).reminders
+
+    assert [reminder.at for reminder in reminders] == [
+        datetime(2027, 1, 4, 11, 30, tzinfo=UTC),
+        datetime(2027, 1, 5, 9, 30, tzinfo=UTC),
+    ]
+    assert "can be used until 2027-01-05 10:30 UTC" in reminders[0].message
+
+
+def test_the_shards_of_a_pool_remind_of_its_end_once() -> None:
+    pools = [
+        {**pool, "shards": 2, "nodes": {"static": 4}} if pool["name"] == "hyperpod" else pool
+        for pool in HYBRID["pools"]
+    ]
+    reminders = alerts(planned({**HYBRID, "pools": pools})).reminders
+
+    assert [reminder.name for reminder in reminders] == ["hyperpod-a-day", "hyperpod-two-hours"]
+    assert all(len(r.subject) <= 100 and r.subject.isascii() for r in reminders)
+
+
+def test_the_end_of_a_capacity_block_is_told_too() -> None:
+    block = {
+        **NEURON_POOL,
+        "instance_types": ["p5.48xlarge"],
+        "purchase": CAPACITY_BLOCK,
+        "nodes": {"static": 2},
+    }
+    reminders = alerts(neuron(pools=[SYSTEM_POOL, block])).reminders
+
+    assert [reminder.at.day for reminder in reminders] == [7, 8]
+    assert reminders[0].subject == "research: capacity block of train ends in 24 hours"
+
+
+@pytest.mark.parametrize(("nodes", "minutes"), [(1_000, 1), (6_000, 5)])
+def test_a_large_fleet_is_measured_less_often(nodes: int, minutes: int) -> None:
+    pool = {**NEURON_POOL, "provisioner": "karpenter", "nodes": {"max": nodes}}
+    network = {**make_document()["network"], "pod_cidrs": {"count": 16, "from": "100.64.0.0/10"}}
+    cluster = neuron(
+        pools=[{**SYSTEM_POOL, "instance_types": ["m7g.8xlarge"]}, pool],
+        karpenter={"version": "1.15.1"},
+        network=network,
+    )
+    function = of(cluster).fleet_metrics
+
+    assert function.interval_minutes == minutes
+    assert function.timeout_seconds <= minutes * 60
+    (silent,) = alerts(cluster).alarms
+    assert silent.period_seconds == minutes * 60
+    assert silent.period_seconds * silent.periods == 15 * 60
+
+
+def refusal(document: Mapping[str, Any]) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        planned(document)
+    return str(caught.value).splitlines()
+
+
+def with_section(section: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+    return {**HYBRID, "observability": section, **changes}
+
+
+@pytest.mark.parametrize(
+    ("document", "line"),
+    [
+        (
+            with_section({"write_latency_slo": {"threshold_ms": 15, "goal_percent": 90}}),
+            "observability.write_latency_slo: not supported yet; leave it out",
+        ),
+        (
+            make_document(observability={"hyperpod_addon": True}),
+            "observability.hyperpod_addon: no pool has provisioner hyperpod, got true; leave it "
+            "out, or add such a pool",
+        ),
+        (
+            with_section({"hyperpod_addon": True}),
+            "set kubernetes.addons.amazon-sagemaker-hyperpod-observability to a version",
+        ),
+        (
+            with_section(
+                {},
+                kubernetes={
+                    **HYBRID["kubernetes"],
+                    "addons": {"amazon-cloudwatch-observability": "v5.3.1-eksbuild.1"},
+                },
+            ),
+            "the EKS add-on amazon-cloudwatch-observability must be v6.0.0 or later",
+        ),
+    ],
+    ids=["objective", "no HyperPod", "no version", "old version"],
+)
+def test_what_cannot_be_had_is_refused_with_what_to_do(
+    document: Mapping[str, Any], line: str
+) -> None:
+    assert any(line in each for each in refusal(document))
+
+
+def test_hyperpods_addon_collects_what_is_of_use_to_training() -> None:
+    addon = of(CLUSTERS["with HyperPod's add-on"]).hyperpod_addon
+    assert addon is not None
+    provider: Any = addon.configuration["metricsProvider"]
+
+    wanted = [key for key, each in provider.items() if each["level"] != "DISABLED"]
+    assert addon.version == "v1.0.4-eksbuild.1"
+    assert set(wanted) >= {"acceleratedComputeMetrics", "taskGovernanceMetrics", "networkMetrics"}
+
+
+def test_no_pod_of_the_platform_is_asked_for() -> None:
+    # A DaemonSet's pods on a hundred thousand nodes would be a million objects a call.
+    left_out: Iterable[str] = of(HYBRID_PLAN).fleet_metrics.input["LeftOut"]  # pyright: ignore[reportAssignmentType]
+
+    assert {"kube-system", "amazon-cloudwatch", "aws-hyperpod"} <= {*left_out}
+    assert not {*left_out} & {"training", "hyperpod-ns-research"}

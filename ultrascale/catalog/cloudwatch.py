@@ -1,0 +1,98 @@
+"""Metrics of AWS's own that dashboards and alarms name, and limits of CloudWatch.
+
+A metric of another name or with other dimensions than these does not exist: CloudWatch says nothing
+of a mistake, a graph stays empty and an alarm never goes off.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+CONTAINER_INSIGHTS = "ContainerInsights"
+FSX = "AWS/FSx"
+
+# What the agent declares, which says more of the dimensions than the user guide's table:
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Container-Insights-metrics-enhanced-EKS.html
+_AGENT = (
+    "https://github.com/aws/amazon-cloudwatch-agent/blob/main/translator/translate/otel/exporter/"
+    "awsemf/kubernetes.go"
+)
+_FSX_PAGE = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/fs-metrics.html"
+
+_CLUSTER = ("ClusterName",)
+_NAMESPACE = ("ClusterName", "Namespace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VendedMetric:
+    """A metric that AWS publishes.
+
+    Attributes:
+        namespace: CloudWatch namespace.
+        name: Its name.
+        dimensions: Sets of dimensions that it is published with, as far as we use them.
+        source: Where they are stated.
+    """
+
+    namespace: str
+    name: str
+    dimensions: tuple[tuple[str, ...], ...]
+    source: str
+
+
+def _insights(*names: str, dimensions: tuple[tuple[str, ...], ...]) -> tuple[VendedMetric, ...]:
+    return tuple(
+        VendedMetric(namespace=CONTAINER_INSIGHTS, name=name, dimensions=dimensions, source=_AGENT)
+        for name in names
+    )
+
+
+def _others(namespace: str, source: str, dimension: str, *names: str) -> tuple[VendedMetric, ...]:
+    return tuple(
+        VendedMetric(namespace=namespace, name=name, dimensions=((dimension,),), source=source)
+        for name in names
+    )
+
+
+_VENDED = (
+    *_insights("cluster_failed_node_count", dimensions=(_CLUSTER,)),
+    *_insights("node_gpu_utilization", dimensions=(_CLUSTER,)),
+    *_insights("node_neuroncore_utilization", dimensions=(_CLUSTER,)),
+    *_insights("node_neurondevice_hw_ecc_events_total", dimensions=(_CLUSTER,)),
+    *_insights(
+        "pod_gpu_utilization", "pod_neuroncore_utilization", dimensions=(_CLUSTER, _NAMESPACE)
+    ),
+    *_insights(
+        "node_efa_rx_bytes", "node_efa_tx_bytes", "node_efa_rx_dropped", dimensions=(_CLUSTER,)
+    ),
+    *_insights(
+        "hyperpod_node_health_status_schedulable",
+        "hyperpod_node_health_status_unschedulable",
+        "hyperpod_node_health_status_unschedulable_pending_reboot",
+        "hyperpod_node_health_status_unschedulable_pending_replacement",
+        dimensions=(_CLUSTER,),
+    ),
+    *_others(
+        FSX,
+        _FSX_PAGE,
+        "FileSystemId",
+        "DataReadBytes",
+        "DataWriteBytes",
+        "FreeDataStorageCapacity",
+    ),
+)
+
+VENDED: Mapping[tuple[str, str], VendedMetric] = MappingProxyType(
+    {(metric.namespace, metric.name): metric for metric in _VENDED}
+)
+
+# Groups of logs that the agent and Fluent Bit of the add-on write for a cluster, and would make
+# without an end to their retention.
+# Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Container-Insights-EKS-logs.html
+CONTAINER_LOGS = ("application", "dataplane", "host")
+PERFORMANCE_LOGS = "performance"
+
+
+def log_group(cluster: str, kind: str) -> str:
+    """Return the log group of ``kind``: `PERFORMANCE_LOGS`, or one of `CONTAINER_LOGS`."""
+    return f"/aws/containerinsights/{cluster}/{kind}"

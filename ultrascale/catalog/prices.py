@@ -1,0 +1,31 @@
+"""On-Demand prices of EC2, Linux, shared tenancy, in US dollars for an hour.
+
+They are dated, and only of some Regions: whoever shows one says the date, and says of a Region or
+a type without one that there is none. China's Regions, which charge in yuan, are left out.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+
+from ultrascale.catalog._sources import read_table
+
+# Generated from the AWS Price List Query API.
+SOURCE = "https://github.com/aws/karpenter-provider-aws/tree/main/pkg/providers/pricing"
+SEEN = date(2026, 7, 20)
+
+_PRICES: Mapping[tuple[str, str], float] = {
+    (row["region"], row["instance_type"]): float(row["usd_per_hour"])
+    for row in read_table("prices.csv")
+}
+REGIONS = frozenset(region for region, _ in _PRICES)
+"""Regions of which there are prices."""
+
+
+def on_demand(region: str, instance_types: Iterable[str]) -> Mapping[str, float]:
+    """Return the prices of those of ``instance_types`` of which one is known.
+
+    Args:
+        region: AWS Region.
+        instance_types: EC2 names.
+    """
+    return {name: _PRICES[region, name] for name in instance_types if (region, name) in _PRICES}

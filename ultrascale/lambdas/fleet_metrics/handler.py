@@ -1,0 +1,73 @@
+"""The function behind the fleet metrics: a schedule calls it each minute or few."""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from botocore.session import Session
+
+from ..kubernetes import KubernetesApi, KubernetesError, bearer_token, tls_context
+from .exporters import measure_gpus
+from .measures import Measures, log_events
+from .nodes import measure_nodes
+from .pods import measure_pods, measure_queues
+from .settings import Settings
+
+
+def on_event(event: Mapping[str, Any], _context: object = None) -> None:
+    """Write the metrics of one cluster to the log.
+
+    Args:
+        event: The settings.
+
+    Raises:
+        Exception: Whatever went wrong. Nothing is written then: the alarms take that for a fault.
+    """
+    settings = Settings.parse(event)
+    measures = measure(_kubernetes(settings.cluster), settings)
+    for each in log_events(measures, settings, now=time.time()):
+        print(json.dumps(each, separators=(",", ":")))
+
+
+def measure(api: KubernetesApi, settings: Settings) -> Measures:
+    """Measure a cluster, reading every object once and holding none.
+
+    Raises:
+        KubernetesError: The API server refused.
+        OSError: It could not be reached.
+    """
+    measures = Measures()
+    nodes = measure_nodes(api.stream("/api/v1/nodes"), settings, measures)
+    # The API server leaves out what asks for no accelerators: most pods of a fleet are DaemonSets'.
+    selector = ",".join(f"metadata.namespace!={name}" for name in settings.left_out)
+    pods = api.stream("/api/v1/pods", fieldSelector=selector)
+    measure_pods(pods, nodes, settings, measures)
+    if settings.queues is not None:
+        measure_queues(_of_installed_kind(api, settings.queues), settings, measures)
+    if settings.exporters is not None:
+        exporters = settings.exporters
+        found = api.stream(exporters.path, labelSelector=exporters.selector)
+        measure_gpus(found, nodes, settings, measures)
+    return measures
+
+
+def _of_installed_kind(api: KubernetesApi, path: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects at ``path``, none where their kind is yet to be installed."""
+    try:
+        yield from api.stream(path)
+    except KubernetesError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        print(f"no queues yet: {error}")
+
+
+def _kubernetes(cluster: str) -> KubernetesApi:
+    region = os.environ["AWS_REGION"]
+    return KubernetesApi(
+        endpoint=os.environ["CLUSTER_ENDPOINT"],
+        context=tls_context(os.environ["CLUSTER_CERTIFICATE_AUTHORITY"]),
+        token=bearer_token(Session(), cluster=cluster, region=region),
+    )

@@ -1,0 +1,117 @@
+"""What the nodes of a fleet have, cost and lack."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from .measures import CAPACITY, NODE_TYPE, Key, Measures
+from .quantities import whole
+from .settings import Settings
+
+RESERVED = "reserved"
+BURST = "burst"
+# HyperPod's instance types, whose machines are those of EC2's.
+_HYPERPOD_PREFIX = "ml."
+
+
+class Place(NamedTuple):
+    """Where a pod runs.
+
+    Attributes:
+        node_type: Node type of its node.
+        idle_counts: Whether an accelerator that is idle there is one that is paid for and usable.
+    """
+
+    node_type: str
+    idle_counts: bool
+
+
+@dataclass
+class Nodes:
+    """The nodes, of which nothing but their place is held.
+
+    Attributes:
+        places: Place of each node, by its name.
+        reserved: Accelerators that are reserved and usable.
+    """
+
+    places: dict[str, Place] = field(default_factory=dict[str, Place])
+    reserved: int = 0
+
+
+def measure_nodes(
+    nodes: Iterable[Mapping[str, Any]], settings: Settings, measures: Measures
+) -> Nodes:
+    """Add up ``nodes`` one by one, and return where pods may be."""
+    found = Nodes()
+    # There is one object for all nodes of a kind: a fleet has a hundred thousand.
+    kinds: dict[Place, Place] = {}
+    _make_known(settings, measures)
+    for node in nodes:
+        labels: Mapping[str, str] = node["metadata"].get("labels", {})
+        node_type = labels.get(settings.node_type_label)
+        if node_type is None:
+            # Not one of the cluster file's pools.
+            continue
+        keys: tuple[Key, ...] = (None, (NODE_TYPE, node_type))
+        accelerators = _accelerators(node, settings)
+        measures.add("nodes", 1, *keys)
+        measures.add("accelerators", accelerators, *keys)
+        if capacity := labels.get(settings.capacity_label):
+            measures.add("nodes", 1, (CAPACITY, capacity))
+            keys = (*keys, (CAPACITY, capacity))
+        _add_spend(labels, settings, measures, keys)
+        _add_health(labels, settings, measures)
+        role = labels.get(settings.role_label)
+        if role == BURST:
+            measures.add("burst_nodes", 1, None)
+        counts = role == RESERVED and _usable(node, settings)
+        if counts:
+            found.reserved += accelerators
+        place = Place(node_type, counts)
+        found.places[node["metadata"]["name"]] = kinds.setdefault(place, place)
+    return found
+
+
+def _make_known(settings: Settings, measures: Measures) -> None:
+    """Let what is not there count as 0: a gap in a metric would mean that nobody looked."""
+    keys: list[Key] = [(NODE_TYPE, name) for name in sorted({*settings.node_types.values()})]
+    for measure in ("nodes", "accelerators", "accelerators_in_use"):
+        measures.add(measure, 0, None, *keys)
+    measures.add("nodes", 0, *((CAPACITY, name) for name in settings.capacities))
+    for measure in ("burst_nodes", "unpriced_nodes", "nodes_in_recovery", "nodes_in_checks"):
+        measures.add(measure, 0, None)
+
+
+def _accelerators(node: Mapping[str, Any], settings: Settings) -> int:
+    """Return the accelerators that pods can have: a device that failed is not among them."""
+    amounts: Mapping[str, str] = node["status"].get("allocatable", {})
+    return sum(whole(amounts[name]) for name in settings.accelerators & amounts.keys())
+
+
+def _add_spend(
+    labels: Mapping[str, str], settings: Settings, measures: Measures, keys: Iterable[Key]
+) -> None:
+    """Add the price of an hour, and count what has none instead of taking it for free."""
+    instance_type = labels.get(settings.instance_type_label, "").removeprefix(_HYPERPOD_PREFIX)
+    price = settings.prices.get(instance_type)
+    if price is None:
+        measures.add("unpriced_nodes", 1, None)
+    else:
+        measures.add("spend", price, *keys)
+
+
+def _add_health(labels: Mapping[str, str], settings: Settings, measures: Measures) -> None:
+    health = labels.get(settings.health_label)
+    if health is None or health == settings.healthy:
+        return
+    checked = health == settings.checking
+    measures.add("nodes_in_checks" if checked else "nodes_in_recovery", 1, None)
+
+
+def _usable(node: Mapping[str, Any], settings: Settings) -> bool:
+    """Return whether pods could use the node now: it is healthy, and nobody keeps them off."""
+    health = node["metadata"]["labels"].get(settings.health_label, settings.healthy)
+    conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", ())}
+    ready = conditions.get("Ready") == "True"
+    return ready and health == settings.healthy and not node["spec"].get("unschedulable")

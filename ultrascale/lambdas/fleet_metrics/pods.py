@@ -1,0 +1,152 @@
+"""What the pods of a fleet use, and what they wait for."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
+from typing import Any
+
+from .measures import NODE_TYPE, QUEUE, TEAM, Key, Measures
+from .nodes import Nodes
+from .quantities import whole
+from .settings import Settings
+
+_OVER = frozenset({"Succeeded", "Failed"})
+_RUNNING = "Running"
+_WAITING_GROUPS = frozenset({"Pending", "Inqueue"})
+
+
+class _State(IntEnum):
+    """What a job does: it runs as soon as one of its pods does."""
+
+    WAITING = 0
+    RUNNING = 1
+
+
+def measure_pods(
+    pods: Iterable[Mapping[str, Any]], nodes: Nodes, settings: Settings, measures: Measures
+) -> None:
+    """Add up ``pods`` one by one: accelerators in use and idle, pods and jobs that run or wait."""
+    _make_known(settings, measures)
+    jobs: dict[tuple[str, str], tuple[_State, tuple[Key, ...]]] = {}
+    idle = float(nodes.reserved)
+    for pod in pods:
+        if pod["status"].get("phase") in _OVER:
+            continue
+        place = nodes.places.get(pod["spec"].get("nodeName", ""))
+        requested = _requested(pod["spec"], settings)
+        if requested == 0:
+            continue
+        keys = (*_keys(pod, place.node_type if place else None, settings),)
+        if place is not None:
+            measures.add("accelerators_in_use", requested, *keys)
+            idle -= requested if place.idle_counts else 0
+        running = pod["status"].get("phase") == _RUNNING
+        measures.add("running_pods" if running else "pending_pods", 1, *keys)
+        job = _job(pod, settings)
+        state = _State(running)
+        if job not in jobs or state > jobs[job][0]:
+            jobs[job] = (state, keys)
+    for state, keys in jobs.values():
+        measures.add("running_jobs" if state else "waiting_jobs", 1, *keys)
+    measures.add("reserved_idle", max(idle, 0), None)
+    burst = measures.get("burst_nodes") or 0
+    measures.add("reserved_idle_beside_burst", max(idle, 0) if burst else 0, None)
+
+
+def measure_queues(
+    entries: Iterable[Mapping[str, Any]], settings: Settings, measures: Measures
+) -> None:
+    """Add up what is admitted to queues and what waits there: Kueue's workloads, Volcano's groups.
+
+    Sources:
+        https://kueue.sigs.k8s.io/docs/concepts/workload/
+        https://volcano.sh/en/docs/podgroup/
+    """
+    for measure in ("queue_running", "queue_waiting"):
+        measures.add(measure, 0, *((QUEUE, name) for name in settings.queue_names))
+    for entry in entries:
+        volcano = "queue" in entry["spec"]
+        queue = entry["spec"].get("queue" if volcano else "queueName", "")
+        status = entry.get("status", {})
+        state = _group_state(status) if volcano else _workload_state(status)
+        if state is not None and queue:
+            measures.add("queue_running" if state else "queue_waiting", 1, (QUEUE, queue))
+
+
+def _make_known(settings: Settings, measures: Measures) -> None:
+    node_types: list[Key] = [(NODE_TYPE, name) for name in sorted({*settings.node_types.values()})]
+    teams: list[Key] = [(TEAM, name) for name in sorted({*settings.teams.values()})]
+    for measure in ("running_pods", "pending_pods", "running_jobs", "waiting_jobs"):
+        measures.add(measure, 0, None, *node_types, *teams)
+    measures.add("accelerators_in_use", 0, *teams)
+
+
+def _keys(pod: Mapping[str, Any], node_type: str | None, settings: Settings) -> Iterator[Key]:
+    yield None
+    if (known := node_type or _wanted_node_type(pod["spec"], settings)) is not None:
+        yield NODE_TYPE, known
+    if (team := settings.teams.get(pod["metadata"].get("namespace", ""))) is not None:
+        yield TEAM, team
+
+
+def _wanted_node_type(spec: Mapping[str, Any], settings: Settings) -> str | None:
+    """Return the node type that a pod waits for; None where several would do."""
+    wanted = {settings.node_types.get(pool, "") for pool in _only(spec, settings.pool_label)}
+    wanted |= _only(spec, settings.node_type_label)
+    return wanted.pop() if len(wanted) == 1 else None
+
+
+def _only(spec: Mapping[str, Any], label: str) -> set[str]:
+    """Return the values of ``label`` that a pod's node must have one of."""
+    if (value := _within(spec, "nodeSelector").get(label)) is not None:
+        return {value}
+    required = _within(
+        spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    return {
+        value
+        for term in required.get("nodeSelectorTerms", ())
+        for each in term.get("matchExpressions", ())
+        if each["key"] == label and each["operator"] == "In"
+        for value in each["values"]
+    }
+
+
+def _within(mapping: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    """Return what stands at ``path``, or an empty mapping where nothing does."""
+    for key in path:
+        mapping = mapping.get(key) or {}
+    return mapping
+
+
+def _requested(spec: Mapping[str, Any], settings: Settings) -> float:
+    """Return the accelerators that the pod asks for; those of init containers go on to the rest."""
+
+    def of(container: Mapping[str, Any]) -> float:
+        limits: Mapping[str, str] = container.get("resources", {}).get("limits", {})
+        names = settings.parts.keys() & limits.keys()
+        return sum(whole(limits[name]) * settings.parts[name] for name in names)
+
+    containers = sum(of(each) for each in spec["containers"])
+    return max([containers, *(of(each) for each in spec.get("initContainers", ()))])
+
+
+def _job(pod: Mapping[str, Any], settings: Settings) -> tuple[str, str]:
+    """Return namespace and name of a pod's job: by our label, else its owner, else itself."""
+    metadata = pod["metadata"]
+    owners = metadata.get("ownerReferences") or [metadata]
+    label = metadata.get("labels", {}).get(settings.job_label)
+    return metadata.get("namespace", ""), label or owners[0]["name"]
+
+
+def _workload_state(status: Mapping[str, Any]) -> _State | None:
+    conditions = {each["type"]: each["status"] for each in status.get("conditions", ())}
+    if conditions.get("Finished") == "True":
+        return None
+    return _State(conditions.get("Admitted") == "True")
+
+
+def _group_state(status: Mapping[str, Any]) -> _State | None:
+    phase = status.get("phase", "Pending")
+    if phase in _WAITING_GROUPS:
+        return _State.WAITING
+    return _State.RUNNING if phase == _RUNNING else None

@@ -1,0 +1,117 @@
+"""What the function is told with each call: the cluster file's own names, and prices."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exporters:
+    """The GPU exporters that are asked.
+
+    Attributes:
+        path: Path of the list of their pods.
+        selector: Label selector of their pods.
+        port: Port that they answer on.
+        most: How many are asked at most; the rest are taken to be like them.
+        metrics: Measure by name of the exporter's metric, and by how much its value is multiplied.
+    """
+
+    path: str
+    selector: str
+    port: int
+    most: int
+    metrics: Mapping[str, tuple[str, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The cluster as its plan has it.
+
+    Attributes:
+        cluster: Its name.
+        namespace: CloudWatch namespace.
+        metrics: Name and unit of the metric of each measure.
+        node_type_label: Label with the node type.
+        role_label: Label with the role.
+        capacity_label: Label with the purchase option.
+        instance_type_label: Label with the instance type.
+        health_label: Label with HyperPod's word on a node.
+        healthy: Its value on a node that takes work.
+        checking: Its value on a node that is being checked.
+        pool_label: Label with the name of the pool.
+        job_label: Label of pods with the name of their job.
+        node_types: Node type of each pool.
+        capacities: Purchase options.
+        accelerators: Extended resources of whole accelerators.
+        parts: What each resource is of a whole accelerator: a NeuronCore, of its device.
+        teams: Team of each namespace that has one.
+        left_out: Namespaces of which no pod is looked at: their pods ask for no accelerators.
+        prices: Price of an hour by instance type; what has no price has none here.
+        queues: Path of the list of what waits in queues; None where there are none.
+        queue_names: The queues.
+        exporters: The GPU exporters; None where there are none of ours.
+    """
+
+    cluster: str
+    namespace: str
+    metrics: Mapping[str, tuple[str, str]]
+    node_type_label: str
+    role_label: str
+    capacity_label: str
+    instance_type_label: str
+    health_label: str
+    healthy: str
+    checking: str
+    pool_label: str
+    job_label: str
+    node_types: Mapping[str, str]
+    capacities: Sequence[str]
+    accelerators: frozenset[str]
+    parts: Mapping[str, float]
+    teams: Mapping[str, str]
+    left_out: Sequence[str]
+    prices: Mapping[str, float]
+    queues: str | None
+    queue_names: Sequence[str]
+    exporters: Exporters | None
+
+    @classmethod
+    def parse(cls, event: Mapping[str, Any]) -> "Settings":
+        """Return the settings in the input of the schedule."""
+        labels, exporters = event["Labels"], event["Exporters"]
+        return cls(
+            cluster=event["Cluster"],
+            namespace=event["Namespace"],
+            metrics={key: (each["Name"], each["Unit"]) for key, each in event["Metrics"].items()},
+            node_type_label=labels["NodeType"],
+            role_label=labels["Role"],
+            capacity_label=labels["Capacity"],
+            instance_type_label=labels["InstanceType"],
+            health_label=labels["Health"],
+            healthy=event["Healthy"],
+            checking=event["Checking"],
+            pool_label=labels["Pool"],
+            job_label=labels["Job"],
+            node_types=event["NodeTypes"],
+            capacities=event["Capacities"],
+            accelerators=frozenset(event["Accelerators"]),
+            parts=event["Parts"],
+            teams=event["Teams"],
+            left_out=event["LeftOut"],
+            prices=event["Prices"],
+            queues=event["Queues"],
+            queue_names=event["QueueNames"],
+            exporters=None
+            if exporters is None
+            else Exporters(
+                path=exporters["Path"],
+                selector=exporters["Selector"],
+                port=exporters["Port"],
+                most=exporters["Most"],
+                metrics={
+                    name: (each["Measure"], each["Times"])
+                    for name, each in exporters["Metrics"].items()
+                },
+            ),
+        )

@@ -1,0 +1,147 @@
+"""How CloudWatch's add-on is set: one exporter of each kind on a node, and controllers at home."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ultrascale import catalog, config
+from ultrascale.catalog import addons, cloudwatch, hyperpod
+from ultrascale.plan import capacity, names
+from ultrascale.plan.addons import ON_SYSTEM_NODES, installed_addon
+from ultrascale.plan.model import AddonPlan, PoolPlan
+
+_EVERY_TAINT = [{"operator": "Exists"}]
+# Every kind of metric of the training and of the nodes; the add-on asks for each by itself.
+_HYPERPOD_METRICS = (
+    "trainingMetrics",
+    "taskGovernanceMetrics",
+    "nodeMetrics",
+    "acceleratedComputeMetrics",
+    "networkMetrics",
+)
+_NO_HYPERPOD_METRICS = ("inferenceMetrics", "scalingMetrics", "customMetrics")
+_SCRAPE_SECONDS = 30
+
+
+def plan_container_insights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AddonPlan:
+    """Return CloudWatch's add-on.
+
+    Raises:
+        CatalogError: No source states a version for the cluster's.
+    """
+    observability = cluster.observability
+    assert observability is not None
+    gpus = gpu_exporter_types(cluster, pools)
+    neuron = _neuron_monitor_types(cluster, pools)
+    settings: Mapping[str, object] = {
+        # One agent, on each node: the other one of the default only serves what is off below.
+        "agents": [{"name": "cloudwatch-agent"}],
+        # All of its DaemonSets have to run beside the accelerators.
+        "tolerations": _EVERY_TAINT,
+        "manager": {"affinity": ON_SYSTEM_NODES},
+        # Accelerators, EFA and HyperPod are part of it.
+        "containerInsights": {"enabled": True},
+        "otelContainerInsights": {"enabled": False},
+        # It would change every pod at its creation, and is billed by itself.
+        "applicationSignals": {"enabled": False},
+        "containerLogs": {"enabled": observability.container_logs},
+        "dcgmExporter": _exporter(gpus, compute_types=(hyperpod.COMPUTE_TYPE_HYPERPOD,)),
+        "neuronMonitor": _exporter(neuron),
+    }
+    return installed_addon(cluster, addons.CLOUDWATCH_OBSERVABILITY, settings)
+
+
+def plan_hyperpod_addon(cluster: config.Cluster) -> AddonPlan | None:
+    """Return HyperPod's observability add-on, if the file asks for it.
+
+    Whoever installs it adds the workspace that it writes to.
+
+    Raises:
+        CatalogError: The file names no version of it.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-observability-addon-setup.html
+    """
+    if cluster.observability is None or not cluster.observability.hyperpod_addon:
+        return None
+    levels = dict.fromkeys(_HYPERPOD_METRICS, "BASIC") | dict.fromkeys(
+        _NO_HYPERPOD_METRICS, "DISABLED"
+    )
+    settings = {
+        "metricsProvider": {
+            key: {"level": level, "scrapeInterval": _SCRAPE_SECONDS}
+            for key, level in levels.items()
+        },
+        # CloudWatch's add-on sends them.
+        "logging": {"enabled": False},
+    }
+    return installed_addon(cluster, addons.HYPERPOD_OBSERVABILITY, settings)
+
+
+def gpu_exporter_types(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple[str, ...]:
+    """Return the instance types whose GPUs the exporter of CloudWatch's add-on reads.
+
+    It starts a DCGM of its own. A node must run one: beside a second one the EKS node monitoring
+    agent was seen to find the GPUs broken, and node repair takes the node away. So it runs on
+    HyperPod's nodes alone, which that agent stays off; everywhere else runs our exporter, which
+    asks the agent's DCGM. HyperPod's own add-on has an exporter as well.
+
+    Sources:
+        https://github.com/aws/containers-roadmap/issues/2763
+        https://github.com/aws-observability/helm-charts/blob/main/charts/amazon-cloudwatch-observability/templates/linux/dcgm-exporter-daemonset.yaml
+    """
+    own = any(
+        pool.provisioner == capacity.HYPERPOD and pool.accelerator == names.NVIDIA_GPU
+        for pool in pools
+    )
+    if not own or _has_hyperpod_addon(cluster):
+        return ()
+    return tuple(f"{hyperpod.TYPE_PREFIX}{name}" for name in _types("nvidia"))
+
+
+def _neuron_monitor_types(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple[str, ...]:
+    """Return the instance types whose Neuron devices the monitor of the add-on reads.
+
+    It takes the place of ours, wherever that runs, and the list of types that it comes with lacks
+    some. HyperPod's own add-on has a monitor as well.
+    """
+    if not any(pool.accelerator == names.NEURON_DEVICE for pool in pools):
+        return ()
+    plain = (*_types("neuron"),)
+    prefixed = tuple(f"{hyperpod.TYPE_PREFIX}{name}" for name in plain)
+    return plain if _has_hyperpod_addon(cluster) else (*plain, *prefixed)
+
+
+def _types(kind: str) -> Iterator[str]:
+    for name, spec in sorted(catalog.INSTANCE_TYPES.items()):
+        if spec.announced and spec.accelerator and spec.accelerator.kind == kind:
+            yield name
+
+
+def _has_hyperpod_addon(cluster: config.Cluster) -> bool:
+    return cluster.observability is not None and cluster.observability.hyperpod_addon
+
+
+def _exporter(
+    instance_types: Sequence[str], *, compute_types: Sequence[str] = ()
+) -> Mapping[str, object]:
+    if not instance_types:
+        return {"enabled": False}
+    terms = {names.INSTANCE_TYPE_LABEL: instance_types}
+    if compute_types:
+        terms[hyperpod.COMPUTE_TYPE] = compute_types
+    expressions = [
+        {"key": key, "operator": "In", "values": list(values)} for key, values in terms.items()
+    ]
+    required = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    return {
+        "enabled": True,
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
+    }
+
+
+def log_groups(cluster: config.Cluster) -> tuple[str, ...]:
+    """Return the log groups that the add-on writes to."""
+    observability = cluster.observability
+    assert observability is not None
+    kinds = cloudwatch.CONTAINER_LOGS if observability.container_logs else ()
+    return tuple(
+        cloudwatch.log_group(cluster.name, kind) for kind in (cloudwatch.PERFORMANCE_LOGS, *kinds)
+    )

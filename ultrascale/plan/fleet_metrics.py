@@ -1,0 +1,188 @@
+"""The function that measures the fleet: what its metrics are called, and what it is told."""
+
+from collections.abc import Mapping, Sequence
+
+from ultrascale import catalog, config
+from ultrascale.catalog import addons, hyperpod, hyperpod_chart, prices
+from ultrascale.plan import names, retention
+from ultrascale.plan.model import FleetMetricsPlan, MetricPlan, PoolPlan
+from ultrascale.plan.namespaces import plan_namespaces
+from ultrascale.plan.platform import plan_dcgm_exporter
+
+NAMESPACE = "Ultrascale"
+
+# Name and unit of each measure; the dollar is none of CloudWatch's units.
+METRICS: Mapping[str, tuple[str, str]] = {
+    "nodes": ("Nodes", "Count"),
+    "accelerators": ("Accelerators", "Count"),
+    "accelerators_in_use": ("AcceleratorsInUse", "Count"),
+    "burst_nodes": ("BurstNodes", "Count"),
+    "reserved_idle": ("ReservedIdleAccelerators", "Count"),
+    "reserved_idle_beside_burst": ("ReservedIdleBesideBurst", "Count"),
+    "spend": ("SpendPerHour", "None"),
+    "unpriced_nodes": ("UnpricedNodes", "Count"),
+    "nodes_in_recovery": ("HyperPodNodesInRecovery", "Count"),
+    "nodes_in_checks": ("HyperPodNodesInHealthChecks", "Count"),
+    "running_pods": ("RunningPods", "Count"),
+    "pending_pods": ("PendingPods", "Count"),
+    "running_jobs": ("RunningJobs", "Count"),
+    "waiting_jobs": ("WaitingJobs", "Count"),
+    "queue_running": ("QueueRunning", "Count"),
+    "queue_waiting": ("QueueWaiting", "Count"),
+    "gpu_utilization": ("GpuUtilization", "Percent"),
+    "sm_activity": ("GpuSmActivity", "Percent"),
+    "gpu_nodes_measured": ("GpuNodesMeasured", "Count"),
+}
+
+# Beyond it, all nodes and pods take the API server longer than a minute should be spent on. At
+# 100,000 nodes a run parses some 2 GB of JSON, page by page, and holds the nodes' names.
+_LARGE_FLEET_NODES = 5_000
+_SMALL = {"interval_minutes": 1, "memory_mib": 512, "timeout_seconds": 60}
+# Lambda gives a whole processor from 1,769 MiB on.
+# Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+_LARGE = {"interval_minutes": 5, "memory_mib": 1_769, "timeout_seconds": 270}
+_MOST_EXPORTERS = 256
+_EXPORTER = "dcgm-exporter"
+_EXPORTER_PORT = 9400
+# DCGM's share of time goes from 0 to 100, its profiling counters from 0 to 1.
+_EXPORTED: Mapping[str, Mapping[str, object]] = {
+    "DCGM_FI_DEV_GPU_UTIL": {"Measure": "gpu_utilization", "Times": 1},
+    "DCGM_FI_PROF_SM_ACTIVE": {"Measure": "sm_activity", "Times": 100},
+}
+# Each list holds what waits and what runs, also while it has no pods.
+_KUEUE = ("kueue.x-k8s.io", "v1beta2", "workloads")
+_VOLCANO = ("scheduling.volcano.sh", "v1beta1", "podgroups")
+
+
+def plan_fleet_metrics(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> FleetMetricsPlan:
+    """Return the function that measures ``cluster``."""
+    queues = _queues(cluster)
+    large = sum(pool.max_nodes for pool in pools) > _LARGE_FLEET_NODES
+    return FleetMetricsPlan(
+        input=_input(cluster, pools, queues),
+        group=names.FLEET_METRICS_GROUP,
+        queue_kinds={queues[0]: queues[2]} if queues else {},
+        log_retention_days=retention.METRIC_EVENT_DAYS,
+        **(_LARGE if large else _SMALL),
+    )
+
+
+def metric(cluster: str, measure: str, **dimension: str) -> MetricPlan:
+    """Return the metric of a measure.
+
+    Args:
+        cluster: Name of the cluster.
+        measure: Key of `METRICS`.
+        dimension: At most one more dimension, with its value.
+    """
+    name, _ = METRICS[measure]
+    return MetricPlan(namespace=NAMESPACE, name=name, dimensions={"Cluster": cluster, **dimension})
+
+
+def teams(cluster: config.Cluster) -> Mapping[str, str]:
+    """Return what each namespace of jobs is called in metrics: its team, or its own name."""
+    governance = cluster.hyperpod.task_governance
+    own = {plan.name: plan.name for plan in plan_namespaces(cluster) if plan.training}
+    shared = {
+        names.team_namespace(team.name): team.name
+        for team in (governance.teams if governance else ())
+    }
+    return {**own, **shared}
+
+
+def queue_names(cluster: config.Cluster) -> tuple[str, ...]:
+    """Return the queues that jobs wait in."""
+    governance = cluster.hyperpod.task_governance
+    if governance is not None:
+        return tuple(names.team_queue(team.name) for team in governance.teams)
+    return tuple(queue.name for queue in cluster.scheduling.queues)
+
+
+def node_types(pools: Sequence[PoolPlan]) -> tuple[str, ...]:
+    """Return the node types of pools, each once."""
+    return tuple(dict.fromkeys(pool.labels[names.NODE_TYPE_LABEL] for pool in pools))
+
+
+def _queues(cluster: config.Cluster) -> tuple[str, str, str] | None:
+    if cluster.hyperpod.task_governance is not None:
+        return _KUEUE
+    return _VOLCANO if cluster.scheduling.gang_scheduler == "volcano" else None
+
+
+def _input(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], queues: tuple[str, str, str] | None
+) -> Mapping[str, object]:
+    types = {name for pool in pools for name in pool.instance_types}
+    return {
+        "Cluster": cluster.name,
+        "Namespace": NAMESPACE,
+        "Metrics": {key: {"Name": name, "Unit": unit} for key, (name, unit) in METRICS.items()},
+        "Labels": {
+            "NodeType": names.NODE_TYPE_LABEL,
+            "Role": names.ROLE_LABEL,
+            "Capacity": names.CAPACITY_LABEL,
+            "InstanceType": names.INSTANCE_TYPE_LABEL,
+            "Pool": names.POOL_LABEL,
+            "Job": names.JOB_LABEL,
+            "Health": hyperpod.HEALTH_STATUS,
+        },
+        "Healthy": hyperpod.HEALTHY,
+        "Checking": hyperpod.UNDER_CHECKS,
+        "NodeTypes": {pool.pool: pool.labels[names.NODE_TYPE_LABEL] for pool in pools},
+        "Capacities": sorted({pool.purchase for pool in pools}),
+        "Accelerators": [names.NVIDIA_GPU, names.NEURON_DEVICE],
+        "Parts": _parts(pools),
+        "Teams": teams(cluster),
+        "LeftOut": _left_out(),
+        "Prices": prices.on_demand(cluster.region, sorted(types)),
+        "Queues": "/apis/{}/{}/{}".format(*queues) if queues else None,
+        "QueueNames": list(queue_names(cluster)),
+        "Exporters": _exporters(pools),
+    }
+
+
+def _parts(pools: Sequence[PoolPlan]) -> Mapping[str, float]:
+    """Return what each resource is of a whole accelerator.
+
+    A pod may ask for NeuronCores instead of devices. Where the types of a cluster have different
+    numbers of them, those of the first type count.
+    """
+    whole = {names.NVIDIA_GPU: 1.0, names.NEURON_DEVICE: 1.0}
+    for pool in pools:
+        accelerator = catalog.lookup(pool.instance_types[0]).accelerator
+        known = accelerator is not None and accelerator.knows("neuron_cores_logical")
+        if accelerator is not None and accelerator.kind == "neuron" and known:
+            return {
+                **whole,
+                names.NEURON_CORE: accelerator.count / accelerator.neuron_cores_logical,
+            }
+    return whole
+
+
+def _left_out() -> list[str]:
+    """Return the namespaces that hold nothing but the parts of the platform."""
+    own = {names.SYSTEM_NAMESPACE, names.VOLCANO_NAMESPACE, hyperpod_chart.AGENT_NAMESPACE}
+    return sorted({*own, *(addon.namespace for addon in addons.ADDONS.values())})
+
+
+def _exporters(pools: Sequence[PoolPlan]) -> Mapping[str, object] | None:
+    """Return our own GPU exporters; those of HyperPod's nodes send to CloudWatch themselves."""
+    if plan_dcgm_exporter(pools) is None:
+        return None
+    return {
+        "Path": f"/api/v1/namespaces/{names.SYSTEM_NAMESPACE}/pods",
+        "Selector": f"app.kubernetes.io/name={_EXPORTER}",
+        "Port": _EXPORTER_PORT,
+        "Most": _MOST_EXPORTERS,
+        "Metrics": _EXPORTED,
+    }
+
+
+def measured_gpu_pools(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
+    """Return the pools whose GPUs the function reads: those with an exporter of ours."""
+    return [pool for pool in pools if plan_dcgm_exporter([pool]) is not None]
+
+
+def is_reserved(pool: PoolPlan) -> bool:
+    """Return whether a pool's idle accelerators are paid for."""
+    return pool.role == "reserved" and pool.accelerator is not None
