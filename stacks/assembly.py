@@ -59,11 +59,13 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
     if plan.karpenter is not None or plan.control_plane.auto_mode:
         # With pools or without: a stack that went with the last of them would leave them running.
         node_pools.append(assembly.node_pools("node-pools", plan.pools, charts.node_pools))
-    # Last: the CDK deploys nothing after a stack that failed, and of all these may lack capacity.
-    groups = assembly.node_groups(plan.pools)
-    hyperpod_chart = assembly.hyperpod_chart()
-    hyperpod = assembly.hyperpod(storage, charts.teams)
     observability = assembly.observability(storage)
+    # Last: the CDK deploys nothing after a stack that failed. HyperPod's nodes come in their own
+    # time, every group may lack capacity, and task governance fails as long as there is no node.
+    hyperpod_chart = assembly.hyperpod_chart()
+    hyperpod = assembly.hyperpod(storage)
+    groups = assembly.node_groups(plan.pools)
+    governance = assembly.governance(hyperpod, charts.teams, storage)
 
     _deploy_after([access, *connectivity, *scaling], [assembly.cluster])
     _deploy_after(system, [*connectivity, *scaling])
@@ -77,6 +79,7 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
     _deploy_after(groups, [platform])
     _deploy_after(hyperpod_chart, [platform])
     _deploy_after(hyperpod, hyperpod_chart)
+    _deploy_after(governance, hyperpod)
     _deploy_after(observability, [platform])
     if plan.observability is not None:
         if plan.observability.hyperpod_addon is not None:
@@ -224,36 +227,44 @@ class _Assembly:
             )
         ]
 
-    def hyperpod(
-        self, storage: Sequence[StorageStack], teams: Sequence[PlatformChart]
-    ) -> list[Stack]:
-        """Define the HyperPod cluster, its task governance, and what its teams' namespaces hold."""
+    def hyperpod(self, storage: Sequence[StorageStack]) -> list[HyperPodStack]:
         plan = self._plan
         if plan.hyperpod is None:
             return []
         values = _placeholders(storage)
-        hyperpod = HyperPodStack(
-            self._app,
-            name(plan.name, "hyperpod-cluster"),
-            plan=plan,
-            network=self._network,
-            cluster_security_group_id=self.cluster.security_group_id,
-            file_systems={
-                each.name: (values[each.dns_name], values[each.mount_name]) for each in plan.lustre
-            },
-        )
-        if plan.hyperpod.governance is None:
-            return [hyperpod]
+        return [
+            HyperPodStack(
+                self._app,
+                name(plan.name, "hyperpod-cluster"),
+                plan=plan,
+                network=self._network,
+                cluster_security_group_id=self.cluster.security_group_id,
+                file_systems={
+                    each.name: (values[each.dns_name], values[each.mount_name])
+                    for each in plan.lustre
+                },
+            )
+        ]
+
+    def governance(
+        self,
+        hyperpod: Sequence[HyperPodStack],
+        teams: Sequence[PlatformChart],
+        storage: Sequence[StorageStack],
+    ) -> list[Stack]:
+        """Define task governance, and what the namespaces hold that it makes."""
+        if self._plan.hyperpod is None or self._plan.hyperpod.governance is None:
+            return []
+        (cluster,) = hyperpod
         governance = GovernanceStack(
             self._app,
-            name(plan.name, "governance"),
-            plan=plan,
-            hyperpod_cluster_arn=hyperpod.hyperpod_cluster_arn,
+            name(self._plan.name, "governance"),
+            plan=self._plan,
+            hyperpod_cluster_arn=cluster.hyperpod_cluster_arn,
         )
-        # Task governance makes the namespaces, and what is in them must not go with it.
-        namespaces = self._charts("teams", teams, values)
+        namespaces = self._charts("teams", teams, _placeholders(storage))
         _deploy_after([namespaces], [governance])
-        return [hyperpod, governance, namespaces]
+        return [governance, namespaces]
 
     def observability(self, storage: Sequence[StorageStack]) -> list[Stack]:
         plan = self._plan.observability

@@ -49,8 +49,18 @@ def test_pools_with_and_without_efa_get_along_where_their_types_or_taints_differ
     efa = pool_document()
     other = pool_document(name="g", instance_types=["g5.xlarge"], efa="none")
     cpu = pool_document(name="cpu", instance_types=["m7g.2xlarge"])
+    own = pool_document(name="own", efa="none", taints=[{"key": "team", "value": "vision"}])
 
-    assert config.warnings(make_cluster(pools=[SYSTEM_POOL, efa, other, cpu])) == ()
+    assert config.warnings(make_cluster(pools=[SYSTEM_POOL, efa, other, cpu, own])) == ()
+
+
+def test_pods_of_an_efa_pool_do_not_get_onto_spot_nodes_that_they_do_not_tolerate() -> None:
+    spot = pool_document(
+        name="spot", provisioner="karpenter", purchase={"option": "spot"}, efa="none"
+    )
+    pools = [SYSTEM_POOL, pool_document(), spot]
+
+    assert config.warnings(make_cluster(pools=pools, karpenter=KARPENTER)) == ()
 
 
 def test_a_reservation_that_karpenter_shares_out_is_not_warned_of() -> None:

@@ -5,6 +5,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from ultrascale.plan.model import GovernancePlan, TeamPlan
+from ultrascale_constructs.acknowledgment import acknowledge
 
 
 class TaskGovernance(Construct):
@@ -38,6 +39,14 @@ class TaskGovernance(Construct):
         )
         # SageMaker makes the names of a team's priorities from those of the scheduler.
         quotas = Construct(self, "Quotas")
+        acknowledge(
+            quotas,
+            {
+                "CloudFormation-Validate::F3006": (
+                    "the CDK's schemas lack it; cfn-lint 1.58 knows it, and checks it"
+                )
+            },
+        )
         for team in plan.teams:
             _quota(quotas, team, hyperpod_cluster_arn).add_resource_dependency(scheduler)
 

@@ -138,11 +138,13 @@ def _unlike_sizes(key: str, pool: Pool, other: str) -> Iterator[str]:
 
 
 def _jobs_without_efa(pools: tuple[Pool, ...]) -> Iterator[str]:
-    """Warn where pods of an EFA pool fit on nodes without EFA as well: the taint is the same."""
+    """Warn where pods of an EFA pool fit on nodes without EFA as well: nothing repels them."""
     for number, pool in enumerate(pools):
         for other, peer in enumerate(pools):
             shared = [name for name in pool.instance_types if name in peer.instance_types]
             accelerated = any(catalog.lookup(name).accelerator for name in shared)
+            if not _repels(pool) <= _repels(peer):
+                continue
             if accelerated and not has_efa(pool) and has_efa(peer):
                 yield (
                     f"pools.{number}.efa: nodes of {shared[0]} without EFA, which pools.{other} "
@@ -150,6 +152,12 @@ def _jobs_without_efa(pools: tuple[Pool, ...]) -> Iterator[str]:
                     "let its pods select node-type, or ask for vpc.amazonaws.com/efa"
                 )
                 break
+
+
+def _repels(pool: Pool) -> frozenset[tuple[str, str]]:
+    """Return the taints of accelerated nodes beside the one of their accelerators."""
+    own = {(taint.key, taint.effect) for taint in pool.taints}
+    return frozenset(own | ({("spot", "NoSchedule")} if isinstance(pool.purchase, Spot) else set()))
 
 
 def _filled_twice(pools: tuple[Pool, ...]) -> Iterator[str]:
