@@ -21,6 +21,9 @@ _DEBIAN = "/usr/lib/postgresql"
 _STARTUP_SECONDS = 20.0
 # It refuses to run as root; this user comes with Debian's package.
 _USER = "postgres"
+# Who must speak TLS, and log in with a password.
+GUARDED_USER = "guarded"
+_GUARD = f"hostssl all {GUARDED_USER} all scram-sha-256\nhost all {GUARDED_USER} all reject\n"
 # Nothing of it outlives the tests.
 _SETTINGS = {
     "fsync": "off",
@@ -29,7 +32,8 @@ _SETTINGS = {
     "max_connections": "200",
     "shared_buffers": "32MB",
     "autovacuum": "off",
-    "listen_addresses": "127.0.0.1",
+    "listen_addresses": "localhost",
+    "ssl": "on",
 }
 
 
@@ -44,13 +48,14 @@ def find_program(name: str) -> str | None:
 class PostgresServer:
     """One server on a port of its own, with as many databases as tests ask for.
 
-    Args:
-        directory: Where its data, its socket and its log go.
+    Attributes:
+        certificate: What it shows for the name `localhost`, signed by itself.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._data = directory / "data"
+        self.certificate = self._data / "server.crt"
         self._databases = count(1)
         (self.port,) = free_ports(1)
         self._process: subprocess.Popen[bytes] | None = None
@@ -71,6 +76,9 @@ class PostgresServer:
             timeout=60,
             cwd="/",
         )
+        rules = self._data / "pg_hba.conf"
+        rules.write_text(_GUARD + rules.read_text())
+        self._certify()
 
     def start(self) -> None:
         """Start it, with the data it had if any, and wait until it answers."""
@@ -110,7 +118,7 @@ class PostgresServer:
             self._process = None
 
     def url(self, database: str, *, user: str = "admin") -> str:
-        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}?sslmode=disable"
 
     def new_database(self) -> str:
         """Return the name of an empty database."""
@@ -124,6 +132,30 @@ class PostgresServer:
         with psycopg.connect(self.url(database), connect_timeout=2) as connection:
             cursor = connection.execute(query.encode())
             return cursor.fetchall() if cursor.description else []
+
+    def _certify(self) -> None:
+        key = self._data / "server.key"
+        subprocess.run(
+            [
+                *(
+                    "openssl",
+                    "req",
+                    "-x509",
+                    "-newkey",
+                    "ec",
+                    "-pkeyopt",
+                    "ec_paramgen_curve:P-256",
+                ),
+                *("-nodes", "-days", "2", "-subj", "/CN=localhost"),
+                *("-addext", "subjectAltName=DNS:localhost"),
+                *("-keyout", str(key), "-out", str(self.certificate)),
+            ],
+            check=True,
+            capture_output=True,
+        )
+        key.chmod(0o600)
+        if os.geteuid() == 0:
+            shutil.chown(key, _USER, _USER)
 
     def _as_user(self) -> Sequence[str]:
         if os.geteuid() != 0:

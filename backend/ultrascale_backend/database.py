@@ -128,14 +128,8 @@ class Database:
         return True
 
 
-def parameters(
-    settings: DatabaseSettings, *, client: Callable[..., object] = boto3.client
-) -> Callable[[], Parameters]:
+def parameters(settings: DatabaseSettings) -> Callable[[], Parameters]:
     """Return what says by which parameters the next connection is made.
-
-    Args:
-        settings: Where the database is.
-        client: Makes a client of AWS.
 
     Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.IAMDBAuth.Connecting.Python.html
     """
@@ -163,7 +157,7 @@ def parameters(
         "sslrootcert": str(settings.ca_file),
     }
     if settings.iam_region is not None:
-        rds = cast("_Rds", client("rds", region_name=settings.iam_region))
+        rds = cast("_Rds", boto3.client("rds", region_name=settings.iam_region))
         token = partial(
             rds.generate_db_auth_token,
             DBHostname=settings.host,
@@ -174,7 +168,7 @@ def parameters(
         return lambda: {**server, "user": settings.user, "password": token()}
     arn = str(settings.secret_arn)
     # arn:PARTITION:secretsmanager:REGION:ACCOUNT:secret:NAME
-    manager = cast("_SecretsManager", client("secretsmanager", region_name=arn.split(":")[3]))
+    manager = cast("_SecretsManager", boto3.client("secretsmanager", region_name=arn.split(":")[3]))
     return lambda: {**server, **_login(manager, arn, settings.user)}
 
 

@@ -64,6 +64,8 @@ def read_request(key: str | None, body: bytes) -> Asked:
         asked = JobRequest.model_validate_json(body)
     except pydantic.ValidationError as error:
         raise BadRequestError([*mistakes, *form_mistakes(error)]) from None
+    if any("\0" in word for word in _words(asked.job)):
+        mistakes.append("job: a NUL character, which no program can be given; leave it out")
     if key is None or mistakes:
         raise BadRequestError(mistakes)
     canonical = json.dumps(json.loads(body), sort_keys=True, separators=(",", ":"))
@@ -86,3 +88,16 @@ def _key_mistakes(key: str | None) -> Iterator[str]:
         yield f"Idempotency-Key: this header is missing; {todo}"
     elif len(key) > _LONGEST_KEY or not key.isascii() or not key.isprintable():
         yield f"Idempotency-Key: not 1 to {_LONGEST_KEY} printable ASCII characters; {todo}"
+
+
+def _words(value: JsonValue) -> Iterator[str]:
+    """Yield every text within ``value``, keys as well."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _words(item)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield name
+            yield from _words(item)
