@@ -8,6 +8,7 @@ from ultrascale.jobs.manifests import JobManifests
 NAMESPACE = "/api/v1/namespaces/training"
 VOLCANO_JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/training/jobs"
 INDEXED_JOBS = "/apis/batch/v1/namespaces/training/jobs"
+PYTORCH_JOBS = "/apis/kubeflow.org/v1/namespaces/training/pytorchjobs"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/training/deployments"
 SERVICES = f"{NAMESPACE}/services"
 PODS = f"{NAMESPACE}/pods"
@@ -29,6 +30,7 @@ def manifests(name: str = "bert", *, pods: int = 2, **changes: Any) -> JobManife
         "container": "worker",
         "claims": ("fsx-claim",),
         "queue": "research",
+        "local_queue": None,
         "priority_class": "high",
         "service_account": None,
         "notes": (),
@@ -65,6 +67,32 @@ def indexed_job(name: str = "bert", *, pods: int = 2) -> Object:
         "metadata": _metadata(name, name),
         "spec": {"completions": pods, "parallelism": pods, "completionMode": "Indexed"},
     }
+
+
+def pytorch_job(name: str = "bert", *, pods: int = 2, queue: str = "", **status: Any) -> Object:
+    """Return a PyTorchJob, held back by ``queue`` where that is named."""
+    metadata = _metadata(name, name)
+    if queue:
+        metadata["labels"]["kueue.x-k8s.io/queue-name"] = queue
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": metadata,
+        "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": pods}}},
+        "status": status,
+    }
+
+
+def pytorch_pod(name: str, *, index: int, job: str = "bert", **changes: Any) -> Object:
+    """Return a pod of a PyTorchJob."""
+    labels = {
+        JOB_LABEL: job,
+        "training.kubeflow.org/job-name": job,
+        "training.kubeflow.org/replica-type": "worker",
+        "training.kubeflow.org/replica-index": str(index),
+    }
+    found = pod(name, job, **changes)
+    return {**found, "metadata": {"name": name, "labels": labels}}
 
 
 def deployment(name: str = "chat", *, pods: int = 2) -> Object:

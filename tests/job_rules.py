@@ -29,6 +29,40 @@ _ACTIONS = {
 }
 
 
+def _structural(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+_INTEGER: Document = {"type": "integer"}
+_REPLICA = _structural(
+    replicas={"type": "integer", "minimum": 1},
+    restartPolicy={"enum": ["Always", "OnFailure", "Never", "ExitCode"]},
+    template={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+)
+# The CRD of the training operator 1.8 as far as pod templates, which Kubernetes' own schemas judge.
+# Source: https://github.com/kubeflow/trainer/blob/v1.8.1/manifests/base/crds/kubeflow.org_pytorchjobs.yaml
+_PYTORCH_JOB = CrdSet(
+    {
+        ("kubeflow.org/v1", "PyTorchJob"): _structural(
+            spec={
+                **_structural(
+                    nprocPerNode={"type": "string"},
+                    pytorchReplicaSpecs=_structural(Master=_REPLICA, Worker=_REPLICA),
+                    runPolicy=_structural(
+                        activeDeadlineSeconds=_INTEGER,
+                        backoffLimit=_INTEGER,
+                        cleanPodPolicy={"enum": ["All", "Running", "None"]},
+                        suspend={"type": "boolean"},
+                        ttlSecondsAfterFinished=_INTEGER,
+                    ),
+                ),
+                "required": ["pytorchReplicaSpecs"],
+            }
+        )
+    }
+)
+
+
 @cache
 def _volcano() -> tuple[CrdSet, ...]:
     """Return our CRD of Volcano's Job, and upstream's where it is at hand."""
@@ -49,6 +83,8 @@ def pod_templates(manifests: JobManifests) -> Iterator[Any]:
         if each["kind"] in ("Job", "Deployment"):
             tasks = spec.get("tasks") or [spec]
             yield from (task["template"] for task in tasks)
+        if each["kind"] == "PyTorchJob":
+            yield spec["pytorchReplicaSpecs"]["Worker"]["template"]
 
 
 def volcano_jobs(manifests: JobManifests) -> list[Any]:
@@ -74,6 +110,9 @@ def _findings(document: Document, minors: tuple[str, ...]) -> Iterator[str]:
             yield f"{name}: label {value}"
     if document["apiVersion"] == "batch.volcano.sh/v1alpha1":
         yield from _volcano_findings(document, minors)
+        return
+    if document["apiVersion"] == "kubeflow.org/v1":
+        yield from _pytorch_findings(document, minors)
         return
     for minor in minors:
         yield from validate_core(document, minor)
@@ -112,6 +151,24 @@ def _volcano_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:
             template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}}
             yield from validate_core({**template, "template": task["template"]}, minor)
         yield from _pod_findings(task["template"])
+
+
+def _pytorch_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:
+    """Yield what the CRD and the operator's own validation have against a PyTorchJob."""
+    yield from _PYTORCH_JOB.validate(job)
+    name, worker = job["metadata"]["name"], job["spec"]["pytorchReplicaSpecs"]["Worker"]
+    longest = f"{name}-worker-{worker['replicas'] - 1}"
+    if len(longest) > 63:
+        yield f"{longest}: a Service's name of more than 63 characters"
+    template = worker["template"]
+    if [each["name"] for each in template["spec"]["containers"]] != ["pytorch"]:
+        yield "no container named pytorch"
+    if "restartPolicy" in template["spec"]:
+        yield "the operator writes over the restart policy of the template"
+    for minor in minors:
+        holder = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}}
+        yield from validate_core({**holder, "template": template}, minor)
+    yield from _pod_findings(template)
 
 
 def _task_findings(job: Document) -> Iterator[str]:

@@ -13,6 +13,7 @@ from ultrascale.jobs import JobManifests, prepare
 
 VOLCANO: dict[str, Any] = {"gang_scheduler": "volcano"}
 IMAGE = "docker.io/example/train:1"
+HYBRID = Path(__file__).parent.parent / "clusters" / "hybrid-hyperpod.yaml"
 JOB: dict[str, Any] = {
     "name": "tune",
     "pool": "train",
@@ -118,6 +119,8 @@ def pod_spec(manifests: JobManifests) -> Any:
     """Return the spec of the pods of a job; the first of them where there are several."""
     workload: Any = manifests.objects[-1]
     spec = workload["spec"]
+    if "pytorchReplicaSpecs" in spec:
+        spec = spec["pytorchReplicaSpecs"]["Worker"]
     template = spec["template"] if "template" in spec else spec["tasks"][0]["template"]
     return template["spec"]
 

@@ -151,15 +151,6 @@ def test_taints_of_the_users_own_are_tolerated_beside_the_pools() -> None:
     ]
 
 
-@pytest.mark.parametrize("key", ["prefer", "team"])
-def test_a_key_that_nothing_heeds_yet_is_refused(key: str) -> None:
-    value = ["train"] if key == "prefer" else "research"
-
-    lines = refusals(job=make_job(**{key: value}, pool=None))
-
-    assert f"job: {key}: not supported yet; leave it out" in lines
-
-
 @pytest.mark.parametrize("name", ["etcd-server", "etcd-client"])
 def test_no_job_takes_the_name_of_the_rendezvous_server(name: str) -> None:
     """Volcano would take that Service for the job's own, and delete it with the job."""

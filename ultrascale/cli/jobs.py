@@ -9,7 +9,7 @@ import typer
 
 from ultrascale import config
 from ultrascale.cli.job_options import changes_of, file_and_job
-from ultrascale.plan.names import TRAINING_NAMESPACE
+from ultrascale.plan.names import TRAINING_NAMESPACE, team_namespace
 
 if TYPE_CHECKING:
     from ultrascale.jobs.cluster import Cluster
@@ -37,6 +37,9 @@ def submit(
     nodes: Annotated[int | None, typer.Option(help="Nodes.")] = None,
     image: Annotated[str | None, typer.Option(help="Image.")] = None,
     pool: Annotated[str | None, typer.Option(help="Pool whose nodes it runs on.")] = None,
+    tier: Annotated[
+        str | None, typer.Option(help="The node type that it runs on, of those that it prefers.")
+    ] = None,
     queue: Annotated[str | None, typer.Option(help="Volcano queue.")] = None,
     priority: Annotated[str | None, typer.Option(help="Priority class.")] = None,
     env: Annotated[
@@ -82,6 +85,7 @@ def submit(
         queue=queue,
         priority=priority,
         changes=changes,
+        tier=tier,
         precompile=precompile,
         account=account,
         dry_run=dry_run,
@@ -115,18 +119,20 @@ def status(
 ) -> None:
     """Say how far the jobs are, or one job and each of its pods."""
     from ultrascale.cli import job_views
-    from ultrascale.jobs.status import job_status, jobs_in
+    from ultrascale.jobs.status import find_job, job_status, jobs_in
 
     file, job = file_and_job(named or [])
     cluster = _connect(kubeconfig, context, file)
+    namespaces = (namespace,) if namespace else _namespaces(file)
     if job is not None:
-        found = job_status(cluster, namespace or _namespace_of(file, job), job)
+        found = next(filter(None, (find_job(cluster, space, job) for space in namespaces)), None)
+        # Where there is none, the error names the first.
+        found = found or job_status(cluster, namespaces[0], job)
         if as_json:
             typer.echo(job_views.as_json(job_views.job_document(found)))
         else:
             job_views.print_job(found)
         return
-    namespaces = (namespace,) if namespace else _namespaces(file)
     jobs = tuple(each for space in namespaces for each in jobs_in(cluster, space))
     if as_json:
         typer.echo(job_views.as_json([job_views.job_document(each) for each in jobs]))
@@ -257,17 +263,15 @@ def _connect(kubeconfig: Path | None, context: str | None, file: Path | None = N
 
 
 def _namespaces(file: Path | None) -> tuple[str, ...]:
+    """Return where jobs of a cluster file are, that of most of them first."""
     if file is None:
         return (TRAINING_NAMESPACE,)
-    used = {job.namespace for job in config.load(file).jobs.values()}
-    return tuple(sorted(used | {TRAINING_NAMESPACE}))
+    from ultrascale.plan.job_namespaces import namespace_of, teams
 
-
-def _namespace_of(file: Path | None, job: str) -> str:
-    if file is None:
-        return TRAINING_NAMESPACE
-    template = config.load(file).jobs.get(job)
-    return template.namespace if template else TRAINING_NAMESPACE
+    cluster = config.load(file)
+    used = {namespace_of(cluster, name, job) for name, job in cluster.jobs.items()}
+    used |= {team_namespace(team) for team in teams(cluster)}
+    return (TRAINING_NAMESPACE, *sorted(used - {TRAINING_NAMESPACE}))
 
 
 def _name(manifest: Mapping[str, object]) -> str:

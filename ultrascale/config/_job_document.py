@@ -77,9 +77,7 @@ def read_job(
         found = None
     document = parse_yaml(_dump({**joined, _NAME: name}), source=source)
     template = str(job) if _is_template(cluster, job) else None
-    return JobReading(
-        name=name, job=found, mistakes=mistakes, document=document, template=template
-    )
+    return JobReading(name=name, job=found, mistakes=mistakes, document=document, template=template)
 
 
 def _is_template(cluster: Reading, job: str | Path | Mapping[str, object]) -> bool:

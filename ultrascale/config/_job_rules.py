@@ -32,8 +32,14 @@ _SPOT_NOTICE_SECONDS = 120
 
 
 def job_has_one_way_to_nodes(
-    pool: str | None, node_selector: Mapping[str, str], prefer: tuple[str, ...]
+    pool: str | None,
+    node_selector: Mapping[str, str],
+    prefer: tuple[str, ...],
+    team: str | None,
 ) -> Mistakes:
+    if prefer and team is not None:
+        wrong = "an order of preference in a team's job, whose quota is of HyperPod's nodes alone"
+        yield refuse("prefer", wrong, "keep prefer or team")
     if node_selector and prefer:
         wrong = "a strict selector and an order of preference"
         yield refuse("prefer", wrong, "keep node_selector or prefer")
@@ -130,7 +136,8 @@ def processes_share_the_devices(
 def training_keeps_off_controllers(nodes: int, fields: Fields, parts: tuple[Part, ...]) -> Mistakes:
     for part in chosen_pools(fields, parts).values():
         if part.fields.get("role") == "system":
-            key = "pool" if fields.get("pool") is not None else "node_selector"
+            ways = ("pool", "prefer")
+            key = next((each for each in ways if fields.get(each)), "node_selector")
             wrong = "the nodes of controllers and add-ons"
             yield refuse(key, wrong, "choose a pool of another role")
 

@@ -39,13 +39,8 @@ def objects_of(cluster: Cluster, namespace: str, job: str) -> tuple[Found, ...]:
 
 def _labelled(cluster: Cluster, namespace: str, job: str) -> Iterator[Found]:
     for kind in SENT:
-        try:
-            items = [*cluster.items(kind.path(namespace), {"labelSelector": f"{JOB_LABEL}={job}"})]
-        except RefusedError as error:
-            if error.status != NOT_FOUND:
-                raise
-            continue  # Volcano is not installed.
-        for manifest in items:
+        query = {"labelSelector": f"{JOB_LABEL}={job}"}
+        for manifest in cluster.collection(kind, namespace, query):
             if not objects(manifest, "metadata", "ownerReferences"):
                 yield Found(kind, manifest)
 

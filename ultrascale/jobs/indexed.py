@@ -5,7 +5,7 @@ Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/
 
 from collections.abc import Iterator
 
-from ultrascale.jobs.pods import labels, metadata, pod_template
+from ultrascale.jobs.pods import labels, metadata, pod_template, workload_metadata
 from ultrascale.plan.model import JobPlan
 
 
@@ -29,7 +29,7 @@ def indexed_objects(plan: JobPlan) -> Iterator[dict[str, object]]:
     yield {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": metadata(plan),
+        "metadata": workload_metadata(plan),
         "spec": {
             "completionMode": "Indexed",
             "completions": plan.pods,

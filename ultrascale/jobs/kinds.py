@@ -45,6 +45,7 @@ class Kind:
 
 
 VOLCANO_JOB = Kind("batch.volcano.sh/v1alpha1", "Job", "jobs")
+PYTORCH_JOB = Kind("kubeflow.org/v1", "PyTorchJob", "pytorchjobs")
 INDEXED_JOB = Kind("batch/v1", "Job", "jobs")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 SERVICE = Kind("v1", "Service", "services")
@@ -52,16 +53,19 @@ DISRUPTION_BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudge
 NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 
 POD = Kind("v1", "Pod", "pods")
+NODE = Kind("v1", "Node", "nodes", namespaced=False)
 EVENT = Kind("v1", "Event", "events")
 SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
 CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
 PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
 QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=False)
+# What task governance makes for a team. Its Kueue 0.18 and 0.19 serve this version.
+LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 
 # What makes pods, and so has a state of its own.
-WORKLOADS = (VOLCANO_JOB, INDEXED_JOB, DEPLOYMENT)
+WORKLOADS = (VOLCANO_JOB, PYTORCH_JOB, INDEXED_JOB, DEPLOYMENT)
 # All that a job may consist of: what is not here is never sent, so that nothing of a cancelled job
 # stays. Claims are not: they hold data.
 SENT = (*WORKLOADS, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY)

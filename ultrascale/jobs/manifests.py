@@ -21,6 +21,7 @@ class JobManifests:
         container: Name of the container that runs the program, in each of them.
         claims: PersistentVolumeClaims that it mounts.
         queue: Volcano queue that it waits in; None without Volcano.
+        local_queue: Queue of task governance that it waits in; None where it is not governed.
         priority_class: PriorityClass of its pods; None for the cluster's default.
         service_account: Service account of its pods; None for the namespace's own.
         notes: What the user should know of it, each a sentence.
@@ -34,6 +35,7 @@ class JobManifests:
     container: str
     claims: tuple[str, ...]
     queue: str | None
+    local_queue: str | None
     priority_class: str | None
     service_account: str | None
     notes: tuple[str, ...]

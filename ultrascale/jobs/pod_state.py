@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ultrascale.catalog import kubeflow
 from ultrascale.jobs.fields import (
     Object,
     condition,
@@ -15,7 +16,7 @@ from ultrascale.jobs.fields import (
     objects,
     text,
 )
-from ultrascale.jobs.kinds import INDEXED_JOB, VOLCANO_JOB, Kind
+from ultrascale.jobs.kinds import INDEXED_JOB, PYTORCH_JOB, VOLCANO_JOB, Kind
 
 PodState = Literal[
     "pending", "scheduled", "pulling", "running", "terminating", "succeeded", "failed"
@@ -51,9 +52,9 @@ class Pod:
     Attributes:
         name: Its name.
         uid: Tells it from an earlier pod of the same name.
-        owner: The Volcano or Indexed Job that made it; empty for other pods.
+        owner: The Volcano, PyTorch or Indexed Job that made it; empty for other pods.
         task: Task of a Volcano job; empty without Volcano.
-        index: Its number within the task or the Indexed Job; None where it has none.
+        index: Its number within the task or the job; None where it has none.
         state: How far it is.
         container: Its first container.
         node: Where it runs; empty before it is bound.
@@ -82,14 +83,14 @@ def read_pod(found: Object, *, container: str = "") -> Pod:
         found: The pod.
         container: The container that counts; the first if empty.
     """
-    index = label(found, _TASK_INDEX) or label(found, _COMPLETION_INDEX)
+    index = _first_label(found, (_TASK_INDEX, kubeflow.REPLICA_INDEX, _COMPLETION_INDEX))
     first = _first_container(found)
     status = _container(found, container or first)
     state = _state(found, status)
     return Pod(
         name=name(found),
         uid=text(found, "metadata", "uid"),
-        owner=label(found, _VOLCANO_JOB) or label(found, _INDEXED_JOB),
+        owner=_first_label(found, (_VOLCANO_JOB, kubeflow.JOB_NAME, _INDEXED_JOB)),
         task=label(found, _TASK),
         index=int(index) if index.isdecimal() else None,
         state=state,
@@ -145,6 +146,8 @@ def place_of(index: int, made: Iterable[tuple[Kind, Object]]) -> Mapping[str, st
     """
     workloads = tuple(made)
     kinds = {kind for kind, _ in workloads}
+    if PYTORCH_JOB in kinds:
+        return {kubeflow.REPLICA_INDEX: str(index)}
     if INDEXED_JOB in kinds:
         return {_COMPLETION_INDEX: str(index)}
     left = index
@@ -163,6 +166,10 @@ def _tasks(made: Iterable[tuple[Kind, Object]]) -> Iterator[tuple[str, str, int]
     for found in sorted(jobs, key=lambda each: (len(name(each)), name(each))):
         for task in objects(found, "spec", "tasks"):
             yield name(found), text(task, "name"), number(task, "replicas", default=1)
+
+
+def _first_label(found: Object, keys: Iterable[str]) -> str:
+    return next((value for key in keys if (value := label(found, key))), "")
 
 
 def _first_container(found: Object) -> str:

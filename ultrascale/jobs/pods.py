@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 
 from ultrascale.plan import names
-from ultrascale.plan.model import JobPlan, PodPlan, TolerationPlan
+from ultrascale.plan.model import JobPlan, PodPlan, Requirement, TolerationPlan
 
 _SHARED_MEMORY = "shared-memory"
+_PRIORITY = names.QUEUE_PRIORITY_LABEL
 Spec = dict[str, object]
 
 
@@ -22,6 +23,13 @@ def labels(plan: JobPlan) -> dict[str, str]:
 def metadata(plan: JobPlan, name: str | None = None) -> Spec:
     """Return the metadata of an object of a job, called as the job unless ``name`` is given."""
     return {"name": name or plan.name, "namespace": plan.namespace, "labels": labels(plan)}
+
+
+def workload_metadata(plan: JobPlan) -> Spec:
+    """Return the metadata of what makes the pods of a job, which task governance may hold back."""
+    queue = plan.local_queue
+    place = {} if queue is None or queue.priority is None else {_PRIORITY: queue.priority}
+    return {**metadata(plan), "labels": {**labels(plan), **_queue(plan), **place}}
 
 
 def pod_template(
@@ -44,7 +52,8 @@ def pod_template(
     pod = plan.pod
     return {
         "metadata": {
-            "labels": {**labels(plan), **(extra_labels or {})},
+            # Task governance refuses pods that name no queue, in the namespaces of its teams.
+            "labels": {**labels(plan), **_queue(plan), **(extra_labels or {})},
             **({"annotations": dict(pod.annotations)} if pod.annotations else {}),
         },
         "spec": {
@@ -99,12 +108,26 @@ def _container(plan: JobPlan, env: Mapping[str, str]) -> Spec:
     return container
 
 
+def _queue(plan: JobPlan) -> dict[str, str]:
+    return {} if plan.local_queue is None else {names.QUEUE_LABEL: plan.local_queue.name}
+
+
 def _nodes(pod: PodPlan) -> Spec:
-    expressions = [
-        {"key": each.key, "operator": "In", "values": list(each.values)} for each in pod.nodes
-    ]
-    terms = [{"matchExpressions": expressions}]
-    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    terms = [{"matchExpressions": [_expression(each) for each in pod.nodes]}]
+    nodes: Spec = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    if pod.preferred:
+        nodes["preferredDuringSchedulingIgnoredDuringExecution"] = [
+            {
+                "weight": each.weight,
+                "preference": {"matchExpressions": [_expression(each.nodes)]},
+            }
+            for each in pod.preferred
+        ]
+    return nodes
+
+
+def _expression(requirement: Requirement) -> Spec:
+    return {"key": requirement.key, "operator": "In", "values": list(requirement.values)}
 
 
 def _toleration(plan: TolerationPlan) -> Spec:

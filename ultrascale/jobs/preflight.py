@@ -10,8 +10,10 @@ from ultrascale.jobs.fields import Object, label, mapping, name, objects, text
 from ultrascale.jobs.kinds import (
     CLAIM,
     INDEXED_JOB,
+    LOCAL_QUEUE,
     NAMESPACE,
     PRIORITY_CLASS,
+    PYTORCH_JOB,
     QUEUE,
     SERVICE,
     SERVICE_ACCOUNT,
@@ -25,6 +27,16 @@ from ultrascale.jobs.workloads import read_workload
 from ultrascale.plan.names import JOB_LABEL
 from ultrascale.plan.quantities import amount
 
+_INSTALLED_BY = {
+    VOLCANO_JOB: (
+        "Volcano is not installed; deploy the cluster file's stacks with "
+        "scheduling.gang_scheduler: volcano"
+    ),
+    PYTORCH_JOB: (
+        "Kubeflow's training operator is not installed; deploy the cluster file's stacks, of which "
+        "HyperPod's chart brings it"
+    ),
+}
 _Check = Callable[[Cluster, JobManifests], Iterator[str]]
 
 
@@ -51,11 +63,11 @@ def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
                 unchecked.append(f"not checked before sending: {error.message}")
         return len(missing) > before
 
-    if not found_missing(_volcano):
+    if not found_missing(_controllers):
         found_missing(_queue)
     found_missing(_priority_class)
     if not found_missing(_namespace):
-        found_missing(_claims, _service_account, _names)
+        found_missing(_local_queue, _claims, _service_account, _names)
     if missing:
         raise ClusterError(*(f"{job.name}: {line}" for line in missing))
     return (*unchecked, *_waits(cluster, job))
@@ -73,12 +85,20 @@ def _namespace(cluster: Cluster, job: JobManifests) -> Iterator[str]:
         yield f"namespace {job.namespace} is being deleted; wait until it is gone, and make it anew"
 
 
-def _volcano(cluster: Cluster, job: JobManifests) -> Iterator[str]:
+def _controllers(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     kinds = {kind_of(each) for each in job.objects}
-    if VOLCANO_JOB in kinds and cluster.find(VOLCANO_JOB.group_path) is None:
+    for kind, remedy in _INSTALLED_BY.items():
+        if kind in kinds and cluster.find(kind.group_path) is None:
+            yield f"the cluster serves no {kind.resource}, so {remedy}"
+
+
+def _local_queue(cluster: Cluster, job: JobManifests) -> Iterator[str]:
+    queue = job.local_queue
+    if queue is not None and cluster.find(LOCAL_QUEUE.path(job.namespace, queue)) is None:
         yield (
-            f"the cluster serves no {VOLCANO_JOB.resource}, so Volcano is not installed; deploy "
-            "the cluster file's stacks with scheduling.gang_scheduler: volcano"
+            f"queue {queue} does not exist in namespace {job.namespace}; deploy the cluster file's "
+            "stacks, of which that of task governance makes it, or see the team's quota in "
+            "SageMaker's console"
         )
 
 
@@ -211,7 +231,7 @@ def _other_kinds(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     """Say which workload of another kind already carries the job's name as its label."""
     sent = {kind_of(each) for each in job.objects}
     for kind in (INDEXED_JOB, *(each for each in WORKLOADS if each != INDEXED_JOB)):
-        if kind in sent or (kind == VOLCANO_JOB and cluster.find(kind.group_path) is None):
+        if kind in sent or (kind in _INSTALLED_BY and cluster.find(kind.group_path) is None):
             continue
         selector = {"labelSelector": f"{JOB_LABEL}={job.name}", "limit": "1"}
         for found in objects(cluster.get(kind.path(job.namespace), selector), "items"):

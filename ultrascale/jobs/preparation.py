@@ -1,7 +1,7 @@
 """From a cluster file and a job to what is sent."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -10,10 +10,14 @@ from ultrascale import config, plan
 from ultrascale.catalog import volcano
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.render import render
+from ultrascale.plan import capacity, job_tiers
 from ultrascale.plan import jobs as plan_jobs
-from ultrascale.plan.job_nodes import nodes_of
 from ultrascale.plan.job_request import JobRequest
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.job_tiers import Choice, Tier
+from ultrascale.plan.model import ClusterPlan, PoolPlan, TeamPlan
+
+Chooser = Callable[[JobRequest, Sequence[Tier]], Choice]
+"""Chooses the tier of a job that prefers some to others; the best comes first."""
 
 _PRECOMPILE_SUFFIX = "-precompile"
 _MIB = 2**20
@@ -54,6 +58,8 @@ def prepare(
     changes: Mapping[str, object] | None = None,
     precompile: bool = False,
     account: str | None = None,
+    tier: str | None = None,
+    choose: Chooser | None = None,
     now: datetime | None = None,
 ) -> JobManifests:
     """Return what is sent to Kubernetes for a job. Nothing is sent, and no cluster is asked.
@@ -64,8 +70,11 @@ def prepare(
         changes: Keys that replace the job's own; mappings are joined key by key.
         precompile: Whether it runs to have its graphs compiled for Neuron.
         account: AWS account of the cluster's registry, where the file does not state it.
-        now: Time at which the job is sent, against which windows of Capacity Blocks are held;
-            None leaves them unjudged.
+        tier: The one of the node types that the job prefers on which it is to run.
+        choose: Chooses the tier of a job of several pods where ``tier`` leaves it open; without,
+            it is the first that can hold all of them.
+        now: Time at which the job is sent, against which windows of Capacity Blocks and training
+            plans are held; None leaves them unjudged.
 
     Raises:
         ConfigError: The cluster file, the job, or both do not fit each other: one line for each
@@ -84,22 +93,49 @@ def prepare(
         claims=into.plan.claims,
         builds=into.plan.image_builds,
         account=account or into.cluster.account,
+        teams=_teams(into.plan),
+        template=found.template,
+        tier=tier if tier in found.job.prefer else None,
         precompile=precompile,
     )
     wrong_keys = {str(mistake.at[0]) for mistake in found.mistakes if mistake.at}
+    unchosen = job_tiers.tier_is_preferred(tier, found.job)
     mistakes = (
         *_account(account),
         *found.mistakes,
+        *((unchosen,) if unchosen else ()),
         *plan_jobs.mistakes_of(request, wrong_keys),
         *_closed_windows(request, now),
     )
     if mistakes:
         raise found.refusal(mistakes)
+    request, why = _with_tier(request, choose, now)
     manifests = render(plan_jobs.plan_job(request))
-    manifests = replace(manifests, notes=(*manifests.notes, *_windows_ahead(request, now)))
+    manifests = replace(manifests, notes=(*why, *manifests.notes, *_windows_ahead(request, now)))
     if too_large := [*_too_large(manifests)]:
         raise found.refusal(tuple(too_large))
     return manifests
+
+
+def _teams(cluster: ClusterPlan) -> tuple[TeamPlan, ...]:
+    governance = cluster.hyperpod.governance if cluster.hyperpod is not None else None
+    return governance.teams if governance is not None else ()
+
+
+def _with_tier(
+    request: JobRequest, choose: Chooser | None, now: datetime | None
+) -> tuple[JobRequest, tuple[str, ...]]:
+    """Return the job on the tier that it needs, and why it is this one."""
+    if not job_tiers.needs_one(request):
+        return request, ()
+    tiers = job_tiers.tiers_of(request)
+    tiers = tuple(tier for tier in tiers if not _is_over(tier.pools, now)) or tiers
+    if choose is None:
+        why = "no cluster was asked what is free, and it comes first; --tier chooses another"
+        choice = Choice(tier=tiers[0].name, why=why)
+    else:
+        choice = choose(request, tiers)
+    return replace(request, tier=choice.tier), (f"It runs on {choice.tier}: {choice.why}.",)
 
 
 def _account(account: str | None) -> Iterator[config.Mistake]:
@@ -108,27 +144,40 @@ def _account(account: str | None) -> Iterator[config.Mistake]:
         yield config.refuse("account", "not an AWS account id", "write its 12 digits", got=account)
 
 
-def _closed_windows(request: JobRequest, now: datetime | None) -> Iterator[config.Mistake]:
-    """Yield a pool whose Capacity Block has no more time for a job."""
-    pools = nodes_of(request.job, request.pools)
+def _is_over(pools: Sequence[PoolPlan], now: datetime | None) -> bool:
+    """Return whether the nodes of ``pools`` are all gone for good."""
     windows = [pool.window for pool in pools if pool.window is not None]
     if now is None or len(windows) < len(pools) or not windows:
-        return
-    last = max(window.usable_until for window in windows)
-    if now >= last:
-        wrong = f"a Capacity Block whose nodes are gone since {last:%Y-%m-%d %H:%M} UTC"
-        yield config.refuse("pool", wrong, "choose another pool", got="")
+        return False
+    return now >= max(window.usable_until for window in windows)
+
+
+def _closed_windows(request: JobRequest, now: datetime | None) -> Iterator[config.Mistake]:
+    """Yield a pool whose Capacity Block or training plan has no more time for a job."""
+    pools = request.nodes
+    if _is_over(pools, now):
+        last = max(pool.window.usable_until for pool in pools if pool.window is not None)
+        what = _bought_as(pools[0])
+        wrong = f"a {what} whose nodes are gone since {last:%Y-%m-%d %H:%M} UTC"
+        key = "prefer" if request.job.prefer else "pool"
+        yield config.refuse(key, wrong, "choose another pool", got="")
 
 
 def _windows_ahead(request: JobRequest, now: datetime | None) -> Iterator[str]:
-    """Yield when the nodes of a Capacity Block come, and when they are drained."""
-    for pool in nodes_of(request.job, request.pools):
+    """Yield when the nodes of a Capacity Block or training plan come, and when they are drained."""
+    for pool in request.nodes:
         window = pool.window
         if now is None or window is None or now >= window.usable_until:
             continue
         until = f"are drained from {window.usable_until:%Y-%m-%d %H:%M} UTC on"
+        if pool.provisioner == capacity.HYPERPOD:
+            until = f"are taken at {window.reclaimed_from:%Y-%m-%d %H:%M} UTC"
         come = f"come at {window.starts:%Y-%m-%d %H:%M} UTC and " if now < window.starts else ""
-        yield f"Nodes of {pool.name} {come}{until}, as their Capacity Block ends."
+        yield f"Nodes of {pool.name} {come}{until}, as their {_bought_as(pool)} ends."
+
+
+def _bought_as(pool: PoolPlan) -> str:
+    return "training plan" if pool.provisioner == capacity.HYPERPOD else "Capacity Block"
 
 
 def _too_large(manifests: JobManifests) -> Iterator[config.Mistake]:

@@ -2,6 +2,7 @@
 
 from ultrascale.jobs.indexed import indexed_objects
 from ultrascale.jobs.manifests import JobManifests
+from ultrascale.jobs.pytorch import pytorch_objects
 from ultrascale.jobs.service import service_objects
 from ultrascale.jobs.volcano import volcano_objects
 from ultrascale.plan.model import JobPlan
@@ -19,6 +20,7 @@ def render(plan: JobPlan) -> JobManifests:
         container=plan.container,
         claims=tuple(claims),
         queue=plan.queue,
+        local_queue=plan.local_queue.name if plan.local_queue is not None else None,
         priority_class=plan.pod.priority_class,
         service_account=plan.pod.service_account,
         notes=plan.notes,
@@ -28,4 +30,8 @@ def render(plan: JobPlan) -> JobManifests:
 def _objects(plan: JobPlan) -> list[dict[str, object]]:
     if plan.serving is not None:
         return [*service_objects(plan, plan.serving)]
-    return [*(volcano_objects(plan) if plan.controller == "volcano" else indexed_objects(plan))]
+    if plan.controller == "volcano":
+        return [*volcano_objects(plan)]
+    if plan.controller == "pytorch":
+        return [*pytorch_objects(plan)]
+    return [*indexed_objects(plan)]

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs.cluster import NOT_FOUND, Cluster, Query
+from ultrascale.errors import ClusterError
+from ultrascale.jobs.cluster import Cluster, Query
 from ultrascale.jobs.fields import Object, label, text
 from ultrascale.jobs.kinds import POD, WORKLOADS, Kind
 from ultrascale.jobs.pod_state import STATES, Pod, PodState, by_rank, read_pod
 from ultrascale.jobs.workloads import WorkloadState, read_workload, together
-from ultrascale.plan.names import JOB_LABEL
+from ultrascale.plan.names import JOB_LABEL, QUEUE_LABEL
 
 # Of jobs that have ended, pods stay until the job is deleted: of a list of all jobs they are left
 # out.
@@ -28,7 +28,7 @@ class JobStatus:
         name: Its name.
         namespace: Where it is.
         kind: What makes its pods, such as `Job.batch.volcano.sh`.
-        queue: Volcano queue; empty without.
+        queue: Queue of Volcano or of task governance; empty without.
         state: How far that is.
         created: When it was submitted.
         pods: Its pods, in the order of their index; those that have ended are missing where all
@@ -109,13 +109,7 @@ def workloads_of(cluster: Cluster, namespace: str, job: str) -> Made:
 
 def _workloads(cluster: Cluster, namespace: str, query: Query) -> Iterator[tuple[Kind, Object]]:
     for kind in WORKLOADS:
-        try:
-            found = [*cluster.items(kind.path(namespace), query)]
-        except RefusedError as error:
-            if error.status != NOT_FOUND:
-                raise
-            continue  # Volcano is not installed.
-        yield from ((kind, each) for each in found)
+        yield from ((kind, each) for each in cluster.collection(kind, namespace, query))
 
 
 def _with_pods(cluster: Cluster, namespace: str, job: str, made: Made) -> JobStatus:
@@ -130,7 +124,7 @@ def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:
         name=job,
         namespace=namespace,
         kind=f"{kind.kind}.{kind.api_version.partition('/')[0]}",
-        queue=text(first, "spec", "queue"),
+        queue=text(first, "spec", "queue") or label(first, QUEUE_LABEL),
         state=together(read_workload(each, found) for each, found in made),
         created=_when(text(first, "metadata", "creationTimestamp")),
         pods=tuple(by_rank(pods, made)),

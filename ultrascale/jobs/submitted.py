@@ -3,16 +3,19 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 from ultrascale import config, jobs
 from ultrascale.errors import ClusterError
-from ultrascale.jobs import cancellation, logs, status, submission
+from ultrascale.jobs import cancellation, logs, status, submission, tiers
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.kinds import WORKLOADS, kind_of
 from ultrascale.jobs.manifests import JobManifests, Manifest
 from ultrascale.jobs.progress import Followed, Progress, follow
+from ultrascale.plan.job_request import JobRequest
+from ultrascale.plan.job_tiers import Choice, Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +148,7 @@ def submit(
     queue: str | None = None,
     priority: str | None = None,
     changes: Mapping[str, object] | None = None,
+    tier: str | None = None,
     precompile: bool = False,
     dry_run: bool = False,
     account: str | None = None,
@@ -165,6 +169,8 @@ def submit(
         queue: Volcano queue.
         priority: Priority class.
         changes: Any other keys of the job; mappings are joined key by key.
+        tier: The one of the node types that the job prefers on which it runs; by default what is
+            free in the cluster decides.
         precompile: Whether only the graphs of the job are compiled, for Neuron devices.
         dry_run: Whether nothing is sent; `SubmittedJob.objects` is what would be.
         account: AWS account of the cluster's registry, where neither the cluster file nor the
@@ -201,6 +207,8 @@ def submit(
         changes={**(changes or {}), **replaced},
         precompile=precompile,
         account=account or (cluster.account if cluster else None),
+        tier=tier,
+        choose=partial(_choose, cluster, file if context is None else None) if cluster else None,
         now=datetime.now(UTC),
     )
     if cluster is None:
@@ -209,6 +217,15 @@ def submit(
         same_cluster(file, cluster)
     unchecked = submission.send(cluster, manifests)
     return SubmittedJob(manifests=manifests, notes=(*manifests.notes, *unchecked), _cluster=cluster)
+
+
+def _choose(
+    cluster: Cluster, file: Path | None, request: JobRequest, found: Sequence[Tier]
+) -> Choice:
+    """Choose a job's tier in the cluster of ``file``, where that is what must be the right one."""
+    if file is not None:
+        same_cluster(file, cluster)
+    return tiers.choose(cluster, request, found)
 
 
 def same_cluster(file: Path, cluster: Cluster) -> None:

@@ -1,11 +1,12 @@
-"""What makes the pods of a job (a Volcano or Indexed Job, a Deployment), and how far it is."""
+"""What makes the pods of a job (a Volcano, PyTorch or Indexed Job, a Deployment): how far it is."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ultrascale.jobs.fields import Object, condition, mapping, number, objects, text
-from ultrascale.jobs.kinds import DEPLOYMENT, INDEXED_JOB, VOLCANO_JOB, Kind
+from ultrascale.jobs.fields import Object, condition, label, mapping, number, objects, text
+from ultrascale.jobs.kinds import DEPLOYMENT, INDEXED_JOB, PYTORCH_JOB, VOLCANO_JOB, Kind
+from ultrascale.plan.names import QUEUE_LABEL
 
 Result = Literal["succeeded", "failed"]
 
@@ -15,6 +16,16 @@ _VOLCANO_RESULTS: Mapping[str, Result] = {
     "Failed": "failed",
     "Aborted": "failed",
     "Terminated": "failed",
+}
+
+# Conditions of a PyTorchJob, the last word first.
+# Source: https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/apis/kubeflow.org/v1/common_types.go
+_PYTORCH_RESULTS: Mapping[str, Result | None] = {
+    "Succeeded": "succeeded",
+    "Failed": "failed",
+    "Suspended": None,
+    "Restarting": None,
+    "Running": None,
 }
 
 
@@ -90,6 +101,25 @@ def _volcano(found: Object) -> WorkloadState:
     )
 
 
+def _pytorch(found: Object) -> WorkloadState:
+    wanted = number(found, "spec", "pytorchReplicaSpecs", "Worker", "replicas", default=1)
+    phase = next((each for each in _PYTORCH_RESULTS if condition(found, each)), "Pending")
+    result = _PYTORCH_RESULTS.get(phase)
+    workers = mapping(found, "status", "replicaStatuses", "Worker")
+    reason = "" if phase in ("Succeeded", "Running") else _told(condition(found, phase))
+    return WorkloadState(
+        phase=phase,
+        result=result,
+        up=result == "succeeded" or number(workers, "active") >= wanted,
+        wanted=wanted,
+        least=wanted,
+        # Restarts of containers, which its limit counts, are in the status of the pods alone.
+        retries=number(workers, "failed"),
+        most_retries=None,
+        reason=_held_back(found) if phase == "Suspended" else reason,
+    )
+
+
 def _indexed(found: Object) -> WorkloadState:
     wanted = number(found, "spec", "completions", default=1)
     least = min(wanted, number(found, "spec", "parallelism", default=1))
@@ -104,6 +134,9 @@ def _indexed(found: Object) -> WorkloadState:
         phase = "Suspended"
     elif number(found, "status", "active"):
         phase = "Running" if number(found, "status", "ready") else "Pending"
+    reason = "" if result == "succeeded" else _told(told)
+    if phase == "Suspended":
+        reason = _held_back(found)
     return WorkloadState(
         phase=phase,
         result=result,
@@ -112,7 +145,7 @@ def _indexed(found: Object) -> WorkloadState:
         least=least,
         retries=number(found, "status", "failed"),
         most_retries=number(found, "spec", "backoffLimitPerIndex", default=of_all),
-        reason="" if result == "succeeded" else _told(told),
+        reason=reason,
     )
 
 
@@ -142,8 +175,20 @@ def _deployment(found: Object) -> WorkloadState:
     )
 
 
+def _held_back(found: Object) -> str:
+    """Return why a suspended workload waits: Kueue says more of it in an object of its own."""
+    queue = label(found, QUEUE_LABEL)
+    suspended = _told(condition(found, "Suspended"))
+    return f"waits in queue {queue} until its team has quota for all of it" if queue else suspended
+
+
 def _told(found: Object) -> str:
     return ": ".join(part for part in (text(found, "reason"), text(found, "message")) if part)
 
 
-_READERS = {VOLCANO_JOB: _volcano, INDEXED_JOB: _indexed, DEPLOYMENT: _deployment}
+_READERS = {
+    VOLCANO_JOB: _volcano,
+    PYTORCH_JOB: _pytorch,
+    INDEXED_JOB: _indexed,
+    DEPLOYMENT: _deployment,
+}

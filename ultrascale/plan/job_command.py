@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ultrascale import config
-from ultrascale.catalog import volcano
+from ultrascale.catalog import kubeflow, volcano
 from ultrascale.plan import names
 
 Backend = Literal["c10d", "etcd", "etcd-v2"]
@@ -131,10 +131,10 @@ def plain(job: config.AnyJob) -> tuple[str, ...]:
     return tuple(literal(word) for word in (*job.command, *job.args))
 
 
-def meeting_of_etcd(job: config.TrainingJob, *, run: str, backend: Backend) -> Meeting:
-    """Return the cluster's rendezvous server, under a name that resolves in the job's namespace."""
+def meeting_of_etcd(namespace: str, *, run: str, backend: Backend) -> Meeting:
+    """Return the cluster's rendezvous server, under a name that resolves in ``namespace``."""
     host = names.ETCD_CLIENT_SERVICE
-    if job.namespace != names.TRAINING_NAMESPACE:
+    if namespace != names.TRAINING_NAMESPACE:
         host = f"{host}.{names.TRAINING_NAMESPACE}"
     port = names.ETCD_CLIENT_PORT
     return Meeting(backend=backend, host=host, port=port, index=None, run=run)
@@ -153,6 +153,21 @@ def run_of_volcano(name: str, *, attempted: bool) -> str:
     """
     run = f"${{{POD_GROUP}:-{name}}}"
     return f"{run}-${{{ATTEMPT}:-0}}" if attempted else run
+
+
+def indexed_fields() -> dict[str, str]:
+    """Return the variables of a pod of Kubernetes' own Job whose values are fields of it."""
+    return {POD_IP: "status.podIP"}
+
+
+def pytorch_fields() -> dict[str, str]:
+    """Return the same of a PyTorchJob, whose pods find their index where an Indexed Job's do.
+
+    The training operator adds variables of torchrun's options, which ours go before.
+
+    Source: https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/pytorch/envvar.go
+    """
+    return {**indexed_fields(), INDEXED_INDEX: f"metadata.labels['{kubeflow.REPLICA_INDEX}']"}
 
 
 def volcano_fields() -> dict[str, str]:

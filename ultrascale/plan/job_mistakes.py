@@ -13,6 +13,7 @@ from ultrascale.plan.model import PoolPlan
 
 Mistakes = Iterator[config.Mistake]
 
+_PYTORCH_ROLE = "worker"
 _SIZES = {
     "cpu": quantities.millicpu,
     "memory": quantities.mib,
@@ -25,7 +26,7 @@ def nodes_are_named(job: config.AnyJob, pools: Sequence[PoolPlan]) -> Mistakes:
     found = sorted({pool.pool for pool in pools})
     if not found:
         yield config.refuse("pool", "no pool has what the job asks for", "name one", got="")
-    named = job.pool is not None or bool(job.node_selector)
+    named = job.pool is not None or bool(job.node_selector) or bool(job.prefer)
     anywhere = isinstance(job, config.ServiceJob) and job.capacity is not None
     if len(found) > 1 and not named and not anywhere:
         wrong = "missing, and several pools have what the job asks for"
@@ -33,20 +34,17 @@ def nodes_are_named(job: config.AnyJob, pools: Sequence[PoolPlan]) -> Mistakes:
     kinds = sorted({pool.accelerator or "none" for pool in pools})
     if len(kinds) > 1 and (named or anywhere):
         wrong = f"nodes with unlike accelerators: {', '.join(kinds)}"
-        yield config.refuse("pool", wrong, "name one pool", got="")
-
-
-def nothing_is_left_out(job: config.AnyJob) -> Mistakes:
-    """Yield what a job may say already, although nothing heeds it yet."""
-    for key in ("prefer", "team"):
-        if getattr(job, key):
-            yield config.refuse(key, "not supported yet", "leave it out", got="")
+        if job.prefer:
+            todo = "keep tiers of one kind, or say in resources what each pod asks for"
+            yield config.refuse("prefer", wrong, todo, got="")
+        else:
+            yield config.refuse("pool", wrong, "name one pool", got="")
 
 
 def name_is_free(request: JobRequest) -> Mistakes:
     """Yield the name of a Service of the cluster, which the end of the job would delete."""
     taken = (names.ETCD_SERVER_SERVICE, names.ETCD_CLIENT_SERVICE)
-    if request.job.namespace == names.TRAINING_NAMESPACE and request.name in taken:
+    if request.namespace == names.TRAINING_NAMESPACE and request.name in taken:
         wrong = "the name of the cluster's own rendezvous server"
         yield config.refuse("name", wrong, "choose another", got=request.name)
 
@@ -81,7 +79,7 @@ def claims_have_a_place_each(request: JobRequest) -> Mistakes:
     paths = Counter(mount.mount_path for mount in request.mounts)
     for path, count in paths.items():
         if count > 1 and request.job.volumes is None:
-            wrong = f"{count} claims of namespace {request.job.namespace} with mount path {path}"
+            wrong = f"{count} claims of namespace {request.namespace} with mount path {path}"
             yield config.refuse("volumes", wrong, "list those that it mounts", got="")
 
 
@@ -170,13 +168,16 @@ def resources_fit(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan
 def pods_start_together(
     job: config.TrainingJob, share: NodeShare, pools: Sequence[PoolPlan], *, gang: bool
 ) -> Mistakes:
-    """Yield a job of several nodes that would hold some of them while it waits for others."""
+    """Yield a job of several nodes that would hold some of them while it waits for others.
+
+    A job that prefers tiers is one that may burst: what that costs, a note says.
+    """
     if job.nodes == 1:
         return
     if not share.whole:
         wrong = "a part of each of several nodes, which other jobs would share with it"
         yield config.refuse("nodes", wrong, "leave resources out, or use one node")
-    if gang:
+    if gang or job.prefer:
         return
     always_there = sum(pool.max_nodes if pool.static else pool.min_nodes for pool in pools)
     if any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools) and always_there < job.nodes:
@@ -248,6 +249,21 @@ def image_knows_the_rendezvous(request: JobRequest) -> Mistakes:
     if request.backend == "etcd-v2" and build is not None and build.dockerfile != "neuron":
         wrong = f"etcd-v2 needs python-etcd, which the image of images/{build.dockerfile} lacks"
         yield config.refuse("rendezvous", wrong, "write rendezvous: etcd, or c10d", got="")
+
+
+def pytorch_job_is_plain(job: config.TrainingJob) -> Mistakes:
+    """Yield what Kubeflow's PyTorchJob, which runs on HyperPod's nodes, has no place for.
+
+    Sources:
+        https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/pytorch/pytorchjob_controller.go
+        https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/common/pod.go
+    """
+    if job.min_nodes is not None:
+        wrong = "fewer nodes on HyperPod, whose jobs end when all of their pods have"
+        yield config.refuse("min_nodes", wrong, "leave it out: HyperPod replaces the node")
+    if "role" in job.model_fields_set and job.role != _PYTORCH_ROLE:
+        wrong = "another role on HyperPod, where pods are called workers"
+        yield config.refuse("role", wrong, "leave it out")
 
 
 def elastic_job_is_one(job: config.TrainingJob) -> Mistakes:

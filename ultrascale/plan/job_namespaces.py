@@ -1,22 +1,65 @@
-"""Where jobs run: in the namespace of their team, or in their own."""
+"""Whose jobs take their turn in a team's queue, and where jobs run."""
 
 from ultrascale import config
-from ultrascale.plan import names
+from ultrascale.plan import capacity, names
+from ultrascale.plan.pool import node_types
 
 
-def namespace_of(cluster: config.Cluster, name: str, job: config.AnyJob) -> str:
-    """Return the namespace that a job runs in.
+def team_of(cluster: config.Cluster, name: str, job: config.AnyJob) -> str | None:
+    """Return the team of task governance whose queue a job waits in; None: it is not governed.
 
-    It is that of the team that the job names. Without one, it is that of the team that is called
-    as the job is, where task governance has such a team, and the job's own else.
+    It is the team that the job names. Without one, it is that which is called as the job is, where
+    the job's nodes are HyperPod's: quotas are of these alone, and in a team's namespace whatever
+    names no queue is refused, while a queue would hold a job for ever that may run elsewhere only.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-cli.html
 
     Args:
         cluster: The cluster that it runs in.
         name: Name of the job or of its template.
         job: The job.
     """
-    governance = cluster.hyperpod.task_governance
-    teams = {team.name for team in governance.teams} if governance else set[str]()
     if job.team is not None:
-        return names.team_namespace(job.team)
-    return names.team_namespace(name) if name in teams else job.namespace
+        return job.team
+    if name not in teams(cluster) or isinstance(job, config.ServiceJob) or job.prefer:
+        return None
+    pools = [pool for pool in cluster.pools if _may_run_on(pool, job)]
+    on_hyperpod = all(pool.provisioner == capacity.HYPERPOD for pool in pools)
+    return name if on_hyperpod or not says_where(job) else None
+
+
+def namespace_of(cluster: config.Cluster, name: str, job: config.AnyJob) -> str:
+    """Return the namespace that a job runs in: its team's, or its own.
+
+    Args:
+        cluster: The cluster that it runs in.
+        name: Name of the job or of its template.
+        job: The job.
+    """
+    team = team_of(cluster, name, job)
+    return job.namespace if team is None else names.team_namespace(team)
+
+
+def teams(cluster: config.Cluster) -> frozenset[str]:
+    """Return the names of the teams of task governance."""
+    governance = cluster.hyperpod.task_governance
+    return frozenset(team.name for team in governance.teams) if governance else frozenset()
+
+
+def says_where(job: config.AnyJob) -> bool:
+    """Return whether a job says anything of its nodes beside what it takes of them."""
+    return job.pool is not None or bool(job.node_selector) or bool(job.prefer)
+
+
+def _may_run_on(pool: config.Pool, job: config.AnyJob) -> bool:
+    """Return whether the labels that tell pools apart let a job onto a pool's nodes."""
+    has: dict[str, tuple[str, ...]] = {
+        names.NODE_TYPE_LABEL: (pool.labels.get(names.NODE_TYPE_LABEL, pool.name),),
+        names.POOL_LABEL: (pool.name,),
+        names.ROLE_LABEL: (pool.role,),
+        names.CAPACITY_LABEL: (pool.purchase.option,),
+        names.INSTANCE_TYPE_LABEL: node_types(pool.provisioner, pool.instance_types),
+    }
+    selector = job.node_selector
+    fits = all(selector[key] in values for key, values in has.items() if key in selector)
+    return fits and job.pool in (None, pool.name)

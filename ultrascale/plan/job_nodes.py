@@ -1,12 +1,12 @@
 """The nodes that a job runs on, and what each of its pods takes of one."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, kubelet, regions
-from ultrascale.plan import names, quantities
+from ultrascale.plan import capacity, names, quantities
 from ultrascale.plan.model import PoolPlan
 
 # What add-ons, plugins and exporters take of a node: a share of it, and at least so much. A test
@@ -56,10 +56,29 @@ class NodeShare:
     whole: bool
 
 
-def nodes_of(job: config.AnyJob, pools: Sequence[PoolPlan]) -> tuple[PoolPlan, ...]:
-    """Return the pools, or their shards, that ``job`` may run on as far as it says."""
+def nodes_of(
+    job: config.AnyJob, pools: Sequence[PoolPlan], *, tiers: Collection[str] = ()
+) -> tuple[PoolPlan, ...]:
+    """Return the pools, or their shards, that ``job`` may run on as far as it says.
+
+    Args:
+        job: The job.
+        pools: All pools of the cluster.
+        tiers: Those of the node types that it prefers that count; all of them if empty.
+    """
     stated = frozenset(key for pool in pools for key in pool.labels)
-    return tuple(pool for pool in pools if _may_run_on(job, pool, stated))
+    preferred = tiers or job.prefer
+    return tuple(
+        pool
+        for pool in pools
+        if _may_run_on(job, pool, stated)
+        and (not preferred or pool.labels[names.NODE_TYPE_LABEL] in preferred)
+    )
+
+
+def on_hyperpod(pools: Sequence[PoolPlan]) -> bool:
+    """Return whether all nodes of ``pools`` are HyperPod's."""
+    return bool(pools) and all(pool.provisioner == capacity.HYPERPOD for pool in pools)
 
 
 def node_share(job: config.AnyJob, pools: Sequence[PoolPlan]) -> NodeShare:
@@ -83,7 +102,7 @@ def node_share(job: config.AnyJob, pools: Sequence[PoolPlan]) -> NodeShare:
         accelerators=least.accelerators,
         processes=least.processes,
         efa_interfaces=min(share.efa_interfaces for share in shares),
-        huge_pages=least.huge_pages,
+        huge_pages=least.huge_pages if all(share.huge_pages for share in shares) else None,
         whole=all(share.whole for share in shares),
     )
 
@@ -149,7 +168,7 @@ def _may_run_on(job: config.AnyJob, pool: PoolPlan, stated: frozenset[str]) -> b
         options = {pool.purchase, *(("on-demand",) if pool.fallback_nodes else ())}
         if not options & set(CAPACITY[job.capacity]):
             return False
-    named = job.pool is not None or bool(_OF_ONE_POOL & selector.keys())
+    named = job.pool is not None or bool(job.prefer) or bool(_OF_ONE_POOL & selector.keys())
     if pool.role == names.SYSTEM_ROLE and not named:
         return False
     asked = _asked(job.resources)
@@ -159,8 +178,10 @@ def _may_run_on(job: config.AnyJob, pool: PoolPlan, stated: frozenset[str]) -> b
 
 
 def _types_of(job: config.AnyJob, pool: PoolPlan) -> tuple[str, ...]:
+    """Return the instance types of the nodes, in EC2's words, that a job may run on."""
     chosen = job.node_selector.get(names.INSTANCE_TYPE_LABEL)
-    return pool.instance_types if chosen is None else (chosen,)
+    types = zip(pool.node_types, pool.instance_types, strict=True)
+    return tuple(name for label, name in types if chosen in (None, label))
 
 
 def _may_have(pool: PoolPlan, key: str, value: str, stated: frozenset[str]) -> bool:
@@ -168,7 +189,7 @@ def _may_have(pool: PoolPlan, key: str, value: str, stated: frozenset[str]) -> b
     if key == names.ZONE_LABEL:
         return value in pool.zones or any(regions.is_zone_id(zone) for zone in pool.zones)
     if key == names.INSTANCE_TYPE_LABEL:
-        return value in pool.instance_types
+        return value in pool.node_types
     if pool.fallback_nodes and key in (names.CAPACITY_LABEL, names.CAPACITY_TYPE_LABEL):
         return value in (pool.labels[key], "on-demand")
     if key in stated:
@@ -196,7 +217,12 @@ def _share(pool: PoolPlan, spec: catalog.InstanceSpec, asked: tuple[str, int] | 
     # EKS Auto Mode sets none aside.
     accelerated = spec.accelerator is not None and pool.provisioner != "auto-mode"
     huge = eks.HUGE_PAGES_MIB if accelerated else 0
-    return _part(spec, asked, huge_pages_mib=huge, efa_interfaces=pool.efa_interfaces)
+    share = _part(spec, asked, huge_pages_mib=huge, efa_interfaces=pool.efa_interfaces)
+    if pool.provisioner == capacity.HYPERPOD:
+        # No page says whether HyperPod's images set any aside: none are asked for, and the memory
+        # that they would take is left to them.
+        return replace(share, huge_pages=None)
+    return share
 
 
 def _part(

@@ -3,11 +3,17 @@
 from collections.abc import Mapping, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import runtime_environment
-from ultrascale.plan import job_command, job_nodes, names
+from ultrascale.catalog import hyperpod, runtime_environment
+from ultrascale.plan import job_command, job_nodes, job_tiers, names
 from ultrascale.plan.job_nodes import NodeShare
 from ultrascale.plan.job_request import JobRequest
-from ultrascale.plan.model import PodPlan, PoolPlan, Requirement, TolerationPlan
+from ultrascale.plan.model import (
+    PodPlan,
+    PoolPlan,
+    PreferencePlan,
+    Requirement,
+    TolerationPlan,
+)
 
 # Neither scales a node down while a pod with its annotation runs there.
 # Sources:
@@ -22,6 +28,9 @@ _KEEP: Mapping[str, str] = {
 # Source: https://docs.pytorch.org/docs/stable/elastic/run.html
 _SHUTDOWN_TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 _SHUTDOWN_SHARE = 0.8
+# As HyperPod's own command line has it.
+# Source: https://github.com/aws/sagemaker-hyperpod-cli
+_MOST_WEIGHT = 100
 
 
 def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -> PodPlan:
@@ -39,6 +48,7 @@ def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -
         mounts=request.mounts,
         shared_memory=job_nodes.shared_memory_of(job, requests, share),
         nodes=_requirements(job, pools),
+        preferred=_preferences(request, pools),
         tolerations=_tolerations(job, pools),
         priority_class=job.priority,
         service_account=job.service_account,
@@ -75,7 +85,25 @@ def _requirements(job: config.AnyJob, pools: Sequence[PoolPlan]) -> tuple[Requir
     if isinstance(job, config.ServiceJob) and job.capacity is not None:
         options = job_nodes.CAPACITY[job.capacity]
         required.append(Requirement(key=names.CAPACITY_LABEL, values=options))
+    if job_nodes.on_hyperpod(pools):
+        # Elsewhere nodes have no such label. HyperPod's have a taint too while they are not well.
+        required.append(Requirement(key=hyperpod.HEALTH_STATUS, values=(hyperpod.HEALTHY,)))
     return tuple(required)
+
+
+def _preferences(request: JobRequest, pools: Sequence[PoolPlan]) -> tuple[PreferencePlan, ...]:
+    """Return the order of a job's tiers, or that its nodes should have passed their checks."""
+    if job_nodes.on_hyperpod(pools):
+        if not any(pool.deep_health_checks for pool in pools):
+            return ()
+        passed = Requirement(key=hyperpod.DEEP_HEALTH_STATUS, values=(hyperpod.DEEP_HEALTHY,))
+        return (PreferencePlan(weight=_MOST_WEIGHT, nodes=passed),)
+    if request.tier is not None:
+        return ()
+    return tuple(
+        PreferencePlan(weight=weight, nodes=Requirement(key=names.NODE_TYPE_LABEL, values=(tier,)))
+        for tier, weight in job_tiers.weights(request.job.prefer).items()
+    )
 
 
 def _tolerations(job: config.AnyJob, pools: Sequence[PoolPlan]) -> tuple[TolerationPlan, ...]:

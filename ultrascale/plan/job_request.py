@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 from ultrascale import config
 from ultrascale.catalog import volcano
-from ultrascale.plan import images
+from ultrascale.plan import capacity, images, job_namespaces, job_nodes
 from ultrascale.plan.job_command import Backend
-from ultrascale.plan.model import ClaimPlan, ImageBuildPlan, MountPlan, PoolPlan
+from ultrascale.plan.model import ClaimPlan, ImageBuildPlan, MountPlan, PoolPlan, TeamPlan
+from ultrascale.plan.volumes import mounted_claims
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,9 @@ class JobRequest:
         claims: Claims that the cluster file makes.
         builds: Images that are built for the cluster's repositories.
         account: AWS account of the cluster's registry; None where nothing states it.
+        teams: Teams of task governance.
+        template: Name of the template that it was made from; None where it was from none.
+        tier: The one of the node types that it prefers that was chosen for it; None: none was.
         precompile: Whether it runs to have its graphs compiled.
     """
 
@@ -31,7 +35,41 @@ class JobRequest:
     claims: tuple[ClaimPlan, ...]
     builds: tuple[ImageBuildPlan, ...]
     account: str | None
+    teams: tuple[TeamPlan, ...] = ()
+    template: str | None = None
+    tier: str | None = None
     precompile: bool = False
+
+    @property
+    def called(self) -> str:
+        """The name by which it may be a team's: a template's jobs are the template's team's."""
+        return self.template or self.name
+
+    @property
+    def team(self) -> TeamPlan | None:
+        """The team in whose queue it waits; None where it is not governed."""
+        name = job_namespaces.team_of(self.cluster, self.called, self.job)
+        return next((team for team in self.teams if team.name == name), None)
+
+    @property
+    def namespace(self) -> str:
+        """Where it runs."""
+        return job_namespaces.namespace_of(self.cluster, self.called, self.job)
+
+    @property
+    def pods(self) -> int:
+        """Pods that must start together."""
+        return self.job.nodes if isinstance(self.job, config.TrainingJob) else 1
+
+    @property
+    def nodes(self) -> tuple[PoolPlan, ...]:
+        """The pools, or their shards, that it may run on."""
+        pools = self.pools
+        if self.team is not None and not job_namespaces.says_where(self.job):
+            # Quotas of teams are of HyperPod's nodes.
+            pools = tuple(pool for pool in pools if pool.provisioner == capacity.HYPERPOD)
+        tiers = () if self.tier is None else (self.tier,)
+        return job_nodes.nodes_of(self.job, pools, tiers=tiers)
 
     @property
     def gang(self) -> bool:
@@ -58,13 +96,25 @@ class JobRequest:
         """The volumes that it names, or the claims of its namespace."""
         if self.job.volumes is None:
             return tuple(
-                MountPlan(claim=claim.name, mount_path=claim.mount_path, read_only=False)
-                for claim in self.claims
-                if claim.namespace == self.job.namespace
+                MountPlan(claim=claim.name, mount_path=claim.mount_path, read_only=claim.read_only)
+                for claim in self.mounted_claims
             )
         return tuple(
             MountPlan(claim=each.claim, mount_path=each.mount_path, read_only=each.read_only)
             for each in self.job.volumes
+        )
+
+    @property
+    def mounted_claims(self) -> tuple[ClaimPlan, ...]:
+        """The claims of the cluster file that it mounts."""
+        if self.job.volumes is None:
+            zones = {zone for pool in self.nodes for zone in pool.zones}
+            return mounted_claims(self.claims, namespace=self.namespace, zones=zones)
+        named = {each.claim for each in self.job.volumes}
+        return tuple(
+            claim
+            for claim in self.claims
+            if claim.namespace == self.namespace and claim.name in named
         )
 
     @property

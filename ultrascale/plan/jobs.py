@@ -2,27 +2,34 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
 from ultrascale import config
-from ultrascale.plan import capacity, job_command, job_mistakes, job_nodes
+from ultrascale.catalog import kubeflow
+from ultrascale.plan import (
+    capacity,
+    job_command,
+    job_governance,
+    job_mistakes,
+    job_nodes,
+    job_tiers,
+)
 from ultrascale.plan.job_command import CachePlan, Meeting
 from ultrascale.plan.job_nodes import NodeShare
+from ultrascale.plan.job_notes import notes_of
 from ultrascale.plan.job_parts import divide
 from ultrascale.plan.job_pods import plan_pod
 from ultrascale.plan.job_request import JobRequest
 from ultrascale.plan.model import JobPlan, PoolPlan, ServingPlan
+from ultrascale.plan.model.jobs import Controller
 
 # EC2 takes Spot nodes at any time, and each of them restarts the job.
 _RESTARTS, _RESTARTS_ON_SPOT, _RETRIES = 10, 100, 3
 _RESTARTS_OF_COMPILER = 2
 _MAX_UNAVAILABLE = 1
 _CONTAINER = "main"
-_INDEXED_FIELDS: Mapping[str, str] = {job_command.POD_IP: "status.podIP"}
-
 
 # Keys by which a job says on what nodes it runs.
-_OF_NODES = frozenset({"pool", "node_selector", "prefer", "resources", "capacity"})
+_OF_NODES = frozenset({"pool", "node_selector", "prefer", "team", "resources", "capacity"})
 
 
 def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[config.Mistake]:
@@ -36,8 +43,6 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
         CatalogError: No source states a value of an instance type.
     """
     job = request.job
-    pools = job_nodes.nodes_of(job, request.pools)
-    yield from job_mistakes.nothing_is_left_out(job)
     yield from job_mistakes.name_is_free(request)
     yield from job_mistakes.program_is_named(job)
     yield from job_mistakes.words_are_short(job)
@@ -50,10 +55,18 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
         yield from job_mistakes.elastic_job_is_one(job)
     if not _OF_NODES.isdisjoint(wrong):
         return
-    unnamed = [*job_mistakes.nodes_are_named(job, pools)]
+    yield from job_governance.mistakes_of(request, request.nodes)
+    unnamed = [*job_mistakes.nodes_are_named(job, request.nodes)]
     yield from unnamed
-    if unnamed:
-        return
+    if not unnamed:
+        # Tiers may have a mistake in common.
+        every = [_of_nodes(each, wrong) for each in job_tiers.on_each_tier(request)]
+        yield from dict.fromkeys(mistake for found in every for mistake in found)
+
+
+def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mistake]:
+    """Yield what is wrong with a job on the nodes that it is to run on."""
+    job, pools = request.job, request.nodes
     yield from job_mistakes.image_suits_nodes(request, pools)
     share = job_nodes.node_share(job, pools)
     too_small = [*job_mistakes.nodes_have_memory(share, pools)]
@@ -63,33 +76,38 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     yield from job_mistakes.resources_fit(job, share, pools)
     if "nodes" not in wrong:
         yield from job_mistakes.nodes_are_there(job, share, pools)
+        yield from job_governance.quota_holds(request, pools, share)
     if isinstance(job, config.TrainingJob):
         yield from job_mistakes.pods_start_together(job, share, pools, gang=request.gang)
         yield from job_mistakes.efa_stays_in_its_pool(job, share, pools)
+        if _controller(request, pools) == "pytorch":
+            yield from job_mistakes.pytorch_job_is_plain(job)
     requests = job_nodes.requests_of(job, share)
     yield from job_mistakes.queue_holds(request, requests, _least_pods(job))
 
 
 def plan_job(request: JobRequest) -> JobPlan:
-    """Plan a job that has no mistakes.
+    """Plan a job that has no mistakes, and a tier where `job_tiers.needs_one`.
 
     Raises:
         CatalogError: No source states a value of an instance type.
     """
-    job = request.job
-    pools = job_nodes.nodes_of(job, request.pools)
+    job, pools, team = request.job, request.nodes, request.team
     share = job_nodes.node_share(job, pools)
+    controller = _controller(request, pools)
     plan = JobPlan(
         name=request.name,
-        namespace=job.namespace,
+        namespace=request.namespace,
         kind=job.kind,
-        controller=_controller(request),
+        controller=controller,
         pods=1,
         container=_CONTAINER,
         pod=plan_pod(request, pools, share),
         parts=(),
         service_port=None,
         queue=request.queue,
+        local_queue=job_governance.queue_of(team, job.priority) if team is not None else None,
+        resumed=controller == "pytorch" and job_governance.is_resumed(request),
         restarts=0,
         mistake_exit_code=None,
         elastic=False,
@@ -97,7 +115,7 @@ def plan_job(request: JobRequest) -> JobPlan:
         topology=False,
         ttl_seconds_after_finished=0,
         serving=None,
-        notes=(),
+        notes=tuple(notes_of(request, pools, share, controller)),
     )
     match job:
         case config.ServiceJob():
@@ -108,10 +126,16 @@ def plan_job(request: JobRequest) -> JobPlan:
             return _training(request, job, plan, pools, share)
 
 
-def _controller(request: JobRequest) -> Literal["volcano", "indexed", "deployment"]:
+def _controller(request: JobRequest, pools: Sequence[PoolPlan]) -> Controller:
     if isinstance(request.job, config.ServiceJob):
         return "deployment"
-    return "volcano" if request.gang else "indexed"
+    if request.gang:
+        # Two schedulers on the same nodes would give out the same GPUs twice.
+        return "volcano"
+    training = isinstance(request.job, config.TrainingJob)
+    # HyperPod resumes no job that may be elsewhere.
+    fixed = not request.job.prefer or request.pods > 1
+    return "pytorch" if training and fixed and job_nodes.on_hyperpod(pools) else "indexed"
 
 
 def _has_room(pools: Sequence[PoolPlan], share: NodeShare, replicas: int) -> bool:
@@ -170,42 +194,49 @@ def _training(
     division = divide(name=plan.name, role=job.role, pods=job.nodes, min_available=least)
     host_list = request.gang and division.parts[0].host_list
     whole = len(division.parts) == 1
-    meeting = _meeting(request, job, host_list=host_list, whole=whole)
+    host = _first_pod(plan, job, host_list=host_list)
+    meeting = _meeting(request, job, host=host, whole=whole)
     pod = plan.pod
     if job.script is not None:
         pod = replace(pod, command=_command(request, job, share, meeting))
     elif job.nodes > 1:
-        host = _first_pod(request, job, host_list=host_list)
         pod = replace(pod, env={job_command.RANK_ZERO_HOST: host, **pod.env})
-    fields = job_command.volcano_fields() if request.gang else _INDEXED_FIELDS
-    spot = any(pool.capacity_type == "spot" for pool in pools)
-    restarts = job.restarts.job
-    if restarts is None:
-        restarts = _RESTARTS_ON_SPOT if spot else _RESTARTS
-        # What the compiler refuses it refuses again.
-        restarts = _RESTARTS_OF_COMPILER if request.precompile else restarts
-        # Volcano counts each pod of an elastic job, and all of them fail with the host of c10d.
-        restarts *= 1 if job.min_nodes is None else job.nodes
+    ends_at_once = job.script is not None and plan.controller != "pytorch"
     return replace(
         plan,
         pods=job.nodes,
-        container=job.role,
-        pod=replace(pod, fields=fields),
+        container=kubeflow.CONTAINER if plan.controller == "pytorch" else job.role,
+        pod=replace(pod, fields=_fields(plan)),
         parts=division.parts if request.gang else (),
         service_port=job_command.RENDEZVOUS_PORT if job.nodes > 1 and not host_list else None,
-        restarts=restarts,
-        mistake_exit_code=job_command.MISTAKE_EXIT_CODE if job.script is not None else None,
+        restarts=_restarts(request, job, pools),
+        mistake_exit_code=job_command.MISTAKE_EXIT_CODE if ends_at_once else None,
         elastic=job.min_nodes is not None,
         # torchrun's agents end together, with the last step: a pod that found no node is not
         # waited for. Those of another program may each have work left.
         min_success=job.min_nodes if job.script is not None else None,
         topology=request.cluster.scheduling.topology_aware and job.nodes > 1,
         ttl_seconds_after_finished=job.ttl_seconds_after_finished,
-        notes=(
-            *(division.notes if request.gang else ()),
-            *_notes(request, job, pools, share),
-        ),
+        notes=(*(division.notes if request.gang else ()), *plan.notes),
     )
+
+
+def _fields(plan: JobPlan) -> Mapping[str, str]:
+    if plan.controller == "volcano":
+        return job_command.volcano_fields()
+    pytorch = plan.controller == "pytorch"
+    return job_command.pytorch_fields() if pytorch else job_command.indexed_fields()
+
+
+def _restarts(request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]) -> int:
+    if job.restarts.job is not None:
+        return job.restarts.job
+    spot = any(pool.capacity_type == "spot" for pool in pools)
+    restarts = _RESTARTS_ON_SPOT if spot else _RESTARTS
+    # What the compiler refuses it refuses again.
+    restarts = _RESTARTS_OF_COMPILER if request.precompile else restarts
+    # Volcano counts each pod of an elastic job, and all of them fail with the host of c10d.
+    return restarts * (1 if job.min_nodes is None else job.nodes)
 
 
 def _least_pods(job: config.AnyJob) -> int:
@@ -215,7 +246,7 @@ def _least_pods(job: config.AnyJob) -> int:
 
 
 def _meeting(
-    request: JobRequest, job: config.TrainingJob, *, host_list: bool, whole: bool
+    request: JobRequest, job: config.TrainingJob, *, host: str, whole: bool
 ) -> Meeting | None:
     if job.nodes == 1:
         return None
@@ -224,18 +255,17 @@ def _meeting(
     if request.gang and whole:
         run = job_command.run_of_volcano(run, attempted=job.min_nodes is None)
     if request.backend != "c10d":
-        return job_command.meeting_of_etcd(job, run=run, backend=request.backend)
+        return job_command.meeting_of_etcd(request.namespace, run=run, backend=request.backend)
     index = job_command.VOLCANO_INDEX if request.gang else job_command.INDEXED_INDEX
-    host = _first_pod(request, job, host_list=host_list)
     port = job_command.RENDEZVOUS_PORT
     return Meeting(backend="c10d", host=host, port=port, index=index, run=run)
 
 
-def _first_pod(request: JobRequest, job: config.TrainingJob, *, host_list: bool) -> str:
+def _first_pod(plan: JobPlan, job: config.TrainingJob, *, host_list: bool) -> str:
     """Return the host name by which all pods of a job reach the one of index 0."""
-    if not request.gang:
-        return f"{request.name}-0.{request.name}"
-    return f"{request.name}-{job.role}-0.{request.name}" if host_list else request.name
+    if plan.controller == "indexed":
+        return f"{plan.name}-0.{plan.name}"
+    return f"{plan.name}-{job.role}-0.{plan.name}" if host_list else plan.name
 
 
 def _command(
@@ -260,25 +290,3 @@ def _command(
         cache=cache,
         args=(*job.args, *extra),
     )
-
-
-def _notes(
-    request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan], share: NodeShare
-) -> Iterator[str]:
-    where = " and ".join(sorted({pool.pool for pool in pools}))
-    if job.nodes > 1 and share.accelerators and not job_nodes.efa_of(job, share):
-        why = next((pool.without_efa for pool in pools if pool.without_efa), "none is asked for")
-        yield (
-            f"Pods on {where} have no EFA interface ({why}): what they tell each other goes over "
-            "TCP, many times slower."
-        )
-    if not job.min_nodes and any(pool.capacity_type == "spot" for pool in pools) and job.nodes > 1:
-        yield (
-            f"EC2 takes Spot nodes of {where} one by one, and the job restarts with each; "
-            "min_nodes lets it go on with fewer."
-        )
-    if job.min_nodes is not None and job.script is not None and request.backend == "c10d":
-        yield (
-            "With c10d the nodes meet at the pod of index 0: when its node is lost, the others end "
-            "too and wait for a new one; rendezvous: etcd lets them go on."
-        )

@@ -24,9 +24,11 @@ from ultrascale.plan.model.hyperpod_chart import (
 from ultrascale.plan.model.images import ImageBuildPlan
 from ultrascale.plan.model.jobs import (
     JobPlan,
+    LocalQueuePlan,
     MountPlan,
     PartPlan,
     PodPlan,
+    PreferencePlan,
     ServingPlan,
     TaskPlan,
     TolerationPlan,
@@ -111,6 +113,7 @@ __all__ = [
     "JobPlan",
     "KarpenterPlan",
     "LinePlan",
+    "LocalQueuePlan",
     "LustreAccessPlan",
     "LustrePlan",
     "MetricPlan",
@@ -126,6 +129,7 @@ __all__ = [
     "PodPlan",
     "PodSecurity",
     "PoolPlan",
+    "PreferencePlan",
     "PriorityClassPlan",
     "QueuePlan",
     "ReminderPlan",

@@ -7,8 +7,9 @@ from typing import Literal
 from ultrascale.plan.model.node_pools import Requirement
 
 JobKind = Literal["training", "batch", "service"]
-# What makes the pods: Volcano's Job, the Job of Kubernetes itself, or a Deployment.
-Controller = Literal["volcano", "indexed", "deployment"]
+# What makes the pods: Volcano's Job, Kubeflow's PyTorchJob, the Job of Kubernetes itself, or a
+# Deployment.
+Controller = Literal["volcano", "pytorch", "indexed", "deployment"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,32 @@ class TolerationPlan:
     operator: Literal["Equal", "Exists"]
     value: str | None
     effect: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferencePlan:
+    """What the scheduler prefers of the nodes that pods may run on.
+
+    Attributes:
+        weight: How much, from 1 to 100.
+        nodes: What their labels are.
+    """
+
+    weight: int
+    nodes: Requirement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalQueuePlan:
+    """A queue of HyperPod task governance, which are Kueue's, and the place of a job in it.
+
+    Attributes:
+        name: Name of the queue, in the job's namespace.
+        priority: Task governance's name of its priority; None: that of its pods.
+    """
+
+    name: str
+    priority: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +71,7 @@ class PodPlan:
         mounts: Volumes.
         shared_memory: Quantity, the size of `/dev/shm`; None leaves the runtime's 64 MiB.
         nodes: What its nodes' labels must be.
+        preferred: What they are by preference.
         tolerations: Taints that it bears.
         priority_class: Its PriorityClass; None for the cluster's default.
         service_account: Its service account; None for the namespace's own.
@@ -60,6 +88,7 @@ class PodPlan:
     mounts: tuple[MountPlan, ...]
     shared_memory: str | None
     nodes: tuple[Requirement, ...]
+    preferred: tuple[PreferencePlan, ...]
     tolerations: tuple[TolerationPlan, ...]
     priority_class: str | None
     service_account: str | None
@@ -138,9 +167,11 @@ class JobPlan:
         container: Name of the container that runs the program.
         pod: The pods.
         parts: Volcano Jobs; empty for other controllers.
-        service_port: Port of the headless Service at which the nodes of an Indexed Job, or of a
-            job without a host list, meet; None where there is none.
+        service_port: Port of the headless Service at which the nodes of an Indexed Job, of a
+            PyTorchJob, or of a job without a host list, meet; None where there is none.
         queue: Volcano queue; None for other controllers.
+        local_queue: Queue of task governance; None where it is not governed.
+        resumed: Whether HyperPod starts it anew when one of its nodes fails.
         restarts: Restarts of the job before it counts as failed.
         mistake_exit_code: Exit code of a pod that ends the job at once; None where none does.
         elastic: Whether it goes on with fewer nodes than it asks for.
@@ -161,6 +192,8 @@ class JobPlan:
     parts: tuple[PartPlan, ...]
     service_port: int | None
     queue: str | None
+    local_queue: LocalQueuePlan | None
+    resumed: bool
     restarts: int
     mistake_exit_code: int | None
     elastic: bool

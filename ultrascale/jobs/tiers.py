@@ -1,0 +1,85 @@
+"""Which tier of nodes a job runs on: what is free in the cluster now."""
+
+from collections.abc import Iterator, Sequence
+
+from ultrascale.catalog import hyperpod
+from ultrascale.errors import RefusedError
+from ultrascale.jobs.cluster import FORBIDDEN, Cluster
+from ultrascale.jobs.fields import Object, condition, field, label, mapping, name, objects, text
+from ultrascale.jobs.kinds import NODE, POD
+from ultrascale.plan import job_tiers, names
+from ultrascale.plan.job_request import JobRequest
+from ultrascale.plan.job_tiers import Choice, Occupancy, Tier
+from ultrascale.plan.quantities import amount
+
+# Pods that have ended hold nothing, and those without a node will be judged by the scheduler.
+_HOLDING = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+_KEEPS_OFF = ("NoSchedule", "NoExecute")
+
+
+def choose(cluster: Cluster, request: JobRequest, tiers: Sequence[Tier]) -> Choice:
+    """Choose the tier of a job of several pods by what is free now.
+
+    Nothing is held for it: what is free now may be taken before its pods come. Then they wait, or
+    preempt those of a lower priority.
+
+    Raises:
+        ClusterError: The API server refuses, for another reason than a missing right, or cannot be
+            reached.
+    """
+    try:
+        seen = {tier.name: look_at(cluster, tier) for tier in tiers}
+    except RefusedError as error:
+        if error.status != FORBIDDEN:
+            raise
+        why = f"what is free may not be read ({error.message}), and it comes first"
+        return Choice(tier=tiers[0].name, why=f"{why}; --tier chooses another")
+    return job_tiers.choose(tiers, request.pods, seen)
+
+
+def look_at(cluster: Cluster, tier: Tier) -> Occupancy:
+    """Return how many nodes a tier has, and how many of these a whole pod fits on.
+
+    Raises:
+        ClusterError: The API server refuses or cannot be reached.
+    """
+    selector = {"labelSelector": f"{names.NODE_TYPE_LABEL}={tier.name}"}
+    nodes = [*cluster.items(NODE.path(), selector)]
+    usable = {name(node) for node in nodes if _is_usable(node, tier)}
+    if usable:
+        usable -= {*_taken(cluster, tier)}
+    return Occupancy(nodes=len(nodes), free=len(usable))
+
+
+def _is_usable(node: Object, tier: Tier) -> bool:
+    """Return whether the scheduler puts new pods on a node, and HyperPod calls it well."""
+    if field(node, "spec", "unschedulable") or not condition(node, "Ready"):
+        return False
+    if label(node, hyperpod.HEALTH_STATUS) not in ("", hyperpod.HEALTHY):
+        return False
+    own = {(taint.key, taint.effect) for pool in tier.pools for taint in pool.taints}
+    taints = ((text(each, "key"), text(each, "effect")) for each in objects(node, "spec", "taints"))
+    return not any(taint not in own and taint[1] in _KEEPS_OFF for taint in taints)
+
+
+def _taken(cluster: Cluster, tier: Tier) -> Iterator[str]:
+    """Yield the nodes of which a pod holds accelerators; of others, those of which it holds any."""
+    resources = {pool.accelerator for pool in tier.pools} - {None}
+    for pod in cluster.items(POD.path(), {"fieldSelector": _HOLDING}):
+        if _holds(pod, resources) if resources else not _is_of_each_node(pod):
+            yield text(pod, "spec", "nodeName")
+
+
+def _holds(pod: Object, resources: set[str | None]) -> bool:
+    containers = (*objects(pod, "spec", "containers"), *objects(pod, "spec", "initContainers"))
+    return any(
+        amount(str(quantity))
+        for each in containers
+        for key, quantity in mapping(each, "resources", "requests").items()
+        if key in resources
+    )
+
+
+def _is_of_each_node(pod: Object) -> bool:
+    owners = objects(pod, "metadata", "ownerReferences")
+    return any(text(owner, "kind") == "DaemonSet" for owner in owners)

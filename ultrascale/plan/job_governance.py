@@ -1,0 +1,156 @@
+"""HyperPod task governance and the jobs that it admits, or that must give way to those.
+
+Sources:
+    https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-policies.html
+    https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ultrascale import config
+from ultrascale.plan import job_namespaces, names
+from ultrascale.plan.job_nodes import NodeShare, on_hyperpod
+from ultrascale.plan.job_request import JobRequest
+from ultrascale.plan.model import LocalQueuePlan, PoolPlan, TeamPlan
+
+Mistakes = Iterator[config.Mistake]
+
+# Of a pod that names no class, where none is the cluster's default.
+_NO_PRIORITY = 0
+# Where HyperPod resumes jobs: this namespace, and those that begin so.
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-run-jobs-hyperpod-cli.html
+_RESUMED_NAMESPACE, _RESUMED_PREFIX = "kubeflow", "hyperpod"
+
+
+def template_mistakes(cluster: config.Cluster) -> Mistakes:
+    """Yield what is wrong with the templates of a cluster file beside its teams."""
+    for name, job in cluster.jobs.items():
+        for mistake in _mistakes(cluster, name, job):
+            yield replace(mistake, at=("jobs", name, *mistake.at))
+
+
+def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
+    """Yield what is wrong with a job beside the teams of its cluster.
+
+    Args:
+        request: The job.
+        pools: The pools that it may run on.
+    """
+    yield from _mistakes(request.cluster, request.called, request.job)
+    if request.job.team is not None and pools and not on_hyperpod(pools):
+        where = ", ".join(sorted({pool.pool for pool in pools}))
+        wrong = f"a team's job on {where}: teams share the nodes of HyperPod alone"
+        yield config.refuse("team", wrong, "choose a pool of provisioner hyperpod")
+    if request.team is not None:
+        yield from _stays_above(request.cluster, request.job)
+
+
+def quota_holds(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -> Mistakes:
+    """Yield a job that its team could never run, whatever the others leave idle."""
+    team = request.team
+    if team is None or not share.accelerators:
+        return
+    types = {name for pool in pools for name in pool.node_types}
+    nodes = sum(team.nodes.get(name, 0) for name in types)
+    most = nodes * (100 + (team.borrow_limit_percent or 0)) // 100
+    devices = max(pool.accelerators_per_node for pool in pools)
+    if request.pods * share.accelerators > most * devices:
+        wrong = f"more than team {team.name} may ever use: {most} nodes, {nodes} of them its own"
+        key = "nodes" if request.pods > 1 else "team"
+        todo = "ask for less, or raise hyperpod.task_governance.teams"
+        yield config.refuse(key, wrong, todo, got=str(request.pods))
+
+
+def queue_of(team: TeamPlan, priority: str | None) -> LocalQueuePlan:
+    """Return the queue of a team, and the place in it of a job of a PriorityClass."""
+    return LocalQueuePlan(
+        name=names.team_queue(team.name),
+        priority=None if priority is None else names.queue_priority(priority),
+    )
+
+
+def is_resumed(request: JobRequest) -> bool:
+    """Return whether HyperPod starts the job anew elsewhere when one of its nodes fails."""
+    namespace = request.namespace
+    return namespace == _RESUMED_NAMESPACE or namespace.startswith(_RESUMED_PREFIX)
+
+
+def notes(request: JobRequest) -> Iterator[str]:
+    """Yield whether task governance admits a job, where it admits any."""
+    cluster, job, team = request.cluster, request.job, request.team
+    if not request.teams:
+        return
+    if team is not None:
+        yield (
+            f"Governed by task governance: it waits in {names.team_queue(team.name)} until team "
+            f"{team.name} has quota for all of it."
+        )
+        return
+    above = sorted(_governed_priorities(cluster))
+    if job.prefer:
+        who = f"jobs of {', '.join(above)} preempt it" if above else "jobs above it preempt it"
+        yield f"Not governed by task governance: it takes what is free, and {who}."
+    elif request.called in job_namespaces.teams(cluster):
+        yield (
+            f"Not governed by task governance, and in namespace {request.namespace}: quotas of "
+            f"team {request.called} are of HyperPod's nodes, and it runs on others."
+        )
+
+
+def _mistakes(cluster: config.Cluster, name: str, job: config.AnyJob) -> Mistakes:
+    teams = job_namespaces.teams(cluster)
+    team = job_namespaces.team_of(cluster, name, job)
+    if job.team is not None and isinstance(job, config.ServiceJob):
+        wrong = "a service in a queue, in which it would hold its quota for good"
+        yield config.refuse("team", wrong, "leave it out: it runs beside the teams' jobs")
+    if team is not None and "namespace" in job.model_fields_set:
+        place = names.team_namespace(team)
+        if job.namespace != place:
+            wrong = f"not that of team {team}, {place}"
+            yield config.refuse("namespace", wrong, "leave it out, or rename the job")
+    if job.prefer and name in teams:
+        wrong = f"an order of preference in a job that is called as team {name} is"
+        yield config.refuse("prefer", wrong, "rename the job: task governance governs no such job")
+    if job.prefer:
+        yield from _gives_way(cluster, name, job)
+
+
+def _gives_way(cluster: config.Cluster, name: str, job: config.AnyJob) -> Mistakes:
+    """Yield a priority by which a job that no quota holds would keep governed ones off."""
+    classes = cluster.scheduling.priority_classes
+    governed = _governed_priorities(cluster, but=name)
+    if not governed or (job.priority is not None and job.priority not in classes):
+        return  # nobody to give way to, or a mistake of its own
+    own = _value(classes, job)
+    template, least = min(governed.items(), key=lambda item: item[1])
+    if own >= least:
+        wrong = f"not below that of {template}, {least}: task governance cannot hold this job back"
+        highest_first = sorted(classes, key=lambda each: -classes[each])
+        below = [each for each in highest_first if classes[each] < least]
+        todo = f"use {', '.join(below)}" if below else f"give {template} a higher one"
+        yield config.refuse("priority", wrong, todo, got=f"{job.priority or 'none'}, {own}")
+
+
+def _stays_above(cluster: config.Cluster, job: config.AnyJob) -> Mistakes:
+    """Yield a priority by which jobs that no quota holds would keep this governed one off."""
+    classes = cluster.scheduling.priority_classes
+    own = _value(classes, job)
+    for name, other in cluster.jobs.items():
+        if other.prefer and _value(classes, other) >= own:
+            wrong = f"not above that of {name}, {_value(classes, other)}, which no quota holds back"
+            yield config.refuse("priority", wrong, "use a higher one", got=f"{job.priority}, {own}")
+
+
+def _value(classes: Mapping[str, int], job: config.AnyJob) -> int:
+    return _NO_PRIORITY if job.priority is None else classes.get(job.priority, _NO_PRIORITY)
+
+
+def _governed_priorities(cluster: config.Cluster, *, but: str = "") -> Mapping[str, int]:
+    """Return the value of the PriorityClass of each template that task governance governs."""
+    classes = cluster.scheduling.priority_classes
+    return {
+        name: _value(classes, job)
+        for name, job in cluster.jobs.items()
+        if name != but and job_namespaces.team_of(cluster, name, job) is not None
+    }

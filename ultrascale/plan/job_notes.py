@@ -1,0 +1,91 @@
+"""What the user should know of a job before its nodes are paid for."""
+
+from collections.abc import Iterator, Sequence
+
+from ultrascale import config
+from ultrascale.plan import capacity, job_governance, job_nodes
+from ultrascale.plan.job_nodes import NodeShare
+from ultrascale.plan.job_request import JobRequest
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.model.jobs import Controller
+
+
+def notes_of(
+    request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare, controller: Controller
+) -> Iterator[str]:
+    """Yield the notes of a job, each a sentence.
+
+    Args:
+        request: The job.
+        pools: The pools that it may run on.
+        share: What each of its pods may have of a node.
+        controller: What makes its pods.
+    """
+    yield from job_governance.notes(request)
+    yield from _of_buckets(request)
+    if isinstance(request.job, config.TrainingJob):
+        yield from _on_hyperpod(request, pools, controller)
+        yield from _of_training(request, request.job, pools, share)
+
+
+def _on_hyperpod(
+    request: JobRequest, pools: Sequence[PoolPlan], controller: Controller
+) -> Iterator[str]:
+    if not job_nodes.on_hyperpod(pools):
+        return
+    if controller == "volcano":
+        yield "Volcano restarts it when a node fails; HyperPod resumes jobs of Kubeflow alone."
+    elif controller == "indexed":
+        yield (
+            "Kubernetes itself restarts it when a node fails; HyperPod resumes no job that may "
+            "run elsewhere."
+        )
+    elif not job_governance.is_resumed(request):
+        yield (
+            f"HyperPod resumes no jobs in namespace {request.namespace}, only in those whose name "
+            "begins with hyperpod, as a team's does, and in kubeflow: after the loss of a node its "
+            "pods are made anew one by one."
+        )
+
+
+def _of_buckets(request: JobRequest) -> Iterator[str]:
+    """Yield which of the mounted claims take no file that is renamed or written twice.
+
+    Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/SEMANTICS.md
+    """
+    for claim in request.mounted_claims:
+        if claim.source == "bucket" and not claim.read_only:
+            yield (
+                f"{claim.mount_path} is a bucket ({claim.name}): files are written there once, "
+                "from their start to their end, and none is renamed, so a program that saves a "
+                "checkpoint under another name first fails; such a one belongs on Lustre."
+            )
+
+
+def _of_training(
+    request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan], share: NodeShare
+) -> Iterator[str]:
+    where = " and ".join(sorted({pool.pool for pool in pools}))
+    if job.nodes > 1 and share.accelerators and not job_nodes.efa_of(job, share):
+        why = next((pool.without_efa for pool in pools if pool.without_efa), "none is asked for")
+        yield (
+            f"Pods on {where} have no EFA interface ({why}): what they tell each other goes over "
+            "TCP, many times slower."
+        )
+    spot = any(pool.capacity_type == "spot" for pool in pools)
+    if not job.min_nodes and spot and job.nodes > 1:
+        yield (
+            f"EC2 takes Spot nodes of {where} one by one, and the job restarts with each; "
+            "min_nodes lets it go on with fewer."
+        )
+    if job.min_nodes is not None and job.script is not None and request.backend == "c10d":
+        yield (
+            "With c10d the nodes meet at the pod of index 0: when its node is lost, the others end "
+            "too and wait for a new one; rendezvous: etcd lets them go on."
+        )
+    launched = any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools)
+    if job.prefer and job.nodes > 1 and launched and not request.gang:
+        yield (
+            f"Nodes of {where} are launched one by one, and those that come first are paid for "
+            "while the job waits for the others: nothing starts its pods together there."
+        )
