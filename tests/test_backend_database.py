@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 import boto3
@@ -47,7 +47,7 @@ class Secret:
     """A secret that rotates, as Secrets Manager answers."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        client: Any = boto3.client(
+        client = cast("Any", boto3).client(
             "secretsmanager",
             region_name="us-east-1",
             aws_access_key_id="AKIAEXAMPLE",
