@@ -227,6 +227,15 @@ class TestStandIns:
 
         assert [claim.name for claim in mounted] == [expected]
 
+    def test_it_takes_no_name_from_a_claim_of_the_file(self) -> None:
+        linked = lustre(claim=claim("mine", "/mine"), s3={"bucket": "datasets"})
+        other = lustre("other", claim=claim("mine-s3", "/other"))
+
+        volumes = plan_volumes(cluster(zones=(FAR,), lustre=[linked, other], buckets=["datasets"]))
+
+        assert found(volumes)["mine-s3"] == ("/other", "other")
+        assert [volume.claim.name for volume in volumes].count("mine-s3") == 1
+
     def test_a_job_mounts_nothing_of_another_namespace(self) -> None:
         other = ClaimPlan(namespace="research", name="data", mount_path="/data")
 

@@ -82,7 +82,7 @@ def _claims(cluster: config.Cluster) -> Iterator[_Claimed]:
     others = (each for each in _default_claims(cluster) if not _words(each.claim) & taken)
     for each in (*own, *others):
         stand_in = _stand_in(cluster, each)
-        if stand_in is None:
+        if stand_in is None or _words(stand_in.claim) & taken - _words(each.claim):
             yield each
         else:
             yield replace(each, claim=replace(each.claim, stand_in=stand_in.claim.name))
