@@ -43,9 +43,7 @@ def test_a_file_of_the_required_keys_alone_gets_every_default() -> None:
     assert cluster.jobs == {}
     assert cluster.hyperpod == config.HyperPod(node_recovery="automatic", task_governance=None)
     assert (cluster.agreed_limits, cluster.backend, cluster.pipeline) == (None, None, None)
-    assert cluster.observability == config.Observability(
-        dashboards=False, alarms=None, write_latency_slo=None
-    )
+    assert cluster.observability is None
 
 
 def test_scheduling_defaults_to_no_gang_scheduler_and_five_priorities() -> None:

@@ -48,7 +48,7 @@ class TestClusterFiles:
 
     @pytest.mark.parametrize(
         ("name", "key"),
-        [("ultra-100k", "agreed_limits"), ("ultra-100k", "observability.write_latency_slo")],
+        [("ultra-100k", "observability.write_latency_slo")],
     )
     def test_what_is_not_built_yet_is_refused_by_file_and_key(self, name: str, key: str) -> None:
         path = CLUSTERS / f"{name}.yaml"

@@ -367,7 +367,7 @@ def version(name: str, kubernetes_version: str) -> AddonVersion:
     if kubernetes_version not in pins:
         message = (
             f"no pinned version of the EKS add-on {name} for this Kubernetes version, "
-            f"got {kubernetes_version!r} (pinned: {', '.join(pins)}); "
+            f"got {kubernetes_version!r} (pinned: {', '.join(pins) or 'none'}); "
             f"set kubernetes.addons.{name} to a version that "
             f"`aws eks describe-addon-versions --addon-name {name} "
             f"--kubernetes-version {kubernetes_version}` lists"
