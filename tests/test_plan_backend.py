@@ -22,7 +22,7 @@ REFERENCE = "docker.io/acme/backend:1"
 
 def backend(*, document: dict[str, Any] | None = None, **changes: Any) -> BackendPlan:
     section = {"submits_to": ["tune"], "database": {"version": "17"}} | changes
-    cluster = make_cluster(jobs=JOBS, backend=section, **(document or {}))
+    cluster = make_cluster(**{"jobs": JOBS, "backend": section} | (document or {}))
     found = plan.plan_cluster(cluster).backend
     assert found is not None
     return found
@@ -169,6 +169,49 @@ class TestApplication:
         document = {"images": {"repositories": ["backend"], "builds": {"backend": "none"}}}
 
         assert application(document=document, image=image).image == reference
+
+
+OTHER_VALUES: dict[str, dict[str, Any]] = {
+    "submits_to": {"submits_to": ["tune", "batch"]},
+    "namespace": {"namespace": "apps"},
+    "allow_from": {"allow_from": ["web"]},
+    "image": {"image": REFERENCE},
+    "rules": {"image": REFERENCE, "rules": {}},
+    "database": {"database": None},
+    "version": {"database": {"version": "16"}},
+    "service": {"database": {"version": "17", "service": "rds"}},
+    "login": {"database": {"version": "17", "login": "iam"}},
+    "min_capacity_acu": {"database": {"version": "17", "min_capacity_acu": 1}},
+    "max_capacity_acu": {"database": {"version": "17", "max_capacity_acu": 8}},
+    "multi_az": {"database": {"version": "17", "multi_az": False}},
+    "backup_retention_days": {"database": {"version": "17", "backup_retention_days": 35}},
+}
+OF_AN_INSTANCE: dict[str, object] = {"instance_type": "db.r7g.large", "storage_gib": 100}
+# It has one value.
+_ENGINE = "engine"
+
+
+@pytest.mark.parametrize("key", OTHER_VALUES)
+def test_a_key_of_the_backend_has_an_effect(key: str) -> None:
+    claim = {"namespace": "data", "name": "data", "mount_path": "/data"}
+    lustre = {"zone": "us-west-2b", "capacity_gib": 1200, "throughput_mbps_per_tib": 250}
+    document: dict[str, Any] = {
+        "jobs": JOBS | {"batch": {"kind": "batch", "namespace": "data"}},
+        "storage": {"lustre": [{"name": "scratch", "claim": claim, **lustre}]},
+    }
+
+    assert backend(document=document, **OTHER_VALUES[key]) != backend(document=document)
+
+
+@pytest.mark.parametrize("key", OF_AN_INSTANCE)
+def test_a_key_of_an_instance_has_an_effect(key: str) -> None:
+    assert database(service="rds", **{key: OF_AN_INSTANCE[key]}) != database(service="rds")
+
+
+def test_no_key_of_the_backend_goes_untried() -> None:
+    keys = config.Backend.model_fields.keys() | config.Database.model_fields.keys()
+
+    assert keys == {*OTHER_VALUES, *OF_AN_INSTANCE, _ENGINE}
 
 
 class TestNamespaces:
