@@ -21,6 +21,7 @@ _PATIENCE_SECONDS = 120.0
 _POLL_SECONDS = 0.02
 # What torchrun logs for each worker to which it sends SIGTERM.
 _TOLD_TO_STOP = "closing signal SIGTERM"
+_TWO_EACH = {"n0": 2, "n1": 2}
 ENVIRONMENT = {
     **os.environ,
     "OMP_NUM_THREADS": "1",
@@ -115,10 +116,11 @@ def curve(output: Path) -> dict[int, float]:
 
 
 class Job:
-    """The agents of one job, each with two workers, as nodes of a cluster would run them.
+    """The agents of one job, as nodes of a cluster would run them.
 
     Args:
         arguments: Of the training program.
+        workers: Of each node.
         backend: Rendezvous backend of torchrun.
         endpoint: Of an etcd; without it the first node holds the store of c10d.
     """
@@ -129,7 +131,7 @@ class Job:
         arguments: Sequence[str],
         *,
         nodes: str = "1:2",
-        workers: int = 2,
+        workers: Mapping[str, int] = _TWO_EACH,
         backend: str = "c10d",
         endpoint: str | None = None,
     ) -> None:
@@ -151,7 +153,7 @@ class Job:
                 self._agents[node] = subprocess.Popen(
                     [
                         *(sys.executable, "-m", "torch.distributed.run"),
-                        *("--nnodes", self._nodes, "--nproc-per-node", str(self._workers)),
+                        *("--nnodes", self._nodes, "--nproc-per-node", str(self._workers[node])),
                         *("--rdzv-backend", self._backend, "--rdzv-endpoint", self._endpoint),
                         *("--rdzv-id", self._folder.name, "--rdzv-conf", conf),
                         *("--local-addr", "127.0.0.1", "--monitor-interval", "0.1"),
