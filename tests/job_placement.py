@@ -7,6 +7,7 @@ import yaml
 
 from tests.jobs import pod_spec
 from ultrascale import config, plan
+from ultrascale.catalog import hyperpod
 from ultrascale.jobs import JobManifests
 from ultrascale.plan.model import ClusterPlan
 
@@ -47,6 +48,9 @@ def nodes(cluster: ClusterPlan) -> Iterator[Node]:
     for pool in (*cluster.system_pools, *cluster.pools):
         if pool.provisioner in ("managed-node-group", "self-managed"):
             yield Node(pool.pool, pool.labels, pool.taints)
+        if pool.provisioner == "hyperpod":
+            well = {hyperpod.HEALTH_STATUS: hyperpod.HEALTHY}
+            yield Node(pool.pool, {**pool.labels, **well}, pool.taints)
     for node_pool in cluster.node_pools:
         yield Node(node_pool.pool, node_pool.labels, node_pool.taints)
 

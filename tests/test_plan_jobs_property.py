@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.job_placement import nodes, plan_of
 from tests.job_rules import findings, pod_templates
 from tests.jobs import BATCH, JOB, SERVICE, VOLCANO, job_cluster, prepared, refusals
-from tests.pools import CAPACITY_BLOCK, ODCR, SPOT, pool_document
+from tests.pools import CAPACITY_BLOCK, HYPERPOD_POOL, ODCR, SPOT, pool_document
 
 GPUS = {"instance_types": ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"], "zones": None}
 TRN = {"instance_types": ["trn1.32xlarge"]}
@@ -18,6 +18,7 @@ FALLBACK = {"purchase": SPOT | {"fallback": "on-demand"}}
 KEPT: dict[str, Any] = {"role": "reserved", "purchase": ODCR}
 STATIC: dict[str, Any] = {**KEPT, "nodes": {"static": 4}}
 BLOCK: dict[str, Any] = {"role": "reserved", "purchase": CAPACITY_BLOCK, "nodes": {"static": 4}}
+HYPERPOD: dict[str, Any] = HYPERPOD_POOL | {"name": "train"}
 POOLS: dict[str, dict[str, Any]] = {
     "trn1 group": pool_document(**TRN),
     "trn1 group of two nodes at least": pool_document(**TRN, nodes={"min": 2, "max": 8}),
@@ -32,6 +33,8 @@ POOLS: dict[str, dict[str, Any]] = {
     "spot GPUs": pool_document(**GPUS, purchase=SPOT),
     "spot GPUs of Karpenter": pool_document(**GPUS, **FALLBACK, provisioner="karpenter"),
     "spot GPUs of Auto Mode": pool_document(**GPUS, **FALLBACK, provisioner="auto-mode"),
+    "HyperPod": HYPERPOD,
+    "HyperPod with deep checks": HYPERPOD | {"deep_health_checks": True},
     "CPU": pool_document(**CPU),
     "CPU of Karpenter": pool_document(**CPU, **FALLBACK, provisioner="karpenter"),
     "small GPUs": pool_document(instance_types=["g5g.xlarge"], zones=None),
