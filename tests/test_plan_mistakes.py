@@ -49,10 +49,13 @@ def test_whatever_a_file_holds_it_is_planned_or_refused_in_lines(
     file = tmp_path_factory.mktemp("file") / "cluster.yaml"
     file.write_text(yaml.safe_dump(replaced(RICH, at, new), sort_keys=False))
 
-    with pytest.raises(ConfigError) as caught:
+    try:
         load(file)
+    except ConfigError as error:
+        lines = error.mistakes
+    else:
+        lines = ()
 
-    lines = caught.value.mistakes
     assert all(line.startswith(f"{file}: ") and "\n" not in line for line in lines)
     assert len(lines) == len(set(lines))
 
