@@ -1,5 +1,7 @@
 """The layout guard, the Node.js that jsii runs on, and the one assembly that tests share."""
 
+import gc
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -12,6 +14,11 @@ if TYPE_CHECKING:
     from tests.assembly import Assembly
 
 use_bundled_node()
+# Threads of torch wait for each other by spinning, on the core that another worker needs.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Python's default is for small programs: each collection passes through all that aws_cdk, torch and
+# seven thousand tests keep, a seventh of the time.
+gc.set_threshold(50_000, 20, 20)
 
 pytest_plugins = ["tests.calendar_fixtures", "tests.etcd_fixtures", "tests.postgres_fixtures"]
 
