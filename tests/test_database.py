@@ -42,6 +42,49 @@ RDS = replace(
     insights_days=7,
     log_types=("postgresql", "upgrade"),
 )
+# Every value that a key of the cluster file can change, but `service`.
+OTHER = {
+    "version": "17.9",
+    "minor_upgrades": False,
+    "backup_retention_days": 35,
+    "insights_days": 7,
+    "log_types": (),
+    "log_retention_days": 30,
+}
+OTHER_AURORA = replace(
+    AURORA,
+    **OTHER,
+    login="iam",
+    capacity=ServerlessCapacity(
+        instance_class="db.serverless", instances=1, min_acu=0, max_acu=8, pause_seconds=3600
+    ),
+)
+OTHER_RDS = replace(
+    RDS,
+    **OTHER,
+    login="secret",
+    capacity=InstanceCapacity(
+        instance_class="db.r7g.large", multi_az=False, storage_gib=50, max_storage_gib=500
+    ),
+)
+# Properties whose change makes CloudFormation replace the database.
+# Source: https://github.com/aws-cloudformation/cfn-lint/tree/v1.58.0/src/cfnlint/data/schemas
+REPLACE = {
+    "DBClusterIdentifier",
+    "DBInstanceIdentifier",
+    "DBName",
+    "DBSubnetGroupName",
+    "DatabaseName",
+    "Engine",
+    "EngineMode",
+    "KmsKeyId",
+    "MasterUsername",
+    "Port",
+    "PubliclyAccessible",
+    "SnapshotIdentifier",
+    "StorageEncrypted",
+    "Timezone",
+}
 CLUSTER = "AWS::RDS::DBCluster"
 INSTANCE = "AWS::RDS::DBInstance"
 KEY = "arn:aws:kms:us-west-2:111122223333:key/data"
@@ -154,6 +197,26 @@ class TestData:
         assert properties["BackupRetentionPeriod"] == 7
         assert properties["DeleteAutomatedBackups"] is False
         assert properties["CopyTagsToSnapshot"] is True
+
+    @pytest.mark.parametrize(
+        ("kind", "before", "other"),
+        [(CLUSTER, "aurora", OTHER_AURORA), (INSTANCE, "instance", OTHER_RDS)],
+        ids=["aurora", "instance"],
+    )
+    def test_no_change_of_the_file_replaces_the_database(
+        self, kind: str, before: str, other: DatabasePlan, request: pytest.FixtureRequest
+    ) -> None:
+        """The new one would be empty."""
+        template: Template = request.getfixturevalue(before)
+        changed = synthesize(other)
+
+        assert template.find_resources(kind).keys() == changed.find_resources(kind).keys()
+        fixed = [
+            {key: value for key, value in the(each, kind).items() if key in REPLACE}
+            for each in (template, changed)
+        ]
+        assert fixed[0] == fixed[1]
+        assert the(template, kind) != the(changed, kind)
 
     def test_servers_of_aurora_go_with_the_stack_and_the_data_stays(self, aurora: Template) -> None:
         instances = resources(aurora, INSTANCE)

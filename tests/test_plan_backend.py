@@ -1,5 +1,6 @@
 """What follows from the backend's section: the database, the environment, the image."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from ultrascale.plan.model import (
     InstanceCapacity,
     ServerlessCapacity,
 )
+from ultrascale_backend.settings import read_settings
 
 JOBS = {"tune": {"node_selector": {"node-type": "train"}}}
 REFERENCE = "docker.io/acme/backend:1"
@@ -126,6 +128,27 @@ class TestApplication:
             "DATABASE_USER": "backend",
             "DATABASE_SECRET_ARN": "${DATABASE_SECRET_ARN}",
         }
+
+    @pytest.mark.parametrize("login", ["secret", "iam"])
+    def test_our_application_starts_with_what_it_is_told(self, login: str, tmp_path: Path) -> None:
+        found = application(database={"version": "17", "login": login}, rules={"rules": []})
+        told = {
+            key: value.replace("${AWS_ACCOUNT_ID}", "111122223333")
+            for key, value in found.environment.items()
+        }
+        for key in ("ULTRASCALE_CLUSTER_FILE", "ULTRASCALE_RULES_FILE", "DATABASE_CA_FILE"):
+            file = tmp_path / Path(told[key]).name
+            file.write_text(found.files.get(file.name, ""))
+            told[key] = str(file)
+
+        settings = read_settings(told)
+
+        assert settings.port == found.port
+        assert settings.database.user == "backend"
+        assert (settings.database.secret_arn is None) == (login == "iam")
+        assert (settings.database.iam_region is None) == (login == "secret")
+        assert settings.drain_seconds < found.grace_period_seconds
+        assert config.load(settings.cluster_file).name == "research"
 
     def test_rules_of_the_file_take_the_place_of_those_in_the_image(self) -> None:
         rules = {"rules": [{"name": "all", "types": ["a", "b"], "template": "tune"}]}
