@@ -24,8 +24,8 @@ from ultrascale.plan.names import BACKEND_ACCOUNT, FILES_ANNOTATION
 
 # Cluster-wide objects, and those in namespaces of jobs, share these names with nobody's.
 _RIGHTS = "ultrascale-backend"
-# `nonroot` of the images without a distribution, which no file of an image belongs to.
-_USER = 65532
+# As in `images/backend/Dockerfile`; no file of the image belongs to it.
+_USER = 10000
 _PORT_NAME = "http"
 _SERVICE_PORT = 80
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"

@@ -23,7 +23,7 @@ def database(**changes: Any) -> dict[str, Any]:
     return backend(database=DATABASE | changes)
 
 
-IMAGES = {"images": {"repositories": ["backend"]}}
+IMAGES = {"images": {"repositories": ["backend", "serving"]}}
 TAKEN = "any of which could take the backend's permissions"
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "nothing to submit": (
@@ -70,9 +70,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "for another registry write its host too, as docker.io/…",
     ),
     "an image that nobody builds": (
-        backend(document=IMAGES, image="backend"),
-        "backend.image: no tag, and the backend is not built for that repository, got 'backend'; "
-        "add :TAG of an image that you have pushed, or images.builds.backend: backend",
+        backend(document=IMAGES, image="serving"),
+        "backend.image: no tag, and the backend is not built for that repository, got 'serving'; "
+        "add :TAG of an image that you have pushed, or images.builds.serving: backend",
     ),
     "an application without a database": (
         backend(database=None, image="docker.io/acme/backend:1"),
@@ -174,7 +174,8 @@ def test_every_mistake_is_named_at_once() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"image": "backend:1.2.3"},
+        {"image": "backend"},
+        {"image": "serving:1.2.3"},
         {"image": "backend@sha256:" + 64 * "0"},
         {"image": "123456789012.dkr.ecr.us-west-2.amazonaws.com/acme/backend:1"},
         {"database": DATABASE | {"service": "rds", "login": "iam", "multi_az": False}},

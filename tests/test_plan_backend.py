@@ -116,9 +116,7 @@ class TestApplication:
         assert "DATABASE_SECRET_ARN" not in iam
 
     def test_the_process_finds_its_database_and_its_files(self) -> None:
-        environment = application().environment
-
-        assert {key: environment[key] for key in environment.keys() - {"DATABASE_CA_FILE"}} == {
+        assert application().environment == {
             "ULTRASCALE_CLUSTER_FILE": "/etc/ultrascale/cluster.yaml",
             "AWS_ACCOUNT_ID": "${AWS_ACCOUNT_ID}",
             "PORT": "8080",
@@ -136,6 +134,7 @@ class TestApplication:
             key: value.replace("${AWS_ACCOUNT_ID}", "111122223333")
             for key, value in found.environment.items()
         }
+        told["DATABASE_CA_FILE"] = "/opt/rds-ca.pem"  # by the image
         for key in ("ULTRASCALE_CLUSTER_FILE", "ULTRASCALE_RULES_FILE", "DATABASE_CA_FILE"):
             file = tmp_path / Path(told[key]).name
             file.write_text(found.files.get(file.name, ""))
@@ -235,6 +234,18 @@ def test_no_key_of_the_backend_goes_untried() -> None:
     keys = config.Backend.model_fields.keys() | config.Database.model_fields.keys()
 
     assert keys == {*OTHER_VALUES, *OF_AN_INSTANCE, _ENGINE}
+
+
+def test_an_image_that_is_built_from_this_project_is_pulled_by_the_tag_of_its_sources() -> None:
+    section = {"submits_to": ["tune"], "database": {"version": "17"}, "image": "backend"}
+    cluster = make_cluster(jobs=JOBS, backend=section, images={"repositories": ["backend"]})
+
+    found = plan.plan_cluster(cluster)
+
+    (build,) = found.image_builds
+    assert found.backend is not None
+    assert found.backend.application is not None
+    assert found.backend.application.image.endswith(f"/research/backend:{build.tag}")
 
 
 class TestNamespaces:

@@ -29,6 +29,8 @@ _TAKEN = frozenset(
     }
 )
 _TAKEN_PREFIXES = ("kube-", "hyperpod-ns-")
+# Folder of `images` that our application is built from, by default for a repository of its name.
+_DOCKERFILE = "backend"
 _TRAINING = str(Job.model_fields["namespace"].default)
 
 _OF_SERVICE: Mapping[rds.Service, tuple[str, ...]] = {
@@ -91,7 +93,7 @@ def backend_image_is_known(
         todo = near(repository, images_repositories)
         todo += "; for another registry write its host too, as docker.io/…"
         yield refuse("image", "not one of images.repositories", todo)
-    elif not tag and "@" not in image and images_builds.get(repository) != "backend":
+    elif not tag and "@" not in image and images_builds.get(repository, repository) != _DOCKERFILE:
         todo = f"add :TAG of an image that you have pushed, or images.builds.{repository}: backend"
         yield refuse("image", "no tag, and the backend is not built for that repository", todo)
 

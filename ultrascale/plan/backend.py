@@ -195,7 +195,6 @@ def _database_environment(region: str, database: DatabasePlan) -> dict[str, str]
         "DATABASE_PORT": str(database.port),
         "DATABASE_NAME": database.name,
         "DATABASE_USER": database.name,
-        "DATABASE_CA_FILE": names.DATABASE_CA_FILE,
         **login,
     }
 

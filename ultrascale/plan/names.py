@@ -166,8 +166,6 @@ def calendar_group(pool: str) -> str:
 DATABASE_HOST = "${DATABASE_HOST}"
 DATABASE_SECRET_ARN = "${DATABASE_SECRET_ARN}"
 ACCOUNT_ID = "${AWS_ACCOUNT_ID}"
-# Where our image of the backend has the certificate authorities of RDS.
-DATABASE_CA_FILE = "/etc/ssl/certs/rds-ca.pem"
 
 # Stands for the URL of the termination queue, which has the account's number in it.
 TERMINATION_QUEUE_URL = "${TERMINATION_QUEUE_URL}"
