@@ -173,6 +173,7 @@ def build(upstream: Upstream, folder: Path, plan: HyperPodChartPlan, **changes: 
         "VALUES": json.dumps(plan.values),
         "PLACEMENT": json.dumps(kustomization(plan)),
         "PLACED": " ".join(plan.daemon_set_types),
+        "GOVERNANCE_ADDON": plan.governance_addon or "",
     }
     done = subprocess.run(
         ["bash", SCRIPT],
@@ -192,7 +193,10 @@ def build(upstream: Upstream, folder: Path, plan: HyperPodChartPlan, **changes: 
     )
 
 
-_AWS = 'echo "aws $*" >>"$STUB_FOLDER/calls"'
+_AWS = """\
+echo "aws $*" >>"$STUB_FOLDER/calls"
+if [[ $2 == describe-addon && -n ${ADDON_ERROR:-} ]]; then echo "$ADDON_ERROR" >&2; exit 254; fi
+"""
 _SLEEP = 'echo "sleep $*" >>"$STUB_FOLDER/calls"'
 # What the cluster would be asked is asked of one that is not there, so that Helm judges the flags.
 _HELM = f"""\
@@ -208,7 +212,7 @@ if [[ $1 == kustomize ]]; then exec REAL/kubectl/kubectl "$@"; fi
 echo "kubectl $*" >>"$STUB_FOLDER/calls"
 case $1 in
 auth) [[ $(grep --count "kubectl auth" "$STUB_FOLDER/calls") -gt ${LATE:-0} ]] ;;
-get) echo deployment.apps/op ;;
+get) [[ $2 == crd ]] && echo "${KUEUE:-}" || echo deployment.apps/op ;;
 rollout) exit "${ROLLOUT:-0}" ;;
 esac
 """

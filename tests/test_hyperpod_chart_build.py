@@ -42,6 +42,7 @@ def plan(upstream: Upstream) -> HyperPodChartPlan:
         values={"global": {"image": "ours"}},
         controller_node_selector={"ultrascale.dev/role": "system"},
         daemon_set_types={NEURON: ("ml.trn1.32xlarge",)},
+        governance_addon=None,
         plugin_taints=("dedicated",),
     )
 
@@ -224,3 +225,42 @@ class TestCluster:
         self, upstream: Upstream, plan: HyperPodChartPlan, tmp_path: Path
     ) -> None:
         assert build(upstream, tmp_path, plan, ROLLOUT="1").code != 0
+
+
+class TestKueue:
+    """Two Kueues in one cluster: the second fails a deploy after HyperPod is paid for."""
+
+    CRD = "customresourcedefinition.apiextensions.k8s.io/workloads.kueue.x-k8s.io"
+    ABSENT = "An error occurred (ResourceNotFoundException): No addon: governance"
+
+    @pytest.mark.parametrize(
+        ("kueue", "error", "wrong"),
+        [
+            ("", ABSENT, None),
+            (CRD, "", None),
+            (CRD, ABSENT, "research has a Kueue of its own, and governance brings another"),
+            (CRD, "An error occurred (AccessDeniedException)", "AccessDeniedException"),
+        ],
+        ids=["none", "the add-on's", "one's own", "unknown"],
+    )
+    def test_one_of_the_users_own_is_refused_before_anything_is_installed(
+        self,
+        upstream: Upstream,
+        plan: HyperPodChartPlan,
+        tmp_path: Path,
+        kueue: str,
+        error: str,
+        wrong: str | None,
+    ) -> None:
+        governed = replace(plan, governance_addon="governance")
+
+        outcome = build(upstream, tmp_path, governed, KUEUE=kueue, ADDON_ERROR=error)
+
+        assert (outcome.code == 0) == (wrong is None), outcome.output
+        assert (wrong or "") in outcome.output
+        assert any("upgrade" in call for call in outcome.calls) == (wrong is None)
+
+    def test_without_task_governance_it_is_the_users_own_to_have(
+        self, upstream: Upstream, plan: HyperPodChartPlan, tmp_path: Path
+    ) -> None:
+        assert build(upstream, tmp_path, plan, KUEUE=self.CRD, ADDON_ERROR=self.ABSENT).code == 0

@@ -66,6 +66,7 @@ class HyperPodChart(Construct):
             self,
             project_name=self._project_name,
             cluster_name=cluster_name,
+            addon=plan.governance_addon,
             subnet_ids=subnet_ids,
             sources=sources,
         )
@@ -178,6 +179,7 @@ def _variables(plan: HyperPodChartPlan, cluster_name: str) -> dict[str, str]:
         "VALUES": _compact(plan.values),
         "PLACEMENT": _compact(kustomization(plan)),
         "PLACED": " ".join(plan.daemon_set_types),
+        "GOVERNANCE_ADDON": plan.governance_addon or "",
     }
     return {name: value for name, value in variables.items() if value}
 

@@ -27,6 +27,7 @@ def define_role(
     *,
     project_name: str,
     cluster_name: str,
+    addon: str | None,
     subnet_ids: Sequence[str],
     sources: Sequence[tuple[str, str]],
 ) -> iam.Role:
@@ -37,6 +38,7 @@ def define_role(
         project_name: Name of the project.
         cluster_name: The only cluster that it may describe; what it may do in there is for an
             access entry to say.
+        addon: The only add-on of the cluster that it may describe.
         subnet_ids: The only subnets that it may lie in.
         sources: Bucket and key of each object that it may read.
     """
@@ -55,6 +57,14 @@ def define_role(
     )
     cluster = stack.format_arn(service="eks", resource="cluster", resource_name=cluster_name)
     role.add_to_policy(iam.PolicyStatement(actions=["eks:DescribeCluster"], resources=[cluster]))
+    if addon is not None:
+        own = stack.format_arn(
+            service="eks", resource="addon", resource_name=f"{cluster_name}/{addon}/*"
+        )
+        # Of an add-on that is not installed the cluster is asked.
+        role.add_to_policy(
+            iam.PolicyStatement(actions=["eks:DescribeAddon"], resources=[cluster, own])
+        )
     for bucket, key in sources:
         _allow_read(role, f"arn:{stack.partition}:s3:::{bucket}", key)
     _allow_network_interfaces(role, subnet_ids)

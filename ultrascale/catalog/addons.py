@@ -267,8 +267,9 @@ _METRICS_SERVER = Addon(
 # Kueue comes with it, and none of one's own may be there before. It has its own affinities, and the
 # page names no configuration values.
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-setup.html
+GOVERNANCE_ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
 _TASK_GOVERNANCE = Addon(
-    name="amazon-sagemaker-hyperpod-taskgovernance",
+    name=GOVERNANCE_ADDON,
     namespace="kueue-system",
     needs_schedulable_node=True,
     versions=MappingProxyType(

@@ -22,7 +22,6 @@ _NODE_ADDONS: Mapping[str, Mapping[str, object]] = {
 _WORKLOAD_ADDONS = ("coredns", "aws-ebs-csi-driver", "eks-node-monitoring-agent")
 _LUSTRE_ADDON = "aws-fsx-csi-driver"
 _MOUNTPOINT_ADDON = "aws-mountpoint-s3-csi-driver"
-_GOVERNANCE_ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
 _AUTO_MODE = "auto-mode"
 # EKS scales CoreDNS with the nodes; without bounds a large fleet asks for thousands of replicas.
 _COREDNS_REPLICAS = (2, 100)
@@ -101,7 +100,7 @@ def governance_addon(cluster: config.Cluster) -> AddonPlan:
     Raises:
         CatalogError: `addon_mistakes` has one to tell.
     """
-    return _plan(cluster, _GOVERNANCE_ADDON, {})
+    return _plan(cluster, addons.GOVERNANCE_ADDON, {})
 
 
 def installed_addon(
@@ -124,7 +123,7 @@ def _observability_names(cluster: config.Cluster) -> list[str]:
 
 
 def _governance_names(cluster: config.Cluster) -> list[str]:
-    return [_GOVERNANCE_ADDON] if cluster.hyperpod.task_governance is not None else []
+    return [addons.GOVERNANCE_ADDON] if cluster.hyperpod.task_governance is not None else []
 
 
 def _node_names(cluster: config.Cluster) -> list[str]:

@@ -94,7 +94,9 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         cluster_autoscaler=plan_cluster_autoscaler(cluster, pools),
         termination_handler=plan_termination_handler(cluster, pools),
         hyperpod=plan_hyperpod(cluster, pools),
-        hyperpod_chart=plan_hyperpod_chart(cluster.region, pools),
+        hyperpod_chart=plan_hyperpod_chart(
+            cluster.region, pools, governed=cluster.hyperpod.task_governance is not None
+        ),
         isolation=plan_isolation(pools),
         lustre=lustre,
         volumes=volumes,

@@ -3,17 +3,21 @@
 from collections.abc import Sequence
 
 from ultrascale import catalog
+from ultrascale.catalog import addons
 from ultrascale.catalog import hyperpod_chart as chart
 from ultrascale.plan import capacity, names
 from ultrascale.plan.model import HyperPodChartPlan, PoolPlan, RemoteChartPlan
 
 
-def plan_hyperpod_chart(region: str, pools: Sequence[PoolPlan]) -> HyperPodChartPlan | None:
+def plan_hyperpod_chart(
+    region: str, pools: Sequence[PoolPlan], *, governed: bool = False
+) -> HyperPodChartPlan | None:
     """Return AWS's HyperPod chart, if a pool has provisioner ``hyperpod``.
 
     Args:
         region: AWS Region, whose registry the health-monitoring agent comes from.
         pools: The cluster's pools.
+        governed: Whether task governance shares its nodes.
     """
     own = [pool for pool in pools if pool.provisioner == capacity.HYPERPOD]
     if not own:
@@ -34,6 +38,7 @@ def plan_hyperpod_chart(region: str, pools: Sequence[PoolPlan]) -> HyperPodChart
         values=_values(region, own),
         controller_node_selector={names.ROLE_LABEL: names.SYSTEM_ROLE},
         daemon_set_types={chart.NEURON_DAEMON_SET: neuron} if neuron else {},
+        governance_addon=addons.GOVERNANCE_ADDON if governed else None,
         plugin_taints=tuple(sorted({taint.key for pool in own for taint in pool.taints})),
     )
 

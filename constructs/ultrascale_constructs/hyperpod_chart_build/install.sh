@@ -14,6 +14,7 @@
 # VALUES               values of the chart, JSON
 # PLACEMENT            kustomization that says where its pods run, JSON
 # PLACED               objects that PLACEMENT changes by name, with spaces between them; unset: none
+# GOVERNANCE_ADDON     add-on of task governance, which will bring a Kueue of its own; unset: none
 # ACCESS_SECONDS       how long the role may take to be let into the cluster; 120 unless set
 set -euo pipefail
 export LC_ALL=C
@@ -104,6 +105,22 @@ connect() {
     done
 }
 
+# Two Kueues in one cluster undo each other's work, and the add-on fails with the name of an object.
+# Better before HyperPod is made than after.
+refuse_other_kueue() {
+    [[ -n ${GOVERNANCE_ADDON:-} ]] || return 0
+    local found
+    found=$(kubectl get crd workloads.kueue.x-k8s.io --ignore-not-found --output name)
+    [[ -n $found ]] || return 0
+    if found=$(aws eks describe-addon --cluster-name "$CLUSTER" --addon-name "$GOVERNANCE_ADDON" 2>&1)
+    then
+        return 0
+    fi
+    [[ $found == *ResourceNotFoundException* ]] || fail "$found"
+    fail "$CLUSTER has a Kueue of its own, and $GOVERNANCE_ADDON brings another;" \
+        "uninstall the first, or remove hyperpod.task_governance from the cluster file"
+}
+
 # A build that was stopped leaves its revision pending, and Helm refuses every later one
 # (aws/aws-cdk#35299). One build runs at a time, so nobody is at work on it. Only Helm's note is
 # deleted: to uninstall the release would delete its CRDs, and with them every job.
@@ -133,6 +150,7 @@ check_chart
 fetch_remote_charts
 render
 connect
+refuse_other_kueue
 drop_pending_revision
 upgrade
 wait_for_operators

@@ -36,6 +36,8 @@ class HyperPodChartPlan:
         controller_node_selector: Nodes that its controllers run on; the chart has no value for it.
         daemon_set_types: Instance types of the nodes that a DaemonSet of the chart runs on, by its
             name, where the chart has no value for them.
+        governance_addon: Add-on of task governance, which no Kueue of one's own may be beside; None
+            without task governance.
         plugin_taints: Keys of taints that its DaemonSets tolerate beside those of the chart.
     """
 
@@ -50,6 +52,7 @@ class HyperPodChartPlan:
     values: Mapping[str, object]
     controller_node_selector: Mapping[str, str]
     daemon_set_types: Mapping[str, tuple[str, ...]]
+    governance_addon: str | None
     plugin_taints: tuple[str, ...]
 
 
