@@ -174,12 +174,14 @@ class Job(Model):
     Attributes:
         pool: Name of the pool whose nodes it runs on.
         node_selector: Labels that its nodes must carry.
-        prefer: Values of the label `node-type`, best first; the whole job lands on one of them.
+        prefer: Values of the label `node-type`, best first; a job of several nodes lands on one
+            of them as a whole.
         priority: One of ``scheduling.priority_classes``.
-        team: Team of task governance that it belongs to.
+        team: Team of task governance in whose queue it waits, on HyperPod's nodes. Without it, a
+            job of HyperPod's nodes is the team's that is called as it is.
         tolerations: Taints that its pods bear beside those of its pool.
         resources: What each pod asks for; by default a whole node.
-        namespace: Where it runs.
+        namespace: Where it runs; a team's job runs in the team's.
         image: One of ``images.repositories``, or a whole reference with its host. Without a tag
             it is the image that is built from this project for the repository.
         command: Program and its first arguments.
@@ -219,7 +221,7 @@ class TrainingJob(Job):
         processes_per_node: Processes that torchrun starts on a node; by default one for each GPU
             or NeuronCore.
         script: Path of the script in the image, or the name of a module; torchrun starts it.
-        role: Name of the pods' role, and part of their names.
+        role: Name of the pods' role, and part of their names; on HyperPod they are workers.
         queue: One of ``scheduling.queues``.
         rendezvous: Where its nodes meet; by default as ``scheduling.rendezvous.backend`` says.
         restarts: How often it is restarted.
