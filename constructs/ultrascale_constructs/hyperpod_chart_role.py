@@ -58,17 +58,30 @@ def define_role(
     cluster = stack.format_arn(service="eks", resource="cluster", resource_name=cluster_name)
     role.add_to_policy(iam.PolicyStatement(actions=["eks:DescribeCluster"], resources=[cluster]))
     if addon is not None:
-        own = stack.format_arn(
-            service="eks", resource="addon", resource_name=f"{cluster_name}/{addon}/*"
-        )
-        # Of an add-on that is not installed the cluster is asked.
-        role.add_to_policy(
-            iam.PolicyStatement(actions=["eks:DescribeAddon"], resources=[cluster, own])
-        )
+        _allow_look_at_addon(role, cluster, f"{cluster_name}/{addon}/*")
     for bucket, key in sources:
         _allow_read(role, f"arn:{stack.partition}:s3:::{bucket}", key)
     _allow_network_interfaces(role, subnet_ids)
     return role
+
+
+def _allow_look_at_addon(role: iam.Role, cluster: str, name: str) -> None:
+    stack = Stack.of(role)
+    addon = stack.format_arn(service="eks", resource="addon", resource_name=name)
+    # Of an add-on that is not installed the cluster is asked.
+    role.add_to_policy(
+        iam.PolicyStatement(actions=["eks:DescribeAddon"], resources=[cluster, addon])
+    )
+    shown = f"arn:{stack.partition}:eks:{stack.region}:{_shown_account(stack)}:addon/{name}"
+    acknowledge(
+        role,
+        {f"AwsSolutions::AwsSolutions-IAM5[Resource::{shown}]": "EKS makes up the end of its id"},
+    )
+
+
+def _shown_account(stack: Stack) -> str:
+    """Return how a finding shows the account, which a stack may leave open."""
+    return "<AWS::AccountId>" if Token.is_unresolved(stack.account) else stack.account
 
 
 def _allow_read(role: iam.Role, bucket: str, key: str) -> None:
@@ -100,8 +113,7 @@ def _allow_network_interfaces(role: iam.Role, subnet_ids: Sequence[str]) -> None
             },
         )
     )
-    account = "<AWS::AccountId>" if Token.is_unresolved(stack.account) else stack.account
-    shown = f"arn:{stack.partition}:ec2:{stack.region}:{account}:network-interface/*"
+    shown = f"arn:{stack.partition}:ec2:{stack.region}:{_shown_account(stack)}:network-interface/*"
     finding = "AwsSolutions::AwsSolutions-IAM5[Resource::{}]"
     acknowledge(
         role,
