@@ -11,8 +11,9 @@ from ultrascale.plan.build_context import FOLDERS, LEFT_OUT, ROOT, SOURCES, cont
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, tmp_path / folder)
+    for name in FOLDERS:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
     return tmp_path
 
 
@@ -24,24 +25,28 @@ def test_the_same_sources_have_the_same_tag_elsewhere(project: Path) -> None:
     assert tags(project) == tags(ROOT)
 
 
-def test_a_changed_training_program_makes_new_images_of_it_alone(project: Path) -> None:
+def test_a_changed_training_program_makes_new_images_of_it_and_of_who_names_them(
+    project: Path,
+) -> None:
     before = tags(project)
     program = project / "training" / "pyproject.toml"
     program.write_text(program.read_text() + "\n")
 
     after = tags(project)
 
-    assert {name for name in after if after[name] != before[name]} == {"neuron", "nvidia", "cpu"}
+    assert {name for name in after if after[name] != before[name]} == {
+        *("neuron", "nvidia", "cpu", "backend")
+    }
 
 
-def test_a_new_base_makes_a_new_image_of_its_own_alone(project: Path) -> None:
+def test_a_new_base_makes_a_new_image_of_its_own_and_of_who_names_it(project: Path) -> None:
     before = tags(project)
     dockerfile = project / "images" / "nvidia" / "Dockerfile"
     dockerfile.write_text(dockerfile.read_text().replace("2.13.0-cu133", "2.14.0-cu133"))
 
     after = tags(project)
 
-    assert {name for name in after if after[name] != before[name]} == {"nvidia"}
+    assert {name for name in after if after[name] != before[name]} == {"nvidia", "backend"}
 
 
 def test_a_renamed_module_makes_a_new_image(project: Path) -> None:

@@ -20,6 +20,7 @@ BASES = {
     "nvidia": ("python", "pytorch-cuda"),
     "cpu": ("python", "pytorch-cpu"),
     "tensorboard": ("python", "python"),
+    "backend": ("python", "python"),
 }
 REQUIREMENTS = sorted((ROOT / "images").rglob("*requirements.txt"))
 HADOLINT = Path(sysconfig.get_path("scripts")) / "hadolint"
@@ -96,8 +97,9 @@ def test_everything_that_is_copied_is_part_of_the_tag(name: str) -> None:
     assert sources == {f"images/{name}/requirements.txt", *SOURCES[name]}
 
 
-def test_nothing_of_another_platform_runs_while_tensorboard_is_built() -> None:
-    last = [found for found, _ in instructions("tensorboard")]
+@pytest.mark.parametrize("name", ["tensorboard", "backend"])
+def test_nothing_of_another_platform_runs_while_an_image_for_two_is_built(name: str) -> None:
+    last = [found for found, _ in instructions(name)]
     own = last[len(last) - last[::-1].index("FROM") :]
 
     assert "RUN" not in own

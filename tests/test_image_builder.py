@@ -184,7 +184,7 @@ class TestStack:
             value = outputs[f"image of images/{image.dockerfile} in {image.repository}"]
             assert value.endswith(f'/trainium-bert/{image.repository}:{image.tag}"]]}}')
 
-    def test_its_sources_are_the_two_folders_without_what_tools_leave(
+    def test_its_sources_are_what_images_are_built_from_without_what_tools_leave(
         self, trainium: Assembly
     ) -> None:
         folder = trainium.folder / "cdk.out"

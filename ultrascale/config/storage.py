@@ -60,7 +60,7 @@ LinkedPath = Annotated[
     ),
 ]
 Event = Literal["new", "changed", "deleted"]
-Dockerfile = Literal["neuron", "nvidia", "cpu", "tensorboard", "none"]
+Dockerfile = Literal["neuron", "nvidia", "cpu", "tensorboard", "backend", "none"]
 
 # What programs of every job namespace may count on.
 TRAINING_DATA_CLAIM = "training-data-pvc"

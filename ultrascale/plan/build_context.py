@@ -10,14 +10,23 @@ from ultrascale.catalog import Architecture
 from ultrascale.errors import UltrascaleError
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("images", "training")
+FOLDERS = ("backend", "images", "pyproject.toml", "training", "ultrascale")
 # What tools leave in them. `.dockerignore` names the same.
 LEFT_OUT = ("__pycache__", "*.pyc", "*.egg-info", ".pytest_cache", ".ruff_cache", "build", "dist")
 
-_TRAINING = ("images/wheel-requirements.txt", "training")
+_WHEEL = "images/wheel-requirements.txt"
+_TRAINING = (_WHEEL, "training")
+# The backend names images by their tags, and so has what these are hashes of.
+_BACKEND = (_WHEEL, "backend", "images", "pyproject.toml", "training", "ultrascale")
 # What each Dockerfile copies beside its own folder.
 SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"neuron": _TRAINING, "nvidia": _TRAINING, "cpu": _TRAINING, "tensorboard": ()}
+    {
+        "neuron": _TRAINING,
+        "nvidia": _TRAINING,
+        "cpu": _TRAINING,
+        "tensorboard": (),
+        "backend": _BACKEND,
+    }
 )
 _TAG_LENGTH = 12
 

@@ -8,7 +8,8 @@ from ultrascale.plan import names
 from ultrascale.plan.build_context import content_tag
 from ultrascale.plan.model import ImageBuildPlan, PoolPlan
 
-_TENSORBOARD = "tensorboard"
+# They fill the repositories of their names, and run beside the controllers.
+_BY_NAME = ("tensorboard", "backend")
 # What the bases of the other Dockerfiles are for.
 _X86: catalog.Architecture = "amd64"
 _DOCKERFILES = {names.NEURON_DEVICE: "neuron", names.NVIDIA_GPU: "nvidia", None: "cpu"}
@@ -53,10 +54,10 @@ def unbuilt_repositories(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> 
 
 
 def _build(repository: str, dockerfile: str, pools: Sequence[PoolPlan]) -> ImageBuildPlan:
-    """Plan an image. TensorBoard is for the nodes that stay: others would be paid for to watch."""
+    """Plan an image; TensorBoard's and the backend's for the nodes that stay without any job."""
     controllers = [pool for pool in pools if pool.role == names.SYSTEM_ROLE]
     architecture: catalog.Architecture = (
-        _architecture(controllers[0]) if dockerfile == _TENSORBOARD and controllers else _X86
+        _architecture(controllers[0]) if dockerfile in _BY_NAME and controllers else _X86
     )
     return ImageBuildPlan(
         repository=repository,
@@ -83,7 +84,7 @@ def _dockerfiles(
         elif stated is not None:
             found[name] = stated, ""
         else:
-            found[name] = (_TENSORBOARD, "") if name == _TENSORBOARD else common
+            found[name] = (name, "") if name in _BY_NAME else common
     return found
 
 
