@@ -115,17 +115,16 @@ def _allow_callers(chart: cdk8s.Chart, plan: BackendPlan) -> None:
 
 
 def _application(chart: cdk8s.Chart, plan: BackendPlan, application: ApplicationPlan) -> None:
-    namespace = plan.namespace
     kube.KubeConfigMap(
         chart,
         "ConfigMap",
-        metadata=metadata(BACKEND_ACCOUNT, namespace=namespace),
+        metadata=metadata(BACKEND_ACCOUNT, namespace=plan.namespace),
         data=dict(application.files),
     )
     kube.KubeDeployment(
         chart,
         "Deployment",
-        metadata=metadata(BACKEND_ACCOUNT, namespace=namespace),
+        metadata=metadata(BACKEND_ACCOUNT, namespace=plan.namespace),
         spec=kube.DeploymentSpec(
             replicas=application.replicas,
             selector=selector(BACKEND_ACCOUNT),
@@ -140,29 +139,29 @@ def _application(chart: cdk8s.Chart, plan: BackendPlan, application: Application
             template=_template(application),
         ),
     )
-    kube.KubeService(
-        chart,
-        "Service",
-        metadata=metadata(BACKEND_ACCOUNT, namespace=namespace),
-        spec=kube.ServiceSpec(
-            selector=selector(BACKEND_ACCOUNT).match_labels,
-            ports=[
-                kube.ServicePort(
-                    name=_PORT_NAME,
-                    port=_SERVICE_PORT,
-                    target_port=kube.IntOrString.from_string(_PORT_NAME),
-                )
-            ],
-        ),
-    )
     kube.KubePodDisruptionBudget(
         chart,
         "PodDisruptionBudget",
-        metadata=metadata(BACKEND_ACCOUNT, namespace=namespace),
+        metadata=metadata(BACKEND_ACCOUNT, namespace=plan.namespace),
         spec=kube.PodDisruptionBudgetSpec(
             selector=selector(BACKEND_ACCOUNT),
             max_unavailable=kube.IntOrString.from_number(1),
         ),
+    )
+    _service(chart, plan.namespace)
+
+
+def _service(chart: cdk8s.Chart, namespace: str) -> None:
+    port = kube.ServicePort(
+        name=_PORT_NAME,
+        port=_SERVICE_PORT,
+        target_port=kube.IntOrString.from_string(_PORT_NAME),
+    )
+    kube.KubeService(
+        chart,
+        "Service",
+        metadata=metadata(BACKEND_ACCOUNT, namespace=namespace),
+        spec=kube.ServiceSpec(selector=selector(BACKEND_ACCOUNT).match_labels, ports=[port]),
     )
 
 

@@ -53,8 +53,12 @@ class BackendStack(Stack):
         values = {names.DATABASE_HOST: made.host}
         if made.secret_arn is not None:
             values[names.DATABASE_SECRET_ARN] = made.secret_arn
+        self._tell(values)
+        self.placeholders: Mapping[str, str] = {**values, names.ACCOUNT_ID: self.account}
+
+    def _tell(self, values: Mapping[str, str]) -> None:
+        """Export ``values``, whether the manifests name them today or not, and show them."""
         for placeholder, value in values.items():
-            # It stays an export when the manifests stop naming it: the platform is deployed later.
             self.export_value(value)
             words = placeholder.strip("${}").split("_")
             CfnOutput(
@@ -63,4 +67,3 @@ class BackendStack(Stack):
                 value=value,
                 description=f"{placeholder} in the manifests",
             )
-        self.placeholders: Mapping[str, str] = {**values, names.ACCOUNT_ID: self.account}
