@@ -8,17 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.assembly import ROOT
 from tests.fake_kubernetes import FakeKubernetes, serve
 from tests.fleet import node, pod, pool
-from ultrascale import plan
+from tests.observability_plans import HYBRID_PLAN, of
 from ultrascale.lambdas.fleet_metrics import handler
 from ultrascale.lambdas.kubernetes import KubernetesError
 
-PLAN = plan.load(ROOT / "clusters" / "hybrid-hyperpod.yaml")
-assert PLAN.observability is not None
+PLAN = HYBRID_PLAN
 # Without the exporters, which are asked at the addresses of their pods.
-EVENT = json.loads(json.dumps({**PLAN.observability.fleet_metrics.input, "Exporters": None}))
+EVENT = json.loads(json.dumps({**of(PLAN).fleet_metrics.input, "Exporters": None}))
 NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
 WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/workloads"
 

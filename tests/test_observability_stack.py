@@ -12,8 +12,8 @@ from aws_cdk.assertions import Template
 from k8s.fleet_metrics import rules
 from stacks._alarm_actions import tell_of_alarms
 from tests.assembly import Assembly
-from tests.construct_stacks import REGION, make_stack, resources, the
-from tests.test_plan_observability import CLUSTERS, alerts, of
+from tests.construct_stacks import make_stack, resources, the
+from tests.observability_plans import CLUSTERS, alerts, of
 from ultrascale_constructs.hyperpod_observability import HyperPodObservability
 
 Document = dict[str, Any]
@@ -185,8 +185,9 @@ def test_every_alarm_of_every_stack_tells_the_topic(hybrid: Assembly) -> None:
 
 
 def test_alarms_of_other_stacks_are_told_of_as_well() -> None:
-    app = cdk.App()
-    stack = cdk.Stack(app, "pool", env=cdk.Environment(region=REGION))
+    stack = make_stack()
+    app = stack.node.root
+    assert isinstance(app, cdk.App)
     for index in range(2):
         cloudwatch.CfnAlarm(
             stack, f"Alarm{index}", comparison_operator="LessThanThreshold", evaluation_periods=1

@@ -1,0 +1,93 @@
+"""Of what somebody is told, in time and only where there is something to tell of."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.observability_plans import CLUSTERS, HYBRID, HYBRID_PLAN, alerts, neuron, of, planned
+from tests.pools import CAPACITY_BLOCK, NEURON_POOL, SYSTEM_POOL, make_document
+from ultrascale.plan import ClusterPlan
+
+
+def alarm_names(cluster: ClusterPlan) -> list[str]:
+    return [alarm.name for alarm in alerts(cluster).alarms]
+
+
+def test_somebody_is_told_of_reserved_nodes_that_idle_beside_burst_nodes() -> None:
+    (idle,) = (a for a in alerts(HYBRID_PLAN).alarms if a.name == "reserved-idle")
+
+    # A whole node of it, for a quarter of an hour.
+    assert idle.threshold == 8
+    assert idle.periods * idle.period_seconds == 15 * 60
+    assert idle.metric.name == "ReservedIdleBesideBurst"
+
+
+def test_a_function_that_says_nothing_is_a_fault() -> None:
+    for cluster in CLUSTERS.values():
+        (silent,) = (a for a in alerts(cluster).alarms if a.name == "fleet-metrics")
+        assert silent.missing_is_wrong
+
+
+def test_a_cluster_without_reserved_or_hyperpod_nodes_has_no_alarm_about_them() -> None:
+    assert alarm_names(CLUSTERS["neuron"]) == ["fleet-metrics"]
+    assert alerts(CLUSTERS["neuron"]).events == ()
+
+
+def test_a_file_system_is_full_before_checkpoints_fail() -> None:
+    (free,) = (a for a in alerts(HYBRID_PLAN).alarms if a.name == "free-capacity-training")
+
+    assert free.threshold == 960 * 1024**3
+    # Each storage target sends its share once a minute: a longer period would add them up.
+    assert (free.metric.statistic, free.period_seconds) == ("Sum", 60)
+
+
+def test_the_end_of_a_training_plan_is_told_a_day_and_two_hours_before() -> None:
+    reminders = alerts(HYBRID_PLAN).reminders
+
+    assert [reminder.at for reminder in reminders] == [
+        datetime(2027, 1, 4, 11, 30, tzinfo=UTC),
+        datetime(2027, 1, 5, 9, 30, tzinfo=UTC),
+    ]
+    assert "can be used until 2027-01-05 10:30 UTC" in reminders[0].message
+
+
+def test_the_shards_of_a_pool_remind_of_its_end_once() -> None:
+    pools = [
+        {**pool, "shards": 2, "nodes": {"static": 4}} if pool["name"] == "hyperpod" else pool
+        for pool in HYBRID["pools"]
+    ]
+    reminders = alerts(planned({**HYBRID, "pools": pools})).reminders
+
+    assert [reminder.name for reminder in reminders] == ["hyperpod-a-day", "hyperpod-two-hours"]
+    assert all(len(r.subject) <= 100 and r.subject.isascii() for r in reminders)
+
+
+def test_the_end_of_a_capacity_block_is_told_too() -> None:
+    block = {
+        **NEURON_POOL,
+        "instance_types": ["p5.48xlarge"],
+        "purchase": CAPACITY_BLOCK,
+        "nodes": {"static": 2},
+    }
+    reminders = alerts(neuron(pools=[SYSTEM_POOL, block])).reminders
+
+    assert [reminder.at.day for reminder in reminders] == [7, 8]
+    assert reminders[0].subject == "research: capacity block of train ends in 24 hours"
+
+
+@pytest.mark.parametrize(("nodes", "minutes"), [(1_000, 1), (6_000, 5)])
+def test_a_large_fleet_is_measured_less_often(nodes: int, minutes: int) -> None:
+    pool = {**NEURON_POOL, "provisioner": "karpenter", "nodes": {"max": nodes}}
+    network = {**make_document()["network"], "pod_cidrs": {"count": 16, "from": "100.64.0.0/10"}}
+    cluster = neuron(
+        pools=[{**SYSTEM_POOL, "instance_types": ["m7g.8xlarge"]}, pool],
+        karpenter={"version": "1.15.1"},
+        network=network,
+    )
+    function = of(cluster).fleet_metrics
+
+    assert function.interval_minutes == minutes
+    assert function.timeout_seconds <= minutes * 60
+    (silent,) = alerts(cluster).alarms
+    assert silent.period_seconds == minutes * 60
+    assert silent.period_seconds * silent.periods == 15 * 60
