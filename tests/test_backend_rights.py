@@ -23,6 +23,7 @@ from ultrascale.jobs.progress import Followed, follow
 from ultrascale.jobs.status import job_status, jobs_in
 from ultrascale.jobs.submission import send
 from ultrascale.plan.model import BackendPlan
+from ultrascale_backend.rendering import open_renderer
 
 BACKEND = {"submits_to": ["tune"]}
 JOBS: dict[str, Any] = {"tune": {"node_selector": {"node-type": "train"}}}
@@ -168,6 +169,21 @@ def test_what_reaches_beyond_jobs_is_refused(hybrid: Rbac, access: Access) -> No
 
 def test_a_governed_template_runs_in_its_teams_namespace(hybrid: Rbac) -> None:
     assert hybrid.allows(Access("create", "kubeflow.org", "pytorchjobs", "hyperpod-ns-production"))
+
+
+def test_our_application_may_make_and_follow_the_jobs_of_its_rules(hybrid: Rbac) -> None:
+    file = ROOT / "clusters" / "hybrid-hyperpod.yaml"
+    followed = open_renderer(file, None, account=None).followed
+    assert followed
+
+    asked = {
+        Access(verb, group, kind, namespace)
+        for namespace, resource in followed
+        for kind, _, group in [resource.partition(".")]
+        for verb in ("create", "get", "list", "watch", "delete")
+    }
+
+    assert refused(hybrid, [*asked]) == set()
 
 
 def test_nothing_is_written_outside_the_namespaces_of_jobs(hybrid: Rbac) -> None:
