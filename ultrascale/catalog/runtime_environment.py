@@ -152,6 +152,9 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
         "leave it out",
     ),
 )
+# CUDA takes indexes and UUIDs, and what comes before the first word that is neither.
+# Source: https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
+_VISIBLE_DEVICES, _NO_DEVICES = "CUDA_VISIBLE_DEVICES", "all"
 _INTERFACES = "NCCL_SOCKET_IFNAME"
 _POD_IDENTITY_LINK = "pod-id-link0"
 
@@ -161,7 +164,15 @@ def why_not(name: str, value: str) -> Refusal | None:
     for pattern, wrong, todo in _REFUSED:
         if re.fullmatch(pattern, name):
             return Refusal(wrong=wrong, todo=todo)
+    if hides_devices(name, value):
+        wrong = "by that word CUDA sees no device, and the job would run on CPUs"
+        return Refusal(wrong=wrong, todo="leave it out: a container sees the GPUs it asks for")
     if name == _INTERFACES and value.startswith("^") and _POD_IDENTITY_LINK not in value.split(","):
         wrong = f"without {_POD_IDENTITY_LINK}, by which NCCL would hang across nodes"
         return Refusal(wrong=wrong, todo=f"write {VARIABLES['nvidia'][_INTERFACES].value}")
     return None
+
+
+def hides_devices(name: str, value: str) -> bool:
+    """Return whether the variable ``name`` means all GPUs by ``value``, and hides them all."""
+    return name == _VISIBLE_DEVICES and value.strip().lower() == _NO_DEVICES

@@ -33,6 +33,10 @@ def submit(
         list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of its script.")
     ] = None,
     *,
+    values: Annotated[
+        Path | None,
+        typer.Option(help="Values of the chart training-job; JOB is one of their jobTemplates."),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the job.")] = None,
     nodes: Annotated[int | None, typer.Option(help="Nodes.")] = None,
     image: Annotated[str | None, typer.Option(help="Image.")] = None,
@@ -77,6 +81,7 @@ def submit(
     submitted = send(
         file,
         job,
+        values=values,
         nodes=nodes,
         image=image,
         args=args or None,

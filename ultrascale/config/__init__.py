@@ -11,16 +11,26 @@ from ultrascale.config._default_claims import (
     default_claims,
     has_default_claims,
 )
-from ultrascale.config._document import parse_yaml
+from ultrascale.config._document import Document, KeyPath, parse_yaml
 from ultrascale.config._document import read as read_yaml
-from ultrascale.config._errors import Mistake, refuse
-from ultrascale.config._job_document import JobReading, read_job
+from ultrascale.config._errors import Mistake, near, refuse
+from ultrascale.config._job_document import JobReading, TranslatedJob, read_job
 from ultrascale.config._reader import Fields, Part
 from ultrascale.config._reading import Reading, Rules
 from ultrascale.config._storage_rules import folder
 from ultrascale.config._warnings import warnings
 from ultrascale.config.cluster import Cluster, is_account_id
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
+from ultrascale.config.job_values import (
+    ContainerResources,
+    JobTemplate,
+    JobValues,
+    JobValuesReading,
+    NodeTier,
+    ResourceAmounts,
+    default_job_values,
+    read_job_values,
+)
 from ultrascale.config.jobs import (
     AnyJob,
     BatchJob,
@@ -74,20 +84,27 @@ __all__ = [
     "Claim",
     "Cluster",
     "CompileCache",
+    "ContainerResources",
     "Database",
     "DefaultClaim",
+    "Document",
     "Endpoint",
     "Fields",
     "HyperPod",
     "Images",
     "Job",
     "JobReading",
+    "JobTemplate",
+    "JobValues",
+    "JobValuesReading",
     "Karpenter",
+    "KeyPath",
     "Kubernetes",
     "Lustre",
     "LustreS3",
     "Mistake",
     "Network",
+    "NodeTier",
     "Nodes",
     "Observability",
     "Odcr",
@@ -101,6 +118,7 @@ __all__ = [
     "Queue",
     "Reading",
     "Rendezvous",
+    "ResourceAmounts",
     "Resources",
     "Restarts",
     "Role",
@@ -114,17 +132,21 @@ __all__ = [
     "Toleration",
     "TrainingJob",
     "TrainingPlan",
+    "TranslatedJob",
     "Volume",
     "WriteLatencySlo",
     "blocks",
     "default_claims",
+    "default_job_values",
     "folder",
     "has_default_claims",
     "is_account_id",
     "load",
     "loads",
+    "near",
     "read",
     "read_job",
+    "read_job_values",
     "reading_of",
     "refuse",
     "text_of",

@@ -116,6 +116,16 @@ def parse_yaml(text: str, *, source: str) -> Document:
     return Document(source=source, value=cast("Mapping[object, object]", value), root=root)
 
 
+def plain(value: object) -> dict[str, object]:
+    """Return the mapping ``value`` with lists where documents have tuples: YAML has no other."""
+    return {str(k): _listed(v) for k, v in cast("Mapping[object, object]", value).items()}
+
+
+def dump(value: Mapping[str, object]) -> str:
+    """Return ``value`` as YAML that `parse_yaml` reads."""
+    return yaml.safe_dump(plain(value), sort_keys=False, allow_unicode=True)
+
+
 def spell(node: yaml.Node) -> str:
     """Return ``node`` on one line, as its file spells it, shortened when long."""
     if isinstance(node, yaml.ScalarNode) and node.tag == _STRING:
@@ -201,6 +211,14 @@ def _yaml_mistake(error: yaml.YAMLError, text: str) -> str:
         line = text.count("\n", 0, error.position) + 1
         return f"line {line}: not YAML: a character that YAML does not allow; remove it"
     return f"not YAML: {' '.join(str(error).split())}; mend it"
+
+
+def _listed(value: object) -> object:
+    if isinstance(value, Mapping):
+        return plain(cast("Mapping[object, object]", value))
+    if isinstance(value, tuple | list):
+        return [_listed(item) for item in cast("list[object]", value)]
+    return value
 
 
 def _frozen(value: object) -> object:

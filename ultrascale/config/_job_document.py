@@ -1,14 +1,12 @@
 """Reads one job against the cluster file that it is to run in."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-import yaml
-
 from ultrascale.config._check import read_document
-from ultrascale.config._document import Document, parse_yaml
+from ultrascale.config._document import Document, KeyPath, dump, parse_yaml, plain
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, near
 from ultrascale.config._reading import Reading
@@ -21,6 +19,41 @@ _FILES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TranslatedJob:
+    """A job that something else than a file of jobs states.
+
+    Attributes:
+        keys: The job, its name among them.
+        template: What it is called where jobs of a name are a team's.
+        document: What states it.
+        places: Keys of the document behind keys of the job.
+        mistakes: What is wrong with the document, at its own keys.
+        unread: Keys of the job that rest on what is wrong there.
+        notes: What of the document does not hold in the cluster, each a sentence.
+    """
+
+    keys: Mapping[str, object]
+    template: str
+    document: Document
+    places: Mapping[KeyPath, KeyPath]
+    mistakes: tuple[Mistake, ...]
+    unread: frozenset[str]
+    notes: tuple[str, ...]
+
+    def place(self, at: KeyPath) -> KeyPath:
+        """Return the keys of the document behind ``at``, a key of the job."""
+        for length in range(len(at), 0, -1):
+            if at[:length] in self.places:
+                return (*self.places[at[:length]], *at[length:])
+        return at
+
+    def is_known(self, at: KeyPath) -> bool:
+        """Return whether a mistake of the document leads to one at ``at``, a key of its own."""
+        found = (mistake.at for mistake in self.mistakes)
+        return any(each[: len(at)] == at[: len(each)] for each in found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobReading:
     """A job as far as it could be read.
 
@@ -29,7 +62,10 @@ class JobReading:
         job: The job; None where a mistake of form is in the way.
         mistakes: What is wrong with it in itself and against the cluster file.
         document: How its file spells it.
-        template: The one of the cluster file's `jobs` that it is; None where it is none.
+        template: The one of the cluster file's `jobs`, or of the document that it was translated
+            from, that it is; None where it is none.
+        translated: How it was translated; None where it was not.
+        changed: Keys that were replaced after that.
     """
 
     name: str
@@ -37,16 +73,48 @@ class JobReading:
     mistakes: tuple[Mistake, ...]
     document: Document
     template: str | None
+    translated: TranslatedJob | None = None
+    changed: frozenset[str] = field(default_factory=frozenset[str])
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong with it, nor with what it was translated from."""
+        return not self.mistakes and (self.translated is None or not self.translated.mistakes)
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """Keys that rest on mistakes in what it was translated from."""
+        return self.translated.unread - self.changed if self.translated else frozenset()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What does not hold of what it was translated from, each a sentence."""
+        return self.translated.notes if self.translated else ()
 
     def refusal(self, mistakes: tuple[Mistake, ...]) -> ConfigError:
         """Return the error that names each of ``mistakes`` once, in the order of the keys."""
-        placed = sorted(mistakes, key=lambda mistake: self.document.place(mistake.at))
-        return ConfigError(dict.fromkeys(mistake.line(self.document) for mistake in placed))
+        document = self.document
+        if self.translated is not None:
+            document = self.translated.document
+            mistakes = (*self.translated.mistakes, *self._moved(self.translated, mistakes))
+        placed = sorted(mistakes, key=lambda mistake: document.place(mistake.at))
+        return ConfigError(dict.fromkeys(mistake.line(document) for mistake in placed))
+
+    def _moved(self, translated: TranslatedJob, mistakes: tuple[Mistake, ...]) -> Iterator[Mistake]:
+        """Yield mistakes at the keys of the document; what others there lead to is none."""
+        for mistake in mistakes:
+            if mistake.at and mistake.at[0] in self.changed:
+                got = self.document.got(mistake.at) if mistake.got is None else mistake.got
+                yield replace(mistake, got=got or "")
+                continue
+            at = translated.place(mistake.at)
+            if not translated.is_known(at):
+                yield replace(mistake, at=at)
 
 
 def read_job(
     cluster: Reading,
-    job: str | Path | Mapping[str, object],
+    job: str | Path | Mapping[str, object] | TranslatedJob,
     *,
     changes: Mapping[str, object],
     suffix: str = "",
@@ -65,8 +133,8 @@ def read_job(
     source, stated = _found(cluster, job)
     joined = _joined(stated, changes)
     name = str(joined.pop(_NAME, "")) + suffix
-    whole = {**_plain(cluster.document.value), _JOBS: {name: joined}}
-    reading = read_document(parse_yaml(_dump(whole), source=source))
+    whole = {**plain(cluster.document.value), _JOBS: {name: joined}}
+    reading = read_document(parse_yaml(dump(whole), source=source))
     mistakes = tuple(
         replace(mistake, at=mistake.at[2:] or (_NAME,))
         for mistake in reading.mistakes
@@ -75,13 +143,25 @@ def read_job(
     found = reading.cluster.jobs.get(name) if reading.cluster is not None else None
     if not isinstance(found, TrainingJob | BatchJob | ServiceJob):
         found = None
-    document = parse_yaml(_dump({**joined, _NAME: name}), source=source)
-    template = str(job) if _is_template(cluster, job) else None
-    return JobReading(name=name, job=found, mistakes=mistakes, document=document, template=template)
+    document = parse_yaml(dump({**joined, _NAME: name}), source=source)
+    return JobReading(
+        name=name,
+        job=found,
+        mistakes=mistakes,
+        document=document,
+        template=_template(cluster, job),
+        translated=job if isinstance(job, TranslatedJob) else None,
+        changed=frozenset(changes),
+    )
 
 
-def _is_template(cluster: Reading, job: str | Path | Mapping[str, object]) -> bool:
-    return not isinstance(job, Mapping) and str(job) in _templates(cluster)
+def _template(
+    cluster: Reading, job: str | Path | Mapping[str, object] | TranslatedJob
+) -> str | None:
+    if isinstance(job, TranslatedJob):
+        return job.template
+    named = not isinstance(job, Mapping) and str(job) in _templates(cluster)
+    return str(job) if named else None
 
 
 def _templates(cluster: Reading) -> Mapping[str, object]:
@@ -89,22 +169,24 @@ def _templates(cluster: Reading) -> Mapping[str, object]:
 
 
 def _found(
-    cluster: Reading, job: str | Path | Mapping[str, object]
+    cluster: Reading, job: str | Path | Mapping[str, object] | TranslatedJob
 ) -> tuple[str, dict[str, object]]:
     """Return what error lines call the job, and its keys, its name among them."""
+    if isinstance(job, TranslatedJob):
+        return job.document.source, dict(job.keys)
     if isinstance(job, Mapping):
         return "job", {str(key): value for key, value in job.items()}
     templates = _templates(cluster)
     if str(job) in templates:
         source = f"{cluster.document.source}: {_JOBS}.{job}"
-        return source, {_NAME: str(job), **_plain(templates[str(job)])}
+        return source, {_NAME: str(job), **plain(templates[str(job)])}
     path = Path(job)
     if path.suffix not in _FILES and "/" not in str(job):
         todo = near(str(job), list(templates))
         line = f"{cluster.document.source}: {_JOBS}: no job {str(job)!r}; {todo}"
         raise ConfigError([f"{line}; or name a file that ends in .yaml"])
     document = read_yaml(path, what="job")
-    return document.source, {_NAME: path.stem, **_plain(document.value)}
+    return document.source, {_NAME: path.stem, **plain(document.value)}
 
 
 def _joined(stated: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
@@ -117,20 +199,3 @@ def _joined(stated: Mapping[str, object], changes: Mapping[str, object]) -> dict
         else:
             joined[key] = value
     return joined
-
-
-def _plain(value: object) -> dict[str, object]:
-    return {str(k): _listed(v) for k, v in cast("Mapping[object, object]", value).items()}
-
-
-def _listed(value: object) -> object:
-    """Return ``value`` with lists where documents have tuples: YAML has no other."""
-    if isinstance(value, Mapping):
-        return _plain(cast("Mapping[object, object]", value))
-    if isinstance(value, tuple | list):
-        return [_listed(item) for item in cast("list[object]", value)]
-    return value
-
-
-def _dump(value: Mapping[str, object]) -> str:
-    return yaml.safe_dump(_listed(value), sort_keys=False, allow_unicode=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ultrascale import config, plan
 from ultrascale.catalog import volcano
+from ultrascale.jobs import values as chart_values
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.render import render
 from ultrascale.plan import capacity, job_tiers
@@ -55,6 +56,7 @@ def prepare(
     cluster_file: Path | JobCluster,
     job: str | Path | Mapping[str, object],
     *,
+    values: Path | Mapping[str, object] | None = None,
     changes: Mapping[str, object] | None = None,
     precompile: bool = False,
     account: str | None = None,
@@ -66,7 +68,9 @@ def prepare(
 
     Args:
         cluster_file: The cluster that it runs in; whoever prepares many jobs reads it once.
-        job: Name of one of the file's `jobs`, path of a file that holds one job, or the job.
+        job: Name of one of the file's `jobs`, path of a file that holds one job, or the job; of
+            one of the templates of ``values`` where they are given.
+        values: Values of the chart `training-job`, or a file of them.
         changes: Keys that replace the job's own; mappings are joined key by key.
         precompile: Whether it runs to have its graphs compiled for Neuron.
         account: AWS account of the cluster's registry, where the file does not state it.
@@ -82,7 +86,8 @@ def prepare(
     """
     into = read_cluster(cluster_file) if isinstance(cluster_file, Path) else cluster_file
     suffix = _PRECOMPILE_SUFFIX if precompile else ""
-    found = config.read_job(into.reading, job, changes=changes or {}, suffix=suffix)
+    stated = job if values is None else chart_values.translate(values, str(job), into.plan)
+    found = config.read_job(into.reading, stated, changes=changes or {}, suffix=suffix)
     if found.job is None:
         raise found.refusal((*_account(account), *found.mistakes))
     request = JobRequest(
@@ -98,20 +103,22 @@ def prepare(
         tier=tier if tier in found.job.prefer else None,
         precompile=precompile,
     )
-    wrong_keys = {str(mistake.at[0]) for mistake in found.mistakes if mistake.at}
+    wrong_keys = {str(mistake.at[0]) for mistake in found.mistakes if mistake.at} | found.unread
     unchosen = job_tiers.tier_is_preferred(tier, found.job)
     mistakes = (
         *_account(account),
         *found.mistakes,
         *((unchosen,) if unchosen else ()),
         *plan_jobs.mistakes_of(request, wrong_keys),
+        *(chart_values.mistakes_of(request) if found.translated else ()),
         *_closed_windows(request, now),
     )
-    if mistakes:
+    if mistakes or not found.is_sound:
         raise found.refusal(mistakes)
     request, why = _with_tier(request, choose, now)
     manifests = render(plan_jobs.plan_job(request))
-    manifests = replace(manifests, notes=(*why, *manifests.notes, *_windows_ahead(request, now)))
+    notes = (*found.notes, *why, *manifests.notes, *_windows_ahead(request, now))
+    manifests = replace(manifests, notes=notes)
     if too_large := [*_too_large(manifests)]:
         raise found.refusal(tuple(too_large))
     return manifests

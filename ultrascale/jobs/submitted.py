@@ -139,6 +139,7 @@ def submit(
     cluster_file: Path | str,
     job: str | Path | Mapping[str, object],
     *,
+    values: Path | str | Mapping[str, object] | None = None,
     nodes: int | None = None,
     image: str | None = None,
     args: Sequence[str] | None = None,
@@ -159,7 +160,9 @@ def submit(
 
     Args:
         cluster_file: The cluster file.
-        job: Name of one of its templates, a file of one job, or a job as a mapping.
+        job: Name of one of its templates, a file of one job, or a job as a mapping; the name of a
+            template of ``values`` where they are given.
+        values: Values of the chart `training-job`, or a file of them.
         nodes: Nodes, instead of the job's; so are the following.
         image: Image.
         args: Arguments of its script or program.
@@ -204,6 +207,7 @@ def submit(
     manifests = jobs.prepare(
         file,
         job,
+        values=Path(values) if isinstance(values, str) else values,
         changes={**(changes or {}), **replaced},
         precompile=precompile,
         account=account or (cluster.account if cluster else None),
