@@ -24,8 +24,7 @@ jobs:
   production: {pool: gpu, priority: critical}
   development: {pool: gpu, resources: {gpu: 4, cpu: 16, memory: 32Gi}}
   research: {kind: batch, pool: gpu, resources: {gpu: 2, cpu: 8, memory: 16Gi}}
-  chat: {kind: service, pool: gpu, image: "registry.example/chat:1", command: [chat]}
-backend: {submits_to: [production, development, research, chat]}
+backend: {submits_to: [production, development, research]}
 """
 RULES = """\
 job_keys: [image, script, command, args, env, nodes]

@@ -136,11 +136,6 @@ def rules(text: str, old: str, new: str) -> dict[str, Any]:
             id="a template that is misspelt",
         ),
         pytest.param(
-            rules(RULES, "template: production", "template: chat"),
-            ["rules.0.template: a service, which has no end"],
-            id="a service",
-        ),
-        pytest.param(
             rules(
                 RULES, "types: [production], ", "types: [production], deadline_within_hours: 1, "
             ),

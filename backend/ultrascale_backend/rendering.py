@@ -82,16 +82,14 @@ def open_renderer(cluster_file: Path, rules_file: Path | None, *, account: str |
     """
     cluster = read_cluster(cluster_file)
     source, rules = read_rules(rules_file)
-    templates = cluster.cluster.jobs
     backend = cluster.cluster.backend
-    may = backend.submits_to if backend is not None else ()
-    kinds = {name: templates[name].kind for name in may if name in templates}
-    mistakes = [*rule_mistakes(rules, job_keys=_JOB_KEYS, templates=kinds)]
+    templates = backend.submits_to if backend is not None else ()
+    mistakes = [*rule_mistakes(rules, job_keys=_JOB_KEYS, templates=templates)]
     if backend is None:
         mistakes = [f"{cluster_file}: backend: missing; add it, with submits_to", *mistakes]
     followed: set[tuple[str, str]] = set()
     for number, rule in enumerate(rules.rules):
-        if kinds.get(rule.template, "service") == "service":
+        if rule.template not in templates:
             continue
         try:
             manifests = _probe(cluster, rule, account)

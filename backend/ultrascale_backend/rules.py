@@ -1,7 +1,7 @@
 """Which template of the cluster file a request becomes. The rules are data: a YAML file."""
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from datetime import datetime, timedelta
 from importlib import resources
 from pathlib import Path
@@ -114,14 +114,14 @@ def read_rules(path: Path | None) -> tuple[str, Rules]:
 
 
 def rule_mistakes(
-    rules: Rules, *, job_keys: Collection[str], templates: Mapping[str, str]
+    rules: Rules, *, job_keys: Collection[str], templates: Collection[str]
 ) -> Iterator[str]:
     """Yield what is wrong with rules for one cluster file.
 
     Args:
         rules: The rules.
         job_keys: Keys that a job may have.
-        templates: Kind of each template that the backend may submit.
+        templates: Templates that the backend may submit.
     """
     for number, key in enumerate(rules.job_keys):
         if key in _NEVER:
@@ -132,21 +132,15 @@ def rule_mistakes(
     for number, rule in enumerate(rules.rules):
         if counts[rule.name] > 1:
             yield f"rules.{number}.name: not unique, got {rule.name}; give each its own"
-        yield from _template_mistakes(f"rules.{number}.template", rule.template, templates)
+        if rule.template not in templates:
+            wrong = f"not one of the cluster file's backend.submits_to, got {rule.template}"
+            yield f"rules.{number}.template: {wrong}; {near(rule.template, templates)}"
         if _is_never_asked(rule, rules.rules[:number]):
             yield (
                 f"rules.{number}: never asked, since rules before it decide all its requests; "
                 "move it up, or leave it out"
             )
     yield from _gaps(rules)
-
-
-def _template_mistakes(where: str, template: str, templates: Mapping[str, str]) -> Iterator[str]:
-    if template not in templates:
-        todo = near(template, templates)
-        yield f"{where}: not one of the cluster file's backend.submits_to, got {template}; {todo}"
-    elif templates[template] == "service":
-        yield f"{where}: a service, which has no end, got {template}; choose a job that ends"
 
 
 def _is_never_asked(rule: Rule, before: Sequence[Rule]) -> bool:
