@@ -2,16 +2,14 @@
 
 from typing import Any
 
-import yaml
-
-from tests.pools import SYSTEM_POOL, make_document, pool_document
+from tests.pools import SYSTEM_POOL, as_text, make_document, pool_document
 from ultrascale import config
 from ultrascale.errors import ConfigError
 
 
 def mistakes_in(document: object) -> list[str]:
     """Return the error lines for ``document``, without the file's name."""
-    text = yaml.safe_dump(document, sort_keys=False)
+    text = as_text(document)
     try:
         config.loads(text, source="f")
     except ConfigError as error:

@@ -1,5 +1,6 @@
 """Valid clusters and pools for tests to bend."""
 
+from functools import cache
 from typing import Any
 
 import yaml
@@ -89,7 +90,12 @@ def make_document(**changes: Any) -> dict[str, Any]:
 
 def make_cluster(**changes: Any) -> config.Cluster:
     """Return a valid cluster in which ``changes`` replace keys of its file; None removes one."""
-    return config.loads(yaml.safe_dump(make_document(**changes), sort_keys=False))
+    return _cluster(as_text(make_document(**changes)))
+
+
+def as_text(document: object) -> str:
+    """Return ``document`` as a file; libyaml writes it in a fifth of the time."""
+    return yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False)
 
 
 def make_pool(**changes: Any) -> config.Pool:
@@ -111,6 +117,12 @@ def make_pool(**changes: Any) -> config.Pool:
     others = [] if pool.get("name") == "system" else [SYSTEM_POOL]
     cluster = make_cluster(**document, network=network, pools=[*others, pool])
     return cluster.pools[-1]
+
+
+@cache
+def _cluster(text: str) -> config.Cluster:
+    """Clusters are frozen: tests may share one."""
+    return config.loads(text)
 
 
 def _changed(document: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
