@@ -6,6 +6,7 @@ nobody drains loses what its jobs did since their last checkpoint.
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -39,6 +40,9 @@ def rest(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
         own | zone | {"name": "asg", "nodes": {"min": 1, "max": 4}},
         own | zone | {"name": "asg-odcr", "purchase": odcr, "nodes": {"max": 4}},
     ]
+    document["pools"].append(
+        own | zone | {"name": "hp", "provisioner": "hyperpod", "nodes": {"static": 3}}
+    )
     del document["karpenter"], document["storage"], document["scheduling"]
     file = folder / "rest.yaml"
     file.write_text(yaml.safe_dump(document | {"name": "rest"}))
@@ -180,6 +184,38 @@ def drained_on_notice(assembly: Assembly, name: str) -> None:
     assert len(of(assembly, "karpenter", "AWS::Events::Rule")) == 5
 
 
+# --- HyperPod -----------------------------------------------------------------------------------
+
+
+def asked_of_sagemaker(assembly: Assembly, pool: str) -> None:
+    """SageMaker launches what the group counts, and goes on trying where capacity is short."""
+    cluster = the(assembly, "hyperpod-cluster", "AWS::SageMaker::Cluster")
+    (group,) = (g for g in cluster["InstanceGroups"] if g["InstanceGroupName"] == pool)
+    (plan,) = (each for each in assembly.plan.pools if each.name == pool)
+    assert group["InstanceCount"] == plan.max_nodes
+    assert cluster["NodeProvisioningMode"] == "Continuous"
+
+
+def asked_of_the_plan(assembly: Assembly, pool: str) -> None:
+    asked_of_sagemaker(assembly, pool)
+    cluster = the(assembly, "hyperpod-cluster", "AWS::SageMaker::Cluster")
+    assert ":training-plan/" in cluster["InstanceGroups"][0]["TrainingPlanArn"]
+
+
+def kept_until_the_file_says_fewer(assembly: Assembly, pool: str) -> None:
+    (plan,) = (each for each in assembly.plan.pools if each.name == pool)
+    assert (plan.sized_by, plan.window) == ("file", None)
+
+
+def said_before_sagemaker_stops_it(assembly: Assembly, pool: str) -> None:
+    """SageMaker takes the instances an hour before the end, and somebody is told a day before."""
+    (plan,) = (each for each in assembly.plan.pools if each.name == pool)
+    assert plan.window is not None
+    assert plan.window.ends - plan.window.usable_until == timedelta(hours=1)
+    told = of(assembly, "observability", "AWS::Scheduler::Schedule")
+    assert any(pool in json.dumps(each["Target"]) for each in told)
+
+
 CELLS: Mapping[tuple[str, str], tuple[str, str, Check, Check]] = {
     ("managed-node-group", "on-demand"): (
         "mixed",
@@ -227,6 +263,13 @@ CELLS: Mapping[tuple[str, str], tuple[str, str, Check, Check]] = {
         "gpu-reserved-block",
         kept_full_inside_the_window,
         emptied_before_ec2_reclaims,
+    ),
+    ("hyperpod", "on-demand"): ("rest", "hp", asked_of_sagemaker, kept_until_the_file_says_fewer),
+    ("hyperpod", "training-plan"): (
+        "hybrid",
+        "hyperpod",
+        asked_of_the_plan,
+        said_before_sagemaker_stops_it,
     ),
     ("auto-mode", "on-demand"): ("auto", "neuron", launched_for_pods, taken_when_empty),
     ("auto-mode", "spot"): ("auto", "gpu-burst", launched_on_spot_first, drained_on_notice),

@@ -22,7 +22,7 @@ from ultrascale import plan
 
 CLUSTERS = {
     name: ROOT / "clusters" / f"{name}.yaml"
-    for name in ("trainium-bert", "mixed-capacity", "auto-mode")
+    for name in ("trainium-bert", "mixed-capacity", "auto-mode", "hybrid-hyperpod")
 }
 
 

@@ -60,7 +60,7 @@ def test_a_stack_of_hyperpod_waits_for_what_it_cannot_work_without(
     assert earlier <= stacks_before(hybrid, layer)
 
 
-@pytest.mark.parametrize("name", ["mixed", "auto"])
+@pytest.mark.parametrize("name", ["mixed", "auto", "hybrid"])
 def test_nothing_waits_for_capacity_that_may_not_come(
     name: str, request: pytest.FixtureRequest
 ) -> None:

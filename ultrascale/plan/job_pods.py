@@ -12,6 +12,7 @@ from ultrascale.plan.model import (
     PoolPlan,
     PreferencePlan,
     Requirement,
+    Taint,
     TolerationPlan,
 )
 
@@ -107,14 +108,33 @@ def _preferences(request: JobRequest, pools: Sequence[PoolPlan]) -> tuple[Prefer
 
 
 def _tolerations(job: config.AnyJob, pools: Sequence[PoolPlan]) -> tuple[TolerationPlan, ...]:
-    own = {(taint.key, taint.effect) for pool in pools for taint in pool.taints}
-    tolerations = [
-        TolerationPlan(key=key, operator="Exists", value=None, effect=effect)
-        for key, effect in sorted(own)
-    ]
-    tolerations += [
+    """Return what bears the taints of every pool, and then what the job says as it says it."""
+    said = [
         TolerationPlan(key=each.key, operator=each.operator, value=each.value, effect=each.effect)
         for each in job.tolerations
-        if (each.key, each.effect) not in own
     ]
-    return tuple(tolerations)
+    unborne = {
+        (taint.key, taint.effect)
+        for pool in pools
+        for taint in pool.taints
+        if not any(_bears(each, taint) for each in said)
+    }
+    return (
+        *(
+            TolerationPlan(key=key, operator="Exists", value=None, effect=effect)
+            for key, effect in sorted(unborne)
+        ),
+        *said,
+    )
+
+
+def _bears(toleration: TolerationPlan, taint: Taint) -> bool:
+    """Return whether a pod with ``toleration`` may run behind ``taint``.
+
+    Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
+    """
+    return (
+        toleration.key == taint.key
+        and toleration.effect in (None, taint.effect)
+        and (toleration.operator == "Exists" or toleration.value == taint.value)
+    )
