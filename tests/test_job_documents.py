@@ -87,6 +87,11 @@ def test_a_cluster_without_templates_says_so(cluster: Path) -> None:
     ]
 
 
+def test_half_a_character_is_refused_before_anything_is_sent(cluster: Path) -> None:
+    with pytest.raises(ConfigError, match="half of a character"):
+        prepare(cluster, "tune", changes={"env": {"A": "\ud800"}})
+
+
 def test_a_file_that_is_not_there_is_named(cluster: Path, tmp_path: Path) -> None:
     (line,) = lines(cluster, tmp_path / "missing.yaml")
 

@@ -134,7 +134,7 @@ def read_job(
     joined = _joined(stated, changes)
     name = str(joined.pop(_NAME, "")) + suffix
     whole = {**plain(cluster.document.value), _JOBS: {name: joined}}
-    reading = read_document(parse_yaml(dump(whole), source=source))
+    reading = read_document(parse_yaml(dump(whole), source=source, own=True))
     mistakes = tuple(
         replace(mistake, at=mistake.at[2:] or (_NAME,))
         for mistake in reading.mistakes
@@ -143,7 +143,7 @@ def read_job(
     found = reading.cluster.jobs.get(name) if reading.cluster is not None else None
     if not isinstance(found, TrainingJob | BatchJob | ServiceJob):
         found = None
-    document = parse_yaml(dump({**joined, _NAME: name}), source=source)
+    document = parse_yaml(dump({**joined, _NAME: name}), source=source, own=True)
     return JobReading(
         name=name,
         job=found,
