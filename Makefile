@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 CDK := node_modules/.bin/cdk
 
 .DEFAULT_GOAL := help
-.PHONY: help synth test training lint lint-templates bench clean
+.PHONY: help synth test training lint lint-templates bench chart clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -32,6 +32,10 @@ lint-templates: .venv/.dev ## cfn-lint over what `make synth` wrote, in the clus
 
 bench: .venv/.dev node_modules/.installed ## measure synth time against an empty CDK app
 	@python tests/bench_synth.py
+
+chart: .venv/.runtime ## write the values of charts/training-job anew, which know the hybrid cluster
+	@{ cat ultrascale/config/job_values.yaml && echo && ultrascale chart-values clusters/hybrid-hyperpod.yaml; } > charts/training-job/values.new
+	@mv charts/training-job/values.new charts/training-job/values.yaml
 
 clean: ## remove everything that the other targets made
 	rm -rf .venv node_modules cdk.out dist

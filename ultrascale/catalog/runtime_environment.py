@@ -124,8 +124,7 @@ class Refusal:
 
 _GONE = "no longer read by the Neuron SDK"
 _NOT_RDMAV = "a variable of verbs libraries that EFA does not use, and that breaks it"
-# Names, as patterns, with what is wrong and what to do.
-_REFUSED: tuple[tuple[str, str, str], ...] = (
+REFUSED: tuple[tuple[str, str, str], ...] = (
     # Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/release-notes/
     ("XLA_USE_BF16|XLA_DOWNCAST_BF16", _GONE, "cast the model: --bf16"),
     ("NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS", _GONE, "leave it out"),
@@ -152,6 +151,8 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
         "leave it out",
     ),
 )
+"""Names of variables that no job may set, as patterns, with what is wrong and what to do."""
+
 # CUDA takes indexes and UUIDs, and what comes before the first word that is neither.
 # Source: https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
 _VISIBLE_DEVICES, _NO_DEVICES = "CUDA_VISIBLE_DEVICES", "all"
@@ -161,7 +162,7 @@ _POD_IDENTITY_LINK = "pod-id-link0"
 
 def why_not(name: str, value: str) -> Refusal | None:
     """Return why a job may not set the variable ``name`` to ``value``; None where it may."""
-    for pattern, wrong, todo in _REFUSED:
+    for pattern, wrong, todo in REFUSED:
         if re.fullmatch(pattern, name):
             return Refusal(wrong=wrong, todo=todo)
     if hides_devices(name, value):

@@ -1,4 +1,4 @@
-"""The command line: `ultrascale check|matrix|summary`, and the jobs of a cluster."""
+"""The command line: `ultrascale check|matrix|summary|chart-values`, and the jobs of a cluster."""
 
 import sys
 from pathlib import Path
@@ -8,6 +8,7 @@ import typer
 
 from ultrascale import config, plan
 from ultrascale.cli import jobs
+from ultrascale.cli.chart_values import chart_values
 from ultrascale.cli.matrix import markdown, print_matrix
 from ultrascale.cli.summary import print_summary
 from ultrascale.errors import UltrascaleError
@@ -60,7 +61,7 @@ def summary(
     print_summary(plan.load(file), assembly=assembly, manifests=manifests)
 
 
-for command in (jobs.submit, jobs.status, jobs.logs, jobs.cancel, jobs.queue):
+for command in (jobs.submit, jobs.status, jobs.logs, jobs.cancel, jobs.queue, chart_values):
     _app.command()(command)
 
 

@@ -240,9 +240,9 @@ def read_job_values(values: Path | Mapping[str, object], template: str) -> JobVa
     if isinstance(values, Path):
         stated = read_yaml(values, what="values")
     else:
-        stated = parse_yaml(dump(values), source="values")
+        stated = parse_yaml(dump(values), source="values", own=True)
     whole = _laid_over(default_job_values(), stated.value)
-    document = parse_yaml(dump(whole), source=stated.source)
+    document = parse_yaml(dump(whole), source=stated.source, own=True)
     reader = Reader()
     reader.model(JobValues, document.value)
     parts = {part.at: part for part in reader.parts}

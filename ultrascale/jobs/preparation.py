@@ -38,6 +38,37 @@ class JobCluster:
     cluster: config.Cluster
     plan: ClusterPlan
 
+    @property
+    def teams(self) -> tuple[TeamPlan, ...]:
+        """Teams of task governance."""
+        governance = self.plan.hyperpod.governance if self.plan.hyperpod is not None else None
+        return governance.teams if governance is not None else ()
+
+    def request(
+        self,
+        name: str,
+        job: config.AnyJob,
+        *,
+        template: str | None = None,
+        account: str | None = None,
+        tier: str | None = None,
+        precompile: bool = False,
+    ) -> JobRequest:
+        """Return ``job`` as one of this cluster."""
+        return JobRequest(
+            name=name,
+            job=job,
+            cluster=self.cluster,
+            pools=self.plan.all_pools,
+            claims=self.plan.claims,
+            builds=self.plan.image_builds,
+            account=account or self.cluster.account,
+            teams=self.teams,
+            template=template,
+            tier=tier if tier in job.prefer else None,
+            precompile=precompile,
+        )
+
 
 def read_cluster(cluster_file: Path) -> JobCluster:
     """Read the cluster that jobs are prepared for.
@@ -90,17 +121,12 @@ def prepare(
     found = config.read_job(into.reading, stated, changes=changes or {}, suffix=suffix)
     if found.job is None:
         raise found.refusal((*_account(account), *found.mistakes))
-    request = JobRequest(
-        name=found.name,
-        job=found.job,
-        cluster=into.cluster,
-        pools=into.plan.all_pools,
-        claims=into.plan.claims,
-        builds=into.plan.image_builds,
-        account=account or into.cluster.account,
-        teams=_teams(into.plan),
+    request = into.request(
+        found.name,
+        found.job,
         template=found.template,
-        tier=tier if tier in found.job.prefer else None,
+        account=account,
+        tier=tier,
         precompile=precompile,
     )
     wrong_keys = {str(mistake.at[0]) for mistake in found.mistakes if mistake.at} | found.unread
@@ -122,11 +148,6 @@ def prepare(
     if too_large := [*_too_large(manifests)]:
         raise found.refusal(tuple(too_large))
     return manifests
-
-
-def _teams(cluster: ClusterPlan) -> tuple[TeamPlan, ...]:
-    governance = cluster.hyperpod.governance if cluster.hyperpod is not None else None
-    return governance.teams if governance is not None else ()
 
 
 def _with_tier(

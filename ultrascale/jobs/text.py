@@ -11,7 +11,10 @@ _WIDTH = 1_000
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes scripts as the lines they are."""
+    """Writes scripts as the lines they are, and what stands in two places twice."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
 
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
@@ -22,12 +25,18 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _represent_text)
 
 
-def as_yaml(objects: Iterable[Manifest]) -> str:
-    """Return ``objects`` as one YAML document each."""
+def as_yaml(objects: Iterable[Manifest], *, compact: bool = False) -> str:
+    """Return ``objects`` as one YAML document each.
+
+    Args:
+        objects: The objects.
+        compact: Whether a mapping or list that holds no other stands on one line.
+    """
     return yaml.dump_all(
         [dict(each) for each in objects],
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,
         width=_WIDTH,
+        default_flow_style=None if compact else False,
     )

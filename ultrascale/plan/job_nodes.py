@@ -17,8 +17,8 @@ _DAEMONS_LEAST_MIB = 1024
 # AWS's own manifests of EFA jobs ask for this much, of what the images set aside.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html
 _HUGE_PAGES = "5120Mi"
-# Of a pod's memory: workers hand batches and gradients to each other there.
-_SHARED_MEMORY_SHARE = 0.25
+SHARED_MEMORY_PERCENT = 25
+"""Of a pod's memory: workers hand batches and gradients to each other there."""
 
 # Labels that choose a pool, be it the controllers'.
 _OF_ONE_POOL = frozenset({names.NODE_TYPE_LABEL, names.POOL_LABEL, names.ROLE_LABEL})
@@ -155,7 +155,7 @@ def shared_memory_of(job: config.AnyJob, requests: dict[str, str], share: NodeSh
         return job.resources.shared_memory
     if share.accelerator is None and not isinstance(job, config.TrainingJob):
         return None
-    return f"{int(quantities.mib(requests['memory']) * _SHARED_MEMORY_SHARE)}Mi"
+    return f"{quantities.mib(requests['memory']) * SHARED_MEMORY_PERCENT // 100}Mi"
 
 
 def _may_run_on(job: config.AnyJob, pool: PoolPlan, stated: frozenset[str]) -> bool:

@@ -1,0 +1,169 @@
+{{/* Sets types, tiers and placement, or says why there is none. */}}
+{{- define "training-job.nodes" -}}
+{{- $job := . -}}
+{{- $selector := .stated.nodeSelector | default dict -}}
+{{- $_ := set . "selector" $selector -}}
+{{- $enabled := dict -}}
+{{- $disabled := list -}}
+{{- range $name, $tier := .values.nodeSelectors -}}
+{{- $agrees := true -}}
+{{- range $key, $value := $tier.labels -}}
+{{- if ne (get $selector $key | default $value) $value -}}
+{{- $agrees = false -}}
+{{- end -}}
+{{- end -}}
+{{- if and $agrees (hasKey $tier "enabled" | ternary $tier.enabled true) -}}
+{{- $_ := set $enabled $name $tier -}}
+{{- else if $agrees -}}
+{{- $disabled = append $disabled (printf "nodeSelectors.%s.enabled" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set . "tiers" $enabled -}}
+{{- $at := printf "%s.nodeSelector" .at -}}
+{{- $wanted := get $selector "node-type" -}}
+{{- if and (not $enabled) $disabled -}}
+{{- $wrong := printf "%s: nodes of a tier that is disabled; set %s: true" $at (join ", " $disabled) -}}
+{{- include "training-job.error" (dict "job" . "text" $wrong) -}}
+{{- else if and (not $enabled) (not $wanted) -}}
+{{- $wrong := printf "%s: no enabled tier has such nodes; name the node-type of a tier of nodeSelectors" $at -}}
+{{- include "training-job.error" (dict "job" . "text" $wrong) -}}
+{{- else -}}
+{{- $types := list -}}
+{{- if $wanted -}}
+{{- $types = list $wanted -}}
+{{- else -}}
+{{- $unordered := list -}}
+{{- range $enabled -}}
+{{- $unordered = append $unordered (index .labels "node-type") -}}
+{{- end -}}
+{{- range concat .values.cluster.tiers (sortAlpha $unordered) -}}
+{{- if has . $unordered -}}
+{{- $types = append $types . -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set . "types" (uniq $types) -}}
+{{- include "training-job.placement" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Sets placement: what this project renders on those nodes for a template of that name. */}}
+{{- define "training-job.placement" -}}
+{{- $job := . -}}
+{{- $wanted := join "," .types -}}
+{{- $found := dict -}}
+{{- range .values.cluster.placements -}}
+{{- if and (eq (join "," .nodeTypes) $wanted) (or (not .team) (eq .team $job.template)) -}}
+{{- if or (not $found) .team -}}
+{{- $found = . -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $at := printf "%s.nodeSelector" .at -}}
+{{- if $found.refused -}}
+{{- include "training-job.error" (dict "job" . "text" (printf "%s: %s" $at $found.refused)) -}}
+{{- else if $found -}}
+{{- $_ := set . "placement" $found -}}
+{{- else -}}
+{{- $known := join ", " .values.cluster.tiers -}}
+{{- $wrong := printf "%s: no nodes of %s for such a job in cluster %s, got %s; known: %s" $at "node-type" .values.cluster.name $wanted $known -}}
+{{- include "training-job.error" (dict "job" . "text" $wrong) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Sets labels: those that the nodes of a job must have beside what the placement says. */}}
+{{- define "training-job.labels" -}}
+{{- $job := . -}}
+{{- $kept := dict -}}
+{{- $several := gt (len .types) 1 -}}
+{{- range $key, $value := .selector -}}
+{{- include "training-job.label" (dict "job" $job "kept" $kept "types" $job.types "key" $key "value" $value "at" (printf "%s.nodeSelector.%s" $job.at $key)) -}}
+{{- end -}}
+{{- range $name, $tier := .tiers -}}
+{{- range $key, $value := $tier.labels -}}
+{{- $common := true -}}
+{{- range $job.tiers -}}
+{{- if ne (get .labels $key) $value -}}
+{{- $common = false -}}
+{{- end -}}
+{{- end -}}
+{{- if and (or $several $common) (not (hasKey $job.selector $key)) -}}
+{{- $types := list (index $tier.labels "node-type") -}}
+{{- include "training-job.label" (dict "job" $job "kept" $kept "types" $types "key" $key "value" $value "at" (printf "nodeSelectors.%s.labels.%s" $name $key)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $rules := list -}}
+{{- range $key, $value := $kept -}}
+{{- $rules = append $rules (dict "key" $key "operator" "In" "values" (list $value) | toJson) -}}
+{{- end -}}
+{{- $_ := set . "labels" (join "," $rules) -}}
+{{- end -}}
+
+{{/* Keeps a label that all nodes have; leaves out one that none has; refuses what lies between. */}}
+{{- define "training-job.label" -}}
+{{- $label := . -}}
+{{- $has := 0 -}}
+{{- $open := contains "/" .key -}}
+{{- range $label.job.values.cluster.placements -}}
+{{- if and (not .team) (eq (len .nodeTypes) 1) (has (first .nodeTypes) $label.types) -}}
+{{- if eq (get .labels $label.key | default "") $label.value -}}
+{{- $has = add $has 1 -}}
+{{- else if has $label.key .otherLabels -}}
+{{- $open = true -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if eq (int $has) (len .types) -}}
+{{- $_ := set .kept .key .value -}}
+{{- else if or $open (gt (int $has) 0) -}}
+{{- $wrong := printf "%s: not a label of all nodes of %s, got %q; leave it out, or send the job by ultrascale submit" .at (join ", " .types) .value -}}
+{{- include "training-job.error" (dict "job" .job "text" $wrong) -}}
+{{- else -}}
+{{- $note := printf "%s: %q is left out, as no node there has it." .at .value -}}
+{{- $_ := set .job "notes" (append .job.notes $note) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Sets tolerations: those of the nodes' taints, then those of the values. */}}
+{{- define "training-job.tolerations" -}}
+{{- $job := . -}}
+{{- $tolerations := .placement.tolerations -}}
+{{- range .stated.tolerations -}}
+{{- $own := . -}}
+{{- $taint := false -}}
+{{- range $job.placement.taints -}}
+{{- if and (eq .key $own.key) (eq .effect ($own.effect | default "")) -}}
+{{- $taint = true -}}
+{{- end -}}
+{{- end -}}
+{{- if not $taint -}}
+{{- $tolerations = append $tolerations (merge (dict) $own (dict "operator" "Equal")) -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set . "tolerations" $tolerations -}}
+{{- end -}}
+
+{{/* Judges the PriorityClass; those of the cluster are made, and count. */}}
+{{- define "training-job.priority" -}}
+{{- $job := . -}}
+{{- $name := .stated.priorityClassName -}}
+{{- if not (has $name .placement.priorityClasses) -}}
+{{- $known := join ", " .placement.priorityClasses -}}
+{{- $wrong := printf "%s.priorityClassName: not one that such a job may have, got %q; known: %s" .at $name $known -}}
+{{- include "training-job.error" (dict "job" . "text" $wrong) -}}
+{{- end -}}
+{{- range .values.cluster.priorityClasses -}}
+{{- $stated := get $job.values.priorityClasses .name | default dict -}}
+{{- $at := printf "priorityClasses.%s" .name -}}
+{{- if and (hasKey $stated "value") (ne (int64 $stated.value) (int64 .value)) -}}
+{{- $note := printf "%s.value: %d does not count: the cluster's is %d." $at (int64 $stated.value) (int64 .value) -}}
+{{- $_ := set $job "notes" (append $job.notes $note) -}}
+{{- end -}}
+{{- $policy := .preempts | ternary "PreemptLowerPriority" "Never" -}}
+{{- if ne ($stated.preemptionPolicy | default $policy) $policy -}}
+{{- $note := printf "%s.preemptionPolicy: %s does not count: the cluster's is %s." $at $stated.preemptionPolicy $policy -}}
+{{- $_ := set $job "notes" (append $job.notes $note) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

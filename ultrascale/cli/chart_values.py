@@ -1,0 +1,24 @@
+"""`ultrascale chart-values`: what the chart `training-job` knows of a cluster."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_COMMENT = """\
+# What follows from a cluster, from `ultrascale chart-values {file}`: each kind of job as it is
+# rendered, with markers for what the other values say. Beside those above are `template`, the one
+# of jobTemplates that a release is, and `image`, a whole reference.
+"""
+
+
+def chart_values(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+) -> None:
+    """Print the values of the chart training-job that follow from the cluster."""
+    from ultrascale.jobs.chart_values import chart_values as values_of
+    from ultrascale.jobs.preparation import read_cluster
+    from ultrascale.jobs.text import as_yaml
+
+    found = as_yaml([values_of(read_cluster(file))], compact=True)
+    typer.echo(_COMMENT.format(file=file) + found, nl=False)

@@ -1,0 +1,206 @@
+"""What the chart `training-job` knows of a cluster, so that it decides nothing of it again.
+
+For each kind of nodes it is a job as this project renders it, in which markers such as `${NAME}`
+stand for what the chart's other values say, and the bounds of these.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from ultrascale import config
+from ultrascale.catalog import runtime_environment
+from ultrascale.jobs.chart_skeleton import NAME, skeleton
+from ultrascale.jobs.preparation import JobCluster
+from ultrascale.plan import job_nodes, names
+from ultrascale.plan import jobs as plan_jobs
+from ultrascale.plan.job_request import JobRequest
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.node_tiers import NodeTierPlan, node_tiers
+
+# Every order of preference among more tiers would be too many for Helm, which keeps all values of
+# a release in a Secret.
+_MOST_TIERS = 4
+_PROGRAM: Mapping[str, object] = {"name": "job", "image": "docker.io/job:1", "command": ["job"]}
+_DEVICES = {"gpu": names.NVIDIA_GPU, "neuron": names.NEURON_DEVICE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Share:
+    """Jobs of so many devices on some nodes.
+
+    Attributes:
+        resource: What Kubernetes calls the devices.
+        count: How many each pod has.
+        job: Such a job.
+    """
+
+    resource: str
+    count: int
+    job: config.TrainingJob
+
+
+def chart_values(cluster: JobCluster) -> dict[str, object]:
+    """Return the values of the chart `training-job` that follow from a cluster.
+
+    What depends on it stands in lists: Helm would mix mappings with those of another cluster.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    tiers = node_tiers(cluster.plan)
+    return {
+        "cluster": {
+            "name": cluster.cluster.name,
+            "tiers": [tier.node_type for tier in tiers],
+            "priorityClasses": [
+                {"name": each.name, "value": each.value, "preempts": each.preempts}
+                for each in cluster.plan.priority_classes
+            ],
+            "sharedMemoryPercent": job_nodes.SHARED_MEMORY_PERCENT,
+            "refusedVariables": [
+                {"name": f"^({pattern})$", "wrong": wrong, "todo": todo}
+                for pattern, wrong, todo in runtime_environment.REFUSED
+            ],
+            "placements": [*_placements(cluster, tiers)],
+        }
+    }
+
+
+def _placements(cluster: JobCluster, tiers: Sequence[NodeTierPlan]) -> Iterator[dict[str, object]]:
+    """Yield what becomes of jobs on each tier, and of those that prefer some tiers to others."""
+    shares = {tier.node_type: [*_shares(cluster, tier)] for tier in tiers}
+    teams = ["", *sorted(team.name for team in cluster.teams)]
+    for count in range(1, len(tiers) + 1 if len(tiers) <= _MOST_TIERS else 2):
+        for chosen in combinations(tiers, count):
+            types = [tier.node_type for tier in chosen]
+            pools = tuple(pool for tier in chosen for pool in tier.pools)
+            common = _common([shares[each] for each in types])
+            for team in teams:
+                yield from _placement(cluster, types, pools, common, team)
+
+
+def _shares(cluster: JobCluster, tier: NodeTierPlan) -> Iterator[_Share]:
+    """Yield the shares of a tier's devices that jobs may have, the whole first, none last."""
+    kinds = {pool.accelerator for pool in tier.pools}
+    most = max(pool.accelerators_per_node for pool in tier.pools)
+    for key, resource in _DEVICES.items():
+        if kinds != {resource} and (key != "gpu" or kinds != {None}):
+            continue
+        for count in range(most, -1, -1):
+            if count and most % count:
+                continue
+            job = {
+                **_PROGRAM,
+                "node_selector": {names.NODE_TYPE_LABEL: tier.node_type},
+                "resources": {key: count},
+            }
+            found = config.read_job(cluster.reading, job, changes={})
+            if isinstance(found.job, config.TrainingJob) and not found.mistakes:
+                yield _Share(resource=resource, count=count, job=found.job)
+
+
+def _common(shares: Sequence[Sequence[_Share]]) -> list[_Share]:
+    """Return the shares that all of some tiers have."""
+    first, *others = shares
+    sizes = [{(share.resource, share.count) for share in each} for each in others]
+    return [s for s in first if all((s.resource, s.count) in each for each in sizes)]
+
+
+def _placement(
+    cluster: JobCluster,
+    types: Sequence[str],
+    pools: Sequence[PoolPlan],
+    shares: Sequence[_Share],
+    team: str,
+) -> Iterator[dict[str, object]]:
+    """Yield what becomes of jobs of a template on some tiers.
+
+    Args:
+        cluster: The cluster.
+        types: Node types of the tiers, best first.
+        pools: Their pools.
+        shares: What of their nodes jobs may have.
+        team: Team that the template is called as; empty: none. Nothing is yielded where that
+            changes nothing.
+    """
+    if not shares:
+        return
+    chosen = _on(shares[0].job, types)
+    request = cluster.request(NAME, chosen, template=team or None)
+    wrong, classes = _judged(cluster, request)
+    if team and request.team is None and not wrong:
+        return
+    found: dict[str, object] = {"nodeTypes": [*types], "team": team}
+    if wrong:
+        yield {**found, "refused": "; ".join(wrong)}
+        return
+    requests = [
+        (share, cluster.request(NAME, _on(share.job, types), template=team or None))
+        for share in shares
+    ]
+    yield {
+        **found,
+        "priorityClasses": classes,
+        "claims": [c.name for c in request.claims if c.namespace == request.namespace],
+        "labels": {key: value for key, value in pools[0].labels.items() if _on_all(pools, key)},
+        "otherLabels": sorted({key for p in pools for key in p.labels if not _on_all(pools, key)}),
+        "taints": [*_taints(pools)],
+        "shares": [_bounds(share, each) for share, each in requests],
+        "environments": [*_environments(requests)],
+        **skeleton(request),
+    }
+
+
+def _on(job: config.TrainingJob, types: Sequence[str]) -> config.TrainingJob:
+    """Return ``job`` on tiers: on the only one, or where it prefers to be."""
+    if len(types) == 1:
+        return job
+    return job.model_copy(update={"node_selector": {}, "prefer": (*types,)})
+
+
+def _judged(cluster: JobCluster, request: JobRequest) -> tuple[list[str], list[str]]:
+    """Return what is wrong with a job whatever its PriorityClass, and the classes it may have."""
+    wrong: dict[str, None] = {}
+    classes: list[str] = []
+    for each in cluster.plan.priority_classes:
+        job = request.job.model_copy(update={"priority": each.name})
+        found = [*plan_jobs.mistakes_of(replace(request, job=job))]
+        if not found:
+            classes.append(each.name)
+        for mistake in found:
+            if mistake.at != ("priority",):
+                wrong[f"{mistake.wrong}; {mistake.todo}"] = None
+    return [*wrong], classes
+
+
+def _on_all(pools: Sequence[PoolPlan], key: str) -> bool:
+    return len({pool.labels.get(key) for pool in pools}) == 1
+
+
+def _taints(pools: Sequence[PoolPlan]) -> Iterator[dict[str, str]]:
+    for key, effect in sorted({(taint.key, taint.effect) for p in pools for taint in p.taints}):
+        yield {"key": key, "effect": effect}
+
+
+def _bounds(share: _Share, request: JobRequest) -> dict[str, object]:
+    """Return what a pod of a share requests where it says nothing else, and the most of it."""
+    found = job_nodes.node_share(request.job, request.nodes)
+    return {
+        "resource": share.resource,
+        "count": share.count,
+        "millicpu": found.millicpu,
+        "memoryMib": found.memory_mib,
+        "requests": job_nodes.requests_of(request.job, found),
+    }
+
+
+def _environments(requests: Sequence[tuple[_Share, JobRequest]]) -> Iterator[dict[str, object]]:
+    """Yield the variables of the libraries, by the numbers of devices that they are for."""
+    found: dict[tuple[tuple[str, str], ...], list[int]] = {}
+    for share, request in requests:
+        env = plan_jobs.plan_job(request).pod.env
+        found.setdefault(tuple(env.items()), []).append(share.count)
+    for env, counts in found.items():
+        variables = [{"name": name, "value": value} for name, value in env]
+        yield {"counts": counts, "variables": variables}
