@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -68,6 +69,10 @@ class BackendProcess:
             return self.ask("GET", "/readyz").status == 200
         except OSError:
             return False
+
+    def listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def ask(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Answer:
         headers = {} if key is None else {"Idempotency-Key": key}

@@ -1,7 +1,9 @@
 """What clients of the backend are answered, by one replica that all these tests share."""
 
 import re
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
@@ -125,6 +127,21 @@ def test_a_request_that_comes_again_with_its_keys_in_another_order_is_the_same(
 
     assert (again.status, again.body["id"]) == (200, first["id"])
     reaches(backend, first, "submitted")
+
+
+def test_a_request_that_comes_again_after_its_deadline_is_answered_all_the_same(
+    backend: BackendProcess,
+) -> None:
+    same = key()
+    due = datetime.now(UTC) + timedelta(seconds=1)
+    body = {**RESEARCH, "deadline": due.isoformat()}
+    first = backend.submit(body, key=same)
+    reaches(backend, first, "submitted")
+    time.sleep(max(0, (due - datetime.now(UTC)).total_seconds()))
+
+    again = backend.ask("POST", "/requests", body, key=same)
+
+    assert (again.status, again.body["id"]) == (200, first["id"])
 
 
 def test_a_job_that_the_cluster_refuses_fails_with_its_words_and_leaves_nothing(

@@ -13,6 +13,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
+from tests.backend_process import eventually
 from tests.postgres_server import GUARDED_USER, PostgresServer
 from ultrascale_backend.database import Connection, Database, parameters
 from ultrascale_backend.errors import UnavailableError
@@ -71,7 +72,9 @@ class Secret:
 
 
 @pytest.fixture
-def secret(monkeypatch: pytest.MonkeyPatch) -> Secret:
+def secret(monkeypatch: pytest.MonkeyPatch, postgres: PostgresServer) -> Secret:
+    postgres.ask("postgres", f"DROP ROLE IF EXISTS {GUARDED_USER}")
+    postgres.ask("postgres", f"CREATE ROLE {GUARDED_USER} LOGIN PASSWORD 'first'")
     return Secret(monkeypatch)
 
 
@@ -79,7 +82,6 @@ def secret(monkeypatch: pytest.MonkeyPatch) -> Secret:
 def test_the_password_that_a_secret_has_now_opens_the_next_connection(
     postgres: PostgresServer, database: str, secret: Secret
 ) -> None:
-    postgres.ask(database, f"CREATE ROLE {GUARDED_USER} LOGIN PASSWORD 'first'")
     secret.holds("first", times=2)
     pool = Database(guarded(postgres, database), patience_seconds=10)
     pool.open()
@@ -107,7 +109,7 @@ def test_a_server_that_cannot_prove_who_it_is_gets_no_password(
         [*command.split(), "-keyout", "/dev/null", "-out", other], check=True, capture_output=True
     )
     changes = {"ca_file": other} if wrong == "authority" else {"host": "127.0.0.1"}
-    secret.holds("any", times=4)
+    secret.holds("first", times=4)
     pool = Database(guarded(postgres, database, **changes), patience_seconds=0.5)
     pool.open()
 
@@ -140,7 +142,9 @@ def test_each_connection_has_a_token_of_its_own_where_iam_lets_in(
 
 
 @pytest.mark.postgres
-def test_work_moves_on_to_the_new_writer_after_a_failover(connections: Database) -> None:
+def test_work_moves_on_to_the_new_writer_after_a_failover(
+    connections: Database, postgres: PostgresServer
+) -> None:
     connections.run(migrate)
     tries: list[int] = []
 
@@ -153,6 +157,8 @@ def test_work_moves_on_to_the_new_writer_after_a_failover(connections: Database)
     connections.run(work)
 
     assert len(set(tries)) == 2
+    reader = f"SELECT 1 FROM pg_stat_activity WHERE pid = {tries[0]}"
+    eventually(lambda: not postgres.ask("postgres", reader))
 
 
 @pytest.mark.postgres

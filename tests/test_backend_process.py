@@ -1,5 +1,6 @@
 """The backend as it runs: a request becomes one job, whatever dies meanwhile."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -210,12 +211,17 @@ def test_a_process_that_is_told_to_end_first_is_not_ready_and_ends_what_it_began
     here: Site, stub: HeldServer, made: Made, postgres: PostgresServer, database: str
 ) -> None:
     stub.held = stub.answers = True
-    with here.replica() as backend, ThreadPoolExecutor(1) as pool:
+    delay = {"SHUTDOWN_DELAY_SECONDS": "1"}
+    with here.replica(**delay) as backend, ThreadPoolExecutor(1) as pool:
         first = backend.submit(RESEARCH, key="one")
         assert stub.reached.wait(10)
         ending = pool.submit(backend.terminate)
         eventually(lambda: backend.ask("GET", "/readyz").status == 503)
+        time.sleep(0.5)
         second = backend.submit(RESEARCH, key="two")
+        eventually(lambda: not backend.listens())
+        # It waits for what it sent, and not for the next thing.
+        time.sleep(0.5)
         stub.released.set()
         code = ending.result(timeout=20)
 
