@@ -4,7 +4,7 @@ import itertools
 import json
 import ssl
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -38,7 +38,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif reply.lines is not None:
             self._send_lines(reply.lines)
         else:
-            self._send(reply)
+            # A client that was killed meanwhile reads no answer.
+            with suppress(BrokenPipeError, ConnectionResetError):
+                self._send(reply)
 
     def _send(self, reply: Reply) -> None:
         text = (reply.text or json.dumps(reply.answer)).encode()
