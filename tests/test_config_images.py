@@ -25,7 +25,10 @@ def test_a_build_without_a_repository_is_answered_with_the_nearest() -> None:
 
 @pytest.mark.parametrize(
     ("written", "answer"),
-    [("neurn", "did you mean neuron?"), ("jax", "write neuron, nvidia, cpu, tensorboard, backend or none")],
+    [
+        ("neurn", "did you mean neuron?"),
+        ("jax", "write neuron, nvidia, cpu, tensorboard, backend or none"),
+    ],
 )
 def test_a_dockerfile_that_is_not_there_is_answered_with_those_that_are(
     written: str, answer: str
