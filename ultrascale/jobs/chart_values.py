@@ -148,7 +148,7 @@ def _placement(
         "taints": [*_taints(pools)],
         "shares": [_bounds(share, each) for share, each in requests],
         "environments": [*_environments(requests)],
-        **skeleton(request),
+        "objects": skeleton(request),
     }
 
 
@@ -179,8 +179,9 @@ def _on_all(pools: Sequence[PoolPlan], key: str) -> bool:
 
 
 def _taints(pools: Sequence[PoolPlan]) -> Iterator[dict[str, str]]:
-    for key, effect in sorted({(taint.key, taint.effect) for p in pools for taint in p.taints}):
-        yield {"key": key, "effect": effect}
+    taints = {(taint.key, taint.effect, taint.value) for pool in pools for taint in pool.taints}
+    for key, effect, value in sorted(taints):
+        yield {"key": key, "value": value, "effect": effect}
 
 
 def _bounds(share: _Share, request: JobRequest) -> dict[str, object]:

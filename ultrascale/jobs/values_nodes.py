@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from ultrascale import config
 from ultrascale.jobs.values_pieces import TEMPLATES, Piece, joined
 from ultrascale.plan import names
+from ultrascale.plan.job_pods import unborne_taints
 from ultrascale.plan.model import ClusterPlan, PoolPlan
-from ultrascale.plan.model.pool import Taint
 from ultrascale.plan.node_tiers import node_tiers
 
 _NODE_TYPE = names.NODE_TYPE_LABEL
@@ -155,8 +155,8 @@ def _left_out(key: str | int, value: str, plan: ClusterPlan) -> str:
 
 def _tolerated(template: str, chosen: config.JobTemplate, pools: Sequence[PoolPlan]) -> Piece:
     """Return the tolerations of a template; those of its nodes' taints are added to every job."""
-    taints = dict.fromkeys(taint for pool in pools for taint in pool.taints)
-    missing = [f"{t.key}={t.value}:{t.effect}" for t in taints if not _bears(chosen, t)]
+    unborne = unborne_taints(chosen.tolerations, pools)
+    missing = [f"{taint.key}={taint.value}:{taint.effect}" for taint in unborne]
     at = (TEMPLATES, template, "tolerations")
     notes: dict[config.KeyPath, str] = {}
     if missing:
@@ -166,13 +166,4 @@ def _tolerated(template: str, chosen: config.JobTemplate, pools: Sequence[PoolPl
         keys={"tolerations": [each.model_dump(exclude_none=True) for each in chosen.tolerations]},
         places={("tolerations",): at},
         notes=notes,
-    )
-
-
-def _bears(chosen: config.JobTemplate, taint: Taint) -> bool:
-    return any(
-        each.key == taint.key
-        and each.effect in (None, taint.effect)
-        and (each.operator == "Exists" or each.value == taint.value)
-        for each in chosen.tolerations
     )

@@ -58,7 +58,7 @@ def resources(template: str, chosen: config.JobTemplate) -> Piece:
     mistakes: list[config.Mistake] = []
     for each in amounts:
         word = _word(each.key)
-        stated = "requests" if each.counts == each.request else "limits"
+        stated = "limits" if each.counts == each.limit else "requests"
         places["resources", each.key] = (*at, stated, word)
         if each.exceeds:
             wrong = f"more than its limit, {each.limit}"

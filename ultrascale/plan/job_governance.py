@@ -135,6 +135,8 @@ def _gives_way(cluster: config.Cluster, name: str, job: config.AnyJob) -> Mistak
 def _stays_above(cluster: config.Cluster, job: config.AnyJob) -> Mistakes:
     """Yield a priority by which jobs that no quota holds would keep this governed one off."""
     classes = cluster.scheduling.priority_classes
+    if job.priority is not None and job.priority not in classes:
+        return  # a mistake of its own
     own = _value(classes, job)
     for name, other in cluster.jobs.items():
         if other.prefer and _value(classes, other) >= own:

@@ -107,28 +107,32 @@ def _preferences(request: JobRequest, pools: Sequence[PoolPlan]) -> tuple[Prefer
     )
 
 
+def unborne_taints(
+    tolerations: Sequence[config.Toleration], pools: Sequence[PoolPlan]
+) -> tuple[Taint, ...]:
+    """Return the taints of ``pools`` behind which pods of ``tolerations`` may not run."""
+    taints = dict.fromkeys(taint for pool in pools for taint in pool.taints)
+    return tuple(taint for taint in taints if not any(_bears(each, taint) for each in tolerations))
+
+
 def _tolerations(job: config.AnyJob, pools: Sequence[PoolPlan]) -> tuple[TolerationPlan, ...]:
     """Return what bears the taints of every pool, and then what the job says as it says it."""
-    said = [
-        TolerationPlan(key=each.key, operator=each.operator, value=each.value, effect=each.effect)
-        for each in job.tolerations
-    ]
-    unborne = {
-        (taint.key, taint.effect)
-        for pool in pools
-        for taint in pool.taints
-        if not any(_bears(each, taint) for each in said)
-    }
+    unborne = {(taint.key, taint.effect) for taint in unborne_taints(job.tolerations, pools)}
     return (
         *(
             TolerationPlan(key=key, operator="Exists", value=None, effect=effect)
             for key, effect in sorted(unborne)
         ),
-        *said,
+        *(
+            TolerationPlan(
+                key=each.key, operator=each.operator, value=each.value, effect=each.effect
+            )
+            for each in job.tolerations
+        ),
     )
 
 
-def _bears(toleration: TolerationPlan, taint: Taint) -> bool:
+def _bears(toleration: config.Toleration, taint: Taint) -> bool:
     """Return whether a pod with ``toleration`` may run behind ``taint``.
 
     Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
@@ -136,5 +140,5 @@ def _bears(toleration: TolerationPlan, taint: Taint) -> bool:
     return (
         toleration.key == taint.key
         and toleration.effect in (None, taint.effect)
-        and (toleration.operator == "Exists" or toleration.value == taint.value)
+        and (toleration.operator == "Exists" or (toleration.value or "") == taint.value)
     )

@@ -125,23 +125,26 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Sets tolerations: those of the nodes' taints, then those of the values. */}}
+{{/* Sets tolerations: what bears the taints of the nodes, then what the values say. */}}
 {{- define "training-job.tolerations" -}}
-{{- $job := . -}}
-{{- $tolerations := .placement.tolerations -}}
+{{- $own := list -}}
 {{- range .stated.tolerations -}}
-{{- $own := . -}}
-{{- $taint := false -}}
-{{- range $job.placement.taints -}}
-{{- if and (eq .key $own.key) (eq .effect ($own.effect | default "")) -}}
-{{- $taint = true -}}
+{{- $own = append $own (merge (dict) . (dict "operator" "Equal")) -}}
+{{- end -}}
+{{- $added := list -}}
+{{- range $taint := .placement.taints -}}
+{{- $borne := false -}}
+{{- range $own -}}
+{{- $value := or (eq .operator "Exists") (eq (.value | default "") $taint.value) -}}
+{{- if and $value (eq .key $taint.key) (eq (.effect | default $taint.effect) $taint.effect) -}}
+{{- $borne = true -}}
 {{- end -}}
 {{- end -}}
-{{- if not $taint -}}
-{{- $tolerations = append $tolerations (merge (dict) $own (dict "operator" "Equal")) -}}
+{{- if not $borne -}}
+{{- $added = append $added (dict "key" $taint.key "operator" "Exists" "effect" $taint.effect) -}}
 {{- end -}}
 {{- end -}}
-{{- $_ := set . "tolerations" $tolerations -}}
+{{- $_ := set . "tolerations" (concat (uniq $added) $own) -}}
 {{- end -}}
 
 {{/* Judges the PriorityClass; those of the cluster are made, and count. */}}
