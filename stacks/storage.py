@@ -58,7 +58,8 @@ class StorageStack(Stack):
             for bucket in plan.buckets
         }
         self._link(plan, file_systems, buckets, key)
-        values |= self._mount(plan, buckets, key)
+        self._mount(plan, buckets, key)
+        values |= {bucket.bucket_name: buckets[bucket.name].bucket_name for bucket in plan.buckets}
         self.placeholders: Mapping[str, str] = values
         for placeholder, value in values.items():
             self._tell(placeholder, value)
@@ -84,10 +85,8 @@ class StorageStack(Stack):
         if links:
             grant_to_file_systems(key)
 
-    def _mount(
-        self, plan: ClusterPlan, buckets: Mapping[str, Bucket], key: kms.IKey
-    ) -> Mapping[str, str]:
-        """Let Mountpoint reach the buckets that pods mount; return their names by placeholder."""
+    def _mount(self, plan: ClusterPlan, buckets: Mapping[str, Bucket], key: kms.IKey) -> None:
+        """Let Mountpoint reach the buckets that pods mount."""
         mounted = {bucket.name: bucket for bucket in plan.buckets if bucket.access != "none"}
         if mounted:
             MountpointAccess(
@@ -98,10 +97,9 @@ class StorageStack(Stack):
                 key=key,
                 cluster_name=plan.name,
             )
-        return {bucket.bucket_name: buckets[name].bucket_name for name, bucket in mounted.items()}
 
     def _tell(self, placeholder: str, value: str) -> None:
-        """Export what stands in the manifests for a placeholder, and tell it."""
+        """Export a placeholder's value, whether a manifest names it today or not, and tell it."""
         self.export_value(value)
         CfnOutput(
             self,

@@ -186,6 +186,16 @@ class TestLink:
         assert len(key_statements(both)) == 2
 
 
+def test_a_bucket_keeps_its_export_when_its_last_mount_leaves_the_file(both: Template) -> None:
+    # A Spot pool that gives up a zone ends a mount, and CloudFormation would refuse the deploy.
+    template = both.to_json()
+    values = [each["Value"] for each in template["Outputs"].values() if "Export" in each]
+
+    assert both.find_resources("AWS::EKS::PodIdentityAssociation") == {}
+    assert [key for key in buckets(both) if {"Ref": key} not in values] == []
+    assert len(buckets(both)) == 2
+
+
 class TestMountpoint:
     """What pods that mount a bucket may do with it, and with no other."""
 
