@@ -23,8 +23,8 @@ gc.set_threshold(50_000, 20, 20)
 pytest_plugins = ["tests.calendar_fixtures", "tests.etcd_fixtures", "tests.postgres_fixtures"]
 
 ROOT = Path(__file__).parent.parent
-# Begun last, it would keep one worker busy when the others are done.
-_LONGEST = "test_training_faults.py"
+# Begun last, one would keep its worker busy when the others are done.
+_LONGEST = ("test_training_faults.py", "test_training_program.py", "test_whole_cluster.py")
 _FORBIDDEN = ROOT / "constructs" / "__init__.py"
 
 
@@ -45,8 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest file, and skip what needs something that is not installed."""
-    items.sort(key=lambda item: item.path.name != _LONGEST)
+    """Begin with the longest files, and skip what needs something that is not installed."""
+    items.sort(key=lambda item: item.path.name not in _LONGEST)
     for marker, reason in missing(CHECKS).items():
         for item in items:
             if item.get_closest_marker(marker) is not None:
