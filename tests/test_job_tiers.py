@@ -48,15 +48,17 @@ def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
     return Cluster.connected(kubeconfig(tmp_path, stub.url))
 
 
-def add_nodes(stub: StubApiServer, tier: str, count: int, **spec: Any) -> None:
+def add_nodes(stub: StubApiServer, tier: str, count: int, *, pool: str | None = None) -> None:
+    """Add nodes of a tier, whose pools are called as their tier is unless ``pool`` says else."""
     for number in range(count):
-        name = f"{tier}-{number}"
+        name = f"{pool or tier}-{number}"
+        labels = {"node-type": tier, "ultrascale.dev/pool": pool or tier}
         stub.put(
             f"/api/v1/nodes/{name}",
             {
                 "kind": "Node",
-                "metadata": {"name": name, "labels": {"node-type": tier}},
-                "spec": {**spec},
+                "metadata": {"name": name, "labels": labels},
+                "spec": {},
                 "status": {"conditions": [{"type": "Ready", "status": "True"}]},
             },
         )
@@ -201,6 +203,16 @@ def test_nodes_of_another_tier_are_not_counted(
     add_nodes(stub, ON_DEMAND, 3)
 
     assert tiers.look_at(cluster, three[SPOT]) == Occupancy(nodes=0, free=0)
+
+
+def test_nodes_of_a_tier_that_the_job_does_not_fit_are_not_counted(
+    stub: StubApiServer, cluster: Cluster, three: dict[str, Tier]
+) -> None:
+    """Counted, they would draw the job to a tier on which its pods wait for ever."""
+    add_nodes(stub, SPOT, 1)
+    add_nodes(stub, SPOT, 3, pool="smaller-spot")
+
+    assert tiers.look_at(cluster, three[SPOT]) == Occupancy(nodes=1, free=1)
 
 
 # --- submit -------------------------------------------------------------------------------------

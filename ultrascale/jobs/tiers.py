@@ -38,13 +38,16 @@ def choose(cluster: Cluster, request: JobRequest, tiers: Sequence[Tier]) -> Choi
 
 
 def look_at(cluster: Cluster, tier: Tier) -> Occupancy:
-    """Return how many nodes a tier has, and how many of these a whole pod fits on.
+    """Return how many nodes a tier has for the job, and how many of these a whole pod fits on.
 
     Raises:
         ClusterError: The API server refuses or cannot be reached.
     """
     selector = {"labelSelector": f"{names.NODE_TYPE_LABEL}={tier.name}"}
-    nodes = [*cluster.items(NODE.path(), selector)]
+    # Pools of one node type may differ in what their nodes have.
+    pools = {pool.pool for pool in tier.pools}
+    every = cluster.items(NODE.path(), selector)
+    nodes = [node for node in every if label(node, names.POOL_LABEL) in pools]
     usable = {name(node) for node in nodes if _is_usable(node, tier)}
     if usable:
         usable -= {*_taken(cluster, tier)}
