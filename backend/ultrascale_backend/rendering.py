@@ -10,6 +10,7 @@ from uuid import UUID
 
 from ultrascale import config
 from ultrascale.errors import ConfigError
+from ultrascale.jobs.fields import mapping, number
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.preparation import JobCluster, prepare, read_cluster
 from ultrascale_backend.errors import BadRequestError
@@ -158,11 +159,12 @@ def _job_lines(error: ConfigError) -> Iterator[str]:
 def _unfit(manifests: JobManifests) -> Iterator[str]:
     """Yield why a template cannot be submitted exactly once."""
     for _, found in workloads(manifests.objects):
-        spec = cast("Mapping[str, object]", found["spec"])
-        ttl = spec.get("ttlSecondsAfterFinished", _SHORTEST_TTL)
-        if isinstance(ttl, int) and ttl < _SHORTEST_TTL:
+        # A PyTorchJob has it in its run policy.
+        policy = mapping(found, "spec", "runPolicy") or mapping(found, "spec")
+        ttl = number(policy, "ttlSecondsAfterFinished", default=_SHORTEST_TTL)
+        if ttl < _SHORTEST_TTL:
             yield (
-                f"ttl_seconds_after_finished: too short to tell a job that has ended from one that "
+                "ttl_seconds_after_finished: too short to tell a job that has ended from one that "
                 f"was never made, got {ttl}; write at least {_SHORTEST_TTL}"
             )
 
