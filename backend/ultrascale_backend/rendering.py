@@ -89,15 +89,15 @@ def open_renderer(cluster_file: Path, rules_file: Path | None, *, account: str |
     if backend is None:
         mistakes = [f"{cluster_file}: backend: missing; add it, with submits_to", *mistakes]
     followed: set[tuple[str, str]] = set()
-    for number, rule in enumerate(rules.rules):
+    for position, rule in enumerate(rules.rules):
         if rule.template not in templates:
             continue
         try:
             manifests = _probe(cluster, rule, account)
         except ConfigError as error:
-            mistakes += [f"rules.{number}: {line}" for line in _job_lines(error)]
+            mistakes += [f"rules.{position}: {line}" for line in _job_lines(error)]
         else:
-            mistakes += [f"rules.{number}: {line}" for line in _unfit(manifests)]
+            mistakes += [f"rules.{position}: {line}" for line in _unfit(manifests)]
             followed |= {
                 (manifests.namespace, kind.resource) for kind, _ in workloads(manifests.objects)
             }
