@@ -11,97 +11,44 @@ one key too many fails the stack. `Addon.configuration` therefore lists every ke
 Source: https://docs.aws.amazon.com/eks/latest/userguide/workloads-add-ons-available-eks.html
 """
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
-from urllib.parse import quote
 
+from ultrascale.catalog._addon import (
+    CLUSTER_136,
+    Addon,
+    AddonVersion,
+    Release,
+    on_every_minor,
+    parse_release,
+    pin,
+)
+from ultrascale.catalog._service_addons import (
+    CLOUDWATCH_OBSERVABILITY,
+    GOVERNANCE_ADDON,
+    HYPERPOD_OBSERVABILITY,
+    SERVICES,
+)
 from ultrascale.errors import CatalogError
 
-Release = tuple[int, int, int]
+__all__ = [
+    "ADDONS",
+    "CLOUDWATCH_OBSERVABILITY",
+    "EBS_VOLUME_PROVISIONER",
+    "GOVERNANCE_ADDON",
+    "HYPERPOD_OBSERVABILITY",
+    "Addon",
+    "AddonVersion",
+    "Release",
+    "addon",
+    "chosen_version",
+    "parse_release",
+    "version",
+]
 
-_VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)-eksbuild\.\d+")
-
-
-def parse_release(version: str) -> Release:
-    """Return (major, minor, patch) of an EKS add-on version.
-
-    Raises:
-        CatalogError: ``version`` is not of the form ``vX.Y.Z-eksbuild.N``.
-    """
-    match = _VERSION.fullmatch(version)
-    if match is None:
-        raise CatalogError(f"an EKS add-on version is written vX.Y.Z-eksbuild.N, got {version!r}")
-    major, minor, patch = match.groups()
-    return int(major), int(minor), int(patch)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddonVersion:
-    """A pinned version of an EKS add-on.
-
-    Attributes:
-        version: What `AddonVersion` takes, ``vX.Y.Z-eksbuild.N``.
-        source: Where the pin was read.
-        seen: When the source said so, or when it was read if it bears no date.
-    """
-
-    version: str
-    source: str
-    seen: date
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Addon:
-    """An EKS add-on.
-
-    Attributes:
-        name: EKS's name for it.
-        namespace: Where its pods run.
-        service_account: The service account that takes AWS permissions, if any.
-        managed_policy: AWS managed policy for that account's role, with its path after ``policy/``.
-        needs_schedulable_node: It stays DEGRADED until its Deployment finds a node, and a stack
-            that waits for it times out. DaemonSets are ACTIVE with no node at all.
-        floor: Lowest release that works for us.
-        configuration: JSON key paths of the configuration values we may write.
-        versions: Pins by Kubernetes minor.
-    """
-
-    name: str
-    namespace: str = "kube-system"
-    service_account: str | None = None
-    managed_policy: str | None = None
-    needs_schedulable_node: bool
-    floor: Release | None = None
-    configuration: tuple[str, ...] = ()
-    versions: Mapping[str, AddonVersion]
-
-
-# What the API resolved for a cluster of 1.36, and what then ran on it.
-_CLUSTER_136 = (
-    "https://github.com/suzuki0430/kro-crossplane-eks-idp-lab/blob/main/docs/verification.md"
-)
-# AWS's own sample, whose dependency scan compares its pins with DescribeAddonVersions for 1.36.
-_CAPACITY_ORCHESTRATOR = (
-    "https://github.com/aws-solutions-library-samples/"
-    "global-capacity-orchestrator-on-aws/blob/main/gco/stacks/constants.py"
-)
-# For sources that bear no date.
-_READ = date(2026, 11, 21)
-
-
-def _pin(version: str, seen: date, source: str | None = None) -> AddonVersion:
-    """Return a pin; without a page of its own, its source is the public code that names it."""
-    code_search = "https://github.com/search?type=code&q=" + quote(f'"{version}"')
-    return AddonVersion(version=version, source=source or code_search, seen=seen)
-
-
-def _on_every_minor(pin: AddonVersion) -> Mapping[str, AddonVersion]:
-    """Return the pins of an add-on of which public code runs one build on all three minors."""
-    return MappingProxyType(dict.fromkeys(("1.34", "1.35", "1.36"), pin))
-
+# Source: https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/parameters.md
+EBS_VOLUME_PROVISIONER = "ebs.csi.aws.com"
 
 # Every value is a string, numbers and booleans too: "true", "1". The schema refuses others.
 # Source: https://docs.aws.amazon.com/cli/latest/reference/eks/describe-addon-configuration.html
@@ -121,7 +68,7 @@ _VPC_CNI = Addon(
         "env.WARM_IP_TARGET",
         "env.WARM_PREFIX_TARGET",
     ),
-    versions=_on_every_minor(_pin("v1.22.4-eksbuild.3", date(2026, 9, 20))),
+    versions=on_every_minor(pin("v1.22.4-eksbuild.3", date(2026, 9, 20))),
 )
 
 _KUBE_PROXY = Addon(
@@ -129,9 +76,9 @@ _KUBE_PROXY = Addon(
     needs_schedulable_node=False,
     versions=MappingProxyType(
         {
-            "1.34": _pin("v1.34.6-eksbuild.29", date(2026, 9, 24)),
-            "1.35": _pin("v1.35.3-eksbuild.29", date(2026, 10, 2)),
-            "1.36": _pin("v1.36.0-eksbuild.25", date(2026, 10, 2), _CLUSTER_136),
+            "1.34": pin("v1.34.6-eksbuild.29", date(2026, 9, 24)),
+            "1.35": pin("v1.35.3-eksbuild.29", date(2026, 10, 2)),
+            "1.36": pin("v1.36.0-eksbuild.25", date(2026, 10, 2), CLUSTER_136),
         }
     ),
 )
@@ -157,9 +104,9 @@ _COREDNS = Addon(
     ),
     versions=MappingProxyType(
         {
-            "1.34": _pin("v1.12.4-eksbuild.38", date(2026, 9, 20)),
-            "1.35": _pin("v1.13.2-eksbuild.31", date(2026, 10, 2)),
-            "1.36": _pin("v1.14.3-eksbuild.23", date(2026, 9, 24)),
+            "1.34": pin("v1.12.4-eksbuild.38", date(2026, 9, 20)),
+            "1.35": pin("v1.13.2-eksbuild.31", date(2026, 10, 2)),
+            "1.36": pin("v1.14.3-eksbuild.23", date(2026, 9, 24)),
         }
     ),
 )
@@ -167,181 +114,13 @@ _COREDNS = Addon(
 _POD_IDENTITY_AGENT = Addon(
     name="eks-pod-identity-agent",
     needs_schedulable_node=False,
-    versions=_on_every_minor(_pin("v1.3.10-eksbuild.3", date(2026, 10, 2))),
-)
-
-_CSI_DRIVER_KEYS = (
-    "controller.affinity",
-    "controller.nodeSelector",
-    "controller.replicaCount",
-    "controller.tolerations",
-    "node.tolerateAllTaints",
-)
-
-# Source: https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/parameters.md
-EBS_VOLUME_PROVISIONER = "ebs.csi.aws.com"
-
-# AmazonEBSCSIDriverPolicyV2 (April 2026) reaches only volumes tagged ebs.csi.aws.com/cluster=true,
-# which the driver puts on every volume it creates. The older policy has the path service-role/.
-# Source: https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonEBSCSIDriverPolicyV2.html
-# Source: https://github.com/kubernetes-sigs/aws-ebs-csi-driver/tree/master/charts/aws-ebs-csi-driver
-_EBS_CSI = Addon(
-    name="aws-ebs-csi-driver",
-    service_account="ebs-csi-controller-sa",
-    managed_policy="AmazonEBSCSIDriverPolicyV2",
-    needs_schedulable_node=True,
-    configuration=_CSI_DRIVER_KEYS,
-    versions=_on_every_minor(_pin("v1.66.0-eksbuild.1", date(2026, 9, 20))),
-)
-
-# A static volume needs no AWS permission, yet the add-on reports a fault while the Pod Identity
-# agent is missing. EKS admits this driver to a new minor late (aws/containers-roadmap#2625), so a
-# version seen on one minor says nothing of another.
-# Source: https://github.com/kubernetes-sigs/aws-fsx-csi-driver/tree/master/charts/aws-fsx-csi-driver
-_FSX_CSI = Addon(
-    name="aws-fsx-csi-driver",
-    service_account="fsx-csi-controller-sa",
-    needs_schedulable_node=True,
-    configuration=_CSI_DRIVER_KEYS,
-    versions=MappingProxyType(
-        {
-            "1.35": _pin("v1.9.0-eksbuild.1", _READ),
-            "1.36": _pin("v1.10.0-eksbuild.1", _READ, _CAPACITY_ORCHESTRATOR),
-        }
-    ),
-)
-
-# Its permissions are given with the buckets: an association of the service account, not one of the
-# add-on's. Its second major release starts a pod beside each that mounts a bucket, in a namespace
-# of its own.
-# Source: https://github.com/awslabs/mountpoint-s3-csi-driver/tree/main/charts/aws-mountpoint-s3-csi-driver
-_MOUNTPOINT_S3_CSI = Addon(
-    name="aws-mountpoint-s3-csi-driver",
-    needs_schedulable_node=True,
-    # The first that takes a place for its controller.
-    # Source: https://github.com/aws/containers-roadmap/issues/2676
-    floor=(2, 5, 0),
-    configuration=(
-        "controller.nodeSelector",
-        "controller.tolerations",
-        "node.tolerateAllTaints",
-        "node.tolerations",
-    ),
-    versions=MappingProxyType(
-        {
-            "1.34": _pin("v2.5.0-eksbuild.1", _READ),
-            "1.35": _pin("v2.7.0-eksbuild.1", date(2026, 8, 11)),
-            "1.36": _pin("v2.7.0-eksbuild.1", _READ),
-        }
-    ),
-)
-
-# Without configuration it tolerates every taint and runs a DCGM host engine on NVIDIA nodes. Early
-# releases called the key nodeAgent monitoringAgent.
-# Source: https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/configuration.schema.json
-_NODE_MONITORING_AGENT = Addon(
-    name="eks-node-monitoring-agent",
-    needs_schedulable_node=False,
-    configuration=tuple(
-        f"{agent}.{key}"
-        for agent in ("dcgmAgent", "nodeAgent")
-        for key in ("affinity", "resources", "tolerations")
-    ),
-    versions=MappingProxyType(
-        {
-            "1.35": _pin("v1.7.0-eksbuild.1", _READ),
-            "1.36": _pin("v1.7.2-eksbuild.1", _READ),
-        }
-    ),
-)
-
-# A community add-on: EKS builds it, and rolls builds out Region by Region.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/community-addons.html
-_METRICS_SERVER = Addon(
-    name="metrics-server",
-    needs_schedulable_node=True,
-    configuration=("nodeSelector", "tolerations"),
-    versions=_on_every_minor(_pin("v0.9.0-eksbuild.11", date(2026, 9, 20))),
-)
-
-# Kueue comes with it, and none of one's own may be there before. It has its own affinities, and the
-# page names no configuration values.
-# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-setup.html
-GOVERNANCE_ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
-_TASK_GOVERNANCE = Addon(
-    name=GOVERNANCE_ADDON,
-    namespace="kueue-system",
-    needs_schedulable_node=True,
-    versions=MappingProxyType(
-        dict.fromkeys(
-            ("1.34", "1.35"),
-            _pin(
-                "v1.6.0-eksbuild.1",
-                _READ,
-                "https://docs.aws.amazon.com/sagemaker/latest/dg/"
-                "sagemaker-hyperpod-eks-operate-console-ui-governance-upgrade.html",
-            ),
-        )
-    ),
-)
-
-# CloudWatch agent, Fluent Bit and exporters. Its operator is the only Deployment that we keep.
-# Sources:
-#     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/install-CloudWatch-Observability-EKS-addon.html
-#     https://github.com/aws-observability/helm-charts/tree/main/charts/amazon-cloudwatch-observability
-CLOUDWATCH_OBSERVABILITY = "amazon-cloudwatch-observability"
-_CLOUDWATCH_OBSERVABILITY = Addon(
-    name=CLOUDWATCH_OBSERVABILITY,
-    namespace="amazon-cloudwatch",
-    service_account="cloudwatch-agent",
-    managed_policy="CloudWatchAgentServerPolicy",
-    needs_schedulable_node=True,
-    # The first with OpenTelemetry's pipeline, which has to be switched off.
-    floor=(6, 0, 0),
-    configuration=(
-        "agents",
-        "applicationSignals.enabled",
-        "containerInsights.enabled",
-        "containerLogs.enabled",
-        "dcgmExporter.affinity",
-        "dcgmExporter.enabled",
-        "manager.affinity",
-        "neuronMonitor.affinity",
-        "neuronMonitor.enabled",
-        "otelContainerInsights.enabled",
-        "tolerations",
-    ),
-    versions=_on_every_minor(_pin("v6.6.0-eksbuild.1", _READ)),
-)
-
-# No public source states a version of it, so the cluster file has to.
-# Sources:
-#     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-observability-addon-setup.html
-#     https://github.com/awslabs/awsome-distributed-ai/tree/main/1.architectures/7.sagemaker-hyperpod-eks/terraform-modules
-HYPERPOD_OBSERVABILITY = "amazon-sagemaker-hyperpod-observability"
-_HYPERPOD_OBSERVABILITY = Addon(
-    name=HYPERPOD_OBSERVABILITY,
-    namespace="hyperpod-observability",
-    service_account="hyperpod-observability-operator-otel-collector",
-    needs_schedulable_node=True,
-    configuration=("ampWorkspace", "logging.enabled", "metricsProvider"),
-    versions=MappingProxyType({}),
+    versions=on_every_minor(pin("v1.3.10-eksbuild.3", date(2026, 10, 2))),
 )
 
 _FOUNDATIONS = (_VPC_CNI, _KUBE_PROXY, _COREDNS, _POD_IDENTITY_AGENT)
-_SERVICES = (
-    _EBS_CSI,
-    _FSX_CSI,
-    _MOUNTPOINT_S3_CSI,
-    _NODE_MONITORING_AGENT,
-    _METRICS_SERVER,
-    _TASK_GOVERNANCE,
-    _CLOUDWATCH_OBSERVABILITY,
-    _HYPERPOD_OBSERVABILITY,
-)
 
 ADDONS: Mapping[str, Addon] = MappingProxyType(
-    {addon.name: addon for addon in (*_FOUNDATIONS, *_SERVICES)}
+    {addon.name: addon for addon in (*_FOUNDATIONS, *SERVICES)}
 )
 
 

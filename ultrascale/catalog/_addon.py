@@ -1,0 +1,92 @@
+"""What an EKS add-on is, and how a pin of its version is written."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from types import MappingProxyType
+from urllib.parse import quote
+
+from ultrascale.errors import CatalogError
+
+Release = tuple[int, int, int]
+
+_VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)-eksbuild\.\d+")
+
+
+def parse_release(version: str) -> Release:
+    """Return (major, minor, patch) of an EKS add-on version.
+
+    Raises:
+        CatalogError: ``version`` is not of the form ``vX.Y.Z-eksbuild.N``.
+    """
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        raise CatalogError(f"an EKS add-on version is written vX.Y.Z-eksbuild.N, got {version!r}")
+    major, minor, patch = match.groups()
+    return int(major), int(minor), int(patch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddonVersion:
+    """A pinned version of an EKS add-on.
+
+    Attributes:
+        version: What `AddonVersion` takes, ``vX.Y.Z-eksbuild.N``.
+        source: Where the pin was read.
+        seen: When the source said so, or when it was read if it bears no date.
+    """
+
+    version: str
+    source: str
+    seen: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addon:
+    """An EKS add-on.
+
+    Attributes:
+        name: EKS's name for it.
+        namespace: Where its pods run.
+        service_account: The service account that takes AWS permissions, if any.
+        managed_policy: AWS managed policy for that account's role, with its path after ``policy/``.
+        needs_schedulable_node: It stays DEGRADED until its Deployment finds a node, and a stack
+            that waits for it times out. DaemonSets are ACTIVE with no node at all.
+        floor: Lowest release that works for us.
+        configuration: JSON key paths of the configuration values we may write.
+        versions: Pins by Kubernetes minor.
+    """
+
+    name: str
+    namespace: str = "kube-system"
+    service_account: str | None = None
+    managed_policy: str | None = None
+    needs_schedulable_node: bool
+    floor: Release | None = None
+    configuration: tuple[str, ...] = ()
+    versions: Mapping[str, AddonVersion]
+
+
+# What the API resolved for a cluster of 1.36, and what then ran on it.
+CLUSTER_136 = (
+    "https://github.com/suzuki0430/kro-crossplane-eks-idp-lab/blob/main/docs/verification.md"
+)
+# AWS's own sample, whose dependency scan compares its pins with DescribeAddonVersions for 1.36.
+CAPACITY_ORCHESTRATOR = (
+    "https://github.com/aws-solutions-library-samples/"
+    "global-capacity-orchestrator-on-aws/blob/main/gco/stacks/constants.py"
+)
+# For sources that bear no date.
+READ = date(2026, 11, 21)
+
+
+def pin(version: str, seen: date, source: str | None = None) -> AddonVersion:
+    """Return a pin; without a page of its own, its source is the public code that names it."""
+    code_search = "https://github.com/search?type=code&q=" + quote(f'"{version}"')
+    return AddonVersion(version=version, source=source or code_search, seen=seen)
+
+
+def on_every_minor(version: AddonVersion) -> Mapping[str, AddonVersion]:
+    """Return the pins of an add-on of which public code runs one build on all three minors."""
+    return MappingProxyType(dict.fromkeys(("1.34", "1.35", "1.36"), version))
