@@ -59,7 +59,6 @@ def test_the_shards_of_a_pool_remind_of_its_end_once() -> None:
     reminders = alerts(planned({**HYBRID, "pools": pools})).reminders
 
     assert [reminder.name for reminder in reminders] == ["hyperpod-a-day", "hyperpod-two-hours"]
-    assert all(len(r.subject) <= 100 and r.subject.isascii() for r in reminders)
 
 
 def test_the_end_of_a_capacity_block_is_told_too() -> None:
@@ -72,7 +71,18 @@ def test_the_end_of_a_capacity_block_is_told_too() -> None:
     reminders = alerts(neuron(pools=[SYSTEM_POOL, block])).reminders
 
     assert [reminder.at.day for reminder in reminders] == [7, 8]
-    assert reminders[0].subject == "research: capacity block of train ends in 24 hours"
+    assert reminders[0].subject == "research: capacity block ends in 24 hours"
+    assert "The capacity block of pool train of research ends at" in reminders[0].message
+
+
+def test_sns_takes_the_reminder_of_a_pool_and_a_cluster_with_the_longest_names() -> None:
+    # It refuses a longer subject when the plan is about to end, and nobody is told.
+    block = {**NEURON_POOL, "name": "p" * 50, "purchase": CAPACITY_BLOCK, "nodes": {"static": 2}}
+    block["instance_types"] = ["p5.48xlarge"]
+    reminders = alerts(neuron(name="c" * 40, pools=[SYSTEM_POOL, block])).reminders
+
+    assert len(reminders) == 2
+    assert all(len(each.subject) < 100 and each.subject.isascii() for each in reminders)
 
 
 @pytest.mark.parametrize(("nodes", "minutes"), [(1_000, 1), (6_000, 5)])

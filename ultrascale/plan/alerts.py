@@ -203,7 +203,9 @@ def _reminders(cluster: str, pools: Sequence[PoolPlan]) -> Iterator[ReminderPlan
             yield ReminderPlan(
                 name=f"{name}-{key}",
                 at=ends - before,
-                subject=f"{cluster}: {what} of {name} ends in {_WORDS[key]}",
+                # SNS refuses a subject of 100 characters: there is no room for the pool as well.
+                # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
+                subject=f"{cluster}: {what} ends in {_WORDS[key]}",
                 message=(
                     f"The {what} of pool {name} of {cluster} ends at {_text(ends)}. Its nodes can "
                     f"be used until {_text(usable)}: let jobs write their checkpoints before. "

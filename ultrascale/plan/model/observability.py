@@ -125,7 +125,7 @@ class ReminderPlan:
     Attributes:
         name: Its name.
         at: The moment, in UTC.
-        subject: Subject of the e-mail, at most 100 characters of ASCII.
+        subject: Subject of the e-mail, fewer than 100 characters of ASCII.
         message: Its text.
     """
 
