@@ -7,7 +7,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from stacks._environment import environment
-from ultrascale.plan import ClusterPlan
+from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.model import ObservabilityPlan
 from ultrascale_constructs.addon import Addon
 from ultrascale_constructs.alerts import Alerts
@@ -59,7 +59,7 @@ class ObservabilityStack(Stack):
             Dashboard(
                 self,
                 "Dashboard",
-                name=cluster.name,
+                name=names.dashboard(cluster.name, cluster.region),
                 sections=plan.dashboard,
                 period_seconds=plan.fleet_metrics.interval_minutes * 60,
                 placeholders=placeholders,

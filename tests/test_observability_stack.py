@@ -201,6 +201,15 @@ def test_alarms_of_other_stacks_are_told_of_as_well() -> None:
     assert all(":research-alarms" in action for action in actions)
 
 
+def test_a_cluster_of_the_same_name_in_another_region_keeps_its_dashboard(
+    template: Document,
+) -> None:
+    # CloudWatch's dashboards are global: the second of a name overwrites the first.
+    (dashboard,) = properties(template, "AWS::CloudWatch::Dashboard")
+
+    assert dashboard["DashboardName"] == "hybrid-hyperpod-us-east-1"
+
+
 def widgets(template: Document) -> list[Any]:
     (dashboard,) = properties(template, "AWS::CloudWatch::Dashboard")
     parts = dashboard["DashboardBody"]["Fn::Join"][1]

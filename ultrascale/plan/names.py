@@ -152,6 +152,16 @@ def alarm_topic(cluster: str) -> str:
     return f"{cluster}-alarms"
 
 
+def dashboard(cluster: str, region: str) -> str:
+    """Return the name of a cluster's CloudWatch dashboard.
+
+    Dashboards are the account's, not a Region's: one of the same name would be overwritten.
+
+    Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutDashboard.html
+    """
+    return f"{cluster}-{region}"
+
+
 def placement_group(pool: str) -> str:
     """Return the placeholder for the name of a pool's placement group, which EC2 makes up."""
     return f"${{PLACEMENT_GROUP_{pool.upper().replace('-', '_')}}}"
