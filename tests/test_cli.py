@@ -41,8 +41,11 @@ def test_every_mistake_is_named_at_once_without_a_traceback(tmp_path: Path) -> N
         assert any(part in line for line in lines), part
 
 
-def test_what_is_not_built_yet_is_refused_in_plain_words() -> None:
-    file = ROOT / "clusters" / "ultra-100k.yaml"
+def test_what_is_not_built_yet_is_refused_in_plain_words(tmp_path: Path) -> None:
+    document = yaml.safe_load(TRAINIUM.read_text())
+    document["agreed_limits"] = {"nau_per_vpc": 300_000, "reference": "case 1"}
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump(document))
 
     answer = ultrascale("check", file)
 

@@ -175,7 +175,10 @@ def _labels(
     }
     if shard is not None:
         labels[names.SHARD_LABEL] = str(shard)
-    if (gpu_type := _gpu_type(specs)) is not None:
+    # CloudFormation refuses a managed group whose labels and whose launch template, which holds the
+    # instance type, change in one deploy: https://github.com/aws/containers-roadmap/issues/1258
+    managed = pool.provisioner == "managed-node-group"
+    if not managed and (gpu_type := _gpu_type(specs)) is not None:
         labels[names.GPU_TYPE_LABEL] = gpu_type
     # By the next labels our device plugins find their nodes, and HyperPod brings its own plugins.
     if pool.provisioner != capacity.HYPERPOD:
