@@ -165,6 +165,18 @@ def test_a_job_on_hyperpod_without_a_team_is_not_resumed_and_says_so(hybrid: Job
             id="a priority that would keep governed jobs off",
         ),
         pytest.param(
+            {"pool": "hyperpod", "priority": "critical"},
+            "priority: not below that of production, 1000000: task governance cannot hold this "
+            "job back, got critical, 1000000; use high, medium, low, preemptible, or name its team",
+            id="a job on HyperPod beside the queues that governed jobs could not displace",
+        ),
+        pytest.param(
+            {"node_selector": {"gpu-type": "a100-80gb"}, "priority": "critical"},
+            "priority: not below that of production, 1000000: task governance cannot hold this "
+            "job back, got critical, 1000000; use high, medium, low, preemptible, or name its team",
+            id="one that only HyperPod's nodes can take",
+        ),
+        pytest.param(
             {"team": "research", "priority": "low"},
             "priority: not above that of elastic, 400000, which no quota holds back, "
             "got low, 400000; use a higher one",
@@ -199,6 +211,28 @@ def test_a_service_takes_no_turn_in_a_queue(hybrid: JobCluster) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("job", "note"),
+    [
+        ({"priority": "high"}, "it takes what is free, and jobs of production preempt it."),
+        (
+            SERVICE | {"priority": "critical"},
+            "it takes what is free, and no team's job preempts it.",
+        ),
+    ],
+)
+def test_what_runs_on_hyperpod_beside_the_queues_says_who_preempts_it(
+    hybrid: JobCluster, job: dict[str, Any], note: str
+) -> None:
+    sent = prepare(hybrid, {**(JOB if "kind" not in job else {}), **job, "pool": "hyperpod"})
+
+    assert f"Not governed by task governance: {note}" in sent.notes
+
+
+def test_what_never_runs_on_hyperpod_is_as_important_as_it_says(hybrid: JobCluster) -> None:
+    assert refusals(hybrid, JOB | {"pool": "eks-spot", "priority": "critical"}) == []
+
+
 def test_a_job_borrows_as_much_as_its_team_may(hybrid: JobCluster) -> None:
     job = JOB | {"team": "research", "priority": "critical", "nodes": 4}
 
@@ -222,6 +256,12 @@ def test_a_job_borrows_as_much_as_its_team_may(hybrid: JobCluster) -> None:
             "this job back, got none, 0; give production a higher one",
         ),
         (
+            {"nightly": {"pool": "hyperpod", "priority": "critical"}},
+            "jobs.nightly.priority: not below that of production, 1000000: task governance cannot "
+            "hold this job back, got critical, 1000000; use high, medium, low, preemptible, "
+            "or name its team",
+        ),
+        (
             {"research": {"prefer": ["hyperpod"], "priority": "low"}},
             "jobs.research.prefer: an order of preference in a job that is called as team "
             "research is, got [hyperpod]; rename the job: task governance governs no such job",
@@ -237,6 +277,20 @@ def test_a_template_that_task_governance_cannot_hold_is_refused(
     templates: dict[str, Any], line: str
 ) -> None:
     assert mistakes_of(jobs=templates) == [line]
+
+
+def test_a_governed_job_stays_above_a_template_that_takes_hyperpods_nodes_unasked(
+    tmp_path: Path,
+) -> None:
+    document: dict[str, Any] = yaml.safe_load(HYBRID.read_text())
+    document["jobs"]["nightly"] = {"pool": "hyperpod", "priority": "high"}
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump(document))
+
+    assert refusals(read_cluster(file), JOB | {"team": "research", "priority": "medium"}) == [
+        "priority: not above that of nightly, 800000, which no quota holds back, "
+        "got medium, 600000; use a higher one"
+    ]
 
 
 def test_an_elastic_job_without_any_priority_gives_way_to_all(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ _RESUMED_NAMESPACE, _RESUMED_PREFIX = "kubeflow", "hyperpod"
 def template_mistakes(cluster: config.Cluster) -> Mistakes:
     """Yield what is wrong with the templates of a cluster file beside its teams."""
     for name, job in cluster.jobs.items():
-        for mistake in _mistakes(cluster, name, job):
+        for mistake in (*_mistakes(cluster, name, job), *_gives_way(cluster, name, job)):
             yield replace(mistake, at=("jobs", name, *mistake.at))
 
 
@@ -38,6 +38,7 @@ def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
         pools: The pools that it may run on.
     """
     yield from _mistakes(request.cluster, request.called, request.job)
+    yield from _gives_way(request.cluster, request.called, request.job, pools)
     if request.job.team is not None and pools and not on_hyperpod(pools):
         where = ", ".join(sorted({pool.pool for pool in pools}))
         wrong = f"a team's job on {where}: teams share the nodes of HyperPod alone"
@@ -87,9 +88,8 @@ def notes(request: JobRequest) -> Iterator[str]:
             f"{team.name} has quota for all of it."
         )
         return
-    above = sorted(_governed_priorities(cluster))
-    if job.prefer:
-        who = f"jobs of {', '.join(above)} preempt it" if above else "jobs above it preempt it"
+    if job.prefer or on_hyperpod(request.nodes):
+        who = _preempt(cluster, job)
         yield f"Not governed by task governance: it takes what is free, and {who}."
     elif request.called in job_namespaces.teams(cluster):
         yield (
@@ -112,12 +112,44 @@ def _mistakes(cluster: config.Cluster, name: str, job: config.AnyJob) -> Mistake
     if job.prefer and name in teams:
         wrong = f"an order of preference in a job that is called as team {name} is"
         yield config.refuse("prefer", wrong, "rename the job: task governance governs no such job")
+
+
+def _is_beside(
+    cluster: config.Cluster, name: str, job: config.AnyJob, pools: Sequence[PoolPlan] = ()
+) -> bool:
+    """Return whether a job takes HyperPod's nodes that quotas count on, and no quota holds it back.
+
+    A service is none, whatever it takes: it can be in no queue.
+
+    Args:
+        cluster: The cluster.
+        name: Name of the job or of its template.
+        job: The job.
+        pools: The pools that it may run on; by default what its own words tell of them.
+    """
     if job.prefer:
-        yield from _gives_way(cluster, name, job)
+        return True
+    if isinstance(job, config.ServiceJob) or job_namespaces.team_of(cluster, name, job) is not None:
+        return False
+    return on_hyperpod(pools) if pools else job_namespaces.stays_on_hyperpod(cluster, job)
 
 
-def _gives_way(cluster: config.Cluster, name: str, job: config.AnyJob) -> Mistakes:
+def _preempt(cluster: config.Cluster, job: config.AnyJob) -> str:
+    """Return which governed templates' jobs preempt one that is not, as the end of a sentence."""
+    governed = _governed_priorities(cluster)
+    own = _value(cluster.scheduling.priority_classes, job)
+    above = sorted(name for name, value in governed.items() if value > own)
+    if above:
+        return f"jobs of {', '.join(above)} preempt it"
+    return "no team's job preempts it" if governed else "jobs above it preempt it"
+
+
+def _gives_way(
+    cluster: config.Cluster, name: str, job: config.AnyJob, pools: Sequence[PoolPlan] = ()
+) -> Mistakes:
     """Yield a priority by which a job that no quota holds would keep governed ones off."""
+    if not _is_beside(cluster, name, job, pools):
+        return
     classes = cluster.scheduling.priority_classes
     governed = _governed_priorities(cluster, but=name)
     if not governed or (job.priority is not None and job.priority not in classes):
@@ -129,6 +161,7 @@ def _gives_way(cluster: config.Cluster, name: str, job: config.AnyJob) -> Mistak
         highest_first = sorted(classes, key=lambda each: -classes[each])
         below = [each for each in highest_first if classes[each] < least]
         todo = f"use {', '.join(below)}" if below else f"give {template} a higher one"
+        todo += "" if job.prefer else ", or name its team"
         yield config.refuse("priority", wrong, todo, got=f"{job.priority or 'none'}, {own}")
 
 
@@ -139,7 +172,7 @@ def _stays_above(cluster: config.Cluster, job: config.AnyJob) -> Mistakes:
         return  # a mistake of its own
     own = _value(classes, job)
     for name, other in cluster.jobs.items():
-        if other.prefer and _value(classes, other) >= own:
+        if _is_beside(cluster, name, other) and _value(classes, other) >= own:
             wrong = f"not above that of {name}, {_value(classes, other)}, which no quota holds back"
             yield config.refuse("priority", wrong, "use a higher one", got=f"{job.priority}, {own}")
 

@@ -23,9 +23,7 @@ def team_of(cluster: config.Cluster, name: str, job: config.AnyJob) -> str | Non
         return job.team
     if name not in teams(cluster) or isinstance(job, config.ServiceJob) or job.prefer:
         return None
-    pools = [pool for pool in cluster.pools if _may_run_on(pool, job)]
-    on_hyperpod = all(pool.provisioner == capacity.HYPERPOD for pool in pools)
-    return name if on_hyperpod or not says_where(job) else None
+    return name if stays_on_hyperpod(cluster, job) or not says_where(job) else None
 
 
 def namespace_of(cluster: config.Cluster, name: str, job: config.AnyJob) -> str:
@@ -44,6 +42,12 @@ def teams(cluster: config.Cluster) -> frozenset[str]:
     """Return the names of the teams of task governance."""
     governance = cluster.hyperpod.task_governance
     return frozenset(team.name for team in governance.teams) if governance else frozenset()
+
+
+def stays_on_hyperpod(cluster: config.Cluster, job: config.AnyJob) -> bool:
+    """Return whether the labels that tell pools apart keep a job on HyperPod's nodes."""
+    pools = [pool for pool in cluster.pools if _may_run_on(pool, job)]
+    return bool(pools) and all(pool.provisioner == capacity.HYPERPOD for pool in pools)
 
 
 def says_where(job: config.AnyJob) -> bool:
