@@ -30,7 +30,9 @@ def sent(
     cluster: JobCluster, name: str = "production", values: Values = SEED, /, **changes: Any
 ) -> JobManifests:
     """Return what is sent for a template of ``values``."""
-    return prepare(cluster, name, values=values, changes={"image": IMAGE, **changes})
+    stated = {"image": IMAGE, **changes}
+    changes = {key: value for key, value in stated.items() if value is not None}
+    return prepare(cluster, name, values=values, changes=changes)
 
 
 def told(

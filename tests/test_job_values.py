@@ -18,6 +18,7 @@ from tests.jobs import HYBRID, IMAGE, container, environment, pod_spec
 from tests.planned_nodes import cluster_of, tier_of
 from tests.scheduler import Pod, pods_of
 from ultrascale import config
+from ultrascale.cli import main
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests
 from ultrascale.jobs.preparation import JobCluster, read_cluster
@@ -75,6 +76,12 @@ def test_each_template_as_published_runs_on_nodes_of_its_kind(
     assert placed(hybrid, job) == [node_type]
     assert container(job)["resources"]["limits"]["nvidia.com/gpu"] == gpus
     assert pod_spec(job)["priorityClassName"] == priority
+
+
+def test_a_toleration_of_a_taint_that_no_node_has_stays(hybrid: JobCluster) -> None:
+    assert pod_spec(sent(hybrid))["tolerations"] == [
+        {"key": "dedicated", "operator": "Equal", "value": "hyperpod", "effect": "NoSchedule"}
+    ]
 
 
 def test_production_waits_for_reserved_nodes_and_never_bursts(hybrid: JobCluster) -> None:
@@ -370,7 +377,6 @@ def test_a_mistake_is_told_at_the_key_of_the_values(
 
 def test_all_mistakes_of_form_and_of_meaning_are_told_at_once(hybrid: JobCluster) -> None:
     values = {
-        "image": "nothing:latest",
         "env": {"A": 1},
         "dataPvcName": "data",
         "modelTyp": "x",
@@ -378,15 +384,15 @@ def test_all_mistakes_of_form_and_of_meaning_are_told_at_once(hybrid: JobCluster
         **resources({"nvidia.com/gpu": "many"}, {}),
     }
 
-    lines = told(hybrid, "production", values, image=None) or []
+    lines = told(hybrid, "production", values, image=None)
     keys = [line.partition(": ")[0] for line in lines]
 
     assert keys == [
+        "image",
         "env.A",
         "dataPvcName",
         "nodeSelectors.eksSpot.labels",
         "jobTemplates.production.resources.limits.nvidia.com/gpu",
-        "image",
         "modelTyp",
     ]
 
@@ -406,6 +412,25 @@ def test_a_notebook_submits_values(hybrid: JobCluster) -> None:
     job = ultrascale.submit(HYBRID, "research", values=SEED, image=IMAGE, dry_run=True)
 
     assert job.objects == sent(hybrid, "research").objects
+
+
+def test_the_command_line_takes_values_and_says_what_does_not_hold(
+    hybrid: JobCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["submit", str(HYBRID), "research", "--values", str(SEED), "--image", IMAGE]
+    monkeypatch.setattr("sys.argv", ["ultrascale", *words, "--dry-run"])
+    with pytest.raises(SystemExit):
+        main()
+    told = capsys.readouterr()
+
+    assert list(yaml.safe_load_all(told.out)) == [*sent(hybrid, "research").objects]
+    assert told.err.startswith("# env.CUDA_VISIBLE_DEVICES: 'all' is left out")
+
+
+def test_values_may_name_the_image(hybrid: JobCluster) -> None:
+    job = sent(hybrid, "research", {"image": "docker.io/example/other:2"}, image=None)
+
+    assert container(job)["image"] == "docker.io/example/other:2"
 
 
 def test_what_the_chart_knows_of_a_cluster_is_not_asked_of_the_values(hybrid: JobCluster) -> None:
