@@ -14,6 +14,7 @@ from stacks.cluster import ClusterStack
 from stacks.governance import GovernanceStack
 from stacks.hyperpod import HyperPodStack
 from stacks.hyperpod_chart import HyperPodChartStack
+from stacks.hyperpod_observability import HyperPodObservabilityStack
 from stacks.images import ImagesStack
 from stacks.karpenter import KarpenterStack
 from stacks.network import NetworkStack
@@ -61,11 +62,12 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
         node_pools.append(assembly.node_pools("node-pools", plan.pools, charts.node_pools))
     observability = assembly.observability(storage)
     # Last: the CDK deploys nothing after a stack that failed. HyperPod's nodes come in their own
-    # time, every group may lack capacity, and task governance fails as long as there is no node.
+    # time, every group may lack capacity, and what comes after fails as long as there is no node.
     hyperpod_chart = assembly.hyperpod_chart()
     hyperpod = assembly.hyperpod(storage)
     groups = assembly.node_groups(plan.pools)
     governance = assembly.governance(hyperpod, charts.teams, storage)
+    hyperpod_observability = assembly.hyperpod_observability()
 
     _deploy_after([access, *connectivity, *scaling], [assembly.cluster])
     _deploy_after(system, [*connectivity, *scaling])
@@ -79,11 +81,9 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
     _deploy_after(groups, [platform])
     _deploy_after(hyperpod_chart, [platform])
     _deploy_after(hyperpod, hyperpod_chart)
-    _deploy_after(governance, hyperpod)
+    _deploy_after([*governance, *hyperpod_observability], hyperpod)
     _deploy_after(observability, [platform])
     if plan.observability is not None:
-        if plan.observability.hyperpod_addon is not None:
-            _deploy_after(observability, hyperpod)
         tell_of_alarms(app, plan.observability.alerts)
 
 
@@ -286,6 +286,14 @@ class _Assembly:
                 placeholders=_placeholders(storage),
             )
         ]
+
+    def hyperpod_observability(self) -> list[Stack]:
+        plan = self._plan.observability
+        if plan is None or plan.hyperpod_addon is None:
+            return []
+        id = name(self._plan.name, "hyperpod-metrics")
+        addon = plan.hyperpod_addon
+        return [HyperPodObservabilityStack(self._app, id, plan=self._plan, addon=addon)]
 
     def node_pools(
         self, layer: str, pools: Sequence[PoolPlan], charts: Sequence[PlatformChart]

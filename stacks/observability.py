@@ -14,14 +14,12 @@ from ultrascale_constructs.alerts import Alerts
 from ultrascale_constructs.calendar_function import ClusterApi
 from ultrascale_constructs.dashboard import Dashboard
 from ultrascale_constructs.fleet_metrics import FleetMetrics
-from ultrascale_constructs.hyperpod_observability import HyperPodObservability
 
 
 class ObservabilityStack(Stack):
-    """Defines the add-ons that measure, the function that measures the fleet, and what they feed.
+    """Defines the add-on that measures, the function that measures the fleet, and what they feed.
 
-    The chart with the function's rights must be applied before, and HyperPod must have nodes where
-    its own add-on is asked for.
+    The chart with the function's rights must be applied before.
     """
 
     def __init__(
@@ -50,10 +48,6 @@ class ObservabilityStack(Stack):
         for name in plan.log_groups:
             # Before the add-on, which would make them without an end to their retention.
             addon.node.add_dependency(_log_group(groups, name, plan.log_retention_days))
-        if plan.hyperpod_addon is not None:
-            HyperPodObservability(
-                self, "HyperPod", plan=plan.hyperpod_addon, cluster_name=cluster.name
-            )
         FleetMetrics(self, "FleetMetrics", plan=plan.fleet_metrics, cluster=api)
         if plan.dashboard:
             Dashboard(

@@ -9,7 +9,9 @@ import pytest
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk.assertions import Template
 
+from k8s import define_charts
 from k8s.fleet_metrics import rules
+from stacks import define_stacks
 from stacks._alarm_actions import tell_of_alarms
 from tests.assembly import Assembly
 from tests.construct_stacks import make_stack, resources, the
@@ -275,6 +277,23 @@ def test_it_waits_for_the_rights_of_its_function(hybrid: Assembly) -> None:
 
     assert "hybrid-hyperpod-platform" in stack["dependencies"]
     assert "hybrid-hyperpod-hyperpod-cluster" not in stack["dependencies"]
+
+
+def test_nothing_but_hyperpods_own_addon_waits_for_hyperpods_first_node() -> None:
+    # Task governance fails before the training plan starts, and the CDK deploys nothing after it.
+    plan = CLUSTERS["with HyperPod's add-on"]
+    app = cdk.App()
+    define_stacks(app, plan, define_charts(plan))
+    earlier = {
+        stack.stack_name.removeprefix("hybrid-hyperpod-"): {
+            each.stack_name.removeprefix("hybrid-hyperpod-") for each in stack.dependencies
+        }
+        for stack in app.node.children
+        if isinstance(stack, cdk.Stack)
+    }
+
+    assert earlier["hyperpod-metrics"] == {"hyperpod-cluster"}
+    assert not earlier["observability"] & {"hyperpod-cluster", "hyperpod-metrics", "governance"}
 
 
 def test_hyperpods_addon_writes_to_a_workspace_of_its_own_and_nowhere_else() -> None:

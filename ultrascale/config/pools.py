@@ -28,6 +28,7 @@ RESERVED_NAMES = frozenset(
         "governance",
         "hyperpod-chart",
         "hyperpod-cluster",
+        "hyperpod-metrics",
         "images",
         "jobs",
         "karpenter",
