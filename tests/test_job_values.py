@@ -14,7 +14,7 @@ import yaml
 import ultrascale
 from tests.assembly import ROOT
 from tests.job_values import SEED, Values, resources, sent, template, told
-from tests.jobs import HYBRID, IMAGE, container, environment, pod_spec
+from tests.jobs import HYBRID, IMAGE, container, environment, pod_spec, refusals
 from tests.planned_nodes import cluster_of, tier_of
 from tests.scheduler import Pod, pods_of
 from ultrascale import config
@@ -185,6 +185,14 @@ def test_what_of_the_published_values_does_not_hold_is_said(
 
 def _is_of_values(note: str) -> bool:
     return re.split("[.:]", note)[0] in SCHEMA["properties"]
+
+
+def test_a_job_file_that_hides_its_gpus_is_refused() -> None:
+    job = {"name": "tune", "pool": "hyperpod", "image": IMAGE, "script": "train.py"}
+
+    (line,) = refusals(HYBRID, job, env={"CUDA_VISIBLE_DEVICES": "all"})
+
+    assert "by that word CUDA sees no device, and the job would run on CPUs" in line
 
 
 @pytest.mark.parametrize(
