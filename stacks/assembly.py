@@ -235,7 +235,7 @@ class _Assembly:
         return [
             HyperPodStack(
                 self._app,
-                name(plan.name, "hyperpod-cluster"),
+                name(plan.name, "hyperpod-groups"),
                 plan=plan,
                 network=self._network,
                 cluster_security_group_id=self.cluster.security_group_id,

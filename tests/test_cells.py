@@ -189,7 +189,7 @@ def drained_on_notice(assembly: Assembly, name: str) -> None:
 
 def asked_of_sagemaker(assembly: Assembly, pool: str) -> None:
     """SageMaker launches what the group counts, and goes on trying where capacity is short."""
-    cluster = the(assembly, "hyperpod-cluster", "AWS::SageMaker::Cluster")
+    cluster = the(assembly, "hyperpod-groups", "AWS::SageMaker::Cluster")
     (group,) = (g for g in cluster["InstanceGroups"] if g["InstanceGroupName"] == pool)
     (plan,) = (each for each in assembly.plan.pools if each.name == pool)
     assert group["InstanceCount"] == plan.max_nodes
@@ -198,7 +198,7 @@ def asked_of_sagemaker(assembly: Assembly, pool: str) -> None:
 
 def asked_of_the_plan(assembly: Assembly, pool: str) -> None:
     asked_of_sagemaker(assembly, pool)
-    cluster = the(assembly, "hyperpod-cluster", "AWS::SageMaker::Cluster")
+    cluster = the(assembly, "hyperpod-groups", "AWS::SageMaker::Cluster")
     assert ":training-plan/" in cluster["InstanceGroups"][0]["TrainingPlanArn"]
 
 

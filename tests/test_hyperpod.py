@@ -183,7 +183,7 @@ class TestHybridFile:
         ((stack, body),) = hybrid.resources(CLUSTER)
         (group,) = body["Properties"]["InstanceGroups"]
 
-        assert stack == "hyperpod-cluster"
+        assert stack == "hyperpod-groups"
         assert (group["InstanceType"], group["InstanceCount"]) == ("ml.p4de.24xlarge", 8)
         assert group["TrainingPlanArn"].endswith("training-plan/baseline-2026")
         assert group["KubernetesConfig"]["Labels"]["node-type"] == "hyperpod"

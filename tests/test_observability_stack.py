@@ -276,7 +276,7 @@ def test_it_waits_for_the_rights_of_its_function(hybrid: Assembly) -> None:
     stack = manifest["artifacts"]["hybrid-hyperpod-observability"]
 
     assert "hybrid-hyperpod-platform" in stack["dependencies"]
-    assert "hybrid-hyperpod-hyperpod-cluster" not in stack["dependencies"]
+    assert "hybrid-hyperpod-hyperpod-groups" not in stack["dependencies"]
 
 
 def test_nothing_but_hyperpods_own_addon_waits_for_hyperpods_first_node() -> None:
@@ -292,8 +292,8 @@ def test_nothing_but_hyperpods_own_addon_waits_for_hyperpods_first_node() -> Non
         if isinstance(stack, cdk.Stack)
     }
 
-    assert earlier["hyperpod-metrics"] == {"hyperpod-cluster"}
-    assert not earlier["observability"] & {"hyperpod-cluster", "hyperpod-metrics", "governance"}
+    assert earlier["hyperpod-metrics"] == {"hyperpod-groups"}
+    assert not earlier["observability"] & {"hyperpod-groups", "hyperpod-metrics", "governance"}
 
 
 def test_hyperpods_addon_writes_to_a_workspace_of_its_own_and_nowhere_else() -> None:

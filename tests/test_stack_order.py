@@ -13,6 +13,7 @@ import yaml
 
 from tests.assembly import ROOT, Assembly, synthesize
 from tests.test_stacks import stacks_before
+from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.plan.capacity import NODE_GROUPS
 
 
@@ -51,13 +52,21 @@ def test_a_stack_of_auto_mode_waits_for_what_it_cannot_work_without(
     ("layer", "earlier"),
     [
         ("hyperpod-chart", {"cluster", "system", "addons", "platform"}),
-        ("hyperpod-cluster", {"hyperpod-chart", "platform", "storage"}),
+        ("hyperpod-groups", {"hyperpod-chart", "platform", "storage"}),
     ],
 )
 def test_a_stack_of_hyperpod_waits_for_what_it_cannot_work_without(
     hybrid: Assembly, layer: str, earlier: set[str]
 ) -> None:
     assert earlier <= stacks_before(hybrid, layer)
+
+
+def test_no_stack_of_hyperpod_is_called_as_one_of_a_cluster_whose_name_ends_in_hyperpod() -> None:
+    # `a-hyperpod-cluster` would be the EKS cluster of `a-hyperpod`, which a deploy of `a` replaces.
+    own = {name.removeprefix("hyperpod-") for name in RESERVED_NAMES if "hyperpod-" in name}
+
+    assert len(own) == 3
+    assert not own & RESERVED_NAMES
 
 
 @pytest.mark.parametrize("name", ["mixed", "auto", "hybrid"])

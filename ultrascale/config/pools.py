@@ -27,7 +27,7 @@ RESERVED_NAMES = frozenset(
         "default",
         "governance",
         "hyperpod-chart",
-        "hyperpod-cluster",
+        "hyperpod-groups",
         "hyperpod-metrics",
         "images",
         "jobs",
