@@ -12,6 +12,18 @@ from ultrascale.jobs.preparation import JobCluster
 # As they were published.
 SEED = Path(__file__).parent / "data" / "seed_job_values.yaml"
 Values = Path | Mapping[str, Any]
+# A template that says nothing of its nodes.
+ANYWHERE: dict[str, Any] = {
+    "jobTemplates": {
+        "burst": {
+            "priorityClassName": "low",
+            "resources": {
+                "limits": {"nvidia.com/gpu": 8},
+                "requests": {"cpu": "32", "memory": "64Gi"},
+            },
+        }
+    }
+}
 
 
 def template(name: str = "production", **changes: Any) -> dict[str, Any]:
