@@ -2,7 +2,8 @@
 
 It filters, scores and preempts as the scheduler's default plugins do, as far as jobs ask for it,
 and was held against what the real one was seen to do. It knows no topology, no ports, no volumes,
-no disruption budgets, and binds one pod after the other, at once.
+no disruption budgets, no images that nodes have already, and binds one pod after the other, at
+once. A pod that says what it does not know is an error.
 
 Sources:
     https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/
@@ -26,6 +27,10 @@ _KEEPS_OFF = ("NoSchedule", "NoExecute")
 # Weights of the scheduler's plugins NodeAffinity and NodeResourcesFit.
 _AFFINITY_WEIGHT, _FIT_WEIGHT = 2, 1
 _MOST_SCORE = 100
+# What would keep a pod off a node, or waiting, and is not looked at here.
+_UNKNOWN = frozenset(
+    {"nodeName", "overhead", "resourceClaims", "schedulingGates", "topologySpreadConstraints"}
+)
 
 
 @dataclass(eq=False)
@@ -179,16 +184,27 @@ class Scheduler:
 def admits(pod: Pod, node: Node) -> bool:
     """Return whether a pod may run on a node, apart from the room there."""
     spec = pod.spec
+    _is_known(spec)
     selector: Mapping[str, str] = spec.get("nodeSelector", {})
     affinity = spec.get("affinity", {}).get("nodeAffinity", {})
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {})
-    terms: list[Spec] = required.get("nodeSelectorTerms", [{}])
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    terms: list[Spec] = required["nodeSelectorTerms"] if required else []
     return (
         not node.unschedulable
         and all(node.labels.get(key) == value for key, value in selector.items())
-        and any(_matches(term, node.labels) for term in terms)
+        # A term that says nothing fits no node.
+        and (
+            required is None
+            or any(t.get("matchExpressions") and _matches(t, node.labels) for t in terms)
+        )
         and all(tolerates(spec, taint) for taint in node.taints if taint["effect"] in _KEEPS_OFF)
     )
+
+
+def _is_known(spec: Spec) -> None:
+    unknown = _UNKNOWN & spec.keys() | spec.get("affinity", {}).keys() - {"nodeAffinity"}
+    if unknown:
+        raise ValueError(f"the model knows nothing of {', '.join(sorted(unknown))}")
 
 
 def tolerates(spec: Spec, taint: Taint) -> bool:
@@ -213,6 +229,8 @@ def _preferred(spec: Spec) -> list[Any]:
 
 
 def _matches(term: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    if unknown := term.keys() - {"matchExpressions"}:
+        raise ValueError(f"the model knows nothing of {', '.join(sorted(unknown))}")
     return all(_holds(rule, labels) for rule in term.get("matchExpressions", []))
 
 

@@ -75,6 +75,28 @@ def test_one_of_several_terms_is_enough() -> None:
     assert admits(pod(affinity=required(*rules)), node("n", b="1"))
 
 
+def test_a_term_that_says_nothing_fits_no_node() -> None:
+    kind = "requiredDuringSchedulingIgnoredDuringExecution"
+    terms: list[dict[str, Any]] = [{}, {"matchExpressions": []}]
+    affinity = {"nodeAffinity": {kind: {"nodeSelectorTerms": terms}}}
+
+    assert not admits(pod(affinity=affinity), node())
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"affinity": {"podAntiAffinity": {}}},
+        {"topologySpreadConstraints": []},
+        {"schedulingGates": []},
+        {"nodeName": "a"},
+    ],
+)
+def test_what_the_model_does_not_know_is_no_pod_that_runs_anywhere(spec: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="the model knows nothing of"):
+        admits(pod(**spec), node())
+
+
 @pytest.mark.parametrize(
     ("toleration", "borne"),
     [
