@@ -141,6 +141,16 @@ BAD = {
         "hyperpod.task_governance.teams.0.borrow_limit_percent: a team that lends nothing cannot "
         "borrow, got 50; set lend: true, or leave it out",
     ),
+    "borrowing of nothing": (
+        governed_document(team(lend=True, borrow_limit_percent=0)),
+        "hyperpod.task_governance.teams.0.borrow_limit_percent: out of range, got 0; "
+        "write at least 1",
+    ),
+    "borrowing of more than SageMaker documents": (
+        governed_document(team(lend=True, borrow_limit_percent=501)),
+        "hyperpod.task_governance.teams.0.borrow_limit_percent: out of range, got 501; "
+        "write at most 500",
+    ),
     "no team": (
         governed_document(hyperpod={"task_governance": {"teams": []}}),
         "hyperpod.task_governance.teams: no team to govern, got []; "

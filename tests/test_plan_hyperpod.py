@@ -138,7 +138,7 @@ class TestPriorities:
             ({}, ("DontLend", None)),
             ({"lend": True}, ("Lend", None)),
             ({"lend": True, "borrow_limit_percent": 50}, ("LendAndBorrow", 50)),
-            ({"lend": True, "borrow_limit_percent": 0}, ("LendAndBorrow", 0)),
+            ({"lend": True, "borrow_limit_percent": 500}, ("LendAndBorrow", 500)),
         ],
     )
     def test_a_team_lends_and_borrows_as_the_file_says(

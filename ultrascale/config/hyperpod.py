@@ -25,8 +25,9 @@ class Team(Model):
     # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ComputeQuotaTarget.html
     fair_share_weight: Annotated[int, Field(ge=0, le=100)]
     lend: bool = False
+    # The API's pattern admits 0 to 10,000, its text 1 to 500.
     # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ResourceSharingConfig.html
-    borrow_limit_percent: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    borrow_limit_percent: Annotated[int, Field(ge=1, le=500)] | None = None
     nodes: Mapping[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict[str, int])
 
 
