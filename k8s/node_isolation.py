@@ -24,12 +24,14 @@ _IS_SCHEDULED = """\
 _CONTAINERS = """\
 object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : [])"""
 
-# A limit alone is a request as well.
+# A limit alone is a request as well, and charts write 0 for none.
 _HAS_NO_ACCELERATOR = f"""\
 !({_CONTAINERS}).exists(container, has(container.resources) && (
 (has(container.resources.limits) && container.resources.limits.exists(name,
+string(container.resources.limits[name]) != "0" &&
 PREFIXES.exists(prefix, name.startsWith(prefix)))) ||
 (has(container.resources.requests) && container.resources.requests.exists(name,
+string(container.resources.requests[name]) != "0" &&
 PREFIXES.exists(prefix, name.startsWith(prefix))))))"""
 
 _BY_SELECTOR = """\

@@ -90,6 +90,10 @@ ADMITTED = {
 }
 REFUSED = {
     "says nothing": pod(),
+    "no GPU, said as a number": pod(resources={"limits": {"nvidia.com/gpu": "0"}}),
+    "no GPU, said as a request too": pod(
+        resources={"limits": {"nvidia.com/gpu": 0}, "requests": {"nvidia.com/gpu": 0}}
+    ),
     "EFA alone": pod(resources={"limits": {"vpc.amazonaws.com/efa": 4}}),
     "a CPU request": pod(resources={"requests": {"cpu": "64", "memory": "1Ti"}}),
     "of a Job": owned("Job"),
