@@ -13,6 +13,7 @@ from tests.pools import (
     governed_document,
     make_document,
 )
+from ultrascale.catalog import hyperpod
 
 TAINT = {"key": "team", "value": "vision"}
 
@@ -110,6 +111,25 @@ BAD = {
         ),
         "hyperpod.task_governance: 11 priority classes, and task governance has 10 at most; "
         "shorten scheduling.priority_classes",
+    ),
+    "a priority that task governance cannot call so": (
+        governed_document(scheduling={"priority_classes": {"very.high": 1}}),
+        "hyperpod.task_governance: priority class very.high, and task governance takes no dots; "
+        "rename it in scheduling.priority_classes",
+    ),
+    "more types than a quota has": (
+        governed_document(
+            pools=[
+                SYSTEM_POOL,
+                *(
+                    GOVERNED_POOL
+                    | {"name": f"hp{number}", "instance_types": [name], "purchase": ON_DEMAND}
+                    for number, name in enumerate(sorted(hyperpod.INSTANCE_TYPES)[:16])
+                ),
+            ]
+        ),
+        "hyperpod.task_governance: pools of 16 types, and a quota has 15 at most; "
+        "use fewer types, or leave task_governance out",
     ),
     "weights that are all 0": (
         governed_document(team("a", fair_share_weight=0), team("b", fair_share_weight=0)),

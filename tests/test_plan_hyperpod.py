@@ -198,6 +198,15 @@ class TestPools:
         (group,) = hyperpod_of(plan).groups
         assert group.mounts == {"near": "/fsx/near"}
 
+    def test_a_group_mounts_no_more_file_systems_than_sagemaker_attaches(self) -> None:
+        lustre = {"capacity_gib": 1200, "throughput_mbps_per_tib": 250, "zone": "us-east-1b"}
+        systems = [lustre | {"name": f"fs{number}"} for number in range(5)]
+
+        (group,) = hyperpod_of(planned(storage={"lustre": systems})).groups
+
+        # The fourth attachment is the volume of images.
+        assert [*group.mounts] == ["fs0", "fs1", "fs2"]
+
     def test_each_shard_is_a_group_of_its_own(self) -> None:
         pool = GOVERNED_POOL | {"shards": 2, "purchase": ON_DEMAND, "nodes": {"static": 3}}
         plan = planned(pools=[SYSTEM_POOL, pool])

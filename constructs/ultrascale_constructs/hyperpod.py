@@ -6,6 +6,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from ultrascale.catalog import hyperpod
 from ultrascale.plan.model import HyperPodPlan, InstanceGroupPlan
 from ultrascale_constructs.efa_security_group import EfaSecurityGroup
 from ultrascale_constructs.hyperpod_lifecycle_bucket import ON_CREATE, HyperPodLifecycleBucket
@@ -54,7 +55,7 @@ class HyperPodCluster(Construct):
             vpc: VPC of the EKS cluster.
             default_subnet_id: Subnet of groups that name none; all of ours do. Another one
                 replaces the HyperPod cluster, so it must not follow from the pools.
-            subnet_ids: Subnets of each group, by its name.
+            subnet_ids: Subnets of each group, by its name; of more than a group takes, the first.
             file_systems: DNS name and mount name of each file system, by its name.
         """
         super().__init__(scope, id)
@@ -85,7 +86,8 @@ class HyperPodCluster(Construct):
                 kubernetes_config=_kubernetes(each),
                 instance_storage_configs=_storage(each, file_systems),
                 override_vpc_config=sagemaker.CfnCluster.VpcConfigProperty(
-                    security_group_ids=groups, subnets=list(subnet_ids[each.name])
+                    security_group_ids=groups,
+                    subnets=list(subnet_ids[each.name])[: hyperpod.SUBNETS_PER_GROUP],
                 ),
             )
 

@@ -36,6 +36,10 @@ GOVERNANCE_REGIONS = frozenset({"ap-south-1", "eu-central-1", "us-east-1"})
 INSTANCES_PER_GROUP = 6_758
 GROUPS_PER_CLUSTER = 100
 TYPES_PER_GROUP = 20
+# EBS volumes and file systems together.
+STORAGE_PER_GROUP = 4
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_VpcConfig.html
+SUBNETS_PER_GROUP = 16
 
 # Every check that CloudFormation knows. They run for one to two hours before a node takes work,
 # and the group may have no taints of its own.
@@ -44,6 +48,8 @@ DEEP_HEALTH_CHECKS = ("InstanceStress", "InstanceConnectivity")
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_PriorityClass.html
 PRIORITY_CLASSES = 10
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ComputeQuotaConfig.html
+TYPES_PER_QUOTA = 15
 PRIORITY_WEIGHTS = (0, 100)
 
 # Label and taint on HyperPod's nodes, which HyperPod sets itself.

@@ -130,7 +130,7 @@ RULES: Rules = {
     Rendezvous: (_section_rules.replicas_form_a_quorum, _section_rules.replicas_have_a_use),
     TaskGovernance: (
         _hyperpod_rules.governance_is_in_the_region,
-        _hyperpod_rules.governed_pools_have_one_type,
+        _hyperpod_rules.governed_types_have_quotas,
         _hyperpod_rules.priorities_have_weights,
         _hyperpod_rules.teams_are_there,
         _hyperpod_rules.teams_have_weights,

@@ -107,16 +107,24 @@ def governance_is_in_the_region(cluster_region: str) -> Mistakes:
         yield refuse("", wrong, todo, got="")
 
 
-def governed_pools_have_one_type(parts: tuple[Part, ...]) -> Mistakes:
+def governed_types_have_quotas(parts: tuple[Part, ...]) -> Mistakes:
     for part in parts:
-        types = part.fields.get("instance_types", ())
-        if _is_hyperpod(part) and len(cast("tuple[str, ...]", types)) > 1:
+        if _is_hyperpod(part) and len(_types_of(part)) > 1:
             pool = ".".join(str(key) for key in part.at)
             wrong = f"several types in {pool}, of which each team would need a quota of its own"
             yield refuse("", wrong, "keep one type there, or leave task_governance out", got="")
+    pools = [part for part in parts if _is_hyperpod(part)]
+    every = {name for part in pools for name in _types_of(part)}
+    if len(every) > hyperpod.TYPES_PER_QUOTA:
+        wrong = f"pools of {len(every)} types, and a quota has {hyperpod.TYPES_PER_QUOTA} at most"
+        yield refuse("", wrong, "use fewer types, or leave task_governance out", got="")
 
 
 def priorities_have_weights(scheduling_priority_classes: Mapping[str, int]) -> Mistakes:
+    for name in scheduling_priority_classes:
+        if "." in name:
+            wrong = f"priority class {name}, and task governance takes no dots"
+            yield refuse("", wrong, "rename it in scheduling.priority_classes", got="")
     count, most = len(scheduling_priority_classes), hyperpod.PRIORITY_CLASSES
     if count > most:
         wrong = f"{count} priority classes, and task governance has {most} at most"
@@ -170,6 +178,10 @@ def _nodes(parts: tuple[Part, ...]) -> Mapping[str, int]:
 
 def _is_hyperpod(part: Part) -> bool:
     return part.kind is Pool and part.fields.get("provisioner") == _HYPERPOD
+
+
+def _types_of(pool: Part) -> tuple[str, ...]:
+    return cast("tuple[str, ...]", pool.fields.get("instance_types", ()))
 
 
 def _offered(region: str) -> list[str]:

@@ -77,6 +77,7 @@ def share_nodes(nodes: int, teams: Sequence[config.Team], *, pool: str) -> Mappi
 def _group(cluster: config.Cluster, plan: PoolPlan) -> InstanceGroupPlan:
     pool = cluster.pool(plan.pool)
     purchase = pool.purchase
+    near = [each for each in cluster.storage.lustre if plan.zones == (each.zone,)]
     return InstanceGroupPlan(
         name=plan.name,
         instance_types=plan.node_types,
@@ -88,10 +89,10 @@ def _group(cluster: config.Cluster, plan: PoolPlan) -> InstanceGroupPlan:
         zones=plan.zones,
         accelerated=plan.accelerator is not None,
         volume_gib=_VOLUME_GIB,
+        # One is the volume's. Pods mount every file system, by their claims.
         mounts={
             lustre.name: f"{_MOUNTS}/{lustre.name}"
-            for lustre in cluster.storage.lustre
-            if plan.zones == (lustre.zone,)
+            for lustre in near[: hyperpod.STORAGE_PER_GROUP - 1]
         },
     )
 

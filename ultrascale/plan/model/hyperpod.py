@@ -25,7 +25,7 @@ class InstanceGroupPlan:
         zones: Zones of its subnets.
         accelerated: Whether it has accelerators, and so draws from the pod ranges.
         volume_gib: Size of the second EBS volume, which holds images and containers, in GiB.
-        mounts: File systems of its zone, and where each instance mounts them.
+        mounts: Where each instance mounts file systems of its zone, of as many as a group takes.
     """
 
     name: str
