@@ -139,6 +139,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         database(login="password"),
         "backend.database.login: unknown value, got 'password'; write secret or iam",
     ),
+    "another engine": (
+        database(engine="mysql"),
+        "backend.database.engine: unknown value, got 'mysql'; write postgres",
+    ),
 }
 
 

@@ -115,8 +115,7 @@ def _text(item: ErrorDetails) -> tuple[str, str, str | None]:
 
 def _choice(value: object, choices: list[str]) -> str:
     match = difflib.get_close_matches(value, choices, n=1) if isinstance(value, str) else []
-    return (
-        f"did you mean {match[0]}?"
-        if match
-        else f"write {', '.join(choices[:-1])} or {choices[-1]}"
-    )
+    if match:
+        return f"did you mean {match[0]}?"
+    *others, last = choices
+    return f"write {', '.join(others)} or {last}" if others else f"write {last}"
