@@ -202,6 +202,17 @@ def test_what_task_governance_could_not_run_is_refused(
     assert line in refusals(hybrid, JOB, **changes)
 
 
+def test_a_teams_job_elsewhere_is_not_told_of_quotas_too(
+    hybrid: JobCluster,
+) -> None:
+    job = JOB | {"team": "research", "pool": "eks-spot", "priority": "critical"}
+
+    assert refusals(hybrid, job) == [
+        "team: a team's job on eks-spot: teams share the nodes of HyperPod alone, "
+        "got 'research'; choose a pool of provisioner hyperpod"
+    ]
+
+
 def test_a_service_takes_no_turn_in_a_queue(hybrid: JobCluster) -> None:
     service = SERVICE | {"pool": "hyperpod", "team": "research", "priority": "critical"}
 
@@ -277,6 +288,35 @@ def test_a_template_that_task_governance_cannot_hold_is_refused(
     templates: dict[str, Any], line: str
 ) -> None:
     assert mistakes_of(jobs=templates) == [line]
+
+
+@pytest.mark.parametrize(
+    ("templates", "line"),
+    [
+        (
+            {"production": {"pool": "hyperpod", "priority": "urgent"}},
+            "jobs.production.priority: not one of scheduling.priority_classes, got 'urgent'; "
+            "known: critical, high, low, medium, preemptible",
+        ),
+        (
+            {"chat": {"kind": "service", "pool": "hyperpod", "team": "research"}},
+            "jobs.chat.team: a service in a queue, in which it would hold its quota for good, "
+            "got 'research'; leave it out: it runs beside the teams' jobs",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_governed_template_is_not_told_of_others_too(
+    tmp_path: Path, templates: dict[str, Any], line: str
+) -> None:
+    document: dict[str, Any] = yaml.safe_load(HYBRID.read_text())
+    document["jobs"] |= templates
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump(document))
+
+    with pytest.raises(ConfigError) as refused:
+        plan.load(file)
+
+    assert list(refused.value.mistakes) == [f"{file}: {line}"]
 
 
 def test_a_governed_job_stays_above_a_template_that_takes_hyperpods_nodes_unasked(

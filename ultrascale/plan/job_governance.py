@@ -50,7 +50,7 @@ def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
 def quota_holds(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -> Mistakes:
     """Yield a job that its team could never run, whatever the others leave idle."""
     team = request.team
-    if team is None or not share.accelerators:
+    if team is None or not share.accelerators or not on_hyperpod(pools):
         return
     types = {name for pool in pools for name in pool.node_types}
     nodes = sum(team.nodes.get(name, 0) for name in types)
@@ -187,5 +187,8 @@ def _governed_priorities(cluster: config.Cluster, *, but: str = "") -> Mapping[s
     return {
         name: _value(classes, job)
         for name, job in cluster.jobs.items()
-        if name != but and job_namespaces.team_of(cluster, name, job) is not None
+        if name != but
+        and job_namespaces.team_of(cluster, name, job) is not None
+        and not isinstance(job, config.ServiceJob)
+        and (job.priority is None or job.priority in cluster.scheduling.priority_classes)
     }
