@@ -1,6 +1,7 @@
 """What the fleet metrics make of nodes and pods, of which a wrong number costs money or sleep."""
 
 import json
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.observability_plans import HYBRID_PLAN, of
 from ultrascale import plan
 from ultrascale.catalog.prices import on_demand
 from ultrascale.lambdas.fleet_metrics.measures import Key, Measures, log_events
-from ultrascale.lambdas.fleet_metrics.nodes import measure_nodes
+from ultrascale.lambdas.fleet_metrics.nodes import measure_missing, measure_nodes
 from ultrascale.lambdas.fleet_metrics.pods import measure_pods, measure_queues
 from ultrascale.lambdas.fleet_metrics.quantities import whole
 from ultrascale.lambdas.fleet_metrics.settings import Settings
@@ -84,6 +85,22 @@ def test_reserved_accelerators_idle_without_burst_nodes_are_no_waste_of_burst() 
 
     assert measures.get("reserved_idle") == 8
     assert measures.get("reserved_idle_beside_burst") == 0
+
+
+@pytest.mark.parametrize(
+    ("day", "missing"), [("2026-11-30", 0), ("2026-12-02", 6), ("2027-01-06", 0)]
+)
+def test_nodes_that_a_training_plan_owes_are_missed_from_its_start_to_its_end(
+    day: str, missing: int
+) -> None:
+    measures = Measures()
+    nodes = [reserved("h1"), reserved("h2", ready=False), on_demand_node("d1")]
+    found = measure_nodes(iter(nodes), SETTINGS, measures)
+
+    now = datetime.fromisoformat(f"{day}T00:00+00:00").timestamp()
+    measure_missing(found, SETTINGS, measures, now=now)
+
+    assert measures.get("nodes_missing") == missing
 
 
 @pytest.mark.parametrize(

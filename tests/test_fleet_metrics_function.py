@@ -68,6 +68,7 @@ def test_a_call_writes_what_the_cluster_holds(
     assert whole["Nodes"] == 6
     assert whole["ReservedIdleBesideBurst"] == 16
     assert whole["RunningJobs"] == 3
+    assert whole["ReservedNodesMissing"] >= 0
     (queue,) = (e for e in found if e.get("Queue") == "hyperpod-ns-research-localqueue")
     assert queue["QueueWaiting"] == 1
 

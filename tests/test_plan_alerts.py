@@ -22,6 +22,31 @@ def test_somebody_is_told_of_reserved_nodes_that_idle_beside_burst_nodes() -> No
     assert idle.metric.name == "ReservedIdleBesideBurst"
 
 
+def test_somebody_is_told_of_nodes_that_a_training_plan_owes() -> None:
+    (missing,) = (a for a in alerts(HYBRID_PLAN).alarms if a.name == "reserved-missing")
+
+    # They come within half an hour of the start, and after a fault.
+    assert missing.threshold == 1
+    assert missing.periods * missing.period_seconds == 60 * 60
+
+
+def test_the_shards_of_a_training_plan_owe_their_nodes_together() -> None:
+    pools = [
+        {**pool, "shards": 2, "nodes": {"static": 4}} if pool["name"] == "hyperpod" else pool
+        for pool in HYBRID["pools"]
+    ]
+    cluster = planned({**HYBRID, "pools": pools})
+
+    assert of(cluster).fleet_metrics.input["Windows"] == [
+        {
+            "Pool": "hyperpod",
+            "Starts": "2026-12-01T11:30:00+00:00",
+            "Until": "2027-01-05T10:30:00+00:00",
+            "Nodes": 8,
+        }
+    ]
+
+
 def test_a_function_that_says_nothing_is_a_fault() -> None:
     for cluster in CLUSTERS.values():
         (silent,) = (a for a in alerts(cluster).alarms if a.name == "fleet-metrics")

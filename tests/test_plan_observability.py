@@ -22,7 +22,7 @@ from ultrascale.catalog import addons, cloudwatch
 from ultrascale.errors import ConfigError
 from ultrascale.lambdas.fleet_metrics.exporters import measure_gpus
 from ultrascale.lambdas.fleet_metrics.measures import Measures, log_events
-from ultrascale.lambdas.fleet_metrics.nodes import measure_nodes
+from ultrascale.lambdas.fleet_metrics.nodes import measure_missing, measure_nodes
 from ultrascale.lambdas.fleet_metrics.pods import measure_pods, measure_queues
 from ultrascale.lambdas.fleet_metrics.settings import Settings
 from ultrascale.plan import ClusterPlan
@@ -46,6 +46,7 @@ def published(cluster: ClusterPlan) -> set[tuple[str, tuple[tuple[str, str], ...
     measures = Measures()
     nodes = [node(each.name, each) for each in cluster.all_pools]
     found = measure_nodes(nodes, settings, measures)
+    measure_missing(found, settings, measures, now=0)
     accelerated = [each for each in cluster.all_pools if each.accelerator]
     pods = [
         pod(f"{namespace}-{each.name}", each.name, namespace=namespace, resource=each.accelerator)

@@ -20,6 +20,8 @@ from ultrascale.plan.model import (
 _IDLE_MINUTES = 15
 # Long enough for a function that failed once, and for a rollout of it.
 _SILENT_MINUTES = 15
+# A plan's nodes take half an hour to come, and so does one that takes another's place.
+_MISSING_MINUTES = 60
 _FREE_SHARE = 0.1
 _GIB = 1024**3
 _BEFORE_END = {"a-day": timedelta(hours=24), "two-hours": timedelta(hours=2)}
@@ -74,6 +76,21 @@ def _fleet_alarms(
             period_seconds=seconds,
             periods=_IDLE_MINUTES * 60 // seconds,
             # Another alarm tells of a function that does not measure.
+            missing_is_wrong=False,
+        )
+    if fleet_metrics.planned_pools(pools):
+        yield AlarmPlan(
+            name="reserved-missing",
+            description=(
+                "Nodes of a training plan are paid for and not in the cluster. See the events of "
+                "the HyperPod cluster (aws sagemaker list-cluster-events), whether its stack is "
+                "deployed, and whether the zone and the plan of the pool are those you bought."
+            ),
+            metric=fleet_metrics.metric(cluster.name, "nodes_missing"),
+            comparison="GreaterThanOrEqualToThreshold",
+            threshold=1,
+            period_seconds=seconds,
+            periods=_MISSING_MINUTES * 60 // seconds,
             missing_is_wrong=False,
         )
     if hyperpod:

@@ -1,10 +1,10 @@
 """The function that measures the fleet: what its metrics are called, and what it is told."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
 from ultrascale.catalog import addons, hyperpod, hyperpod_chart, prices
-from ultrascale.plan import names, retention
+from ultrascale.plan import capacity, names, retention
 from ultrascale.plan.model import FleetMetricsPlan, MetricPlan, PoolPlan
 from ultrascale.plan.namespaces import plan_namespaces
 from ultrascale.plan.platform import plan_dcgm_exporter
@@ -19,6 +19,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "burst_nodes": ("BurstNodes", "Count"),
     "reserved_idle": ("ReservedIdleAccelerators", "Count"),
     "reserved_idle_beside_burst": ("ReservedIdleBesideBurst", "Count"),
+    "nodes_missing": ("ReservedNodesMissing", "Count"),
     "spend": ("SpendPerHour", "None"),
     "unpriced_nodes": ("UnpricedNodes", "Count"),
     "nodes_in_recovery": ("HyperPodNodesInRecovery", "Count"),
@@ -139,7 +140,25 @@ def _input(
         "Queues": "/apis/{}/{}/{}".format(*queues) if queues else None,
         "QueueNames": list(queue_names(cluster)),
         "Exporters": _exporters(pools),
+        "Windows": [*_windows(pools)],
     }
+
+
+def _windows(pools: Sequence[PoolPlan]) -> Iterator[Mapping[str, object]]:
+    """Yield when HyperPod's nodes are paid for; calendars of Capacity Blocks tell of theirs."""
+    for name, pool in {pool.pool: pool for pool in planned_pools(pools)}.items():
+        assert pool.window is not None
+        yield {
+            "Pool": name,
+            "Starts": pool.window.starts.isoformat(),
+            "Until": pool.window.usable_until.isoformat(),
+            "Nodes": sum(each.initial_nodes for each in pools if each.pool == name),
+        }
+
+
+def planned_pools(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
+    """Return the pools whose nodes a training plan brings."""
+    return [pool for pool in pools if pool.provisioner == capacity.HYPERPOD and pool.window]
 
 
 def _parts(pools: Sequence[PoolPlan]) -> Mapping[str, float]:

@@ -12,7 +12,7 @@ from botocore.session import Session
 from ..kubernetes import KubernetesApi, KubernetesError, bearer_token, tls_context
 from .exporters import measure_gpus
 from .measures import Measures, log_events
-from .nodes import measure_nodes
+from .nodes import measure_missing, measure_nodes
 from .pods import measure_pods, measure_queues
 from .settings import Settings
 
@@ -27,12 +27,13 @@ def on_event(event: Mapping[str, Any], _context: object = None) -> None:
         Exception: Whatever went wrong. Nothing is written then: the alarms take that for a fault.
     """
     settings = Settings.parse(event)
-    measures = measure(_kubernetes(settings.cluster), settings)
-    for each in log_events(measures, settings, now=time.time()):
+    now = time.time()
+    measures = measure(_kubernetes(settings.cluster), settings, now=now)
+    for each in log_events(measures, settings, now=now):
         print(json.dumps(each, separators=(",", ":")))
 
 
-def measure(api: KubernetesApi, settings: Settings) -> Measures:
+def measure(api: KubernetesApi, settings: Settings, *, now: float) -> Measures:
     """Measure a cluster, reading every object once and holding none.
 
     Raises:
@@ -41,6 +42,7 @@ def measure(api: KubernetesApi, settings: Settings) -> Measures:
     """
     measures = Measures()
     nodes = measure_nodes(api.stream("/api/v1/nodes"), settings, measures)
+    measure_missing(nodes, settings, measures, now=now)
     # The API server leaves out what asks for no accelerators: most pods of a fleet are DaemonSets'.
     selector = ",".join(f"metadata.namespace!={name}" for name in settings.left_out)
     pods = api.stream("/api/v1/pods", fieldSelector=selector)

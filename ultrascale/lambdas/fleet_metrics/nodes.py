@@ -1,5 +1,6 @@
 """What the nodes of a fleet have, cost and lack."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -33,10 +34,12 @@ class Nodes:
     Attributes:
         places: Place of each node, by its name.
         reserved: Accelerators that are reserved and usable.
+        pools: Nodes of each pool.
     """
 
     places: dict[str, Place] = field(default_factory=dict[str, Place])
     reserved: int = 0
+    pools: Counter[str] = field(default_factory=Counter[str])
 
 
 def measure_nodes(
@@ -54,6 +57,7 @@ def measure_nodes(
             # Not one of the cluster file's pools.
             continue
         keys: tuple[Key, ...] = (None, (NODE_TYPE, node_type))
+        found.pools[labels.get(settings.pool_label, "")] += 1
         accelerators = _accelerators(node, settings)
         measures.add("nodes", 1, *keys)
         measures.add("accelerators", accelerators, *keys)
@@ -71,6 +75,13 @@ def measure_nodes(
         place = Place(node_type, counts)
         found.places[node["metadata"]["name"]] = kinds.setdefault(place, place)
     return found
+
+
+def measure_missing(nodes: Nodes, settings: Settings, measures: Measures, *, now: float) -> None:
+    """Count the nodes that are paid for ``now``, in seconds since 1970, and are not there."""
+    for window in settings.windows:
+        due = window.nodes if window.starts <= now < window.until else 0
+        measures.add("nodes_missing", max(due - nodes.pools[window.pool], 0), None)
 
 
 def _make_known(settings: Settings, measures: Measures) -> None:

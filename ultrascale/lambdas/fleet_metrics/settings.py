@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 
@@ -22,6 +23,23 @@ class Exporters:
     port: int
     most: int
     metrics: Mapping[str, tuple[str, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """When nodes of a pool are paid for.
+
+    Attributes:
+        pool: The pool.
+        starts: From when on, in seconds since 1970.
+        until: Until when they can be used.
+        nodes: How many.
+    """
+
+    pool: str
+    starts: float
+    until: float
+    nodes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +69,7 @@ class Settings:
         queues: Path of the list of what waits in queues; None where there are none.
         queue_names: The queues.
         exporters: The GPU exporters; None where there are none of ours.
+        windows: When HyperPod's nodes are paid for ahead.
     """
 
     cluster: str
@@ -75,6 +94,7 @@ class Settings:
     queues: str | None
     queue_names: Sequence[str]
     exporters: Exporters | None
+    windows: Sequence[Window]
 
     @classmethod
     def parse(cls, event: Mapping[str, Any]) -> "Settings":
@@ -102,6 +122,15 @@ class Settings:
             prices=event["Prices"],
             queues=event["Queues"],
             queue_names=event["QueueNames"],
+            windows=[
+                Window(
+                    pool=each["Pool"],
+                    starts=datetime.fromisoformat(each["Starts"]).timestamp(),
+                    until=datetime.fromisoformat(each["Until"]).timestamp(),
+                    nodes=each["Nodes"],
+                )
+                for each in event["Windows"]
+            ],
             exporters=None
             if exporters is None
             else Exporters(
