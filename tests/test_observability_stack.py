@@ -125,10 +125,10 @@ def test_whoever_publishes_may_use_the_topic_and_its_key(template: Document) -> 
     use = [s for s in statements(key["KeyPolicy"]) if "kms:Decrypt" in s["Action"]]
     assert {service(s) for s in publish} == wanted
     assert {service(s) for s in use} == wanted
-    assert all(s["Condition"] for s in publish)
-    # EventBridge tells KMS no source: with a condition no event would ever arrive.
-    (events,) = (s for s in use if service(s) == "events.amazonaws.com")
-    assert "Condition" not in events
+    # EventBridge tells neither SNS nor KMS its source: with a condition no event would ever arrive.
+    for allowed in (publish, use):
+        limited = {service(s) for s in allowed if "Condition" in s}
+        assert limited == {"cloudwatch.amazonaws.com"}
 
 
 def test_the_address_of_the_file_is_told(template: Document) -> None:

@@ -59,15 +59,16 @@ class Alerts(Construct):
         sns.CfnSubscription(
             self, "Email", topic_arn=topic.ref, protocol="email", endpoint=plan.email
         )
-        rules = [self._rule(each, topic) for each in plan.events]
-        self._allow(key, topic, rules)
+        for event in plan.events:
+            self._rule(event, topic)
+        self._allow(key, topic, hears_of_events=bool(plan.events))
         alarms = Construct(self, "Alarms")
         for alarm in plan.alarms:
             _define_alarm(alarms, alarm, cluster_name, placeholders)
         if plan.reminders:
             self._remind(plan, topic, key)
 
-    def _allow(self, key: kms.IKey, topic: sns.CfnTopic, rules: list[events.CfnRule]) -> None:
+    def _allow(self, key: kms.IKey, topic: sns.CfnTopic, *, hears_of_events: bool) -> None:
         """Let CloudWatch and EventBridge publish, and nobody without TLS."""
         stack = Stack.of(self)
         alarms = stack.format_arn(
@@ -82,11 +83,12 @@ class Alerts(Construct):
         }
         statements = [_allow("cloudwatch", ["sns:Publish"], topic.ref, own_alarms)]
         key.add_to_resource_policy(_allow("cloudwatch", _KEY_USE, "*", own_alarms))
-        if rules:
-            own_rules = {"ArnEquals": {"aws:SourceArn": [rule.attr_arn for rule in rules]}}
-            statements.append(_allow("events", ["sns:Publish"], topic.ref, own_rules))
-            # EventBridge tells KMS neither its rule nor its account.
-            # Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-troubleshooting.html
+        if hears_of_events:
+            # EventBridge tells neither SNS nor KMS its rule or its account: with a condition no
+            # event would ever arrive, and nobody would hear of that.
+            # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html#eb-sns-permissions
+            # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-troubleshooting.html
+            statements.append(_allow("events", ["sns:Publish"], topic.ref, {}))
             key.add_to_resource_policy(_allow("events", _KEY_USE, "*", {}))
         statements.append(
             iam.PolicyStatement(
@@ -105,8 +107,8 @@ class Alerts(Construct):
             policy_document=iam.PolicyDocument(statements=statements),
         )
 
-    def _rule(self, plan: EventPlan, topic: sns.CfnTopic) -> events.CfnRule:
-        return events.CfnRule(
+    def _rule(self, plan: EventPlan, topic: sns.CfnTopic) -> None:
+        events.CfnRule(
             self,
             plan.name,
             event_pattern=plan.pattern,
