@@ -37,9 +37,3 @@ def trn(**keys: Any) -> dict[str, Any]:
 def own(path: str) -> dict[str, Any]:
     """Return a volume of a claim that the cluster file does not make."""
     return {"claim": "own", "mount_path": path, "existing": True}
-
-
-ML_LUSTRE = LUSTRE["lustre"][0] | {
-    "name": "ml",
-    "claim": {"namespace": "ml", "name": "other", "mount_path": "/ml"},
-}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.config_documents import mistakes_in, with_job
-from tests.config_jobs import G6, LUSTRE, ML_LUSTRE, VOLCANO, gpus, job, own, trn
+from tests.config_jobs import G6, LUSTRE, VOLCANO, gpus, job, own, trn
 from tests.pools import (
     ODCR,
     POOL,
@@ -169,17 +169,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "lower-case letters and digits, no '-': Volcano makes a variable of the shell of it",
     ),
     # --- volumes and namespace
-    "claim that is not there": (
-        trn(volumes=[{"claim": "dta", "mount_path": "/data"}]) | {"storage": LUSTRE},
-        "jobs.tune.volumes.0.claim: no claim of storage.lustre in namespace training, got 'dta'; "
-        "did you mean data?; for a claim of your own write existing: true",
-    ),
-    "claim of another namespace": (
-        trn(volumes=[{"claim": "data", "mount_path": "/data"}], namespace="ml")
-        | {"storage": {"lustre": [LUSTRE["lustre"][0], ML_LUSTRE]}},
-        "jobs.tune.volumes.0.claim: no claim of storage.lustre in namespace ml, got 'data'; "
-        "known: other; for a claim of your own write existing: true",
-    ),
     "two claims at one path": (
         trn(volumes=[{"claim": "data", "mount_path": "/a"}, own("/a")]) | {"storage": LUSTRE},
         "jobs.tune.volumes.1.mount_path: a path at which something else is mounted, got '/a'; "

@@ -35,26 +35,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "storage.lustre.1.s3.export: objects that storage.lustre.0.s3 exports to too, got [new]; "
         "choose another prefix, or export: []",
     ),
-    "job that names a default claim where there is none": (
-        make_document(
-            storage={"buckets": ["datasets"]},
-            jobs={"tune": {"volumes": [{"claim": "training-data-pvc", "mount_path": "/data"}]}},
-        ),
-        "jobs.tune.volumes.0.claim: no claim of storage.lustre in namespace training, "
-        "got 'training-data-pvc'; there is none; for a claim of your own write existing: true",
-    ),
     "relative directory of linked objects": (
         with_lustre({"s3": {"bucket": "datasets", "path": "sets"}}),
         "storage.lustre.0.s3.path: not an absolute path, got 'sets'; "
         "write it as /datasets, or / for all of it",
     ),
 }
-MOUNTING = {"claim": "training-data-pvc", "mount_path": "/data"}
 GOOD = {
-    "job that names a default claim": make_document(
-        storage={"default_claims": True, "buckets": ["datasets"]},
-        jobs={"tune": {"volumes": [MOUNTING]}},
-    ),
     "prefixes that only begin alike": with_lustre(
         exporting("run"), {"name": "other", **exporting("run-2")}
     ),

@@ -151,7 +151,7 @@ RULES: Rules = {
         _job_rules.job_queue_exists,
         _job_rules.job_meets_where_a_server_is,
         _job_rules.job_namespace_exists,
-        _job_rules.job_mounts_what_exists,
+        _job_rules.mounts_have_a_path_each,
         _job_rules.job_image_is_known,
         _job_rules.job_has_one_program,
         _job_rules.cache_has_a_compiler,

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from ultrascale.config.storage import (
     CHECKPOINTS_CLAIM,
-    STAND_IN_SUFFIX,
     TRAINING_DATA_CLAIM,
 )
 
@@ -39,17 +38,6 @@ def has_default_claims(default_claims: bool | None, provisioners: frozenset[str]
         provisioners: Of its pools.
     """
     return _HYPERPOD in provisioners if default_claims is None else default_claims
-
-
-def default_claim_names(*, lustre: Sequence[str], buckets: Sequence[str]) -> frozenset[str]:
-    """Return the names of the default claims, and of those that may stand in for them.
-
-    Args:
-        lustre: Names of the file systems.
-        buckets: Names of the buckets.
-    """
-    found = {claim.name for claim in default_claims(lustre=lustre, buckets=buckets)}
-    return frozenset(found | {f"{name}{STAND_IN_SUFFIX}" for name in found})
 
 
 def default_claims(*, lustre: Sequence[str], buckets: Sequence[str]) -> tuple[DefaultClaim, ...]:

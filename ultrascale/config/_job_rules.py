@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from ultrascale.catalog import runtime_environment, volcano
-from ultrascale.config._default_claims import default_claim_names, has_default_claims
 from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config._job_nodes import (
     capacity_of,
@@ -15,12 +14,12 @@ from ultrascale.config._job_nodes import (
     node_types_of,
     processes_of,
 )
-from ultrascale.config._reader import Fields, Part, values
+from ultrascale.config._reader import Fields, Part
 from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.jobs import CompileCache, Resources, Volume
 from ultrascale.config.pools import NODE_TYPE, Pool
 from ultrascale.config.scheduling import Queue
-from ultrascale.config.storage import Claim, Lustre
+from ultrascale.config.storage import Claim
 
 Mistakes = Iterator[Mistake]
 
@@ -183,29 +182,9 @@ def job_meets_where_a_server_is(
         yield refuse("rendezvous", "no server of that kind runs in the cluster", todo)
 
 
-def job_mounts_what_exists(
-    namespace: str,
-    volumes: tuple[Volume, ...] | None,
-    parts: tuple[Part, ...],
-    provisioners: frozenset[str],
-    storage_default_claims: bool | None,
-    storage_buckets: tuple[str, ...],
-) -> Mistakes:
-    claims = {
-        part.fields.get("name")
-        for part in parts
-        if part.kind is Claim and part.fields.get("namespace") == namespace
-    }
-    if has_default_claims(storage_default_claims, provisioners):
-        lustre = [name for _, name in values(parts, Lustre, "name", str)]
-        claims |= default_claim_names(lustre=lustre, buckets=storage_buckets)
+def mounts_have_a_path_each(volumes: tuple[Volume, ...] | None) -> Mistakes:
     seen: set[str] = set()
     for number, volume in enumerate(volumes or ()):
-        if not volume.existing and volume.claim not in claims:
-            wrong = f"no claim of storage.lustre in namespace {namespace}"
-            todo = near(volume.claim, [str(claim) for claim in claims])
-            todo += "; for a claim of your own write existing: true"
-            yield refuse(f"volumes.{number}.claim", wrong, todo)
         if volume.mount_path in seen or volume.mount_path in _TAKEN_PATHS:
             wrong = "a path at which something else is mounted"
             yield refuse(f"volumes.{number}.mount_path", wrong, "choose another")

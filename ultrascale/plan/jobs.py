@@ -7,6 +7,7 @@ from ultrascale import config
 from ultrascale.catalog import kubeflow
 from ultrascale.plan import (
     capacity,
+    job_claims,
     job_command,
     job_governance,
     job_mistakes,
@@ -46,6 +47,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     yield from job_mistakes.name_is_free(request)
     yield from job_mistakes.program_is_named(job)
     yield from job_mistakes.words_are_short(job)
+    yield from job_claims.mistakes_of(request)
     yield from job_mistakes.claims_have_a_place_each(request)
     yield from job_mistakes.image_can_be_pulled(request)
     yield from job_mistakes.image_knows_the_rendezvous(request)

@@ -7,7 +7,7 @@ from typing import cast
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, hyperpod, regions
 from ultrascale.errors import CatalogError
-from ultrascale.plan import capacity, job_governance, support
+from ultrascale.plan import capacity, job_claims, job_governance, support
 from ultrascale.plan.addons import addon_mistakes
 from ultrascale.plan.addresses import AddressCheck, Demand
 from ultrascale.plan.model import PoolPlan
@@ -29,10 +29,15 @@ def all_mistakes(reading: config.Reading) -> list[config.Mistake]:
         *reading.judge(_RULES),
         *_address_mistakes(reading),
         *_addon_mistakes(reading),
-        *(job_governance.template_mistakes(reading.cluster) if reading.cluster else ()),
+        *(_template_mistakes(reading.cluster) if reading.cluster else ()),
     )
     mended = [m for m in others if not any(support.is_moot(m, each) for each in unsupported)]
     return [*unsupported, *mended]
+
+
+def _template_mistakes(cluster: config.Cluster) -> Mistakes:
+    yield from job_governance.template_mistakes(cluster)
+    yield from job_claims.template_mistakes(cluster)
 
 
 def _facts_are_known(efa: str, instance_types: tuple[str, ...], zones: tuple[str, ...]) -> Mistakes:

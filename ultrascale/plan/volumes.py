@@ -49,6 +49,11 @@ def plan_volumes(cluster: config.Cluster) -> tuple[VolumePlan, ...]:
     return tuple(_volume(each, cluster.region) for each in _claims(cluster))
 
 
+def plan_claims(cluster: config.Cluster) -> tuple[ClaimPlan, ...]:
+    """Return the claims of ``cluster``, in the order of their volumes."""
+    return tuple(each.claim for each in _claims(cluster))
+
+
 def mounts_buckets(cluster: config.Cluster) -> bool:
     """Return whether pods mount a bucket of ``cluster``, for which they need Mountpoint for S3."""
     return any(each.bucket is not None for each in _claims(cluster))
