@@ -135,3 +135,15 @@ def test_the_summary_of_nothing_says_what_to_run(tmp_path: Path) -> None:
 
     assert answer.returncode == 1
     assert "make synth" in answer.stderr
+
+
+def test_a_template_that_no_job_could_be_made_of_fails_the_check(tmp_path: Path) -> None:
+    document = yaml.safe_load((ROOT / "clusters" / "hybrid-hyperpod.yaml").read_text())
+    document["jobs"]["production"]["nodes"] = 6
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump(document))
+
+    answer = ultrascale("check", file)
+
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"{file}: jobs.production.nodes: more than team production")

@@ -30,8 +30,12 @@ def _root() -> None:
 @_app.command()
 def check(file: ClusterFile) -> None:
     """Say what is wrong with a cluster file, all mistakes at once."""
-    plan.load(file)
-    for warning in config.warnings(config.load(file)):
+    from ultrascale.jobs.preparation import read_cluster
+    from ultrascale.jobs.templates import check_templates
+
+    cluster = read_cluster(file)
+    check_templates(cluster)
+    for warning in config.warnings(cluster.cluster):
         typer.echo(f"{file}: warning: {warning}", err=True)
     typer.echo(f"{file}: ok")
 

@@ -13,6 +13,9 @@ from ultrascale.plan.model import PoolPlan
 
 Mistakes = Iterator[config.Mistake]
 
+MISSING = "missing"
+"""How a mistake begins that a key would mend which the job leaves out."""
+
 _PYTORCH_ROLE = "worker"
 _SIZES = {
     "cpu": quantities.millicpu,
@@ -29,7 +32,7 @@ def nodes_are_named(job: config.AnyJob, pools: Sequence[PoolPlan]) -> Mistakes:
     named = job.pool is not None or bool(job.node_selector) or bool(job.prefer)
     anywhere = isinstance(job, config.ServiceJob) and job.capacity is not None
     if len(found) > 1 and not named and not anywhere:
-        wrong = "missing, and several pools have what the job asks for"
+        wrong = f"{MISSING}, and several pools have what the job asks for"
         yield config.refuse("pool", wrong, f"name one of {', '.join(found)}", got="")
     kinds = sorted({pool.accelerator or "none" for pool in pools})
     if len(kinds) > 1 and (named or anywhere):
@@ -52,13 +55,13 @@ def name_is_free(request: JobRequest) -> Mistakes:
 def program_is_named(job: config.AnyJob) -> Mistakes:
     """Yield what a template may leave open, and a job that is sent must not."""
     if job.image is None:
-        yield config.refuse("image", "missing", "add REPOSITORY:TAG, or --image", got="")
+        yield config.refuse("image", MISSING, "add REPOSITORY:TAG, or --image", got="")
     training = isinstance(job, config.TrainingJob)
     if training and job.script is None and not job.command:
         todo = "name the script that torchrun starts, or a command"
-        yield config.refuse("script", "missing", todo, got="")
+        yield config.refuse("script", MISSING, todo, got="")
     if isinstance(job, config.BatchJob) and not job.command:
-        yield config.refuse("command", "missing", "name the program", got="")
+        yield config.refuse("command", MISSING, "name the program", got="")
 
 
 def words_are_short(job: config.AnyJob) -> Mistakes:
@@ -161,7 +164,7 @@ def resources_fit(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan
     if not share.accelerators and not isinstance(job, config.TrainingJob):
         for key in ("cpu", "memory"):
             if getattr(said, key) is None:
-                wrong = "missing, for a pod that shares its node with others"
+                wrong = f"{MISSING}, for a pod that shares its node with others"
                 yield config.refuse(f"resources.{key}", wrong, "add it", got="")
 
 
