@@ -5,6 +5,8 @@ from constructs import Construct
 
 from stacks._environment import environment
 from ultrascale.plan import ClusterPlan
+from ultrascale.plan.hyperpod import group_subnets
+from ultrascale.plan.model import InstanceGroupPlan
 from ultrascale.plan.network import subnet_kind
 from ultrascale_constructs.hyperpod import FileSystems, HyperPodCluster
 from ultrascale_constructs.network import Network
@@ -42,14 +44,15 @@ class HyperPodStack(Stack):
             cluster_security_group_id=cluster_security_group_id,
             vpc=network.vpc,
             default_subnet_id=default_subnet_id,
-            subnet_ids={
-                group.name: network.subnet_ids(
-                    subnet_kind(plan.network, accelerated=group.accelerated), zones=group.zones
-                )
-                for group in hyperpod.groups
-            },
+            subnet_ids={group.name: _subnet_ids(plan, group, network) for group in hyperpod.groups},
             file_systems=file_systems,
         )
         self.hyperpod_cluster_arn = cluster.arn
         self.export_value(cluster.arn)
         CfnOutput(self, "HyperPodClusterArn", value=cluster.arn, description="HyperPod cluster")
+
+
+def _subnet_ids(plan: ClusterPlan, group: InstanceGroupPlan, network: Network) -> list[str]:
+    kind = subnet_kind(plan.network, accelerated=group.accelerated)
+    ids = dict(zip(plan.network.of_kind(kind), network.subnet_ids(kind), strict=True))
+    return [ids[subnet] for subnet in group_subnets(group, plan.network.of_kind(kind))]

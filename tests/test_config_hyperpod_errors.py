@@ -47,6 +47,11 @@ BAD = {
         "pools: 101 instance groups, and a HyperPod cluster has 100 at most; "
         "write fewer and larger shards",
     ),
+    "more labels than a group takes": (
+        hyperpod_document(labels={f"l{number}": "x" for number in range(41)}),
+        "pools.1.labels: more labels than the 40 that a HyperPod group has room for beside ours, "
+        "got 41; keep 40",
+    ),
     "tags of instances in AWS's account": (
         hyperpod_document(tags={"team": "vision"}),
         "pools.1.tags: HyperPod's instances are in an account of AWS, where nothing of yours tags "

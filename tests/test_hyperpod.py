@@ -24,13 +24,14 @@ def make_group(name: str = "train", **changes: Any) -> InstanceGroupPlan:
         "taints": (),
         "zones": ("us-west-2b",),
         "accelerated": True,
+        "addresses": 81,
         "volume_gib": 500,
         "mounts": {},
     }
     return InstanceGroupPlan(**fields | changes)
 
 
-def template_of(*groups: InstanceGroupPlan, subnets: int = 1) -> Template:
+def template_of(*groups: InstanceGroupPlan) -> Template:
     stack = make_stack()
     HyperPodCluster(
         stack,
@@ -43,7 +44,7 @@ def template_of(*groups: InstanceGroupPlan, subnets: int = 1) -> Template:
         cluster_security_group_id="sg-cluster",
         vpc=make_vpc(stack),
         default_subnet_id="subnet-first",
-        subnet_ids={group.name: [f"subnet-{group.name}"] * subnets for group in groups},
+        subnet_ids={group.name: [f"subnet-{group.name}"] for group in groups},
         file_systems={"scratch": ("scratch.fsx", "abcdefgh")},
     )
     return Template.from_stack(stack)
@@ -176,12 +177,6 @@ class TestGroups:
                 }
             },
         ]
-
-
-def test_a_group_lies_in_no_more_subnets_than_sagemaker_takes() -> None:
-    (group,) = properties(template_of(make_group(), subnets=20))["InstanceGroups"]
-
-    assert group["OverrideVpcConfig"]["Subnets"] == ["subnet-train"] * 16
 
 
 class TestHybridFile:

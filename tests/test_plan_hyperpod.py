@@ -1,6 +1,7 @@
 """The HyperPod cluster that follows from a cluster file, and what each team may use of it."""
 
 from fractions import Fraction
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from ultrascale import catalog, config
 from ultrascale.catalog import hyperpod
 from ultrascale.errors import ConfigError
 from ultrascale.plan import ClusterPlan, load, plan_cluster
-from ultrascale.plan.hyperpod import priority_weights, share_nodes
-from ultrascale.plan.model import HyperPodPlan
+from ultrascale.plan.hyperpod import group_subnets, priority_weights, share_nodes
+from ultrascale.plan.model import HyperPodPlan, SubnetPlan
 
 ROOT = Path(__file__).parent.parent
 
@@ -35,6 +36,12 @@ def planned(*teams: dict[str, Any], **changes: Any) -> ClusterPlan:
 def hyperpod_of(plan: ClusterPlan) -> HyperPodPlan:
     assert plan.hyperpod is not None
     return plan.hyperpod
+
+
+def quota_of(plan: ClusterPlan) -> str:
+    governance = hyperpod_of(plan).governance
+    assert governance is not None
+    return governance.teams[0].quota
 
 
 def team(name: str, weight: int, **changes: Any) -> config.Team:
@@ -216,6 +223,57 @@ class TestPools:
 
     def test_a_cluster_without_such_pools_has_no_hyperpod(self) -> None:
         assert load(ROOT / "clusters" / "trainium-bert.yaml").hyperpod is None
+
+
+class TestSubnets:
+    """SageMaker changes the subnets of no group: a deploy that asks for others fails."""
+
+    def subnets(self, *ranges: str, nodes: int) -> list[str]:
+        network = {"vpc_cidr": "10.0.0.0/16", "pod_cidrs": [*ranges], "zones": GOVERNED_ZONES}
+        pool = GOVERNED_POOL | {"purchase": ON_DEMAND, "nodes": {"static": nodes}}
+        plan = planned(network=network, pools=[SYSTEM_POOL, pool])
+        (group,) = hyperpod_of(plan).groups
+        own = group_subnets(group, plan.network.of_kind("accelerated"))
+        assert {subnet.zone for subnet in own} == {"us-east-1b"}
+        return [str(subnet.cidr) for subnet in own]
+
+    def test_one_more_pod_range_leaves_a_group_that_has_room_where_it_is(self) -> None:
+        first = self.subnets("100.64.0.0/16", nodes=8)
+
+        assert len(first) == 1
+        assert self.subnets("100.64.0.0/16", "100.65.0.0/16", "100.66.0.0/16", nodes=8) == first
+
+    def test_a_group_gets_as_many_as_hold_its_nodes(self) -> None:
+        ranges = ("100.64.0.0/16", "100.65.0.0/16", "100.66.0.0/16", "100.67.0.0/16")
+
+        few, many = (self.subnets(*ranges, nodes=nodes) for nodes in (8, 100))
+
+        assert many[: len(few)] == few
+        assert len(many) == 2
+
+    def test_a_group_gets_no_more_than_sagemaker_takes(self) -> None:
+        subnets = [
+            SubnetPlan(
+                kind="accelerated",
+                zone="us-east-1b",
+                cidr=IPv4Network(f"100.64.{number}.0/28"),
+                prefix_reservations=(),
+            )
+            for number in range(20)
+        ]
+        (group,) = hyperpod_of(planned()).groups
+
+        assert len(group_subnets(group, subnets)) == 16
+
+
+class TestQuotas:
+    def test_clusters_of_one_account_have_quotas_of_their_own(self) -> None:
+        team = {"name": "t" * 40, "fair_share_weight": 1}
+        long = [quota_of(planned(team, name=name)) for name in ("research", "x" * 39, "x" * 40)]
+
+        assert quota_of(planned()) == "research-research"
+        assert len(set(long)) == 3
+        assert all(len(name) <= 63 for name in long)
 
 
 class TestAddresses:

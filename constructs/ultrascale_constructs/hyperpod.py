@@ -6,7 +6,6 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from ultrascale.catalog import hyperpod
 from ultrascale.plan.model import HyperPodPlan, InstanceGroupPlan
 from ultrascale_constructs.efa_security_group import EfaSecurityGroup
 from ultrascale_constructs.hyperpod_lifecycle_bucket import ON_CREATE, HyperPodLifecycleBucket
@@ -87,7 +86,7 @@ class HyperPodCluster(Construct):
                 instance_storage_configs=_storage(each, file_systems),
                 override_vpc_config=sagemaker.CfnCluster.VpcConfigProperty(
                     security_group_ids=groups,
-                    subnets=list(subnet_ids[each.name])[: hyperpod.SUBNETS_PER_GROUP],
+                    subnets=list(subnet_ids[each.name]),
                 ),
             )
 

@@ -61,7 +61,7 @@ def _quota(scope: Construct, plan: TeamPlan, hyperpod_cluster_arn: str) -> CfnRe
         # The CDK has no construct for it.
         type="AWS::SageMaker::ComputeQuota",
         properties={
-            "Name": plan.name,
+            "Name": plan.quota,
             "ClusterArn": hyperpod_cluster_arn,
             "ActivationState": "Enabled",
             "ComputeQuotaTarget": {

@@ -36,6 +36,8 @@ GOVERNANCE_REGIONS = frozenset({"ap-south-1", "eu-central-1", "us-east-1"})
 INSTANCES_PER_GROUP = 6_758
 GROUPS_PER_CLUSTER = 100
 TYPES_PER_GROUP = 20
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterKubernetesConfig.html
+LABELS_PER_GROUP = 50
 # EBS volumes and file systems together.
 STORAGE_PER_GROUP = 4
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_VpcConfig.html

@@ -83,6 +83,7 @@ RULES: Rules = {
         _hyperpod_rules.hyperpod_is_in_the_region,
         _hyperpod_rules.hyperpod_has_the_types,
         _hyperpod_rules.hyperpod_group_holds_the_nodes,
+        _hyperpod_rules.hyperpod_takes_the_labels,
         _hyperpod_rules.hyperpod_tags_nothing,
         _hyperpod_rules.taints_are_allowed,
         _tag_rules.tags_are_free,

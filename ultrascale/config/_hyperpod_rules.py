@@ -15,6 +15,8 @@ from ultrascale.config.purchase import Purchase
 Mistakes = Iterator[Mistake]
 
 _HYPERPOD: Provisioner = "hyperpod"
+# At most so many follow from a pool.
+_OUR_LABELS = 10
 # Of HyperPod's nodes, and of Spot nodes with accelerators.
 _OWN_TAINTS = frozenset({"dedicated", "spot"})
 
@@ -50,6 +52,13 @@ def hyperpod_group_holds_the_nodes(
     if len(instance_types) > hyperpod.TYPES_PER_GROUP:
         wrong = f"more than the {hyperpod.TYPES_PER_GROUP} types of a HyperPod group"
         yield refuse("instance_types", wrong, "leave some out", got=str(len(instance_types)))
+
+
+def hyperpod_takes_the_labels(provisioner: Provisioner, labels: Mapping[str, str]) -> Mistakes:
+    most = hyperpod.LABELS_PER_GROUP - _OUR_LABELS
+    if provisioner == _HYPERPOD and len(labels) > most:
+        wrong = f"more labels than the {most} that a HyperPod group has room for beside ours"
+        yield refuse("labels", wrong, f"keep {most}", got=str(len(labels)))
 
 
 def hyperpod_tags_nothing(provisioner: Provisioner, tags: Mapping[str, str]) -> Mistakes:

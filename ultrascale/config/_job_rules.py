@@ -1,5 +1,6 @@
 """What jobs must be to the pools, queues, volumes and images of the cluster file."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import cast
 
@@ -105,11 +106,16 @@ def job_has_the_nodes(
     parts: tuple[Part, ...],
 ) -> Mistakes:
     chosen = chosen_pools(fields, parts)
-    counts = [most_nodes(part) for part in chosen.values()]
-    known = [count for count in counts if count is not None]
-    # A job with an order of preference lands on one of them as a whole.
-    most = max(known, default=0) if fields.get("prefer") else sum(known)
-    if chosen and len(known) == len(counts) and nodes > most:
+    types = node_types_of(parts)
+    counts: Counter[str] = Counter()
+    unknown = False
+    for at, part in chosen.items():
+        count = most_nodes(part)
+        unknown = unknown or count is None
+        # A job with an order of preference lands on nodes of one type as a whole.
+        counts[types[at] if fields.get("prefer") else ""] += count or 0
+    most = max(counts.values(), default=0)
+    if chosen and not unknown and nodes > most:
         names = ", ".join(str(part.fields.get("name")) for part in chosen.values())
         todo = f"ask for at most {most}, or raise nodes in pool {names}"
         yield refuse("nodes", f"more than the {most} nodes of {names}", todo, got=str(nodes))

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 
-from ultrascale import config
-from ultrascale.catalog import eks, vpc
+from ultrascale import catalog, config
+from ultrascale.catalog import eks, hyperpod, vpc
+from ultrascale.plan import capacity
 from ultrascale.plan.model import SubnetPlan
 from ultrascale.plan.subnets import (
     accelerated_subnets,
@@ -161,7 +162,7 @@ def _short(subnets: Sequence[SubnetPlan], nodes: Nodes) -> str | None:
     """Return which zone has too little room for its nodes, None if all have enough."""
     for zone, demand in nodes.items():
         own = [subnet for subnet in subnets if subnet.zone == zone]
-        if own and not _holds(own, demand):
+        if own and not holds(own, demand):
             return f"too small for {demand.nodes} nodes in zone {zone}"
     return None
 
@@ -171,10 +172,27 @@ def is_enough(subnets: Sequence[SubnetPlan], nodes: int) -> bool:
 
     Single addresses of a zone beside its nodes are counted as well.
     """
-    return _holds(subnets, ZoneDemand(nodes, nodes))
+    return holds(subnets, ZoneDemand(nodes, nodes))
 
 
-def _holds(subnets: Sequence[SubnetPlan], demand: ZoneDemand) -> bool:
+def single_addresses(provisioner: object, instance_types: Sequence[str]) -> int:
+    """Return the single addresses of a node, the most among its types.
+
+    HyperPod counts on one for each pod. Whether its instances take prefixes as well, as the VPC
+    CNI is told to, its pages do not say: they are counted too.
+
+    Args:
+        provisioner: What launches the node; anything else than HyperPod's name where it is unknown.
+        instance_types: Types of the catalog.
+    """
+    specs = [catalog.lookup(name) for name in instance_types]
+    known = all(spec.knows(fact) for spec in specs for fact in ("ipv4_per_eni", "efa_cards"))
+    if provisioner != capacity.HYPERPOD or not known:
+        return 1  # what is not known is a mistake of its own
+    return max((hyperpod.node_addresses(spec) for spec in specs), default=1)
+
+
+def holds(subnets: Sequence[SubnetPlan], demand: ZoneDemand) -> bool:
     """Return whether ``subnets`` hold a zone's nodes, and what is there beside them.
 
     Where no part is kept for prefixes, each single address may spoil a /28 of its own.

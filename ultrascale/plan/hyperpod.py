@@ -6,11 +6,13 @@ from ultrascale import config
 from ultrascale.catalog import hyperpod
 from ultrascale.plan import capacity, names
 from ultrascale.plan.addons import governance_addon
+from ultrascale.plan.addresses import ZoneDemand, holds, single_addresses
 from ultrascale.plan.model import (
     GovernancePlan,
     HyperPodPlan,
     InstanceGroupPlan,
     PoolPlan,
+    SubnetPlan,
     TeamPlan,
 )
 from ultrascale.plan.model.hyperpod import Sharing
@@ -31,6 +33,28 @@ def plan_hyperpod(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> HyperPo
         groups=tuple(_group(cluster, pool) for pool in own),
         governance=_governance(cluster),
     )
+
+
+def group_subnets(plan: InstanceGroupPlan, subnets: Sequence[SubnetPlan]) -> tuple[SubnetPlan, ...]:
+    """Return the subnets of a group: in each of its zones the first that hold its instances.
+
+    Not all of them: SageMaker changes the subnets of no group, and one more pod range, which adds
+    subnets behind the others, must not be a change of a group that has room.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html
+
+    Args:
+        plan: The group.
+        subnets: Those of its kind, in the order in which ranges were added.
+    """
+    share = -(-plan.nodes // len(plan.zones))
+    demand = ZoneDemand(share, share * plan.addresses)
+    chosen: list[SubnetPlan] = []
+    for zone in plan.zones:
+        own = [subnet for subnet in subnets if subnet.zone == zone]
+        beginnings = (own[:count] for count in range(1, len(own)))
+        chosen += next((each for each in beginnings if holds(each, demand)), own)
+    return tuple(chosen[: hyperpod.SUBNETS_PER_GROUP])
 
 
 def priority_weights(classes: Mapping[str, int]) -> Mapping[str, int]:
@@ -88,6 +112,7 @@ def _group(cluster: config.Cluster, plan: PoolPlan) -> InstanceGroupPlan:
         taints=plan.taints,
         zones=plan.zones,
         accelerated=plan.accelerator is not None,
+        addresses=single_addresses(plan.provisioner, plan.instance_types),
         volume_gib=_VOLUME_GIB,
         # One is the volume's. Pods mount every file system, by their claims.
         mounts={
@@ -121,6 +146,7 @@ def _team(
         nodes[name] = nodes.get(name, 0) + shares[team.name]
     return TeamPlan(
         name=team.name,
+        quota=names.compute_quota(cluster.name, team.name),
         namespace=names.team_namespace(team.name),
         fair_share_weight=team.fair_share_weight,
         nodes=nodes,

@@ -1,15 +1,15 @@
 """What the plan has against a cluster file, as far as the file can be read."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Network
 from typing import cast
 
 from ultrascale import catalog, config
-from ultrascale.catalog import eks, hyperpod, regions
+from ultrascale.catalog import eks, regions
 from ultrascale.errors import CatalogError
-from ultrascale.plan import capacity, job_claims, job_governance, support
+from ultrascale.plan import job_claims, job_governance, support
 from ultrascale.plan.addons import addon_mistakes
-from ultrascale.plan.addresses import AddressCheck, Demand
+from ultrascale.plan.addresses import AddressCheck, Demand, single_addresses
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.platform import plan_efa_plugin
 from ultrascale.plan.pool import plan_pool
@@ -121,21 +121,8 @@ def _demands(reading: config.Reading, *, has_pod_ranges: bool) -> Iterator[Deman
                 zones=cast("tuple[str, ...]", zones),
                 nodes=nodes.highest * shards,
                 accelerated=any(catalog.lookup(name).accelerator for name in types),
-                addresses_per_node=_addresses(part.fields.get("provisioner"), types),
+                addresses_per_node=single_addresses(part.fields.get("provisioner"), types),
             )
-
-
-def _addresses(provisioner: object, types: Sequence[str]) -> int:
-    """Return the single addresses of a node, the most among its types.
-
-    HyperPod counts on one for each pod. Whether its instances take prefixes as well, as the VPC
-    CNI is told to, its pages do not say: they are counted too.
-    """
-    specs = [catalog.lookup(name) for name in types]
-    known = all(spec.knows(fact) for spec in specs for fact in ("ipv4_per_eni", "efa_cards"))
-    if provisioner != capacity.HYPERPOD or not known:
-        return 1  # what is not known is a mistake of its own
-    return max((hyperpod.node_addresses(spec) for spec in specs), default=1)
 
 
 def _addon_mistakes(reading: config.Reading) -> Mistakes:

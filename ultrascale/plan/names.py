@@ -1,7 +1,12 @@
 """Every name that CloudFormation and Kubernetes, or two manifests, must agree on."""
 
+from hashlib import sha256
+
 from ultrascale.catalog import eks, kubernetes_names
 from ultrascale.config.pools import NODE_TYPE
+
+_SAGEMAKER_NAME = 63
+_DIGITS = 8
 
 VOLCANO_NAMESPACE = "volcano-system"
 SYSTEM_NAMESPACE = "kube-system"
@@ -126,6 +131,20 @@ def drained_tag(cluster: str) -> str:
 def team_namespace(team: str) -> str:
     """Return the namespace of a team of HyperPod task governance, which chose the name."""
     return f"hyperpod-ns-{team}"
+
+
+def compute_quota(cluster: str, team: str) -> str:
+    """Return the name of a team's quota. Whether clusters of an account share them, no page says.
+
+    A name that would be too long for SageMaker ends in a digest of it.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateComputeQuota.html
+    """
+    name = f"{cluster}-{team}"
+    if len(name) <= _SAGEMAKER_NAME:
+        return name
+    digest = sha256(name.encode()).hexdigest()[:_DIGITS]
+    return f"{name[: _SAGEMAKER_NAME - _DIGITS - 1].rstrip('-')}-{digest}"
 
 
 def team_queue(team: str) -> str:

@@ -21,6 +21,7 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.network import plan_network
 from ultrascale.plan.node_classes import KINDS, plan_node_class
+from ultrascale.plan.volumes import mounts_buckets
 
 # Higher is tried first. What is paid for already comes first and what costs most last. The system
 # pool comes behind them all: pods that ask for nothing in particular must not fill it.
@@ -44,7 +45,9 @@ _RESERVATION_TYPES: Mapping[str, str] = {"odcr": "default", "capacity-block": "c
 # its gang waits. The driver removes the taint once it is ready; its DaemonSet tolerates all taints
 # unless it is told otherwise.
 # Source: https://github.com/kubernetes-sigs/aws-fsx-csi-driver/blob/master/docs/install.md#configure-node-startup-taint
+# Source: https://github.com/awslabs/mountpoint-s3-csi-driver/blob/main/docs/CONFIGURATION.md#configure-node-startup-taint
 _LUSTRE_NOT_READY = Taint(key="fsx.csi.aws.com/agent-not-ready", value="", effect="NoExecute")
+_BUCKETS_NOT_READY = Taint(key="s3.csi.aws.com/agent-not-ready", value="", effect="NoExecute")
 
 
 def plan_node_classes(
@@ -62,11 +65,12 @@ def plan_node_pools(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
     both capacity types would fall back as well, but its nodes could not say by our labels which
     of the two they are.
     """
-    has_lustre = bool(cluster.storage.lustre)
+    drivers = (
+        *((_LUSTRE_NOT_READY,) if cluster.storage.lustre else ()),
+        *((_BUCKETS_NOT_READY,) if mounts_buckets(cluster) else ()),
+    )
     return tuple(
-        node_pool
-        for pool in _launched(pools)
-        for node_pool in _node_pools(pool, has_lustre=has_lustre)
+        node_pool for pool in _launched(pools) for node_pool in _node_pools(pool, drivers=drivers)
     )
 
 
@@ -92,11 +96,11 @@ def _launched(pools: Sequence[PoolPlan]) -> tuple[PoolPlan, ...]:
     return tuple(pool for pool in pools if pool.provisioner in capacity.NODE_POOLS)
 
 
-def _node_pools(pool: PoolPlan, *, has_lustre: bool) -> tuple[NodePoolPlan, ...]:
+def _node_pools(pool: PoolPlan, *, drivers: tuple[Taint, ...]) -> tuple[NodePoolPlan, ...]:
     if not pool.fallback_nodes:
-        return (_node_pool(pool, nodes=pool.max_nodes, has_lustre=has_lustre),)
+        return (_node_pool(pool, nodes=pool.max_nodes, drivers=drivers),)
     spot_nodes = pool.max_nodes - pool.fallback_nodes
-    spot = _node_pool(pool, nodes=spot_nodes, has_lustre=has_lustre)
+    spot = _node_pool(pool, nodes=spot_nodes, drivers=drivers)
     fallback = replace(
         spot,
         name=f"{pool.name}{FALLBACK_SUFFIX}",
@@ -120,7 +124,7 @@ def _max_vcpus(pool: PoolPlan, nodes: int) -> int:
     return nodes * max(catalog.lookup(name).vcpus for name in pool.instance_types)
 
 
-def _node_pool(pool: PoolPlan, *, nodes: int, has_lustre: bool) -> NodePoolPlan:
+def _node_pool(pool: PoolPlan, *, nodes: int, drivers: tuple[Taint, ...]) -> NodePoolPlan:
     disruption = plan_disruption(pool)
     calendar = pool.window if pool.sized_by == "calendar" else None
     return NodePoolPlan(
@@ -142,7 +146,7 @@ def _node_pool(pool: PoolPlan, *, nodes: int, has_lustre: bool) -> NodePoolPlan:
             if key != names.CAPACITY_TYPE_LABEL
         },
         taints=pool.taints,
-        startup_taints=_startup_taints(pool, has_lustre=has_lustre),
+        startup_taints=_startup_taints(pool, drivers),
         unseen_resources=unseen_resources(pool),
         expire_after=expire_after(pool),
         termination_grace_period=termination_grace_period(pool),
@@ -160,10 +164,9 @@ def _name(pool: PoolPlan) -> str:
     return f"{pool.name}-nodes" if taken else pool.name
 
 
-def _startup_taints(pool: PoolPlan, *, has_lustre: bool) -> tuple[Taint, ...]:
-    jobs_mount = has_lustre and pool.accelerator is not None
+def _startup_taints(pool: PoolPlan, drivers: tuple[Taint, ...]) -> tuple[Taint, ...]:
     # EKS Auto Mode's nodes get no taint that one of its own DaemonSets might not tolerate.
-    return (_LUSTRE_NOT_READY,) if jobs_mount and pool.provisioner == "karpenter" else ()
+    return drivers if pool.accelerator is not None and pool.provisioner == "karpenter" else ()
 
 
 def _weight(pool: PoolPlan) -> int:

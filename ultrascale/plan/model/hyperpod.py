@@ -24,6 +24,7 @@ class InstanceGroupPlan:
         taints: Node taints.
         zones: Zones of its subnets.
         accelerated: Whether it has accelerators, and so draws from the pod ranges.
+        addresses: Single IPv4 addresses that each instance takes.
         volume_gib: Size of the second EBS volume, which holds images and containers, in GiB.
         mounts: Where each instance mounts file systems of its zone, of as many as a group takes.
     """
@@ -37,6 +38,7 @@ class InstanceGroupPlan:
     taints: tuple[Taint, ...]
     zones: tuple[str, ...]
     accelerated: bool
+    addresses: int
     volume_gib: int
     mounts: Mapping[str, str]
 
@@ -47,6 +49,7 @@ class TeamPlan:
 
     Attributes:
         name: Its name.
+        quota: Name of its quota.
         namespace: Where its jobs run. Task governance makes it.
         fair_share_weight: Share of idle nodes relative to the other teams, 0 to 100.
         nodes: Nodes that are its own, by instance type with SageMaker's prefix.
@@ -55,6 +58,7 @@ class TeamPlan:
     """
 
     name: str
+    quota: str
     namespace: str
     fair_share_weight: int
     nodes: Mapping[str, int]
