@@ -10,6 +10,7 @@ from tests.assembly import ROOT
 from tests.config_jobs import LUSTRE
 from tests.jobs import (
     BATCH,
+    HYBRID,
     IMAGE,
     SERVICE,
     VOLCANO,
@@ -19,6 +20,7 @@ from tests.jobs import (
     large_cluster,
     make_job,
     objects,
+    pod_spec,
     prepared,
     refusals,
 )
@@ -26,6 +28,7 @@ from tests.pools import make_document, pool_document
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import prepare
 
+PROGRAM = {"image": IMAGE, "script": "train.py"}
 TEMPLATE: dict[str, Any] = {"pool": "train", "nodes": 2, "image": IMAGE, "script": "train.py"}
 
 
@@ -155,6 +158,37 @@ def test_changes_replace_keys_and_join_mappings(cluster: Path) -> None:
     assert container(sent)["command"][4:] == ["--x"]
     # What was handed over stays as it was.
     assert job["env"] == {"A": "1", "B": "1"}
+
+
+@pytest.mark.parametrize("template", ["production", "elastic"])
+def test_a_pool_that_is_chosen_is_instead_of_the_nodes_that_the_template_names(
+    template: str,
+) -> None:
+    """Nothing on the command line takes a selector or an order of preference away."""
+    job = prepare(HYBRID, template, changes={**PROGRAM, "pool": "eks-on-demand"})
+
+    (term,) = pod_spec(job)["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [
+        {"key": "ultrascale.dev/pool", "operator": "In", "values": ["eks-on-demand"]}
+    ]
+    assert job.namespace == "training"
+
+
+def test_a_pool_that_is_chosen_leaves_labels_of_the_nodes_within_it() -> None:
+    zone = {"topology.kubernetes.io/zone": "us-east-1b"}
+    stated = {"name": "tune", **PROGRAM, "node_selector": {"node-type": "hyperpod", **zone}}
+
+    job = prepare(HYBRID, stated, changes={"pool": "eks-spot"})
+
+    (term,) = pod_spec(job)["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"]
+    assert {(each["key"], *each["values"]) for each in term["matchExpressions"]} == {
+        ("ultrascale.dev/pool", "eks-spot"),
+        *zone.items(),
+    }
 
 
 def test_a_change_gives_a_template_another_name(cluster: Path) -> None:

@@ -11,6 +11,7 @@ from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, near
 from ultrascale.config._reading import Reading
 from ultrascale.config.jobs import AnyJob, BatchJob, ServiceJob, TrainingJob
+from ultrascale.config.pools import NODE_TYPE
 from ultrascale.errors import ConfigError
 
 _JOBS = "jobs"
@@ -131,7 +132,7 @@ def read_job(
         ConfigError: There is no such job, or its file cannot be read.
     """
     source, stated = _found(cluster, job)
-    joined = _joined(stated, changes)
+    joined = _joined(_sent_elsewhere(stated, changes), changes)
     name = str(joined.pop(_NAME, "")) + suffix
     whole = {**plain(cluster.document.value), _JOBS: {name: joined}}
     reading = read_document(parse_yaml(dump(whole), source=source, own=True))
@@ -187,6 +188,20 @@ def _found(
         raise ConfigError([f"{line}; or name a file that ends in .yaml"])
     document = read_yaml(path, what="job")
     return document.source, {_NAME: path.stem, **plain(document.value)}
+
+
+def _sent_elsewhere(
+    stated: Mapping[str, object], changes: Mapping[str, object]
+) -> Mapping[str, object]:
+    """Return a job that a pool is chosen for without what else names its nodes."""
+    if "pool" not in changes:
+        return stated
+    kept = {key: value for key, value in stated.items() if key != "prefer"}
+    selector = kept.get("node_selector")
+    if isinstance(selector, Mapping):
+        labels = cast("Mapping[str, object]", selector)
+        kept["node_selector"] = {key: labels[key] for key in labels if key != NODE_TYPE}
+    return kept
 
 
 def _joined(stated: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
