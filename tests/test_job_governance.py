@@ -250,6 +250,20 @@ def test_a_job_borrows_as_much_as_its_team_may(hybrid: JobCluster) -> None:
     assert refusals(hybrid, job) == []
 
 
+def test_nodes_that_come_one_by_one_are_not_sent_to_volcano_which_governance_excludes(
+    hybrid: JobCluster,
+) -> None:
+    job = JOB | {"nodes": 2, "pool": "eks-on-demand"}
+    instead = JOB | {"nodes": 2, "prefer": ["eks-on-demand"], "priority": "low"}
+
+    assert refusals(hybrid, job) == [
+        "nodes: several nodes that are launched one by one, with no gang scheduler: those that "
+        "come first would be paid for while the job waits for the others, got 2; "
+        "write prefer: [eks-on-demand], use nodes.static, or ask for 1"
+    ]
+    assert refusals(hybrid, instead) == []
+
+
 # --- templates ----------------------------------------------------------------------------------
 
 

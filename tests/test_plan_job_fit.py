@@ -290,6 +290,11 @@ def test_memory_is_a_limit_and_cpu_is_none() -> None:
             "leave it out",
         ),
         (
+            {"neuron": 1, "memory": "400Gi"},
+            "job: resources.memory: more than goes with 1 of the accelerators of train, "
+            "got '400Gi'; ask for at most 28001Mi",
+        ),
+        (
             {"neuron": 1, "efa": 1},
             "job: resources.efa: more EFA interfaces than such a pod can have on train: 0, got 1; "
             "ask for a whole node, or leave it out",

@@ -147,11 +147,12 @@ def resources_fit(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan
     """Yield what a pod asks for and no node of its pools can give."""
     said, where = job.resources, ", ".join(sorted({pool.pool for pool in pools}))
     most = {"cpu": f"{share.millicpu}m", "memory": f"{share.memory_mib}Mi"}
+    wrong = f"more than a node of {where} has for its pods"
+    if share.accelerators and not share.whole:
+        wrong = f"more than goes with {share.accelerators} of the accelerators of {where}"
     if said.cpu is not None and quantities.millicpu(said.cpu) > share.millicpu:
-        wrong = f"more than a node of {where} has for its pods"
         yield config.refuse("resources.cpu", wrong, f"ask for at most {most['cpu']}")
     if said.memory is not None and quantities.mib(said.memory) > share.memory_mib:
-        wrong = f"more than a node of {where} has for its pods"
         yield config.refuse("resources.memory", wrong, f"ask for at most {most['memory']}")
     if said.efa is not None and said.efa > share.efa_interfaces:
         wrong = f"more EFA interfaces than such a pod can have on {where}: {share.efa_interfaces}"
@@ -169,7 +170,12 @@ def resources_fit(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan
 
 
 def pods_start_together(
-    job: config.TrainingJob, share: NodeShare, pools: Sequence[PoolPlan], *, gang: bool
+    job: config.TrainingJob,
+    share: NodeShare,
+    pools: Sequence[PoolPlan],
+    *,
+    gang: bool,
+    governed: bool,
 ) -> Mistakes:
     """Yield a job of several nodes that would hold some of them while it waits for others.
 
@@ -188,7 +194,10 @@ def pods_start_together(
             "several nodes that are launched one by one, with no gang scheduler: those that come "
             "first would be paid for while the job waits for the others"
         )
-        todo = "set scheduling.gang_scheduler: volcano, use nodes.static, or ask for 1"
+        # Volcano and task governance exclude each other.
+        types = ", ".join(sorted({pool.labels[names.NODE_TYPE_LABEL] for pool in pools}))
+        todo = f"write prefer: [{types}]" if governed else "set scheduling.gang_scheduler: volcano"
+        todo += ", use nodes.static, or ask for 1"
         yield config.refuse("nodes", wrong, todo)
 
 

@@ -80,7 +80,8 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
         yield from job_mistakes.nodes_are_there(job, share, pools)
         yield from job_governance.quota_holds(request, pools, share)
     if isinstance(job, config.TrainingJob):
-        yield from job_mistakes.pods_start_together(job, share, pools, gang=request.gang)
+        gang, governed = request.gang, bool(request.teams)
+        yield from job_mistakes.pods_start_together(job, share, pools, gang=gang, governed=governed)
         yield from job_mistakes.efa_stays_in_its_pool(job, share, pools)
         if _controller(request, pools) == "pytorch":
             yield from job_mistakes.pytorch_job_is_plain(job)
