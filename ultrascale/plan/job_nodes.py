@@ -219,8 +219,8 @@ def _share(pool: PoolPlan, spec: catalog.InstanceSpec, asked: tuple[str, int] | 
     huge = eks.HUGE_PAGES_MIB if accelerated else 0
     share = _part(spec, asked, huge_pages_mib=huge, efa_interfaces=pool.efa_interfaces)
     if pool.provisioner == capacity.HYPERPOD:
-        # No page says whether HyperPod's images set any aside: none are asked for, and the memory
-        # that they would take is left to them.
+        # AWS's example for ml.p5.48xlarge asks for them, but no page says whether every release of
+        # HyperPod's image sets any aside: none are asked for, and their memory is left to them.
         return replace(share, huge_pages=None)
     return share
 
