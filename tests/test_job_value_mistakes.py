@@ -32,6 +32,11 @@ def hybrid() -> JobCluster:
         ({}, "produktion", "jobTemplates: no template 'produktion'; did you mean production?"),
         ({"comand": ["x"]}, "production", "comand: unknown key 'comand'; did you mean command?"),
         (
+            {"zone": "us-east-1a"},
+            "production",
+            "zone: unknown key 'zone'; known: args, backoffLimit, checkpointPvcName, cluster, ",
+        ),
+        (
             {"nodeSelectors": {"hyperpod": {"enabled": False}}},
             "production",
             f"{NOWHERE}: nodes of a tier that is disabled, got {{node-type: hyperpod}}; set "

@@ -75,6 +75,10 @@ _UNREADABLE = _Unreadable()
 class Reader:
     """Turns a document into models.
 
+    Args:
+        laid_over: Whether the document's keys were laid over those of another, so that a key that
+            is there need not be the user's.
+
     Attributes:
         mistakes: Mistakes of form, in the order found.
         parts: Everything readable, also of mappings that hold a mistake.
@@ -82,7 +86,8 @@ class Reader:
             ``cluster_field``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, laid_over: bool = False) -> None:
+        self._laid_over = laid_over
         self.mistakes: list[Mistake] = []
         self.parts: list[Part] = []
         self.known: dict[str, object] = {}
@@ -126,7 +131,7 @@ class Reader:
         }
         for key in raw:
             if key not in names:
-                hint = near(str(key), list(names), unused)
+                hint = near(str(key), list(names), () if self._laid_over else unused)
                 wrong = f"unknown key {str(key)!r}"
                 self.mistakes.append(Mistake((*at, str(key)), wrong, hint, got=""))
                 # One slip, one line: a misspelt key is not missing as well.

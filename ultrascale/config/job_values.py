@@ -243,7 +243,7 @@ def read_job_values(values: Path | Mapping[str, object], template: str) -> JobVa
         stated = parse_yaml(dump(values), source="values", own=True)
     whole = _laid_over(default_job_values(), stated.value)
     document = parse_yaml(dump(whole), source=stated.source, own=True)
-    reader = Reader()
+    reader = Reader(laid_over=True)
     reader.model(JobValues, document.value)
     parts = {part.at: part for part in reader.parts}
     found = parts.get((_TEMPLATES, template))
