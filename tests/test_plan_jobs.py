@@ -140,6 +140,17 @@ def test_a_label_of_the_users_own_is_asked_for_though_the_file_knows_nothing_of_
     assert {"key": "example.com/rack", "operator": "In", "values": ["7"]} in affinity[
         "requiredDuringSchedulingIgnoredDuringExecution"
     ]["nodeSelectorTerms"][0]["matchExpressions"]
+    assert job.notes == (
+        "No pool of the cluster file gives its nodes the label example.com/rack: the job waits "
+        "until somebody adds it to one that is there, and none is launched for it.",
+    )
+
+
+@pytest.mark.parametrize("key", ["topology.kubernetes.io/zone", "karpenter.k8s.aws/instance-cpu"])
+def test_a_label_that_somebody_else_gives_to_all_nodes_is_no_surprise(key: str) -> None:
+    value = {"topology.kubernetes.io/zone": "us-west-2b"}.get(key, "128")
+
+    assert prepared(node_selector={key: value}).notes == ()
 
 
 def test_taints_of_the_users_own_are_tolerated_beside_the_pools() -> None:

@@ -15,6 +15,7 @@ from ultrascale.config._document import Document, KeyPath, parse_yaml
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config._job_document import JobReading, TranslatedJob, read_job
+from ultrascale.config._pool_rules import others_domain
 from ultrascale.config._reader import Fields, Part
 from ultrascale.config._reading import Reading, Rules
 from ultrascale.config._storage_rules import folder
@@ -144,6 +145,7 @@ __all__ = [
     "load",
     "loads",
     "near",
+    "others_domain",
     "read",
     "read_job",
     "read_job_values",

@@ -22,6 +22,7 @@ def notes_of(
         controller: What makes its pods.
     """
     yield from job_governance.notes(request)
+    yield from _of_labels(request)
     yield from _of_buckets(request)
     if isinstance(request.job, config.TrainingJob):
         yield from _on_hyperpod(request, pools, controller)
@@ -46,6 +47,17 @@ def _on_hyperpod(
             "begins with hyperpod, as a team's does, and in kubeflow: after the loss of a node its "
             "pods are made anew one by one."
         )
+
+
+def _of_labels(request: JobRequest) -> Iterator[str]:
+    """Yield labels that the job's nodes must have and that no pool gives them."""
+    given = {key for pool in request.pools for key in pool.labels}
+    for key in request.job.node_selector:
+        if key not in given and config.others_domain(key.rpartition("/")[0]) is None:
+            yield (
+                f"No pool of the cluster file gives its nodes the label {key}: the job waits until "
+                "somebody adds it to one that is there, and none is launched for it."
+            )
 
 
 def _of_buckets(request: JobRequest) -> Iterator[str]:
