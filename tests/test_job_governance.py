@@ -179,7 +179,7 @@ def test_a_job_on_hyperpod_without_a_team_is_not_resumed_and_says_so(hybrid: Job
         pytest.param(
             {"team": "research", "priority": "low"},
             "priority: not above that of elastic, 400000, which no quota holds back, "
-            "got low, 400000; use a higher one",
+            "got low, 400000; use critical, high, medium",
             id="a governed job that gives way to one that is not",
         ),
         pytest.param(
@@ -343,7 +343,7 @@ def test_a_governed_job_stays_above_a_template_that_takes_hyperpods_nodes_unaske
 
     assert refusals(read_cluster(file), JOB | {"team": "research", "priority": "medium"}) == [
         "priority: not above that of nightly, 800000, which no quota holds back, "
-        "got medium, 600000; use a higher one"
+        "got medium, 600000; use critical"
     ]
 
 

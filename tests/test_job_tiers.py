@@ -273,7 +273,7 @@ def test_without_a_cluster_the_first_tier_is_shown_and_said(hybrid: JobCluster) 
     sent = prepare(hybrid, JOB)
 
     assert sent.notes[0] == (
-        "It runs on hyperpod: no cluster was asked what is free, and it comes first; "
+        "It runs on hyperpod: the first that can hold it, as no cluster was asked what is free; "
         "--tier chooses another."
     )
 

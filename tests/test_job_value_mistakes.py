@@ -70,7 +70,7 @@ def hybrid() -> JobCluster:
             template(priorityClassName="low"),
             "production",
             "jobTemplates.production.priorityClassName: not above that of elastic, 400000, which "
-            "no quota holds back, got low, 400000; use a higher one",
+            "no quota holds back, got low, 400000; use critical, high, medium",
         ),
         (
             ANYWHERE | template("burst", priorityClassName="critical"),

@@ -159,8 +159,8 @@ def _with_tier(
     tiers = job_tiers.tiers_of(request)
     tiers = tuple(tier for tier in tiers if not _is_over(tier.pools, now)) or tiers
     if choose is None:
-        why = "no cluster was asked what is free, and it comes first; --tier chooses another"
-        choice = Choice(tier=tiers[0].name, why=why)
+        why = "the first that can hold it, as no cluster was asked what is free"
+        choice = Choice(tier=tiers[0].name, why=f"{why}; --tier chooses another")
     else:
         choice = choose(request, tiers)
     return replace(request, tier=choice.tier), (f"It runs on {choice.tier}: {choice.why}.",)

@@ -158,8 +158,7 @@ def _gives_way(
     template, least = min(governed.items(), key=lambda item: item[1])
     if own >= least:
         wrong = f"not below that of {template}, {least}: task governance cannot hold this job back"
-        highest_first = sorted(classes, key=lambda each: -classes[each])
-        below = [each for each in highest_first if classes[each] < least]
+        below = [each for each in _highest_first(classes) if classes[each] < least]
         todo = f"use {', '.join(below)}" if below else f"give {template} a higher one"
         todo += "" if job.prefer else ", or name its team"
         yield config.refuse("priority", wrong, todo, got=f"{job.priority or 'none'}, {own}")
@@ -174,7 +173,15 @@ def _stays_above(cluster: config.Cluster, job: config.AnyJob) -> Mistakes:
     for name, other in cluster.jobs.items():
         if _is_beside(cluster, name, other) and _value(classes, other) >= own:
             wrong = f"not above that of {name}, {_value(classes, other)}, which no quota holds back"
-            yield config.refuse("priority", wrong, "use a higher one", got=f"{job.priority}, {own}")
+            above = [
+                each for each in _highest_first(classes) if classes[each] > _value(classes, other)
+            ]
+            todo = f"use {', '.join(above)}" if above else f"give {name} a lower one"
+            yield config.refuse("priority", wrong, todo, got=f"{job.priority or 'none'}, {own}")
+
+
+def _highest_first(classes: Mapping[str, int]) -> list[str]:
+    return sorted(classes, key=lambda each: -classes[each])
 
 
 def _value(classes: Mapping[str, int], job: config.AnyJob) -> int:
