@@ -21,7 +21,7 @@ from tests.jobs import (
     refusals,
 )
 from tests.kubernetes_schemas import containers
-from tests.pools import pool_document
+from tests.pools import ODCR, pool_document
 from ultrascale import catalog, config
 from ultrascale.catalog import kubelet
 from ultrascale.errors import CatalogError
@@ -322,3 +322,6 @@ def test_an_elastic_job_that_meets_at_its_first_pod_is_told_what_its_loss_costs(
     assert note.endswith("rendezvous: etcd lets them go on.")
     assert prepared(job_cluster(scheduling=etcd), nodes=4, min_nodes=2).notes == ()
     assert prepared(nodes=4).notes == ()
+    reserved = pool_document(purchase=ODCR, role="reserved")
+    (plain,) = prepared(job_cluster(reserved, scheduling=None), nodes=4, min_nodes=2).notes
+    assert plain.endswith("the others end too and wait for a new one.")

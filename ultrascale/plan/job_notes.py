@@ -91,9 +91,11 @@ def _of_training(
             "min_nodes lets it go on with fewer."
         )
     if job.min_nodes is not None and job.script is not None and request.backend == "c10d":
+        # Only Volcano counts the attempts, by which etcd tells a restart from what went before.
+        way_out = "; rendezvous: etcd lets them go on" if request.gang else ""
         yield (
             "With c10d the nodes meet at the pod of index 0: when its node is lost, the others end "
-            "too and wait for a new one; rendezvous: etcd lets them go on."
+            f"too and wait for a new one{way_out}."
         )
     launched = any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools)
     if job.prefer and job.nodes > 1 and launched and not request.gang:
