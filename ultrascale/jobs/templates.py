@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ultrascale import config
 from ultrascale.jobs.preparation import JobCluster
-from ultrascale.plan import job_mistakes
+from ultrascale.plan import job_mistakes, job_unnamed
 from ultrascale.plan import jobs as plan_jobs
 from ultrascale.plan.job_request import JobRequest
 
@@ -37,7 +37,8 @@ def check_templates(cluster: JobCluster) -> None:
 def _mistakes(request: JobRequest) -> Iterator[config.Mistake]:
     nodes = request.nodes
     # Where several pools fit, the job names one.
-    left_open = (*job_mistakes.nodes_are_named(request.job, nodes),) if nodes else ()
+    unnamed = [*job_unnamed.nodes_are_named(request.job, nodes, request.pools)]
+    left_open = unnamed if nodes else []
     for mistake in plan_jobs.mistakes_of(request):
         if mistake not in left_open and not mistake.wrong.startswith(job_mistakes.MISSING):
             yield mistake

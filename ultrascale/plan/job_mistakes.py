@@ -24,26 +24,6 @@ _SIZES = {
 }
 
 
-def nodes_are_named(job: config.AnyJob, pools: Sequence[PoolPlan]) -> Mistakes:
-    """Yield that no pool, or more than one, fits what the job says of its nodes."""
-    found = sorted({pool.pool for pool in pools})
-    if not found:
-        yield config.refuse("pool", "no pool has what the job asks for", "name one", got="")
-    named = job.pool is not None or bool(job.node_selector) or bool(job.prefer)
-    anywhere = isinstance(job, config.ServiceJob) and job.capacity is not None
-    if len(found) > 1 and not named and not anywhere:
-        wrong = f"{MISSING}, and several pools have what the job asks for"
-        yield config.refuse("pool", wrong, f"name one of {', '.join(found)}", got="")
-    kinds = sorted({pool.accelerator or "none" for pool in pools})
-    if len(kinds) > 1 and (named or anywhere):
-        wrong = f"nodes with unlike accelerators: {', '.join(kinds)}"
-        if job.prefer:
-            todo = "keep tiers of one kind, or say in resources what each pod asks for"
-            yield config.refuse("prefer", wrong, todo, got="")
-        else:
-            yield config.refuse("pool", wrong, "name one pool", got="")
-
-
 def name_is_free(request: JobRequest) -> Mistakes:
     """Yield the name of a Service of the cluster, which the end of the job would delete."""
     taken = (names.ETCD_SERVER_SERVICE, names.ETCD_CLIENT_SERVICE)

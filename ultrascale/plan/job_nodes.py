@@ -162,7 +162,7 @@ def _may_run_on(job: config.AnyJob, pool: PoolPlan, stated: frozenset[str]) -> b
     if job.pool is not None and job.pool != pool.pool:
         return False
     selector = job.node_selector
-    if not all(_may_have(pool, key, value, stated) for key, value in selector.items()):
+    if not all(may_have(pool, key, value, stated) for key, value in selector.items()):
         return False
     if isinstance(job, config.ServiceJob) and job.capacity is not None:
         options = {pool.purchase, *(("on-demand",) if pool.fallback_nodes else ())}
@@ -184,16 +184,24 @@ def _types_of(job: config.AnyJob, pool: PoolPlan) -> tuple[str, ...]:
     return tuple(name for label, name in types if chosen in (None, label))
 
 
-def _may_have(pool: PoolPlan, key: str, value: str, stated: frozenset[str]) -> bool:
-    """Return whether nodes of ``pool`` may have a label; of those not ``stated``, who knows."""
+def values_of(pool: PoolPlan, key: str) -> tuple[str, ...]:
+    """Return the values that nodes of ``pool`` have of a label, as far as the plan knows."""
     if key == names.ZONE_LABEL:
-        return value in pool.zones or any(regions.is_zone_id(zone) for zone in pool.zones)
+        return pool.zones
     if key == names.INSTANCE_TYPE_LABEL:
-        return value in pool.node_types
+        return pool.node_types
+    own = (pool.labels[key],) if key in pool.labels else ()
     if pool.fallback_nodes and key in (names.CAPACITY_LABEL, names.CAPACITY_TYPE_LABEL):
-        return value in (pool.labels[key], "on-demand")
-    if key in stated:
-        return pool.labels.get(key) == value
+        return (*own, "on-demand")
+    return own
+
+
+def may_have(pool: PoolPlan, key: str, value: str, stated: frozenset[str]) -> bool:
+    """Return whether nodes of ``pool`` may have a label; of those not ``stated``, who knows."""
+    if key == names.ZONE_LABEL and any(regions.is_zone_id(zone) for zone in pool.zones):
+        return True
+    if key in (names.ZONE_LABEL, names.INSTANCE_TYPE_LABEL) or key in stated:
+        return value in values_of(pool, key)
     return True
 
 

@@ -13,6 +13,7 @@ from ultrascale.plan import (
     job_mistakes,
     job_nodes,
     job_tiers,
+    job_unnamed,
 )
 from ultrascale.plan.job_command import CachePlan, Meeting
 from ultrascale.plan.job_nodes import NodeShare
@@ -58,7 +59,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     if not _OF_NODES.isdisjoint(wrong):
         return
     yield from job_governance.mistakes_of(request, request.nodes)
-    unnamed = [*job_mistakes.nodes_are_named(job, request.nodes)]
+    unnamed = [*job_unnamed.nodes_are_named(job, request.nodes, request.pools)]
     yield from unnamed
     if not unnamed:
         # Tiers may have a mistake in common.
