@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.assembly import ROOT
 from tests.backend_files import PRODUCTION, RESEARCH, RULES, asked, write_files
+from ultrascale.config._backend_rules import DEFAULT_TEMPLATES
 from ultrascale.errors import ConfigError
 from ultrascale_backend.errors import BadRequestError
 from ultrascale_backend.rendering import Renderer, open_renderer
@@ -20,6 +21,11 @@ from ultrascale_backend.rules import read_rules
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ID = UUID("0f3c2b1a-0000-4000-8000-123456789abc")
 _, DEFAULTS = read_rules(None)
+
+
+def test_check_knows_which_templates_the_rules_in_the_image_submit() -> None:
+    """By them it refuses a file with which the image would not start."""
+    assert {rule.template for rule in DEFAULTS.rules} == DEFAULT_TEMPLATES
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ def database(**changes: Any) -> dict[str, Any]:
 
 
 IMAGES = {"images": {"repositories": ["backend", "serving"]}}
+RULES = {"job_keys": [], "rules": [{"name": "all", "types": ["tune"], "template": "tune"}]}
 TAKEN = "any of which could take the backend's permissions"
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "nothing to submit": (
@@ -139,6 +140,19 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         database(login="password"),
         "backend.database.login: unknown value, got 'password'; write secret or iam",
     ),
+    "rules of the image for templates that it may not submit": (
+        backend(document=IMAGES, image="backend"),
+        "backend.rules: missing, and those in the image submit development, production, research "
+        "too; add rules, or name all of that in submits_to",
+    ),
+    "a rule for a template that it may not submit": (
+        backend(document=IMAGES, image="backend", rules={"rules": [{"template": "tunes"}]}),
+        "backend.rules.rules.0.template: not one of submits_to, got 'tunes'; did you mean tune?",
+    ),
+    "rules that are none": (
+        backend(document=IMAGES, image="backend", rules={"production": "tune"}),
+        "backend.rules.rules: no rules; add them, as docs/backend.md shows",
+    ),
     "another engine": (
         database(engine="mysql"),
         "backend.database.engine: unknown value, got 'mysql'; write postgres",
@@ -178,8 +192,9 @@ def test_every_mistake_is_named_at_once() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"image": "backend"},
+        {"image": "backend", "rules": RULES},
         {"image": "serving:1.2.3"},
+        {"image": "serving:1.2.3", "rules": {"of": "its own"}},
         {"image": "backend@sha256:" + 64 * "0"},
         {"image": "123456789012.dkr.ecr.us-west-2.amazonaws.com/acme/backend:1"},
         {"database": DATABASE | {"service": "rds", "login": "iam", "multi_az": False}},

@@ -237,7 +237,12 @@ def test_no_key_of_the_backend_goes_untried() -> None:
 
 
 def test_an_image_that_is_built_from_this_project_is_pulled_by_the_tag_of_its_sources() -> None:
-    section = {"submits_to": ["tune"], "database": {"version": "17"}, "image": "backend"}
+    section = {
+        "submits_to": ["tune"],
+        "database": {"version": "17"},
+        "image": "backend",
+        "rules": {"rules": [{"template": "tune"}]},
+    }
     cluster = make_cluster(jobs=JOBS, backend=section, images={"repositories": ["backend"]})
 
     found = plan.plan_cluster(cluster)

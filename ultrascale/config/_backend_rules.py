@@ -1,6 +1,7 @@
 """What the backend must be to what is around it, and its database to RDS."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 from ultrascale.catalog import rds
 from ultrascale.config._errors import Mistake, near, refuse
@@ -31,6 +32,8 @@ _TAKEN = frozenset(
 _TAKEN_PREFIXES = ("kube-", "hyperpod-ns-")
 # Folder of `images` that our application is built from, by default for a repository of its name.
 _DOCKERFILE = "backend"
+DEFAULT_TEMPLATES = frozenset({"production", "development", "research"})
+"""Templates that the rules in the image of our application submit."""
 _TRAINING = str(Job.model_fields["namespace"].default)
 
 _OF_SERVICE: Mapping[rds.Service, tuple[str, ...]] = {
@@ -108,6 +111,37 @@ def rules_have_a_reader(image: str | None, rules: Mapping[str, object] | None) -
     if rules is not None and image is None:
         wrong = "rules without an image that reads them"
         yield refuse("rules", wrong, "add image, or leave them out", got="")
+
+
+def rules_choose_among_the_jobs(
+    image: str | None,
+    rules: Mapping[str, object] | None,
+    submits_to: tuple[str, ...],
+    images_repositories: tuple[str, ...],
+    images_builds: Mapping[str, str],
+) -> Mistakes:
+    """Yield rules with which our application would not start; those of others are their own."""
+    ours = image in images_repositories and images_builds.get(image, image) == _DOCKERFILE
+    if image is None or not ours:
+        return
+    if rules is None:
+        if missing := sorted(DEFAULT_TEMPLATES.difference(submits_to)):
+            wrong = f"missing, and those in the image submit {', '.join(missing)} too"
+            yield refuse("rules", wrong, "add rules, or name all of that in submits_to", got="")
+        return
+    stated = rules.get("rules")
+    if not isinstance(stated, list | tuple) or not stated:
+        yield refuse("rules.rules", "no rules", "add them, as docs/backend.md shows", got="")
+        return
+    for number, rule in enumerate(cast("Sequence[object]", stated)):
+        template = (
+            cast("Mapping[str, object]", rule).get("template")
+            if isinstance(rule, Mapping)
+            else None
+        )
+        if template not in submits_to:
+            todo = near(str(template), submits_to)
+            yield refuse(f"rules.rules.{number}.template", "not one of submits_to", todo)
 
 
 def database_version_exists(version: str, service: rds.Service) -> Mistakes:

@@ -170,6 +170,7 @@ RULES: Rules = {
         _backend_rules.backend_image_is_known,
         _backend_rules.application_has_a_database,
         _backend_rules.rules_have_a_reader,
+        _backend_rules.rules_choose_among_the_jobs,
     ),
     Database: (
         _backend_rules.database_version_exists,
