@@ -228,6 +228,12 @@ def test_a_job_file_that_hides_its_gpus_is_refused() -> None:
             "a pod whose node has CPU to spare.",
             id="a limit of CPU",
         ),
+        pytest.param(
+            resources({"cpu": "32"}, {"cpu": "32"}),
+            "jobTemplates.production.resources.limits.cpu: 32 is left out: a limit would throttle "
+            "a pod whose node has CPU to spare.",
+            id="a limit of CPU that is the request",
+        ),
     ],
 )
 def test_what_could_not_work_is_put_right_and_said(

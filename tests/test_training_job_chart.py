@@ -295,14 +295,19 @@ def test_helm_tells_all_mistakes_at_once(installed: Callable[..., list[Any]]) ->
 
 
 def test_whoever_installs_is_told_what_does_not_hold(helm: Helm) -> None:
-    options = ["--set", f"template=production,image={IMAGE}", "--dry-run=client"]
+    limit = "jobTemplates.research.resources.limits.cpu=8"
+    options = ["--set", f"template=research,image={IMAGE},{limit}", "--dry-run=client"]
 
     told = helm("install", "tune", CHART, *options).stdout.partition("NOTES:\n")[2]
 
     assert told.splitlines() == [
-        "tune: sent to namespace hyperpod-ns-production",
+        "tune: sent to namespace training",
+        "jobTemplates.research.tolerations: nvidia.com/gpu=true:NoSchedule is added, as nodes "
+        "there have that taint.",
         "priorityClasses.preemptible.preemptionPolicy: PreemptLowerPriority does not count: "
         "the cluster's is Never.",
+        "jobTemplates.research.resources.limits.cpu: 8 is left out: a limit would throttle the "
+        "pod.",
         'env.CUDA_VISIBLE_DEVICES: "all" is left out: CUDA sees no device by that word.',
     ]
 

@@ -63,7 +63,7 @@ def resources(template: str, chosen: config.JobTemplate) -> Piece:
         if each.exceeds:
             wrong = f"more than its limit, {each.limit}"
             mistakes.append(config.Mistake((*at, "requests", word), wrong, "raise the limit"))
-        elif each.request != each.limit and (note := _note(each)):
+        elif note := _note(each):
             where = "requests" if each.key in _DEVICES else "limits"
             notes[(*at, where, word)] = note
     return Piece(keys={"resources": keys}, places=places, mistakes=tuple(mistakes), notes=notes)
@@ -82,14 +82,14 @@ def _word(key: str) -> str:
 
 
 def _note(amount: _Amount) -> str | None:
-    """Return what does not hold where request and limit differ."""
+    """Return what does not hold of request and limit."""
     if amount.key == "cpu":
         if amount.limit is None:
             return None
         return (
             f"{amount.limit} is left out: a limit would throttle a pod whose node has CPU to spare"
         )
-    if amount.limit is None or amount.request is None:
+    if amount.limit is None or amount.request in (None, amount.limit):
         return None
     if amount.key == "memory":
         return f"{amount.limit} is requested as well: what a pod may use is kept for it"

@@ -127,6 +127,7 @@
 
 {{/* Sets tolerations: what bears the taints of the nodes, then what the values say. */}}
 {{- define "training-job.tolerations" -}}
+{{- $job := . -}}
 {{- $own := list -}}
 {{- range .stated.tolerations -}}
 {{- $own = append $own (merge (dict) . (dict "operator" "Equal")) -}}
@@ -142,6 +143,8 @@
 {{- end -}}
 {{- if not $borne -}}
 {{- $added = append $added (dict "key" $taint.key "operator" "Exists" "effect" $taint.effect) -}}
+{{- $note := printf "%s.tolerations: %s=%s:%s is added, as nodes there have that taint." $job.at $taint.key $taint.value $taint.effect -}}
+{{- $_ := set $job "notes" (uniq (append $job.notes $note)) -}}
 {{- end -}}
 {{- end -}}
 {{- $_ := set . "tolerations" (concat (uniq $added) $own) -}}

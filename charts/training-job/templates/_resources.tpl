@@ -37,13 +37,14 @@ An empty text where neither is stated.
 {{- if gt (include $size $request | int64) (include $size $limit | int64) -}}
 {{- $wrong := printf "%s.requests.%s: more than its limit, %s, got %s; raise the limit" $at .name $limit $request -}}
 {{- include "training-job.error" (dict "job" .job "text" $wrong) -}}
-{{- else -}}
+{{- else if ne .name "cpu" -}}
 {{- $note := printf "%s: request and limit of %s differ, and the limit counts for both." $at .name -}}
-{{- if eq .name "cpu" -}}
-{{- $note = printf "%s.limits.cpu: %s is left out: a limit would throttle the pod." $at $limit -}}
-{{- end -}}
 {{- $_ := set .job "notes" (append .job.notes $note) -}}
 {{- end -}}
+{{- end -}}
+{{- if and $limit (eq .name "cpu") -}}
+{{- $note := printf "%s.limits.cpu: %s is left out: a limit would throttle the pod." $at $limit -}}
+{{- $_ := set .job "notes" (append .job.notes $note) -}}
 {{- end -}}
 {{- eq .name "cpu" | ternary ($request | default $limit) ($limit | default $request) -}}
 {{- end -}}
