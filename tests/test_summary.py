@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from tests.assembly import Assembly
+from tests.jobs import HYBRID
+from ultrascale import plan
 from ultrascale.cli.summary import print_summary
 
 
@@ -55,3 +57,16 @@ def test_a_cluster_without_repositories_reads_nothing_of_images(
     mixed: Assembly, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "images/" not in printed(mixed, capsys)
+
+
+def test_it_says_how_many_nodes_each_team_owns_before_its_jobs_wait_for_them(
+    mixed: Assembly, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teams = printed(mixed, capsys, hyperpod=plan.load(HYBRID).hyperpod).partition("team ")[2]
+
+    rows = [" ".join(line.split()) for line in teams.splitlines()]
+    assert rows[2:4] == [
+        "research 3 ml.p4de.24xlarge 40 yes up to 50 % more hyperpod-ns-research",
+        "production 5 ml.p4de.24xlarge 60 yes no hyperpod-ns-production",
+    ]
+    assert "nodes of its own" not in printed(mixed, capsys)

@@ -1,7 +1,7 @@
 """What `make synth` ends with."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -11,13 +11,14 @@ from rich.table import Table
 
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan, PoolPlan, names
+from ultrascale.plan.model import TeamPlan
 
 _WIDTH = 160
 _REPORT = "validation-report.json"
 
 
 def print_summary(plan: ClusterPlan, *, assembly: Path, manifests: Path) -> None:
-    """Print stacks, pools, images, manifests and findings.
+    """Print stacks, pools, teams, images, manifests and findings.
 
     Args:
         plan: The cluster.
@@ -30,6 +31,8 @@ def print_summary(plan: ClusterPlan, *, assembly: Path, manifests: Path) -> None
     console = Console(width=max(Console().width, _WIDTH))
     console.print(_stacks(plan, assembly))
     console.print(_pools(plan))
+    if plan.hyperpod is not None and plan.hyperpod.governance is not None:
+        console.print(_teams(plan.hyperpod.governance.teams))
     if plan.repositories:
         console.print(_images(plan))
     if plan.image_builds:
@@ -73,6 +76,21 @@ def _pools(plan: ClusterPlan) -> Table:
             _nodes(pool),
             accelerators,
             f"none ({pool.without_efa})" if pool.without_efa else str(pool.efa_interfaces),
+        )
+    return table
+
+
+def _teams(teams: Sequence[TeamPlan]) -> Table:
+    table = Table("team", "nodes of its own", "weight", "lends", "borrows", "namespace", box=SIMPLE)
+    for team in teams:
+        borrowed = team.borrow_limit_percent
+        table.add_row(
+            team.name,
+            ", ".join(f"{count} {name}" for name, count in team.nodes.items()) or "none",
+            str(team.fair_share_weight),
+            "no" if team.sharing == "DontLend" else "yes",
+            "no" if borrowed is None else f"up to {borrowed} % more",
+            team.namespace,
         )
     return table
 
