@@ -194,6 +194,12 @@ def test_a_job_on_hyperpod_without_a_team_is_not_resumed_and_says_so(hybrid: Job
             "leave it out",
             id="a role on HyperPod",
         ),
+        pytest.param(
+            {"prefer": ["hyperpod", "eks-spot"], "resources": {"gpu": 0}},
+            "resources.gpu: no accelerator on hyperpod, from which an admission policy keeps such "
+            "pods off, got 0; ask for some, or choose other nodes",
+            id="pods that the cluster's own policy would refuse",
+        ),
     ],
 )
 def test_what_task_governance_could_not_run_is_refused(

@@ -73,7 +73,12 @@ def hybrid() -> JobCluster:
             "no quota holds back, got low, 400000; use critical, high, medium",
         ),
         (
-            ANYWHERE | template("burst", priorityClassName="critical"),
+            ANYWHERE
+            | template(
+                "burst",
+                priorityClassName="critical",
+                resources={"limits": {"nvidia.com/gpu": 8}},
+            ),
             "burst",
             "jobTemplates.burst.priorityClassName: not below that of production, 1000000: task "
             "governance cannot hold this job back, got critical, 1000000; use high, medium, low, "
@@ -84,6 +89,13 @@ def hybrid() -> JobCluster:
             "production",
             "jobTemplates.production.resources.limits.nvidia.com/gpu: no even share of the 8 of a "
             "node: the rest would fit nobody, got 3; ask for 1, 2, 4, 8",
+        ),
+        (
+            resources({"nvidia.com/gpu": 0}, {"nvidia.com/gpu": 0}),
+            "production",
+            "jobTemplates.production.resources.limits.nvidia.com/gpu: no accelerator on hyperpod, "
+            "from which an admission policy keeps such pods off, got 0; ask for some, or choose "
+            "other nodes",
         ),
         (
             resources({"nvidia.com/gpu": 4}, {"nvidia.com/gpu": 8}),

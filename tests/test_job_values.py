@@ -270,11 +270,12 @@ def test_requests_and_limits_are_what_the_program_can_count_on(
 
 
 def test_a_job_that_asks_for_no_gpu_gets_none(hybrid: JobCluster) -> None:
-    values = resources({"nvidia.com/gpu": None}, {"nvidia.com/gpu": None})
+    nothing = {"nvidia.com/gpu": None}
+    values = template("development", resources={"limits": nothing, "requests": nothing})
 
-    job = sent(hybrid, "production", values)
+    job = sent(hybrid, "development", values)
 
-    assert container(job)["resources"]["limits"] == {"memory": "64Gi"}
+    assert container(job)["resources"]["limits"] == {"memory": "32Gi"}
 
 
 def test_a_notebook_submits_values(hybrid: JobCluster) -> None:

@@ -252,7 +252,7 @@ def test_another_cluster_takes_the_place_of_the_one_that_the_chart_knows(
             {"jobTemplates": {"burst": BURST | {"priorityClassName": "critical"}}},
             'got "critical"; known: high, medium, low, preemptible',
         ),
-        ("production", resources({"nvidia.com/gpu": 3}, {}), "known: 8, 4, 2, 1, 0"),
+        ("production", resources({"nvidia.com/gpu": 3}, {}), "known: 8, 4, 2, 1"),
         (
             "production",
             resources({"nvidia.com/gpu": 4}, {}),

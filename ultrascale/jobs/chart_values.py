@@ -14,6 +14,7 @@ from ultrascale.jobs.chart_skeleton import NAME, skeleton
 from ultrascale.jobs.preparation import JobCluster
 from ultrascale.plan import job_nodes, names
 from ultrascale.plan import jobs as plan_jobs
+from ultrascale.plan.isolation import is_isolated
 from ultrascale.plan.job_request import JobRequest
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.node_tiers import NodeTierPlan, node_tiers
@@ -81,13 +82,14 @@ def _placements(cluster: JobCluster, tiers: Sequence[NodeTierPlan]) -> Iterator[
 
 
 def _shares(cluster: JobCluster, tier: NodeTierPlan) -> Iterator[_Share]:
-    """Yield the shares of a tier's devices that jobs may have, the whole first, none last."""
+    """Yield the shares of a tier's devices that jobs may have, the whole first."""
     kinds = {pool.accelerator for pool in tier.pools}
     most = max(pool.accelerators_per_node for pool in tier.pools)
+    least = 1 if any(is_isolated(pool) for pool in tier.pools) else 0
     for key, resource in _DEVICES.items():
         if kinds != {resource} and (key != "gpu" or kinds != {None}):
             continue
-        for count in range(most, -1, -1):
+        for count in range(most, least - 1, -1):
             if count and most % count:
                 continue
             job = {

@@ -24,13 +24,17 @@ _NAMESPACES_OF_AWS = (
 _SHARED_LABELS = (names.POOL_LABEL, names.NODE_TYPE_LABEL, names.ROLE_LABEL)
 
 
+def is_isolated(pool: PoolPlan) -> bool:
+    """Return whether the nodes of ``pool`` are closed to pods without accelerators."""
+    return pool.provisioner == capacity.HYPERPOD and pool.deep_health_checks
+
+
 def plan_isolation(pools: Sequence[PoolPlan]) -> IsolationPlan | None:
     """Return the isolation, if a pool has deep health checks, with which HyperPod takes no taints.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-deep-health-checks.html
     """
-    own = [pool for pool in pools if pool.provisioner == capacity.HYPERPOD]
-    isolated = [pool for pool in own if pool.deep_health_checks]
+    isolated = [pool for pool in pools if is_isolated(pool)]
     if not isolated:
         return None
     labels = {key: tuple(sorted({pool.labels[key] for pool in isolated})) for key in _SHARED_LABELS}

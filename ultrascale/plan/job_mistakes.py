@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from ultrascale import catalog, config
 from ultrascale.catalog import kubelet, volcano
 from ultrascale.plan import capacity, names, quantities
+from ultrascale.plan.isolation import is_isolated
 from ultrascale.plan.job_nodes import NodeShare, efa_of, most_pods
 from ultrascale.plan.job_request import JobRequest, is_own_image
 from ultrascale.plan.model import PoolPlan
@@ -121,6 +122,18 @@ def nodes_have_memory(share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
         where = ", ".join(sorted({pool.pool for pool in pools}))
         wrong = f"nodes of {where} whose memory huge pages and add-ons take up"
         yield config.refuse("pool", wrong, "choose larger instance types", got="")
+
+
+def nodes_take_its_pods(
+    job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan]
+) -> Mistakes:
+    """Yield pods without accelerators that no API server would take for the nodes they ask for."""
+    closed = sorted({pool.pool for pool in pools if is_isolated(pool)})
+    if closed and not share.accelerators:
+        key = "neuron" if job.resources.neuron is not None else "gpu"
+        where = ", ".join(closed)
+        wrong = f"no accelerator on {where}, from which an admission policy keeps such pods off"
+        yield config.refuse(f"resources.{key}", wrong, "ask for some, or choose other nodes")
 
 
 def resources_fit(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:

@@ -76,6 +76,7 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
     yield from too_small
     if too_small:
         return
+    yield from job_mistakes.nodes_take_its_pods(job, share, pools)
     yield from job_mistakes.resources_fit(job, share, pools)
     if "nodes" not in wrong:
         yield from job_mistakes.nodes_are_there(job, share, pools)
