@@ -265,6 +265,41 @@ def test_a_job_without_efa_runs_without_its_variables_and_says_so() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("FI_PROVIDER", "tcp"),
+        ("FI_PROVIDER", "^efa,shm"),
+        ("NCCL_NET", "Socket"),
+        ("NCCL_NET_PLUGIN", "none"),
+    ],
+)
+def test_a_variable_that_leaves_efa_idle_is_for_jobs_that_ask_for_none(
+    variable: str, value: str
+) -> None:
+    job = make_job(env={variable: value})
+
+    assert refusals(job=job) == [
+        f"job: env.{variable}: leaves the EFA interfaces of the pods idle: traffic would go over "
+        f"TCP, got {value}; leave it out; where TCP is meant, write resources: {{efa: 0}}"
+    ]
+    assert refusals(job=job | {"resources": {"efa": 0}}) == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("FI_PROVIDER", "efa"),
+        ("FI_PROVIDER", "shm,efa"),
+        ("FI_PROVIDER", "^verbs"),
+        ("NCCL_NET", "AWS Libfabric"),
+        ("NCCL_NET_PLUGIN", "ofi"),
+    ],
+)
+def test_a_variable_by_which_pods_find_efa_reaches_them(variable: str, value: str) -> None:
+    assert {"name": variable, "value": value} in container(prepared(env={variable: value}))["env"]
+
+
 def test_memory_is_a_limit_and_cpu_is_none() -> None:
     resources = container(prepared())["resources"]
 

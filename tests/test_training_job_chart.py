@@ -221,6 +221,12 @@ def test_another_cluster_takes_the_place_of_the_one_that_the_chart_knows(
         ("production", {"comand": ["x"]}, "'comand' not allowed"),
         ("production", {"env": {"A": 1}}, "got number, want string"),
         ("production", {"env": {"RANK": "0"}}, "env.RANK: set by torchrun"),
+        (
+            "production",
+            {"env": {"NCCL_NET": "Socket"}},
+            "env.NCCL_NET: leaves the EFA interfaces of the pods idle: traffic would go over TCP, "
+            "got Socket; leave it out",
+        ),
         ("production", {"dataPvcName": "x"}, "dataPvcName: no claim that the cluster file makes"),
         (
             "research",
@@ -310,6 +316,15 @@ def test_whoever_installs_is_told_what_does_not_hold(helm: Helm) -> None:
         "pod.",
         'env.CUDA_VISIBLE_DEVICES: "all" is left out: CUDA sees no device by that word.',
     ]
+
+
+def test_pods_without_efa_may_be_told_to_use_tcp(installed: Callable[..., list[Any]]) -> None:
+    """A part of a node has no EFA interface that could lie idle."""
+    values = resources({"nvidia.com/gpu": 4}, {"nvidia.com/gpu": 4}) | {
+        "env": {"NCCL_NET": "Socket"}
+    }
+
+    assert installed("production", values)[0]["kind"] == "PyTorchJob"
 
 
 def test_helm_finds_nothing_wrong_with_the_chart_and_packages_it(

@@ -153,6 +153,20 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
 )
 """Names of variables that no job may set, as patterns, with what is wrong and what to do."""
 
+# `FI_PROVIDER` is a list of providers, or after ^ of those that are not taken.
+# Source: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html,
+#     https://ofiwg.github.io/libfabric/v2.1.0/man/fabric.7.html
+BYPASSES_EFA: tuple[tuple[str, str], ...] = (
+    ("FI_PROVIDER", r"(?i)((tcp|udp|sockets|net|shm|ofi_rxm|ofi_rxd)[,;]?)+|\^(.*,)?efa(,.*)?"),
+    ("NCCL_NET", "(?i)socket"),
+    ("NCCL_NET_PLUGIN", "(?i)none"),
+)
+"""Variables, and values as patterns, by which traffic goes over TCP beside EFA interfaces."""
+BYPASSED = Refusal(
+    wrong="leaves the EFA interfaces of the pods idle: traffic would go over TCP",
+    todo="leave it out",
+)
+
 # CUDA takes indexes and UUIDs, and what comes before the first word that is neither.
 # Source: https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
 _VISIBLE_DEVICES, _NO_DEVICES = "CUDA_VISIBLE_DEVICES", "all"
@@ -177,3 +191,12 @@ def why_not(name: str, value: str) -> Refusal | None:
 def hides_devices(name: str, value: str) -> bool:
     """Return whether the variable ``name`` means all GPUs by ``value``, and hides them all."""
     return name == _VISIBLE_DEVICES and value.strip().lower() == _NO_DEVICES
+
+
+
+def bypasses_efa(name: str, value: str) -> bool:
+    """Return whether pods with EFA interfaces would leave them idle by the variable ``name``."""
+    return any(
+        name == variable and re.fullmatch(pattern, value.strip()) is not None
+        for variable, pattern in BYPASSES_EFA
+    )

@@ -63,6 +63,15 @@ def chart_values(cluster: JobCluster) -> dict[str, object]:
                 {"name": f"^({pattern})$", "wrong": wrong, "todo": todo}
                 for pattern, wrong, todo in runtime_environment.REFUSED
             ],
+            "bypassesEfa": [
+                {
+                    "name": name,
+                    "value": f"^({pattern})$",
+                    "wrong": runtime_environment.BYPASSED.wrong,
+                    "todo": runtime_environment.BYPASSED.todo,
+                }
+                for name, pattern in runtime_environment.BYPASSES_EFA
+            ],
             "placements": [*_placements(cluster, tiers)],
         }
     }

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from ultrascale import catalog, config
-from ultrascale.catalog import kubelet, volcano
+from ultrascale.catalog import kubelet, runtime_environment, volcano
 from ultrascale.plan import capacity, names, quantities
 from ultrascale.plan.isolation import is_isolated
 from ultrascale.plan.job_nodes import NodeShare, efa_of, most_pods
@@ -209,6 +209,15 @@ def efa_stays_in_its_pool(
         wrong = f"several pools, {', '.join(found)}, and no EFA traffic passes from one to another"
         todo = "name one pool, or write resources: {efa: 0}"
         yield config.refuse("pool", wrong, todo, got="")
+
+
+def efa_is_used(job: config.AnyJob, share: NodeShare) -> Mistakes:
+    """Yield variables by which pods would use TCP, many times slower, beside their interfaces."""
+    for name, value in job.env.items() if efa_of(job, share) else ():
+        if runtime_environment.bypasses_efa(name, value):
+            why = runtime_environment.BYPASSED
+            todo = f"{why.todo}; where TCP is meant, write resources: {{efa: 0}}"
+            yield config.Mistake(("env", name), why.wrong, todo, got=value)
 
 
 def nodes_are_there(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:

@@ -78,6 +78,7 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
         return
     yield from job_mistakes.nodes_take_its_pods(job, share, pools)
     yield from job_mistakes.resources_fit(job, share, pools)
+    yield from job_mistakes.efa_is_used(job, share)
     if "nodes" not in wrong:
         yield from job_mistakes.nodes_are_there(job, share, pools)
         yield from job_governance.quota_holds(request, pools, share)

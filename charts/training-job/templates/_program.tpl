@@ -44,6 +44,11 @@
 {{- include "training-job.error" (dict "job" $job "text" (printf "env.%s: %s; %s" $name .wrong .todo)) -}}
 {{- end -}}
 {{- end -}}
+{{- range $job.values.cluster.bypassesEfa -}}
+{{- if and (eq .name $name) (hasKey ($job.requests | default dict) "vpc.amazonaws.com/efa") (regexMatch .value (trim $value)) -}}
+{{- include "training-job.error" (dict "job" $job "text" (printf "env.%s: %s, got %s; %s" $name .wrong $value .todo)) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- if and .values.modelType (not (hasKey $own "MODEL_TYPE")) -}}
 {{- $_ := set $own "MODEL_TYPE" .values.modelType -}}
