@@ -193,7 +193,6 @@ def hides_devices(name: str, value: str) -> bool:
     return name == _VISIBLE_DEVICES and value.strip().lower() == _NO_DEVICES
 
 
-
 def bypasses_efa(name: str, value: str) -> bool:
     """Return whether pods with EFA interfaces would leave them idle by the variable ``name``."""
     return any(
