@@ -1,6 +1,7 @@
 """What clients of the backend are answered, by one replica that all these tests share."""
 
 import re
+import socket
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -115,6 +116,32 @@ def test_a_body_larger_than_any_job_is_refused(backend: BackendProcess) -> None:
     body = {"type": "research", "job": {"image": "x" * 2**20}}
 
     assert backend.ask("POST", "/requests", body, key=key()).status == 413
+
+
+def test_a_client_that_is_slow_to_send_too_large_a_body_is_told_what_is_wrong(
+    backend: BackendProcess,
+) -> None:
+    """Not that its connection was reset."""
+    size = 2**22
+    head = (
+        f"POST /requests HTTP/1.1\r\nHost: backend\r\nConnection: close\r\nContent-Length: {size}"
+    )
+    with socket.create_connection(("127.0.0.1", backend.port), timeout=30) as client:
+        client.sendall(f"{head}\r\n\r\n".encode())
+        time.sleep(0.5)
+        client.sendall(b"x" * size)
+
+        assert client.recv(1024).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_client_that_waits_to_be_asked_for_too_large_a_body_is_not_asked(
+    backend: BackendProcess,
+) -> None:
+    head = "POST /requests HTTP/1.1\r\nHost: backend\r\nContent-Length: 4194304\r\n"
+    with socket.create_connection(("127.0.0.1", backend.port), timeout=5) as client:
+        client.sendall(f"{head}Expect: 100-continue\r\n\r\n".encode())
+
+        assert client.recv(1024).startswith(b"HTTP/1.1 413 ")
 
 
 def test_a_request_that_comes_again_with_its_keys_in_another_order_is_the_same(

@@ -27,6 +27,7 @@ from ultrascale_backend.errors import BadRequestError, KeyReusedError, Unavailab
 from ultrascale_backend.metrics import CONTENT_TYPE, Metrics
 from ultrascale_backend.mistakes import near
 from ultrascale_backend.records import STATES, Record, State
+from ultrascale_backend.refused_bodies import ReadRefusedBodies
 from ultrascale_backend.rendering import Renderer
 from ultrascale_backend.requests import read_request
 
@@ -136,9 +137,9 @@ class Backend:
         return self.database.run(lambda connection: store.find(connection, request_id))
 
 
-def application(backend: Backend) -> Starlette:
+def application(backend: Backend) -> "ASGIApp":
     """Return the HTTP interface of ``backend``."""
-    return Starlette(
+    routed = Starlette(
         routes=[
             Route("/requests", backend.submit, methods=["POST"]),
             Route("/requests", backend.list, methods=["GET"]),
@@ -158,6 +159,7 @@ def application(backend: Backend) -> Starlette:
         },
         max_body_size=_MOST_BYTES,
     )
+    return ReadRefusedBodies(routed)
 
 
 class _Log:
