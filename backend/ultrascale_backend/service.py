@@ -11,7 +11,7 @@ from types import FrameType
 
 import uvicorn
 from anyio.to_thread import current_default_thread_limiter
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.kinds import WORKLOADS
@@ -107,7 +107,7 @@ class _Server(uvicorn.Server):
     Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination-flow
     """
 
-    def __init__(self, app: Starlette, stopping: threading.Event, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, stopping: threading.Event, settings: Settings) -> None:
         config = uvicorn.Config(
             app,
             host="0.0.0.0",
