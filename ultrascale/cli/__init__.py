@@ -1,4 +1,4 @@
-"""The command line: `ultrascale check|matrix|summary|chart-values`, and the jobs of a cluster."""
+"""The command line: `ultrascale check|plan|matrix|summary|chart-values`, and a cluster's jobs."""
 
 import sys
 from pathlib import Path
@@ -10,6 +10,7 @@ from ultrascale import config, plan
 from ultrascale.cli import jobs
 from ultrascale.cli.chart_values import chart_values
 from ultrascale.cli.matrix import markdown, print_matrix
+from ultrascale.cli.needs import plan_command
 from ultrascale.cli.summary import print_summary
 from ultrascale.errors import UltrascaleError
 
@@ -38,6 +39,9 @@ def check(file: ClusterFile) -> None:
     for warning in config.warnings(cluster.cluster):
         typer.echo(f"{file}: warning: {warning}", err=True)
     typer.echo(f"{file}: ok")
+
+
+_app.command("plan")(plan_command)
 
 
 @_app.command()

@@ -33,6 +33,7 @@ from ultrascale.plan.model.jobs import (
     TaskPlan,
     TolerationPlan,
 )
+from ultrascale.plan.model.needs import ClusterNeeds, Figure, NeedState, PoolNeeds, QuotaNeed
 from ultrascale.plan.model.network import NetworkPlan, SubnetKind, SubnetPlan
 from ultrascale.plan.model.node_pools import (
     Budget,
@@ -94,6 +95,7 @@ __all__ = [
     "CapacityType",
     "ClaimPlan",
     "ClusterAutoscalerPlan",
+    "ClusterNeeds",
     "ClusterPlan",
     "ControlPlanePlan",
     "DataRepositoryPlan",
@@ -101,6 +103,7 @@ __all__ = [
     "DevicePluginPlan",
     "EtcdPlan",
     "EventPlan",
+    "Figure",
     "FleetMetricsPlan",
     "GovernancePlan",
     "GraphPlan",
@@ -119,6 +122,7 @@ __all__ = [
     "MetricPlan",
     "MountPlan",
     "NamespacePlan",
+    "NeedState",
     "NetworkInterface",
     "NetworkPlan",
     "NeuronSchedulerExtensionPlan",
@@ -128,10 +132,12 @@ __all__ = [
     "PartPlan",
     "PodPlan",
     "PodSecurity",
+    "PoolNeeds",
     "PoolPlan",
     "PreferencePlan",
     "PriorityClassPlan",
     "QueuePlan",
+    "QuotaNeed",
     "ReminderPlan",
     "RemoteChartPlan",
     "Requirement",

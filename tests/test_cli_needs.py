@@ -1,0 +1,105 @@
+"""`ultrascale plan`, as its user sees it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.assembly import ROOT
+from tests.pools import SYSTEM_POOL, as_text, make_document, pool_document
+from tests.test_cli import ultrascale
+from ultrascale.cli.needs import BEYOND
+
+HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
+QUOTA = "L-417A185B"
+
+
+@pytest.fixture(scope="module")
+def told() -> str:
+    answer = ultrascale("plan", HYBRID, "--explain")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    return answer.stdout
+
+
+def test_a_plan_shows_pools_quotas_and_the_hours_that_are_of_use(told: str) -> None:
+    rows = [line.split() for line in told.splitlines()]
+
+    bursts = ["eks-on-demand", "16", "1,536", "128", "0", "64", "80", "112", "351.32", "256,465"]
+    assert bursts in rows
+    assert ["hyperpod", "8", "768", "64", "0", "32", "40", "472", "unknown", "unknown"] in rows
+    assert f"{QUOTA}   Running On-Demand P instances" in told
+    assert "hyperpod: 839 usable hours: 2026-12-01 11:30 until 2027-01-05 10:30 UTC" in told
+    assert "hyperpod: no price: a training-plan is paid up front" in told
+
+
+def test_a_plan_explains_each_number_by_its_sum_and_its_source(told: str) -> None:
+    lines = told.splitlines()
+
+    at = lines.index(
+        "eks-on-demand.usd_per_hour = 351.32 USD per hour: 16 nodes x $21.9576 of p4d.24xlarge "
+        "On-Demand in us-east-1 on 2026-07-20"
+    )
+    assert lines[at + 1].startswith("    https://")
+    assert (
+        f"quota.{QUOTA} = 1,536 vCPUs: eks-on-demand: 16 nodes x 96 vCPUs of p4d.24xlarge" in lines
+    )
+
+
+def test_programs_read_all_of_it_as_json() -> None:
+    document = json.loads(ultrascale("plan", HYBRID, "--json").stdout)
+
+    (need,) = (each for each in document["quotas"] if each["code"] == QUOTA)
+    assert (need["needed"]["value"], need["default"], need["state"]) == (1536, 0, "ask")
+    assert [pool["pool"] for pool in document["pools"]][:2] == ["system", "hyperpod"]
+    assert document["pools"][1]["figures"]["usd_per_hour"]["value"] is None
+
+
+def test_a_review_takes_it_as_tables_of_markdown() -> None:
+    lines = ultrascale("plan", HYBRID, "--markdown").stdout.splitlines()
+
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines if line.startswith("|")]
+    assert ["", "pool", "nodes", "vCPUs"] in [row[:4] for row in rows]
+    assert ["", "eks-spot", "16", "1,536"] in [row[:4] for row in rows]
+
+
+def test_what_no_published_limit_allows_is_said_and_ends_with_a_status_of_its_own(
+    tmp_path: Path,
+) -> None:
+    """The file is right all the same: only AWS can say whether it grants it."""
+    pool = pool_document(
+        purchase={"option": "odcr", "reservation_tags": {"fleet": "p5"}},
+        provisioner="karpenter",
+        role="reserved",
+        nodes={"static": 8000},
+    )
+    network = {
+        "vpc_cidr": "10.0.0.0/16",
+        "zones": ["us-west-2a", "us-west-2b"],
+        "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
+    }
+    system = SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}
+    file = tmp_path / "cluster.yaml"
+    file.write_text(
+        as_text(
+            make_document(pools=[system, pool], karpenter={"version": "1.15.1"}, network=network)
+        )
+    )
+
+    assert ultrascale("check", file).returncode == 0
+    answer = ultrascale("plan", file)
+
+    assert answer.returncode == BEYOND
+    assert "more than AWS publishes" in answer.stdout
+    assert answer.stderr.startswith(f"{file}: Network Address Usage (L-BB24F6E5): 280,")
+    assert "256,000" in answer.stderr
+    assert "ask your account team" in answer.stderr
+
+
+def test_a_file_with_mistakes_is_refused_as_check_refuses_it(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(make_document(region="us-west-9")))
+
+    answer, checked = ultrascale("plan", file), ultrascale("check", file)
+
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr == checked.stderr

@@ -1,0 +1,160 @@
+"""Service quotas that the size of a cluster runs into, as they stand before AWS raises them.
+
+An account may have been granted more: what holds there, only Service Quotas says.
+
+Sources:
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-resource-limits.html
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html
+    https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
+    https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ultrascale.catalog import matrix, vpc
+
+_EC2 = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-resource-limits.html"
+_SPOT = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html"
+_BLOCKS = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html"
+_EKS = "https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html"
+_EBS = "https://docs.aws.amazon.com/ebs/latest/userguide/ebs-resource-quotas.html"
+_VPC = "https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """A service quota.
+
+    Attributes:
+        code: Its code in Service Quotas.
+        service: Code of the service there.
+        name: Its name there.
+        unit: What it counts.
+        default: How many, before AWS raises it.
+        most: How many at most AWS publishes that it grants; None where it publishes none.
+        source: Page that states it.
+    """
+
+    code: str
+    service: str
+    name: str
+    unit: str
+    default: int
+    most: int | None = None
+    source: str
+
+
+_VCPUS: tuple[tuple[str, str, int, str], ...] = (
+    ("L-1216C47A", "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", 5, _EC2),
+    ("L-417A185B", "Running On-Demand P instances", 0, _EC2),
+    ("L-DB2E81BA", "Running On-Demand G and VT instances", 0, _EC2),
+    ("L-1945791B", "Running On-Demand Inf instances", 0, _EC2),
+    ("L-2C3B7624", "Running On-Demand Trn instances", 0, _EC2),
+    ("L-34B43A08", "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", 5, _SPOT),
+    ("L-7212CCBC", "All P Spot Instance Requests", 0, _SPOT),
+    ("L-3819A6DF", "All G and VT Spot Instance Requests", 0, _SPOT),
+    ("L-B5D1601B", "All Inf Spot Instance Requests", 0, _SPOT),
+    ("L-6B0D517C", "All Trn Spot Instance Requests", 0, _SPOT),
+)
+# Whether they count blocks or vCPUs, AWS's pages do not say, and users read them both ways.
+_CAPACITY_BLOCKS: tuple[tuple[str, str], ...] = (
+    ("L-2C8F52B3", "P4d"),
+    ("L-CFF3E941", "P4de"),
+    ("L-DA6814F2", "P5"),
+    ("L-C45F30BC", "P5e"),
+    ("L-4F9BB70B", "P5en"),
+    ("L-8B23CEF3", "P6-B200"),
+    ("L-9C38E5AB", "P6-B300"),
+    ("L-FCF0179E", "P6e-GB200"),
+    ("L-2E30FD7D", "Trn1"),
+    ("L-64569A79", "Trn2"),
+)
+
+NETWORK_INTERFACES = Quota(
+    code="L-DF5E4CA3",
+    service="vpc",
+    name="Network interfaces per Region",
+    unit="network interfaces",
+    default=5_000,
+    source=_VPC,
+)
+NETWORK_ADDRESS_USAGE = Quota(
+    code="L-BB24F6E5",
+    service="vpc",
+    name="Network Address Usage",
+    unit="units of one VPC",
+    default=64_000,
+    most=256_000,
+    source=_VPC,
+)
+IPV4_RANGES = Quota(
+    code="L-83CA0A9D",
+    service="vpc",
+    name="IPv4 CIDR blocks per VPC",
+    unit="ranges",
+    default=5,
+    most=vpc.MOST_IPV4_RANGES,
+    source=_VPC,
+)
+GP3_STORAGE = Quota(
+    code="L-7A658B76",
+    service="ebs",
+    name="Storage for General Purpose SSD (gp3) volumes, in TiB",
+    unit="TiB",
+    default=50,
+    source=_EBS,
+)
+NODE_GROUPS = Quota(
+    code="L-6D54EA21",
+    service="eks",
+    name="Managed node groups per cluster",
+    unit="node groups",
+    default=matrix.MANAGED_NODE_GROUPS,
+    source=_EKS,
+)
+NODES_OF_A_GROUP = Quota(
+    code="L-BD136A63",
+    service="eks",
+    name="Nodes per managed node group",
+    unit="nodes of the largest",
+    default=matrix.NODES_PER_MANAGED_NODE_GROUP,
+    source=_EKS,
+)
+
+QUOTAS: Mapping[str, Quota] = MappingProxyType(
+    {
+        quota.code: quota
+        for quota in (
+            *(
+                Quota(code=code, service="ec2", name=name, unit="vCPUs", default=least, source=page)
+                for code, name, least, page in _VCPUS
+            ),
+            *(
+                Quota(
+                    code=code,
+                    service="ec2",
+                    name=f"Concurrent {family} Capacity Blocks per account",
+                    unit="blocks",
+                    default=0,
+                    source=_BLOCKS,
+                )
+                for code, family in _CAPACITY_BLOCKS
+            ),
+            *(NETWORK_INTERFACES, NETWORK_ADDRESS_USAGE, IPV4_RANGES, GP3_STORAGE),
+            *(NODE_GROUPS, NODES_OF_A_GROUP),
+        )
+    }
+)
+"""By code."""
+
+# Of each network interface, address and prefix one, of what stands in a zone for others so many.
+# Source: https://docs.aws.amazon.com/vpc/latest/userguide/network-address-usage.html
+ADDRESS_USAGE_OF_GATEWAYS = 6
+
+# Tokens of RunInstances: so many instances at once, then so many each second.
+# Source: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html
+RUN_INSTANCES_AT_ONCE = 1_000
+RUN_INSTANCES_PER_SECOND = 2
+RUN_INSTANCES_SOURCE = "https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html"
