@@ -8,9 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ import yaml
 
 from tests import job_manifests as given
 from tests.assembly import ROOT
+from tests.command_line import Ultrascale, run
 from tests.stub_api_http import ARN, kubeconfig, serve
 from tests.stub_api_server import Object, Refusal, StubApiServer
-from ultrascale.cli import main
 
 CLUSTER = ROOT / "clusters" / "trainium-bert.yaml"
 JOB = f"{given.VOLCANO_JOBS}/bert"
@@ -86,37 +86,16 @@ def environment(stub: StubApiServer, tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "KUBECONFIG": str(file), "HOME": str(tmp_path), "COLUMNS": "200"}
 
 
-@dataclass
-class Answer:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-Ultrascale = Callable[..., Answer]
-
-
 @pytest.fixture
 def ultrascale(
     environment: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Ultrascale:
-    """Run the command line in this process: a new one takes a second to begin."""
     for name in ("KUBECONFIG", "HOME", "COLUMNS"):
         monkeypatch.setenv(name, environment[name])
 
-    def run(*arguments: str | Path) -> Answer:
-        monkeypatch.setattr(sys, "argv", ["ultrascale", *(str(each) for each in arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        told = capsys.readouterr()
-        if isinstance(end.value.code, str):
-            return Answer(1, told.out, f"{told.err}{end.value.code}\n")
-        return Answer(int(end.value.code or 0), told.out, told.err)
-
-    return run
+    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
 
 
 @contextmanager

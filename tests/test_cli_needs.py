@@ -1,27 +1,32 @@
 """`ultrascale plan`, as its user sees it."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.assembly import ROOT
+from tests.command_line import Ultrascale, run
 from tests.pools import SYSTEM_POOL, as_text, make_document, pool_document
-from tests.test_cli import ultrascale
 from ultrascale.cli.needs import BEYOND
 
 HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
 QUOTA = "L-417A185B"
 
 
-@pytest.fixture(scope="module")
-def told() -> str:
-    answer = ultrascale("plan", HYBRID, "--explain")
+@pytest.fixture
+def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
+    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
+
+
+def test_a_plan_shows_pools_quotas_and_the_hours_that_are_of_use(
+    ultrascale: Ultrascale,
+) -> None:
+    answer = ultrascale("plan", HYBRID)
+
     assert (answer.returncode, answer.stderr) == (0, "")
-    return answer.stdout
-
-
-def test_a_plan_shows_pools_quotas_and_the_hours_that_are_of_use(told: str) -> None:
+    told = answer.stdout
     rows = [line.split() for line in told.splitlines()]
 
     bursts = ["eks-on-demand", "16", "1,536", "128", "0", "64", "80", "112", "351.32", "256,465"]
@@ -32,8 +37,10 @@ def test_a_plan_shows_pools_quotas_and_the_hours_that_are_of_use(told: str) -> N
     assert "hyperpod: no price: a training-plan is paid up front" in told
 
 
-def test_a_plan_explains_each_number_by_its_sum_and_its_source(told: str) -> None:
-    lines = told.splitlines()
+def test_a_plan_explains_each_number_by_its_sum_and_its_source(
+    ultrascale: Ultrascale,
+) -> None:
+    lines = ultrascale("plan", HYBRID, "--explain").stdout.splitlines()
 
     at = lines.index(
         "eks-on-demand.usd_per_hour = 351.32 USD per hour: 16 nodes x $21.9576 of p4d.24xlarge "
@@ -45,7 +52,7 @@ def test_a_plan_explains_each_number_by_its_sum_and_its_source(told: str) -> Non
     )
 
 
-def test_programs_read_all_of_it_as_json() -> None:
+def test_programs_read_all_of_it_as_json(ultrascale: Ultrascale) -> None:
     document = json.loads(ultrascale("plan", HYBRID, "--json").stdout)
 
     (need,) = (each for each in document["quotas"] if each["code"] == QUOTA)
@@ -54,7 +61,7 @@ def test_programs_read_all_of_it_as_json() -> None:
     assert document["pools"][1]["figures"]["usd_per_hour"]["value"] is None
 
 
-def test_a_review_takes_it_as_tables_of_markdown() -> None:
+def test_a_review_takes_it_as_tables_of_markdown(ultrascale: Ultrascale) -> None:
     lines = ultrascale("plan", HYBRID, "--markdown").stdout.splitlines()
 
     rows = [[cell.strip() for cell in line.split("|")] for line in lines if line.startswith("|")]
@@ -63,7 +70,7 @@ def test_a_review_takes_it_as_tables_of_markdown() -> None:
 
 
 def test_what_no_published_limit_allows_is_said_and_ends_with_a_status_of_its_own(
-    tmp_path: Path,
+    ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
     """The file is right all the same: only AWS can say whether it grants it."""
     pool = pool_document(
@@ -95,7 +102,9 @@ def test_what_no_published_limit_allows_is_said_and_ends_with_a_status_of_its_ow
     assert "ask your account team" in answer.stderr
 
 
-def test_a_file_with_mistakes_is_refused_as_check_refuses_it(tmp_path: Path) -> None:
+def test_a_file_with_mistakes_is_refused_as_check_refuses_it(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(as_text(make_document(region="us-west-9")))
 

@@ -1,0 +1,38 @@
+"""The command line, run in the tests' own process: a new one takes a second to begin."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ultrascale.cli import main
+
+
+@dataclass
+class Answer:
+    """What a command printed, and the status that it ended with."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Ultrascale = Callable[..., Answer]
+
+
+def run(
+    *arguments: str | Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Answer:
+    """Run `ultrascale` with ``arguments``."""
+    monkeypatch.setattr(sys, "argv", ["ultrascale", *(str(each) for each in arguments)])
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        main()
+    told = capsys.readouterr()
+    if isinstance(end.value.code, str):
+        return Answer(1, told.out, f"{told.err}{end.value.code}\n")
+    return Answer(int(end.value.code or 0), told.out, told.err)
