@@ -43,7 +43,7 @@ def test_every_mistake_is_named_at_once_without_a_traceback(tmp_path: Path) -> N
 
 def test_what_is_not_built_yet_is_refused_in_plain_words(tmp_path: Path) -> None:
     document = yaml.safe_load(TRAINIUM.read_text())
-    document["agreed_limits"] = {"nau_per_vpc": 300_000, "reference": "case 1"}
+    document["pipeline"] = {"connection_arn": "x"}
     file = tmp_path / "cluster.yaml"
     file.write_text(yaml.safe_dump(document))
 

@@ -3,6 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,10 +70,8 @@ def test_a_review_takes_it_as_tables_of_markdown(ultrascale: Ultrascale) -> None
     assert ["", "eks-spot", "16", "1,536"] in [row[:4] for row in rows]
 
 
-def test_what_no_published_limit_allows_is_said_and_ends_with_a_status_of_its_own(
-    ultrascale: Ultrascale, tmp_path: Path
-) -> None:
-    """The file is right all the same: only AWS can say whether it grants it."""
+def beyond(folder: Path, **changes: Any) -> Path:
+    """Write a file of more nodes than AWS publishes that it grants for a VPC."""
     pool = pool_document(
         purchase={"option": "odcr", "reservation_tags": {"fleet": "p5"}},
         provisioner="karpenter",
@@ -85,12 +84,18 @@ def test_what_no_published_limit_allows_is_said_and_ends_with_a_status_of_its_ow
         "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
     }
     system = SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}
-    file = tmp_path / "cluster.yaml"
-    file.write_text(
-        as_text(
-            make_document(pools=[system, pool], karpenter={"version": "1.15.1"}, network=network)
-        )
-    )
+    karpenter = {"version": "1.15.1"}
+    file = folder / "cluster.yaml"
+    document = make_document(pools=[system, pool], karpenter=karpenter, network=network, **changes)
+    file.write_text(as_text(document))
+    return file
+
+
+def test_what_no_published_limit_allows_is_said_and_ends_with_a_status_of_its_own(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    """The file is right all the same: only AWS can say whether it grants it."""
+    file = beyond(tmp_path)
 
     assert ultrascale("check", file).returncode == 0
     answer = ultrascale("plan", file)
@@ -100,6 +105,24 @@ def test_what_no_published_limit_allows_is_said_and_ends_with_a_status_of_its_ow
     assert answer.stderr.startswith(f"{file}: Network Address Usage (L-BB24F6E5): 280,")
     assert "256,000" in answer.stderr
     assert "ask your account team" in answer.stderr
+
+
+def test_what_aws_has_agreed_to_is_shown_and_enough(ultrascale: Ultrascale, tmp_path: Path) -> None:
+    file = beyond(tmp_path, agreed_limits={"nau_per_vpc": 300_000, "reference": "case 17"})
+
+    answer = ultrascale("plan", file)
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "256,000   agreed: 300,000, case 17" in answer.stdout
+
+
+def test_what_aws_has_agreed_to_may_be_too_little(ultrascale: Ultrascale, tmp_path: Path) -> None:
+    file = beyond(tmp_path, agreed_limits={"nau_per_vpc": 270_000, "reference": "case 17"})
+
+    answer = ultrascale("plan", file)
+
+    assert answer.returncode == BEYOND
+    assert "needed, of which 270,000 are agreed" in answer.stderr
 
 
 def test_a_file_with_mistakes_is_refused_as_check_refuses_it(

@@ -19,7 +19,7 @@ KEYS = re.sub(
 )
 README = (ROOT / "README.md").read_text()
 # Nothing reads their keys yet.
-LATER = {"agreed_limits", "pipeline"}
+LATER = {"pipeline"}
 
 
 def models(annotation: object) -> set[type[pydantic.BaseModel]]:

@@ -102,10 +102,10 @@ class TestTogether:
         lines = mistakes(
             file,
             storage={"lustre": [LUSTRE | {"efa": True}]},
-            agreed_limits={"nau_per_vpc": 1, "reference": "case"},
+            pipeline={"branch": "main"},
         )
 
-        assert keys(lines) == ["storage.lustre.0.efa", "agreed_limits"]
+        assert keys(lines) == ["storage.lustre.0.efa", "pipeline"]
         assert all("not supported yet" in line for line in lines)
 
     def test_one_mistake_is_one_line(self, file: Path) -> None:
@@ -153,9 +153,9 @@ class TestUnsupported:
     """Advice that leads into the next refusal costs a run and a user's patience."""
 
     def test_what_stands_within_an_unsupported_part_is_not_said_beside_it(self, file: Path) -> None:
-        lines = mistakes(file, agreed_limits={"nau_per_vpc": 0})
+        lines = mistakes(file, pipeline={"branches": 0})
 
-        assert lines == ["agreed_limits: not supported yet; leave it out"]
+        assert lines == ["pipeline: not supported yet; leave it out"]
 
     def test_regions_of_china_are_refused_plainly(self, file: Path) -> None:
         network = {"vpc_cidr": "10.0.0.0/16", "zones": ["cn-north-1a", "cn-north-1b"]}

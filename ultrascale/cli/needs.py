@@ -112,9 +112,15 @@ def _quotas(needs: Sequence[QuotaNeed], box: Box) -> Table:
             "unknown" if value is None else _number(value, places=1),
             "" if need.default is None else _number(need.default, places=0),
             "" if need.most is None else _number(need.most, places=0),
-            _STATES[need.state],
+            _state(need),
         )
     return table
+
+
+def _state(need: QuotaNeed) -> str:
+    if need.state == "agreed" and need.agreed is not None:
+        return f"agreed: {_number(need.agreed.value, places=0)}, {need.agreed.reference}"
+    return _STATES[need.state]
 
 
 def _remarks(needs: ClusterNeeds) -> Iterator[str]:
@@ -146,10 +152,11 @@ def _explained(needs: ClusterNeeds) -> Iterator[str]:
 
 def _told(need: QuotaNeed) -> str:
     needed = _number(need.needed.value or 0, places=0)
+    agreed = f", of which {need.agreed.value:,} are agreed" if need.agreed is not None else ""
     return (
-        f"{need.name} ({need.code}): {needed} needed, and AWS publishes {need.most:,} as the most "
-        "that it grants; ask your account team for more in writing, or use fewer nodes or network "
-        "interfaces in one VPC, or several clusters"
+        f"{need.name} ({need.code}): {needed} needed{agreed}, and AWS publishes {need.most:,} as "
+        "the most that it grants; ask your account team for more in writing, or use fewer nodes "
+        "or network interfaces in one VPC, or several clusters"
     )
 
 

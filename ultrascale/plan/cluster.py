@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ultrascale import config
-from ultrascale.catalog import eks, regions
+from ultrascale.catalog import eks, quotas, regions
 from ultrascale.plan import capacity, names, retention
 from ultrascale.plan.addons import node_addons, workload_addons
 from ultrascale.plan.backend import plan_backend
@@ -14,7 +14,7 @@ from ultrascale.plan.images import plan_image_builds, unbuilt_repositories
 from ultrascale.plan.isolation import plan_isolation
 from ultrascale.plan.karpenter import plan_karpenter
 from ultrascale.plan.mistakes import all_mistakes
-from ultrascale.plan.model import ClusterPlan, ControlPlanePlan, PoolPlan
+from ultrascale.plan.model import AgreedLimit, ClusterPlan, ControlPlanePlan, PoolPlan
 from ultrascale.plan.namespaces import plan_namespaces, plan_team_namespaces
 from ultrascale.plan.network import plan_network
 from ultrascale.plan.node_pools import plan_node_classes, plan_node_pools
@@ -120,7 +120,15 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         etcd=plan_etcd(cluster),
         observability=plan_observability(cluster, pools, lustre),
         backend=plan_backend(cluster, pools, builds),
+        agreed_limits=_agreed_limits(cluster.agreed_limits),
     )
+
+
+def _agreed_limits(stated: config.AgreedLimits | None) -> tuple[AgreedLimit, ...]:
+    if stated is None:
+        return ()
+    code, value = quotas.NETWORK_ADDRESS_USAGE.code, stated.nau_per_vpc
+    return (AgreedLimit(code=code, value=value, reference=stated.reference),)
 
 
 def _control_plane(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> ControlPlanePlan:

@@ -1,11 +1,12 @@
 """Which service quotas a cluster needs, and whether their defaults hold it."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from ultrascale import catalog
 from ultrascale.catalog import quotas
 from ultrascale.plan import capacity
-from ultrascale.plan.model import ClusterPlan, Figure, NeedState, PoolPlan, QuotaNeed
+from ultrascale.plan.model import AgreedLimit, ClusterPlan, Figure, NeedState, PoolPlan, QuotaNeed
 
 # Sizes of terms, by quota code and pool.
 _Terms = dict[str, dict[str, tuple[float, str]]]
@@ -22,7 +23,7 @@ def plan_quotas(plan: ClusterPlan, totals: Mapping[str, Figure]) -> tuple[QuotaN
         plan: The cluster.
         totals: Sums over its pools.
     """
-    return (
+    found = (
         *_ec2_quotas(plan),
         *_hyperpod_quotas(plan),
         *_group_quotas(plan),
@@ -30,6 +31,10 @@ def plan_quotas(plan: ClusterPlan, totals: Mapping[str, Figure]) -> tuple[QuotaN
         _of_total(quotas.NETWORK_ADDRESS_USAGE, totals["address_usage"]),
         _ranges(plan),
         _disks(plan),
+    )
+    agreed = {limit.code: limit for limit in plan.agreed_limits}
+    return tuple(
+        _agreed(need, agreed[need.code]) if need.code in agreed else need for need in found
     )
 
 
@@ -144,8 +149,15 @@ def _need(
         ),
         default=quota.default,
         most=quota.most,
+        agreed=None,
         state=_state(value, quota),
     )
+
+
+def _agreed(need: QuotaNeed, limit: AgreedLimit) -> QuotaNeed:
+    value = need.needed.value
+    held = need.state in ("ask", "beyond") and value is not None and value <= limit.value
+    return replace(need, agreed=limit, state="agreed" if held else need.state)
 
 
 def _state(value: float, quota: quotas.Quota) -> NeedState:
@@ -155,4 +167,6 @@ def _state(value: float, quota: quotas.Quota) -> NeedState:
 
 
 def _unknown(code: str | None, name: str, needed: Figure) -> QuotaNeed:
-    return QuotaNeed(code=code, name=name, needed=needed, default=None, most=None, state="unknown")
+    return QuotaNeed(
+        code=code, name=name, needed=needed, default=None, most=None, agreed=None, state="unknown"
+    )

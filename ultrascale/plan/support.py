@@ -7,10 +7,7 @@ from ultrascale.catalog import regions
 
 Mistakes = Iterator[config.Mistake]
 
-_SECTIONS = (
-    "agreed_limits",
-    "pipeline",
-)
+_SECTIONS = ("pipeline",)
 _WRONG = "not supported yet"
 _LEAVE_OUT = "leave it out"
 

@@ -33,7 +33,14 @@ from ultrascale.plan.model.jobs import (
     TaskPlan,
     TolerationPlan,
 )
-from ultrascale.plan.model.needs import ClusterNeeds, Figure, NeedState, PoolNeeds, QuotaNeed
+from ultrascale.plan.model.needs import (
+    AgreedLimit,
+    ClusterNeeds,
+    Figure,
+    NeedState,
+    PoolNeeds,
+    QuotaNeed,
+)
 from ultrascale.plan.model.network import NetworkPlan, SubnetKind, SubnetPlan
 from ultrascale.plan.model.node_pools import (
     Budget,
@@ -86,6 +93,7 @@ from ultrascale.plan.model.storage import (
 
 __all__ = [
     "AddonPlan",
+    "AgreedLimit",
     "AlarmPlan",
     "AlertsPlan",
     "ApplicationPlan",

@@ -10,6 +10,7 @@ from ultrascale.plan.model.backend import BackendPlan
 from ultrascale.plan.model.hyperpod import HyperPodPlan
 from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPlan
 from ultrascale.plan.model.images import ImageBuildPlan
+from ultrascale.plan.model.needs import AgreedLimit
 from ultrascale.plan.model.network import NetworkPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
 from ultrascale.plan.model.observability import ObservabilityPlan
@@ -111,6 +112,7 @@ class ClusterPlan:
         etcd: Rendezvous server, if asked for.
         observability: What is measured, shown and told; None where the file does not ask for it.
         backend: The application that submits jobs, if there is one.
+        agreed_limits: Quotas that AWS has raised above what it publishes.
     """
 
     name: str
@@ -151,6 +153,7 @@ class ClusterPlan:
     etcd: EtcdPlan | None
     observability: ObservabilityPlan | None
     backend: BackendPlan | None
+    agreed_limits: tuple[AgreedLimit, ...]
 
     @property
     def all_pools(self) -> tuple[PoolPlan, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-NeedState = Literal["within", "ask", "beyond", "unknown"]
+NeedState = Literal["within", "ask", "agreed", "beyond", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,21 @@ class PoolNeeds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgreedLimit:
+    """What AWS has granted of a quota above what it publishes, as the file says.
+
+    Attributes:
+        code: Code of the quota in Service Quotas.
+        value: How many.
+        reference: The case or agreement that grants them.
+    """
+
+    code: str
+    value: int
+    reference: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaNeed:
     """A service quota, held against what a cluster needs of it.
 
@@ -53,8 +68,9 @@ class QuotaNeed:
         needed: What the cluster needs.
         default: How many it is before AWS raises it; None where that is not known.
         most: How many at most AWS publishes that it grants; None where it publishes none.
-        state: Whether the default holds it, AWS has to be asked, more than AWS publishes would
-            have to be granted, or that cannot be said offline.
+        agreed: What AWS has granted of it, as the file says; None where it says nothing.
+        state: Whether the default holds it, AWS has to be asked, what is agreed holds it, more
+            than AWS publishes would have to be granted, or that cannot be said offline.
     """
 
     code: str | None
@@ -62,6 +78,7 @@ class QuotaNeed:
     needed: Figure
     default: int | None
     most: int | None
+    agreed: AgreedLimit | None
     state: NeedState
 
 
