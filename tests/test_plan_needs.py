@@ -15,6 +15,7 @@ from tests.pools import (
     SPOT,
     SYSTEM_POOL,
     make_cluster,
+    make_document,
     pool_document,
 )
 from ultrascale import catalog
@@ -216,6 +217,20 @@ def test_the_hours_of_a_block_end_when_its_nodes_are_drained() -> None:
     hours = found.pools[1].usable_hours
     assert hours is not None
     assert hours.value == pytest.approx(7 * 24 - 40 / 60)
+
+
+@pytest.mark.parametrize(
+    ("tier", "seconds"), [("standard", None), ("xl", 104 / 167), ("8xl", 104 / 400)]
+)
+def test_a_pod_on_each_node_takes_as_long_as_the_tier_needs(
+    tier: str, seconds: float | None
+) -> None:
+    kubernetes = make_document()["kubernetes"] | {"control_plane_tier": tier}
+
+    found = needs(pool_document(nodes={"max": 100}), kubernetes=kubernetes).totals
+
+    assert found["binding_seconds"].value == (seconds and pytest.approx(seconds))
+    assert found["leases_per_second"].value == pytest.approx(104 / 10)
 
 
 # --- sums ---------------------------------------------------------------------------------------

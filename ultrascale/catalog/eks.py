@@ -6,6 +6,7 @@ Sources:
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from ipaddress import IPv4Network
 from types import MappingProxyType
 from typing import Literal
@@ -33,6 +34,36 @@ CONTROL_PLANE_TIERS: Mapping[ControlPlaneTier, str] = MappingProxyType(
         "4xl": "tier-4xl",
         "8xl": "tier-8xl",
     }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierLimits:
+    """What a provisioned control plane does, from Kubernetes 1.34 on.
+
+    Attributes:
+        api_seats: Requests that the API server works on at a time, those of long lists several.
+        pods_per_second: Pods that are scheduled in a second.
+        database_gb: Size of etcd's database, in GB.
+    """
+
+    api_seats: int
+    pods_per_second: int
+    database_gb: int
+
+
+# By EKS's own name; ``standard`` is not among them, as it has no fixed ones.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/eks-provisioned-control-plane.html
+TIER_LIMITS: Mapping[str, TierLimits] = MappingProxyType(
+    {
+        "tier-xl": TierLimits(api_seats=2_000, pods_per_second=167, database_gb=16),
+        "tier-2xl": TierLimits(api_seats=4_000, pods_per_second=283, database_gb=16),
+        "tier-4xl": TierLimits(api_seats=8_000, pods_per_second=400, database_gb=16),
+        "tier-8xl": TierLimits(api_seats=16_000, pods_per_second=400, database_gb=16),
+    }
+)
+TIER_LIMITS_SOURCE = (
+    "https://docs.aws.amazon.com/eks/latest/userguide/eks-provisioned-control-plane.html"
 )
 
 # EKS would take 10.100.0.0/16 instead where the VPC overlaps this one.

@@ -11,6 +11,8 @@ _CPU_SHARE_BEYOND = 0.0025
 _RESERVED_MIB = 255
 _RESERVED_MIB_PER_POD = 11
 _EVICTION_MIB = 100
+LEASE_RENEWAL_SECONDS = 10
+LEASE_RENEWAL_SOURCE = "https://kubernetes.io/docs/concepts/architecture/nodes/#node-heartbeats"
 # Source: MAX_ARG_STRLEN of https://man7.org/linux/man-pages/man2/execve.2.html
 WORD_BYTES = 128 * 1024
 """Bytes of one argument or variable at which no program starts any more."""

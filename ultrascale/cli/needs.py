@@ -132,6 +132,12 @@ def _remarks(needs: ClusterNeeds) -> Iterator[str]:
         for name in needs.totals[key].without:
             (why,) = [pool.figures[key].formula for pool in needs.pools if pool.pool == name]
             yield f"{name}: no price: {why}."
+    bound, leases = needs.totals["binding_seconds"], needs.totals["leases_per_second"]
+    if bound.value is not None and leases.value is not None:
+        seconds = _number(bound.value, places=1)
+        yield f"A pod on each node is scheduled within {seconds} seconds at best: {bound.formula}."
+        writes = _number(leases.value, places=1)
+        yield f"Kubelets write {writes} leases a second: {leases.formula}."
     minutes = needs.totals["launch_minutes"]
     if minutes.value:
         text = _number(minutes.value, places=0)

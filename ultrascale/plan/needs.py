@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ultrascale import catalog
-from ultrascale.catalog import prices, quotas
+from ultrascale.catalog import eks, kubelet, prices, quotas
 from ultrascale.plan import capacity
 from ultrascale.plan.addresses import PREFIXES_PER_NODE, single_addresses
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, PoolNeeds, PoolPlan
@@ -95,17 +95,20 @@ def _per_node(pool: PoolPlan) -> Iterator[tuple[str, str, _PerNode]]:
     )
     yield "neuron_cores", "NeuronCores", _neuron_cores(pool)
     efa, interfaces = pool.efa_interfaces, interfaces_of(pool)
-    yield "efa_interfaces", "EFA interfaces", _PerNode(value=efa, words=f"{efa} EFA interfaces")
-    words = f"{interfaces} network interfaces"
+    yield (
+        "efa_interfaces",
+        "EFA interfaces",
+        _PerNode(value=efa, words=_counted(efa, "EFA interface")),
+    )
+    words = _counted(interfaces, "network interface")
     yield "network_interfaces", "network interfaces", _PerNode(value=interfaces, words=words)
     extra = single_addresses(pool.provisioner, pool.instance_types) - 1
     usage = address_usage(interfaces, PREFIXES_PER_NODE, extra)
-    words = f"({interfaces} network interfaces + {PREFIXES_PER_NODE} prefixes"
-    words += f" + {extra} addresses)" if extra else ")"
+    words += f" + {PREFIXES_PER_NODE} prefixes" + (f" + {extra} addresses" if extra else "")
     yield (
         "address_usage",
         "units of Network Address Usage",
-        _PerNode(value=usage, words=words, sources=(_ADDRESS_USAGE,)),
+        _PerNode(value=usage, words=f"({words})", sources=(_ADDRESS_USAGE,)),
     )
 
 
@@ -199,6 +202,8 @@ def _totals(plan: ClusterPlan, pools: Sequence[PoolNeeds]) -> Mapping[str, Figur
     totals["usd_per_month"] = _month("total.usd_per_month", totals["usd_per_hour"])
     totals["address_usage"] = _address_usage_of_vpc(plan, totals["address_usage"])
     totals["launch_minutes"] = _launch_minutes(plan)
+    totals["binding_seconds"] = _binding_seconds(plan, totals["nodes"])
+    totals["leases_per_second"] = _leases_per_second(totals["nodes"])
     return totals
 
 
@@ -246,3 +251,37 @@ def _launch_minutes(plan: ClusterPlan) -> Figure:
         "RunInstances is throttled by default",
         sources=(quotas.RUN_INSTANCES_SOURCE,),
     )
+
+
+def _binding_seconds(plan: ClusterPlan, nodes: Figure) -> Figure:
+    """Return how long a pod for each node takes to be scheduled, at best."""
+    tier = plan.control_plane.tier
+    limits = eks.TIER_LIMITS.get(tier)
+    if limits is None or nodes.value is None:
+        value, formula = None, f"tier {tier} has no fixed limits"
+    else:
+        value = nodes.value / limits.pods_per_second
+        formula = f"{nodes.value:,.0f} nodes / {limits.pods_per_second} pods a second of {tier}"
+    return Figure(
+        id="total.binding_seconds",
+        value=value,
+        unit="seconds",
+        formula=formula,
+        sources=(eks.TIER_LIMITS_SOURCE,),
+    )
+
+
+def _leases_per_second(nodes: Figure) -> Figure:
+    """Return how often kubelets write to the API server that their nodes live."""
+    seconds = kubelet.LEASE_RENEWAL_SECONDS
+    return Figure(
+        id="total.leases_per_second",
+        value=None if nodes.value is None else nodes.value / seconds,
+        unit="writes per second",
+        formula=f"{nodes.value or 0:,.0f} nodes / {seconds} seconds",
+        sources=(kubelet.LEASE_RENEWAL_SOURCE,),
+    )
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
