@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import cast
 from uuid import UUID
 
 from ultrascale import config
@@ -130,22 +129,10 @@ def _prepare(
     return prepare(
         cluster,
         rule.template,
-        changes={**_joined(rule.changes, job), "name": job_name(request_id)},
+        changes={**config.with_changes(rule.changes, job), "name": job_name(request_id)},
         account=account,
         now=now,
     )
-
-
-def _joined(base: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
-    joined = dict(base)
-    for key, value in changes.items():
-        before = joined.get(key)
-        if isinstance(before, Mapping) and isinstance(value, Mapping):
-            inner = cast("Mapping[str, object]", value)
-            joined[key] = _joined(cast("Mapping[str, object]", before), inner)
-        else:
-            joined[key] = value
-    return joined
 
 
 def _job_lines(error: ConfigError) -> Iterator[str]:

@@ -14,7 +14,7 @@ from ultrascale.config._default_claims import (
 from ultrascale.config._document import Document, KeyPath, parse_yaml
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, near, refuse
-from ultrascale.config._job_document import JobReading, TranslatedJob, read_job
+from ultrascale.config._job_document import JobReading, TranslatedJob, read_job, with_changes
 from ultrascale.config._pool_rules import others_domain
 from ultrascale.config._reader import Fields, Part
 from ultrascale.config._reading import Reading, Rules
@@ -153,6 +153,7 @@ __all__ = [
     "refuse",
     "text_of",
     "warnings",
+    "with_changes",
 ]
 
 

@@ -132,7 +132,7 @@ def read_job(
         ConfigError: There is no such job, or its file cannot be read.
     """
     source, stated = _found(cluster, job)
-    joined = _joined(_sent_elsewhere(stated, changes), changes)
+    joined = with_changes(_sent_elsewhere(stated, changes), changes)
     name = str(joined.pop(_NAME, "")) + suffix
     whole = {**plain(cluster.document.value), _JOBS: {name: joined}}
     reading = read_document(parse_yaml(dump(whole), source=source, own=True))
@@ -204,13 +204,14 @@ def _sent_elsewhere(
     return kept
 
 
-def _joined(stated: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
-    joined = dict(stated)
+def with_changes(stated: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
+    """Return keys of a job with ``changes``, which join mappings and replace all else."""
+    found = dict(stated)
     for key, value in changes.items():
-        before = joined.get(key)
+        before = found.get(key)
         if isinstance(value, Mapping) and isinstance(before, Mapping):
             inner = cast("Mapping[str, object]", value)
-            joined[key] = _joined(cast("Mapping[str, object]", before), inner)
+            found[key] = with_changes(cast("Mapping[str, object]", before), inner)
         else:
-            joined[key] = value
-    return joined
+            found[key] = value
+    return found
