@@ -3,8 +3,10 @@
 UltrascaleError
 ├── CatalogError     the catalog has no such entry, or does not know the value asked for
 ├── ConfigError      the cluster file is wrong, or asks for what is not supported
-└── ClusterError     the cluster cannot be reached, refuses, or lacks what a job needs
-    └── RefusedError the API server answered with a status that is no success
+├── ClusterError     the cluster cannot be reached, refuses, or lacks what a job needs
+│   └── RefusedError the API server answered with a status that is no success
+└── AccountError     AWS cannot be asked: no credentials, or they are not accepted
+    └── UnansweredError AWS refused a request, or did not answer it
 """
 
 from collections.abc import Iterable
@@ -52,3 +54,25 @@ class RefusedError(ClusterError):
         self.reason = reason
         self.message = message
         super().__init__(line)
+
+
+class AccountError(UltrascaleError):
+    """AWS cannot be asked: there are no credentials, they have expired, or nothing is reached."""
+
+
+class UnansweredError(AccountError):
+    """AWS refused a request or did not answer it, so that nothing is known.
+
+    Attributes:
+        action: The request as IAM calls it; what is denied, where something is.
+        reason: Why there is no answer.
+        code: AWS's error code; empty where no answer came at all.
+        denied: Whether a policy has to allow `action`.
+    """
+
+    def __init__(self, action: str, *, reason: str, code: str = "", denied: bool = False) -> None:
+        self.action = action
+        self.reason = reason
+        self.code = code
+        self.denied = denied
+        super().__init__(f"{action}: {reason}")

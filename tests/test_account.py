@@ -1,0 +1,81 @@
+"""Asking an account: an answer, or why there is none; never a default."""
+
+import pytest
+from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
+
+from tests.account import THROTTLED, Refusal, denied, fake_account
+from ultrascale.errors import UnansweredError
+
+VPCS = "ec2:DescribeVpcs"
+
+
+def test_a_list_in_pages_is_whole() -> None:
+    first, second = {"VpcId": "vpc-1"}, {"VpcId": "vpc-2"}
+    account, aws = fake_account(
+        {VPCS: [{"Vpcs": [first], "NextToken": "more"}, {"Vpcs": [second]}]}
+    )
+
+    assert account.ask_all(VPCS, "Vpcs") == [first, second]
+    assert aws.parameters(VPCS) == [{}, {"NextToken": "more"}]
+
+
+def test_a_page_that_is_refused_leaves_no_half_list() -> None:
+    account, _ = fake_account({VPCS: [{"Vpcs": [], "NextToken": "more"}, THROTTLED]})
+
+    with pytest.raises(UnansweredError, match="throttled"):
+        account.ask_all(VPCS, "Vpcs")
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "is_denied"),
+    [
+        (denied(VPCS), "is not authorized to perform", True),
+        (Refusal("UnauthorizedOperation", "You are not authorized"), "denied", True),
+        (THROTTLED, "throttled", False),
+        (Refusal("RequestLimitExceeded"), "throttled", False),
+        (Refusal("ExpiredToken"), "have expired", False),
+        (Refusal("InternalError", "sorry"), "InternalError: sorry", False),
+        (ReadTimeoutError(endpoint_url="https://ec2"), "no answer in time", False),
+        (EndpointConnectionError(endpoint_url="https://ec2"), "the proxy", False),
+    ],
+)
+def test_a_request_without_an_answer_says_why(
+    answer: Exception, reason: str, is_denied: bool
+) -> None:
+    account, _ = fake_account({VPCS: answer})
+
+    with pytest.raises(UnansweredError) as failure:
+        account.ask(VPCS)
+
+    assert reason in failure.value.reason
+    assert (failure.value.action, failure.value.denied) == (VPCS, is_denied)
+
+
+def test_what_is_denied_is_named_and_not_what_was_asked() -> None:
+    """A request may need the permission of another."""
+    account, _ = fake_account({VPCS: denied("kms:Decrypt")})
+
+    with pytest.raises(UnansweredError) as failure:
+        account.ask(VPCS)
+
+    assert failure.value.action == "kms:Decrypt"
+
+
+def test_the_code_of_a_service_is_kept_for_those_who_understand_it() -> None:
+    account, _ = fake_account({"servicequotas:GetServiceQuota": Refusal("NoSuchResourceException")})
+
+    with pytest.raises(UnansweredError) as failure:
+        account.ask("servicequotas:GetServiceQuota", ServiceCode="ec2", QuotaCode="L-1")
+
+    assert failure.value.code == "NoSuchResourceException"
+
+
+def test_clients_are_made_once_for_each_region_and_never_repeat_a_purchase() -> None:
+    account, _ = fake_account()
+
+    client = account.client("ec2")
+
+    assert account.client("ec2") is client
+    assert account.client("ec2", "us-east-1").meta.region_name == "us-east-1"
+    assert client.meta.config.retries["total_max_attempts"] == 3
+    assert account.client("ec2", once=True).meta.config.retries["total_max_attempts"] == 1

@@ -1,0 +1,88 @@
+"""What is checked in an account, and what is found."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from ultrascale.account import Account
+from ultrascale.errors import UnansweredError
+from ultrascale.plan.model import ClusterNeeds, ClusterPlan
+
+State = Literal["pass", "warn", "fail", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a check found about one thing.
+
+    Attributes:
+        check: Name of the check.
+        subject: What it is about, such as a quota, a pool or a Region.
+        state: Whether a deployment meets no trouble there, may meet some, will meet some, or
+            nothing is known.
+        evidence: What the account answered, beside what is needed.
+        fix: The command or the request that puts it right; None where nothing is wrong.
+    """
+
+    check: str
+    subject: str
+    state: State
+    evidence: str
+    fix: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a check may look at.
+
+    Attributes:
+        plan: The cluster.
+        needs: What it needs of the account.
+        account: The account, as the user sees it.
+        at: The time that counts as now, in UTC.
+    """
+
+    plan: ClusterPlan
+    needs: ClusterNeeds
+    account: Account
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """Something to find out. It reads, and changes nothing.
+
+    Attributes:
+        name: Its name, in one word or several with hyphens.
+        title: What it finds out.
+        actions: Every IAM action that it takes.
+        run: Yields what it finds, in one order. An `UnansweredError` ends it, and becomes a finding
+            that is unknown.
+        resources: ARN patterns of actions that can be allowed for fewer resources than all, with
+            ``{partition}``, ``{region}``, ``{account}`` and ``{cluster}``.
+    """
+
+    name: str
+    title: str
+    actions: tuple[str, ...]
+    run: Callable[[Context], Iterator[Finding]]
+    resources: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def unknown(check: str, subject: str, error: UnansweredError) -> Finding:
+    """Return the finding that nothing is known of ``subject``, as AWS did not answer."""
+    return Finding(
+        check=check,
+        subject=subject,
+        state="unknown",
+        evidence=str(error),
+        fix=_permission(error) if error.denied else None,
+    )
+
+
+def _permission(error: UnansweredError) -> str:
+    statement = f'{{"Effect": "Allow", "Action": "{error.action}", "Resource": "*"}}'
+    if "explicit deny" in error.reason:
+        return f"have the policy that denies {error.action} changed; no statement can allow it"
+    return f"allow it in a policy of who runs this: {statement}"

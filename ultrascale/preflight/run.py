@@ -1,0 +1,91 @@
+"""Runs checks side by side, and ends in time whatever AWS does."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+
+from ultrascale.errors import UnansweredError
+from ultrascale.preflight.model import Check, Context, Finding, unknown
+
+DEADLINE = 60.0
+"""Seconds until what is not answered is unknown."""
+
+_THREADS = 12
+
+Progress = Callable[[Check], None]
+# What a thread tells: a finding of a check, that it is through, or a mistake in its code.
+_Told = tuple[Check, Finding | BaseException | None]
+
+
+def run_checks(
+    checks: Sequence[Check],
+    context: Context,
+    *,
+    deadline: float = DEADLINE,
+    progress: Progress | None = None,
+) -> tuple[Finding, ...]:
+    """Return what ``checks`` find, in their order.
+
+    Args:
+        checks: What to find out.
+        context: What they look at.
+        deadline: Seconds that all of them have. What is found by then is returned, and each check
+            that is not through has one finding more, which says so.
+        progress: Called with each check that is through.
+    """
+    ends = time.monotonic() + deadline
+    waiting: SimpleQueue[Check] = SimpleQueue()
+    told: SimpleQueue[_Told] = SimpleQueue()
+    for check in checks:
+        waiting.put(check)
+    for _ in range(min(_THREADS, len(checks))):
+        # Those of a ThreadPoolExecutor would keep the process until the last answer.
+        threading.Thread(target=_work, args=(waiting, told, context), daemon=True).start()
+    found: dict[str, list[Finding]] = {check.name: [] for check in checks}
+    missing = {check.name for check in checks}
+    while missing:
+        try:
+            check, each = told.get(timeout=max(ends - time.monotonic(), 0))
+        except Empty:
+            break
+        if isinstance(each, Finding):
+            found[check.name].append(each)
+        elif each is not None:
+            raise each
+        else:
+            missing.discard(check.name)
+            if progress is not None:
+                progress(check)
+    for check in checks:
+        if check.name in missing:
+            found[check.name].append(_late(check, deadline))
+    return tuple(finding for check in checks for finding in found[check.name])
+
+
+def _work(waiting: SimpleQueue[Check], told: SimpleQueue[_Told], context: Context) -> None:
+    while True:
+        try:
+            check = waiting.get_nowait()
+        except Empty:
+            return
+        try:
+            for finding in check.run(context):
+                told.put((check, finding))
+        except UnansweredError as error:
+            told.put((check, unknown(check.name, check.title, error)))
+            told.put((check, None))
+        except BaseException as error:  # the thread that waits raises it
+            told.put((check, error))
+        else:
+            told.put((check, None))
+
+
+def _late(check: Check, deadline: float) -> Finding:
+    return Finding(
+        check=check.name,
+        subject=check.title,
+        state="unknown",
+        evidence=f"no answer within {deadline:g} seconds",
+        fix="run it again; where it stays so, look at the network and the proxy",
+    )
