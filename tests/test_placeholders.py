@@ -1,39 +1,83 @@
-"""Placeholders: a volume that keeps one mounts nothing, a script that loses one is another."""
+"""What documentation is written with never reaches an account."""
 
-from k8s import define_charts
-from stacks._placeholders import fill
+from pathlib import Path
+
+import pytest
+
 from tests.assembly import ROOT
-from ultrascale import plan
+from tests.pools import as_text
+from ultrascale import config
 
-VALUES = {"${FSX_FAST_ID}": "fs-0123456789abcdef0", "${BUCKET_DATASETS}": "datasets-1x2y"}
-
-
-def test_a_volumes_handle_keeps_its_ending() -> None:
-    volume = {"spec": {"csi": {"volumeHandle": "${FSX_FAST_ID}-training-data"}}}
-
-    assert fill(volume, VALUES) == {
-        "spec": {"csi": {"volumeHandle": "fs-0123456789abcdef0-training-data"}}
-    }
-
-
-def test_variables_of_a_script_are_left_to_its_shell() -> None:
-    script = {"command": ["sh", "-c", "echo ${HOME} $BUCKET_DATASETS ${BUCKET_DATASETS}"]}
-
-    assert fill(script, VALUES) == {
-        "command": ["sh", "-c", "echo ${HOME} $BUCKET_DATASETS datasets-1x2y"]
-    }
+ADMINS = "kubernetes.admins.0"
+# Every key of the five files that a user has to fill in.
+IN_THE_FILES = {
+    "auto-mode": [ADMINS, "pools.2.purchase.reservation"],
+    "hybrid-hyperpod": [ADMINS, "pools.1.purchase.plan", "observability.alarms.email"],
+    "mixed-capacity": [
+        ADMINS,
+        *(f"pools.{number}.purchase.reservation" for number in (1, 3, 4, 5)),
+    ],
+    "trainium-bert": ["kubernetes.endpoint.public_cidrs.0", ADMINS],
+    "ultra-100k": [ADMINS],
+}
 
 
-def test_every_volume_of_the_hybrid_cluster_waits_for_what_its_storage_tells() -> None:
-    cluster = plan.load(ROOT / "clusters" / "hybrid-hyperpod.yaml")
-    told = {word for each in cluster.lustre for word in (each.file_system_id, each.dns_name)}
-    told |= {each.mount_name for each in cluster.lustre}
-    told |= {each.bucket_name for each in cluster.buckets if each.access != "none"}
-    charts = {chart.name: chart for chart in define_charts(cluster).all}
-    names = ["lustre-volumes", "bucket-volumes", "team-lustre-volumes", "team-bucket-volumes"]
+def keys(reading: config.Reading) -> list[str]:
+    return [".".join(str(part) for part in each.at) for each in config.placeholders(reading)]
 
-    written = [manifest for name in names for manifest in charts[name].manifests]
 
-    assert len(written) == 2 * len(cluster.volumes)
-    assert "${" not in str([fill(each, dict.fromkeys(told, "known")) for each in written])
-    assert all(placeholder in str(written) for placeholder in told)
+def found(text: str, folder: Path) -> list[str]:
+    file = folder / "cluster.yaml"
+    file.write_text(as_text({"name": [{"note": text}]}))
+    return [each.wrong for each in config.placeholders(config.read(file))]
+
+
+@pytest.mark.parametrize("name", IN_THE_FILES)
+def test_each_example_names_the_keys_that_are_to_be_filled_in(name: str) -> None:
+    reading = config.read(ROOT / "clusters" / f"{name}.yaml")
+
+    assert keys(reading) == IN_THE_FILES[name]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "111122223333",
+        "arn:aws:iam::123456789012:role/Admin",
+        "444455556666",
+        "777777777777",
+        "203.0.113.7",
+        "192.0.2.0/24",
+        "198.51.100.255/32",
+        "me@example.com",
+        "https://www.example.org/x",
+        "cr-0123456789abcdef0",
+        "cr-0aaaaaaaaaaaaaaa1",
+        "vpc-1a2b3c4d",
+        "cr-0abcdef1234567890",
+        "AKIAIOSFODNN7EXAMPLE",
+        "amzn-s3-demo-bucket",
+    ],
+)
+def test_what_documentation_is_written_with_is_found(text: str, tmp_path: Path) -> None:
+    assert len(found(text, tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "918273645546",
+        "arn:aws:iam::304871926650:role/Admin",
+        "203.0.114.7",
+        "10.0.0.0/16",
+        "1.192.0.2.9",
+        "999.0.2.1",
+        "examples.com",
+        "my-example-team",
+        "cr-0f3c9a7be41d28650",
+        "2026-12-01T11:30:00Z",
+        "sha256-1111222233334444",
+    ],
+)
+def test_what_is_a_users_own_is_left_alone(text: str, tmp_path: Path) -> None:
+    assert found(text, tmp_path) == []

@@ -15,6 +15,7 @@ from ultrascale.config._document import Document, KeyPath, parse_yaml
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config._job_document import JobReading, TranslatedJob, read_job, with_changes
+from ultrascale.config._placeholders import placeholders
 from ultrascale.config._pool_rules import others_domain
 from ultrascale.config._reader import Fields, Part
 from ultrascale.config._reading import Reading, Rules
@@ -146,6 +147,7 @@ __all__ = [
     "loads",
     "near",
     "others_domain",
+    "placeholders",
     "read",
     "read_job",
     "read_job_values",
