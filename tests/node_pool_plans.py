@@ -16,6 +16,7 @@ from tests.pools import (
 )
 from ultrascale import config
 from ultrascale.plan.model import NodeClassPlan, NodePoolPlan, PoolPlan
+from ultrascale.plan.network import plan_network
 from ultrascale.plan.node_pools import plan_node_classes, plan_node_pools
 from ultrascale.plan.pool import plan_pools
 
@@ -118,6 +119,6 @@ def planned_cluster(cluster: config.Cluster) -> Planned:
     )
     return Planned(
         pools=pools,
-        classes=plan_node_classes(cluster, pools),
+        classes=plan_node_classes(cluster, plan_network(cluster), pools),
         node_pools=plan_node_pools(cluster, pools),
     )

@@ -190,6 +190,18 @@ class TestSubnets:
 
         built.template.resource_count_is("AWS::EC2::SubnetCidrReservation", 2 * nodes)
 
+    def test_a_function_makes_the_same_reservations_where_cloudformation_cannot(self) -> None:
+        built = Synthesized(replace(PLAN, reserves_by_function=True))
+
+        built.template.resource_count_is("AWS::EC2::SubnetCidrReservation", 0)
+        asked = the(built.template, "Custom::SubnetPrefixReservations")["Parts"]
+        assert asked == [
+            {"SubnetId": {"Ref": name}, "Cidr": str(part)}
+            for kind in ("private", "accelerated")
+            for name, subnet in zip(built.ids[kind], PLAN.of_kind(kind), strict=True)
+            for part in subnet.prefix_reservations
+        ]
+
     def test_names_resolve_inside(self, built: Synthesized) -> None:
         built.template.has_resource_properties(
             "AWS::EC2::VPC", {"EnableDnsHostnames": True, "EnableDnsSupport": True}
@@ -280,7 +292,7 @@ class TestFlowLogs:
         built.template.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 90})
 
     def test_they_are_kept_as_long_as_planned(self) -> None:
-        built = Synthesized(replace(PLAN, flow_log_retention_days=365))
+        built = Synthesized(replace(PLAN, log_retention_days=365))
 
         built.template.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 365})
 

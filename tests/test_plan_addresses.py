@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import given, settings
@@ -11,32 +12,32 @@ from hypothesis import strategies as st
 from tests.test_plan_network import KEPT_BY_EC2, ZONES, cluster_of, layout, of
 from ultrascale import config
 from ultrascale.catalog import eks
-from ultrascale.plan.addresses import (
-    ADDRESSES_BESIDE_NODES,
-    PREFIXES_PER_NODE,
-    AddressCheck,
-    Demand,
-)
+from ultrascale.plan.address_demand import Demand, ZoneDemand, holds, per_zone
+from ultrascale.plan.addresses import AddressCheck, PodRanges
+from ultrascale.plan.subnets import WARM_PREFIXES
 
 FEWER = "ask for fewer nodes, or spread them over more zones"
 SMALL: dict[str, Any] = {"vpc_cidr": "10.0.0.0/20"}
 
 
-def demand(nodes: int, *, zones: int = 1, accelerated: bool = False) -> Demand:
-    return Demand(zones=tuple(ZONES[:zones]), nodes=nodes, accelerated=accelerated)
+def demand(
+    nodes: int, *, zones: int = 1, first: int = 0, accelerated: bool = False, movable: bool = False
+) -> Demand:
+    inside = tuple(ZONES[first : first + zones])
+    return Demand(zones=inside, nodes=nodes, accelerated=accelerated, movable=movable)
 
 
-def network_mistakes(
-    zones: int, *demands: Demand, reservations: bool = True, **network: Any
-) -> list[config.Mistake]:
+def check_of(zones: int, **network: Any) -> AddressCheck:
     read = cluster_of(zones, **network).network
-    check = AddressCheck(
-        vpc_cidr=read.vpc_cidr,
-        pod_cidrs=read.pod_cidrs,
-        zones=read.zones,
-        reservations=reservations,
-    )
-    return [*check.mistakes(demands)]
+    return AddressCheck(vpc_cidr=read.vpc_cidr, pod_cidrs=read.pod_cidrs, zones=read.zones)
+
+
+def network_mistakes(zones: int, *demands: Demand, **network: Any) -> list[config.Mistake]:
+    return [*check_of(zones, **network).mistakes(demands)]
+
+
+def pod_ranges(zones: int, *demands: Demand, **network: Any) -> PodRanges:
+    return check_of(zones, **network).pod_ranges(demands)
 
 
 def smallest(mistake: config.Mistake) -> int:
@@ -104,14 +105,11 @@ class TestAddresses:
         assert network_mistakes(zones, demand(nodes), vpc_cidr=f"10.0.0.0/{needed + 1}")
 
     @settings(deadline=None)
-    @given(nodes=st.integers(1, 256), reservations=st.booleans())
-    def test_the_pod_range_it_names_would_do_and_nothing_smaller(
-        self, nodes: int, reservations: bool
-    ) -> None:
+    @given(nodes=st.integers(13, 256))
+    def test_the_pod_range_it_names_would_do_and_nothing_smaller(self, nodes: int) -> None:
         def found(length: int) -> list[config.Mistake]:
             pod_cidrs = [f"100.64.0.0/{length}"]
-            many = demand(nodes, accelerated=True)
-            return network_mistakes(2, many, pod_cidrs=pod_cidrs, reservations=reservations)
+            return network_mistakes(2, demand(nodes, accelerated=True), pod_cidrs=pod_cidrs)
 
         needed = smallest(found(24)[0])
 
@@ -154,10 +152,10 @@ class TestAddresses:
             ("network", "vpc_cidr"),
             "too small for 3300 nodes in zone us-west-2a",
         )
-        assert mistake.todo == "use a /16, and add network.pod_cidrs: {count: 4, from: RANGE}"
-        after = {"count": 4, "from": "100.64.0.0/10"}
+        assert mistake.todo == "use a /16, and add network.pod_cidrs: {count: 2, from: RANGE}"
+        after = {"count": 2, "from": "100.64.0.0/10"}
         assert not network_mistakes(2, many, demand(300), pod_cidrs=after)
-        assert network_mistakes(2, many, demand(300), pod_cidrs=after | {"count": 3})
+        assert network_mistakes(2, many, demand(300), pod_cidrs=after | {"count": 1})
 
     def test_plain_nodes_beyond_any_vpc_are_told_to_be_fewer(self) -> None:
         (mistake,) = network_mistakes(2, demand(100_000))
@@ -175,21 +173,8 @@ class TestAddresses:
         in_zone = math.ceil(nodes / zones)
         for subnet in of(layout(3, vpc_cidr=f"10.0.0.0/{length}"), "private")[:zones]:
             reserved = sum(part.num_addresses for part in subnet.prefix_reservations)
-            assert in_zone * PREFIXES_PER_NODE <= reserved // eks.ADDRESSES_PER_PREFIX
+            assert in_zone * WARM_PREFIXES <= reserved // eks.ADDRESSES_PER_PREFIX
             assert in_zone <= subnet.cidr.num_addresses - reserved - KEPT_BY_EC2
-
-    @settings(deadline=None)
-    @given(nodes=st.integers(1, 1500), length=st.integers(16, 20))
-    def test_without_reservations_every_address_may_spoil_a_prefix(
-        self, nodes: int, length: int
-    ) -> None:
-        vpc_cidr = f"10.0.0.0/{length}"
-        if network_mistakes(2, demand(nodes), vpc_cidr=vpc_cidr, reservations=False):
-            return
-
-        subnet = of(layout(vpc_cidr=vpc_cidr), "private")[0]
-        spoilt = nodes + ADDRESSES_BESIDE_NODES + 2
-        assert nodes * PREFIXES_PER_NODE <= subnet.cidr.num_addresses // 16 - spoilt
 
     def test_huge_counts_are_rounded_up_exactly(self) -> None:
         counted = demand(10**30 + 1, zones=2)
@@ -208,3 +193,99 @@ class TestAddresses:
 
         assert not network_mistakes(2, demand(2 * most, zones=2), **SMALL)
         assert network_mistakes(2, demand(2 * most + 1, zones=2), **SMALL)
+
+
+class TestPodRanges:
+    """A large fleet fits its ranges in one way only, and a small one must not be laid out anew."""
+
+    RANGES: Mapping[str, Any] = {"pod_cidrs": {"count": 4, "from": "100.64.0.0/10"}}
+
+    def test_a_node_holds_a_prefix_in_reserve_where_there_is_room(self) -> None:
+        found = pod_ranges(2, demand(300, accelerated=True), **self.RANGES)
+
+        assert (found.prefixes_per_node, found.short) == (2, None)
+
+    def test_where_there_is_not_it_holds_one_and_no_subnet_moves(self) -> None:
+        before = pod_ranges(2, demand(300, accelerated=True), **self.RANGES)
+        after = pod_ranges(2, demand(8000, zones=2, accelerated=True), **self.RANGES)
+
+        assert (after.prefixes_per_node, after.short) == (1, None)
+        assert [(s.zone, s.cidr) for s in after.subnets] == [
+            (s.zone, s.cidr) for s in before.subnets
+        ]
+        for old, new in zip(before.subnets, after.subnets, strict=True):
+            kept = len(old.prefix_reservations)
+            assert new.prefix_reservations[:kept] == old.prefix_reservations
+
+    def test_ranges_go_to_the_zones_that_need_them_where_turns_do_not_do(self) -> None:
+        crowd = demand(10_000, first=1, accelerated=True)
+
+        found = pod_ranges(3, crowd, demand(700, accelerated=True), **self.RANGES)
+
+        assert found.short is None
+        assert [s.zone for s in found.subnets[3:]] == [ZONES[1]] * 3
+
+    def test_one_more_range_moves_no_subnet_that_was_dealt_by_need(self) -> None:
+        nodes = (demand(50_000, first=1, accelerated=True), demand(9000, zones=3, accelerated=True))
+        layouts = [
+            pod_ranges(3, *nodes, pod_cidrs={"count": count, "from": "100.64.0.0/10"}).subnets
+            for count in range(18, 30)
+        ]
+
+        for before, after in itertools.pairwise(layouts):
+            assert after[: len(before)] == before
+
+    @settings(deadline=None, max_examples=50)
+    @given(
+        shares=st.lists(st.integers(0, 40_000), min_size=3, max_size=3),
+        count=st.integers(1, 40),
+    )
+    def test_what_is_laid_out_holds_every_zone_or_is_refused(
+        self, shares: list[int], count: int
+    ) -> None:
+        nodes = [demand(each, first=n, accelerated=True) for n, each in enumerate(shares) if each]
+        ranges = {"count": count, "from": "100.64.0.0/10"}
+
+        found = pod_ranges(3, *nodes, pod_cidrs=ranges)
+
+        room = {
+            zone: holds(
+                [s for s in found.subnets if s.zone == zone],
+                need,
+                prefixes_per_node=found.prefixes_per_node,
+            )
+            for zone, need in per_zone(nodes).items()
+        }
+        assert all(room.values()) is (found.short is None)
+        assert bool(network_mistakes(3, *nodes, pod_cidrs=ranges)) is (found.short is not None)
+
+    def test_nodes_of_node_pools_follow_where_the_vpcs_range_is_too_small(self) -> None:
+        plain = demand(6000, zones=2, movable=True)
+        few = demand(100, zones=2, movable=True)
+
+        assert pod_ranges(2, plain, **self.RANGES).plain
+        assert not pod_ranges(2, few, **self.RANGES).plain
+        assert not network_mistakes(2, plain, **self.RANGES)
+
+    def test_nodes_of_groups_stay_where_their_subnets_are(self) -> None:
+        (mistake,) = network_mistakes(2, demand(6000, zones=2), **self.RANGES)
+
+        assert mistake.at == ("network", "vpc_cidr")
+
+    def test_each_node_has_its_prefix_and_its_address_at_the_most_that_passes(self) -> None:
+        def passes(nodes: int) -> bool:
+            crowd = demand(nodes, accelerated=True)
+            return not network_mistakes(2, crowd, pod_cidrs=["100.64.0.0/16"])
+
+        most = max(n for n in range(900, 1000) if passes(n))
+        (subnet,) = [
+            s
+            for s in pod_ranges(
+                2, demand(most, accelerated=True), pod_cidrs=["100.64.0.0/16"]
+            ).subnets
+            if s.zone == ZONES[0]
+        ]
+
+        assert holds([subnet], ZoneDemand(most, most), prefixes_per_node=1)
+        assert not holds([subnet], ZoneDemand(most + 1, most + 1), prefixes_per_node=1)
+        assert most == subnet.cidr.num_addresses * 15 // 16 // eks.ADDRESSES_PER_PREFIX

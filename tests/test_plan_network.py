@@ -1,6 +1,7 @@
 """Where the subnets lie, that they stay there, and that they hold what the file asks for."""
 
 import itertools
+from dataclasses import replace
 from ipaddress import IPv4Network
 from typing import Any
 
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from tests.pools import POOL, SYSTEM_POOL, make_cluster, make_pool, pool_document
 from ultrascale import config
+from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.model import NetworkPlan, PoolPlan, SubnetPlan
-from ultrascale.plan.network import node_subnet_kind, plan_network
+from ultrascale.plan.network import network_warnings, node_subnet_kind, plan_network
 from ultrascale.plan.pool import plan_pool
 
 ZONES = [f"us-west-2{letter}" for letter in "abcdef"]
@@ -144,10 +146,10 @@ class TestNodeSubnets:
 
 
 @pytest.mark.parametrize(
-    ("region", "kept"), [("us-west-2", True), ("us-gov-west-1", False), ("us-east-2", False)]
+    ("region", "by_function"), [("us-west-2", False), ("us-gov-west-1", True), ("us-east-2", True)]
 )
-def test_prefixes_are_reserved_where_cloudformation_knows_reservations(
-    region: str, kept: bool
+def test_prefixes_are_reserved_by_a_function_where_cloudformation_cannot(
+    region: str, by_function: bool
 ) -> None:
     network = {"vpc_cidr": "10.0.0.0/16", "zones": [f"{region}a", f"{region}b"]}
 
@@ -155,7 +157,50 @@ def test_prefixes_are_reserved_where_cloudformation_knows_reservations(
         make_cluster(region=region, network=network, kubernetes=None, pools=[SYSTEM_POOL])
     )
 
-    assert any(subnet.prefix_reservations for subnet in plan.subnets) is kept
+    assert plan.reserves_by_function is by_function
+    assert all(subnet.prefix_reservations for subnet in of(plan, "private"))
+
+
+class TestWarnings:
+    """What the ranges allow is cheap to mend before a deploy, and not after."""
+
+    def test_roomy_ranges_are_nothing_to_warn_of(self) -> None:
+        assert [*network_warnings(layout(pod_cidrs=["100.64.0.0/16"]))] == []
+
+    def test_a_single_prefix_and_ranges_by_need_are_told(self) -> None:
+        network = replace(layout(), prefixes_per_node=1, dealt_by_need=True)
+
+        single, moving = network_warnings(network)
+
+        assert "at most 15 pods" in single
+        assert "may move subnets" in moving
+
+
+class TestSinglePrefix:
+    """A pod beyond a node's addresses waits for one that never comes."""
+
+    def crowded(self) -> ClusterPlan:
+        pools = [SYSTEM_POOL, pool_document(nodes={"max": 200})]
+        network = {"vpc_cidr": "10.0.0.0/20", "pod_cidrs": ["100.64.0.0/18"], "zones": ZONES[:2]}
+        return plan_cluster(make_cluster(network=network, pools=pools))
+
+    def test_no_node_is_given_more_pods_than_its_prefix_has_addresses(self) -> None:
+        plan = self.crowded()
+        (pool,) = plan.pools
+
+        assert plan.network.prefixes_per_node == 1
+        # aws-node and kube-proxy use the host's address.
+        assert pool.max_pods == 15 + 2
+        assert all(pool.max_pods > 17 for pool in plan.system_pools)
+
+    def test_the_cni_holds_no_second_prefix_in_reserve(self) -> None:
+        (cni,) = (a for a in self.crowded().control_plane.node_addons if a.name == "vpc-cni")
+
+        assert cni.configuration["env"] == {
+            "ENABLE_PREFIX_DELEGATION": "true",
+            "MINIMUM_IP_TARGET": "15",
+            "WARM_IP_TARGET": "1",
+        }
 
 
 class TestEndpoints:

@@ -114,7 +114,7 @@ SMALL, LARGE = subnet_of("100.64.0.0/24"), subnet_of("100.65.0.0/16")
     ("subnets", "nodes", "chosen"),
     [
         ([LARGE, SMALL], 4, LARGE),
-        ([SMALL, LARGE], 4, LARGE),
+        ([SMALL, LARGE], 8, LARGE),
         ([subnet_of("100.64.0.0/20"), LARGE], 64, subnet_of("100.64.0.0/20")),
         ([SMALL, subnet_of("100.64.2.0/23")], 450, subnet_of("100.64.2.0/23")),
     ],

@@ -12,6 +12,7 @@ from constructs import Construct
 from ultrascale.plan import names
 from ultrascale.plan.model import NetworkPlan, SubnetKind, SubnetPlan
 from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.prefix_reservations import PrefixReservations
 
 _ANYWHERE = "0.0.0.0/0"
 _LOAD_BALANCER_TAGS: Mapping[SubnetKind, str] = {
@@ -51,6 +52,7 @@ class Network(Construct):
         self._subnets: dict[SubnetPlan, ec2.CfnSubnet] = {}
         for subnet in plan.subnets:
             self._subnets[subnet] = self._subnet(subnet, secondary)
+        self._reserve(plan)
         self._route(plan)
         self.vpc = ec2.Vpc.from_vpc_attributes(
             self,
@@ -59,7 +61,7 @@ class Network(Construct):
             availability_zones=list(plan.zones),
             vpc_cidr_block=str(plan.vpc_cidr),
         )
-        self._flow_logs(plan.flow_log_retention_days)
+        self._flow_logs(plan.log_retention_days)
         self._endpoints(plan)
 
     def subnet_ids(self, kind: SubnetKind | None = None, *, zones: Sequence[str] = ()) -> list[str]:
@@ -90,15 +92,30 @@ class Network(Construct):
             # Whatever launches the nodes today: no subnet changes when a NodePool is added.
             Tags.of(subnet).add(names.DISCOVERY_TAG, self._cluster_name)
             Tags.of(subnet).add(names.SUBNET_KIND_TAG, plan.kind)
-        for index, part in enumerate(plan.prefix_reservations):
-            ec2.CfnSubnetCidrReservation(
-                subnet,
-                f"Prefixes{index}",
-                subnet_id=subnet.ref,
-                cidr=str(part),
-                reservation_type="prefix",
-            )
         return subnet
+
+    def _reserve(self, plan: NetworkPlan) -> None:
+        """Keep parts of node subnets for prefixes."""
+        if plan.reserves_by_function:
+            PrefixReservations(
+                self,
+                "PrefixReservations",
+                parts={
+                    resource.ref: subnet.prefix_reservations
+                    for subnet, resource in self._subnets.items()
+                },
+                log_retention_days=plan.log_retention_days,
+            )
+            return
+        for subnet, resource in self._subnets.items():
+            for index, part in enumerate(subnet.prefix_reservations):
+                ec2.CfnSubnetCidrReservation(
+                    resource,
+                    f"Prefixes{index}",
+                    subnet_id=resource.ref,
+                    cidr=str(part),
+                    reservation_type="prefix",
+                )
 
     def _route(self, plan: NetworkPlan) -> None:
         """Route public subnets to the internet, the others to the NAT gateway of their zone."""

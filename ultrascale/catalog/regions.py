@@ -42,7 +42,8 @@ class Region:
         zone_id_prefix: What its zone ids begin with, such as ``usw2``; None where no source
             states it, so that only zone names are accepted there.
         subnet_cidr_reservations: Whether CloudFormation makes subnet CIDR reservations there;
-            false where no source states it.
+            false where no source states it. It stays as it is for clusters that are deployed: the
+            reservations of a function and those of CloudFormation would overlap.
     """
 
     name: str

@@ -13,6 +13,7 @@ from ultrascale.cli.matrix import markdown, print_matrix
 from ultrascale.cli.needs import plan_command
 from ultrascale.cli.summary import print_summary
 from ultrascale.errors import UltrascaleError
+from ultrascale.plan.network import network_warnings
 
 _app = typer.Typer(
     help="Ultra-scale AI/ML on Amazon EKS from one cluster file.",
@@ -36,7 +37,7 @@ def check(file: ClusterFile) -> None:
 
     cluster = read_cluster(file)
     check_templates(cluster)
-    for warning in config.warnings(cluster.cluster):
+    for warning in (*config.warnings(cluster.cluster), *network_warnings(cluster.plan.network)):
         typer.echo(f"{file}: warning: {warning}", err=True)
     typer.echo(f"{file}: ok")
 

@@ -7,15 +7,14 @@ from ultrascale import catalog, config
 from ultrascale.catalog import addons, auto_mode, eks
 from ultrascale.errors import CatalogError
 from ultrascale.plan import names
-from ultrascale.plan.model import AddonPlan, PoolPlan
+from ultrascale.plan.model import AddonPlan, NetworkPlan, PoolPlan
+from ultrascale.plan.network import PODS_OF_A_PREFIX
 from ultrascale.plan.volumes import mounts_buckets
 
+_CNI = "vpc-cni"
 # Nodes join a cluster that has these, or never become Ready.
 _NODE_ADDONS: Mapping[str, Mapping[str, object]] = {
-    "vpc-cni": {
-        "enableNetworkPolicy": "true",
-        "env": {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1"},
-    },
+    _CNI: {"enableNetworkPolicy": "true"},
     "kube-proxy": {},
     "eks-pod-identity-agent": {},
 }
@@ -67,13 +66,14 @@ def addon_mistakes(cluster: config.Cluster) -> Iterator[tuple[str, str]]:
             yield key, f"not installed in this cluster, got {version!r}; leave it out"
 
 
-def node_addons(cluster: config.Cluster) -> tuple[AddonPlan, ...]:
+def node_addons(cluster: config.Cluster, network: NetworkPlan) -> tuple[AddonPlan, ...]:
     """Return the add-ons that must be there before the first node.
 
     Raises:
         CatalogError: `addon_mistakes` has one to tell.
     """
-    return tuple(_plan(cluster, name, _NODE_ADDONS[name]) for name in _node_names(cluster))
+    settings = {**_NODE_ADDONS, _CNI: {**_NODE_ADDONS[_CNI], "env": _cni_environment(network)}}
+    return tuple(_plan(cluster, name, settings[name]) for name in _node_names(cluster))
 
 
 def workload_addons(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple[AddonPlan, ...]:
@@ -112,6 +112,23 @@ def installed_addon(
         CatalogError: `addon_mistakes` has one to tell.
     """
     return _plan(cluster, name, settings)
+
+
+def _cni_environment(network: NetworkPlan) -> Mapping[str, str]:
+    """Let nodes hold as many prefixes as the address plan counts.
+
+    Targets of addresses take the place of the one of prefixes: a prefix in reserve would double
+    what the fleet takes.
+
+    Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/prefix-and-ip-target.md
+    """
+    if network.prefixes_per_node > 1:
+        return {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1"}
+    return {
+        "ENABLE_PREFIX_DELEGATION": "true",
+        "MINIMUM_IP_TARGET": str(PODS_OF_A_PREFIX),
+        "WARM_IP_TARGET": "1",
+    }
 
 
 def _observability_names(cluster: config.Cluster) -> list[str]:

@@ -14,9 +14,15 @@ from ultrascale.plan.images import plan_image_builds, unbuilt_repositories
 from ultrascale.plan.isolation import plan_isolation
 from ultrascale.plan.karpenter import plan_karpenter
 from ultrascale.plan.mistakes import all_mistakes
-from ultrascale.plan.model import AgreedLimit, ClusterPlan, ControlPlanePlan, PoolPlan
+from ultrascale.plan.model import (
+    AgreedLimit,
+    ClusterPlan,
+    ControlPlanePlan,
+    NetworkPlan,
+    PoolPlan,
+)
 from ultrascale.plan.namespaces import plan_namespaces, plan_team_namespaces
-from ultrascale.plan.network import plan_network
+from ultrascale.plan.network import plan_network, within_prefixes
 from ultrascale.plan.node_pools import plan_node_classes, plan_node_pools
 from ultrascale.plan.observability import plan_observability
 from ultrascale.plan.platform import (
@@ -70,8 +76,11 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         CatalogError: No source states a value that the cluster needs.
     """
     version = cluster.kubernetes.version
+    network = plan_network(cluster)
     pools = [
-        plan for pool in cluster.pools for plan in plan_pools(pool, kubernetes_version=version)
+        within_prefixes(network, plan)
+        for pool in cluster.pools
+        for plan in plan_pools(pool, kubernetes_version=version)
     ]
     volumes = plan_volumes(cluster)
     builds = plan_image_builds(cluster, pools)
@@ -81,15 +90,15 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         region=cluster.region,
         partition=regions.lookup_region(cluster.region).partition,
         account=cluster.account,
-        network=plan_network(cluster),
-        control_plane=_control_plane(cluster, pools),
+        network=network,
+        control_plane=_control_plane(cluster, network, pools),
         system_pools=tuple(pool for pool in pools if pool.role == "system"),
         pools=tuple(pool for pool in pools if pool.role != "system"),
         karpenter=plan_karpenter(cluster, pools),
         node_role=names.node_role(cluster.name, cluster.region)
         if cluster.karpenter or any(pool.provisioner in capacity.NODE_POOLS for pool in pools)
         else None,
-        node_classes=plan_node_classes(cluster, pools),
+        node_classes=plan_node_classes(cluster, network, pools),
         node_pools=plan_node_pools(cluster, pools),
         cluster_autoscaler=plan_cluster_autoscaler(cluster, pools),
         termination_handler=plan_termination_handler(cluster, pools),
@@ -131,7 +140,9 @@ def _agreed_limits(stated: config.AgreedLimits | None) -> tuple[AgreedLimit, ...
     return (AgreedLimit(code=code, value=value, reference=stated.reference),)
 
 
-def _control_plane(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> ControlPlanePlan:
+def _control_plane(
+    cluster: config.Cluster, network: NetworkPlan, pools: Sequence[PoolPlan]
+) -> ControlPlanePlan:
     kubernetes = cluster.kubernetes
     return ControlPlanePlan(
         version=kubernetes.version,
@@ -146,6 +157,6 @@ def _control_plane(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Contro
         log_retention_days=retention.LOG_DAYS,
         admins=kubernetes.admins,
         auto_mode=any(pool.provisioner == "auto-mode" for pool in pools),
-        node_addons=node_addons(cluster),
+        node_addons=node_addons(cluster, network),
         workload_addons=workload_addons(cluster, pools),
     )

@@ -6,7 +6,7 @@ from ultrascale import config
 from ultrascale.catalog import hyperpod
 from ultrascale.plan import capacity, names
 from ultrascale.plan.addons import governance_addon
-from ultrascale.plan.addresses import ZoneDemand, holds, single_addresses
+from ultrascale.plan.address_demand import ZoneDemand, is_enough, single_addresses
 from ultrascale.plan.model import (
     GovernancePlan,
     HyperPodPlan,
@@ -53,7 +53,7 @@ def group_subnets(plan: InstanceGroupPlan, subnets: Sequence[SubnetPlan]) -> tup
     for zone in plan.zones:
         own = [subnet for subnet in subnets if subnet.zone == zone]
         beginnings = (own[:count] for count in range(1, len(own)))
-        chosen += next((each for each in beginnings if holds(each, demand)), own)
+        chosen += next((each for each in beginnings if is_enough(each, demand)), own)
     return tuple(chosen[: hyperpod.SUBNETS_PER_GROUP])
 
 

@@ -5,11 +5,12 @@ from ipaddress import IPv4Network
 from typing import cast
 
 from ultrascale import catalog, config
-from ultrascale.catalog import eks, regions
+from ultrascale.catalog import eks
 from ultrascale.errors import CatalogError
 from ultrascale.plan import job_claims, job_governance, support
 from ultrascale.plan.addons import addon_mistakes
-from ultrascale.plan.addresses import AddressCheck, Demand, single_addresses
+from ultrascale.plan.address_demand import Demand, may_move, single_addresses
+from ultrascale.plan.addresses import AddressCheck
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.platform import plan_efa_plugin
 from ultrascale.plan.pool import plan_pool
@@ -96,12 +97,10 @@ def _address_mistakes(reading: config.Reading) -> Mistakes:
     pod_cidrs = cast("tuple[IPv4Network, ...] | config.PodBlocks", known["network_pod_cidrs"])
     if len(zones) < 2:
         return
-    region = regions.REGIONS.get(str(known.get("cluster_region")))
     check = AddressCheck(
         vpc_cidr=cast("IPv4Network", known["network_vpc_cidr"]),
         pod_cidrs=pod_cidrs,
         zones=zones,
-        reservations=region is None or region.subnet_cidr_reservations,
     )
     yield from check.mistakes([*_demands(reading, has_pod_ranges=bool(config.blocks(pod_cidrs)))])
 
@@ -121,6 +120,7 @@ def _demands(reading: config.Reading, *, has_pod_ranges: bool) -> Iterator[Deman
                 zones=cast("tuple[str, ...]", zones),
                 nodes=nodes.highest * shards,
                 accelerated=any(catalog.lookup(name).accelerator for name in types),
+                movable=may_move(part.fields.get("provisioner"), part.fields.get("role")),
                 addresses_per_node=single_addresses(part.fields.get("provisioner"), types),
             )
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from ultrascale import catalog
 from ultrascale.catalog import eks, kubelet, prices, quotas
 from ultrascale.plan import capacity
-from ultrascale.plan.addresses import PREFIXES_PER_NODE, single_addresses
+from ultrascale.plan.address_demand import single_addresses
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, PoolNeeds, PoolPlan
+from ultrascale.plan.network import node_prefixes
 from ultrascale.plan.quota_needs import plan_quotas
 
 HOURS_OF_A_MONTH = 730
@@ -33,7 +34,7 @@ def plan_needs(plan: ClusterPlan) -> ClusterNeeds:
     shards: dict[str, list[PoolPlan]] = {}
     for pool in plan.all_pools:
         shards.setdefault(pool.pool, []).append(pool)
-    pools = tuple(_pool_needs(each, plan.region) for each in shards.values())
+    pools = tuple(_pool_needs(each, plan) for each in shards.values())
     totals = _totals(plan, pools)
     return ClusterNeeds(
         name=plan.name,
@@ -64,13 +65,13 @@ def interfaces_of(pool: PoolPlan) -> int:
     return max(len(pool.network_interfaces), 1)
 
 
-def _pool_needs(shards: Sequence[PoolPlan], region: str) -> PoolNeeds:
+def _pool_needs(shards: Sequence[PoolPlan], plan: ClusterPlan) -> PoolNeeds:
     first = shards[0]
     nodes = _nodes(shards)
     figures = {"nodes": nodes}
-    for key, unit, each in _per_node(first):
+    for key, unit, each in _per_node(first, node_prefixes(plan.network, first)):
         figures[key] = _times(f"{first.pool}.{key}", unit, nodes, each)
-    hourly = _times(f"{first.pool}.usd_per_hour", "USD per hour", nodes, _price(first, region))
+    hourly = _times(f"{first.pool}.usd_per_hour", "USD per hour", nodes, _price(first, plan.region))
     figures["usd_per_hour"] = hourly
     figures["usd_per_month"] = _month(f"{first.pool}.usd_per_month", hourly)
     return PoolNeeds(pool=first.pool, figures=figures, usable_hours=_usable_hours(first))
@@ -84,7 +85,7 @@ def _nodes(shards: Sequence[PoolPlan]) -> Figure:
     return Figure(id=f"{shards[0].pool}.nodes", value=sum(counts), unit="nodes", formula=formula)
 
 
-def _per_node(pool: PoolPlan) -> Iterator[tuple[str, str, _PerNode]]:
+def _per_node(pool: PoolPlan, prefixes: int) -> Iterator[tuple[str, str, _PerNode]]:
     """Yield key, unit and what one node has, in the order of the columns."""
     yield "vcpus", "vCPUs", _most(pool, "vcpus", "vCPUs")
     word = pool.accelerator or "accelerators"
@@ -103,8 +104,8 @@ def _per_node(pool: PoolPlan) -> Iterator[tuple[str, str, _PerNode]]:
     words = _counted(interfaces, "network interface")
     yield "network_interfaces", "network interfaces", _PerNode(value=interfaces, words=words)
     extra = single_addresses(pool.provisioner, pool.instance_types) - 1
-    usage = address_usage(interfaces, PREFIXES_PER_NODE, extra)
-    words += f" + {PREFIXES_PER_NODE} prefixes" + (f" + {extra} addresses" if extra else "")
+    usage = address_usage(interfaces, prefixes, extra)
+    words += f" + {prefixes} /28 prefixes" + (f" + {extra} addresses" if extra else "")
     yield (
         "address_usage",
         "units of Network Address Usage",

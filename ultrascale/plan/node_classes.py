@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 from ultrascale import config
 from ultrascale.plan import names
-from ultrascale.plan.addresses import PREFIXES_PER_NODE
 from ultrascale.plan.model import NetworkPlan, NodeClassPlan, PoolPlan
 from ultrascale.plan.model.node_pools import NodeClassKind
-from ultrascale.plan.network import node_subnet_kind
+from ultrascale.plan.network import node_prefixes, node_subnet_kind
 
 KINDS: Mapping[str, NodeClassKind] = {"karpenter": "EC2NodeClass", "auto-mode": "NodeClass"}
 """The kind of node class of each provisioner that launches nodes from NodePools."""
@@ -28,7 +27,7 @@ def plan_node_class(cluster: config.Cluster, network: NetworkPlan, pool: PoolPla
         placement_group=names.placement_group(pool.name) if pool.placement_group else None,
         network_interfaces=pool.network_interfaces,
         root_disk=pool.root_disk,
-        ip_prefixes=_ip_prefixes(pool),
+        ip_prefixes=_ip_prefixes(network, pool),
         tags=pool.tags,
         ami_alias=pool.ami_alias,
         raid0=pool.raid0,
@@ -48,7 +47,7 @@ def _security_group_tags(cluster: str, pool: PoolPlan) -> tuple[Mapping[str, str
     return (of_cluster, {names.DISCOVERY_TAG: cluster, names.POOL_LABEL: pool.pool})
 
 
-def _ip_prefixes(pool: PoolPlan) -> int:
+def _ip_prefixes(network: NetworkPlan, pool: PoolPlan) -> int:
     """Return the /28 prefixes that a node of ``pool`` launches with.
 
     On EKS Auto Mode a node whose interfaces are listed never gets another address: it launches
@@ -56,14 +55,15 @@ def _ip_prefixes(pool: PoolPlan) -> int:
     accelerators and as many pods of DaemonSets. Where the interfaces are not listed, Auto Mode
     adds prefixes as pods need them.
 
-    On Karpenter one prefix spares the first pods of an accelerated node the CNI's call to EC2,
-    which throttles when a large job starts everywhere at once. Karpenter leaves EFA-only
-    interfaces out.
+    On Karpenter one prefix spares the first pods of a node in the pod ranges, or of an accelerated
+    one, the CNI's call to EC2, which throttles when a large job starts everywhere at once.
+    Karpenter leaves EFA-only interfaces out.
 
     Sources:
         https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html#static-network-interfaces
         https://github.com/aws/karpenter-provider-aws/pull/8480
     """
     if pool.provisioner == "auto-mode":
-        return PREFIXES_PER_NODE if pool.network_interfaces else 0
-    return 1 if pool.accelerator is not None else 0
+        return node_prefixes(network, pool) if pool.network_interfaces else 0
+    inside = node_subnet_kind(network, pool) == "accelerated"
+    return 1 if inside or pool.accelerator is not None else 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ultrascale.plan.addresses import is_enough
+from ultrascale.plan.address_demand import ZoneDemand, is_enough
 from ultrascale.plan.model import PoolPlan, SubnetPlan
 
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
@@ -49,7 +49,8 @@ def block_subnet(plan: PoolPlan, subnets: Sequence[SubnetPlan]) -> SubnetPlan:
         plan: The pool.
         subnets: Those of its zone, at least one, in the order in which ranges were added.
     """
-    roomy = (subnet for subnet in subnets if is_enough([subnet], plan.max_nodes))
+    demand = ZoneDemand(plan.max_nodes, plan.max_nodes)
+    roomy = (subnet for subnet in subnets if is_enough([subnet], demand))
     return next(roomy, None) or max(subnets, key=lambda subnet: subnet.cidr.num_addresses)
 
 

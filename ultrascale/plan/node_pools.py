@@ -13,13 +13,13 @@ from ultrascale.plan import capacity, names
 from ultrascale.plan.disruption import expire_after, plan_disruption, termination_grace_period
 from ultrascale.plan.model import (
     CapacityType,
+    NetworkPlan,
     NodeClassPlan,
     NodePoolPlan,
     PoolPlan,
     Requirement,
     Taint,
 )
-from ultrascale.plan.network import plan_network
 from ultrascale.plan.node_classes import KINDS, plan_node_class
 from ultrascale.plan.volumes import mounts_buckets
 
@@ -51,10 +51,9 @@ _BUCKETS_NOT_READY = Taint(key="s3.csi.aws.com/agent-not-ready", value="", effec
 
 
 def plan_node_classes(
-    cluster: config.Cluster, pools: Sequence[PoolPlan]
+    cluster: config.Cluster, network: NetworkPlan, pools: Sequence[PoolPlan]
 ) -> tuple[NodeClassPlan, ...]:
     """Return the node class of each pool that Karpenter or EKS Auto Mode launches."""
-    network = plan_network(cluster)
     return tuple(plan_node_class(cluster, network, pool) for pool in _launched(pools))
 
 

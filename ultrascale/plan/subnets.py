@@ -1,15 +1,21 @@
 """Where the subnets lie.
 
-The layout follows from the VPC's range and the order of the zones alone, never from the pools: a
-subnet cannot change its range, and a node group or file system cannot change its subnet, so a pool
-that grows must not move anything.
+The layout follows from the VPC's range and the order of the zones, not from the pools: a subnet
+cannot change its range, and a node group or file system cannot change its subnet, so a pool that
+grows must not move anything. Only where further pod ranges hold the nodes in no other way are they
+dealt by what the zones need.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from ipaddress import IPv4Network
 
 from ultrascale.catalog import vpc
 from ultrascale.plan.model import SubnetKind, SubnetPlan
+
+# With WARM_PREFIX_TARGET=1 the VPC CNI holds one /28 in use and one in reserve.
+# Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/prefix-and-ip-target.md
+WARM_PREFIXES = 2
 
 
 def longest_vpc_mask(zones: int) -> int:
@@ -23,9 +29,7 @@ def longest_pod_mask(zones: int) -> int:
     return vpc.SMALLEST_RANGE_MASK - zones.bit_length()
 
 
-def primary_subnets(
-    block: IPv4Network, zones: Sequence[str], *, reservations: bool
-) -> Iterator[SubnetPlan]:
+def primary_subnets(block: IPv4Network, zones: Sequence[str]) -> Iterator[SubnetPlan]:
     """Divide the VPC in equal parts: one shared by all zones, then one for each zone's nodes."""
     shared_length = block.prefixlen + len(zones).bit_length()
     # The shared part: its lower half holds the public subnets, its upper half the control plane's.
@@ -42,26 +46,55 @@ def primary_subnets(
     for zone, cidr in zip(zones, control, strict=False):
         yield SubnetPlan(kind="control-plane", zone=zone, cidr=cidr, prefix_reservations=())
     for zone, cidr in zip(zones, node_parts, strict=False):
-        yield _node_subnet("private", zone, cidr, reservations=reservations)
+        yield _node_subnet("private", zone, cidr, prefixes_per_node=WARM_PREFIXES)
 
 
 def accelerated_subnets(
-    blocks: Sequence[IPv4Network], zones: Sequence[str], *, reservations: bool
+    blocks: Sequence[IPv4Network],
+    zones: Sequence[str],
+    *,
+    prefixes_per_node: int,
+    nodes: Mapping[str, int] | None = None,
 ) -> Iterator[SubnetPlan]:
-    """Split the first range among all zones and deal each further one to a zone, in turn.
+    """Split the first range among all zones and deal each further one to a zone.
 
-    So one more range adds subnets and moves none. One more zone moves none either, as long as no
-    further range is dealt out yet and the zones stay below the next power of two.
+    In turn, so one more range adds subnets and moves none. One more zone moves none either, as long
+    as no further range is dealt out yet and the zones stay below the next power of two. With
+    ``nodes`` each goes to the zone that has the most of them for its addresses: one more range
+    moves none, but other counts of nodes may.
+
+    Args:
+        blocks: Ranges, in the order in which they were added.
+        zones: Zones, in file order.
+        prefixes_per_node: /28 prefixes of a node, `WARM_PREFIXES` or 1.
+        nodes: Nodes of each zone; None to deal in turn.
     """
     if not blocks:
         return
     first, *further = blocks
     length = first.prefixlen + len(zones).bit_length()
+    addresses: dict[str, int] = {}
     for zone, cidr in zip(zones, first.subnets(new_prefix=length), strict=False):
-        yield _node_subnet("accelerated", zone, cidr, reservations=reservations)
+        addresses[zone] = cidr.num_addresses
+        yield _node_subnet("accelerated", zone, cidr, prefixes_per_node=prefixes_per_node)
     for index, block in enumerate(further):
-        zone = zones[index % len(zones)]
-        yield _node_subnet("accelerated", zone, block, reservations=reservations)
+        zone = zones[index % len(zones)] if nodes is None else _fullest(addresses, nodes)
+        addresses[zone] += block.num_addresses
+        yield _node_subnet("accelerated", zone, block, prefixes_per_node=prefixes_per_node)
+
+
+def _fullest(addresses: Mapping[str, int], nodes: Mapping[str, int]) -> str:
+    """Return the zone with the most nodes for its addresses, of equal ones the first."""
+    return max(addresses, key=lambda zone: Fraction(nodes.get(zone, 0), addresses[zone]))
+
+
+def with_warm_prefixes(subnet: SubnetPlan) -> SubnetPlan:
+    """Return a node subnet as it is where each node holds a prefix in reserve.
+
+    What picks a subnet once and for all looks at this one: how many prefixes a node holds may
+    change with another pool.
+    """
+    return _node_subnet(subnet.kind, subnet.zone, subnet.cidr, prefixes_per_node=WARM_PREFIXES)
 
 
 def _bits(count: int) -> int:
@@ -70,15 +103,20 @@ def _bits(count: int) -> int:
 
 
 def _node_subnet(
-    kind: SubnetKind, zone: str, cidr: IPv4Network, *, reservations: bool
+    kind: SubnetKind, zone: str, cidr: IPv4Network, *, prefixes_per_node: int
 ) -> SubnetPlan:
-    """Reserve all but the first quarter of a node subnet for prefixes.
+    """Reserve all but the beginning of a node subnet for prefixes: a quarter, or a sixteenth.
 
-    A node takes one single address and two prefixes, so single addresses never need more.
+    A node takes one single address beside its prefixes of 16, so single addresses never need more.
+    The larger reservation is the smaller one and more parts, so that one can become the other.
     """
-    parts: tuple[IPv4Network, ...] = ()
-    if reservations and cidr.prefixlen <= vpc.SMALLEST_RANGE_MASK - 2:
-        _, second, *_ = cidr.subnets(prefixlen_diff=2)
-        *_, upper_half = cidr.subnets()
-        parts = (second, upper_half)
-    return SubnetPlan(kind=kind, zone=zone, cidr=cidr, prefix_reservations=parts)
+    halvings = 2 if prefixes_per_node == WARM_PREFIXES else 4
+    parts: list[IPv4Network] = []
+    if cidr.prefixlen <= vpc.SMALLEST_RANGE_MASK - halvings:
+        rest = cidr
+        for _ in range(halvings):
+            rest, upper = rest.subnets()
+            parts.append(upper)
+    # The second quarter first, as it always was: the order names the resources.
+    parts[:2] = reversed(parts[:2])
+    return SubnetPlan(kind=kind, zone=zone, cidr=cidr, prefix_reservations=tuple(parts))

@@ -16,7 +16,8 @@ class SubnetPlan:
     Attributes:
         kind: `public` holds NAT gateways and internet-facing load balancers, `control-plane` only
             the control plane's interfaces, `private` nodes and everything else, `accelerated` the
-            accelerated nodes and their pods, from the secondary ranges.
+            accelerated nodes and their pods, from the secondary ranges, and such other nodes as
+            the VPC's own range has no room for.
         zone: Zone name or zone id.
         cidr: IPv4 range.
         prefix_reservations: Parts of the range that only /28 prefixes are taken from, so that
@@ -43,16 +44,28 @@ class NetworkPlan:
         secondary_cidrs: Secondary ranges.
         zones: Zones that get subnets, in file order.
         subnets: Every subnet, by kind and then in zone order.
+        prefixes_per_node: /28 prefixes that a node in the secondary ranges may hold: one in use and
+            one in reserve, or a single one where they have room for no more.
+        plain_in_pod_ranges: Whether nodes of NodePools without accelerators, those of system pools
+            aside, live in the secondary ranges.
+        dealt_by_need: Whether secondary ranges go to the zones that need them, so that pools that
+            grow may move subnets.
+        reserves_by_function: Whether CloudFormation has no type for the prefix reservations of
+            subnets in this Region, so that a function makes them.
         interface_endpoints: Short names of the AWS services reached through interface endpoints.
-        flow_log_retention_days: How long flow logs are kept, in days.
+        log_retention_days: How long flow logs and a function's log are kept, in days.
     """
 
     vpc_cidr: IPv4Network
     secondary_cidrs: tuple[IPv4Network, ...]
     zones: tuple[str, ...]
     subnets: tuple[SubnetPlan, ...]
+    prefixes_per_node: int
+    plain_in_pod_ranges: bool
+    dealt_by_need: bool
+    reserves_by_function: bool
     interface_endpoints: tuple[str, ...]
-    flow_log_retention_days: int
+    log_retention_days: int
 
     def of_kind(self, kind: SubnetKind) -> tuple[SubnetPlan, ...]:
         """Return the subnets of ``kind``, in zone order."""

@@ -1,0 +1,1 @@
+"""A custom resource: the parts of subnets that only prefixes are taken from."""

@@ -1,0 +1,56 @@
+"""The function behind the custom resource of a VPC's prefix reservations."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from ..cloudformation import Send, put, respond
+from .reservations import release, reserve
+
+Event = Mapping[str, Any]
+
+_LOG = logging.getLogger(__name__)
+# A large VPC has more parts than EC2 takes requests at once: it refuses some for a while.
+_PATIENT = Config(retries={"mode": "adaptive", "max_attempts": 10})
+
+
+def on_event(event: Event, context: object) -> None:
+    """Answer a request of CloudFormation."""
+    answer(event, ec2=boto3.client("ec2", config=_PATIENT))
+
+
+def answer(event: Event, *, ec2: Any, send: Send = put) -> None:
+    """Do what CloudFormation asks for, and tell it what came of it.
+
+    Args:
+        event: The request; its properties have `Parts`, of `SubnetId` and `Cidr` each.
+        ec2: EC2 client.
+        send: Sends the answer.
+
+    Raises:
+        OSError: CloudFormation could not be reached.
+    """
+    physical_id = event.get("PhysicalResourceId", event["LogicalResourceId"])
+    try:
+        _do(event, ec2)
+    # Whatever it is: without an answer the deploy hangs, and nobody learns why.
+    except Exception as error:
+        _LOG.exception("%s of %s", event["RequestType"], event["LogicalResourceId"])
+        reason = f"{type(error).__name__}: {error}"
+        respond(event, status="FAILED", physical_id=physical_id, reason=reason, send=send)
+        return
+    respond(event, status="SUCCESS", physical_id=physical_id, send=send)
+
+
+def _do(event: Event, ec2: Any) -> None:
+    parts = event["ResourceProperties"]["Parts"]
+    if event["RequestType"] == "Delete":
+        release(ec2, parts)
+        return
+    # What is no longer wanted goes first: parts of one subnet may not overlap.
+    before = event.get("OldResourceProperties", {}).get("Parts", [])
+    release(ec2, [part for part in before if part not in parts])
+    reserve(ec2, parts)

@@ -1,0 +1,72 @@
+"""Reservations of subnets, as EC2 has them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+Part = Mapping[str, str]
+
+# Whatever goes with its subnet is gone already.
+_NO_SUBNET = "InvalidSubnetID.NotFound"
+
+
+def reserve(ec2: Any, parts: Sequence[Part]) -> None:
+    """Keep each of ``parts`` for prefixes; those that are kept already stay as they are.
+
+    Args:
+        ec2: EC2 client.
+        parts: `SubnetId` and `Cidr` of each.
+
+    Raises:
+        ClientError: EC2 refused.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateSubnetCidrReservation.html
+    """
+    for subnet, ranges in _by_subnet(parts).items():
+        there = {each["Cidr"] for each in _found(ec2, subnet)}
+        for cidr in ranges:
+            if cidr not in there:
+                ec2.create_subnet_cidr_reservation(
+                    SubnetId=subnet, Cidr=cidr, ReservationType="prefix"
+                )
+
+
+def release(ec2: Any, parts: Sequence[Part]) -> None:
+    """Give each of ``parts`` back; those that are gone, alone or with their subnet, are passed by.
+
+    Args:
+        ec2: EC2 client.
+        parts: `SubnetId` and `Cidr` of each.
+
+    Raises:
+        ClientError: EC2 refused.
+    """
+    for subnet, ranges in _by_subnet(parts).items():
+        try:
+            there = [each for each in _found(ec2, subnet) if each["Cidr"] in ranges]
+        except ClientError as error:
+            if error.response["Error"]["Code"] == _NO_SUBNET:
+                continue
+            raise
+        for each in there:
+            ec2.delete_subnet_cidr_reservation(
+                SubnetCidrReservationId=each["SubnetCidrReservationId"]
+            )
+
+
+def _by_subnet(parts: Sequence[Part]) -> Mapping[str, list[str]]:
+    ranges: dict[str, list[str]] = {}
+    for part in parts:
+        ranges.setdefault(part["SubnetId"], []).append(part["Cidr"])
+    return ranges
+
+
+def _found(ec2: Any, subnet: str) -> Iterator[Mapping[str, str]]:
+    token: Mapping[str, str] = {}
+    while True:
+        page = ec2.get_subnet_cidr_reservations(SubnetId=subnet, **token)
+        yield from page.get("SubnetIpv4CidrReservations", ())
+        if not page.get("NextToken"):
+            return
+        token = {"NextToken": page["NextToken"]}
