@@ -23,6 +23,9 @@ An extension is of any length that is sold, so a block that was extended may las
 days: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-extend.html
 """
 
+WEEKS_AHEAD = 8
+"""How long before its start a block can be bought at the earliest, in weeks."""
+
 ENDS_AT = time(11, 30)
 """Time of day at which every block ends, in UTC."""
 

@@ -62,6 +62,8 @@ TIER_LIMITS: Mapping[str, TierLimits] = MappingProxyType(
         "tier-8xl": TierLimits(api_seats=16_000, pods_per_second=400, database_gb=16),
     }
 )
+STANDARD_DATABASE_GB = 8
+"""Size of etcd's database in tier ``standard``, the one fixed limit that it has."""
 TIER_LIMITS_SOURCE = (
     "https://docs.aws.amazon.com/eks/latest/userguide/eks-provisioned-control-plane.html"
 )

@@ -6,6 +6,7 @@ a type without one that there is none. China's Regions, which charge in yuan, ar
 
 from collections.abc import Iterable, Mapping
 from datetime import date
+from types import MappingProxyType
 
 from ultrascale.catalog._sources import read_table
 
@@ -19,6 +20,20 @@ _PRICES: Mapping[tuple[str, str], float] = {
 }
 REGIONS = frozenset(region for region, _ in _PRICES)
 """Regions of which there are prices."""
+
+
+# What EKS takes for a cluster, and for a provisioned control plane on top of that, in us-east-1.
+# The first page is the one to look them up on; the numbers were read on the second one.
+CONTROL_PLANE_REGION = "us-east-1"
+CLUSTER_USD_PER_HOUR = 0.10
+TIER_USD_PER_HOUR: Mapping[str, float] = MappingProxyType(
+    {"standard": 0.0, "tier-xl": 1.65, "tier-2xl": 3.40, "tier-4xl": 6.90, "tier-8xl": 13.90}
+)
+CONTROL_PLANE_SEEN = date(2026, 4, 1)
+CONTROL_PLANE_SOURCES = (
+    "https://aws.amazon.com/eks/pricing/",
+    "https://cloudburn.io/blog/amazon-eks-pricing",
+)
 
 
 def on_demand(region: str, instance_types: Iterable[str]) -> Mapping[str, float]:

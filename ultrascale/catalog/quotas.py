@@ -7,6 +7,9 @@ Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html
     https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
     https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html
+    https://docs.aws.amazon.com/fsx/latest/LustreGuide/limits.html
+    https://docs.aws.amazon.com/AmazonECR/latest/userguide/service-quotas.html
+    https://docs.aws.amazon.com/general/latest/gr/eks.html
 """
 
 from collections.abc import Mapping
@@ -20,6 +23,13 @@ _SPOT = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.h
 _BLOCKS = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html"
 _EKS = "https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html"
 _EBS = "https://docs.aws.amazon.com/ebs/latest/userguide/ebs-resource-quotas.html"
+_EIP = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/elastic-ip-addresses-eip.html"
+_EKS_FIXED = "https://docs.aws.amazon.com/general/latest/gr/eks.html"
+_POD_IDENTITY = "https://docs.aws.amazon.com/eks/latest/userguide/pod-identities.html"
+# The codes are in listings of the Service Quotas API alone, of which there are public copies.
+_FSX = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/limits.html"
+_ECR = "https://docs.aws.amazon.com/AmazonECR/latest/userguide/service-quotas.html"
+_HYPERPOD = "https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites.html"
 _VPC = "https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html"
 
 
@@ -28,20 +38,21 @@ class Quota:
     """A service quota.
 
     Attributes:
-        code: Its code in Service Quotas.
+        code: Its code in Service Quotas; None where it is no quota of Service Quotas.
         service: Code of the service there.
         name: Its name there.
         unit: What it counts.
-        default: How many, before AWS raises it.
-        most: How many at most AWS publishes that it grants; None where it publishes none.
+        default: How many, before AWS raises it; None where no page states it.
+        most: How many at most AWS publishes that it grants: the default itself where it cannot be
+            raised; None where it publishes none.
         source: Page that states it.
     """
 
-    code: str
+    code: str | None
     service: str
     name: str
     unit: str
-    default: int
+    default: int | None
     most: int | None = None
     source: str
 
@@ -122,6 +133,105 @@ NODES_OF_A_GROUP = Quota(
     default=matrix.NODES_PER_MANAGED_NODE_GROUP,
     source=_EKS,
 )
+CLUSTERS = Quota(
+    code="L-1194D53C",
+    service="eks",
+    name="Clusters",
+    unit="clusters of the Region",
+    default=100,
+    source=_EKS,
+)
+ACCESS_ENTRIES = Quota(
+    code="L-C56B9FC3",
+    service="eks",
+    name="Access entries per cluster",
+    unit="access entries",
+    default=3_000,
+    most=3_000,
+    source=_EKS_FIXED,
+)
+POD_IDENTITIES = Quota(
+    code=None,
+    service="eks",
+    name="EKS Pod Identity associations per cluster",
+    unit="associations",
+    default=5_000,
+    most=5_000,
+    source=_POD_IDENTITY,
+)
+VPCS = Quota(
+    code="L-F678F1CE",
+    service="vpc",
+    name="VPCs per Region",
+    unit="VPCs",
+    default=5,
+    source=_VPC,
+)
+ELASTIC_ADDRESSES = Quota(
+    code="L-0263D0A3",
+    service="ec2",
+    name="EC2-VPC Elastic IPs",
+    unit="addresses of the Region",
+    default=5,
+    source=_EIP,
+)
+LUSTRE_STORAGE = Quota(
+    code="L-8F1B9C74",
+    service="fsx",
+    name="Lustre Persistent_2 storage capacity",
+    unit="GiB of all file systems",
+    default=100_800,
+    source=_FSX,
+)
+LUSTRE_FILE_SYSTEMS = Quota(
+    code="L-FD6F2F22",
+    service="fsx",
+    name="Lustre Persistent_2 file systems",
+    unit="file systems",
+    default=100,
+    source=_FSX,
+)
+IMAGE_MANIFESTS = Quota(
+    code="L-16E70933",
+    service="ecr",
+    name="Rate of BatchGetImage requests",
+    unit="requests per second",
+    default=2_000,
+    source=_ECR,
+)
+IMAGE_LAYERS = Quota(
+    code="L-A60A366D",
+    service="ecr",
+    name="Rate of GetDownloadUrlForLayer requests",
+    unit="requests per second",
+    default=3_000,
+    source=_ECR,
+)
+IMAGE_TOKENS = Quota(
+    code="L-55A41110",
+    service="ecr",
+    name="Rate of GetAuthorizationToken requests",
+    unit="requests per second",
+    default=500,
+    source=_ECR,
+)
+# What they are in a new account, AWS's page does not say.
+HYPERPOD_INSTANCES = Quota(
+    code="L-2CE978FC",
+    service="sagemaker",
+    name="Maximum number instances allowed per SageMaker HyperPod cluster",
+    unit="instances",
+    default=None,
+    source=_HYPERPOD,
+)
+ALL_HYPERPOD_INSTANCES = Quota(
+    code="L-3308CCC7",
+    service="sagemaker",
+    name="Total number of instances allowed across SageMaker HyperPod clusters",
+    unit="instances",
+    default=None,
+    source=_HYPERPOD,
+)
 
 QUOTAS: Mapping[str, Quota] = MappingProxyType(
     {
@@ -143,11 +253,15 @@ QUOTAS: Mapping[str, Quota] = MappingProxyType(
                 for code, family in _CAPACITY_BLOCKS
             ),
             *(NETWORK_INTERFACES, NETWORK_ADDRESS_USAGE, IPV4_RANGES, GP3_STORAGE),
-            *(NODE_GROUPS, NODES_OF_A_GROUP),
+            *(CLUSTERS, NODE_GROUPS, NODES_OF_A_GROUP, ACCESS_ENTRIES, POD_IDENTITIES),
+            *(VPCS, ELASTIC_ADDRESSES, LUSTRE_STORAGE, LUSTRE_FILE_SYSTEMS),
+            *(IMAGE_MANIFESTS, IMAGE_LAYERS, IMAGE_TOKENS),
+            *(HYPERPOD_INSTANCES, ALL_HYPERPOD_INSTANCES),
         )
+        if quota.code is not None
     }
 )
-"""By code."""
+"""Those of Service Quotas, by code."""
 
 # Of each network interface, address and prefix one, of what stands in a zone for others so many.
 # Source: https://docs.aws.amazon.com/vpc/latest/userguide/network-address-usage.html

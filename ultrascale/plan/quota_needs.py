@@ -1,12 +1,23 @@
 """Which service quotas a cluster needs, and whether their defaults hold it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ultrascale import catalog
 from ultrascale.catalog import quotas
 from ultrascale.plan import capacity
-from ultrascale.plan.model import AgreedLimit, ClusterPlan, Figure, NeedState, PoolPlan, QuotaNeed
+from ultrascale.plan.model import (
+    AgreedLimit,
+    ClusterPlan,
+    Figure,
+    Figures,
+    NeedState,
+    PoolPlan,
+    QuotaNeed,
+)
+from ultrascale.plan.needs_launch import PULL_TARGET_SECONDS, image_requests
+from ultrascale.plan.needs_pools import nat_gateways
+from ultrascale.plan.quota_advice import advised
 
 # Sizes of terms, by quota code and pool.
 _Terms = dict[str, dict[str, tuple[float, str]]]
@@ -16,7 +27,7 @@ _HYPERPOD_PAGE = (
 )
 
 
-def plan_quotas(plan: ClusterPlan, totals: Mapping[str, Figure]) -> tuple[QuotaNeed, ...]:
+def plan_quotas(plan: ClusterPlan, totals: Figures) -> tuple[QuotaNeed, ...]:
     """Return the quotas that ``plan`` needs something of.
 
     Args:
@@ -26,16 +37,15 @@ def plan_quotas(plan: ClusterPlan, totals: Mapping[str, Figure]) -> tuple[QuotaN
     found = (
         *_ec2_quotas(plan),
         *_hyperpod_quotas(plan),
-        *_group_quotas(plan),
-        _of_total(quotas.NETWORK_INTERFACES, totals["network_interfaces"]),
-        _of_total(quotas.NETWORK_ADDRESS_USAGE, totals["address_usage"]),
-        _ranges(plan),
+        *_eks_quotas(plan),
+        *_vpc_quotas(plan, totals),
         _disks(plan),
+        *_lustre_quotas(plan),
+        *_image_quotas(totals["nodes"].value or 0),
     )
     agreed = {limit.code: limit for limit in plan.agreed_limits}
-    return tuple(
-        _agreed(need, agreed[need.code]) if need.code in agreed else need for need in found
-    )
+    held = (_agreed(need, agreed[need.code]) if need.code in agreed else need for need in found)
+    return tuple(advised(need, plan) for need in held)
 
 
 def _ec2_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
@@ -54,7 +64,7 @@ def _ec2_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
         yield _need(quotas.QUOTAS[code], sum(value for value, _ in parts.values()), formula)
     for name, why in sorted(unknown.items()):
         figure = Figure(id=f"quota.{name}", value=None, unit="", formula=why)
-        yield _unknown(None, f"quota of {name}", figure)
+        yield _unknown("ec2", f"quota of {name}", figure)
 
 
 def _quota_facts(pool: PoolPlan) -> tuple[tuple[str, int], ...]:
@@ -103,21 +113,73 @@ def _hyperpod_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
             formula=" + ".join(f"{pool.max_nodes:,} nodes of {pool.name}" for pool in pools),
             sources=(_HYPERPOD_PAGE,),
         )
-        yield _unknown(None, f"{name} for cluster usage", figure)
+        yield _unknown("sagemaker", f"{name} for cluster usage", figure)
+    if counts:
+        everything = sum(pool.max_nodes for pools in counts.values() for pool in pools)
+        formula = f"{everything:,} nodes of HyperPod"
+        yield _need(quotas.HYPERPOD_INSTANCES, everything, formula)
+        yield _need(quotas.ALL_HYPERPOD_INSTANCES, everything, formula)
 
 
-def _group_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
+def _eks_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
+    yield _need(quotas.CLUSTERS, 1, "this one")
     groups = [pool for pool in plan.all_pools if pool.provisioner == "managed-node-group"]
     if groups:
         largest = max(groups, key=lambda pool: pool.max_nodes)
         yield _need(quotas.NODE_GROUPS, len(groups), ", ".join(pool.name for pool in groups))
         formula = f"{largest.max_nodes:,} nodes of {largest.name}"
         yield _need(quotas.NODES_OF_A_GROUP, largest.max_nodes, formula)
+    admins = len(plan.control_plane.admins)
+    own = [each for each in plan.all_pools if each.provisioner in capacity.NODE_GROUPS]
+    others = (1 if plan.node_role is not None else 0) + (1 if plan.hyperpod is not None else 0)
+    yield _need(
+        quotas.ACCESS_ENTRIES,
+        admins + len(own) + others,
+        f"{admins} administrators + {len(own)} node groups + {others} other node roles, and a few "
+        "of functions beside them",
+    )
+    yield _need(quotas.POD_IDENTITIES, *_pod_identities(plan))
 
 
-def _ranges(plan: ClusterPlan) -> QuotaNeed:
+def _pod_identities(plan: ClusterPlan) -> tuple[int, str]:
+    addons = (*plan.control_plane.node_addons, *plan.control_plane.workload_addons)
+    named = [each.name for each in addons if each.service_account is not None]
+    for part, name in (
+        (plan.observability, "CloudWatch"),
+        (plan.karpenter, "Karpenter"),
+        (plan.cluster_autoscaler, "Cluster Autoscaler"),
+        (plan.termination_handler, "Node Termination Handler"),
+        (plan.backend, "backend"),
+    ):
+        if part is not None:
+            named.append(name)
+    return len(named), ", ".join(named) or "none"
+
+
+def _vpc_quotas(plan: ClusterPlan, totals: Figures) -> Iterator[QuotaNeed]:
+    yield _of_total(quotas.NETWORK_INTERFACES, totals["network_interfaces"])
+    yield _of_total(quotas.NETWORK_ADDRESS_USAGE, totals["address_usage"])
     secondary = len(plan.network.secondary_cidrs)
-    return _need(quotas.IPV4_RANGES, 1 + secondary, f"the VPC's own + {secondary} for pods")
+    yield _need(quotas.IPV4_RANGES, 1 + secondary, f"the VPC's own + {secondary} for pods")
+    yield _need(quotas.VPCS, 1, "that of the cluster")
+    gateways = nat_gateways(plan)
+    yield _need(quotas.ELASTIC_ADDRESSES, gateways, f"{gateways} NAT gateways")
+
+
+def _lustre_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
+    if plan.lustre:
+        gib = sum(each.capacity_gib for each in plan.lustre)
+        formula = " + ".join(f"{each.capacity_gib:,} GiB of {each.name}" for each in plan.lustre)
+        yield _need(quotas.LUSTRE_STORAGE, gib, formula)
+        names = ", ".join(each.name for each in plan.lustre)
+        yield _need(quotas.LUSTRE_FILE_SYSTEMS, len(plan.lustre), names)
+
+
+def _image_quotas(nodes: float) -> Iterator[QuotaNeed]:
+    """Yield the rates at which each node of a new cluster gets its image in a bearable time."""
+    for quota, (count, words) in image_requests(nodes).items():
+        formula = f"{words} / {PULL_TARGET_SECONDS} seconds, in which all of them pull"
+        yield _need(quota, count / PULL_TARGET_SECONDS, formula)
 
 
 def _disks(plan: ClusterPlan) -> QuotaNeed:
@@ -139,9 +201,10 @@ def _need(
 ) -> QuotaNeed:
     return QuotaNeed(
         code=quota.code,
+        service=quota.service,
         name=quota.name,
         needed=Figure(
-            id=f"quota.{quota.code}",
+            id=f"quota.{quota.code or quota.name}",
             value=value,
             unit=quota.unit,
             formula=formula,
@@ -149,7 +212,6 @@ def _need(
         ),
         default=quota.default,
         most=quota.most,
-        agreed=None,
         state=_state(value, quota),
     )
 
@@ -163,10 +225,18 @@ def _agreed(need: QuotaNeed, limit: AgreedLimit) -> QuotaNeed:
 def _state(value: float, quota: quotas.Quota) -> NeedState:
     if quota.most is not None and value > quota.most:
         return "beyond"
+    if quota.default is None:
+        return "unknown"
     return "ask" if value > quota.default else "within"
 
 
-def _unknown(code: str | None, name: str, needed: Figure) -> QuotaNeed:
+def _unknown(service: str | None, name: str, needed: Figure) -> QuotaNeed:
     return QuotaNeed(
-        code=code, name=name, needed=needed, default=None, most=None, agreed=None, state="unknown"
+        code=None,
+        service=service,
+        name=name,
+        needed=needed,
+        default=None,
+        most=None,
+        state="unknown",
     )

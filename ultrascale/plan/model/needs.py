@@ -2,9 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
+from ultrascale.plan.model.network import SubnetKind
+
 NeedState = Literal["within", "ask", "agreed", "beyond", "unknown"]
+TierState = Literal["within", "ask", "beyond"]
+WindowState = Literal["ahead", "running", "draining", "over"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +22,7 @@ class Figure:
         unit: What it counts.
         formula: The sum in words and numbers; why there is none, where ``value`` is None.
         sources: Pages that state its terms.
-        without: Pools of which it holds nothing, as theirs is not known.
+        without: Pools, or terms, of which it holds nothing, as theirs is not known.
     """
 
     id: str
@@ -28,6 +33,9 @@ class Figure:
     without: tuple[str, ...] = ()
 
 
+Figures = Mapping[str, Figure]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolNeeds:
     """What a pool needs, with all of its shards.
@@ -35,12 +43,109 @@ class PoolNeeds:
     Attributes:
         pool: Its name in the cluster file.
         figures: By the part of their id after the pool's name, in one order for all pools.
-        usable_hours: How long a Capacity Block or training plan is of use; None for the others.
     """
 
     pool: str
-    figures: Mapping[str, Figure]
-    usable_hours: Figure | None
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubnetNeeds:
+    """The subnets of one kind in one zone, held against the nodes that take addresses of them.
+
+    Attributes:
+        kind: What they are for.
+        zone: Their zone.
+        ranges: How many there are of each mask, such as ``/18``.
+        figures: By the last part of their id; none of nodes where the kind holds none.
+        holds_skew: Whether the zone holds every pool that may launch here with all of its nodes,
+            as a pool of several zones may land wholly in one; None where the kind holds no nodes.
+    """
+
+    kind: SubnetKind
+    zone: str
+    ranges: Mapping[str, int]
+    figures: Figures
+    holds_skew: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlaneNeeds:
+    """What a cluster asks of its control plane.
+
+    Attributes:
+        tier: The file's tier, in EKS's own words.
+        smallest: The smallest tier that fits; None where no published one does.
+        state: Whether the file's tier fits, a larger one does, or none that EKS publishes.
+        advice: What to do about it; None where the file's tier fits.
+        figures: By the part of their id after ``control_plane.``.
+    """
+
+    tier: str
+    smallest: str | None
+    state: TierState
+    advice: str | None
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowNeeds:
+    """The window of a Capacity Block or a training plan.
+
+    Attributes:
+        pool: Its pool.
+        purchase: Which of the two it is.
+        starts: Its start.
+        usable_until: When its nodes are drained.
+        ends: Its end.
+        state: How it lies to the time that the plan is made for; None without such a time.
+        note: What is to be known of it; None where it is as it should be.
+        figures: ``usable_hours``, ``drain_minutes``, and with such a time ``hours_ahead`` or
+            ``hours_left``.
+    """
+
+    pool: str
+    purchase: str
+    starts: datetime
+    usable_until: datetime
+    ends: datetime
+    state: WindowState | None
+    note: str | None
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolMoney:
+    """What a pool costs as the file buys it, beside the same nodes On-Demand.
+
+    Attributes:
+        pool: Its name in the cluster file.
+        purchase: How the file buys it.
+        figures: By the last part of their id.
+        holds_when: When the file's purchase costs less than On-Demand.
+    """
+
+    pool: str
+    purchase: str
+    figures: Figures
+    holds_when: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoneyNeeds:
+    """What the file buys, beside the same fleet On-Demand.
+
+    Attributes:
+        pools: In file order.
+        figures: Sums, by the part of their id after ``money.``.
+        half: When the file costs half of the same fleet On-Demand.
+        assumptions: What all of it rests on.
+    """
+
+    pools: tuple[PoolMoney, ...]
+    figures: Figures
+    half: str
+    assumptions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +169,7 @@ class QuotaNeed:
 
     Attributes:
         code: Its code in Service Quotas; None where it has to be looked up there by its name.
+        service: Code of its service there; None where that is not known.
         name: Its name there.
         needed: What the cluster needs.
         default: How many it is before AWS raises it; None where that is not known.
@@ -71,15 +177,21 @@ class QuotaNeed:
         agreed: What AWS has granted of it, as the file says; None where it says nothing.
         state: Whether the default holds it, AWS has to be asked, what is agreed holds it, more
             than AWS publishes would have to be granted, or that cannot be said offline.
+        clusters: Into how many clusters, each with a VPC of its own, the nodes would have to be
+            divided to stay within ``most``; None where they need not be.
+        advice: What to ask of whom, and what to do instead; None where nothing is to be done.
     """
 
     code: str | None
+    service: str | None
     name: str
     needed: Figure
     default: int | None
     most: int | None
-    agreed: AgreedLimit | None
+    agreed: AgreedLimit | None = None
     state: NeedState
+    clusters: Figure | None = None
+    advice: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +201,25 @@ class ClusterNeeds:
     Attributes:
         name: The cluster.
         region: Its Region.
+        at: The time that its windows are held against; None shows them unjudged.
         pools: In file order.
-        totals: Sums of the pools' figures, by the same keys, and what only the whole has.
+        totals: Sums of the pools' figures, by the same keys.
+        subnets: One for each kind of subnet in each zone.
+        control_plane: What it asks of its control plane.
+        launch: How long its first step takes to begin, by the part of their id after ``launch.``.
+        calendar: Windows of Capacity Blocks and training plans, in file order.
+        money: What it costs.
         quotas: Those that it needs something of.
     """
 
     name: str
     region: str
+    at: datetime | None
     pools: tuple[PoolNeeds, ...]
-    totals: Mapping[str, Figure]
+    totals: Figures
+    subnets: tuple[SubnetNeeds, ...]
+    control_plane: ControlPlaneNeeds
+    launch: Figures
+    calendar: tuple[WindowNeeds, ...]
+    money: MoneyNeeds
     quotas: tuple[QuotaNeed, ...]

@@ -1,0 +1,72 @@
+"""How large the objects of a cluster are, and how often they are written: what EKS stores.
+
+The sizes are medians of nodes and pods of accelerated clusters in production, as NVIDIA measured
+and rounded them. They are bytes of JSON: the database holds most objects in a shorter form, and
+pages that are free beside them. A sum over them says which tier of the control plane to begin a
+load test with; it is no promise. One figure to hold it against: AWS needed 32 GB for 100,000
+nodes with 900,000 pods.
+
+Sources:
+    https://github.com/NVIDIA/NVSentinel/issues/1705
+    https://aws.amazon.com/blogs/containers/under-the-hood-amazon-eks-ultra-scale-clusters/
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+SIZES_SOURCE = "https://github.com/NVIDIA/NVSentinel/issues/1705"
+NODE_BYTES = 50_000
+JOB_POD_BYTES = 50_000
+"""A pod of a job: most of it is its containers, variables and volumes."""
+DAEMON_POD_BYTES = 14_000
+"""A pod of a DaemonSet, or of the platform."""
+
+# No source states these: they are a few hundred bytes of names, labels and owners.
+LEASE_BYTES = 500
+CSI_NODE_BYTES = 1_000
+NODE_CLAIM_BYTES = 5_000
+EVENT_BYTES = 1_000
+ENDPOINT_BYTES = 300
+"""One address of an EndpointSlice."""
+
+# The API server lets old revisions be dropped after this time.
+# Source: https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/
+# (`--etcd-compaction-interval`); EKS does not say whether its own database does the same.
+COMPACTION_SECONDS = 300
+
+# Scheduled, Pulling, Pulled, Created, Started.
+# Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
+EVENTS_PER_POD = 5
+# Of its creation, its binding, and what its kubelet reports until it is ready.
+WRITES_PER_POD = 5
+# Source: `nodeStatusReportFrequency` of
+# https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/
+NODE_STATUS_SECONDS = 300
+# A write holds its seat for as long as it takes. The share of writes that are done within this
+# time is what EKS's largest clusters are judged by.
+WRITE_SECONDS = 0.015
+
+# Kubernetes itself is built for so much; beyond it, a control plane has to be provisioned.
+# Source: https://kubernetes.io/docs/setup/best-practices/cluster-large/
+MOST_NODES = 5_000
+MOST_PODS = 150_000
+LIMITS_SOURCE = "https://kubernetes.io/docs/setup/best-practices/cluster-large/"
+
+# Pods that an EKS add-on runs on each node; those with none are left out. CloudWatch's runs its
+# agent and Fluent Bit.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/workloads-add-ons-available-eks.html
+DAEMONS_OF_ADDON: Mapping[str, int] = MappingProxyType(
+    {
+        "vpc-cni": 1,
+        "kube-proxy": 1,
+        "eks-pod-identity-agent": 1,
+        "eks-node-monitoring-agent": 1,
+        "aws-ebs-csi-driver": 1,
+        "aws-fsx-csi-driver": 1,
+        "aws-mountpoint-s3-csi-driver": 1,
+        "amazon-cloudwatch-observability": 2,
+    }
+)
+
+# Layers of an image of a training framework: an assumption, as no source states a number.
+LAYERS_OF_AN_IMAGE = 40

@@ -1,0 +1,255 @@
+"""What a cluster needs, as tables and remarks that a person reads."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.box import Box
+from rich.console import Console
+from rich.table import Table
+
+from ultrascale.plan.model import (
+    ClusterNeeds,
+    ControlPlaneNeeds,
+    Figure,
+    Figures,
+    MoneyNeeds,
+    PoolNeeds,
+    QuotaNeed,
+    SubnetNeeds,
+    WindowNeeds,
+)
+from ultrascale.plan.needs import MONEY, all_figures
+
+_WIDTH = 180
+_POOLS = {
+    "nodes": "nodes",
+    "vcpus": "vCPUs",
+    "accelerators": "accelerators",
+    "neuron_cores": "NeuronCores",
+    "efa_interfaces": "EFA",
+    "network_interfaces": "interfaces",
+    "address_usage": "NAU",
+    "usd_per_hour": "USD/hour",
+    "usd_per_month": "USD/month",
+}
+_SUBNETS = {
+    "addresses": "addresses",
+    "addresses_needed": "needed",
+    "prefixes": "/28 prefixes",
+    "prefixes_needed": "needed",
+    "full": "% full",
+    "nodes": "nodes",
+    "nodes_most": "at most",
+    "pods": "pods",
+    "nodes_of_skew": "all here",
+}
+_CONTROL_PLANE = (
+    ("pods_per_second", "tier_pods_per_second", "pods scheduled a second, one for each node"),
+    ("write_seats", "tier_api_seats", "API seats, of writes alone"),
+    ("database", "tier_database", "GB stored, one pod of a job on each node"),
+    ("database_most", "tier_database", "GB stored, every node full of pods"),
+)
+_LAUNCH = {
+    "run_instances_minutes": ("minutes", "RunInstances, as throttled by default"),
+    "binding_seconds": ("seconds", "a pod for each node is scheduled"),
+    "image_pull_seconds": ("seconds", "ECR answers for one image on each node"),
+    "minutes_to_first_step": ("minutes", "to the first step, one after the other"),
+}
+_STATES = {
+    "within": "the default holds it",
+    "ask": "ask for more",
+    "beyond": "more than AWS publishes",
+    "unknown": "look it up",
+}
+_LEGEND = (
+    "At full size. NAU: Network Address Usage. Money: EC2 On-Demand, nodes alone.",
+    "--explain prints the sum and the sources of each number.",
+)
+
+
+def print_needs(needs: ClusterNeeds, box: Box, *, explain: bool) -> None:
+    """Print ``needs`` to the terminal, as tables with borders of ``box``."""
+    console = Console(width=max(Console().width, _WIDTH), highlight=False, markup=False)
+    at = "" if needs.at is None else f" at {needs.at:%Y-%m-%d %H:%M} UTC"
+    console.print(f"{needs.name} in {needs.region}{at}")
+    console.print(_pools(needs, box))
+    console.print(_quotas(needs.quotas, box))
+    console.print(_subnets(needs.subnets, box))
+    console.print(_control_plane(needs.control_plane, box))
+    console.print(_launch(needs.launch, box))
+    if needs.calendar:
+        console.print(_calendar(needs.calendar, box))
+    console.print(_money(needs.money, needs.pools, box))
+    for line in (*_remarks(needs), *_LEGEND):
+        console.print(line, soft_wrap=True)
+    if explain:
+        console.print()
+        for line in _explained(needs):
+            console.print(line, soft_wrap=True)
+
+
+def number(value: float, *, places: int) -> str:
+    """Return a number as a reader wants it: no places where there is nothing in them."""
+    rounded = round(value, places)
+    if rounded == int(rounded):
+        return f"{int(rounded):,}"
+    return f"{rounded:,.{places}f}"
+
+
+def _table(box: Box, *titles: str, numbers: Sequence[str]) -> Table:
+    table = Table(*titles, box=box)
+    for title in numbers:
+        table.add_column(title, justify="right")
+    return table
+
+
+def _pools(needs: ClusterNeeds, box: Box) -> Table:
+    table = _table(box, "pool", numbers=[*_POOLS.values()])
+    for pool in needs.pools:
+        table.add_row(pool.pool, *(_money_or_count(key, pool.figures[key]) for key in _POOLS))
+    table.add_row("total", *(_money_or_count(key, needs.totals[key]) for key in _POOLS))
+    return table
+
+
+def _money_or_count(key: str, figure: Figure) -> str:
+    return _cell(figure, places=2 if key == MONEY[0] else 0)
+
+
+def _cell(figure: Figure | None, *, places: int) -> str:
+    if figure is None:
+        return ""
+    if figure.value is None:
+        return "unknown"
+    text = number(figure.value, places=places)
+    return f"over {text}" if figure.without else text
+
+
+def _quotas(needs: Sequence[QuotaNeed], box: Box) -> Table:
+    table = _table(box, "quota", "name", numbers=("needed", "default", "at most"))
+    table.add_column("")
+    for need in needs:
+        table.add_row(
+            need.code or "",
+            need.name,
+            _cell(need.needed, places=1),
+            "" if need.default is None else number(need.default, places=0),
+            "" if need.most is None else number(need.most, places=0),
+            _state(need),
+        )
+    return table
+
+
+def _state(need: QuotaNeed) -> str:
+    if need.state == "agreed" and need.agreed is not None:
+        return f"agreed: {number(need.agreed.value, places=0)}, {need.agreed.reference}"
+    return _STATES[need.state]
+
+
+def _subnets(needs: Sequence[SubnetNeeds], box: Box) -> Table:
+    table = _table(box, "subnets", "zone", "ranges", numbers=[*_SUBNETS.values()])
+    table.add_column("")
+    for each in needs:
+        ranges = ", ".join(f"{count} x {mask}" for mask, count in each.ranges.items())
+        cells = (_cell(each.figures.get(key), places=1 if key == "full" else 0) for key in _SUBNETS)
+        skew = {None: "", True: "the zone holds all", False: "the zone does not hold all"}
+        table.add_row(each.kind, each.zone, ranges, *cells, skew[each.holds_skew])
+    return table
+
+
+def _control_plane(needs: ControlPlaneNeeds, box: Box) -> Table:
+    table = _table(box, "control plane", numbers=("needed", needs.tier))
+    for key, limit, title in _CONTROL_PLANE:
+        own = needs.figures[limit]
+        has = "not fixed" if own.value is None else _cell(own, places=0)
+        table.add_row(title, _cell(needs.figures[key], places=2), has)
+    return table
+
+
+def _launch(figures: Figures, box: Box) -> Table:
+    table = _table(box, "launch of all nodes", numbers=("at best",))
+    table.add_column("")
+    for key, (unit, title) in _LAUNCH.items():
+        table.add_row(title, _cell(figures[key], places=1), unit)
+    return table
+
+
+def _calendar(windows: Sequence[WindowNeeds], box: Box) -> Table:
+    table = Table("window", "of", "starts (UTC)", "drained", "ends", box=box)
+    table.add_column("usable hours", justify="right")
+    table.add_column("drain min", justify="right")
+    table.add_column("")
+    for window in windows:
+        times = (window.starts, window.usable_until, window.ends)
+        table.add_row(
+            window.pool,
+            window.purchase,
+            *(f"{time:%Y-%m-%d %H:%M}" for time in times),
+            _cell(window.figures["usable_hours"], places=1),
+            _cell(window.figures["drain_minutes"], places=0),
+            _window_state(window),
+        )
+    return table
+
+
+def _window_state(window: WindowNeeds) -> str:
+    ahead, left = window.figures.get("hours_ahead"), window.figures.get("hours_left")
+    if ahead is not None:
+        return f"starts in {_cell(ahead, places=1)} hours"
+    if left is not None:
+        return f"running, {_cell(left, places=1)} usable hours left"
+    return window.state or ""
+
+
+def _money(money: MoneyNeeds, pools: Sequence[PoolNeeds], box: Box) -> Table:
+    table = _table(box, "pool", "bought as", numbers=("On-Demand USD/hour", "the file's USD/hour"))
+    table.add_column("costs less than On-Demand where")
+    for each, pool in zip(money.pools, pools, strict=True):
+        own = _cell(pool.figures[MONEY[0]], places=2)
+        table.add_row(
+            each.pool,
+            each.purchase,
+            _cell(each.figures["on_demand_usd_per_hour"], places=2),
+            f"at most {own}" if each.purchase == "spot" and own != "unknown" else own,
+            each.holds_when,
+        )
+    table.add_row("total", "", _cell(money.figures["on_demand_usd_per_hour"], places=2), "", "")
+    return table
+
+
+def _remarks(needs: ClusterNeeds) -> Iterator[str]:
+    for window in needs.calendar:
+        hours = window.figures["usable_hours"]
+        yield f"{window.pool}: {_cell(hours, places=1)} usable hours: {hours.formula}."
+        if window.note is not None:
+            yield f"{window.pool}: {window.note}."
+    for name in needs.totals[MONEY[0]].without:
+        (why,) = (pool.figures[MONEY[0]].formula for pool in needs.pools if pool.pool == name)
+        yield f"{name}: no price: {why}."
+    yield f"{needs.money.half[0].upper()}{needs.money.half[1:]}."
+    for key in ("cluster_usd_per_hour", "tier_usd_per_hour"):
+        fee = needs.money.figures[key]
+        if fee.value:
+            yield f"EKS: {_cell(fee, places=2)} USD/hour for {fee.formula}."
+    if needs.control_plane.advice is not None:
+        yield f"Control plane: {needs.control_plane.advice}."
+    leases = needs.control_plane.figures["leases_per_second"]
+    yield f"Kubelets write {_cell(leases, places=1)} leases a second: {leases.formula}."
+    wanted, most = needs.launch["coredns_replicas"], needs.launch["coredns_replicas_most"]
+    if wanted.value is not None and most.value is not None:
+        yield (
+            f"CoreDNS: EKS would take {_cell(wanted, places=0)} replicas ({wanted.formula}), and "
+            f"may take {_cell(most, places=0)}."
+        )
+    minutes = needs.launch["run_instances_minutes"]
+    if minutes.value:
+        measured = needs.launch["measured_minutes"]
+        text = _cell(minutes, places=0)
+        yield f"Launching all nodes takes {text} minutes at least: {minutes.formula}."
+        yield f"{_cell(measured, places=0)} minutes instead: {measured.formula}."
+
+
+def _explained(needs: ClusterNeeds) -> Iterator[str]:
+    for figure in all_figures(needs):
+        value = "unknown" if figure.value is None else number(figure.value, places=2)
+        yield f"{figure.id} = {value} {figure.unit}".rstrip() + f": {figure.formula}"
+        yield from (f"    {page}" for page in figure.sources)
+    yield from (f"assumed: {each}" for each in needs.money.assumptions)

@@ -1,0 +1,242 @@
+"""Which tier of the control plane holds a cluster: scheduling, requests, and what is stored."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+from ultrascale.catalog import auto_mode, eks, kubelet
+from ultrascale.catalog import kubernetes_objects as objects
+from ultrascale.plan import capacity
+from ultrascale.plan.model import (
+    ClusterPlan,
+    ControlPlaneNeeds,
+    DevicePluginPlan,
+    Figure,
+    Figures,
+    PoolPlan,
+    TierState,
+)
+
+BINDING_TARGET_SECONDS = 300
+"""Time in which a pod for each node is to be scheduled.
+
+EKS's fastest tier does that for 100,000 nodes in 250 seconds. A job that starts in half an hour of
+pulls and loads loses little by it.
+"""
+
+_AT = "control_plane"
+_GIGABYTE = 1_000_000_000
+# What a tier holds of the figures that divide among clusters.
+_HELD: tuple[tuple[str, Callable[[eks.TierLimits], int]], ...] = (
+    ("database", lambda limits: limits.database_gb),
+    ("pods_per_second", lambda limits: limits.pods_per_second),
+    ("write_seats", lambda limits: limits.api_seats),
+)
+_ULTRA = "https://aws.amazon.com/blogs/containers/under-the-hood-amazon-eks-ultra-scale-clusters/"
+
+
+def plan_control_plane_needs(plan: ClusterPlan) -> ControlPlaneNeeds:
+    """Return what ``plan`` asks of its control plane, and the smallest tier that holds it."""
+    figures = {figure.id.removeprefix(f"{_AT}."): figure for figure in _figures(plan)}
+    tier = plan.control_plane.tier
+    tiers = tuple(eks.CONTROL_PLANE_TIERS.values())
+    smallest = next((each for each in tiers if not lacks(each, figures)), None)
+    state: TierState = "within"
+    if lacks(tier, figures):
+        state = "beyond" if smallest is None else "ask"
+    return ControlPlaneNeeds(
+        tier=tier,
+        smallest=smallest,
+        state=state,
+        advice=_advice(tier, smallest, figures) if state != "within" else None,
+        figures=figures,
+    )
+
+
+def lacks(tier: str, figures: Figures) -> str | None:
+    """Return what ``tier`` has too little of, None where it holds ``figures``."""
+    wanted = {key: figure.value or 0 for key, figure in figures.items()}
+    limits = eks.TIER_LIMITS.get(tier)
+    database = eks.STANDARD_DATABASE_GB if limits is None else limits.database_gb
+    if wanted["database"] > database:
+        return f"{wanted['database']:.1f} GB of objects do not fit in its database of {database} GB"
+    if limits is None:
+        if wanted["nodes"] > objects.MOST_NODES or wanted["pods"] > objects.MOST_PODS:
+            return (
+                f"Kubernetes by itself is built for {objects.MOST_NODES:,} nodes and "
+                f"{objects.MOST_PODS:,} pods"
+            )
+        return None
+    if wanted["pods_per_second"] > limits.pods_per_second:
+        return f"it schedules {limits.pods_per_second} pods a second"
+    if wanted["write_seats"] > limits.api_seats:
+        return f"it works on {limits.api_seats:,} requests at a time"
+    return None
+
+
+def daemons_of(plan: ClusterPlan, pool: PoolPlan) -> int:
+    """Return the pods of DaemonSets on a node of ``pool``: of add-ons, and of device plugins."""
+    auto = pool.provisioner == "auto-mode"
+    addons = [*plan.control_plane.node_addons, *plan.control_plane.workload_addons]
+    if plan.observability is not None:
+        addons.append(plan.observability.addon)
+    own = sum(
+        objects.DAEMONS_OF_ADDON.get(addon.name, 0)
+        for addon in addons
+        if not (auto and addon.name in auto_mode.BUILT_IN)
+    )
+    plugins = (plan.neuron, plan.neuron_monitor, plan.efa, plan.nvidia, plan.dcgm)
+    return own + sum(1 for plugin in plugins if plugin is not None and _runs_on(plugin, pool))
+
+
+def _runs_on(plugin: DevicePluginPlan, pool: PoolPlan) -> bool:
+    selected = plugin.node_selector.items() <= pool.labels.items()
+    types = frozenset(plugin.instance_types)
+    return selected and (not types or not types.isdisjoint(pool.node_types))
+
+
+def _figures(plan: ClusterPlan) -> Iterator[Figure]:
+    counts = _counts(plan)
+    for key, words in (
+        ("nodes", "all pools at their most nodes"),
+        ("pods", "pods of DaemonSets + one of a job on each node outside system pools"),
+        ("pods_most", "as many on each node as its kubelet takes"),
+    ):
+        yield _figure(key, counts[key], key.partition("_")[0], words)
+    terms = [*_database_terms(plan, counts)]
+    yield from terms
+    yield from _databases(counts, terms)
+    leases = counts["nodes"] / kubelet.LEASE_RENEWAL_SECONDS
+    yield _figure(
+        "leases_per_second",
+        leases,
+        "writes per second",
+        f"{counts['nodes']:,} nodes / {kubelet.LEASE_RENEWAL_SECONDS} seconds",
+        kubelet.LEASE_RENEWAL_SOURCE,
+    )
+    wanted = counts["nodes"] / BINDING_TARGET_SECONDS
+    yield _figure(
+        "pods_per_second",
+        wanted,
+        "pods per second",
+        f"{counts['nodes']:,} nodes / {BINDING_TARGET_SECONDS} seconds, in which a pod is to be "
+        "scheduled on each",
+    )
+    yield _seats(counts["nodes"], leases, wanted)
+    yield from _limits(plan.control_plane.tier)
+
+
+def _counts(plan: ClusterPlan) -> Mapping[str, int]:
+    pools = plan.all_pools
+    daemons = sum(pool.max_nodes * daemons_of(plan, pool) for pool in pools)
+    jobs = sum(pool.max_nodes for pool in plan.pools)
+    most = sum(pool.max_nodes * max(pool.max_pods, daemons_of(plan, pool) + 1) for pool in pools)
+    return {
+        "nodes": sum(pool.max_nodes for pool in pools),
+        "daemons": daemons,
+        "jobs": jobs,
+        "pods": daemons + jobs,
+        "pods_most": most,
+        "claims": sum(pool.max_nodes for pool in pools if pool.provisioner in capacity.NODE_POOLS),
+    }
+
+
+def _database_terms(plan: ClusterPlan, counts: Mapping[str, int]) -> Iterator[Figure]:
+    """Yield the parts of what is stored, in GB, one pod of a job on each node."""
+    revisions = objects.COMPACTION_SECONDS // kubelet.LEASE_RENEWAL_SECONDS
+    leases = counts["nodes"] * revisions
+    events, how = _events(plan, counts)
+    for key, count, what, size in (
+        ("nodes", counts["nodes"], "Nodes", objects.NODE_BYTES),
+        ("leases", leases, f"Leases, {revisions} revisions of each", objects.LEASE_BYTES),
+        ("csi_nodes", counts["nodes"], "CSINodes", objects.CSI_NODE_BYTES),
+        ("node_claims", counts["claims"], "NodeClaims", objects.NODE_CLAIM_BYTES),
+        ("daemon_pods", counts["daemons"], "pods of DaemonSets", objects.DAEMON_POD_BYTES),
+        ("job_pods", counts["jobs"], "pods of jobs", objects.JOB_POD_BYTES),
+        ("endpoints", counts["jobs"], "addresses of EndpointSlices", objects.ENDPOINT_BYTES),
+        ("events", events, f"Events, {how}", objects.EVENT_BYTES),
+    ):
+        yield _figure(
+            f"database.{key}",
+            count * size / _GIGABYTE,
+            "GB",
+            f"{count:,} {what} x {size:,} bytes",
+            objects.SIZES_SOURCE,
+        )
+
+
+def _events(plan: ClusterPlan, counts: Mapping[str, int]) -> tuple[int, str]:
+    """Return the Events of a launch that are there at a time, and how many pods they are of."""
+    ttl = plan.control_plane.event_ttl
+    limits = eks.TIER_LIMITS.get(plan.control_plane.tier)
+    pods = counts["pods"]
+    if limits is not None:
+        pods = min(pods, limits.pods_per_second * int(ttl.removesuffix("m")) * 60)
+    words = f"{objects.EVENTS_PER_POD} of each of {pods:,} pods that are scheduled within {ttl}"
+    return pods * objects.EVENTS_PER_POD, words
+
+
+def _databases(counts: Mapping[str, int], terms: list[Figure]) -> Iterator[Figure]:
+    stored = sum(term.value or 0 for term in terms)
+    yield _figure(
+        "database", stored, "GB", " + ".join(term.id for term in terms), objects.SIZES_SOURCE
+    )
+    more = counts["pods_most"] - counts["pods"]
+    yield _figure(
+        "database_most",
+        stored + more * (objects.JOB_POD_BYTES + objects.ENDPOINT_BYTES) / _GIGABYTE,
+        "GB",
+        f"{_AT}.database + {more:,} more pods x {objects.JOB_POD_BYTES + objects.ENDPOINT_BYTES:,} "
+        "bytes, with as many on each node as its kubelet takes",
+        objects.SIZES_SOURCE,
+    )
+
+
+def _seats(nodes: int, leases: float, pods: float) -> Figure:
+    """Return the requests that are worked on at a time, of writes alone."""
+    statuses = nodes / objects.NODE_STATUS_SECONDS
+    writes = leases + statuses + pods * objects.WRITES_PER_POD
+    return _figure(
+        "write_seats",
+        writes * objects.WRITE_SECONDS,
+        "seats",
+        f"({leases:,.1f} leases + {statuses:,.1f} node statuses + {pods:,.1f} pods x "
+        f"{objects.WRITES_PER_POD} writes) a second x {objects.WRITE_SECONDS} seconds; lists, "
+        "watches and what jobs ask come on top",
+    )
+
+
+def _limits(tier: str) -> Iterator[Figure]:
+    """Yield what the file's tier has."""
+    limits = eks.TIER_LIMITS.get(tier)
+    words = f"of {tier}" if limits else f"{tier} has no fixed one: EKS scales it by itself"
+    database = eks.STANDARD_DATABASE_GB if limits is None else limits.database_gb
+    for key, value, unit in (
+        ("tier_pods_per_second", limits and limits.pods_per_second, "pods per second"),
+        ("tier_api_seats", limits and limits.api_seats, "seats"),
+    ):
+        yield _figure(key, value, unit, words, eks.TIER_LIMITS_SOURCE)
+    yield _figure("tier_database", database, "GB", f"of {tier}", eks.TIER_LIMITS_SOURCE)
+
+
+def _figure(key: str, value: float | None, unit: str, formula: str, *sources: str) -> Figure:
+    return Figure(id=f"{_AT}.{key}", value=value, unit=unit, formula=formula, sources=sources)
+
+
+def _advice(tier: str, smallest: str | None, figures: Figures) -> str:
+    why = f"{tier}: {lacks(tier, figures)}"
+    if smallest is not None:
+        (key,) = (word for word, name in eks.CONTROL_PLANE_TIERS.items() if name == smallest)
+        return (
+            f"{why}; write kubernetes.control_plane_tier: {key} or larger, load-test on 8xl and "
+            "size down from there"
+        )
+    clusters = max(
+        math.ceil(
+            (figures[key].value or 0) / max(each(limits) for limits in eks.TIER_LIMITS.values())
+        )
+        for key, each in _HELD
+    )
+    return (
+        f"{why}, and no tier that EKS publishes is larger; ask your account team for tier-ultra, "
+        f"which is for new clusters ({_ULTRA}), or divide the nodes among {clusters} clusters"
+    )

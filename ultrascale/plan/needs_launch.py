@@ -1,0 +1,160 @@
+"""How long it takes until all nodes of a cluster work on their first step."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from ultrascale.catalog import eks, quotas
+from ultrascale.catalog import kubernetes_objects as objects
+from ultrascale.plan import capacity
+from ultrascale.plan.model import ClusterPlan, Figure, Figures
+
+PULL_TARGET_SECONDS = 300
+"""Time within which every node is to have asked for its image, so that none waits for a token."""
+
+# What AWS measured once the throttles of an account were raised.
+MEASURED_NODES_PER_MINUTE = 2_000
+_MEASURED = (
+    "https://aws.amazon.com/blogs/containers/under-the-hood-amazon-eks-ultra-scale-clusters/"
+)
+_COREDNS = "https://docs.aws.amazon.com/eks/latest/userguide/coredns-autoscaling.html"
+_AT = "launch"
+
+
+def image_requests(nodes: float) -> Mapping[quotas.Quota, tuple[float, str]]:
+    """Return what ECR is asked when each of ``nodes`` pulls one image, by the quota of the rate."""
+    layers = objects.LAYERS_OF_AN_IMAGE
+    return {
+        quotas.IMAGE_TOKENS: (nodes, f"{nodes:,.0f} nodes x 1 token"),
+        quotas.IMAGE_MANIFESTS: (nodes, f"{nodes:,.0f} nodes x 1 image"),
+        quotas.IMAGE_LAYERS: (nodes * layers, f"{nodes:,.0f} nodes x {layers} layers of an image"),
+    }
+
+
+def plan_launch(plan: ClusterPlan, totals: Figures) -> Figures:
+    """Return the times of a launch of all nodes at once, each at its best, and their sum.
+
+    Args:
+        plan: The cluster.
+        totals: Sums over its pools.
+    """
+    nodes = totals["nodes"].value or 0
+    times = [_run_instances(plan), _image_pull(nodes), _binding(plan, nodes)]
+    figures = [*times, _first_step(times), _measured(plan), *_coredns(plan, totals)]
+    return {figure.id.removeprefix(f"{_AT}."): figure for figure in figures}
+
+
+def ec2_nodes(plan: ClusterPlan) -> int:
+    """Return the instances of the account's own; HyperPod's are of AWS's."""
+    return sum(pool.max_nodes for pool in plan.all_pools if pool.provisioner != capacity.HYPERPOD)
+
+
+def _run_instances(plan: ClusterPlan) -> Figure:
+    """Return how long RunInstances takes for all nodes, as EC2 throttles it by default."""
+    nodes = ec2_nodes(plan)
+    at_once, each_second = quotas.RUN_INSTANCES_AT_ONCE, quotas.RUN_INSTANCES_PER_SECOND
+    return _figure(
+        "run_instances_minutes",
+        max(nodes - at_once, 0) / each_second / 60,
+        "minutes",
+        f"({nodes:,} EC2 instances - {at_once:,} at once) / {each_second} a second, as "
+        "RunInstances is throttled by default",
+        quotas.RUN_INSTANCES_SOURCE,
+    )
+
+
+def _measured(plan: ClusterPlan) -> Figure:
+    nodes = ec2_nodes(plan)
+    return _figure(
+        "measured_minutes",
+        nodes / MEASURED_NODES_PER_MINUTE,
+        "minutes",
+        f"{nodes:,} EC2 instances / {MEASURED_NODES_PER_MINUTE:,} a minute, which AWS measured "
+        "with the throttles of an account raised",
+        _MEASURED,
+    )
+
+
+def _image_pull(nodes: float) -> Figure:
+    """Return how long ECR takes to answer for one image on each node, by its slowest rate."""
+    seconds = {
+        quota.name: (count / (quota.default or 1), words, quota)
+        for quota, (count, words) in image_requests(nodes).items()
+    }
+    value, words, quota = max(seconds.values(), key=lambda each: each[0])
+    return _figure(
+        "image_pull_seconds",
+        value,
+        "seconds",
+        f"{words} / {quota.default:,} a second ({quota.code}); an image of the account's own "
+        "registry, its bytes not counted",
+        quota.source,
+    )
+
+
+def _binding(plan: ClusterPlan, nodes: float) -> Figure:
+    """Return how long a pod for each node takes to be scheduled, at best."""
+    tier = plan.control_plane.tier
+    limits = eks.TIER_LIMITS.get(tier)
+    words = f"tier {tier} has no fixed limits"
+    if limits is not None:
+        words = f"{nodes:,.0f} nodes / {limits.pods_per_second} pods a second of {tier}"
+    return _figure(
+        "binding_seconds",
+        None if limits is None else nodes / limits.pods_per_second,
+        "seconds",
+        words,
+        eks.TIER_LIMITS_SOURCE,
+    )
+
+
+def _first_step(times: list[Figure]) -> Figure:
+    """Add the times up: a gang is scheduled once its last node is there, and pulls after that."""
+    known = [(each, each.value) for each in times if each.value is not None]
+    without = tuple(each.id for each in times if each.value is None)
+    value = sum(value / (60 if each.unit == "seconds" else 1) for each, value in known)
+    words = " + ".join(each.id + (" / 60" if each.unit == "seconds" else "") for each, _ in known)
+    left_out = f", without {', '.join(without)}" if without else ""
+    return Figure(
+        id=f"{_AT}.minutes_to_first_step",
+        value=value,
+        unit="minutes",
+        formula=f"{words}{left_out}; one after the "
+        "other, as a gang waits for its last node; boot, download and compilation come on top",
+        without=without,
+    )
+
+
+def _coredns(plan: ClusterPlan, totals: Figures) -> Iterator[Figure]:
+    """Yield how many replicas of CoreDNS EKS would take, and how many it may."""
+    nodes, vcpus = totals["nodes"].value, totals["vcpus"].value
+    by_nodes, by_vcpus = eks.NODES_PER_COREDNS_REPLICA, eks.VCPUS_PER_COREDNS_REPLICA
+    value = None
+    if nodes is not None and vcpus is not None and not totals["vcpus"].without:
+        value = max(math.ceil(nodes / by_nodes), math.ceil(vcpus / by_vcpus))
+    yield _figure(
+        "coredns_replicas",
+        value,
+        "replicas",
+        f"the more of {nodes or 0:,.0f} nodes / {by_nodes} and {vcpus or 0:,.0f} vCPUs / {by_vcpus}"
+        if value is not None
+        else totals["vcpus"].formula,
+        _COREDNS,
+    )
+    addons = plan.control_plane.workload_addons
+    own = next((each.configuration for each in addons if each.name == "coredns"), None)
+    scaling = {} if own is None else cast("Mapping[str, object]", own.get("autoScaling", {}))
+    most = scaling.get("maxReplicas")
+    yield _figure(
+        "coredns_replicas_most",
+        most if isinstance(most, int) else None,
+        "replicas",
+        "the bound that the add-on is given"
+        if isinstance(most, int)
+        else "EKS Auto Mode runs CoreDNS on each of its nodes",
+        _COREDNS,
+    )
+
+
+def _figure(key: str, value: float | None, unit: str, formula: str, *sources: str) -> Figure:
+    return Figure(id=f"{_AT}.{key}", value=value, unit=unit, formula=formula, sources=sources)

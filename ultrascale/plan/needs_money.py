@@ -1,0 +1,188 @@
+"""What a cluster costs as the file buys it, beside the same fleet On-Demand."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+from ultrascale.catalog import prices
+from ultrascale.plan import capacity
+from ultrascale.plan.model import (
+    ClusterPlan,
+    Figure,
+    Figures,
+    MoneyNeeds,
+    PoolMoney,
+    PoolNeeds,
+    PoolPlan,
+)
+from ultrascale.plan.needs_pools import (
+    PAID_BEFORE,
+    PerNode,
+    on_demand_price,
+    shards_of,
+    times,
+    total,
+)
+
+_AT = "money"
+_HALF = 2
+_PER_NODE_HOUR = "USD per node-hour"
+_BLOCK_PRICES = "https://aws.amazon.com/ec2/capacityblocks/pricing/"
+_HOLDS_WHEN = {
+    "on-demand": "it is the On-Demand rate",
+    "odcr": "never: the On-Demand rate, used or not; used half of the time, each hour of use costs "
+    "twice as much",
+    "spot": "its price is a smaller share of On-Demand's than the share of its hours that no "
+    "interruption wastes",
+}
+_ASSUMPTIONS = (
+    "every pool runs all of its nodes for all of the time compared",
+    "nodes alone: no storage, no traffic, no fee of EKS Auto Mode or SageMaker",
+    "no discount is assumed: prices of Spot, Capacity Blocks and training plans are AWS's offers "
+    "of the day; no Savings Plan, no private price",
+)
+
+
+def plan_money(plan: ClusterPlan, pools: Sequence[PoolNeeds]) -> MoneyNeeds:
+    """Return what ``plan`` buys, and under which prices that is half of On-Demand.
+
+    Args:
+        plan: The cluster.
+        pools: What its pools need, in the same order.
+    """
+    shards = shards_of(plan)
+    compared = tuple(
+        _pool_money(shards[needs.pool][0], needs.figures["nodes"], plan.region) for needs in pools
+    )
+    fleet = _fleet(compared)
+    own = {figure.id.removeprefix(f"{_AT}."): figure for figure in _control_plane(plan)}
+    return MoneyNeeds(
+        pools=compared, figures=own | fleet, half=_half(fleet), assumptions=_ASSUMPTIONS
+    )
+
+
+def _pool_money(pool: PoolPlan, nodes: Figure, region: str) -> PoolMoney:
+    at = f"{_AT}.{pool.pool}"
+    price = on_demand_price(pool, region)
+    if pool.provisioner == capacity.HYPERPOD and price.value is not None:
+        words = f"{price.words}, as nodes of EC2"
+        price = PerNode(value=price.value, words=words, sources=price.sources)
+    hourly = times(f"{at}.on_demand_usd_per_hour", "USD per hour", nodes, price)
+    figures = {"on_demand_usd_per_hour": hourly}
+    holds_when = _HOLDS_WHEN.get(pool.purchase, "")
+    if pool.purchase in PAID_BEFORE:
+        figures |= {each.id.removeprefix(f"{at}."): each for each in _break_even(at, pool, price)}
+        holds_when = _offer_words(figures["break_even_usd_per_node_hour"])
+    return PoolMoney(pool=pool.pool, purchase=pool.purchase, figures=figures, holds_when=holds_when)
+
+
+def _break_even(at: str, pool: PoolPlan, price: PerNode) -> Iterator[Figure]:
+    """Yield the prices of a reserved node-hour that equal On-Demand, and half of it.
+
+    A block is paid to its end, and is of use until its nodes are drained.
+    """
+    window = pool.window
+    if window is None:
+        return
+    used = (window.usable_until - window.starts) / timedelta(hours=1)
+    paid = (window.ends - window.starts) / timedelta(hours=1)
+    value = None if price.value is None else price.value * used / paid
+    words = price.words if value is None else f"{price.words} x {used:,.1f} usable / {paid:,.1f} h"
+    for key, share, formula in (
+        ("break_even_usd_per_node_hour", 1, words),
+        ("half_usd_per_node_hour", _HALF, words if value is None else f"{words} / {_HALF}"),
+    ):
+        yield Figure(
+            id=f"{at}.{key}",
+            value=None if value is None else value / share,
+            unit=_PER_NODE_HOUR,
+            formula=formula,
+            sources=(*price.sources, _BLOCK_PRICES) if value is not None else (),
+        )
+
+
+def _offer_words(break_even: Figure) -> str:
+    if break_even.value is None:
+        return "its offer is below the On-Demand price of its usable hours, which is not known here"
+    return f"its offer is below ${break_even.value:,.2f} for each reserved node-hour"
+
+
+def _fleet(pools: Sequence[PoolMoney]) -> Figures:
+    """Return the fleet's price On-Demand, what of it has no discount, and the ratio for half."""
+    by_pool = {pool.pool: pool.figures["on_demand_usd_per_hour"] for pool in pools}
+    whole = total(f"{_AT}.on_demand_usd_per_hour", by_pool)
+    full = {
+        pool.pool: by_pool[pool.pool] for pool in pools if pool.purchase in ("on-demand", "odcr")
+    }
+    none = Figure(
+        id=f"{_AT}.at_on_demand_rates_usd_per_hour",
+        value=0,
+        unit="USD per hour",
+        formula="no pool is bought at On-Demand rates",
+    )
+    kept = total(none.id, full) if full else none
+    return {
+        "on_demand_usd_per_hour": whole,
+        "at_on_demand_rates_usd_per_hour": kept,
+        "half_ratio": _half_ratio(whole, kept),
+    }
+
+
+def _half_ratio(whole: Figure, kept: Figure) -> Figure:
+    """Return the share of On-Demand's price that the other pools may cost for half of the whole."""
+    value, formula = None, whole.formula
+    if whole.value is not None and not whole.without:
+        rest = whole.value - (kept.value or 0)
+        formula = (
+            f"({whole.id} / {_HALF} - {kept.id}) / ({whole.id} - {kept.id}), 0 or less: no "
+            "discount of Spot, blocks and plans brings the fleet to half"
+        )
+        value = (whole.value / _HALF - (kept.value or 0)) / rest if rest else None
+        formula = formula if rest else "no pool is bought below On-Demand rates"
+    elif whole.without:
+        formula = f"no On-Demand price of {', '.join(whole.without)} is known here"
+    return Figure(
+        id=f"{_AT}.half_ratio",
+        value=value,
+        unit="of the On-Demand price",
+        formula=formula,
+        sources=whole.sources,
+        without=whole.without,
+    )
+
+
+def _half(fleet: Figures) -> str:
+    ratio = fleet["half_ratio"]
+    if ratio.value is None:
+        return (
+            f"whether the file costs half of the same fleet On-Demand is unknown: {ratio.formula}"
+        )
+    if ratio.value <= 0:
+        return (
+            "the file cannot cost half of the same fleet On-Demand: what it buys at On-Demand "
+            "rates is half of it or more"
+        )
+    return (
+        "the file costs half of the same fleet On-Demand where Spot, blocks and plans together "
+        f"cost at most {100 * ratio.value:.0f} % of their On-Demand price"
+    )
+
+
+def _control_plane(plan: ClusterPlan) -> Iterator[Figure]:
+    """Yield the fees of EKS, which the catalog has from pages that are not AWS's."""
+    tier = plan.control_plane.tier
+    known = plan.region == prices.CONTROL_PLANE_REGION
+    doubt = (
+        f"in {prices.CONTROL_PLANE_REGION} as others printed it on {prices.CONTROL_PLANE_SEEN}; "
+        "look it up on AWS's page"
+    )
+    for key, value, what in (
+        ("cluster_usd_per_hour", prices.CLUSTER_USD_PER_HOUR, "a cluster"),
+        ("tier_usd_per_hour", prices.TIER_USD_PER_HOUR[tier], f"{tier}, on top of the cluster"),
+    ):
+        yield Figure(
+            id=f"{_AT}.{key}",
+            value=value if known else None,
+            unit="USD per hour",
+            formula=f"{what}, {doubt}" if known else f"no price of EKS in {plan.region} is known",
+            sources=prices.CONTROL_PLANE_SOURCES,
+        )

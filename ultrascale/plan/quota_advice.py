@@ -1,0 +1,56 @@
+"""What to ask of whom where a quota does not hold a cluster, and what to do instead."""
+
+import math
+from dataclasses import replace
+
+from ultrascale.catalog import quotas
+from ultrascale.plan.addresses import single_addresses
+from ultrascale.plan.model import ClusterPlan, Figure, QuotaNeed
+from ultrascale.plan.needs_pools import address_usage, prefixes_per_node, usage_beside_nodes
+
+
+def advised(need: QuotaNeed, plan: ClusterPlan) -> QuotaNeed:
+    """Return ``need`` with what is to be done about it."""
+    value = need.needed.value
+    if need.state == "ask" and value is not None:
+        return replace(need, advice=f"request {math.ceil(value):,} in Service Quotas")
+    if need.state == "unknown":
+        return replace(need, advice="look its value up in Service Quotas")
+    if need.state not in ("beyond", "agreed") or need.most is None or value is None:
+        return need
+    fixed = _fixed(need, plan)
+    clusters = _clusters(need, value, need.most, fixed)
+    if need.state == "agreed" or clusters.value is None:
+        return replace(need, clusters=clusters)
+    asked = f"ask your account team for {math.ceil(value):,} in writing and say so in agreed_limits"
+    instead = f"divide the nodes among {clusters.value:,.0f} clusters, each in a VPC of its own"
+    return replace(need, clusters=clusters, advice=f"{asked}, or {_fewer(need, plan)}{instead}")
+
+
+def _fixed(need: QuotaNeed, plan: ClusterPlan) -> int:
+    """Return what each further cluster needs of the quota before its first node."""
+    return usage_beside_nodes(plan) if need.code == quotas.NETWORK_ADDRESS_USAGE.code else 0
+
+
+def _clusters(need: QuotaNeed, value: float, most: int, fixed: int) -> Figure:
+    known = most > fixed
+    return Figure(
+        id=f"{need.needed.id}.clusters",
+        value=math.ceil((value - fixed) / (most - fixed)) if known else None,
+        unit="clusters",
+        formula=f"({value:,.0f} - {fixed:,} of each cluster) / ({most:,} - {fixed:,}), rounded up",
+        sources=need.needed.sources,
+    )
+
+
+def _fewer(need: QuotaNeed, plan: ClusterPlan) -> str:
+    """Return what fewer network cards would save, where that is what the quota counts."""
+    if need.code != quotas.NETWORK_ADDRESS_USAGE.code:
+        return ""
+    prefixes = prefixes_per_node(plan)
+    least = usage_beside_nodes(plan) + sum(
+        pool.max_nodes
+        * address_usage(1, prefixes, single_addresses(pool.provisioner, pool.instance_types) - 1)
+        for pool in plan.all_pools
+    )
+    return f"use fewer network cards for each node ({least:,} with one and no EFA), or "
