@@ -34,7 +34,8 @@ def test_a_plan_shows_pools_quotas_and_the_hours_that_are_of_use(
     assert bursts in rows
     assert ["hyperpod", "8", "768", "64", "0", "32", "40", "472", "unknown", "unknown"] in rows
     assert f"{QUOTA}   Running On-Demand P instances" in told
-    assert "hyperpod: 839 usable hours: 2026-12-01 11:30 until 2027-01-05 10:30 UTC" in told
+    times = ["2026-12-01", "11:30", "2027-01-05", "10:30", "2027-01-05", "11:30"]
+    assert ["hyperpod", "training-plan", *times, "839", "60"] in rows
     assert "hyperpod: no price: a training-plan is paid up front" in told
 
 

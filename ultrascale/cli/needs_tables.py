@@ -217,34 +217,49 @@ def _money(money: MoneyNeeds, pools: Sequence[PoolNeeds], box: Box) -> Table:
 
 def _remarks(needs: ClusterNeeds) -> Iterator[str]:
     for window in needs.calendar:
-        hours = window.figures["usable_hours"]
-        yield f"{window.pool}: {_cell(hours, places=1)} usable hours: {hours.formula}."
         if window.note is not None:
             yield f"{window.pool}: {window.note}."
-    for name in needs.totals[MONEY[0]].without:
-        (why,) = (pool.figures[MONEY[0]].formula for pool in needs.pools if pool.pool == name)
-        yield f"{name}: no price: {why}."
+    for subnets in needs.subnets:
+        if subnets.holds_skew is False:
+            yield (
+                f"{subnets.zone}: does not hold all nodes that may launch in its {subnets.kind} "
+                f"subnets, as pools of several zones may all at once: "
+                f"{subnets.figures['nodes_of_skew'].formula}."
+            )
+    yield from _remarks_on_money(needs)
+    if needs.control_plane.advice is not None:
+        yield f"Control plane: {needs.control_plane.advice}."
+    leases = needs.control_plane.figures["leases_per_second"]
+    yield f"Kubelets write {_cell(leases, places=1)} leases a second: {leases.formula}."
+    yield from _remarks_on_launch(needs.launch)
+
+
+def _remarks_on_money(needs: ClusterNeeds) -> Iterator[str]:
+    reasons: dict[str, list[str]] = {}
+    for pool in needs.pools:
+        if pool.figures[MONEY[0]].value is None:
+            reasons.setdefault(pool.figures[MONEY[0]].formula, []).append(pool.pool)
+    for why, names in reasons.items():
+        yield f"{', '.join(names)}: no price: {why}."
     yield f"{needs.money.half[0].upper()}{needs.money.half[1:]}."
     for key in ("cluster_usd_per_hour", "tier_usd_per_hour"):
         fee = needs.money.figures[key]
         if fee.value:
             yield f"EKS: {_cell(fee, places=2)} USD/hour for {fee.formula}."
-    if needs.control_plane.advice is not None:
-        yield f"Control plane: {needs.control_plane.advice}."
-    leases = needs.control_plane.figures["leases_per_second"]
-    yield f"Kubelets write {_cell(leases, places=1)} leases a second: {leases.formula}."
-    wanted, most = needs.launch["coredns_replicas"], needs.launch["coredns_replicas_most"]
+
+
+def _remarks_on_launch(launch: Figures) -> Iterator[str]:
+    wanted, most = launch["coredns_replicas"], launch["coredns_replicas_most"]
     if wanted.value is not None and most.value is not None:
         yield (
             f"CoreDNS: EKS would take {_cell(wanted, places=0)} replicas ({wanted.formula}), and "
             f"may take {_cell(most, places=0)}."
         )
-    minutes = needs.launch["run_instances_minutes"]
+    minutes, measured = launch["run_instances_minutes"], launch["measured_minutes"]
     if minutes.value:
-        measured = needs.launch["measured_minutes"]
         text = _cell(minutes, places=0)
         yield f"Launching all nodes takes {text} minutes at least: {minutes.formula}."
-        yield f"{_cell(measured, places=0)} minutes instead: {measured.formula}."
+        yield f"{_cell(measured, places=1)} minutes instead: {measured.formula}."
 
 
 def _explained(needs: ClusterNeeds) -> Iterator[str]:

@@ -141,19 +141,25 @@ def _coredns(plan: ClusterPlan, totals: Figures) -> Iterator[Figure]:
         else totals["vcpus"].formula,
         _COREDNS,
     )
-    addons = plan.control_plane.workload_addons
-    own = next((each.configuration for each in addons if each.name == "coredns"), None)
-    scaling = {} if own is None else cast("Mapping[str, object]", own.get("autoScaling", {}))
-    most = scaling.get("maxReplicas")
+    most = _coredns_bound(plan)
     yield _figure(
         "coredns_replicas_most",
-        most if isinstance(most, int) else None,
+        most,
         "replicas",
         "the bound that the add-on is given"
-        if isinstance(most, int)
+        if most is not None
         else "EKS Auto Mode runs CoreDNS on each of its nodes",
         _COREDNS,
     )
+
+
+def _coredns_bound(plan: ClusterPlan) -> int | None:
+    """Return the most replicas that the add-on may take, None where it is not installed."""
+    for addon in plan.control_plane.workload_addons:
+        if addon.name == "coredns":
+            scaling = cast("Mapping[str, object]", addon.configuration["autoScaling"])
+            return cast("int", scaling["maxReplicas"])
+    return None
 
 
 def _figure(key: str, value: float | None, unit: str, formula: str, *sources: str) -> Figure:

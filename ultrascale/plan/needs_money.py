@@ -29,14 +29,13 @@ _PER_NODE_HOUR = "USD per node-hour"
 _BLOCK_PRICES = "https://aws.amazon.com/ec2/capacityblocks/pricing/"
 _HOLDS_WHEN = {
     "on-demand": "it is the On-Demand rate",
-    "odcr": "never: the On-Demand rate, used or not; used half of the time, each hour of use costs "
-    "twice as much",
-    "spot": "its price is a smaller share of On-Demand's than the share of its hours that no "
-    "interruption wastes",
+    "odcr": "never: the On-Demand rate, used or not; half used, an hour of use costs twice as much",
+    "spot": "its share of the On-Demand price is below that of its hours that are not lost",
 }
 _ASSUMPTIONS = (
     "every pool runs all of its nodes for all of the time compared",
     "nodes alone: no storage, no traffic, no fee of EKS Auto Mode or SageMaker",
+    "Spot pools run on Spot alone: what falls back costs the On-Demand rate",
     "no discount is assumed: prices of Spot, Capacity Blocks and training plans are AWS's offers "
     "of the day; no Savings Plan, no private price",
 )
@@ -56,7 +55,7 @@ def plan_money(plan: ClusterPlan, pools: Sequence[PoolNeeds]) -> MoneyNeeds:
     fleet = _fleet(compared)
     own = {figure.id.removeprefix(f"{_AT}."): figure for figure in _control_plane(plan)}
     return MoneyNeeds(
-        pools=compared, figures=own | fleet, half=_half(fleet), assumptions=_ASSUMPTIONS
+        pools=compared, figures={**own, **fleet}, half=_half(fleet), assumptions=_ASSUMPTIONS
     )
 
 
@@ -102,7 +101,7 @@ def _break_even(at: str, pool: PoolPlan, price: PerNode) -> Iterator[Figure]:
 
 def _offer_words(break_even: Figure) -> str:
     if break_even.value is None:
-        return "its offer is below the On-Demand price of its usable hours, which is not known here"
+        return "its offer is below the On-Demand price of its usable hours, unknown here"
     return f"its offer is below ${break_even.value:,.2f} for each reserved node-hour"
 
 
@@ -123,11 +122,11 @@ def _fleet(pools: Sequence[PoolMoney]) -> Figures:
     return {
         "on_demand_usd_per_hour": whole,
         "at_on_demand_rates_usd_per_hour": kept,
-        "half_ratio": _half_ratio(whole, kept),
+        "half_ratio": _half_ratio(whole, kept, by_pool),
     }
 
 
-def _half_ratio(whole: Figure, kept: Figure) -> Figure:
+def _half_ratio(whole: Figure, kept: Figure, by_pool: Figures) -> Figure:
     """Return the share of On-Demand's price that the other pools may cost for half of the whole."""
     value, formula = None, whole.formula
     if whole.value is not None and not whole.without:
@@ -139,7 +138,8 @@ def _half_ratio(whole: Figure, kept: Figure) -> Figure:
         value = (whole.value / _HALF - (kept.value or 0)) / rest if rest else None
         formula = formula if rest else "no pool is bought below On-Demand rates"
     elif whole.without:
-        formula = f"no On-Demand price of {', '.join(whole.without)} is known here"
+        reasons = dict.fromkeys(each.formula for each in by_pool.values() if each.value is None)
+        formula = "; ".join(reasons)
     return Figure(
         id=f"{_AT}.half_ratio",
         value=value,

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from ultrascale import catalog
 from ultrascale.catalog import prices, quotas
 from ultrascale.plan import capacity
-from ultrascale.plan.addresses import PREFIXES_PER_NODE, single_addresses
+from ultrascale.plan.address_demand import single_addresses
 from ultrascale.plan.model import ClusterPlan, Figure, Figures, PoolNeeds, PoolPlan
+from ultrascale.plan.network import node_prefixes
 
 HOURS_OF_A_MONTH = 730
 """AWS's own estimate of a month: 8,760 hours a year, by 12."""
@@ -34,16 +35,9 @@ def shards_of(plan: ClusterPlan) -> Mapping[str, Sequence[PoolPlan]]:
     return shards
 
 
-def prefixes_per_node(plan: ClusterPlan) -> int:
-    """Return the /28 prefixes that a node of ``plan`` holds."""
-    del plan
-    return PREFIXES_PER_NODE
-
-
 def plan_pool_needs(plan: ClusterPlan) -> tuple[PoolNeeds, ...]:
     """Return what each pool needs with all of its nodes."""
-    prefixes = prefixes_per_node(plan)
-    return tuple(_pool_needs(each, plan.region, prefixes) for each in shards_of(plan).values())
+    return tuple(_pool_needs(each, plan) for each in shards_of(plan).values())
 
 
 def plan_totals(plan: ClusterPlan, pools: Sequence[PoolNeeds]) -> Figures:
@@ -86,6 +80,8 @@ def nat_gateways(plan: ClusterPlan) -> int:
 
 def on_demand_price(pool: PoolPlan, region: str) -> PerNode:
     """Return the On-Demand price of a node of EC2, the highest among its types."""
+    if region not in prices.REGIONS:
+        return PerNode(value=None, words=f"no On-Demand prices of {region} are known")
     known = prices.on_demand(region, pool.instance_types)
     unknown = [name for name in pool.instance_types if name not in known]
     if unknown:
@@ -109,13 +105,13 @@ def times(key: str, unit: str, nodes: Figure, each: PerNode) -> Figure:
     )
 
 
-def _pool_needs(shards: Sequence[PoolPlan], region: str, prefixes: int) -> PoolNeeds:
+def _pool_needs(shards: Sequence[PoolPlan], plan: ClusterPlan) -> PoolNeeds:
     first = shards[0]
     nodes = _nodes(shards)
     figures = {"nodes": nodes}
-    for key, unit, each in _per_node(first, prefixes):
+    for key, unit, each in _per_node(first, node_prefixes(plan.network, first)):
         figures[key] = times(f"{first.pool}.{key}", unit, nodes, each)
-    hourly = times(f"{first.pool}.usd_per_hour", "USD per hour", nodes, _price(first, region))
+    hourly = times(f"{first.pool}.usd_per_hour", "USD per hour", nodes, _price(first, plan.region))
     figures["usd_per_hour"] = hourly
     figures["usd_per_month"] = _month(f"{first.pool}.usd_per_month", hourly)
     return PoolNeeds(pool=first.pool, figures=figures)
@@ -142,7 +138,7 @@ def _per_node(pool: PoolPlan, prefixes: int) -> Iterator[tuple[str, str, PerNode
     yield "network_interfaces", "network interfaces", PerNode(value=interfaces, words=words)
     extra = single_addresses(pool.provisioner, pool.instance_types) - 1
     usage = address_usage(interfaces, prefixes, extra)
-    words += f" + {_counted(prefixes, 'prefix', 'prefixes')}"
+    words += f" + {prefixes} /28 prefixes"
     words += f" + {extra} addresses" if extra else ""
     yield (
         "address_usage",
@@ -232,7 +228,8 @@ def _address_usage_of_vpc(plan: ClusterPlan, nodes: Figure) -> Figure:
         value=(nodes.value or 0) + usage_beside_nodes(plan),
         unit=nodes.unit,
         formula=f"{nodes.formula} + {each} x ({_endpoints(plan)} endpoints in zones + "
-        f"{nat_gateways(plan)} NAT gateways)",
+        f"{nat_gateways(plan)} NAT gateways); pods are not counted beside the prefix of their "
+        "addresses, though AWS's page names them",
         sources=nodes.sources,
         without=nodes.without,
     )
@@ -242,5 +239,5 @@ def _endpoints(plan: ClusterPlan) -> int:
     return len(plan.network.interface_endpoints) * len(plan.network.zones)
 
 
-def _counted(count: int, word: str, words: str | None = None) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {words or f'{word}s'}"
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -5,10 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ultrascale.catalog import eks, vpc
-from ultrascale.plan.addresses import ADDRESSES_BESIDE_NODES, ZoneDemand, holds, single_addresses
+from ultrascale.plan.address_demand import (
+    ADDRESSES_BESIDE_NODES,
+    ZoneDemand,
+    holds,
+    single_addresses,
+)
 from ultrascale.plan.model import ClusterPlan, Figure, SubnetKind, SubnetNeeds, SubnetPlan
-from ultrascale.plan.needs_pools import prefixes_per_node, shards_of
-from ultrascale.plan.network import node_subnet_kind
+from ultrascale.plan.needs_pools import shards_of
+from ultrascale.plan.network import node_prefixes, node_subnet_kind
+from ultrascale.plan.subnets import WARM_PREFIXES
 
 _KINDS: tuple[SubnetKind, ...] = ("private", "accelerated", "public", "control-plane")
 _NODE_KINDS = frozenset[SubnetKind]({"private", "accelerated"})
@@ -32,6 +38,7 @@ class _Demand:
         zones: Zones that it may launch in.
         nodes: All of its nodes.
         addresses: Single addresses of a node.
+        prefixes: /28 prefixes of a node.
         max_pods: Pods of a node.
     """
 
@@ -39,6 +46,7 @@ class _Demand:
     zones: tuple[str, ...]
     nodes: int
     addresses: int
+    prefixes: int
     max_pods: int
 
     @property
@@ -51,7 +59,7 @@ def plan_subnet_needs(plan: ClusterPlan) -> tuple[SubnetNeeds, ...]:
     """Return what the subnets of each kind and zone hold, and what is asked of them."""
     demands = _demands(plan)
     return tuple(
-        _subnet_needs(kind, zone, subnets, demands.get((kind, zone), []), prefixes_per_node(plan))
+        _subnet_needs(kind, zone, subnets, demands.get((kind, zone), []))
         for kind in _KINDS
         for zone in plan.network.zones
         if (subnets := [each for each in plan.network.of_kind(kind) if each.zone == zone])
@@ -67,6 +75,7 @@ def _demands(plan: ClusterPlan) -> Mapping[tuple[SubnetKind, str], list[_Demand]
             zones=first.zones,
             nodes=sum(shard.max_nodes for shard in shards),
             addresses=single_addresses(first.provisioner, first.instance_types),
+            prefixes=node_prefixes(plan.network, first),
             max_pods=first.max_pods,
         )
         for zone in first.zones:
@@ -79,16 +88,17 @@ def _subnet_needs(
     zone: str,
     subnets: Sequence[SubnetPlan],
     demands: Sequence[_Demand],
-    prefixes: int,
 ) -> SubnetNeeds:
     at = f"subnet.{kind}.{zone}"
     masks = Counter(f"/{subnet.cidr.prefixlen}" for subnet in subnets)
     figures = {"addresses": _addresses(at, subnets)}
     skewed: bool | None = None
     if kind in _NODE_KINDS:
+        # All nodes of a kind of subnet hold equally many.
+        prefixes = demands[0].prefixes if demands else WARM_PREFIXES
         own = _of_nodes(at, subnets, demands, prefixes)
         figures |= {figure.id.removeprefix(f"{at}."): figure for figure in own}
-        skewed = holds(subnets, _all_at_once(demands))
+        skewed = holds(subnets, _all_at_once(demands), prefixes_per_node=prefixes)
     else:
         count, what = _BESIDE[kind]
         figures["addresses_needed"] = Figure(
@@ -141,14 +151,15 @@ def _of_nodes(
         formula=f"{nodes * prefixes:,} prefixes x {eks.ADDRESSES_PER_PREFIX} + {singles:,} single "
         f"ones, of which {ADDRESSES_BESIDE_NODES} beside nodes",
     )
+    most = _most_nodes(at, subnets, prefixes, singles - ADDRESSES_BESIDE_NODES, nodes)
+    yield most
     yield Figure(
         id=f"{at}.full",
-        value=100 * nodes * prefixes / held if held else None,
+        value=100 * nodes / most.value if most.value else None,
         unit="%",
-        formula=f"100 x {nodes * prefixes:,} / {held:,} prefixes",
+        formula=f"100 x {nodes:,} nodes / {most.id}",
     )
     yield _pods(at, demands, held)
-    yield _most_nodes(at, subnets, prefixes)
     skew = sum(each.nodes for each in demands)
     everything = " + ".join(f"{each.nodes:,} of {each.pool}" for each in demands) or "0 nodes"
     yield Figure(id=f"{at}.nodes_of_skew", value=skew, unit="nodes", formula=everything)
@@ -183,20 +194,32 @@ def _pods(at: str, demands: Sequence[_Demand], prefixes: int) -> Figure:
     )
 
 
-def _most_nodes(at: str, subnets: Sequence[SubnetPlan], prefixes: int) -> Figure:
-    """Return the most nodes of one single address each that ``subnets`` hold."""
+def _most_nodes(
+    at: str, subnets: Sequence[SubnetPlan], prefixes: int, singles: int, nodes: int
+) -> Figure:
+    """Return the most nodes of the same kind that ``subnets`` hold.
+
+    Args:
+        at: Where the figure belongs.
+        subnets: The subnets of a zone.
+        prefixes: /28 prefixes of a node.
+        singles: Single addresses of all of ``nodes``.
+        nodes: Nodes that there are to be; 0 counts one single address for each.
+    """
     low, high = 0, sum(subnet.cidr.num_addresses for subnet in subnets)
     while low < high:
         middle = (low + high + 1) // 2
-        if holds(subnets, ZoneDemand(middle, middle)):
+        addresses = -(-middle * singles // nodes) if nodes else middle
+        if holds(subnets, ZoneDemand(middle, addresses), prefixes_per_node=prefixes):
             low = middle
         else:
             high = middle - 1
+    each = singles / nodes if nodes else 1
     return Figure(
         id=f"{at}.nodes_most",
         value=low,
         unit="nodes",
-        formula=f"as many as have {prefixes} prefixes and a single address each, beside "
+        formula=f"as many as have {prefixes} prefixes and {each:g} single addresses each, beside "
         f"{ADDRESSES_BESIDE_NODES} other addresses",
     )
 

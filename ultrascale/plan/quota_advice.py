@@ -4,9 +4,10 @@ import math
 from dataclasses import replace
 
 from ultrascale.catalog import quotas
-from ultrascale.plan.addresses import single_addresses
+from ultrascale.plan.address_demand import single_addresses
 from ultrascale.plan.model import ClusterPlan, Figure, QuotaNeed
-from ultrascale.plan.needs_pools import address_usage, prefixes_per_node, usage_beside_nodes
+from ultrascale.plan.needs_pools import address_usage, usage_beside_nodes
+from ultrascale.plan.network import node_prefixes
 
 
 def advised(need: QuotaNeed, plan: ClusterPlan) -> QuotaNeed:
@@ -47,10 +48,13 @@ def _fewer(need: QuotaNeed, plan: ClusterPlan) -> str:
     """Return what fewer network cards would save, where that is what the quota counts."""
     if need.code != quotas.NETWORK_ADDRESS_USAGE.code:
         return ""
-    prefixes = prefixes_per_node(plan)
     least = usage_beside_nodes(plan) + sum(
         pool.max_nodes
-        * address_usage(1, prefixes, single_addresses(pool.provisioner, pool.instance_types) - 1)
+        * address_usage(
+            1,
+            node_prefixes(plan.network, pool),
+            single_addresses(pool.provisioner, pool.instance_types) - 1,
+        )
         for pool in plan.all_pools
     )
     return f"use fewer network cards for each node ({least:,} with one and no EFA), or "
