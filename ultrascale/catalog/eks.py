@@ -68,6 +68,10 @@ TIER_LIMITS_SOURCE = (
     "https://docs.aws.amazon.com/eks/latest/userguide/eks-provisioned-control-plane.html"
 )
 
+# Zones, by id, of which EKS takes no subnet for a control plane.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
+ZONES_WITHOUT_CONTROL_PLANE = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
+
 # EKS would take 10.100.0.0/16 instead where the VPC overlaps this one.
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_KubernetesNetworkConfigRequest.html
 DEFAULT_SERVICE_CIDR = IPv4Network("172.20.0.0/16")

@@ -1,0 +1,89 @@
+"""The EKS add-ons that the plan installs, against those that EKS offers.
+
+Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ultrascale.errors import UnansweredError
+from ultrascale.plan.model import AddonPlan, ClusterPlan
+from ultrascale.preflight.model import Check, Context, Finding, unknown
+
+_NAME = "addons"
+_ACTION = "eks:DescribeAddonVersions"
+_SHOWN = 3
+
+
+def _run(context: Context) -> Iterator[Finding]:
+    version = context.plan.control_plane.version
+    for addon in addons_of(context.plan):
+        try:
+            found = context.account.ask_all(
+                _ACTION, "addons", addonName=addon.name, kubernetesVersion=version
+            )
+        except UnansweredError as error:
+            yield unknown(_NAME, addon.name, error)
+        else:
+            yield addon_finding(addon, version, found)
+
+
+def addons_of(plan: ClusterPlan) -> tuple[AddonPlan, ...]:
+    """Return every add-on that ``plan`` installs."""
+    addons = [*plan.control_plane.node_addons, *plan.control_plane.workload_addons]
+    if plan.hyperpod is not None and plan.hyperpod.governance is not None:
+        addons.append(plan.hyperpod.governance.addon)
+    if plan.observability is not None:
+        addons.append(plan.observability.addon)
+        if plan.observability.hyperpod_addon is not None:
+            addons.append(plan.observability.hyperpod_addon)
+    return tuple(addons)
+
+
+def addon_finding(addon: AddonPlan, version: str, found: Sequence[Mapping[str, Any]]) -> Finding:
+    """Return whether EKS offers an add-on in the version of the plan.
+
+    Args:
+        addon: The add-on.
+        version: Kubernetes version of the cluster.
+        found: What EKS offers of it for that version.
+    """
+    offered = [
+        each
+        for entry in found
+        if entry["addonName"] == addon.name
+        for each in entry.get("addonVersions", ())
+        if any(_suits(fits, version) for fits in each.get("compatibilities", ()))
+    ]
+    if any(each["addonVersion"] == addon.version for each in offered):
+        evidence = f"{addon.version} is offered for Kubernetes {version}"
+        return Finding(check=_NAME, subject=addon.name, state="pass", evidence=evidence)
+    defaults = [each["addonVersion"] for each in offered if _is_default(each, version)]
+    newest = [each["addonVersion"] for each in offered[:_SHOWN]]
+    listed = f"it offers {', '.join(newest)}" if newest else "it offers none"
+    best = (defaults or newest or [None])[0]
+    fix = f'set kubernetes.addons: {{{addon.name}: "{best}"}}' if best else None
+    return Finding(
+        check=_NAME,
+        subject=addon.name,
+        state="fail",
+        evidence=f"EKS does not offer {addon.version} for Kubernetes {version}; {listed}",
+        fix=fix or "choose another kubernetes.version or Region",
+    )
+
+
+def _suits(compatibility: Mapping[str, Any], version: str) -> bool:
+    return compatibility.get("clusterVersion") == version
+
+
+def _is_default(offer: Mapping[str, Any], version: str) -> bool:
+    fits = offer.get("compatibilities", ())
+    return any(each.get("defaultVersion") for each in fits if _suits(each, version))
+
+
+ADDONS = Check(
+    name=_NAME,
+    title="EKS offers the add-ons in their pinned versions",
+    actions=(_ACTION,),
+    run=_run,
+)

@@ -1,0 +1,121 @@
+"""Address ranges of the file beside those that the account has, and what is free once deployed.
+
+Sources:
+    https://docs.aws.amazon.com/vpc/latest/peering/vpc-peering-basics.html (ranges that overlap)
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Subnet.html
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import IPv4Network
+from typing import Any
+
+from ultrascale.catalog import eks, vpc
+from ultrascale.plan import names
+from ultrascale.plan.model import ClusterPlan, NetworkPlan, SubnetKind, SubnetPlan
+from ultrascale.preflight.model import Check, Context, Finding
+
+Answer = Mapping[str, Any]
+
+_NAME = "addresses"
+_VPCS, _SUBNETS = "ec2:DescribeVpcs", "ec2:DescribeSubnets"
+# CloudFormation puts it on what a stack makes, and nobody else can.
+_STACK_TAG = "aws:cloudformation:stack-name"
+_NODE_SUBNETS: tuple[SubnetKind, ...] = ("private", "accelerated")
+# Our own: below this share of a zone's addresses, whatever uses them ought to be looked at.
+_SCARCE = 0.05
+# A node's own address, and a prefix for its pods.
+_A_NODE = 1 + eks.ADDRESSES_PER_PREFIX
+
+
+def _run(context: Context) -> Iterator[Finding]:
+    plan = context.plan
+    found = context.account.ask_all(_VPCS, "Vpcs")
+    own = [each for each in found if is_own(each, plan)]
+    yield overlap_finding(plan.network, [each for each in found if each not in own])
+    for each in own:
+        filters = [{"Name": "vpc-id", "Values": [each["VpcId"]]}]
+        subnets = context.account.ask_all(_SUBNETS, "Subnets", Filters=filters)
+        yield from free_findings(plan.network, subnets)
+
+
+def is_own(answer: Answer, plan: ClusterPlan) -> bool:
+    """Return whether a VPC is that of the cluster, from an earlier deployment."""
+    tags = {tag["Key"]: tag["Value"] for tag in answer.get("Tags", ())}
+    return tags.get(_STACK_TAG) == names.stack(plan.name, "network")
+
+
+def overlap_finding(network: NetworkPlan, others: Sequence[Answer]) -> Finding:
+    """Return whether the ranges of the file are apart from those of the account's other VPCs.
+
+    Nothing fails that is not connected: VPCs that overlap cannot be peered, and a transit gateway
+    routes to one of them alone.
+
+    Args:
+        network: The network of the plan.
+        others: Other VPCs of the account.
+    """
+    overlaps = [
+        f"{own} and {other} of {answer['VpcId']}"
+        for own in (network.vpc_cidr, *network.secondary_cidrs)
+        for answer in others
+        for other in _ranges(answer)
+        if own.overlaps(other)
+    ]
+    if not overlaps:
+        return Finding(
+            check=_NAME,
+            subject="ranges",
+            state="pass",
+            evidence=f"apart from those of {len(others)} other VPCs",
+        )
+    return Finding(
+        check=_NAME,
+        subject="ranges",
+        state="warn",
+        evidence=f"overlapping: {'; '.join(overlaps)}",
+        fix="choose other ranges in network, unless the two are never to be connected",
+    )
+
+
+def free_findings(network: NetworkPlan, subnets: Sequence[Answer]) -> Iterator[Finding]:
+    """Yield what is free in the node subnets of each zone.
+
+    Args:
+        network: The network of the plan.
+        subnets: The subnets of the cluster's VPC.
+    """
+    deployed = {each["CidrBlock"]: each for each in subnets}
+    zones: dict[tuple[SubnetKind, str], list[SubnetPlan]] = {}
+    for subnet in network.subnets:
+        if subnet.kind in _NODE_SUBNETS and str(subnet.cidr) in deployed:
+            zones.setdefault((subnet.kind, subnet.zone), []).append(subnet)
+    for (kind, zone), planned in zones.items():
+        answers = [deployed[str(subnet.cidr)] for subnet in planned]
+        free = sum(each.get("AvailableIpAddressCount", 0) for each in answers)
+        kept = vpc.RESERVED_ADDRESSES_AT_START + vpc.RESERVED_ADDRESSES_AT_END
+        total = sum(subnet.cidr.num_addresses - kept for subnet in planned)
+        scarce = free < total * _SCARCE
+        yield Finding(
+            check=_NAME,
+            subject=f"{kind} subnets in {zone}",
+            state="fail" if free < _A_NODE else "warn" if scarce else "pass",
+            evidence=f"{free:,} of {total:,} addresses are free",
+            fix="see what holds them: `aws ec2 describe-network-interfaces --filters "
+            f"Name=subnet-id,Values={','.join(each['SubnetId'] for each in answers)}`"
+            if scarce
+            else None,
+        )
+
+
+def _ranges(answer: Answer) -> Iterator[IPv4Network]:
+    for each in answer.get("CidrBlockAssociationSet", ()):
+        if each.get("CidrBlockState", {}).get("State") in ("associating", "associated"):
+            yield IPv4Network(each["CidrBlock"])
+
+
+ADDRESSES = Check(
+    name=_NAME,
+    title="address ranges are apart from others, and have addresses left",
+    actions=(_VPCS, _SUBNETS),
+    run=_run,
+)

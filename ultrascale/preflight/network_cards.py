@@ -1,0 +1,256 @@
+"""Instance types as EC2 has them: what the plan counts on, and the interfaces that it lays out.
+
+Sources:
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ultrascale import catalog
+from ultrascale.preflight._differences import Difference, told
+from ultrascale.preflight._pools import WholePool, whole_pools
+from ultrascale.preflight.model import Check, Context, Finding
+
+# What EC2 answers of one type.
+_Type = Mapping[str, Any]
+_ACTION = "ec2:DescribeInstanceTypes"
+_CARDS, _TYPES = "network-cards", "instance-types"
+# EC2's word for how instances of a pool are paid for.
+_USAGE = {"spot": "spot", "capacity-block": "capacity-block"}
+_ARCHITECTURES = {"amd64": "x86_64", "arm64": "arm64"}
+_REPORT = "report it, with this line, to whoever keeps ultrascale/catalog/instances.csv"
+
+
+def _run_cards(context: Context) -> Iterator[Finding]:
+    pools = [pool for pool in whole_pools(context.plan) if not pool.on_hyperpod]
+    types = _described(context, pools)
+    for pool in pools:
+        for name in pool.plan.instance_types:
+            if name in types and pool.plan.network_interfaces:
+                yield layout_finding(pool, name, types[name])
+
+
+def _run_types(context: Context) -> Iterator[Finding]:
+    pools = whole_pools(context.plan)
+    types = _described(context, pools)
+    for name in dict.fromkeys(name for pool in pools for name in pool.plan.instance_types):
+        users = [pool for pool in pools if name in pool.plan.instance_types]
+        if name in types:
+            yield type_finding(name, types[name])
+            yield from usage_findings(users, name, types[name])
+        else:
+            yield _missing(name, users, context.plan.region)
+
+
+def layout_finding(pool: WholePool, name: str, answer: _Type) -> Finding:
+    """Hold the interfaces of a pool's nodes against the network cards of an instance type.
+
+    Args:
+        pool: The pool, with EFA.
+        name: The type.
+        answer: What EC2 says of it.
+    """
+    subject = f"{pool.name}: {name}"
+    network = answer.get("NetworkInfo", {})
+    cards = {card["NetworkCardIndex"]: card for card in network.get("NetworkCards", ())}
+    unsaid = [
+        str(nic.card)
+        for nic in pool.plan.network_interfaces
+        if nic.card in cards and not cards[nic.card].get("InterfaceTypes")
+    ]
+    wrong = [*_wrong_with_cards(pool, cards), *_wrong_with_efa(pool, network)]
+    if wrong:
+        return Finding(
+            check=_CARDS,
+            subject=subject,
+            state="fail",
+            evidence="; ".join(wrong),
+            fix=f"set efa: none for the pool, choose another type, or {_REPORT}",
+        )
+    if unsaid:
+        return Finding(
+            check=_CARDS,
+            subject=subject,
+            state="unknown",
+            evidence=f"EC2 does not say which interfaces these cards take: {', '.join(unsaid)}",
+            fix=f"launch one {name} with the pool's launch template before the pool grows",
+        )
+    efa = pool.plan.efa_interfaces
+    evidence = f"each of {len(cards)} cards takes what the plan puts on it, {efa} with EFA"
+    return Finding(check=_CARDS, subject=subject, state="pass", evidence=evidence)
+
+
+def _wrong_with_cards(pool: WholePool, cards: Mapping[int, _Type]) -> Iterator[str]:
+    """Yield interfaces that no card, or not their card, takes."""
+    planned = Counter(nic.card for nic in pool.plan.network_interfaces)
+    for nic in pool.plan.network_interfaces:
+        card = cards.get(nic.card)
+        if card is None:
+            yield f"the plan puts an interface on card {nic.card}, EC2 knows cards {_listed(cards)}"
+        elif card.get("InterfaceTypes") and nic.kind not in card["InterfaceTypes"]:
+            takes = ", ".join(card["InterfaceTypes"])
+            yield f"card {nic.card} takes {takes}, the plan puts {nic.kind} on it"
+    for index, count in planned.items():
+        most = cards.get(index, {}).get("MaximumNetworkInterfaces")
+        if most is not None and count > most:
+            yield f"card {index} takes {most} interfaces, the plan puts {count} on it"
+
+
+def _wrong_with_efa(pool: WholePool, network: _Type) -> Iterator[str]:
+    most = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
+    if not network.get("EfaSupported"):
+        yield "EfaSupported is false"
+    elif pool.plan.efa_interfaces > most:
+        yield f"MaximumEfaInterfaces is {most}, the plan has {pool.plan.efa_interfaces}"
+
+
+def type_finding(name: str, answer: _Type) -> Finding:
+    """Hold what EC2 says of an instance type against the catalog."""
+    differences = tuple(catalog_differences(catalog.lookup(name), answer))
+    if not differences:
+        return Finding(
+            check=_TYPES, subject=name, state="pass", evidence="EC2 says what the catalog says"
+        )
+    # With fewer of them than planned, pods find no room or no address; the rest is arithmetic.
+    fatal = any(
+        each.field in _FATAL and float(each.found) < float(each.wanted) for each in differences
+    )
+    return Finding(
+        check=_TYPES,
+        subject=name,
+        state="fail" if fatal else "warn",
+        evidence=told(differences, ours="the catalog", theirs="EC2"),
+        fix=f"trust EC2: what `ultrascale plan` sums up from it is wrong by as much; {_REPORT}",
+    )
+
+
+_FATAL = frozenset(
+    {
+        "GpuInfo.Gpus[].Count",
+        "NeuronInfo.NeuronDevices[].Count",
+        "NetworkCards[0].MaximumNetworkInterfaces",
+        "Ipv4AddressesPerInterface",
+    }
+)
+
+
+def catalog_differences(spec: catalog.InstanceSpec, answer: _Type) -> Iterator[Difference]:
+    """Yield the fields in which EC2 and the catalog differ, of those that both know."""
+    for field, fact, found in (*_numbers(answer), *_accelerators(spec, answer)):
+        known = spec.accelerator if fact.startswith("accelerator.") else spec
+        attribute = fact.removeprefix("accelerator.")
+        if found is None or known is None or not known.knows(attribute):
+            continue
+        wanted = getattr(known, attribute)
+        if found != wanted:
+            yield Difference(field=field, found=str(found), wanted=str(wanted))
+    found_types = answer.get("ProcessorInfo", {}).get("SupportedArchitectures", ())
+    if spec.knows("architecture") and found_types:
+        wanted = _ARCHITECTURES[spec.architecture]
+        if wanted not in found_types:
+            found = ", ".join(found_types)
+            yield Difference(field="SupportedArchitectures", found=found, wanted=wanted)
+
+
+def _numbers(answer: _Type) -> Iterator[tuple[str, str, int | None]]:
+    """Yield EC2's name of a number, the catalog's, and what EC2 says."""
+    network = answer.get("NetworkInfo", {})
+    cards: Sequence[_Type] = network.get("NetworkCards", ())
+    efa = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
+    yield "DefaultVCpus", "vcpus", answer.get("VCpuInfo", {}).get("DefaultVCpus")
+    yield "MemoryInfo.SizeInMiB", "memory_mib", answer.get("MemoryInfo", {}).get("SizeInMiB")
+    yield "MaximumNetworkCards", "network_cards", network.get("MaximumNetworkCards")
+    yield "MaximumEfaInterfaces", "max_efa_interfaces", efa if network else None
+    yield "MaximumNetworkInterfaces", "enis_total", network.get("MaximumNetworkInterfaces")
+    first = cards[0].get("MaximumNetworkInterfaces") if cards else None
+    yield "NetworkCards[0].MaximumNetworkInterfaces", "enis_card0", first
+    yield "Ipv4AddressesPerInterface", "ipv4_per_eni", network.get("Ipv4AddressesPerInterface")
+
+
+def _accelerators(
+    spec: catalog.InstanceSpec, answer: _Type
+) -> Iterator[tuple[str, str, int | None]]:
+    """Yield the same of accelerators.
+
+    Never the memory of Neuron devices, of which EC2 and Neuron's own documentation differ. Of a
+    type that comes in UltraServers EC2 may name no accelerators at all.
+    """
+    if spec.accelerator is None:
+        return
+    if spec.accelerator.kind == "nvidia":
+        gpus = answer.get("GpuInfo", {})
+        found = sum(each["Count"] for each in gpus.get("Gpus", ())) or None
+        yield "GpuInfo.Gpus[].Count", "accelerator.count", found
+        memory = gpus.get("TotalGpuMemoryInMiB")
+        yield "GpuInfo.TotalGpuMemoryInMiB", "accelerator.memory_mib_total", memory
+        return
+    devices: Sequence[_Type] = answer.get("NeuronInfo", {}).get("NeuronDevices", ())
+    found = sum(each["Count"] for each in devices) or None
+    yield "NeuronInfo.NeuronDevices[].Count", "accelerator.count", found
+    cores = sum(each["Count"] * each.get("CoreInfo", {}).get("Count", 0) for each in devices)
+    yield "NeuronDevices[].CoreInfo.Count", "accelerator.neuron_cores_physical", cores or None
+
+
+def usage_findings(pools: Sequence[WholePool], name: str, answer: _Type) -> Iterator[Finding]:
+    """Yield a failure for each pool that is bought in a way that EC2 does not sell the type."""
+    sold = answer.get("SupportedUsageClasses", ())
+    for pool in pools:
+        wanted = _USAGE.get(pool.plan.purchase, "on-demand")
+        if sold and wanted not in sold and not pool.on_hyperpod:
+            yield Finding(
+                check=_TYPES,
+                subject=f"{pool.name}: {name}",
+                state="fail",
+                evidence=f"SupportedUsageClasses are {', '.join(sold)}, the pool needs {wanted}",
+                fix="choose another purchase.option or another instance type",
+            )
+
+
+def _missing(name: str, pools: Sequence[WholePool], region: str) -> Finding:
+    elsewhere = all(pool.on_hyperpod for pool in pools)
+    command = (
+        f"aws ec2 describe-instance-types --query InstanceTypes[].InstanceType --region {region}"
+    )
+    return Finding(
+        check=_TYPES,
+        subject=name,
+        state="unknown" if elsewhere else "fail",
+        evidence=f"EC2 knows no such type in {region}"
+        + (
+            "; its HyperPod instances are SageMaker's, which has no such question"
+            if elsewhere
+            else ""
+        ),
+        fix=None if elsewhere else f"choose another type or Region; `{command}` lists them",
+    )
+
+
+def _described(context: Context, pools: Sequence[WholePool]) -> Mapping[str, _Type]:
+    """Ask by a filter: a request that names a type the Region has not is refused as a whole."""
+    names = sorted({name for pool in pools for name in pool.plan.instance_types})
+    if not names:
+        return {}
+    filters = [{"Name": "instance-type", "Values": names}]
+    found = context.account.ask_all(_ACTION, "InstanceTypes", Filters=filters)
+    return {each["InstanceType"]: each for each in found}
+
+
+def _listed(cards: Mapping[int, _Type]) -> str:
+    return f"0 to {max(cards)}" if cards else "none"
+
+
+NETWORK_CARDS = Check(
+    name=_CARDS,
+    title="interfaces of nodes with EFA fit the network cards",
+    actions=(_ACTION,),
+    run=_run_cards,
+)
+INSTANCE_TYPES = Check(
+    name=_TYPES,
+    title="instance types are what the catalog says",
+    actions=(_ACTION,),
+    run=_run_types,
+)

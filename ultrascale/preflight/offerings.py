@@ -1,0 +1,106 @@
+"""Where EC2 offers the instance types of the pools.
+
+An offering says that the type exists in a zone, never that there is capacity.
+
+Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypeOfferings.html
+"""
+
+from collections.abc import Iterator, Set
+
+from ultrascale.catalog import regions
+from ultrascale.plan.capacity import NODE_GROUPS
+from ultrascale.preflight._pools import WholePool, whole_pools
+from ultrascale.preflight.model import Check, Context, Finding, State
+
+_ACTION = "ec2:DescribeInstanceTypeOfferings"
+_NAME = "offerings"
+# A type, and the zone that it is offered in.
+Offered = Set[tuple[str, str]]
+
+
+def _run(context: Context) -> Iterator[Finding]:
+    pools = whole_pools(context.plan)
+    own = [pool for pool in pools if not pool.on_hyperpod]
+    # All zones of a file are named one way.
+    by_id = all(map(regions.is_zone_id, context.plan.network.zones))
+    found = context.account.ask_all(
+        _ACTION,
+        "InstanceTypeOfferings",
+        LocationType="availability-zone-id" if by_id else "availability-zone",
+        Filters=[
+            {
+                "Name": "instance-type",
+                "Values": sorted({name for pool in own for name in pool.plan.instance_types}),
+            }
+        ],
+    )
+    offered = {(each["InstanceType"], each["Location"]) for each in found}
+    for pool in pools:
+        if pool.on_hyperpod:
+            yield _hyperpod_finding(pool, context.plan.region)
+        else:
+            yield offering_finding(pool, offered)
+
+
+def offering_finding(pool: WholePool, offered: Offered) -> Finding:
+    """Return whether EC2 offers the types of ``pool`` in its zones.
+
+    A node group waits for nodes in all of its zones; Karpenter and EKS Auto Mode pass over what
+    is not offered.
+
+    Args:
+        pool: The pool.
+        offered: Types and zones that EC2 offers, at least those of the pool.
+    """
+    plan = pool.plan
+    wanted = [(name, zone) for zone in plan.zones for name in plan.instance_types]
+    missing = [pair for pair in wanted if pair not in offered]
+    if not missing:
+        types = _listed(plan.instance_types)
+        return _finding(pool, "pass", f"{types} in {_listed(plan.zones)}")
+    empty = [
+        zone
+        for zone in plan.zones
+        if not any((name, zone) in offered for name in plan.instance_types)
+    ]
+    evidence = "; ".join(f"no {name} in {zone}" for name, zone in missing)
+    elsewhere = sorted({zone for name, zone in offered if name in plan.instance_types})
+    fix = f"use zones of {_listed(elsewhere)}" if elsewhere else "use other types or another Region"
+    if plan.purchase == "capacity-block":
+        # The block itself says where its instances are, and types are sold as blocks alone.
+        fix = "see what the reservation's own check says of the zone"
+        return _finding(pool, "warn", evidence, fix)
+    state: State = "warn"
+    if len(empty) == len(plan.zones) or (empty and plan.provisioner in NODE_GROUPS):
+        state = "fail"
+    return _finding(pool, state, evidence, fix)
+
+
+def _hyperpod_finding(pool: WholePool, region: str) -> Finding:
+    """Say what AWS publishes: SageMaker has no such question."""
+    name = pool.plan.instance_types[0]
+    listed = regions.offered(name, region, hyperpod=True)
+    published = {
+        True: f"AWS lists ml.{name} in {region}",
+        False: f"AWS does not list ml.{name} in {region}, in a list that ages",
+        None: f"no list of AWS says whether {region} has ml.{name}",
+    }[listed]
+    return _finding(
+        pool,
+        "unknown",
+        f"SageMaker does not say in which zones it has HyperPod instances; {published}",
+        "rely on the training plan's own zone, or ask your account team",
+    )
+
+
+def _finding(pool: WholePool, state: State, evidence: str, fix: str | None = None) -> Finding:
+    return Finding(check=_NAME, subject=pool.name, state=state, evidence=evidence, fix=fix)
+
+
+def _listed(items: tuple[str, ...] | list[str]) -> str:
+    return ", ".join(items)
+
+
+OFFERINGS = Check(
+    name=_NAME, title="instance types are offered in the pools' zones", actions=(_ACTION,), run=_run
+)

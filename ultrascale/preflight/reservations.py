@@ -1,0 +1,276 @@
+"""Capacity Blocks and On-Demand Capacity Reservations: what is reserved, against what is planned.
+
+Nothing else looks: EC2 refuses launches one by one, and Karpenter passes over a selector that
+finds nothing, so that a reservation is paid for and stays empty.
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-reservations.html
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from itertools import combinations
+
+from ultrascale.catalog import capacity_blocks
+from ultrascale.errors import UnansweredError
+from ultrascale.plan.model import ClusterPlan, ReservationPlan
+from ultrascale.preflight._issues import Issue, finding
+from ultrascale.preflight._pools import WholePool, whole_pools
+from ultrascale.preflight._reservation import (
+    Answer,
+    Claim,
+    count_issues,
+    is_candidate,
+    issues,
+)
+from ultrascale.preflight._window import time_of
+from ultrascale.preflight.model import Check, Context, Finding, unknown
+
+_NAME = "reservations"
+_DESCRIBE = "ec2:DescribeCapacityReservations"
+_BLOCKS = "ec2:DescribeCapacityBlocks"
+_GROUP = "resource-groups:ListGroupResources"
+_KIND = "AWS::EC2::CapacityReservation"
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html and
+# https://docs.aws.amazon.com/ARG/latest/APIReference/API_ListGroupResources.html
+_NOT_THERE = frozenset(
+    {
+        "InvalidCapacityReservationId.Malformed",
+        "InvalidCapacityReservationId.NotFound",
+        "NotFoundException",
+    }
+)
+# Ids that are written out; a fleet has hundreds of reservations.
+_SHOWN = 5
+
+
+def _run(context: Context) -> Iterator[Finding]:
+    for claim in claims(context.plan):
+        subject = f"{claim}: {named(claim.reservation)}"
+        blocks: Mapping[str, Answer] = {}
+        try:
+            found = _find(context, claim.reservation)
+        except UnansweredError as error:
+            if error.code not in _NOT_THERE:
+                yield unknown(_NAME, subject, error)
+                continue
+            found = ()
+        try:
+            blocks = _blocks(context, claim, found)
+        except UnansweredError as error:
+            yield unknown(_NAME, f"{subject}: its block", error)
+        yield from judge(context, claim, found, blocks)
+
+
+def claims(plan: ClusterPlan) -> tuple[Claim, ...]:
+    """Return the reservations that ``plan`` launches into.
+
+    Pools that are alike and name one in the same way share it.
+    """
+    found: dict[object, tuple[ReservationPlan, list[WholePool]]] = {}
+    for pool in whole_pools(plan):
+        reservation = pool.plan.reservation
+        if reservation is None:
+            continue
+        key = (
+            pool.plan.purchase,
+            pool.plan.instance_types,
+            pool.plan.zones,
+            named(reservation),
+        )
+        found.setdefault(key, (reservation, []))[1].append(pool)
+    return tuple(
+        Claim(reservation=reservation, pools=tuple(pools)) for reservation, pools in found.values()
+    )
+
+
+def named(reservation: ReservationPlan) -> str:
+    """Return how the cluster file names a reservation."""
+    if reservation.tags:
+        tags = ", ".join(f"{key}={value}" for key, value in sorted(reservation.tags.items()))
+        return f"tags {tags}"
+    return reservation.id or reservation.resource_group or "no name"
+
+
+def judge(
+    context: Context, claim: Claim, found: Sequence[Answer], blocks: Mapping[str, Answer]
+) -> Iterator[Finding]:
+    """Yield what there is to say of the reservations that a claim finds.
+
+    Args:
+        context: The account, and the time that counts as now.
+        claim: What the file says.
+        found: What EC2 says of each reservation of that name.
+        blocks: What it says of the Capacity Blocks that they are of, by the blocks' ids.
+    """
+    subject = f"{claim}: {named(claim.reservation)}"
+    candidates = _candidates(claim, found)
+    if not candidates:
+        yield _nothing(context, claim, found)
+        return
+    usable: list[Answer] = []
+    for answer in candidates:
+        wrong = [
+            *issues(claim, answer, account=context.account.id, at=context.at),
+            *_block_issues(claim, blocks.get(answer.get("CapacityBlockId", ""))),
+        ]
+        if not any(issue.state in ("fail", "unknown") for issue in wrong):
+            usable.append(answer)
+        if wrong:
+            yield finding(_NAME, f"{claim}: {answer['CapacityReservationId']}", wrong, fine="")
+    wrong = [*_overlaps(claim, candidates)]
+    if usable:
+        wrong += count_issues(claim, usable)
+        yield finding(_NAME, subject, wrong, fine=_fine(claim, usable))
+    elif wrong:
+        yield finding(_NAME, subject, wrong, fine="")
+
+
+def _candidates(claim: Claim, found: Sequence[Answer]) -> list[Answer]:
+    """Return the reservations that pools of ``claim`` would launch into, now or later.
+
+    One that is named by its id is the one, whatever is wrong with it. Of several Capacity Blocks
+    with the tags, renewals among them, it is those of the pool's window; without any, all.
+    """
+    if claim.reservation.id is not None:
+        return [*found]
+    alike = [answer for answer in found if is_candidate(claim, answer)]
+    window = claim.plan.window
+    if window is None:
+        return alike
+    within = [
+        answer
+        for answer in alike
+        if (starts := time_of(answer, "StartDate")) is None
+        or (ends := time_of(answer, "EndDate")) is None
+        or (starts < window.ends and ends > window.starts)
+    ]
+    return within or alike
+
+
+def _nothing(context: Context, claim: Claim, found: Sequence[Answer]) -> Finding:
+    """Return the failure of a claim that finds nothing, with what it finds instead."""
+    subject = f"{claim}: {named(claim.reservation)}"
+    others = [
+        finding(
+            _NAME,
+            "",
+            issues(claim, answer, account=context.account.id, at=context.at),
+            fine="",
+        )
+        for answer in found[:_SHOWN]
+    ]
+    told = "; ".join(
+        f"{answer['CapacityReservationId']}: {each.evidence}"
+        for answer, each in zip(found, others, strict=False)
+    )
+    more = f" ({len(found) - _SHOWN} more)" if len(found) > _SHOWN else ""
+    what = "Capacity Block" if claim.block else "capacity reservation"
+    where = f"{context.plan.region} of account {context.account.id}"
+    evidence = f"no {what} in {where} that the pool could launch into"
+    list_them = (
+        f"aws ec2 describe-capacity-reservations --region {context.plan.region} --filters "
+        f"Name=instance-type,Values={','.join(claim.plan.instance_types)}"
+    )
+    fix = f"name one of those that `{list_them}` lists"
+    if claim.reservation.tags:
+        tags = " ".join(f"Key={k},Value={v}" for k, v in sorted(claim.reservation.tags.items()))
+        fix += f", or tag it: `aws ec2 create-tags --resources cr-… --tags {tags}`"
+    return Finding(
+        check=_NAME,
+        subject=subject,
+        state="fail",
+        evidence=f"{evidence}; found {told}{more}" if told else evidence,
+        fix=fix,
+    )
+
+
+def _overlaps(claim: Claim, candidates: Sequence[Answer]) -> Iterator[Issue]:
+    """Yield pairs of Capacity Blocks of which Karpenter would fill one alone.
+
+    Source: https://github.com/aws/karpenter-provider-aws/issues/8514
+    """
+    if not claim.block:
+        return
+    for one, other in combinations(candidates, 2):
+        times = (
+            time_of(one, "StartDate"),
+            time_of(one, "EndDate"),
+            time_of(other, "StartDate"),
+            time_of(other, "EndDate"),
+        )
+        starts, ends, other_starts, other_ends = times
+        if starts is None or ends is None or other_starts is None or other_ends is None:
+            continue
+        if starts < other_ends and other_starts < ends:
+            ids = f"{one['CapacityReservationId']} and {other['CapacityReservationId']}"
+            evidence = f"{ids} carry the same tags, and their windows overlap: one stays empty"
+            yield Issue(
+                state="fail",
+                evidence=evidence,
+                fix="give each block a tag of its own, and a pool",
+            )
+
+
+def _block_issues(claim: Claim, block: Answer | None) -> Iterator[Issue]:
+    """Yield what the Capacity Block says beside its reservation. A shared one says nothing."""
+    window = claim.plan.window
+    if block is None or window is None:
+        return
+    ultraserver = str(block.get("UltraserverType", ""))
+    reclaimed = capacity_blocks.ULTRASERVER_RECLAIMED_BEFORE_END
+    if ultraserver.startswith("u-") and window.ends - window.reclaimed_from < reclaimed:
+        minutes = reclaimed // timedelta(minutes=1)
+        yield Issue(
+            state="fail",
+            evidence=f"UltraserverType is {ultraserver}: EC2 takes its instances back {minutes} "
+            "minutes before the end, earlier than the plan drains them",
+            fix="name the type of the UltraServer's instances in instance_types",
+        )
+
+
+def _fine(claim: Claim, usable: Sequence[Answer]) -> str:
+    total = sum(answer.get("TotalInstanceCount", 0) for answer in usable)
+    ids = ", ".join(answer["CapacityReservationId"] for answer in usable[:_SHOWN])
+    more = f" and {len(usable) - _SHOWN} more" if len(usable) > _SHOWN else ""
+    states = "/".join(sorted({answer.get("State", "?") for answer in usable}))
+    return f"{ids}{more}: {total} instances for {claim.nodes} nodes, {states}"
+
+
+def _find(context: Context, reservation: ReservationPlan) -> Sequence[Answer]:
+    ask = context.account
+    if reservation.tags:
+        filters = [
+            {"Name": f"tag:{key}", "Values": [value]} for key, value in reservation.tags.items()
+        ]
+        return ask.ask_all(_DESCRIBE, "CapacityReservations", Filters=filters)
+    ids = [reservation.id] if reservation.id else _members(context, reservation.resource_group)
+    if not ids:
+        return ()
+    answer = ask.ask(_DESCRIBE, CapacityReservationIds=ids)
+    return answer["CapacityReservations"]
+
+
+def _members(context: Context, group: str | None) -> list[str]:
+    """Return the ids of the reservations of a resource group."""
+    found = context.account.ask_all(_GROUP, "Resources", Group=group)
+    members = [each["Identifier"] for each in found]
+    return [
+        each["ResourceArn"].rpartition("/")[2] for each in members if each["ResourceType"] == _KIND
+    ]
+
+
+def _blocks(context: Context, claim: Claim, found: Sequence[Answer]) -> Mapping[str, Answer]:
+    ids = sorted({each["CapacityBlockId"] for each in found if each.get("CapacityBlockId")})
+    if not claim.block or not ids:
+        return {}
+    filters = [{"Name": "capacity-block-id", "Values": ids}]
+    answer = context.account.ask_all(_BLOCKS, "CapacityBlocks", Filters=filters)
+    return {each["CapacityBlockId"]: each for each in answer}
+
+
+RESERVATIONS = Check(
+    name=_NAME,
+    title="reservations are what the pools take them for",
+    actions=(_DESCRIBE, _BLOCKS, _GROUP),
+    run=_run,
+    resources={_GROUP: "arn:{partition}:resource-groups:{region}:{account}:group/*"},
+)

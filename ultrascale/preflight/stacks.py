@@ -1,0 +1,246 @@
+"""Stacks that a deployment could not update, and names that something else has already.
+
+Sources:
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html (status)
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/troubleshooting.html
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ultrascale.config.pools import RESERVED_NAMES
+from ultrascale.errors import UnansweredError
+from ultrascale.plan import names
+from ultrascale.plan.model import ClusterPlan
+from ultrascale.preflight.model import Check, Context, Finding, unknown
+
+Answer = Mapping[str, Any]
+
+_STACKS, _NAMES = "stacks", "names"
+_DESCRIBE = "cloudformation:DescribeStacks"
+_RESOURCES = "cloudformation:ListStackResources"
+_REPOSITORIES = "ecr:DescribeRepositories"
+_CLUSTER = "eks:DescribeCluster"
+_LOG_GROUPS = "logs:DescribeLogGroups"
+_ROLE = "iam:GetRole"
+_HYPERPOD = "sagemaker:DescribeCluster"
+# What each of them answers where there is nothing of the name.
+_ABSENT = frozenset(
+    {
+        "NoSuchEntity",
+        "RepositoryNotFoundException",
+        "ResourceNotFound",
+        "ResourceNotFoundException",
+    }
+)
+# A change set was made and never executed: the next deployment makes its own.
+_REVIEW = "REVIEW_IN_PROGRESS"
+_NEVER_MADE = frozenset({"CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED"})
+_HALF_UPDATED = frozenset({"UPDATE_ROLLBACK_FAILED"})
+
+
+def stack_names(plan: ClusterPlan) -> frozenset[str]:
+    """Return every name that a stack of ``plan`` may have."""
+    layers = RESERVED_NAMES | {pool.name for pool in plan.all_pools}
+    return frozenset(names.stack(plan.name, layer) for layer in layers)
+
+
+def _run_stacks(context: Context) -> Iterator[Finding]:
+    own = _own_stacks(context)
+    wrong = [each for each in map(stack_finding, own) if each is not None]
+    yield from wrong
+    if not wrong:
+        evidence = f"{len(own)} are there, and can be updated" if own else "none is there yet"
+        yield Finding(check=_STACKS, subject=context.plan.name, state="pass", evidence=evidence)
+
+
+def _own_stacks(context: Context) -> Sequence[Answer]:
+    wanted = stack_names(context.plan)
+    found = context.account.ask_all(_DESCRIBE, "Stacks")
+    return [each for each in found if each["StackName"] in wanted]
+
+
+def stack_finding(answer: Answer) -> Finding | None:
+    """Return why a stack cannot be updated; None where it can."""
+    name, status = answer["StackName"], answer["StackStatus"]
+    fix = None
+    if status in _NEVER_MADE:
+        fix = f"`aws cloudformation delete-stack --stack-name {name}`, and see what it keeps"
+    elif status in _HALF_UPDATED:
+        fix = f"`aws cloudformation continue-update-rollback --stack-name {name}`"
+    elif status.endswith("_IN_PROGRESS") and status != _REVIEW:
+        fix = "wait until it ends"
+    if fix is None:
+        return None
+    why = answer.get("StackStatusReason")
+    evidence = f"StackStatus is {status}" + (f": {why}" if why else "")
+    return Finding(check=_STACKS, subject=name, state="fail", evidence=evidence, fix=fix)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FixedName:
+    """A name that CloudFormation does not make up.
+
+    Attributes:
+        kind: What has it, in the words of a reader.
+        name: The name.
+        layers: Stacks that may hold it.
+        action: The request that tells whether it is taken.
+        parameters: Its parameters.
+        remove: The command that removes what has it.
+    """
+
+    kind: str
+    name: str
+    layers: tuple[str, ...]
+    action: str
+    parameters: Mapping[str, Any]
+    remove: str
+
+
+def _run_names(context: Context) -> Iterator[Finding]:
+    live = {each["StackName"] for each in _own_stacks(context)}
+    held: dict[str, frozenset[str]] = {}
+    for fixed in _fixed_names(context.plan):
+        subject = f"{fixed.kind} {fixed.name}"
+        stacks = [names.stack(context.plan.name, layer) for layer in fixed.layers]
+        try:
+            id = _id_of(context, fixed)
+            for stack in stacks if id is not None else ():
+                if stack in live and stack not in held:
+                    held[stack] = _held_by(context, stack)
+        except UnansweredError as error:
+            yield unknown(_NAMES, subject, error)
+            continue
+        owner = next((stack for stack in stacks if id in held.get(stack, ())), None)
+        yield name_finding(
+            subject, there=id is not None, owner=owner, stack=stacks[0], remove=fixed.remove
+        )
+
+
+def name_finding(
+    subject: str, *, there: bool, owner: str | None, stack: str, remove: str
+) -> Finding:
+    """Return what it means for a deployment who has a name.
+
+    Args:
+        subject: What would have the name.
+        there: Whether anything has it.
+        owner: The stack of the cluster that made it; None where none did.
+        stack: The stack that would make it.
+        remove: The command that removes it.
+    """
+    if not there or owner is not None:
+        evidence = f"it is of the stack {owner}" if owner else "the name is free"
+        return Finding(check=_NAMES, subject=subject, state="pass", evidence=evidence)
+    return Finding(
+        check=_NAMES,
+        subject=subject,
+        state="fail",
+        evidence=f"it is there, and of no stack of this cluster: {stack} could not make it",
+        fix=f"take it over by `cdk import {stack}`, remove it by `{remove}` if nobody needs it, or "
+        "choose another name",
+    )
+
+
+def _fixed_names(plan: ClusterPlan) -> Iterator[_FixedName]:
+    """Yield the names that outlive their stacks, or that others of the account may have."""
+    region = f"--region {plan.region}"
+    yield _FixedName(
+        kind="EKS cluster",
+        name=plan.name,
+        layers=("cluster",),
+        action=_CLUSTER,
+        parameters={"name": plan.name},
+        remove=f"aws eks delete-cluster --name {plan.name} {region}",
+    )
+    logs = [(names.control_plane_logs(plan.name), "cluster")]
+    if plan.observability is not None:
+        logs += [(group, "observability") for group in plan.observability.log_groups]
+    for group, layer in logs:
+        yield _FixedName(
+            kind="log group",
+            name=group,
+            layers=(layer,),
+            action=_LOG_GROUPS,
+            parameters={"logGroupNamePrefix": group},
+            remove=f"aws logs delete-log-group --log-group-name {group} {region}",
+        )
+    if plan.node_role is not None:
+        yield _FixedName(
+            kind="IAM role",
+            name=plan.node_role,
+            layers=("karpenter", "nodes"),
+            action=_ROLE,
+            parameters={"RoleName": plan.node_role},
+            remove=f"aws iam delete-role --role-name {plan.node_role}",
+        )
+    if plan.hyperpod is not None:
+        yield _FixedName(
+            kind="HyperPod cluster",
+            name=plan.hyperpod.name,
+            layers=("hyperpod-groups",),
+            action=_HYPERPOD,
+            parameters={"ClusterName": plan.hyperpod.name},
+            remove=f"aws sagemaker delete-cluster --cluster-name {plan.hyperpod.name} {region}",
+        )
+    for repository in plan.repositories:
+        name = names.repository(plan.name, repository)
+        yield _FixedName(
+            kind="ECR repository",
+            name=name,
+            layers=("registry",),
+            action=_REPOSITORIES,
+            parameters={"repositoryNames": [name]},
+            remove=f"aws ecr delete-repository --repository-name {name} --force {region}",
+        )
+
+
+def _id_of(context: Context, fixed: _FixedName) -> str | None:
+    """Return what CloudFormation would call the thing that has a name; None where it is free."""
+    try:
+        if fixed.action == _LOG_GROUPS:
+            found = context.account.ask_all(_LOG_GROUPS, "logGroups", **fixed.parameters)
+            return fixed.name if any(g["logGroupName"] == fixed.name for g in found) else None
+        answer = context.account.ask(fixed.action, **fixed.parameters)
+    except UnansweredError as error:
+        if error.code not in _ABSENT:
+            raise
+        return None
+    # A HyperPod cluster has another id than its name.
+    return str(answer.get("ClusterArn", fixed.name))
+
+
+def _held_by(context: Context, stack: str) -> frozenset[str]:
+    found = context.account.ask_all(_RESOURCES, "StackResourceSummaries", StackName=stack)
+    return frozenset(each.get("PhysicalResourceId", "") for each in found)
+
+
+STACKS = Check(
+    name=_STACKS,
+    title="stacks of the cluster can be updated",
+    actions=(_DESCRIBE,),
+    run=_run_stacks,
+)
+NAMES = Check(
+    name=_NAMES,
+    title="names that the stacks use are free",
+    actions=(
+        _DESCRIBE,
+        _RESOURCES,
+        _CLUSTER,
+        _LOG_GROUPS,
+        _REPOSITORIES,
+        _ROLE,
+        _HYPERPOD,
+    ),
+    run=_run_names,
+    resources={
+        _RESOURCES: "arn:{partition}:cloudformation:{region}:{account}:stack/{cluster}-*/*",
+        _CLUSTER: "arn:{partition}:eks:{region}:{account}:cluster/{cluster}",
+        _REPOSITORIES: "arn:{partition}:ecr:{region}:{account}:repository/{cluster}/*",
+        _ROLE: "arn:{partition}:iam::{account}:role/{cluster}-node-{region}",
+        _HYPERPOD: "arn:{partition}:sagemaker:{region}:{account}:cluster/*",
+    },
+)

@@ -1,0 +1,187 @@
+"""SageMaker training plans: what was bought, against what HyperPod's groups are to have.
+
+Sources:
+    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeTrainingPlan.html
+    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ReservedCapacitySummary.html
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from ultrascale.errors import UnansweredError
+from ultrascale.plan.model import ClusterPlan
+from ultrascale.preflight._issues import Issue, finding
+from ultrascale.preflight._pools import WholePool, whole_pools
+from ultrascale.preflight._window import time_of, window_issues, written
+from ultrascale.preflight.model import Check, Context, Finding, unknown
+from ultrascale.preflight.zones import ACTION as ZONES_ACTION
+from ultrascale.preflight.zones import Zone, account_zones
+
+Answer = Mapping[str, Any]
+
+_NAME = "training-plans"
+_ACTION = "sagemaker:DescribeTrainingPlan"
+_TARGET = "hyperpod-cluster"
+# What SageMaker answers where there is no plan of that name.
+_NOT_THERE = frozenset({"ResourceNotFound", "ResourceNotFoundException", "ValidationException"})
+
+
+def _run(context: Context) -> Iterator[Finding]:
+    plans = training_plans(context.plan)
+    if not plans:
+        return
+    zones = account_zones(context)
+    for arn, pools in plans.items():
+        subject = f"{', '.join(pool.name for pool in pools)}: {arn.rpartition('/')[2]}"
+        try:
+            answer = context.account.ask(_ACTION, TrainingPlanName=arn.rpartition("/")[2])
+        except UnansweredError as error:
+            yield (
+                _missing(subject, error)
+                if error.code in _NOT_THERE
+                else unknown(_NAME, subject, error)
+            )
+        else:
+            wrong = plan_issues(arn, pools, answer, zones=zones, at=context.at)
+            yield finding(_NAME, subject, wrong, fine=_fine(answer))
+
+
+def training_plans(plan: ClusterPlan) -> Mapping[str, tuple[WholePool, ...]]:
+    """Return the training plans that ``plan`` names, by ARN, with the pools of each."""
+    arns: dict[str, str] = {}
+    for group in plan.hyperpod.groups if plan.hyperpod else ():
+        if group.training_plan is not None:
+            arns[group.name] = group.training_plan
+    found: dict[str, list[WholePool]] = {}
+    for pool in whole_pools(plan):
+        if pool.plan.name in arns:
+            found.setdefault(arns[pool.plan.name], []).append(pool)
+    return {arn: tuple(pools) for arn, pools in found.items()}
+
+
+def plan_issues(
+    arn: str,
+    pools: Sequence[WholePool],
+    answer: Answer,
+    *,
+    zones: Mapping[str, Zone],
+    at: datetime,
+) -> Iterator[Issue]:
+    """Yield what is wrong with a training plan.
+
+    Args:
+        arn: Its ARN, as the cluster file has it.
+        pools: The pools that name it.
+        answer: What SageMaker says of it.
+        zones: Zones of the account, by name and by id.
+        at: The time that counts as now, in UTC.
+    """
+    if answer["TrainingPlanArn"] != arn:
+        # The request takes the name alone: the same name in another account is another plan.
+        evidence = f"TrainingPlanArn is {answer['TrainingPlanArn']} in the account"
+        yield Issue(state="fail", evidence=evidence, fix="write the ARN of the account's own plan")
+    yield from _status(answer, at)
+    targets = answer.get("TargetResources", ())
+    if _TARGET not in targets:
+        yield Issue(
+            state="fail",
+            evidence=f"TargetResources are {', '.join(targets) or 'none'}: HyperPod cannot use it",
+            fix=f"name a plan that was bought for {_TARGET}",
+        )
+    window = pools[0].plan.window
+    yield from window_issues(window, answer, starts="StartTime", ends="EndTime")
+    yield from _capacities(pools, answer, zones)
+
+
+def _status(answer: Answer, at: datetime) -> Iterator[Issue]:
+    status, starts = answer["Status"], time_of(answer, "StartTime")
+    why = f" ({answer['StatusMessage']})" if answer.get("StatusMessage") else ""
+    if status in ("Expired", "Failed"):
+        evidence = f"Status is {status}{why}"
+        yield Issue(state="fail", evidence=evidence, fix="name a plan that is there")
+    elif status == "Pending":
+        evidence = f"Status is Pending{why}: the purchase is not final"
+        yield Issue(state="warn", evidence=evidence, fix="run preflight again")
+    elif status == "Scheduled" and starts is not None and at >= starts:
+        evidence = f"Status is Scheduled, to start {written(starts)}, which is over"
+        yield Issue(state="warn", evidence=evidence, fix="open a support case if it stays so")
+    elif status not in ("Active", "Scheduled"):
+        yield Issue(state="unknown", evidence=f"Status is {status}{why}", fix="look in the console")
+
+
+def _capacities(
+    pools: Sequence[WholePool], answer: Answer, zones: Mapping[str, Zone]
+) -> Iterator[Issue]:
+    """Yield what is wrong with its parts: a plan may have two, one after the other."""
+    parts: Sequence[Answer] = answer.get("ReservedCapacitySummaries", ())
+    if not parts:
+        evidence = "ReservedCapacitySummaries is empty: SageMaker does not say what is reserved"
+        yield Issue(state="unknown", evidence=evidence, fix="ask again once the plan is scheduled")
+        return
+    nodes = sum(pool.nodes for pool in pools)
+    types = {name for pool in pools for name in pool.plan.node_types}
+    wanted = {zones[name] for pool in pools for name in pool.plan.zones if name in zones}
+    for part in parts:
+        where = f"ReservedCapacitySummaries[] from {written(time_of(part, 'StartTime'))}"
+        found = part.get("InstanceType")
+        if found not in types:
+            ours = " or ".join(sorted(types))
+            evidence = f"{where}: InstanceType is {found} in the plan bought, {ours} in the file"
+            yield Issue(state="fail", evidence=evidence, fix="set the pool's instance_types to it")
+        yield from _zone(where, part, wanted, zones)
+        total = part.get("TotalInstanceCount", 0)
+        if total < nodes:
+            evidence = f"{where}: TotalInstanceCount is {total}, the pools take {nodes}"
+            yield Issue(state="fail", evidence=evidence, fix=f"set nodes to {total} in all")
+        elif total > nodes:
+            evidence = (
+                f"{where}: TotalInstanceCount is {total}, the pools take {nodes}: "
+                f"{total - nodes} are paid for and not used by this cluster"
+            )
+            yield Issue(state="warn", evidence=evidence, fix="raise the pools' nodes")
+    unhealthy = answer.get("UnhealthyInstanceCount", 0)
+    if unhealthy:
+        evidence = f"UnhealthyInstanceCount is {unhealthy}"
+        yield Issue(state="warn", evidence=evidence, fix="expect as many nodes less, or a wait")
+
+
+def _zone(
+    where: str, part: Answer, wanted: set[Zone], zones: Mapping[str, Zone]
+) -> Iterator[Issue]:
+    """Hold the zone of a part against the pools': HyperPod's subnets must lie in it."""
+    said = part.get("AvailabilityZoneId") or part.get("AvailabilityZone")
+    ours = " or ".join(sorted(map(str, wanted)))
+    if said is None or not wanted:
+        evidence = f"{where}: SageMaker says no zone, {ours or 'none'} in the file"
+        yield Issue(state="unknown", evidence=evidence, fix="look in the console")
+        return
+    found = zones.get(said)
+    if found not in wanted:
+        evidence = f"{where}: the zone is {found or said} in the account, {ours} in the file"
+        fix = f"set the pool's zones: [{found.name if found else said}]"
+        yield Issue(state="fail", evidence=evidence, fix=fix)
+
+
+def _missing(subject: str, error: UnansweredError) -> Finding:
+    return Finding(
+        check=_NAME,
+        subject=subject,
+        state="fail",
+        evidence=f"the account has no such training plan: {error.reason}",
+        fix="`aws sagemaker list-training-plans` lists them; copy the ARN",
+    )
+
+
+def _fine(answer: Answer) -> str:
+    total, status = answer.get("TotalInstanceCount"), answer["Status"]
+    return f"{total} instances, {status}, for HyperPod"
+
+
+TRAINING_PLANS = Check(
+    name=_NAME,
+    title="training plans are what the pools take them for",
+    actions=(_ACTION, ZONES_ACTION),
+    run=_run,
+    resources={_ACTION: "arn:{partition}:sagemaker:{region}:{account}:training-plan/*"},
+)

@@ -1,0 +1,225 @@
+"""The Kubernetes version, the control-plane tier and the machine images that the plan pins.
+
+Sources:
+    https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeClusterVersions.html
+    https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
+    https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Image.html
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from ultrascale.catalog import eks
+from ultrascale.plan.capacity import NODE_GROUPS
+from ultrascale.plan.model import ClusterPlan, PoolPlan
+from ultrascale.preflight._differences import Difference, told
+from ultrascale.preflight._issues import Issue, finding
+from ultrascale.preflight._window import time_of
+from ultrascale.preflight.model import Check, Context, Finding
+
+Answer = Mapping[str, Any]
+
+_VERSION, _IMAGES = "kubernetes-version", "machine-images"
+_VERSIONS_ACTION = "eks:DescribeClusterVersions"
+_PARAMETERS, _DESCRIBE_IMAGES = "ssm:GetParameters", "ec2:DescribeImages"
+_STANDARD, _EXTENDED = "endOfStandardSupportDate", "endOfExtendedSupportDate"
+_TIERS = "controlPlaneScalingTiers"
+# Our own: an upgrade of every node, tested before, takes weeks.
+_SOON = timedelta(days=60)
+# Most names of one GetParameters request.
+# Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParameters.html
+_PARAMETERS_AT_ONCE = 10
+_UPGRADE = "choose another kubernetes.version before you build on this one"
+# EKS writes the Kubernetes release into the description of its images: ``(k8s: 1.35.8, …)``.
+_RELEASE = re.compile(r"k8s: (\d+\.\d+\.\d+)")
+
+
+def _run_version(context: Context) -> Iterator[Finding]:
+    plan = context.plan.control_plane
+    found = context.account.ask_all(
+        _VERSIONS_ACTION, "clusterVersions", clusterVersions=[plan.version]
+    )
+    answer = next((each for each in found if each.get("clusterVersion") == plan.version), None)
+    if answer is None:
+        evidence = f"EKS offers no version {plan.version} in {context.plan.region}"
+        yield Finding(
+            check=_VERSION, subject=plan.version, state="fail", evidence=evidence, fix=_UPGRADE
+        )
+        return
+    fine = (
+        f"{answer.get('versionStatus', '')}, standard support to {_day(time_of(answer, _STANDARD))}"
+    )
+    yield finding(_VERSION, plan.version, version_issues(answer, context.at), fine=fine)
+    yield tier_finding(plan.tier, answer)
+
+
+def version_issues(answer: Answer, at: datetime) -> Iterator[Issue]:
+    """Yield what is wrong with a Kubernetes version.
+
+    Args:
+        answer: What EKS says of it.
+        at: The time that counts as now, in UTC.
+    """
+    status = answer.get("versionStatus")
+    standard, extended = time_of(answer, _STANDARD), time_of(answer, _EXTENDED)
+    if status == "UNSUPPORTED" or (extended is not None and extended <= at):
+        evidence = f"versionStatus is {status}, extended support to {_day(extended)}"
+        yield Issue(state="fail", evidence=evidence, fix=_UPGRADE)
+    elif status is None and standard is None:
+        evidence = "EKS says neither versionStatus nor an end of support"
+        yield Issue(state="unknown", evidence=evidence, fix="look at the page of EKS's versions")
+    elif status == "EXTENDED_SUPPORT" or (standard is not None and standard <= at):
+        evidence = (
+            f"standard support ended {_day(standard)}: the cluster costs more by the hour, to "
+            f"{_day(extended)}"
+        )
+        yield Issue(state="warn", evidence=evidence, fix=_UPGRADE)
+    elif standard is not None and standard - at < _SOON:
+        days = (standard - at).days
+        evidence = f"standard support ends {_day(standard)}, in {days} days"
+        yield Issue(state="warn", evidence=evidence, fix=_UPGRADE)
+
+
+def tier_finding(tier: str, answer: Answer) -> Finding:
+    """Return whether EKS offers a control-plane tier, and with the limits that the plan knows.
+
+    Args:
+        tier: EKS's name of it.
+        answer: What EKS says of the Kubernetes version.
+    """
+    if tier not in eks.TIER_LIMITS:
+        return Finding(
+            check=_VERSION,
+            subject=f"tier {tier}",
+            state="pass",
+            evidence="every cluster may have it; it has no fixed limits",
+        )
+    # Whether EKS begins a tier's name with ``tier-`` here too, no page says.
+    offered = {_bare(each.get("tierName", "")): each for each in answer.get(_TIERS, ())}
+    found = offered.get(_bare(tier))
+    if found is None:
+        listed = ", ".join(sorted(offered))
+        return Finding(
+            check=_VERSION,
+            subject=f"tier {tier}",
+            state="fail" if offered else "unknown",
+            evidence=f"EKS offers {listed}" if offered else f"EKS says no {_TIERS}",
+            fix="choose another kubernetes.control_plane_tier, or ask your account team",
+        )
+    differences = tuple(_tier_differences(tier, found))
+    return Finding(
+        check=_VERSION,
+        subject=f"tier {tier}",
+        state="warn" if differences else "pass",
+        evidence=told(differences, ours="the catalog", theirs="EKS")
+        if differences
+        else "EKS says the limits that the catalog says",
+        fix="trust EKS: `ultrascale plan` counts with the catalog's" if differences else None,
+    )
+
+
+def _tier_differences(tier: str, answer: Answer) -> Iterator[Difference]:
+    limits = eks.TIER_LIMITS[tier]
+    for field, wanted in (
+        ("apiRequestConcurrency", limits.api_seats),
+        ("podSchedulingRatePerSecond", limits.pods_per_second),
+        ("clusterDatabaseSizeGb", limits.database_gb),
+    ):
+        found = answer.get(field)
+        if found is not None and found != wanted:
+            yield Difference(field=field, found=str(found), wanted=str(wanted))
+
+
+def _run_images(context: Context) -> Iterator[Finding]:
+    pools = pinned_images(context.plan)
+    names = list(pools)
+    ids: dict[str, str] = {}
+    for start in range(0, len(names), _PARAMETERS_AT_ONCE):
+        some = names[start : start + _PARAMETERS_AT_ONCE]
+        answer = context.account.ask(_PARAMETERS, Names=some)
+        ids |= {each["Name"]: each["Value"] for each in answer.get("Parameters", ())}
+    images: dict[str, Answer] = {}
+    if ids:
+        filters = [{"Name": "image-id", "Values": sorted(set(ids.values()))}]
+        found = context.account.ask_all(
+            _DESCRIBE_IMAGES, "Images", Filters=filters, IncludeDeprecated=True
+        )
+        images = {each["ImageId"]: each for each in found}
+    for name, pool in pools.items():
+        id = ids.get(name)
+        yield image_finding(name, pool, id, images.get(id or ""), context.at)
+
+
+def pinned_images(plan: ClusterPlan) -> Mapping[str, PoolPlan]:
+    """Return the public parameters that hold the images of ``plan``, each with a pool of it.
+
+    EKS Auto Mode and HyperPod choose theirs.
+    """
+    own = [each for each in plan.all_pools if each.provisioner in (*NODE_GROUPS, "karpenter")]
+    return {pool.ami_parameter: pool for pool in reversed(own)}
+
+
+def image_finding(
+    parameter: str, pool: PoolPlan, id: str | None, image: Answer | None, at: datetime
+) -> Finding:
+    """Return whether a pinned image can be launched.
+
+    Args:
+        parameter: Public parameter that holds its id.
+        pool: A pool of it.
+        id: What the parameter holds; None where there is no such parameter.
+        image: What EC2 says of the image; None where it knows none of that id.
+        at: The time that counts as now, in UTC.
+    """
+    subject = f"{pool.ami_type} {pool.ami_release}"
+    newer = "set a newer release in ultrascale/catalog/versions.py"
+    if id is None:
+        evidence = f"there is no public parameter {parameter}"
+        return Finding(check=_IMAGES, subject=subject, state="fail", evidence=evidence, fix=newer)
+    wrong: list[Issue] = []
+    if image is None or image.get("State", "available") != "available":
+        state = "not there" if image is None else image["State"]
+        wrong.append(Issue(state="fail", evidence=f"the image {id} is {state}", fix=newer))
+    else:
+        wrong += _image_issues(pool, id, image, at)
+    return finding(_IMAGES, subject, wrong, fine=f"{id} for {pool.ami_alias}")
+
+
+def _image_issues(pool: PoolPlan, id: str, image: Answer, at: datetime) -> Iterator[Issue]:
+    release = pool.ami_release.partition("-")[0]
+    said = _RELEASE.search(image.get("Description", ""))
+    if said is not None and said[1] != release:
+        evidence = f"the image {id} has Kubernetes {said[1]}, the plan pins {release}"
+        fix = "set the release in ultrascale/catalog/versions.py to the image's"
+        yield Issue(state="fail", evidence=evidence, fix=fix)
+    deprecated = image.get("DeprecationTime")
+    if deprecated and datetime.fromisoformat(deprecated) <= at:
+        evidence = f"the image {id} is deprecated since {deprecated}: it gets no security fixes"
+        fix = "set a newer release in ultrascale/catalog/versions.py"
+        yield Issue(state="warn", evidence=evidence, fix=fix)
+
+
+def _bare(tier: str) -> str:
+    return tier.lower().removeprefix("tier-")
+
+
+def _day(time: datetime | None) -> str:
+    return "a day that EKS does not say" if time is None else f"{time:%Y-%m-%d}"
+
+
+KUBERNETES_VERSION = Check(
+    name=_VERSION,
+    title="EKS offers the Kubernetes version and the control-plane tier",
+    actions=(_VERSIONS_ACTION,),
+    run=_run_version,
+)
+MACHINE_IMAGES = Check(
+    name=_IMAGES,
+    title="the nodes' pinned machine images are there",
+    actions=(_PARAMETERS, _DESCRIBE_IMAGES),
+    run=_run_images,
+    resources={_PARAMETERS: "arn:{partition}:ssm:{region}::parameter/aws/service/*"},
+)
