@@ -1,5 +1,13 @@
 """Every check of an account, in the order of the report."""
 
 from ultrascale.preflight.model import Check
+from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
+from ultrascale.preflight.offerings import OFFERINGS
+from ultrascale.preflight.zones import ZONES
 
-CHECKS: tuple[Check, ...] = ()
+CHECKS: tuple[Check, ...] = (
+    ZONES,
+    OFFERINGS,
+    INSTANCE_TYPES,
+    NETWORK_CARDS,
+)

@@ -90,7 +90,7 @@ def zone_finding(name: str, zones: Mapping[str, Zone], region: str) -> Finding:
     if zone.id in eks.ZONES_WITHOUT_CONTROL_PLANE or zone.kind != _ZONE:
         why = "EKS takes no subnet of it for a control plane"
         fix = "leave it out of network.zones: every zone there gets a control-plane subnet"
-        return _finding(name, "fail", f"{zone} is a {zone.kind}: {why}", fix)
+        return _finding(name, "fail", f"{zone}, of kind {zone.kind}: {why}", fix)
     if not zone.opted_in:
         command = (
             f"aws ec2 modify-availability-zone-group --group-name {zone.group} "
