@@ -38,7 +38,7 @@ class Quota:
     """A service quota.
 
     Attributes:
-        code: Its code in Service Quotas; None where it is no quota of Service Quotas.
+        code: Its code in Service Quotas; empty where it is no quota of Service Quotas.
         service: Code of the service there.
         name: Its name there.
         unit: What it counts.
@@ -48,7 +48,7 @@ class Quota:
         source: Page that states it.
     """
 
-    code: str | None
+    code: str
     service: str
     name: str
     unit: str
@@ -151,7 +151,7 @@ ACCESS_ENTRIES = Quota(
     source=_EKS_FIXED,
 )
 POD_IDENTITIES = Quota(
-    code=None,
+    code="",
     service="eks",
     name="EKS Pod Identity associations per cluster",
     unit="associations",
@@ -258,7 +258,7 @@ QUOTAS: Mapping[str, Quota] = MappingProxyType(
             *(IMAGE_MANIFESTS, IMAGE_LAYERS, IMAGE_TOKENS),
             *(HYPERPOD_INSTANCES, ALL_HYPERPOD_INSTANCES),
         )
-        if quota.code is not None
+        if quota.code
     }
 )
 """Those of Service Quotas, by code."""

@@ -264,7 +264,9 @@ def _remarks_on_launch(launch: Figures) -> Iterator[str]:
 
 def _explained(needs: ClusterNeeds) -> Iterator[str]:
     for figure in all_figures(needs):
-        value = "unknown" if figure.value is None else number(figure.value, places=2)
+        value = "unknown"
+        if figure.value is not None:
+            value = number(figure.value, places=2 if abs(figure.value) >= 1 else 4)
         yield f"{figure.id} = {value} {figure.unit}".rstrip() + f": {figure.formula}"
         yield from (f"    {page}" for page in figure.sources)
     yield from (f"assumed: {each}" for each in needs.money.assumptions)

@@ -97,9 +97,13 @@ def _runs_on(plugin: DevicePluginPlan, pool: PoolPlan) -> bool:
 def _figures(plan: ClusterPlan) -> Iterator[Figure]:
     counts = _counts(plan)
     for key, words in (
-        ("nodes", "all pools at their most nodes"),
-        ("pods", "pods of DaemonSets + one of a job on each node outside system pools"),
-        ("pods_most", "as many on each node as its kubelet takes"),
+        ("nodes", "total.nodes"),
+        (
+            "pods",
+            f"{counts['daemons']:,} of DaemonSets + {counts['jobs']:,} of jobs, one on each node "
+            "outside system pools",
+        ),
+        ("pods_most", "as many on each of them as its kubelet takes"),
     ):
         yield _figure(key, counts[key], key.partition("_")[0], words)
     terms = [*_database_terms(plan, counts)]
@@ -145,22 +149,22 @@ def _database_terms(plan: ClusterPlan, counts: Mapping[str, int]) -> Iterator[Fi
     revisions = objects.COMPACTION_SECONDS // kubelet.LEASE_RENEWAL_SECONDS
     leases = counts["nodes"] * revisions
     events, how = _events(plan, counts)
-    for key, count, what, size in (
-        ("nodes", counts["nodes"], "Nodes", objects.NODE_BYTES),
-        ("leases", leases, f"Leases, {revisions} revisions of each", objects.LEASE_BYTES),
-        ("csi_nodes", counts["nodes"], "CSINodes", objects.CSI_NODE_BYTES),
-        ("node_claims", counts["claims"], "NodeClaims", objects.NODE_CLAIM_BYTES),
-        ("daemon_pods", counts["daemons"], "pods of DaemonSets", objects.DAEMON_POD_BYTES),
-        ("job_pods", counts["jobs"], "pods of jobs", objects.JOB_POD_BYTES),
-        ("endpoints", counts["jobs"], "addresses of EndpointSlices", objects.ENDPOINT_BYTES),
-        ("events", events, f"Events, {how}", objects.EVENT_BYTES),
+    for key, count, what, size, measured in (
+        ("nodes", counts["nodes"], "Nodes", objects.NODE_BYTES, True),
+        ("leases", leases, f"Leases, {revisions} revisions of each", objects.LEASE_BYTES, False),
+        ("csi_nodes", counts["nodes"], "CSINodes", objects.CSI_NODE_BYTES, False),
+        ("node_claims", counts["claims"], "NodeClaims", objects.NODE_CLAIM_BYTES, False),
+        ("daemon_pods", counts["daemons"], "DaemonSets' pods", objects.DAEMON_POD_BYTES, True),
+        ("job_pods", counts["jobs"], "jobs' pods", objects.JOB_POD_BYTES, True),
+        ("endpoints", counts["jobs"], "EndpointSlices' endpoints", objects.ENDPOINT_BYTES, False),
+        ("events", events, f"Events, {how}", objects.EVENT_BYTES, False),
     ):
         yield _figure(
             f"database.{key}",
             count * size / _GIGABYTE,
             "GB",
-            f"{count:,} {what} x {size:,} bytes",
-            objects.SIZES_SOURCE,
+            f"{count:,} {what} x {size:,} bytes{'' if measured else ', assumed'}",
+            *((objects.SIZES_SOURCE,) if measured else ()),
         )
 
 

@@ -118,7 +118,7 @@ def _addresses(at: str, subnets: Sequence[SubnetPlan]) -> Figure:
         id=f"{at}.addresses",
         value=whole - kept * len(subnets),
         unit="addresses",
-        formula=f"{whole:,} of {len(subnets)} subnets - {kept} x {len(subnets)} that EC2 keeps",
+        formula=f"{whole:,} in all - {kept} x {len(subnets)} that EC2 keeps of each subnet",
         sources=(_SIZING,),
     )
 

@@ -200,7 +200,7 @@ def _need(
     quota: quotas.Quota, value: float, formula: str, sources: tuple[str, ...] = ()
 ) -> QuotaNeed:
     return QuotaNeed(
-        code=quota.code,
+        code=quota.code or None,
         service=quota.service,
         name=quota.name,
         needed=Figure(
