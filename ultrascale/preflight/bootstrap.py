@@ -1,0 +1,60 @@
+"""Whether the account has what `cdk deploy` stands on, in a version that is recent enough."""
+
+from collections.abc import Iterator
+
+from ultrascale.errors import UnansweredError
+from ultrascale.preflight.model import Check, Context, Finding, State
+
+_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
+"""Where the bootstrap stack with the qualifier that the CDK takes by default says its version."""
+
+# What aws-cdk-lib 2.275.0 writes into an assembly as `requiresBootstrapStackVersion`.
+# Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/core/lib/stack-synthesizers/default-synthesizer.ts
+_LEAST = 6
+# Before it, the role that uploads assets takes a bucket of that name in anybody's account.
+# Source: https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
+_SAFE = 21
+
+
+def _run(context: Context) -> Iterator[Finding]:
+    try:
+        answer = context.account.ask("ssm:GetParameter", Name=_PARAMETER)
+    except UnansweredError as error:
+        if error.code != "ParameterNotFound":
+            raise
+        yield _finding(context, "fail", f"there is no parameter {_PARAMETER}")
+        return
+    text: str = answer["Parameter"]["Value"]
+    if not text.isdigit():
+        yield _finding(context, "fail", f"{_PARAMETER} says {text!r}, which is no version")
+    elif (version := int(text)) < _LEAST:
+        yield _finding(context, "fail", f"version {version}; at least {_LEAST} is needed")
+    elif version < _SAFE:
+        evidence = (
+            f"version {version} is enough; before {_SAFE}, assets may go to a bucket of others"
+        )
+        yield _finding(context, "warn", evidence)
+    else:
+        yield _finding(context, "pass", f"version {version}; at least {_LEAST} is needed")
+
+
+def _finding(context: Context, state: State, evidence: str) -> Finding:
+    account, region = context.account.id, context.plan.region
+    return Finding(
+        check=BOOTSTRAP.name,
+        subject=f"aws://{account}/{region}",
+        state=state,
+        evidence=evidence,
+        fix=None if state == "pass" else f"npx cdk bootstrap aws://{account}/{region}",
+    )
+
+
+BOOTSTRAP = Check(
+    name="bootstrap",
+    title="CDK bootstrap",
+    actions=("ssm:GetParameter",),
+    run=_run,
+    resources={
+        "ssm:GetParameter": "arn:{partition}:ssm:{region}:{account}:parameter/cdk-bootstrap/*"
+    },
+)

@@ -1,0 +1,47 @@
+"""Who asks, and whether that is the account and a Region that a deployment may use."""
+
+from collections.abc import Iterator
+
+from ultrascale.preflight.model import Check, Context, Finding, State
+
+_REGIONS = "ec2:DescribeRegions"
+_NOT_ENABLED = "not-opted-in"
+
+
+def _run(context: Context) -> Iterator[Finding]:
+    yield _account(context)
+    yield _region(context)
+
+
+def _account(context: Context) -> Finding:
+    account, wanted = context.account, context.plan.account
+    evidence = f"{account.arn} of account {account.id}"
+    if wanted is None:
+        return _finding("account", "pass", f"{evidence}; the file names none")
+    if wanted == account.id:
+        return _finding("account", "pass", f"{evidence}, which the file names")
+    fix = "name a profile of that account by --profile, or change `account` in the file"
+    return _finding("account", "fail", f"{evidence}; the file names {wanted}", fix)
+
+
+def _region(context: Context) -> Finding:
+    region = context.plan.region
+    found = context.account.ask_all(_REGIONS, "Regions", AllRegions=True, RegionNames=[region])
+    status = found[0].get("OptInStatus", "")
+    if status == _NOT_ENABLED:
+        fix = f"aws account enable-region --region-name {region}"
+        return _finding(region, "fail", "the account has not enabled it", fix)
+    return _finding(region, "pass", f"enabled: {status}")
+
+
+def _finding(subject: str, state: State, evidence: str, fix: str | None = None) -> Finding:
+    return Finding(check=IDENTITY.name, subject=subject, state=state, evidence=evidence, fix=fix)
+
+
+IDENTITY = Check(
+    name="identity",
+    title="account and Region",
+    # No policy has to allow sts:GetCallerIdentity.
+    actions=(_REGIONS,),
+    run=_run,
+)

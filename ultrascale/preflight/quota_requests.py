@@ -1,0 +1,102 @@
+"""Requests that ask AWS to raise quotas: which are worth filing, and filing them.
+
+Sources:
+    https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_RequestServiceQuotaIncrease.html
+    https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_RequestedServiceQuotaChange.html
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ultrascale.account import Account
+from ultrascale.errors import UnansweredError
+from ultrascale.preflight.model import Context
+from ultrascale.preflight.quota_standings import Standing, standings
+from ultrascale.preflight.quota_values import QuotaValue
+from ultrascale.preflight.quotas import no_request
+
+FILE = "servicequotas:RequestServiceQuotaIncrease"
+HISTORY = "servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota"
+# Service Quotas makes its role with the first request of an account.
+# Source: https://docs.aws.amazon.com/servicequotas/latest/userguide/using-service-linked-roles.html
+ACTIONS = (FILE, HISTORY, "iam:CreateServiceLinkedRole")
+"""The IAM actions that filing takes beside those of the check."""
+
+_OPEN = frozenset({"PENDING", "CASE_OPENED"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Increase:
+    """A request that is worth filing.
+
+    Attributes:
+        quota: The quota as it stands.
+        asked: How many are asked for.
+    """
+
+    quota: QuotaValue
+    asked: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A quota that needs more, or may, and that no request is filed for.
+
+    Attributes:
+        name: Its name.
+        why: Why not, and what to do.
+    """
+
+    name: str
+    why: str
+
+
+def increases(context: Context) -> Iterator[Increase | Left]:
+    """Yield what is to be done about each quota of the plan that the account has too little of."""
+    for standing in standings(context):
+        if standing.error is not None and not standing.short:
+            yield Left(name=standing.need.name, why=str(standing.error))
+        elif standing.quota is None:
+            yield Left(name=standing.need.name, why="Service Quotas has none of this name")
+        elif standing.short:
+            yield _worth_filing(context.account, standing, standing.quota)
+
+
+def file(account: Account, increase: Increase) -> str:
+    """File a request, and return the id of its case, or of the request where it has no case.
+
+    Raises:
+        UnansweredError: AWS refused it, or did not answer: then it may have been filed.
+    """
+    quota = increase.quota
+    answer = account.ask(
+        FILE,
+        once=True,
+        ServiceCode=quota.service,
+        QuotaCode=quota.code,
+        DesiredValue=float(increase.asked),
+    )
+    requested = answer["RequestedQuota"]
+    if requested.get("CaseId"):
+        return f"case {requested['CaseId']}"
+    return f"request {requested['Id']}, {requested['Status']}"
+
+
+def _worth_filing(account: Account, standing: Standing, quota: QuotaValue) -> Increase | Left:
+    asked = standing.target or 0
+    why = no_request(standing, quota)
+    if why is not None:
+        return Left(name=standing.need.name, why=why)
+    try:
+        history = account.ask_all(
+            HISTORY, "RequestedQuotas", ServiceCode=quota.service, QuotaCode=quota.code
+        )
+    except UnansweredError as error:
+        return Left(name=standing.need.name, why=str(error))
+    for request in history:
+        if request["Status"] in _OPEN:
+            case = request.get("CaseId") or request["Id"]
+            more = "" if request["DesiredValue"] >= asked else f"; have it changed to {asked:,}"
+            told = f"{case} asks for {request['DesiredValue']:,.10g} already{more}"
+            return Left(name=standing.need.name, why=told)
+    return Increase(quota=quota, asked=asked)

@@ -1,0 +1,188 @@
+"""Each quota that a cluster needs, held against its value and its usage in the account."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from ultrascale import catalog
+from ultrascale.account import Account
+from ultrascale.catalog import quotas
+from ultrascale.errors import UnansweredError
+from ultrascale.plan.model import ClusterPlan, QuotaNeed
+from ultrascale.preflight import quota_counts
+from ultrascale.preflight.model import Context
+from ultrascale.preflight.quota_values import QuotaValue, by_code, by_name, usage
+
+CLUSTER = "eks:DescribeCluster"
+# What is new with the cluster, so that nothing of it is in use, and rates, which are peaks.
+_OF_ONE = re.compile(
+    r" per (?:VPC|cluster|managed node group|security group|.* cluster)$|^Network Address Usage$"
+    r"|^Rate of "
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A quota that a cluster needs, as it stands.
+
+    Attributes:
+        need: What is needed.
+        quota: What the account has; None where that is not known.
+        shared: Whether all that the account has in the Region counts in it.
+        used: How much of it is in use; None where that is not known, or does not matter.
+        doubt: Why more may be in use than ``used``; empty where that is sure.
+        own: What of ``used`` may be the cluster's own already; None where nothing is.
+        error: Why AWS did not say; None where it did.
+    """
+
+    need: QuotaNeed
+    quota: QuotaValue | None = None
+    shared: bool
+    used: float | None = None
+    doubt: str = ""
+    own: str | None = None
+    error: UnansweredError | None = None
+
+    @property
+    def target(self) -> int | None:
+        """How many the account needs at least; None where that is not known."""
+        needed = self.need.needed.value
+        if needed is None:
+            return None
+        others = self.used or 0 if self.own is None else 0
+        return math.ceil(needed + others)
+
+    @property
+    def short(self) -> bool:
+        """Whether the account has too few, as far as is known."""
+        return self.quota is not None and self.target is not None and self.target > self.quota.value
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there are too few where nothing that is in use is the cluster's own."""
+        needed = self.need.needed.value or 0
+        return self.quota is not None and (self.used or 0) + needed > self.quota.value
+
+
+def standings(context: Context) -> Iterator[Standing]:
+    """Yield how each quota of the plan stands, in their order.
+
+    What AWS does not say of one, leaves the others as they are.
+    """
+    account, plan = context.account, context.plan
+    found = list(_valued(account, context.needs.quotas))
+    measured = _measured(account, found)
+    reserved = _reserved(plan)
+    deployed: bool | UnansweredError | None = None
+    for each in found:
+        standing = _with_usage(account, each, measured)
+        if standing.need.code in reserved:
+            standing = replace(standing, own="reservations of the file among it")
+        elif standing.short and standing.used:
+            if deployed is None:
+                deployed = _deployed(account, plan.name)
+            standing = _at_home(standing, deployed)
+        yield standing
+
+
+def _valued(account: Account, needs: tuple[QuotaNeed, ...]) -> Iterator[Standing]:
+    named = _named(account, needs)
+    for need in needs:
+        standing = Standing(need=need, shared=_OF_ONE.search(need.name) is None)
+        if need.code is None:
+            found = named.get(need.name) if isinstance(named, Mapping) else named
+        else:
+            found = _by_code(account, need.code)
+        if isinstance(found, UnansweredError):
+            yield replace(standing, error=found)
+        else:
+            yield replace(standing, quota=found)
+
+
+def _named(
+    account: Account, needs: tuple[QuotaNeed, ...]
+) -> Mapping[str, QuotaValue] | UnansweredError:
+    """Return those of HyperPod, which have a code for each instance type."""
+    names = [need.name for need in needs if need.code is None]
+    if not any(name.endswith(quota_counts.HYPERPOD) for name in names):
+        return {}
+    try:
+        return by_name(account, "sagemaker", names)
+    except UnansweredError as error:
+        return error
+
+
+def _by_code(account: Account, code: str) -> QuotaValue | UnansweredError:
+    try:
+        return by_code(account, quotas.QUOTAS[code].service, code)
+    except UnansweredError as error:
+        return error
+
+
+def _measured(
+    account: Account, found: list[Standing]
+) -> Mapping[str, float | None] | UnansweredError:
+    metrics = {
+        each.quota.code: each.quota.metric
+        for each in found
+        if each.shared and each.quota is not None and each.quota.metric is not None
+    }
+    try:
+        return usage(account, metrics, datetime.now(UTC)) if metrics else {}
+    except UnansweredError as error:
+        return error
+
+
+def _with_usage(
+    account: Account, standing: Standing, measured: Mapping[str, float | None] | UnansweredError
+) -> Standing:
+    """Add what is in use, by CloudWatch where it knows, else by counting."""
+    quota = standing.quota
+    if quota is None or not standing.shared:
+        return standing
+    if quota.metric is not None:
+        if isinstance(measured, UnansweredError):
+            return replace(standing, error=measured)
+        used = measured[quota.code]
+        doubt = "CloudWatch cannot say what is in use" if used is None else ""
+        return replace(standing, used=used, doubt=doubt)
+    try:
+        count = quota_counts.count(account, quota)
+    except UnansweredError as error:
+        return replace(standing, error=error)
+    if count is None:
+        return replace(standing, doubt="AWS reports no usage of it")
+    doubt = "and more, which is not counted" if count.more else ""
+    return replace(standing, used=count.value, doubt=doubt)
+
+
+def _reserved(plan: ClusterPlan) -> frozenset[str]:
+    """Return the quotas that On-Demand Capacity Reservations of the file count in already."""
+    specs = [
+        catalog.lookup(name)
+        for pool in plan.all_pools
+        if pool.purchase == "odcr"
+        for name in pool.instance_types
+    ]
+    known = [spec for spec in specs if spec.knows("on_demand_quota_code")]
+    return frozenset(spec.on_demand_quota_code for spec in known)
+
+
+def _deployed(account: Account, name: str) -> bool | UnansweredError:
+    try:
+        return bool(account.ask(CLUSTER, name=name))
+    except UnansweredError as error:
+        return False if error.code == "ResourceNotFoundException" else error
+
+
+def _at_home(standing: Standing, deployed: bool | UnansweredError) -> Standing:
+    """Return a standing that tells usage of the cluster itself from that of others."""
+    if deployed is False:
+        return standing
+    by_itself = replace(standing, own="this cluster among it")
+    if isinstance(deployed, UnansweredError):
+        # Nobody can judge it without knowing whether the cluster is there.
+        return standing if by_itself.short else replace(by_itself, error=deployed)
+    return by_itself

@@ -1,0 +1,167 @@
+"""What Service Quotas says of an account: values, and how much of them is in use.
+
+Sources:
+    https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
+    https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_MetricInfo.html
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Service-Quota-Integration.html
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from ultrascale.account import Account
+from ultrascale.errors import UnansweredError
+
+GET = "servicequotas:GetServiceQuota"
+GET_DEFAULT = "servicequotas:GetAWSDefaultServiceQuota"
+LIST = "servicequotas:ListServiceQuotas"
+LIST_DEFAULTS = "servicequotas:ListAWSDefaultServiceQuotas"
+METRICS = "cloudwatch:GetMetricData"
+
+NOT_THERE = "NoSuchResourceException"
+# Services report usage at least every few minutes.
+_WINDOW = timedelta(hours=3)
+_PERIOD = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """The CloudWatch metric of a quota's usage.
+
+    Attributes:
+        namespace: Its namespace.
+        name: Its name.
+        dimensions: Its dimensions.
+        statistic: The statistic to read of it.
+    """
+
+    namespace: str
+    name: str
+    dimensions: Mapping[str, str]
+    statistic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaValue:
+    """A quota as it stands in an account.
+
+    Attributes:
+        service: Code of its service.
+        code: Its code.
+        name: Its name.
+        value: How many.
+        adjustable: Whether AWS takes requests to raise it.
+        metric: Where its usage is reported; None where Service Quotas names no place.
+    """
+
+    service: str
+    code: str
+    name: str
+    value: float
+    adjustable: bool
+    metric: Metric | None
+
+
+def by_code(account: Account, service: str, code: str) -> QuotaValue:
+    """Return the value that holds in the account: the applied one, else AWS's default.
+
+    Raises:
+        UnansweredError: AWS did not say. Its code is `NOT_THERE` where there is no such quota in
+            the Region.
+    """
+    try:
+        answer = account.ask(GET, ServiceCode=service, QuotaCode=code)
+    except UnansweredError as error:
+        if error.code != NOT_THERE:
+            raise
+        answer = account.ask(GET_DEFAULT, ServiceCode=service, QuotaCode=code)
+    return _value(answer["Quota"], GET)
+
+
+def by_name(account: Account, service: str, names: Collection[str]) -> Mapping[str, QuotaValue]:
+    """Return those of ``names`` that Service Quotas has, by name.
+
+    Raises:
+        UnansweredError: AWS did not list the service's quotas.
+    """
+    found: dict[str, QuotaValue] = {}
+    for action in (LIST, LIST_DEFAULTS):
+        missing = set(names) - found.keys()
+        if missing:
+            for quota in account.ask_all(action, "Quotas", ServiceCode=service):
+                if quota["QuotaName"] in missing:
+                    found[quota["QuotaName"]] = _value(quota, action)
+    return found
+
+
+def usage(
+    account: Account, metrics: Mapping[str, Metric], now: datetime
+) -> Mapping[str, float | None]:
+    """Return what is in use by the key of each metric; None where CloudWatch cannot say.
+
+    What has no data points in three hours is 0: services report nothing where nothing is in use.
+    No page promises that.
+
+    Raises:
+        UnansweredError: CloudWatch did not answer.
+    """
+    ids = {f"m{number}": key for number, key in enumerate(metrics)}
+    queries = [_query(name, metrics[key]) for name, key in ids.items()]
+    found: dict[str, float | None] = dict.fromkeys(metrics)
+    results: Sequence[Mapping[str, Any]] = account.ask_all(
+        METRICS,
+        "MetricDataResults",
+        MetricDataQueries=queries,
+        StartTime=now - _WINDOW,
+        EndTime=now,
+        ScanBy="TimestampDescending",
+    )
+    for result in results:
+        if result.get("StatusCode") == "Complete":
+            values = result.get("Values", [])
+            found[ids[result["Id"]]] = values[0] if values else 0
+    return found
+
+
+def _query(name: str, metric: Metric) -> Mapping[str, object]:
+    dimensions = [{"Name": key, "Value": value} for key, value in metric.dimensions.items()]
+    return {
+        "Id": name,
+        "MetricStat": {
+            "Metric": {
+                "Namespace": metric.namespace,
+                "MetricName": metric.name,
+                "Dimensions": dimensions,
+            },
+            "Period": _PERIOD,
+            "Stat": metric.statistic,
+        },
+    }
+
+
+def _value(quota: Mapping[str, Any], action: str) -> QuotaValue:
+    if "Value" not in quota:
+        why = quota.get("ErrorReason", {})
+        reason = f"{quota['QuotaName']}: {why.get('ErrorMessage', 'without a value')}"
+        raise UnansweredError(action, reason=reason, code=why.get("ErrorCode", ""))
+    return QuotaValue(
+        service=quota["ServiceCode"],
+        code=quota["QuotaCode"],
+        name=quota["QuotaName"],
+        value=quota["Value"],
+        adjustable=quota.get("Adjustable", False),
+        metric=_metric(quota.get("UsageMetric", {})),
+    )
+
+
+def _metric(told: Mapping[str, Any]) -> Metric | None:
+    if not told.get("MetricName"):
+        return None
+    return Metric(
+        namespace=told["MetricNamespace"],
+        name=told["MetricName"],
+        dimensions=told.get("MetricDimensions", {}),
+        statistic=told.get("MetricStatisticRecommendation", "Maximum"),
+    )

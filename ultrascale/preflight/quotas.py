@@ -1,0 +1,100 @@
+"""Whether the account's quotas hold the cluster beside what is there already."""
+
+from collections.abc import Iterator
+
+from ultrascale.plan.model import QuotaNeed
+from ultrascale.preflight import quota_counts
+from ultrascale.preflight.model import Check, Context, Finding, State, unknown
+from ultrascale.preflight.quota_standings import CLUSTER, Standing, standings
+from ultrascale.preflight.quota_values import (
+    GET,
+    GET_DEFAULT,
+    LIST,
+    LIST_DEFAULTS,
+    METRICS,
+    QuotaValue,
+)
+
+
+def _run(context: Context) -> Iterator[Finding]:
+    for standing in standings(context):
+        yield _finding(standing, context.plan.region)
+
+
+def subject_of(need: QuotaNeed) -> str:
+    """Return what findings call a quota."""
+    return f"{need.code} {need.name}" if need.code is not None else need.name
+
+
+def _finding(standing: Standing, region: str) -> Finding:
+    need, quota = standing.need, standing.quota
+    subject = subject_of(need)
+    if standing.error is not None and not standing.short:
+        return unknown(QUOTAS.name, subject, standing.error)
+    if quota is None:
+        evidence = f"Service Quotas has none of this name in {region}; {need.needed.formula}"
+        return _of(subject, "unknown", evidence, "ask AWS Support which quota it counts against")
+    evidence = _evidence(standing, quota)
+    if need.needed.value is None:
+        return _of(subject, "unknown", f"{evidence}; {need.needed.formula}")
+    if standing.short:
+        fix = no_request(standing, quota) or _request(standing, quota, region)
+        return _of(subject, "fail", evidence, fix)
+    if standing.crowded:
+        fix = "look how much of what is in use is not this cluster's; ask for as much more"
+        return _of(subject, "warn", evidence, fix)
+    if standing.doubt:
+        fix = "look whether others in the account use it; nothing is to be done where they do not"
+        return _of(subject, "warn", evidence, fix)
+    return _of(subject, "pass", evidence)
+
+
+def _evidence(standing: Standing, quota: QuotaValue) -> str:
+    need = standing.need
+    unit = need.needed.unit
+    needed = "unknown" if need.needed.value is None else f"{need.needed.value:,.10g}"
+    parts = [f"the account has {quota.value:,.10g}", f"{needed} {unit} needed".replace("  ", " ")]
+    if standing.used is not None:
+        own = f", {standing.own}" if standing.own and standing.used else ""
+        parts.append(f"{standing.used:,.10g} in use{own}")
+    if standing.doubt:
+        parts.append(standing.doubt)
+    if need.agreed is not None:
+        parts.append(f"{need.agreed.value:,} agreed by {need.agreed.reference}")
+    return "; ".join(parts)
+
+
+def no_request(standing: Standing, quota: QuotaValue) -> str | None:
+    """Return what to do about a quota that no request raises; None where one does."""
+    need, target = standing.need, standing.target or 0
+    if need.agreed is not None and target <= need.agreed.value:
+        return f"have AWS apply what it agreed to: {need.agreed.reference}"
+    if need.most is not None and target > need.most:
+        return (
+            f"AWS publishes {need.most:,} as the most that it grants: ask your account team for "
+            f"{target:,} in writing, or divide the cluster"
+        )
+    if not quota.adjustable:
+        return "Service Quotas takes no request for it: ask your account team, or need less"
+    return None
+
+
+def _request(standing: Standing, quota: QuotaValue, region: str) -> str:
+    return (
+        "--request-quotas, or: aws service-quotas request-service-quota-increase --service-code "
+        f"{quota.service} --quota-code {quota.code} --desired-value {standing.target} "
+        f"--region {region}"
+    )
+
+
+def _of(subject: str, state: State, evidence: str, fix: str | None = None) -> Finding:
+    return Finding(check=QUOTAS.name, subject=subject, state=state, evidence=evidence, fix=fix)
+
+
+QUOTAS = Check(
+    name="quotas",
+    title="service quotas",
+    actions=(GET, GET_DEFAULT, LIST, LIST_DEFAULTS, METRICS, CLUSTER, *quota_counts.ACTIONS),
+    run=_run,
+    resources={CLUSTER: "arn:{partition}:eks:{region}:{account}:cluster/{cluster}"},
+)
