@@ -69,6 +69,13 @@ def answers(
         COUNTED: {"NetworkInterfaces": [{"NetworkInterfaceId": "eni-1"}]},
         "ec2:DescribeVolumes": {"Volumes": [{"Size": 2048}, {"Size": 512}]},
         CLUSTER: NO_CLUSTER,
+        LIST: {"Quotas": []},
+        LIST_DEFAULTS: {"Quotas": []},
+        "ec2:DescribeVpcs": {"Vpcs": []},
+        "ec2:DescribeAddresses": {"Addresses": []},
+        "eks:ListClusters": {"clusters": []},
+        "fsx:DescribeFileSystems": {"FileSystems": []},
+        "sagemaker:ListClusters": {"ClusterSummaries": []},
     }
     return {**everything, **(told or {})}
 
@@ -162,6 +169,26 @@ def test_all_pages_are_counted() -> None:
     assert "6 in use" in found.evidence
 
 
+def test_what_service_quotas_does_not_list_is_held_against_what_aws_publishes() -> None:
+    found = finding(answers(), "Pod Identity")
+
+    assert (found.state, "AWS publishes 5,000" in found.evidence) == ("pass", True)
+
+
+def test_a_code_that_aws_does_not_know_is_looked_up_by_its_name() -> None:
+    def get(asked: dict[str, Any]) -> Mapping[str, Any]:
+        if asked["QuotaCode"] == ON_DEMAND_P:
+            raise Refusal("NoSuchResourceException")
+        return quota(asked["QuotaCode"], 10**9)
+
+    listed = quota("L-NEW", 17, QuotaName="Running On-Demand P instances")["Quota"]
+    told: dict[str, Told] = {GET: get, GET_DEFAULT: get, LIST: {"Quotas": [listed]}}
+
+    found = finding(answers(told=told), "Running On-Demand P")
+
+    assert (found.state, "the account has 17" in found.evidence) == ("fail", True)
+
+
 def test_a_quota_of_one_vpc_is_of_a_new_vpc() -> None:
     found = finding(answers(), NAU)
 
@@ -194,21 +221,18 @@ def test_a_reservation_is_in_use_before_the_cluster_is() -> None:
 
 
 def hyperpod(*names: str) -> dict[str, Told]:
+    """Return an account in which SageMaker's quotas of ``names`` are 8, on its second page."""
+    own = {"ServiceCode": "sagemaker", "Value": 8.0, "Adjustable": True}
     listed = [
-        {
-            "ServiceCode": "sagemaker",
-            "QuotaCode": f"L-{number}",
-            "QuotaName": name,
-            "Value": 8.0,
-            "Adjustable": True,
-        }
-        for number, name in enumerate(names)
+        own | {"QuotaCode": f"L-{number}", "QuotaName": name} for number, name in enumerate(names)
     ]
-    return {
-        LIST: [{"Quotas": [], "NextToken": "more"}, {"Quotas": listed}],
-        LIST_DEFAULTS: {"Quotas": []},
-        "sagemaker:ListClusters": {"ClusterSummaries": []},
-    }
+
+    def pages(asked: dict[str, Any]) -> Mapping[str, Any]:
+        if asked["ServiceCode"] != "sagemaker":
+            return {"Quotas": []}
+        return {"Quotas": listed} if "NextToken" in asked else {"Quotas": [], "NextToken": "more"}
+
+    return {LIST: pages}
 
 
 @pytest.mark.parametrize(
@@ -221,7 +245,7 @@ def hyperpod(*names: str) -> dict[str, Told]:
 def test_quotas_of_hyperpod_are_found_by_their_exact_name(
     names: tuple[str, ...], state: str
 ) -> None:
-    found = finding({**answers(), **hyperpod(*names)}, "ml.p5.48xlarge", HYPERPOD_POOL)
+    found = finding(answers(told=hyperpod(*names)), "ml.p5.48xlarge", HYPERPOD_POOL)
 
     assert found.state == state
 
@@ -247,7 +271,7 @@ def test_nodes_of_other_hyperpod_clusters_count() -> None:
         },
     }
 
-    found = finding({**answers(), **told}, name, HYPERPOD_POOL)
+    found = finding(answers(told=told), name, HYPERPOD_POOL)
 
     assert (found.state, "3 in use" in found.evidence) == ("fail", True)
 
@@ -325,7 +349,7 @@ def test_a_request_is_filed_once_and_says_its_case() -> None:
 
 
 def test_every_action_that_is_asked_for_is_declared() -> None:
-    told = {**answers(10, used=5), **hyperpod()}
+    told = answers(10, used=5, told=hyperpod())
     account, aws = fake_account(told)
     whole = context(told, TRAIN, HYPERPOD_POOL)
 

@@ -95,7 +95,14 @@ class Account:
             raise unanswered(action, error) from error
 
     def ask_all(
-        self, action: str, key: str, /, *, region: str | None = None, **parameters: object
+        self,
+        action: str,
+        key: str,
+        /,
+        *,
+        region: str | None = None,
+        most: int | None = None,
+        **parameters: object,
     ) -> list[Any]:
         """Return the elements of a list that comes in pages.
 
@@ -103,6 +110,7 @@ class Account:
             action: The request as IAM calls it, such as ``ec2:DescribeVpcs``.
             key: Where the list stands in an answer, such as ``Vpcs``.
             region: Region to ask; None for the account's.
+            most: How many are enough; None asks for all pages.
             parameters: What boto3 takes, by the API's own names.
 
         Raises:
@@ -118,6 +126,8 @@ class Account:
             pages = client.get_paginator(method).paginate(**parameters)
             for page in cast("Iterable[Mapping[str, Any]]", pages):
                 found += page.get(key, [])
+                if most is not None and len(found) >= most:
+                    break
         except (BotoCoreError, ClientError) as error:
             raise unanswered(action, error) from error
         return found

@@ -23,6 +23,7 @@ class Finding:
             nothing is known.
         evidence: What the account answered, beside what is needed.
         fix: The command or the request that puts it right; None where nothing is wrong.
+        denied: The IAM action that nobody allows, where nothing is known for that.
     """
 
     check: str
@@ -30,6 +31,7 @@ class Finding:
     state: State
     evidence: str
     fix: str | None = None
+    denied: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,7 @@ def unknown(check: str, subject: str, error: UnansweredError) -> Finding:
         state="unknown",
         evidence=str(error),
         fix=_permission(error) if error.denied else None,
+        denied=error.action if error.denied else None,
     )
 
 

@@ -56,9 +56,9 @@ def increases(context: Context) -> Iterator[Increase | Left]:
     for standing in standings(context):
         if standing.error is not None and not standing.short:
             yield Left(name=standing.need.name, why=str(standing.error))
-        elif standing.quota is None:
+        elif standing.quota is None and standing.need.state != "within":
             yield Left(name=standing.need.name, why="Service Quotas has none of this name")
-        elif standing.short:
+        elif standing.quota is not None and standing.short:
             yield _worth_filing(context.account, standing, standing.quota)
 
 

@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 
 from ultrascale import catalog
 from ultrascale.account import Account
-from ultrascale.catalog import quotas
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan, QuotaNeed
 from ultrascale.preflight import quota_counts
 from ultrascale.preflight.model import Context
-from ultrascale.preflight.quota_values import QuotaValue, by_code, by_name, usage
+from ultrascale.preflight.quota_values import NOT_THERE, QuotaValue, by_code, by_name, usage
 
 CLUSTER = "eks:DescribeCluster"
 # What is new with the cluster, so that nothing of it is in use, and rates, which are peaks.
@@ -88,35 +87,39 @@ def standings(context: Context) -> Iterator[Standing]:
 
 
 def _valued(account: Account, needs: tuple[QuotaNeed, ...]) -> Iterator[Standing]:
-    named = _named(account, needs)
+    """Yield each quota with its value, by its code, else by its name."""
+    coded = {need.name: _by_code(account, need) for need in needs}
+    services: dict[str, list[str]] = {}
     for need in needs:
+        if coded[need.name] is None and need.service is not None:
+            services.setdefault(need.service, []).append(need.name)
+    named = {service: _by_name(account, service, names) for service, names in services.items()}
+    for need in needs:
+        found = coded[need.name]
+        if found is None and need.service is not None:
+            listed = named[need.service]
+            found = listed if isinstance(listed, UnansweredError) else listed.get(need.name)
         standing = Standing(need=need, shared=_OF_ONE.search(need.name) is None)
-        if need.code is None:
-            found = named.get(need.name) if isinstance(named, Mapping) else named
-        else:
-            found = _by_code(account, need.code)
         if isinstance(found, UnansweredError):
             yield replace(standing, error=found)
         else:
             yield replace(standing, quota=found)
 
 
-def _named(
-    account: Account, needs: tuple[QuotaNeed, ...]
-) -> Mapping[str, QuotaValue] | UnansweredError:
-    """Return those of HyperPod, which have a code for each instance type."""
-    names = [need.name for need in needs if need.code is None]
-    if not any(name.endswith(quota_counts.HYPERPOD) for name in names):
-        return {}
+def _by_code(account: Account, need: QuotaNeed) -> QuotaValue | UnansweredError | None:
+    if need.code is None or need.service is None:
+        return None
     try:
-        return by_name(account, "sagemaker", names)
+        return by_code(account, need.service, need.code)
     except UnansweredError as error:
-        return error
+        return None if error.code == NOT_THERE else error
 
 
-def _by_code(account: Account, code: str) -> QuotaValue | UnansweredError:
+def _by_name(
+    account: Account, service: str, names: list[str]
+) -> Mapping[str, QuotaValue] | UnansweredError:
     try:
-        return by_code(account, quotas.QUOTAS[code].service, code)
+        return by_name(account, service, names)
     except UnansweredError as error:
         return error
 

@@ -32,8 +32,7 @@ def _finding(standing: Standing, region: str) -> Finding:
     if standing.error is not None and not standing.short:
         return unknown(QUOTAS.name, subject, standing.error)
     if quota is None:
-        evidence = f"Service Quotas has none of this name in {region}; {need.needed.formula}"
-        return _of(subject, "unknown", evidence, "ask AWS Support which quota it counts against")
+        return _unlisted(need, region)
     evidence = _evidence(standing, quota)
     if need.needed.value is None:
         return _of(subject, "unknown", f"{evidence}; {need.needed.formula}")
@@ -47,6 +46,16 @@ def _finding(standing: Standing, region: str) -> Finding:
         fix = "look whether others in the account use it; nothing is to be done where they do not"
         return _of(subject, "warn", evidence, fix)
     return _of(subject, "pass", evidence)
+
+
+def _unlisted(need: QuotaNeed, region: str) -> Finding:
+    """Return what is found of a quota that Service Quotas does not list."""
+    evidence = f"Service Quotas has none of this name in {region}; {need.needed.formula}"
+    if need.state == "within" and need.needed.value is not None and need.default is not None:
+        published = f"{need.needed.value:,.10g} needed; AWS publishes {need.default:,}"
+        return _of(subject_of(need), "pass", f"{published}, and Service Quotas does not list it")
+    fix = "ask AWS Support which quota it counts against, and what it is in this account"
+    return _of(subject_of(need), "unknown", evidence, fix)
 
 
 def _evidence(standing: Standing, quota: QuotaValue) -> str:
