@@ -10,10 +10,12 @@ from tests.account import ARN, ID, THROTTLED, Refusal, Told, denied, make_contex
 from tests.assembly import ROOT
 from tests.pools import SPOT, SYSTEM_POOL, pool_document
 from ultrascale import plan
-from ultrascale.preflight import bootstrap, identity, roles
+from ultrascale.preflight.bootstrap import BOOTSTRAP
 from ultrascale.preflight.checks import CHECKS
+from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.model import Check, Finding
 from ultrascale.preflight.policy import policy
+from ultrascale.preflight.roles import ROLES
 from ultrascale.preflight.run import run_checks
 
 OTHER = "304871926650"
@@ -42,7 +44,7 @@ def region(status: str) -> dict[str, Told]:
 
 @pytest.mark.parametrize(("account", "state"), [(None, "pass"), (ID, "pass"), (OTHER, "fail")])
 def test_the_account_is_the_one_that_the_file_names(account: str | None, state: str) -> None:
-    found, _ = run(identity.CHECK, region("opt-in-not-required"), account=account)
+    found, _ = run(IDENTITY, region("opt-in-not-required"), account=account)
 
     assert found.state == state
     assert ARN in found.evidence
@@ -53,7 +55,7 @@ def test_the_account_is_the_one_that_the_file_names(account: str | None, state: 
     [("opt-in-not-required", "pass"), ("opted-in", "pass"), ("not-opted-in", "fail")],
 )
 def test_a_region_has_to_be_enabled(status: str, state: str) -> None:
-    _, found = run(identity.CHECK, region(status))
+    _, found = run(IDENTITY, region(status))
 
     assert found.state == state
     if state == "fail":
@@ -68,21 +70,21 @@ def test_a_region_has_to_be_enabled(status: str, state: str) -> None:
     [("33", "pass"), ("21", "pass"), ("20", "warn"), ("6", "warn"), ("5", "fail")],
 )
 def test_the_bootstrap_stack_is_recent_enough(version: str, state: str) -> None:
-    (found,) = run(bootstrap.CHECK, {"ssm:GetParameter": {"Parameter": {"Value": version}}})
+    (found,) = run(BOOTSTRAP, {"ssm:GetParameter": {"Parameter": {"Value": version}}})
 
     assert found.state == state
     assert (found.fix is None) == (state == "pass")
 
 
 def test_an_account_without_a_bootstrap_stack_says_how_it_gets_one() -> None:
-    (found,) = run(bootstrap.CHECK, {"ssm:GetParameter": Refusal("ParameterNotFound")})
+    (found,) = run(BOOTSTRAP, {"ssm:GetParameter": Refusal("ParameterNotFound")})
 
     assert (found.state, found.fix) == ("fail", f"npx cdk bootstrap aws://{ID}/us-west-2")
 
 
 @pytest.mark.parametrize("answer", [denied("ssm:GetParameter"), THROTTLED])
 def test_a_bootstrap_version_that_nobody_told_is_no_pass(answer: Told) -> None:
-    (found,) = run(bootstrap.CHECK, {"ssm:GetParameter": answer})
+    (found,) = run(BOOTSTRAP, {"ssm:GetParameter": answer})
 
     assert found.state == "unknown"
 
@@ -102,13 +104,13 @@ def with_roles(*names: str) -> dict[str, Told]:
 
 
 def test_roles_are_those_that_the_file_needs() -> None:
-    found = run(roles.CHECK, with_roles(*GROUPS))
+    found = run(ROLES, with_roles(*GROUPS))
 
     assert [(each.subject, each.state) for each in found] == [(name, "pass") for name in GROUPS]
 
 
 def test_a_role_that_a_service_makes_is_a_warning_with_the_command() -> None:
-    found = run(roles.CHECK, with_roles(*GROUPS[1:]))
+    found = run(ROLES, with_roles(*GROUPS[1:]))
 
     assert [each.state for each in found] == ["warn", "pass", "pass"]
     assert found[0].fix == (
@@ -125,7 +127,7 @@ def test_karpenter_needs_the_role_of_spot_before_it_launches(
 ) -> None:
     own = {"karpenter": {"version": "1.15.1"}} if pool is BURST else {}
 
-    found = run(roles.CHECK, with_roles(*GROUPS), pools=[SYSTEM_POOL, pool], **own)
+    found = run(ROLES, with_roles(*GROUPS), pools=[SYSTEM_POOL, pool], **own)
 
     assert [(each.subject, each.state) for each in found[3:]] == [
         ("AWSServiceRoleForEC2Spot", state)
@@ -135,7 +137,7 @@ def test_karpenter_needs_the_role_of_spot_before_it_launches(
 def test_every_role_is_asked_for_where_a_file_needs_it() -> None:
     hybrid = plan.load(ROOT / "clusters" / "hybrid-hyperpod.yaml")
 
-    found = run_checks((roles.CHECK,), replace(make_context(with_roles()), plan=hybrid))
+    found = run_checks((ROLES,), replace(make_context(with_roles()), plan=hybrid))
 
     assert {"AWSServiceRoleForSageMakerHyperPod", "AWSServiceRoleForAmazonFSx"} <= {
         each.subject for each in found
@@ -143,7 +145,7 @@ def test_every_role_is_asked_for_where_a_file_needs_it() -> None:
 
 
 def test_a_role_that_nobody_may_look_at_is_no_pass() -> None:
-    (found,) = run(roles.CHECK, {"iam:GetRole": denied("iam:GetRole")})
+    (found,) = run(ROLES, {"iam:GetRole": denied("iam:GetRole")})
 
     assert found.state == "unknown"
 

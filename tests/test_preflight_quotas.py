@@ -10,7 +10,7 @@ from tests.pools import HYPERPOD_POOL, ODCR, ON_DEMAND, SYSTEM_POOL, pool_docume
 from ultrascale.preflight.model import Context, Finding
 from ultrascale.preflight.quota_requests import FILE, HISTORY, Increase, Left, file, increases
 from ultrascale.preflight.quota_values import GET, GET_DEFAULT, LIST, LIST_DEFAULTS, METRICS
-from ultrascale.preflight.quotas import CHECK
+from ultrascale.preflight.quotas import QUOTAS
 from ultrascale.preflight.run import run_checks
 
 ON_DEMAND_P, INTERFACES, NAU = "L-417A185B", "L-DF5E4CA3", "L-BB24F6E5"
@@ -86,7 +86,7 @@ def context(told: Mapping[str, Told], *pools: dict[str, Any], **changes: object)
 
 def finding(told: Mapping[str, Told], name: str = ON_DEMAND_P, *pools: dict[str, Any]) -> Finding:
     (found,) = [
-        each for each in run_checks((CHECK,), context(told, *pools)) if name in each.subject
+        each for each in run_checks((QUOTAS,), context(told, *pools)) if name in each.subject
     ]
     return found
 
@@ -353,7 +353,7 @@ def test_every_action_that_is_asked_for_is_declared() -> None:
     account, aws = fake_account(told)
     whole = context(told, TRAIN, HYPERPOD_POOL)
 
-    run_checks((CHECK,), Context(plan=whole.plan, needs=whole.needs, account=account, at=whole.at))
+    run_checks((QUOTAS,), Context(plan=whole.plan, needs=whole.needs, account=account, at=whole.at))
 
-    assert aws.actions <= set(CHECK.actions)
+    assert aws.actions <= set(QUOTAS.actions)
     assert GET in aws.actions
