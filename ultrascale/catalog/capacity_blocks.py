@@ -2,6 +2,7 @@
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-purchase.html
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-terminate.html
 """
 
@@ -9,6 +10,12 @@ from datetime import time, timedelta
 
 MOST_INSTANCES = 64
 """Most instances of one block."""
+
+MOST_TOGETHER = 256
+"""Most instances of all blocks of an account on one date."""
+
+LONGEST_AHEAD = timedelta(weeks=8)
+"""How long before its start a block is sold at the earliest."""
 
 LONGEST_BY_THE_DAY = 14
 """Days up to which blocks are sold by the day."""
@@ -44,3 +51,10 @@ DRAINED_BEFORE_RECLAIM = timedelta(minutes=10)
 def reclaimed_before_end(*, ultraserver: bool) -> timedelta:
     """Return how long before a block's end EC2 begins to terminate its instances."""
     return ULTRASERVER_RECLAIMED_BEFORE_END if ultraserver else RECLAIMED_BEFORE_END
+
+
+# Tokens of DescribeCapacityBlockOfferings in one Region: so many requests at once, then so many
+# each second.
+# Source: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html
+OFFERING_REQUESTS_AT_ONCE = 10
+OFFERING_REQUESTS_PER_SECOND = 0.15

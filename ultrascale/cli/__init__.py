@@ -1,4 +1,4 @@
-"""The command line: `ultrascale check|plan|matrix|summary|chart-values`, and a cluster's jobs."""
+"""The command line: `ultrascale check|plan|capacity|matrix|…`, and the jobs of a cluster."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ultrascale import config, plan
-from ultrascale.cli import jobs
+from ultrascale.cli import capacity, jobs
 from ultrascale.cli.chart_values import chart_values
 from ultrascale.cli.matrix import markdown, print_matrix
 from ultrascale.cli.needs import plan_command
@@ -43,6 +43,7 @@ def check(file: ClusterFile) -> None:
 
 
 _app.command("plan")(plan_command)
+_app.add_typer(capacity.app, name="capacity")
 
 
 @_app.command()

@@ -1,7 +1,7 @@
 """What the purchase option of a pool means for its nodes: what they cost, and when they exist."""
 
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 
 from ultrascale import catalog, config
 from ultrascale.catalog import capacity_blocks, hyperpod
@@ -46,22 +46,41 @@ def plan_window(pool: config.Pool) -> WindowPlan | None:
     """Return when the Capacity Block or training plan of ``pool`` is there, None without one."""
     purchase = pool.purchase
     if isinstance(purchase, config.TrainingPlan):
-        stops = purchase.ends - timedelta(minutes=hyperpod.PLAN_ENDS_EARLY_MINUTES)
-        return WindowPlan(
-            starts=purchase.starts, usable_until=stops, reclaimed_from=stops, ends=purchase.ends
-        )
+        return training_plan_window(purchase.starts, purchase.ends)
     if not isinstance(purchase, config.CapacityBlock):
         return None
-    specs = [catalog.lookup(name) for name in pool.instance_types]
+    return block_window(pool.instance_types, purchase.starts, purchase.ends)
+
+
+def block_window(instance_types: Iterable[str], starts: datetime, ends: datetime) -> WindowPlan:
+    """Return when a Capacity Block of one of ``instance_types`` is of use.
+
+    Args:
+        instance_types: EC2 names.
+        starts: Start of the block, in UTC.
+        ends: Its end.
+    """
+    specs = [catalog.lookup(name) for name in instance_types]
     # A type that comes in no UltraServer leaves the cell empty or blank.
     ultraserver = any(spec.knows("ultraserver") and spec.ultraserver for spec in specs)
-    reclaimed = purchase.ends - capacity_blocks.reclaimed_before_end(ultraserver=ultraserver)
+    reclaimed = ends - capacity_blocks.reclaimed_before_end(ultraserver=ultraserver)
     return WindowPlan(
-        starts=purchase.starts,
+        starts=starts,
         usable_until=reclaimed - capacity_blocks.DRAINED_BEFORE_RECLAIM,
         reclaimed_from=reclaimed,
-        ends=purchase.ends,
+        ends=ends,
     )
+
+
+def training_plan_window(starts: datetime, ends: datetime) -> WindowPlan:
+    """Return when a training plan for HyperPod is of use.
+
+    Args:
+        starts: Start of the plan, in UTC.
+        ends: Its end.
+    """
+    stops = ends - timedelta(minutes=hyperpod.PLAN_ENDS_EARLY_MINUTES)
+    return WindowPlan(starts=starts, usable_until=stops, reclaimed_from=stops, ends=ends)
 
 
 def sized_by(pool: config.Pool) -> SizedBy:

@@ -1,0 +1,235 @@
+"""`ultrascale capacity`: what AWS sells at the moment, and buying one of it."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
+
+from ultrascale import plan
+from ultrascale.cli.offer_views import as_json, buy_command, print_offers
+from ultrascale.errors import ConfigError
+from ultrascale.offers.model import RESERVED, Request
+from ultrascale.offers.rank import ORDERS, ranked
+from ultrascale.offers.request import Wish, request_of, requests_of, warnings
+
+if TYPE_CHECKING:
+    from ultrascale.account import Account
+    from ultrascale.offers.model import Found, Offer
+
+NOTHING_FOUND = 3
+"""Exit status where AWS offers nothing of what is looked for."""
+NOT_KNOWN = 4
+"""Exit status where it is not known whether a purchase was made."""
+
+_FIND = "find"
+# Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateTrainingPlan.html
+_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,63}")
+
+
+class _FindByDefault(TyperGroup):
+    """A group that takes words without a command of its own for those of `find`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 typer hides it
+        words = args if args[:1] and args[0] in {*self.commands, "--help"} else [_FIND, *args]
+        return super().parse_args(ctx, words)
+
+
+app = typer.Typer(
+    cls=_FindByDefault, help="Find Capacity Blocks, training plans and Spot; buy one."
+)
+
+Regions = Annotated[list[str] | None, typer.Option("--region", help="AWS Region; repeatable.")]
+Types = Annotated[list[str] | None, typer.Option("--type", help="EC2 type; repeatable.")]
+Count = Annotated[int | None, typer.Option(help="Nodes.")]
+Days = Annotated[int | None, typer.Option(help="For how long: 1 to 14, or whole weeks to 182.")]
+Starts = Annotated[str | None, typer.Option(metavar="ISO", help="Earliest start; by default now.")]
+Until = Annotated[str | None, typer.Option(metavar="ISO", help="Latest start.")]
+Profile = Annotated[str | None, typer.Option(help="Profile of the AWS CLI's configuration.")]
+
+
+def now() -> datetime:
+    """Return the time, in UTC."""
+    return datetime.now(UTC)
+
+
+@app.command(_FIND)
+def find_command(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Ask for what its pools need.")
+    ] = None,
+    pool: Annotated[str | None, typer.Argument(metavar="[POOL]", help="One pool of it.")] = None,
+    *,
+    region: Regions = None,
+    type_: Types = None,
+    count: Count = None,
+    days: Days = None,
+    starts: Starts = None,
+    until: Until = None,
+    zone: Annotated[
+        list[str] | None, typer.Option(help="Name or id of a zone that will do; repeatable.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="Only capacity-block, training-plan or spot; repeatable."),
+    ] = None,
+    sort: Annotated[str, typer.Option(help="The best first: by price or by start.")] = "price",
+    profile: Profile = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what AWS sells of some capacity at the moment; the word `find` may be left out.
+
+    Ends with status 3 where nothing is on offer.
+    """
+    at = now()
+    order = ORDERS.get(sort)
+    wrong = [f"--sort: unknown {sort!r}; write {' or '.join(ORDERS)}"] if order is None else []
+    wish = Wish(
+        regions=tuple(region or ()),
+        instance_types=tuple(type_ or ()),
+        count=count,
+        days=days,
+        starts=starts,
+        until=until,
+        zones=tuple(zone or ()),
+        options=tuple(option or ()),
+    )
+    try:
+        if file is None:
+            requests = [request_of(wish, at)]
+        else:
+            requests = requests_of(plan.load(file), pool, wish, at)
+    except ConfigError as error:
+        raise ConfigError([*wrong, *error.mistakes]) from None
+    if order is None:
+        raise ConfigError(wrong)
+    for line in dict.fromkeys(line for request in requests for line in warnings(request)):
+        typer.echo(f"warning: {line}", err=True)
+    found, _ = _find(requests, at, profile)
+    offers = ranked(found.offers, order)
+    if json_:
+        typer.echo(as_json(found, offers, requests, at))
+    else:
+        print_offers(found, offers, requests)
+    if not offers:
+        raise typer.Exit(NOTHING_FOUND)
+
+
+@app.command("buy")
+def buy_command_(
+    offering: Annotated[str, typer.Argument(metavar="OFFERING-ID", help="What `find` printed.")],
+    *,
+    confirm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OFFERING-ID", help="The same id again; without it nothing is bought."
+        ),
+    ] = None,
+    fee: Annotated[
+        str | None, typer.Option(help="Refuse if the fee is not this any more, such as 1234.56.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of what is bought; by default it follows from the id.")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="capacity-block or training-plan; by default either.")
+    ] = None,
+    region: Annotated[str | None, typer.Option(help="AWS Region.")] = None,
+    type_: Annotated[str | None, typer.Option("--type", help="EC2 type.")] = None,
+    count: Count = None,
+    days: Days = None,
+    starts: Starts = None,
+    until: Until = None,
+    profile: Profile = None,
+) -> None:
+    """Buy an offering: paid up front, and final. AWS is asked for it again first.
+
+    Prints the terms, then the keys for the cluster file. The options are those that found it.
+    Ends with status 4 where it is not known whether it was bought.
+    """
+    from ultrascale.offers.purchase import default_name, offered, refuse_other_fee, terms
+    from ultrascale.offers.quota import quota_of
+
+    at = now()
+    wish = Wish(
+        regions=(region,) if region else (),
+        instance_types=(type_,) if type_ else (),
+        count=count,
+        days=days,
+        starts=starts,
+        until=until,
+        options=tuple(option or RESERVED),
+    )
+    request, seen = _judged(offering, confirm, fee, name, wish, at)
+    found, account = _find([request], at, profile)
+    offer = offered(found, offering)
+    if seen is not None:
+        refuse_other_fee(offer, seen)
+    name = name or default_name(offer)
+    for line in terms(offer, account, quota_of(offer, account), name):
+        typer.echo(line, err=True)
+    if confirm is None:
+        command = f"{buy_command(offer)} --confirm {offer.id}"
+        typer.echo(f"nothing was bought; to buy it: {command}", err=True)
+        raise typer.Exit(1)
+    _buy(offer, account, name)
+
+
+def _judged(
+    offering: str, confirm: str | None, fee: str | None, name: str | None, wish: Wish, at: datetime
+) -> tuple[Request, Decimal | None]:
+    """Return what to search for the offering with, and the fee that was seen.
+
+    Raises:
+        ConfigError: The options are wrong; all mistakes at once.
+    """
+    wrong: list[str] = []
+    if confirm is not None and confirm != offering:
+        wrong.append(f"--confirm: not the id of the offering, got {confirm!r}; write {offering}")
+    if name is not None and _NAME.fullmatch(name) is None:
+        wrong.append(f"--name: got {name!r}; write at most 64 letters and digits, joined by '-'")
+    if "spot" in wish.options:
+        wrong.append("--option: spot is not bought; a pool asks for it by `purchase.option`")
+    seen: Decimal | None = None
+    try:
+        seen = None if fee is None else Decimal(fee)
+    except InvalidOperation:
+        wrong.append(f"--fee: not a number, got {fee!r}; write it as 1234.56")
+    try:
+        request = request_of(wish, at)
+    except ConfigError as error:
+        raise ConfigError([*wrong, *error.mistakes]) from None
+    if wrong:
+        raise ConfigError(wrong)
+    return request, seen
+
+
+def _find(
+    requests: Sequence[Request], at: datetime, profile: str | None
+) -> "tuple[Found, Account]":
+    """Ask AWS; while that takes long, a terminal shows that it does."""
+    # boto3 is slow to import, and no other command needs it.
+    from ultrascale.account import connect
+    from ultrascale.offers.find import find, region_gates
+
+    account = connect(requests[0].regions[0], profile)
+    with Console(stderr=True).status("asking AWS what is on offer"):
+        return find(requests, account, at, region_gates()), account
+
+
+def _buy(offer: "Offer", account: "Account", name: str) -> None:
+    from ultrascale.offers.purchase import UnsureError, buy
+
+    try:
+        keys = buy(offer, account, name)
+    except UnsureError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(NOT_KNOWN) from None
+    typer.echo("bought; keys of the pool that runs on it, for the cluster file:", err=True)
+    for each in keys:
+        typer.echo(each)

@@ -1,0 +1,204 @@
+"""Shows what AWS offers: a table and its remarks, or JSON."""
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from ultrascale.catalog import capacity_blocks, hyperpod, prices
+from ultrascale.offers.model import Found, Offer, Part, Request, Unknown
+
+_WIDTH = 180
+_LEFT = ("option", "pool", "type", "zone", "starts", "ends")
+_RIGHT = ("nodes", "usable hours", "fee", "per node-hour", "of On-Demand", "score")
+
+
+def print_offers(found: Found, offers: Sequence[Offer], requests: Sequence[Request]) -> None:
+    """Print a table of ``offers``, and below it what there is to know.
+
+    Args:
+        found: All that was found.
+        offers: Its offers in order.
+        requests: What was looked for.
+    """
+    console = Console(width=max(Console().width, _WIDTH), highlight=False, markup=False)
+    if offers:
+        console.print(_table(offers))
+    else:
+        console.print("nothing is on offer")
+    for line in _below(found, offers, requests):
+        console.print(line, soft_wrap=True)
+
+
+def as_json(
+    found: Found, offers: Sequence[Offer], requests: Sequence[Request], at: datetime
+) -> str:
+    """Return all that was found as JSON.
+
+    Args:
+        found: All that was found.
+        offers: Its offers in order.
+        requests: What was looked for.
+        at: When, in UTC.
+    """
+    document = {
+        "at": _instant(at),
+        "offers": [_offer(offer) for offer in offers],
+        "unknown": [
+            {"what": each.what, "action": each.action, "reason": each.reason, "denied": each.denied}
+            for each in found.unknown
+        ],
+        "on_demand": [
+            {"region": region, "instance_type": name, "usd_per_hour": price, "on": str(prices.SEEN)}
+            for region, name, price in _on_demand(requests)
+        ],
+        "remarks": list(found.remarks),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def buy_command(offer: Offer) -> str | None:
+    """Return the command that shows the terms of ``offer``, None where it is not bought."""
+    if offer.id is None:
+        return None
+    request = offer.request
+    words = [f"ultrascale capacity buy {offer.id}", f"--option {offer.option}"]
+    words.append(f"--region {offer.region}")
+    words += [f"--type {offer.instance_type}", f"--count {request.count}", f"--days {request.days}"]
+    if request.starts is not None:
+        words.append(f"--starts {_instant(request.starts)}")
+    if request.until is not None:
+        words.append(f"--until {_instant(request.until)}")
+    if offer.fee is not None:
+        words.append(f"--fee {offer.fee}")
+    return " ".join(words)
+
+
+def _table(offers: Sequence[Offer]) -> Table:
+    table = Table(box=SIMPLE)
+    for title in _LEFT:
+        table.add_column(title, no_wrap=True)
+    for title in _RIGHT:
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("offering")
+    for offer in offers:
+        hours = offer.usable_hours
+        table.add_row(
+            offer.option,
+            offer.request.pool or "",
+            offer.instance_type,
+            _zone(offer),
+            "now" if offer.starts is None else _minute(offer.starts),
+            "" if offer.ends is None else _minute(offer.ends),
+            str(offer.count),
+            "" if hours is None else f"{hours:,.1f}",
+            _money(offer.fee, offer) if offer.option != "spot" else "",
+            _money(offer.hourly, offer),
+            "unknown" if offer.ratio is None else f"{offer.ratio:.2f}",
+            "" if offer.score is None else str(offer.score),
+            "; ".join((*([offer.id] if offer.id else []), *offer.notes)),
+        )
+    return table
+
+
+def _below(found: Found, offers: Sequence[Offer], requests: Sequence[Request]) -> Iterator[str]:
+    yield from (_unanswered(each) for each in found.unknown)
+    for region, name, price in _on_demand(requests):
+        if price is None:
+            yield f"On-Demand: unknown: the catalog has no price of {name} in {region}"
+        else:
+            yield f"On-Demand: {name} in {region}: ${price:g} an hour on {prices.SEEN}"
+    yield from found.remarks
+    buyable = [command for command in map(buy_command, offers) if command is not None]
+    if buyable:
+        drained = capacity_blocks.DRAINED_BEFORE_RECLAIM
+        early = [
+            (capacity_blocks.reclaimed_before_end(ultraserver=each) + drained)
+            // timedelta(minutes=1)
+            for each in (False, True)
+        ]
+        yield (
+            f"usable hours end when nodes are drained: {early[0]} minutes before the end of a "
+            f"Capacity Block, {early[1]} of an UltraServer's, "
+            f"{hyperpod.PLAN_ENDS_EARLY_MINUTES} of a training plan"
+        )
+        yield f"the terms of the first, which buys nothing: {buyable[0]}"
+
+
+def _unanswered(unknown: Unknown) -> str:
+    line = f"unknown: {unknown.what}: {unknown.action}: {unknown.reason}"
+    return f"{line}; allow {unknown.action} in a policy" if unknown.denied else line
+
+
+def _on_demand(requests: Sequence[Request]) -> Iterator[tuple[str, str, float | None]]:
+    """Yield Region, type and price of all that was looked for; None where none is known."""
+    pairs = dict.fromkeys(
+        (region, name)
+        for request in requests
+        for region in request.regions
+        for name in request.instance_types
+    )
+    for region, name in pairs:
+        yield region, name, prices.on_demand(region, [name]).get(name)
+
+
+def _offer(offer: Offer) -> dict[str, object]:
+    return {
+        "id": offer.id,
+        "option": offer.option,
+        "pool": offer.request.pool,
+        "region": offer.region,
+        "zone": offer.zone,
+        "zone_id": offer.zone_id,
+        "instance_type": offer.instance_type,
+        "count": offer.count,
+        "starts": None if offer.starts is None else _instant(offer.starts),
+        "ends": None if offer.ends is None else _instant(offer.ends),
+        "usable_hours": _float(offer.usable_hours),
+        "fee": _float(offer.fee),
+        "currency": offer.currency,
+        "per_usable_node_hour": _float(offer.hourly),
+        "on_demand": _float(offer.on_demand),
+        "ratio": _float(offer.ratio),
+        "score": offer.score,
+        "parts": [_part(part) for part in offer.parts],
+        "notes": list(offer.notes),
+        "buy": buy_command(offer),
+    }
+
+
+def _part(part: Part) -> dict[str, object]:
+    return {
+        "zone": part.zone,
+        "zone_id": part.zone_id,
+        "instance_type": part.instance_type,
+        "count": part.count,
+        "starts": _instant(part.starts),
+        "usable_until": _instant(part.usable_until),
+        "ends": _instant(part.ends),
+    }
+
+
+def _zone(offer: Offer) -> str:
+    both = [each for each in (offer.zone, offer.zone_id) if each is not None]
+    return " ".join(both) or f"{offer.region}, zone unknown"
+
+
+def _money(value: Decimal | None, offer: Offer) -> str:
+    return "unknown" if value is None else f"{value:,.2f} {offer.currency}"
+
+
+def _float(value: Decimal | None) -> float | None:
+    return None if value is None else round(float(value), 6)
+
+
+def _minute(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M}"
+
+
+def _instant(time: datetime) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,109 @@
+"""Offerings of SageMaker training plans, for HyperPod.
+
+Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_SearchTrainingPlanOfferings.html
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from ultrascale.account import Account
+from ultrascale.catalog import hyperpod, training_plans
+from ultrascale.offers import prices
+from ultrascale.offers.blocks import starts_in_time
+from ultrascale.offers.model import DOLLARS, Offer, Part, Request, hourly, nodes_at_once, stated
+from ultrascale.offers.sizes import Size
+from ultrascale.plan.capacity import training_plan_window
+
+ACTION = "sagemaker:SearchTrainingPlanOfferings"
+_HOURS = 24
+# As Capacity Blocks, plans end at a fixed time of day.
+_LONGER = timedelta(days=1)
+
+
+def plan_offers(
+    account: Account, request: Request, region: str, instance_type: str, size: Size
+) -> list[Offer]:
+    """Return the training plans on offer of one type and size. AWS has no further pages of them.
+
+    That each part of a plan with gaps is taken back as early as a whole plan is inferred: AWS's
+    pages say it of plans alone.
+
+    Args:
+        account: Who asks.
+        request: What is looked for; its `days` are stated.
+        region: Where.
+        instance_type: EC2 name.
+        size: Nodes of a plan.
+
+    Raises:
+        UnansweredError: AWS did not answer, or left out of an offering what it is.
+    """
+    assert request.days is not None, "plans are asked for by their days"
+    parameters: dict[str, object] = {
+        "DurationHours": request.days * _HOURS,
+        "TargetResources": [training_plans.TARGET],
+    }
+    if size.ultraserver is None:
+        parameters["InstanceType"] = hyperpod.TYPE_PREFIX + instance_type
+        parameters["InstanceCount"] = size.count
+    else:
+        parameters["UltraServerType"] = hyperpod.TYPE_PREFIX + size.ultraserver.name
+        parameters["UltraServerCount"] = size.ultraservers
+    if request.starts is not None:
+        parameters["StartTimeAfter"] = request.starts
+    if request.until is not None:
+        parameters["EndTimeBefore"] = request.until + timedelta(days=request.days) + _LONGER
+    found = account.ask(ACTION, region=region, once=False, **parameters)["TrainingPlanOfferings"]
+    offers = [_offer(told, request, region, instance_type, size) for told in found]
+    return [offer for offer in offers if starts_in_time(offer, request)]
+
+
+def _offer(
+    told: Mapping[str, Any], request: Request, region: str, instance_type: str, size: Size
+) -> Offer:
+    parts = tuple(
+        sorted(
+            (_part(each) for each in told.get("ReservedCapacityOfferings", [])),
+            key=lambda part: part.starts,
+        )
+    )
+    fee = Decimal(told["UpfrontFee"]) if told.get("UpfrontFee") else None
+    currency = told.get("CurrencyCode", DOLLARS)
+    notes = [f"in {len(parts)} parts"] if len(parts) > 1 else []
+    if size.ultraserver is not None:
+        # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateTrainingPlan.html
+        notes.append(f"{size.ultraservers} x {size.ultraserver.name}, one instance of each a spare")
+    return Offer(
+        id=told["TrainingPlanOfferingId"],
+        option="training-plan",
+        request=request,
+        region=region,
+        zone=parts[0].zone if parts else None,
+        zone_id=None,
+        instance_type=instance_type,
+        count=nodes_at_once(parts) or size.count,
+        parts=parts,
+        fee=fee,
+        currency=currency,
+        hourly=hourly(fee, parts),
+        on_demand=prices.on_demand(region, instance_type, currency),
+        score=None,
+        notes=tuple(notes),
+    )
+
+
+def _part(told: Mapping[str, Any]) -> Part:
+    window = training_plan_window(
+        stated(told, "StartTime", ACTION), stated(told, "EndTime", ACTION)
+    )
+    return Part(
+        zone=told.get("AvailabilityZone"),
+        zone_id=None,
+        instance_type=told["InstanceType"].removeprefix(hyperpod.TYPE_PREFIX),
+        count=told["InstanceCount"],
+        starts=window.starts,
+        usable_until=window.usable_until,
+        ends=window.ends,
+    )

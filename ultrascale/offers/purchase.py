@@ -1,0 +1,225 @@
+"""Buys one offer: the only code of the project that spends money up front.
+
+Nothing here is tried twice. Neither request has a token by which AWS would know the second of two
+for the same, so a purchase that was cut off may have been made, and whoever repeats it may pay
+twice. A training plan is safe by its name, which follows from the offer: AWS takes a name once.
+
+Sources:
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_PurchaseCapacityBlock.html
+    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateTrainingPlan.html
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, cast
+
+from ultrascale.account import Account
+from ultrascale.errors import AccountError, UnansweredError
+from ultrascale.offers.model import Found, Offer
+
+BLOCK_ACTION = "ec2:PurchaseCapacityBlock"
+PLAN_ACTION = "sagemaker:CreateTrainingPlan"
+TAG = "ultrascale.dev/offering"
+"""Tag of what was bought, whose value is the offer's id."""
+
+_PLATFORM = "Linux/UNIX"
+_NAME_TAG = "Name"
+_LONGEST_NAME = 64
+_NOT_CANCELLABLE = "final: it cannot be cancelled, moved or split, and is not paid back"
+# AWS answered before it did anything.
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+_PUT_OFF = frozenset({"RequestLimitExceeded", "Throttling", "ThrottlingException"})
+_SERVER_ERROR = 500
+
+
+class UnsureError(AccountError):
+    """It is not known whether a purchase was made. The message says how to find out."""
+
+
+def offered(found: Found, offering_id: str) -> Offer:
+    """Return the offer of an id as AWS makes it now.
+
+    Args:
+        found: What AWS offers.
+        offering_id: Its id.
+
+    Raises:
+        AccountError: AWS offers it no longer, or did not answer.
+    """
+    for offer in found.offers:
+        if offer.id == offering_id:
+            return offer
+    if found.unknown:
+        lines = [f"{each.what}: unknown: {each.action}: {each.reason}" for each in found.unknown]
+        raise AccountError(
+            "\n".join((*lines, f"{offering_id}: not bought: not found without them"))
+        )
+    raise AccountError(
+        f"{offering_id}: not bought: AWS does not offer it for these options any more; search "
+        "again by `ultrascale capacity` with the same options, and buy what that finds"
+    )
+
+
+def refuse_other_fee(offer: Offer, fee: Decimal) -> None:
+    """Refuse an offer whose fee is not the one that was seen.
+
+    Args:
+        offer: The offer, as AWS makes it now.
+        fee: What was seen.
+
+    Raises:
+        AccountError: The fee is another one.
+    """
+    if offer.fee != fee:
+        now = "unknown" if offer.fee is None else f"{offer.fee:,} {offer.currency}"
+        raise AccountError(f"{offer.id}: not bought: its fee is {now} now, and not {fee:,}")
+
+
+def default_name(offer: Offer) -> str:
+    """Return the name of what is bought, the same each time that it is tried."""
+    return f"ultrascale-{offer.id}"[:_LONGEST_NAME].rstrip("-")
+
+
+def terms(offer: Offer, account: Account, quota: str, name: str) -> Iterator[str]:
+    """Yield what is bought, for how much, and what follows from it.
+
+    Args:
+        offer: What is bought.
+        account: Who pays.
+        quota: What is known of the quota that it counts against.
+        name: Name that it gets.
+    """
+    what = offer.option.replace("-", " ")
+    yield f"offer    {offer.id}: a {what} of {offer.count} x {offer.instance_type}, named {name}"
+    for part in offer.parts:
+        zone = f"{part.zone or 'an unknown zone'} ({part.zone_id or 'id unknown'})"
+        yield (
+            f"window   {_time(part.starts)} until {_time(part.ends)}, {part.count} nodes in "
+            f"{zone}; of use until {_time(part.usable_until)}, {part.usable_hours:,.1f} hours"
+        )
+    fee = "unknown" if offer.fee is None else f"{offer.fee:,} {offer.currency}"
+    per_hour = "unknown" if offer.hourly is None else f"{offer.hourly:,.2f} {offer.currency}"
+    yield f"fee      {fee} up front, {per_hour} for each usable node-hour; {_NOT_CANCELLABLE}"
+    yield f"account  {account.id} pays, in {offer.region}, as {account.arn}"
+    yield f"quota    {quota}"
+    for note in offer.notes:
+        yield f"note     {note}"
+
+
+def buy(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
+    """Buy ``offer``, and return the keys of each pool of the cluster file that runs on it.
+
+    Args:
+        offer: What is bought.
+        account: Who pays.
+        name: Name that it gets.
+
+    Raises:
+        UnansweredError: AWS refused it; nothing was bought.
+        UnsureError: AWS did not say whether it was bought.
+    """
+    if offer.option == "capacity-block":
+        return _buy_block(offer, account, name)
+    return (_buy_plan(offer, account, name),)
+
+
+def _buy_block(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
+    tags = [{"Key": key, "Value": value} for key, value in _tags(offer, name).items()]
+    look = (
+        f"aws ec2 describe-capacity-reservations --region {offer.region} --filters "
+        f"Name=tag:{TAG},Values={offer.id}"
+    )
+    told = _once(
+        account,
+        BLOCK_ACTION,
+        offer,
+        look,
+        CapacityBlockOfferingId=offer.id,
+        InstancePlatform=_PLATFORM,
+        TagSpecifications=[{"ResourceType": "capacity-reservation", "Tags": tags}],
+    )
+    reservations: list[Mapping[str, Any]] = told.get("CapacityReservations", [])
+    return tuple(_block_keys(each) for each in reservations or [told["CapacityReservation"]])
+
+
+def _buy_plan(offer: Offer, account: Account, name: str) -> str:
+    told = _once(
+        account,
+        PLAN_ACTION,
+        offer,
+        f"aws sagemaker describe-training-plan --region {offer.region} --training-plan-name {name}",
+        TrainingPlanName=name,
+        TrainingPlanOfferingId=offer.id,
+        Tags=[{"Key": TAG, "Value": str(offer.id)}],
+    )
+    assert offer.starts is not None and offer.ends is not None, "a plan has a window"  # noqa: PT018
+    zones = dict.fromkeys(part.zone for part in offer.parts if part.zone is not None)
+    option = {"option": "training-plan", "plan": told["TrainingPlanArn"]}
+    return _keys(offer.instance_type, offer.count, option, offer.starts, offer.ends, list(zones))
+
+
+def _once(
+    account: Account, action: str, offer: Offer, look: str, **parameters: object
+) -> Mapping[str, Any]:
+    """Send a purchase once.
+
+    Raises:
+        UnansweredError: AWS refused it.
+        UnsureError: AWS did not say whether it was made.
+    """
+    try:
+        return account.ask(action, region=offer.region, once=True, **parameters)
+    except UnansweredError as error:
+        if error.code in _PUT_OFF or (error.code and not _failed_inside(error)):
+            raise
+        raise UnsureError(
+            f"{offer.id}: {error}\nIT IS NOT KNOWN WHETHER IT WAS BOUGHT, and buying it again may "
+            f"cost the fee twice. Look first, now and in ten minutes: `{look}`"
+        ) from error
+
+
+def _failed_inside(error: UnansweredError) -> bool:
+    """Return whether AWS failed while it worked on a request."""
+    response = cast("Mapping[str, Any]", getattr(error.__cause__, "response", {}))
+    return response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= _SERVER_ERROR
+
+
+def _tags(offer: Offer, name: str) -> dict[str, str]:
+    return {_NAME_TAG: name, TAG: str(offer.id)}
+
+
+def _block_keys(told: Mapping[str, Any]) -> str:
+    option = {"option": "capacity-block", "reservation": told["CapacityReservationId"]}
+    return _keys(
+        told["InstanceType"],
+        told["TotalInstanceCount"],
+        option,
+        told["StartDate"],
+        told["EndDate"],
+        [told["AvailabilityZone"]],
+    )
+
+
+def _keys(
+    instance_type: str,
+    count: int,
+    option: Mapping[str, str],
+    starts: datetime,
+    ends: datetime,
+    zones: list[str],
+) -> str:
+    lines = [
+        f"# {count} nodes",
+        f"instance_types: [{instance_type}]",
+        "purchase:",
+        *(f"  {key}: {value}" for key, value in option.items()),
+        f"  starts: {_time(starts)}",
+        f"  ends: {_time(ends)}",
+        f"zones: [{', '.join(zones)}]",
+    ]
+    return "\n".join(lines)
+
+
+def _time(time: datetime) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"

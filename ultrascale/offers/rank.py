@@ -1,0 +1,34 @@
+"""Which offer comes first."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Literal
+
+from ultrascale.offers.model import Offer
+
+Order = Literal["price", "start"]
+ORDERS: Mapping[str, Order] = MappingProxyType({"price": "price", "start": "start"})
+
+# Spot can be had now; so it comes before whatever starts at some time.
+_NOW = datetime.min.replace(tzinfo=UTC)
+
+
+def ranked(offers: Iterable[Offer], order: Order) -> list[Offer]:
+    """Return ``offers``, the best first. Those of an unknown price are behind the others.
+
+    Args:
+        offers: What AWS offers.
+        order: ``price``: the cheapest for each usable node-hour first, the earliest of equal ones;
+            ``start``: the earliest first, the cheapest of equal ones. Of equal Spot offers the
+            zone with the higher score is first.
+    """
+    return sorted(offers, key=lambda offer: _key(offer, order))
+
+
+def _key(offer: Offer, order: Order) -> tuple[object, ...]:
+    price = (offer.hourly is None, offer.hourly or Decimal())
+    start = (offer.starts or _NOW,)
+    first = (*price, *start) if order == "price" else (*start, *price)
+    return (*first, -(offer.score or 0), offer.instance_type, offer.zone or "", offer.id or "")

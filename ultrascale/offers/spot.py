@@ -1,0 +1,150 @@
+"""Spot: how likely it is to be had in each zone, and what it costs there.
+
+Sources:
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GetSpotPlacementScores.html
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from ultrascale.account import Account
+from ultrascale.catalog import regions, spot
+from ultrascale.offers import prices
+from ultrascale.offers.model import DOLLARS, Offer, Request
+
+SCORES = "ec2:GetSpotPlacementScores"
+PRICES = "ec2:DescribeSpotPriceHistory"
+# What AWS charges in China's Regions.
+_YUAN = "CNY"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotPrice:
+    """The price of a type in a zone.
+
+    Attributes:
+        region: Its Region.
+        zone: Name of the zone.
+        zone_id: Id of the zone; None where AWS does not say it.
+        instance_type: EC2 name.
+        hourly: Price of an hour.
+        since: When it became so, in UTC.
+    """
+
+    region: str
+    zone: str
+    zone_id: str | None
+    instance_type: str
+    hourly: Decimal
+    since: datetime
+
+
+# Region and score, by zone id.
+Scores = Mapping[str, tuple[str, int]]
+
+
+def spot_scores(account: Account, request: Request) -> Scores:
+    """Return the Spot placement scores of the zones of the Regions that are asked for.
+
+    A score is of all types together, as a fleet would use them.
+
+    Args:
+        account: Who asks.
+        request: What is looked for.
+
+    Raises:
+        UnansweredError: AWS did not answer.
+    """
+    found = account.ask_all(
+        SCORES,
+        "SpotPlacementScores",
+        region=request.regions[0],
+        InstanceTypes=list(request.instance_types),
+        TargetCapacity=request.count,
+        TargetCapacityUnitType="units",
+        SingleAvailabilityZone=True,
+        RegionNames=list(request.regions),
+    )
+    return {each["AvailabilityZoneId"]: (each["Region"], each["Score"]) for each in found}
+
+
+def spot_prices(account: Account, request: Request, region: str, at: datetime) -> list[SpotPrice]:
+    """Return what Spot costs in each zone of ``region``.
+
+    Args:
+        account: Who asks.
+        request: What is looked for.
+        region: Where.
+        at: When, in UTC.
+
+    Raises:
+        UnansweredError: AWS did not answer.
+    """
+    found = account.ask_all(
+        PRICES,
+        "SpotPriceHistory",
+        region=region,
+        InstanceTypes=list(request.instance_types),
+        ProductDescriptions=[spot.PRODUCT],
+        # The last change before that time is told too: it holds until the next.
+        StartTime=at,
+    )
+    latest: dict[tuple[str, str], SpotPrice] = {}
+    for told in found:
+        price = SpotPrice(
+            region=region,
+            zone=told["AvailabilityZone"],
+            zone_id=told.get("AvailabilityZoneId"),
+            instance_type=told["InstanceType"],
+            hourly=Decimal(told["SpotPrice"]),
+            since=told["Timestamp"],
+        )
+        known = latest.setdefault((price.zone, price.instance_type), price)
+        if price.since > known.since:
+            latest[price.zone, price.instance_type] = price
+    return list(latest.values())
+
+
+def spot_offer(request: Request, price: SpotPrice) -> Offer:
+    """Return Spot in one zone as an offer, without its score."""
+    in_china = regions.lookup_region(price.region).partition == "aws-cn"
+    currency = _YUAN if in_china else DOLLARS
+    return _offer(
+        request, price.region, price.zone, price.zone_id, price.instance_type, currency, price
+    )
+
+
+def unpriced(request: Request, region: str, zone_id: str, instance_type: str) -> Offer:
+    """Return Spot in a zone that has a score, but no price that is known."""
+    return _offer(request, region, None, zone_id, instance_type, DOLLARS, None)
+
+
+def _offer(
+    request: Request,
+    region: str,
+    zone: str | None,
+    zone_id: str | None,
+    instance_type: str,
+    currency: str,
+    price: SpotPrice | None,
+) -> Offer:
+    return Offer(
+        id=None,
+        option="spot",
+        request=request,
+        region=region,
+        zone=zone,
+        zone_id=zone_id,
+        instance_type=instance_type,
+        count=request.count,
+        parts=(),
+        fee=None,
+        currency=currency,
+        hourly=None if price is None else price.hourly,
+        on_demand=prices.on_demand(region, instance_type, currency),
+        score=None,
+        notes=("no price known",) if price is None else (),
+    )
