@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ultrascale.catalog import capacity_blocks, hyperpod, prices
-from ultrascale.offers.model import Found, Offer, Part, Request, Unknown
+from ultrascale.offers.model import DOLLARS, Found, Offer, Part, Request, Unknown
 
-_WIDTH = 180
+_WIDTH = 190
 _LEFT = ("option", "pool", "type", "zone", "starts", "ends")
-_RIGHT = ("nodes", "usable hours", "fee", "per node-hour", "of On-Demand", "score")
+_RIGHT = ("nodes", "usable\nhours", "fee", "by usable\nnode-hour", "of On-\nDemand", "score")
 
 
 def print_offers(found: Found, offers: Sequence[Offer], requests: Sequence[Request]) -> None:
@@ -79,12 +79,12 @@ def buy_command(offer: Offer) -> str | None:
 
 
 def _table(offers: Sequence[Offer]) -> Table:
-    table = Table(box=SIMPLE)
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
     for title in _LEFT:
         table.add_column(title, no_wrap=True)
     for title in _RIGHT:
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("offering")
+    table.add_column("offering", no_wrap=True)
     for offer in offers:
         hours = offer.usable_hours
         table.add_row(
@@ -100,12 +100,14 @@ def _table(offers: Sequence[Offer]) -> Table:
             _money(offer.hourly, offer),
             "unknown" if offer.ratio is None else f"{offer.ratio:.2f}",
             "" if offer.score is None else str(offer.score),
-            "; ".join((*([offer.id] if offer.id else []), *offer.notes)),
+            offer.id or "",
         )
     return table
 
 
 def _below(found: Found, offers: Sequence[Offer], requests: Sequence[Request]) -> Iterator[str]:
+    for offer in offers:
+        yield from (f"{offer.id or _zone(offer)}: {note}" for note in offer.notes)
     yield from (_unanswered(each) for each in found.unknown)
     for region, name, price in _on_demand(requests):
         if price is None:
@@ -113,6 +115,8 @@ def _below(found: Found, offers: Sequence[Offer], requests: Sequence[Request]) -
         else:
             yield f"On-Demand: {name} in {region}: ${price:g} an hour on {prices.SEEN}"
     yield from found.remarks
+    if any(offer.option == "training-plan" for offer in offers):
+        yield "training plans are held against EC2's price; the catalog has none of SageMaker"
     buyable = [command for command in map(buy_command, offers) if command is not None]
     if buyable:
         drained = capacity_blocks.DRAINED_BEFORE_RECLAIM
@@ -189,7 +193,9 @@ def _zone(offer: Offer) -> str:
 
 
 def _money(value: Decimal | None, offer: Offer) -> str:
-    return "unknown" if value is None else f"{value:,.2f} {offer.currency}"
+    if value is None:
+        return "unknown"
+    return f"${value:,.2f}" if offer.currency == DOLLARS else f"{value:,.2f} {offer.currency}"
 
 
 def _float(value: Decimal | None) -> float | None:

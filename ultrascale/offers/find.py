@@ -90,8 +90,11 @@ def find(requests: Sequence[Request], account: Account, at: datetime, gates: Gat
             region: desk.wait(f"zones of {region}", answer, {}) for region, answer in zones.items()
         }
         offers = [offer for each in asked for offer in _answered(desk, each, known)]
+    wanted = [offer for offer in offers if is_in(offer, offer.request.zones)]
     remarks = dict.fromkeys(line for request in requests for line in _remarks(request))
-    return Found(offers=tuple(offers), unknown=tuple(desk.unknown.values()), remarks=tuple(remarks))
+    if hidden := len(offers) - len(wanted):
+        remarks[f"in other zones than were asked for: {hidden} more"] = None
+    return Found(offers=tuple(wanted), unknown=tuple(desk.unknown.values()), remarks=tuple(remarks))
 
 
 def reservable(request: Request, instance_type: str) -> tuple[bool, bool]:
@@ -153,9 +156,7 @@ def _answered(desk: _Desk, asked: _Asked, zones: dict[str, Zones]) -> Iterator[O
         scores = desk.wait(what, asked.scores, {})
     offers += _spot(request, prices, scores, zones)
     for offer in offers:
-        found = placed(offer, zones[offer.region])
-        if is_in(found, request.zones):
-            yield found
+        yield placed(offer, zones[offer.region])
 
 
 def _spot(

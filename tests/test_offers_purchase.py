@@ -1,0 +1,264 @@
+"""Buying an offer: once, as it was seen, and never without saying what came of it."""
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, cast
+
+import boto3
+import pytest
+import yaml
+from botocore.client import BaseClient
+from botocore.config import Config
+from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
+from botocore.stub import Stubber
+
+from tests.account import ARN, ID, FakeAws, Refusal, Told, denied, fake_account
+from tests.assembly import ROOT
+from tests.offers import ENDS, QUOTA, RESERVATION, STARTS, make_offer
+from tests.pools import SYSTEM_POOL, make_cluster, pool_document
+from ultrascale import config
+from ultrascale.account import Account
+from ultrascale.errors import AccountError, UnansweredError
+from ultrascale.offers.model import Found, Unknown
+from ultrascale.offers.purchase import (
+    BLOCK_ACTION,
+    PLAN_ACTION,
+    UnsureError,
+    buy,
+    default_name,
+    offered,
+    refuse_other_fee,
+    terms,
+)
+from ultrascale.offers.quota import quota_of
+
+PLAN_ARN = f"arn:aws:sagemaker:us-west-2:{ID}:training-plan/ultrascale-tpo-1"
+
+
+def bought(told: Told, **changes: Any) -> tuple[tuple[str, ...], FakeAws]:
+    account, aws = fake_account({BLOCK_ACTION: told, PLAN_ACTION: told})
+    return buy(make_offer(**changes), account, "train"), aws
+
+
+# --- what is sent -------------------------------------------------------------------------------
+
+
+def test_a_block_is_bought_once_for_linux_and_carries_the_id_of_its_offer() -> None:
+    """The tag is how a purchase is found again whose answer was lost."""
+    _, aws = bought({"CapacityReservation": RESERVATION})
+
+    (asked,) = aws.parameters(BLOCK_ACTION)
+    assert (asked["CapacityBlockOfferingId"], asked["InstancePlatform"]) == ("cb-1", "Linux/UNIX")
+    (tags,) = asked["TagSpecifications"]
+    assert tags["ResourceType"] == "capacity-reservation"
+    assert {"Key": "ultrascale.dev/offering", "Value": "cb-1"} in tags["Tags"]
+    assert {"Key": "Name", "Value": "train"} in tags["Tags"]
+
+
+def test_a_plan_gets_the_same_name_each_time_so_that_aws_takes_it_once() -> None:
+    offer = make_offer(id="tpo-" + "a1b2c3d-" * 20, option="training-plan")
+
+    name = default_name(offer)
+
+    assert name == default_name(offer)
+    assert re.fullmatch(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,63}", name)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        ReadTimeoutError(endpoint_url="https://ec2.test"),
+        ConnectTimeoutError(endpoint_url="https://ec2.test"),
+    ],
+    ids=["read", "connect"],
+)
+@pytest.mark.parametrize(
+    ("option", "look"),
+    [
+        ("capacity-block", "describe-capacity-reservations --region us-west-2 --filters Name=tag:"),
+        ("training-plan", "describe-training-plan --region us-west-2 --training-plan-name train"),
+    ],
+)
+def test_a_purchase_without_an_answer_is_not_sent_again_and_says_how_to_look(
+    failure: Exception, option: str, look: str
+) -> None:
+    """A second purchase costs a second fee."""
+    account, aws = fake_account({BLOCK_ACTION: failure, PLAN_ACTION: failure})
+
+    with pytest.raises(UnsureError) as unsure:
+        buy(make_offer(option=cast("Any", option)), account, "train")
+
+    assert len(aws.calls) == 1
+    assert "IT IS NOT KNOWN WHETHER IT WAS BOUGHT" in str(unsure.value)
+    assert look in str(unsure.value)
+
+
+class OneClient:
+    """What makes one client, and notes how it is configured."""
+
+    def __init__(self) -> None:
+        self.config: Config | None = None
+        self.stubber: Stubber | None = None
+
+    def client(self, service_name: str, *, region_name: str, config: Config) -> BaseClient:
+        client = cast("Any", boto3).client(
+            service_name,
+            region_name=region_name,
+            config=config,
+            aws_access_key_id="x",
+            aws_secret_access_key="x",
+        )
+        self.config, self.stubber = config, Stubber(client)
+        return client
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "unsure"),
+    [
+        ("InternalError", 500, True),
+        ("Unavailable", 503, True),
+        ("RequestLimitExceeded", 503, False),
+        ("InvalidParameterValue", 400, False),
+        ("UnauthorizedOperation", 403, False),
+    ],
+)
+def test_only_what_aws_refused_counts_as_not_bought(code: str, status: int, unsure: bool) -> None:
+    session = OneClient()
+    account = Account(id=ID, arn=ARN, region="us-west-2", session=session)
+    account.client("ec2", "us-west-2", once=True)
+    assert session.stubber is not None
+    session.stubber.add_client_error("purchase_capacity_block", code, "no", http_status_code=status)
+
+    with session.stubber, pytest.raises(AccountError) as error:
+        buy(make_offer(), account, "train")
+
+    assert isinstance(error.value, UnsureError) is unsure
+    assert isinstance(error.value, UnansweredError) is not unsure
+    assert session.config is not None
+    assert cast("Any", session.config).retries["total_max_attempts"] == 1
+
+
+def test_a_purchase_that_no_policy_allows_names_the_permission() -> None:
+    with pytest.raises(UnansweredError) as error:
+        bought(denied(BLOCK_ACTION))
+
+    assert (error.value.action, error.value.denied) == (BLOCK_ACTION, True)
+
+
+@pytest.mark.parametrize("pattern", ["purchase_?capacity_?block", "create_?training_?plan"])
+def test_no_other_module_can_buy(pattern: str) -> None:
+    """A deploy, a check or a plan never spends money up front."""
+    folders = ["ultrascale", "constructs", "stacks", "k8s", "backend", "lib", "training"]
+    files = [ROOT / "app.py", *(file for each in folders for file in (ROOT / each).rglob("*.py"))]
+
+    naming = [
+        str(file.relative_to(ROOT))
+        for file in files
+        if re.search(pattern, re.sub(r"https?://\S+", "", file.read_text()), re.IGNORECASE)
+    ]
+
+    assert naming == ["ultrascale/offers/purchase.py"]
+
+
+# --- what comes of it ---------------------------------------------------------------------------
+
+
+def checked(keys: str, **changes: Any) -> config.Pool:
+    pool = pool_document(**yaml.safe_load(keys), nodes={"static": 16}, **changes)
+    return make_cluster(pools=[SYSTEM_POOL, pool]).pools[-1]
+
+
+def test_the_keys_of_a_block_are_a_pool_that_check_accepts() -> None:
+    (keys,), _ = bought({"CapacityReservation": RESERVATION})
+
+    pool = checked(keys)
+    assert isinstance(pool.purchase, config.CapacityBlock)
+    assert pool.purchase.reservation == RESERVATION["CapacityReservationId"]
+    assert (pool.purchase.starts, pool.purchase.ends) == (STARTS, ENDS)
+    assert (pool.zones, pool.instance_types) == (("us-west-2b",), ("p5.48xlarge",))
+
+
+def test_the_keys_of_a_plan_are_a_pool_that_check_accepts() -> None:
+    (keys,), _ = bought({"TrainingPlanArn": PLAN_ARN}, id="tpo-1", option="training-plan")
+
+    pool = checked(keys, provisioner="hyperpod")
+    assert isinstance(pool.purchase, config.TrainingPlan)
+    assert pool.purchase.plan == PLAN_ARN
+    assert (pool.purchase.starts, pool.purchase.ends) == (STARTS, ENDS)
+
+
+def test_each_reservation_of_a_purchase_is_a_pool_of_its_own() -> None:
+    second = RESERVATION | {
+        "CapacityReservationId": "cr-00000000000000002",
+        "StartDate": ENDS,
+        "EndDate": ENDS + timedelta(days=7),
+    }
+
+    keys, _ = bought({"CapacityReservations": [RESERVATION, second]})
+
+    named = [yaml.safe_load(each)["purchase"]["reservation"] for each in keys]
+    assert named == [RESERVATION["CapacityReservationId"], "cr-00000000000000002"]
+
+
+# --- what is asked and said before --------------------------------------------------------------
+
+
+def test_an_offer_that_is_gone_is_refused() -> None:
+    found = Found(offers=(make_offer(id="cb-2"),), unknown=(), remarks=())
+
+    with pytest.raises(AccountError, match="cb-1: not bought: AWS does not offer it"):
+        offered(found, "cb-1")
+
+
+def test_an_offer_that_could_not_be_asked_for_is_refused_with_the_reason() -> None:
+    unknown = Unknown(what="Capacity Blocks", action="ec2:X", reason="denied", denied=True)
+
+    with pytest.raises(AccountError, match="Capacity Blocks: unknown: ec2:X: denied"):
+        offered(Found(offers=(), unknown=(unknown,), remarks=()), "cb-1")
+
+
+@pytest.mark.parametrize("fee", [None, "88001"])
+def test_an_offer_of_another_fee_than_was_seen_is_refused(fee: str | None) -> None:
+    refuse_other_fee(make_offer(fee="88000.00"), Decimal(88000))
+
+    with pytest.raises(AccountError, match="not bought: its fee is"):
+        refuse_other_fee(make_offer(fee=fee), Decimal(88000))
+
+
+def test_the_terms_say_all_that_is_paid_for_and_that_it_is_final() -> None:
+    account, _ = fake_account()
+
+    told = "\n".join(terms(make_offer(), account, "4", "train"))
+
+    for part in (
+        "cb-1: a capacity block of 16 x p5.48xlarge, named train",
+        "2026-12-01T11:30:00Z until 2026-12-08T11:30:00Z, 16 nodes in us-west-2b (usw2-az2)",
+        "of use until 2026-12-08T10:50:00Z, 167.3 hours",
+        "88,000 USD up front",
+        "final: it cannot be cancelled, moved or split",
+        f"account  {ID} pays",
+    ):
+        assert part in told
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"Quota": {"Value": 4.0}}, "(L-DA6814F2): 4 in all"),
+        (Refusal("NoSuchResourceException"), "(L-DA6814F2): 0 unless AWS has raised it"),
+        (denied(QUOTA), "(L-DA6814F2): unknown: servicequotas:GetServiceQuota: denied"),
+    ],
+    ids=["applied", "default", "denied"],
+)
+def test_the_quota_on_concurrent_blocks_is_said(answer: Told, told: str) -> None:
+    account, _ = fake_account({QUOTA: answer})
+
+    assert told in quota_of(make_offer(), account)
+
+
+def test_no_code_is_made_up_for_the_quotas_of_training_plans() -> None:
+    account, aws = fake_account()
+
+    assert "no codes are published" in quota_of(make_offer(option="training-plan"), account)
+    assert aws.calls == []
