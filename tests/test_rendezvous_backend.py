@@ -3,7 +3,6 @@
 # Here torch may be missing, and its types are partial.
 # pyright: basic, reportMissingImports=false, reportPrivateImportUsage=false
 
-import multiprocessing
 import ssl
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
+from tests import forked
 from tests.etcd_server import (
     NO_ETCD,
     EtcdServer,
@@ -177,9 +177,7 @@ class TestHandler:
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[ProcessPoolExecutor]:
     """Processes that stand for nodes; torch is imported once for all of them."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.rendezvous_node"])
-    with ProcessPoolExecutor(4, mp_context=context) as pool:
+    with ProcessPoolExecutor(4, mp_context=forked.SERVER) as pool:
         yield pool
 
 

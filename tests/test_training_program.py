@@ -20,7 +20,7 @@ from tests.no_torch import NO_TORCH
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
-from tests.training_job import Flags, curve, events, named, outcome, start_workers
+from tests.training_job import Flags, curve, events, named, start_workers
 from ultrascale_training import arguments, optimizer, prepare_data, pretrain
 from ultrascale_training.checkpoints import CheckpointDirectory
 from ultrascale_training.devices import EagerDevice
@@ -371,7 +371,7 @@ def test_output_directory_that_nodes_do_not_share_is_refused_before_anything_is_
         # Each has the directory, on a disk of its own.
         (node / "output" / "checkpoints").mkdir(parents=True)
 
-    outcomes = [outcome(each) for each in start_workers(flags.of(Path("output")), nodes)]
+    outcomes = [each.outcome() for each in start_workers(flags.of(Path("output")), nodes)]
 
     assert [status for status, _ in outcomes] == [2, 2]
     assert "1 workers do not see what the first one wrote there" in outcomes[0][1]

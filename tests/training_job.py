@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.etcd_server import free_ports
 
-# Fifteen processes that import torch may share two cores.
+# Fifteen processes may share two cores.
 _PATIENCE_SECONDS = 120.0
 _POLL_SECONDS = 0.02
 # What torchrun logs for each worker to which it sends SIGTERM.
@@ -42,9 +43,34 @@ def run(module: str, *arguments: object, **environment: str) -> subprocess.Compl
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Worker:
+    """One running worker, and the file of what it says."""
+
+    program: forked.Program
+    output: Path
+
+    def outcome(self) -> tuple[int, str]:
+        """Return exit status and what it said, once it has ended."""
+        return self.program.wait(_PATIENCE_SECONDS), self.output.read_text()
+
+
+def start_worker(arguments: Sequence[str], directory: Path, **environment: str) -> Worker:
+    """Start one process of a job in ``directory``, without torchrun."""
+    output = directory / f"worker-{environment.get('RANK', '0')}.log"
+    program = forked.start(
+        "ultrascale_training.pretrain",
+        arguments,
+        environment={**ENVIRONMENT, **environment},
+        output=output,
+        folder=directory,
+    )
+    return Worker(program=program, output=output)
+
+
 def start_workers(
     arguments: Sequence[str], directories: Sequence[Path], **environment: str
-) -> list[subprocess.Popen[str]]:
+) -> list[Worker]:
     """Start one worker of the same job in each directory, as torchrun would, without torchrun."""
     common = {
         "WORLD_SIZE": str(len(directories)),
@@ -52,21 +78,16 @@ def start_workers(
         "MASTER_PORT": str(free_ports(1)[0]),
     }
     return [
-        subprocess.Popen(
-            [sys.executable, "-m", "ultrascale_training.pretrain", *arguments],
-            env={**ENVIRONMENT, **common, "RANK": str(rank), "LOCAL_RANK": "0", **environment},
-            cwd=directory,
-            stderr=subprocess.PIPE,
-            text=True,
+        start_worker(
+            arguments,
+            directory,
+            **common,
+            **environment,
+            RANK=str(rank),
+            LOCAL_RANK="0",
         )
         for rank, directory in enumerate(directories)
     ]
-
-
-def outcome(worker: subprocess.Popen[str]) -> tuple[int, str]:
-    """Return exit status and standard error."""
-    _, told = worker.communicate(timeout=_PATIENCE_SECONDS)
-    return worker.returncode, told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +162,7 @@ class Job:
         self._workers = workers
         self._backend = backend
         self._endpoint = endpoint or f"127.0.0.1:{free_ports(1)[0]}"
-        self._agents: dict[str, subprocess.Popen[bytes]] = {}
+        self._agents: dict[str, forked.Program] = {}
 
     def start(self, *nodes: str) -> None:
         """Start agents; under c10d the first node of all must be among the first."""
@@ -149,28 +170,25 @@ class Job:
             conf = "last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=3"
             if self._backend == "c10d":
                 conf += f",is_host={str(node == 'n0').lower()}"
-            with self._log(node).open("ab") as log:
-                self._agents[node] = subprocess.Popen(
-                    [
-                        *(sys.executable, "-m", "torch.distributed.run"),
-                        *("--nnodes", self._nodes, "--nproc-per-node", str(self._workers[node])),
-                        *("--rdzv-backend", self._backend, "--rdzv-endpoint", self._endpoint),
-                        *("--rdzv-id", self._folder.name, "--rdzv-conf", conf),
-                        *("--local-addr", "127.0.0.1", "--monitor-interval", "0.1"),
-                        *("--max-restarts", "100", "-m", "ultrascale_training.pretrain"),
-                        *self._arguments,
-                    ],
-                    env={**ENVIRONMENT, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "20"},
-                    stdout=log,
-                    stderr=log,
-                )
+            self._agents[node] = forked.start(
+                "torch.distributed.run",
+                [
+                    *("--nnodes", self._nodes, "--nproc-per-node", str(self._workers[node])),
+                    *("--rdzv-backend", self._backend, "--rdzv-endpoint", self._endpoint),
+                    *("--rdzv-id", self._folder.name, "--rdzv-conf", conf),
+                    *("--local-addr", "127.0.0.1", "--monitor-interval", "0.1"),
+                    *("--max-restarts", "100", "-m", "ultrascale_training.pretrain"),
+                    *self._arguments,
+                ],
+                environment={**ENVIRONMENT, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "20"},
+                output=self._log(node),
+            )
 
     def workers(self, node: str) -> list[int]:
         """Return the process ids of a node's workers."""
         agent = self._agents[node].pid
         children = Path(f"/proc/{agent}/task/{agent}/children")
-        found = [int(pid) for pid in children.read_text().split()] if children.exists() else []
-        return [pid for pid in found if b"pretrain" in _command_line(pid)]
+        return [int(pid) for pid in children.read_text().split()] if children.exists() else []
 
     def terminate(self, node: str) -> None:
         """Tell an agent to stop, as Kubernetes does with a pod, and wait until it is gone."""
@@ -241,9 +259,3 @@ def job(folder: Path, arguments: Sequence[str], **options: Any) -> Generator[Job
         yield made
     finally:
         made.stop_all()
-
-
-def _command_line(pid: int) -> bytes:
-    with suppress(FileNotFoundError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    return b""
