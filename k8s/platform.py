@@ -31,6 +31,7 @@ from k8s.volcano.chart import VolcanoChart
 from k8s.volcano.crds import VolcanoCrdsChart
 from k8s.volcano.webhooks import VolcanoWebhooksChart
 from k8s.volumes import VolumesChart
+from k8s.write_canary import WriteCanaryChart
 from ultrascale.plan import ClusterPlan, PoolPlan
 from ultrascale.plan.model import BackendPlan
 
@@ -138,6 +139,9 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     if plan.observability is not None:
         rights = FleetMetricsChart(app, "fleet-metrics", plan=plan.observability.fleet_metrics)
         yield PlatformChart(chart=rights, retained=False)
+        if plan.observability.write_latency is not None:
+            canary = WriteCanaryChart(app, "write-canary", plan=plan.observability.write_latency)
+            yield PlatformChart(chart=canary, retained=False)
     if plan.etcd is not None:
         yield PlatformChart(chart=EtcdChart(app, "etcd", plan=plan.etcd), retained=False)
     yield from _storage(app, plan, {namespace.name for namespace in plan.namespaces})

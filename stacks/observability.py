@@ -14,12 +14,13 @@ from ultrascale_constructs.alerts import Alerts
 from ultrascale_constructs.calendar_function import ClusterApi
 from ultrascale_constructs.dashboard import Dashboard
 from ultrascale_constructs.fleet_metrics import FleetMetrics
+from ultrascale_constructs.write_latency import WriteLatency
 
 
 class ObservabilityStack(Stack):
-    """Defines the add-on that measures, the function that measures the fleet, and what they feed.
+    """Defines the add-on that measures, the functions that do, and what they feed.
 
-    The chart with the function's rights must be applied before.
+    The charts with the functions' rights must be applied before.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class ObservabilityStack(Stack):
             id: Name of the stack.
             cluster: The cluster.
             plan: What is measured, shown and told.
-            api: How the function reaches the API server.
+            api: How the functions reach the API server.
             placeholders: What placeholders in the plan stand for.
         """
         super().__init__(scope, id, env=environment(cluster))
@@ -49,6 +50,8 @@ class ObservabilityStack(Stack):
             # Before the add-on, which would make them without an end to their retention.
             addon.node.add_dependency(_log_group(groups, name, plan.log_retention_days))
         FleetMetrics(self, "FleetMetrics", plan=plan.fleet_metrics, cluster=api)
+        if plan.write_latency is not None:
+            WriteLatency(self, "WriteLatency", plan=plan.write_latency, cluster=api)
         if plan.dashboard:
             Dashboard(
                 self,

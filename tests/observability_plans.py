@@ -14,6 +14,7 @@ from ultrascale.plan.model import AlertsPlan, ObservabilityPlan
 HYBRID = yaml.safe_load((ROOT / "clusters" / "hybrid-hyperpod.yaml").read_text())
 EMAIL = {"email": "ana@example.com"}
 EVERYTHING = {"dashboards": True, "alarms": EMAIL}
+SLO = {"threshold_ms": 15, "goal_percent": 90}
 VERSION = {"amazon-sagemaker-hyperpod-observability": "v1.0.4-eksbuild.1"}
 
 
@@ -33,6 +34,13 @@ def neuron(**changes: Any) -> ClusterPlan:
     return planned(make_document(observability=EVERYTHING, **changes))
 
 
+def objective(tier: str = "8xl", **slo: float) -> ClusterPlan:
+    """Return a cluster with an objective for writes."""
+    section = EVERYTHING | {"write_latency_slo": SLO | slo}
+    kubernetes = {**make_document()["kubernetes"], "control_plane_tier": tier}
+    return planned(make_document(observability=section, kubernetes=kubernetes))
+
+
 def of(cluster: ClusterPlan) -> ObservabilityPlan:
     assert cluster.observability is not None
     return cluster.observability
@@ -49,4 +57,5 @@ CLUSTERS = {
     "hybrid": HYBRID_PLAN,
     "with HyperPod's add-on": hybrid(hyperpod_addon=True),
     "neuron": neuron(),
+    "with an objective": objective(),
 }

@@ -166,6 +166,23 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         ),
         "observability.write_latency_slo.goal_percent: out of range, got 100; write less than 100",
     ),
+    "objective that is none": (
+        make_document(
+            observability={"write_latency_slo": {"threshold_ms": 15, "goal_percent": 0.9}}
+        ),
+        "observability.write_latency_slo.goal_percent: out of range, got 0.9; write at least 1",
+    ),
+    "objective within no time": (
+        make_document(observability={"write_latency_slo": {"threshold_ms": 0, "goal_percent": 90}}),
+        "observability.write_latency_slo.threshold_ms: out of range, got 0; write at least 1",
+    ),
+    "objective within a minute": (
+        make_document(
+            observability={"write_latency_slo": {"threshold_ms": 60_000, "goal_percent": 90}}
+        ),
+        "observability.write_latency_slo.threshold_ms: out of range, got 60000; "
+        "write at most 10000",
+    ),
     "limit without its case": (
         make_document(agreed_limits={"nau_per_vpc": 2_000_000}),
         "agreed_limits.reference: missing; add it",

@@ -265,7 +265,7 @@ def test_file_systems_are_named_by_their_ids(template: Document) -> None:
     (alarm,) = (
         each
         for each in properties(template, "AWS::CloudWatch::Alarm")
-        if each["MetricName"] == "FreeDataStorageCapacity"
+        if each.get("MetricName") == "FreeDataStorageCapacity"
     )
     assert alarm["Dimensions"][0]["Name"] == "FileSystemId"
     assert "Fn::ImportValue" in alarm["Dimensions"][0]["Value"]

@@ -25,6 +25,8 @@ from ultrascale.lambdas.fleet_metrics.measures import Measures, log_events
 from ultrascale.lambdas.fleet_metrics.nodes import measure_missing, measure_nodes
 from ultrascale.lambdas.fleet_metrics.pods import measure_pods, measure_queues
 from ultrascale.lambdas.fleet_metrics.settings import Settings
+from ultrascale.lambdas.write_canary.counts import Counts
+from ultrascale.lambdas.write_canary.settings import Settings as CanarySettings
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.fleet_metrics import NAMESPACE
 from ultrascale.plan.model import MetricPlan, PoolPlan
@@ -37,11 +39,15 @@ def named_metrics(cluster: ClusterPlan) -> Iterator[MetricPlan]:
         for graph in section.graphs:
             for line in graph.lines:
                 yield from line.metrics.values()
-    yield from (alarm.metric for alarm in alerts(cluster).alarms)
+    latency = of(cluster).write_latency
+    for alarm in (*alerts(cluster).alarms, *(latency.alarms if latency else ())):
+        yield from alarm.metrics.values()
+    if latency is not None:
+        yield from (latency.objective.good, latency.objective.total)
 
 
 def published(cluster: ClusterPlan) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
-    """Return name and dimensions of what the function publishes of one node of each pool."""
+    """Return name and dimensions of what the functions publish of one node of each pool."""
     settings = Settings.parse(json.loads(json.dumps(of(cluster).fleet_metrics.input)))
     measures = Measures()
     nodes = [node(each.name, each) for each in cluster.all_pools]
@@ -66,11 +72,19 @@ def published(cluster: ClusterPlan) -> set[tuple[str, tuple[tuple[str, str], ...
         measure_gpus(exporters, found, settings, measures, lambda _: text)
     return {
         (metric["Name"], tuple(sorted((key, event[key]) for key in dimensions)))
-        for event in log_events(measures, settings, now=0)
+        for event in (*log_events(measures, settings, now=0), *canary_events(cluster))
         for directive in event["_aws"]["CloudWatchMetrics"]
         for dimensions in directive["Dimensions"]
         for metric in directive["Metrics"]
     }
+
+
+def canary_events(cluster: ClusterPlan) -> Iterator[dict[str, Any]]:
+    latency = of(cluster).write_latency
+    if latency is not None:
+        counts = Counts(CanarySettings.parse(json.loads(json.dumps(latency.function.input))))
+        counts.add(0, 0.001)
+        yield from counts.events()
 
 
 @each_cluster
@@ -241,10 +255,6 @@ def with_section(section: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
     ("document", "line"),
     [
         (
-            with_section({"write_latency_slo": {"threshold_ms": 15, "goal_percent": 90}}),
-            "observability.write_latency_slo: not supported yet; leave it out",
-        ),
-        (
             make_document(observability={"hyperpod_addon": True}),
             "observability.hyperpod_addon: no pool has provisioner hyperpod, got true; leave it "
             "out, or add such a pool",
@@ -264,7 +274,7 @@ def with_section(section: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
             "the EKS add-on amazon-cloudwatch-observability must be v6.0.0 or later",
         ),
     ],
-    ids=["objective", "no HyperPod", "no version", "old version"],
+    ids=["no HyperPod", "no version", "old version"],
 )
 def test_what_cannot_be_had_is_refused_with_what_to_do(
     document: Mapping[str, Any], line: str

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import cast
 
 from aws_cdk import ArnFormat, Stack
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -14,7 +13,8 @@ from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from ultrascale.plan.model import AlarmPlan, AlertsPlan, EventPlan, ReminderPlan
+from ultrascale.plan.model import AlertsPlan, EventPlan, ReminderPlan
+from ultrascale_constructs.alarm import define_alarm
 from ultrascale_constructs.calendar_schedule import on_time, retried_for, scheduler_role, yearly
 from ultrascale_constructs.key import Key
 
@@ -64,7 +64,7 @@ class Alerts(Construct):
         self._allow(key, topic, hears_of_events=bool(plan.events))
         alarms = Construct(self, "Alarms")
         for alarm in plan.alarms:
-            _define_alarm(alarms, alarm, cluster_name, placeholders)
+            define_alarm(alarms, alarm, cluster_name, placeholders)
         if plan.reminders:
             self._remind(plan, topic, key)
 
@@ -168,27 +168,4 @@ def _allow(
         actions=actions,
         resources=[resource],
         conditions=conditions,
-    )
-
-
-def _define_alarm(
-    scope: Construct, plan: AlarmPlan, cluster_name: str, placeholders: Mapping[str, str]
-) -> None:
-    cloudwatch.CfnAlarm(
-        scope,
-        plan.name,
-        alarm_name=f"{cluster_name}-{plan.name}",
-        alarm_description=plan.description,
-        namespace=plan.metric.namespace,
-        metric_name=plan.metric.name,
-        dimensions=[
-            cloudwatch.CfnAlarm.DimensionProperty(name=key, value=placeholders.get(value, value))
-            for key, value in plan.metric.dimensions.items()
-        ],
-        statistic=plan.metric.statistic,
-        period=plan.period_seconds,
-        evaluation_periods=plan.periods,
-        threshold=plan.threshold,
-        comparison_operator=plan.comparison,
-        treat_missing_data="breaching" if plan.missing_is_wrong else "notBreaching",
     )

@@ -95,6 +95,11 @@ def _graph(graph: GraphPlan, placeholders: Mapping[str, str]) -> Mapping[str, ob
         {"label": label, "value": f"{moment:%Y-%m-%dT%H:%M:%SZ}"}
         for label, moment in graph.marks.items()
     ]
+    limits = [{"label": label, "value": value} for label, value in graph.limits.items()]
+    annotations = {
+        **({"vertical": marks} if marks else {}),
+        **({"horizontal": limits} if limits else {}),
+    }
     return {
         "title": graph.title,
         "view": "timeSeries",
@@ -105,7 +110,7 @@ def _graph(graph: GraphPlan, placeholders: Mapping[str, str]) -> Mapping[str, ob
             for entry in _line(line, number, placeholders)
         ],
         "yAxis": {"left": {"label": graph.unit, "showUnits": False, "min": 0}},
-        **({"annotations": {"vertical": marks}} if marks else {}),
+        **({"annotations": annotations} if annotations else {}),
     }
 
 

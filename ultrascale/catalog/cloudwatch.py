@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+APPLICATION_SIGNALS = "AWS/ApplicationSignals"
 CONTAINER_INSIGHTS = "ContainerInsights"
+EKS = "AWS/EKS"
 FSX = "AWS/FSx"
 
 # What the agent declares, which says more of the dimensions than the user guide's table:
@@ -17,6 +19,10 @@ _AGENT = (
     "https://github.com/aws/amazon-cloudwatch-agent/blob/main/translator/translate/otel/exporter/"
     "awsemf/kubernetes.go"
 )
+# The control plane's own, each minute and free of charge, from Kubernetes 1.28 on.
+_EKS_PAGE = "https://docs.aws.amazon.com/eks/latest/userguide/cloudwatch.html"
+# AWS's page on objectives does not name what they publish; this walk through alarms on it does.
+_OBJECTIVES = "https://developer.mamezou-tech.com/en/blogs/2024/12/15/aws-app-signals-lambda"
 _FSX_PAGE = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/fs-metrics.html"
 
 _CLUSTER = ("ClusterName",)
@@ -71,6 +77,48 @@ _VENDED = (
         "hyperpod_node_health_status_unschedulable_pending_reboot",
         "hyperpod_node_health_status_unschedulable_pending_replacement",
         dimensions=(_CLUSTER,),
+    ),
+    *_others(
+        EKS,
+        _EKS_PAGE,
+        "ClusterName",
+        "apiserver_admission_webhook_admission_duration_seconds_ADMIT_P99",
+        "apiserver_admission_webhook_admission_duration_seconds_VALIDATING_P99",
+        "apiserver_current_inflight_requests_MUTATING",
+        "apiserver_current_inflight_requests_READONLY",
+        "apiserver_flowcontrol_current_executing_seats",
+        "apiserver_request_duration_seconds_DELETE_P99",
+        "apiserver_request_duration_seconds_GET_P99",
+        "apiserver_request_duration_seconds_LIST_P99",
+        "apiserver_request_duration_seconds_PATCH_P99",
+        "apiserver_request_duration_seconds_POST_P99",
+        "apiserver_request_duration_seconds_PUT_P99",
+        "apiserver_request_total",
+        "apiserver_request_total_429",
+        "apiserver_request_total_4XX",
+        "apiserver_request_total_5XX",
+        "apiserver_request_total_LIST_PODS",
+        "etcd_mvcc_db_total_size_in_bytes",
+        "etcd_mvcc_db_total_size_in_use_in_bytes",
+        "scheduler_pending_pods_ACTIVEQ",
+        "scheduler_pending_pods_BACKOFF",
+        "scheduler_pending_pods_GATED",
+        "scheduler_pending_pods_UNSCHEDULABLE",
+        "scheduler_schedule_attempts_ERROR",
+        "scheduler_schedule_attempts_SCHEDULED",
+        "scheduler_schedule_attempts_UNSCHEDULABLE",
+    ),
+    VendedMetric(
+        namespace=APPLICATION_SIGNALS,
+        name="AttainmentRate",
+        dimensions=(("SloName",),),
+        source=_OBJECTIVES,
+    ),
+    VendedMetric(
+        namespace=APPLICATION_SIGNALS,
+        name="BurnRate",
+        dimensions=(("SloName", "BurnRateWindowMinutes"),),
+        source=_OBJECTIVES,
     ),
     *_others(
         FSX,

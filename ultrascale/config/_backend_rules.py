@@ -27,6 +27,7 @@ _TAKEN = frozenset(
         "mount-s3",
         "volcano-monitoring",
         "volcano-system",
+        "write-canary",
     }
 )
 _TAKEN_PREFIXES = ("kube-", "hyperpod-ns-")

@@ -9,9 +9,10 @@ from ultrascale.config.storage import Lustre, LustreS3
 
 Mistakes = Iterator[Mistake]
 
-# Kubernetes' and Volcano's own, and where the driver of Mountpoint for S3 runs its pods.
+# Kubernetes' and Volcano's own, where the driver of Mountpoint for S3 runs its pods, and what the
+# write canary writes to.
 _TAKEN_NAMESPACES = frozenset(
-    {"kube-node-lease", "kube-public", "kube-system", "mount-s3", "volcano-system"}
+    {"kube-node-lease", "kube-public", "kube-system", "mount-s3", "volcano-system", "write-canary"}
 )
 
 

@@ -111,15 +111,15 @@ class Alarms(Model):
 
 
 class WriteLatencySlo(Model):
-    """Objective for the latency of Kubernetes API writes.
+    """Objective for the latency of Kubernetes API writes, which a canary in the VPC measures.
 
     Attributes:
         threshold_ms: A write within this time is a good one, in milliseconds.
-        goal_percent: Share of good writes, in percent.
+        goal_percent: Share of good writes over the last seven days, in percent.
     """
 
-    threshold_ms: Annotated[int, Field(ge=1)]
-    goal_percent: Annotated[float, Field(gt=0, lt=100)]
+    threshold_ms: Annotated[int, Field(ge=1, le=10_000)]
+    goal_percent: Annotated[float, Field(ge=1, lt=100)]
 
 
 class Observability(Model):

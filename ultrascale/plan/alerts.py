@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from ultrascale import config
 from ultrascale.catalog import cloudwatch
 from ultrascale.plan import capacity, fleet_metrics, names
+from ultrascale.plan.control_plane import control_plane_alarms
 from ultrascale.plan.model import (
     AlarmPlan,
     AlertsPlan,
@@ -46,6 +47,7 @@ def plan_alerts(
         topic=names.alarm_topic(cluster.name),
         alarms=(
             *_fleet_alarms(cluster, pools, function, hyperpod=hyperpod),
+            *control_plane_alarms(cluster),
             *(_free_capacity(each) for each in lustre),
         ),
         events=(*_hyperpod_events(cluster.name),) if hyperpod else (),
@@ -70,7 +72,7 @@ def _fleet_alarms(
                 "paid for twice. See which jobs run on burst nodes although they would fit, and "
                 "whether a team's quota keeps them off."
             ),
-            metric=fleet_metrics.metric(cluster.name, "reserved_idle_beside_burst"),
+            metrics={"m": fleet_metrics.metric(cluster.name, "reserved_idle_beside_burst")},
             comparison="GreaterThanOrEqualToThreshold",
             threshold=min(reserved),
             period_seconds=seconds,
@@ -86,7 +88,7 @@ def _fleet_alarms(
                 "the HyperPod cluster (aws sagemaker list-cluster-events), whether its stack is "
                 "deployed, and whether the zone and the plan of the pool are those you bought."
             ),
-            metric=fleet_metrics.metric(cluster.name, "nodes_missing"),
+            metrics={"m": fleet_metrics.metric(cluster.name, "nodes_missing")},
             comparison="GreaterThanOrEqualToThreshold",
             threshold=1,
             period_seconds=seconds,
@@ -100,7 +102,7 @@ def _fleet_alarms(
                 "HyperPod reboots or replaces a node: a replacement takes 20 to 30 minutes, and "
                 "longer where AWS has none. Without automatic recovery it waits for you."
             ),
-            metric=fleet_metrics.metric(cluster.name, "nodes_in_recovery"),
+            metrics={"m": fleet_metrics.metric(cluster.name, "nodes_in_recovery")},
             comparison="GreaterThanOrEqualToThreshold",
             threshold=1,
             period_seconds=seconds,
@@ -113,7 +115,7 @@ def _fleet_alarms(
             "The function that measures the fleet has written nothing for a while: the dashboard "
             "and the alarm about idle reserved accelerators are blind. Its log says why."
         ),
-        metric=_count_of_runs(cluster.name),
+        metrics={"m": _count_of_runs(cluster.name)},
         comparison="LessThanThreshold",
         threshold=1,
         period_seconds=seconds,
@@ -147,12 +149,14 @@ def _free_capacity(lustre: LustrePlan) -> AlarmPlan:
             "capacity_gib."
         ),
         # The sum over all storage targets, of which each reports once a minute.
-        metric=MetricPlan(
-            namespace=cloudwatch.FSX,
-            name="FreeDataStorageCapacity",
-            dimensions={"FileSystemId": lustre.file_system_id},
-            statistic="Sum",
-        ),
+        metrics={
+            "m": MetricPlan(
+                namespace=cloudwatch.FSX,
+                name="FreeDataStorageCapacity",
+                dimensions={"FileSystemId": lustre.file_system_id},
+                statistic="Sum",
+            )
+        },
         comparison="LessThanThreshold",
         threshold=round(lustre.capacity_gib * _GIB * _FREE_SHARE),
         period_seconds=60,

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from ultrascale import config
 from ultrascale.catalog import prices
 from ultrascale.plan import capacity, fleet_metrics, names
+from ultrascale.plan.control_plane import control_plane_graphs
 from ultrascale.plan.dashboard_lines import Lines, graph, lustre_graphs
 from ultrascale.plan.model import (
     GraphPlan,
@@ -13,6 +14,7 @@ from ultrascale.plan.model import (
     PoolPlan,
     SectionPlan,
 )
+from ultrascale.plan.write_latency import write_latency_graphs
 
 
 class Dashboard:
@@ -50,6 +52,7 @@ class Dashboard:
             SectionPlan(text="## Accelerators", graphs=(*self._accelerators(),)),
             SectionPlan(text="## Jobs and queues", graphs=(*self._jobs(),)),
             SectionPlan(text="## Health, network and storage", graphs=(*self._platform(),)),
+            SectionPlan(text="## Control plane", graphs=(*self._control_plane(),)),
         )
         return tuple(section for section in sections if section.graphs)
 
@@ -240,6 +243,10 @@ class Dashboard:
             )
         for lustre in self._lustre:
             yield from lustre_graphs(lustre)
+
+    def _control_plane(self) -> Iterator[GraphPlan]:
+        yield from write_latency_graphs(self._cluster)
+        yield from control_plane_graphs(self._cluster)
 
     def _by_node_type(
         self, measure: str, label: str = "{}", *, accelerated: bool = False

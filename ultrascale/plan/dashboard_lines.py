@@ -13,6 +13,7 @@ from ultrascale.plan.model.observability import Statistic
 # whatever the period is.
 _SUM_OF_A_MINUTE = "m * 60 / PERIOD(m)"
 _NO_MARKS: Mapping[str, datetime] = {}
+_NO_LIMITS: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,20 @@ class Lines:
             expression=_SUM_OF_A_MINUTE,
         )
 
+    def api(self, name: str, label: str, *, statistic: Statistic = "Average") -> LinePlan:
+        """Return a line of the control plane, each value of which stands for itself."""
+        return LinePlan(label=label, metrics={"m": control_plane(self.cluster, name, statistic)})
+
+    def api_at_once(self, name: str, label: str) -> LinePlan:
+        """Return the sum over the API servers of what each says once a minute."""
+        metric = control_plane(self.cluster, name, "Sum")
+        return LinePlan(label=label, metrics={"m": metric}, expression=_SUM_OF_A_MINUTE)
+
+    def api_a_second(self, name: str, label: str) -> LinePlan:
+        """Return how often something happens in a second."""
+        metric = control_plane(self.cluster, name, "Sum")
+        return LinePlan(label=label, metrics={"m": metric}, expression="m / PERIOD(m)")
+
     def _insight(self, name: str, statistic: Statistic, **dimension: str) -> MetricPlan:
         return MetricPlan(
             namespace=cloudwatch.CONTAINER_INSIGHTS,
@@ -61,6 +76,19 @@ class Lines:
         )
 
 
+def control_plane(cluster: str, name: str, statistic: Statistic) -> MetricPlan:
+    """Return a metric of EKS's control plane.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/cloudwatch.html
+    """
+    return MetricPlan(
+        namespace=cloudwatch.EKS,
+        name=name,
+        dimensions={"ClusterName": cluster},
+        statistic=statistic,
+    )
+
+
 def graph(
     title: str,
     lines: Sequence[LinePlan],
@@ -68,9 +96,12 @@ def graph(
     *,
     stacked: bool = False,
     marks: Mapping[str, datetime] = _NO_MARKS,
+    limits: Mapping[str, float] = _NO_LIMITS,
 ) -> GraphPlan:
     """Return a graph."""
-    return GraphPlan(title=title, lines=tuple(lines), unit=unit, stacked=stacked, marks=marks)
+    return GraphPlan(
+        title=title, lines=tuple(lines), unit=unit, stacked=stacked, marks=marks, limits=limits
+    )
 
 
 def lustre_graphs(lustre: LustrePlan) -> Iterator[GraphPlan]:

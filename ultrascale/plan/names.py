@@ -51,6 +51,9 @@ DRAINED_TAG = "ultrascale.dev/termination-handler"
 
 # Kubernetes group of the function that measures the fleet.
 FLEET_METRICS_GROUP = "ultrascale:fleet-metrics"
+WRITE_CANARY_GROUP = "ultrascale:write-canary"
+WRITE_CANARY_NAMESPACE = "write-canary"
+WRITE_CANARY_LEASE = "write-canary"
 
 KARPENTER_ACCOUNT = "karpenter"
 CLUSTER_AUTOSCALER_ACCOUNT = "cluster-autoscaler"

@@ -6,7 +6,7 @@ from ultrascale.plan.model import NamespacePlan
 
 
 def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
-    """Return the namespaces that are ours: of jobs, of the gang scheduler, of the backend.
+    """Return the namespaces that are ours: of jobs, of controllers, of the backend.
 
     Those of teams are not: `plan_team_namespaces` returns them.
     """
@@ -14,6 +14,8 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
     plans = [_training(name) for name in training_namespaces(cluster) if name not in teams]
     if cluster.scheduling.gang_scheduler == "volcano":
         plans.append(NamespacePlan(name=names.VOLCANO_NAMESPACE, pod_security="restricted"))
+    if cluster.observability is not None and cluster.observability.write_latency_slo is not None:
+        plans.append(NamespacePlan(name=names.WRITE_CANARY_NAMESPACE, pod_security="restricted"))
     if cluster.backend is not None:
         plans.append(NamespacePlan(name=cluster.backend.namespace, pod_security="restricted"))
     return tuple(plans)

@@ -14,6 +14,7 @@ from ultrascale.plan.container_insights import (
 from ultrascale.plan.dashboard import Dashboard
 from ultrascale.plan.fleet_metrics import plan_fleet_metrics
 from ultrascale.plan.model import LustrePlan, ObservabilityPlan, PoolPlan
+from ultrascale.plan.write_latency import plan_write_latency
 
 
 def plan_observability(
@@ -37,6 +38,7 @@ def plan_observability(
         log_retention_days=retention.LOG_DAYS,
         hyperpod_addon=plan_hyperpod_addon(cluster),
         fleet_metrics=function,
+        write_latency=plan_write_latency(cluster),
         dashboard=dashboard.sections() if observability.dashboards else (),
         alerts=plan_alerts(cluster, pools, lustre=lustre, function=function),
     )

@@ -25,11 +25,6 @@ def _sections_are_built(given: frozenset[str]) -> Mistakes:
             yield config.refuse(key, _WRONG, _LEAVE_OUT, got="")
 
 
-def _write_latency_slo_is_built(write_latency_slo: config.WriteLatencySlo | None) -> Mistakes:
-    if write_latency_slo is not None:
-        yield config.refuse("write_latency_slo", _WRONG, _LEAVE_OUT, got="")
-
-
 def _efa_is_built(efa: bool) -> Mistakes:
     if efa:
         yield config.refuse("efa", _WRONG, "use false")
@@ -38,7 +33,6 @@ def _efa_is_built(efa: bool) -> Mistakes:
 RULES: config.Rules = {
     config.Cluster: (_region_is_built, _sections_are_built),
     config.Lustre: (_efa_is_built,),
-    config.Observability: (_write_latency_slo_is_built,),
 }
 
 

@@ -62,12 +62,15 @@ from ultrascale.plan.model.observability import (
     AlertsPlan,
     EventPlan,
     FleetMetricsPlan,
+    FunctionPlan,
     GraphPlan,
     LinePlan,
     MetricPlan,
+    ObjectivePlan,
     ObservabilityPlan,
     ReminderPlan,
     SectionPlan,
+    WriteLatencyPlan,
 )
 from ultrascale.plan.model.platform import (
     DevicePluginPlan,
@@ -123,6 +126,7 @@ __all__ = [
     "Figure",
     "Figures",
     "FleetMetricsPlan",
+    "FunctionPlan",
     "GovernancePlan",
     "GraphPlan",
     "HyperPodChartPlan",
@@ -147,6 +151,7 @@ __all__ = [
     "NeuronSchedulerExtensionPlan",
     "NodeClassPlan",
     "NodePoolPlan",
+    "ObjectivePlan",
     "ObservabilityPlan",
     "PartPlan",
     "PodPlan",
@@ -182,4 +187,5 @@ __all__ = [
     "WindowNeeds",
     "WindowPlan",
     "WindowState",
+    "WriteLatencyPlan",
 ]

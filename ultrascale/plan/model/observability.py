@@ -7,8 +7,8 @@ from typing import Literal
 
 from ultrascale.plan.model.addons import AddonPlan
 
-Statistic = Literal["Average", "Maximum", "Minimum", "SampleCount", "Sum"]
-Comparison = Literal["GreaterThanOrEqualToThreshold", "LessThanThreshold"]
+Statistic = Literal["Average", "Maximum", "Minimum", "SampleCount", "Sum", "p50", "p99"]
+Comparison = Literal["GreaterThanOrEqualToThreshold", "GreaterThanThreshold", "LessThanThreshold"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,7 @@ class GraphPlan:
         unit: What the axis counts.
         stacked: Whether the lines are stacked.
         marks: Moments marked on the time axis, by their labels.
+        limits: Values marked on the other axis, by their labels.
     """
 
     title: str
@@ -61,6 +62,7 @@ class GraphPlan:
     unit: str
     stacked: bool = False
     marks: Mapping[str, datetime]
+    limits: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,8 @@ class AlarmPlan:
     Attributes:
         name: Its name, without the cluster's.
         description: What is wrong when it goes off, and what to do.
-        metric: What it looks at.
+        metrics: What it looks at, by the names that the expression has for it.
+        expression: CloudWatch metric math; None looks at the one metric as it is.
         comparison: How that compares with the threshold when something is wrong.
         threshold: The threshold.
         period_seconds: Length of a period.
@@ -93,7 +96,8 @@ class AlarmPlan:
 
     name: str
     description: str
-    metric: MetricPlan
+    metrics: Mapping[str, MetricPlan]
+    expression: str | None = None
     comparison: Comparison
     threshold: float
     period_seconds: int
@@ -155,13 +159,12 @@ class AlertsPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetMetricsPlan:
-    """The function that measures the fleet as a whole.
+class FunctionPlan:
+    """A function that a schedule calls, and that calls the API server.
 
     Attributes:
         input: What it is called with.
         group: Kubernetes group that it is a member of.
-        queue_kinds: API group and plural of the queued objects that it lists.
         interval_minutes: How often it is called.
         memory_mib: Its memory, in MiB.
         timeout_seconds: How long it may take.
@@ -170,11 +173,63 @@ class FleetMetricsPlan:
 
     input: Mapping[str, object]
     group: str
-    queue_kinds: Mapping[str, str]
     interval_minutes: int
     memory_mib: int
     timeout_seconds: int
     log_retention_days: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetMetricsPlan(FunctionPlan):
+    """The function that measures the fleet as a whole.
+
+    Attributes:
+        queue_kinds: API group and plural of the queued objects that it lists.
+    """
+
+    queue_kinds: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectivePlan:
+    """A service level objective over requests.
+
+    Attributes:
+        name: Its name.
+        description: What it says.
+        good: Count of the good requests.
+        total: Count of all requests.
+        goal_percent: Share of good requests, in percent.
+        interval_days: Over how many past days the share is taken.
+        burn_rate_minutes: Windows over which CloudWatch says how fast the error budget is used.
+    """
+
+    name: str
+    description: str
+    good: MetricPlan
+    total: MetricPlan
+    goal_percent: float
+    interval_days: int
+    burn_rate_minutes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteLatencyPlan:
+    """What writes to the API server each second, and how many of its writes have to be quick.
+
+    Attributes:
+        function: The function that writes.
+        namespace: Kubernetes namespace of the Lease that it writes.
+        lease: Name of the Lease.
+        objective: The objective.
+        alarms: Alarms, which are there whether somebody is told of them or not.
+    """
+
+    function: FunctionPlan
+    namespace: str
+    lease: str
+    objective: ObjectivePlan
+    alarms: tuple[AlarmPlan, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +243,7 @@ class ObservabilityPlan:
         hyperpod_addon: HyperPod's own add-on, which writes to Amazon Managed Service for
             Prometheus; None leaves it out.
         fleet_metrics: The function that measures the fleet.
+        write_latency: What measures the latency of writes, with its objective; None leaves it out.
         dashboard: Sections of the dashboard; empty leaves it out.
         alerts: Who is told of what; None for nobody.
     """
@@ -197,5 +253,6 @@ class ObservabilityPlan:
     log_retention_days: int
     hyperpod_addon: AddonPlan | None
     fleet_metrics: FleetMetricsPlan
+    write_latency: WriteLatencyPlan | None
     dashboard: tuple[SectionPlan, ...]
     alerts: AlertsPlan | None

@@ -1,0 +1,75 @@
+"""Writes by the minute, and the log events that CloudWatch makes metrics of."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .settings import Settings
+
+_MINUTE = 60
+
+
+@dataclass
+class _Minute:
+    good: int = 0
+    total: int = 0
+    milliseconds: list[float] = field(default_factory=list[float])
+
+
+@dataclass
+class Counts:
+    """What became of the writes of each minute.
+
+    Attributes:
+        settings: What the metrics are called.
+    """
+
+    settings: Settings
+    _minutes: dict[int, _Minute] = field(default_factory=dict[int, _Minute])
+
+    def add(self, second: int, seconds: float | None = None) -> None:
+        """Count the write that was due at ``second``.
+
+        Args:
+            second: When it was due, in seconds since 1970.
+            seconds: How long it took; None for one that failed, or never began.
+        """
+        minute = self._minutes.setdefault(second // _MINUTE, _Minute())
+        minute.total += 1
+        if seconds is not None:
+            minute.good += seconds <= self.settings.threshold_seconds
+            minute.milliseconds.append(round(seconds * 1000, 3))
+
+    def events(self, *, before: int | None = None) -> Iterator[dict[str, Any]]:
+        """Yield, and forget, a log event in the embedded metric format for each minute.
+
+        Args:
+            before: Second; the minute that it is in, and later ones, are kept. None keeps none.
+
+        Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+        """
+        for number in sorted(self._minutes):
+            if before is None or number < before // _MINUTE:
+                yield self._event(number, self._minutes.pop(number))
+
+    def _event(self, number: int, minute: _Minute) -> dict[str, Any]:
+        names = self.settings
+        metrics = [{"Name": name, "Unit": "Count"} for name in (names.good, names.total)]
+        values: dict[str, Any] = {names.good: minute.good, names.total: minute.total}
+        if minute.milliseconds:
+            metrics.append({"Name": names.duration, "Unit": "Milliseconds"})
+            values[names.duration] = minute.milliseconds
+        return {
+            "_aws": {
+                "Timestamp": number * _MINUTE * 1000,
+                "CloudWatchMetrics": [
+                    {
+                        "Namespace": names.namespace,
+                        "Dimensions": [["ClusterName"]],
+                        "Metrics": metrics,
+                    }
+                ],
+            },
+            "ClusterName": names.cluster,
+            **values,
+        }

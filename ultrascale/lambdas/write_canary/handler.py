@@ -1,0 +1,52 @@
+"""The function behind the write canary: a schedule calls it each minute."""
+
+import json
+import os
+from collections.abc import Mapping
+from http.client import HTTPSConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+from botocore.session import Session
+
+from ..kubernetes import bearer_token, tls_context
+from .lease import Lease
+from .run import Clock, run
+from .settings import Settings
+
+# Beyond the threshold: a write that takes longer is lost, and its connection with it.
+_GRACE_SECONDS = 5
+
+
+def on_event(event: Mapping[str, Any], context: Any) -> None:
+    """Write until the next run takes over, and log what became of it.
+
+    Args:
+        event: The settings.
+        context: Lambda's own, which names the run.
+
+    Raises:
+        Exception: What kept the run from beginning. An alarm takes silence for a fault.
+    """
+    settings = Settings.parse(event)
+    lease = _lease(settings, context.aws_request_id)
+    try:
+        for each in run(lease, settings, Clock()):
+            text = each if isinstance(each, str) else json.dumps(each, separators=(",", ":"))
+            print(text, flush=True)
+    finally:
+        lease.close()
+
+
+def _lease(settings: Settings, holder: str) -> Lease:
+    endpoint = urlsplit(os.environ["CLUSTER_ENDPOINT"])
+    tls = tls_context(os.environ["CLUSTER_CERTIFICATE_AUTHORITY"])
+    timeout = settings.threshold_seconds + _GRACE_SECONDS
+    assert endpoint.hostname is not None
+    host, port = endpoint.hostname, endpoint.port or 443
+    return Lease(
+        lambda: HTTPSConnection(host, port, timeout=timeout, context=tls),
+        path=settings.path,
+        token=bearer_token(Session(), cluster=settings.cluster, region=os.environ["AWS_REGION"]),
+        holder=holder,
+    )

@@ -1,0 +1,74 @@
+"""A run of the canary: a write on each second, until the next run takes over."""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from .counts import Counts
+from .lease import Lease, TakenError, WriteError
+from .settings import Settings
+
+
+class Clock:
+    """The time, which never jumps within a run: it is read once, and then only goes on."""
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.perf_counter()
+
+    def now(self) -> float:
+        """Return the time, in seconds since 1970."""
+        return self._offset + time.perf_counter()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+def run(lease: Lease, settings: Settings, clock: Clock) -> Iterator[dict[str, Any] | str]:
+    """Write on each second, and yield what is to be logged.
+
+    The first write takes the Lease from the run before. It is not counted: it waits for the TLS
+    handshake and for the API server to learn whose token it is, as no second write of a client
+    does. What a later write waits for is counted, a new connection as well.
+
+    A write that takes longer than a second keeps the next from its second. That one counts as one
+    that failed: else the slower the API server is, the fewer slow writes there would be.
+    """
+    counts, errors = Counts(settings), Counter[str]()
+    ends = clock.now() + settings.seconds
+    try:
+        lease.write(_text(clock.now()))
+    except WriteError as error:
+        yield f"the Lease could not be taken: {error}"
+    due = math.floor(clock.now()) + 1
+    while due < ends:
+        clock.sleep(max(due - clock.now(), 0))
+        began = clock.now()
+        try:
+            lease.write(_text(began))
+            # As fine as the clock: of so large a number a float knows no more.
+            counts.add(due, round(clock.now() - began, 6))
+        except TakenError:
+            break
+        except WriteError as error:
+            counts.add(due)
+            errors[str(error)] += 1
+        following = max(math.floor(clock.now()), due) + 1
+        for missed in range(due + 1, following):
+            counts.add(missed)
+        due = following
+        yield from counts.events(before=due)
+    yield from counts.events()
+    for error, times in errors.items():
+        yield f"{times} writes failed: {error}"
+
+
+def _text(now: float) -> str:
+    """Return a moment as Kubernetes' MicroTime.
+
+    Source: https://pkg.go.dev/k8s.io/apimachinery/pkg/apis/meta/v1#MicroTime
+    """
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
