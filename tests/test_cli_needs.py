@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.assembly import ROOT
 from tests.command_line import Ultrascale, run
-from tests.pools import SYSTEM_POOL, as_text, make_document, pool_document
+from tests.pools import CAPACITY_BLOCK, SYSTEM_POOL, as_text, make_document, pool_document
 from ultrascale.cli.needs import BEYOND
 
 HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
@@ -124,6 +125,88 @@ def test_what_aws_has_agreed_to_may_be_too_little(ultrascale: Ultrascale, tmp_pa
 
     assert answer.returncode == BEYOND
     assert "needed, of which 270,000 are agreed" in answer.stderr
+
+
+MIXED = ROOT / "clusters" / "mixed-capacity.yaml"
+
+
+def test_windows_are_held_against_the_time_that_is_given(ultrascale: Ultrascale) -> None:
+    answer = ultrascale("plan", MIXED, "--at", "2026-12-05T23:30+01:00")
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.stdout.startswith("mixed-capacity in us-east-2 at 2026-12-05 22:30 UTC")
+    assert "running, 324.3 usable hours left" in answer.stdout
+
+
+def test_a_window_that_is_over_is_a_mistake_of_the_file_and_named_where_it_stands(
+    ultrascale: Ultrascale,
+) -> None:
+    """The plan is printed all the same: what it says of the rest is of use."""
+    answer = ultrascale("plan", MIXED, "--at", "2026-12-16T00:00Z")
+
+    assert answer.returncode == 1
+    first, second = answer.stderr.splitlines()
+    assert first == (
+        f"{MIXED}: pools.1.purchase.ends: the window of gpu-reserved-block is over at 2026-12-16 "
+        "00:00 UTC, got 2026-12-15T11:30:00Z; write the window and the reservation that follow it, "
+        "or take the pool out"
+    )
+    assert second.startswith(f"{MIXED}: pools.3.purchase.ends: ")
+    assert "L-7A658B76" in answer.stdout
+
+
+def test_a_window_that_is_over_is_worse_than_a_limit(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    """A gate that lets 2 pass, as agreed by word of mouth, must not let a dead block pass."""
+    file = beyond(tmp_path)
+    document = yaml.safe_load(file.read_text())
+    block = pool_document(name="block", purchase=CAPACITY_BLOCK)
+    file.write_text(as_text(document | {"pools": [*document["pools"], block]}))
+
+    assert ultrascale("plan", file, "--at", "2026-12-02T00:00Z").returncode == BEYOND
+    answer = ultrascale("plan", file, "--at", "2027-01-01T00:00Z")
+
+    assert answer.returncode == 1
+    assert "256,000" in answer.stderr
+    assert "is over at 2027-01-01" in answer.stderr
+
+
+def test_a_time_that_cannot_be_read_is_refused_before_anything_is_printed(
+    ultrascale: Ultrascale,
+) -> None:
+    answer = ultrascale("plan", MIXED, "--at", "2026-12-15")
+
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr == (
+        "--at: not a time in UTC, got '2026-12-15'; write it as 2026-12-15T00:00Z\n"
+    )
+
+
+def test_programs_read_times_as_iso_8601(ultrascale: Ultrascale) -> None:
+    answer = ultrascale("plan", MIXED, "--json", "--at", "2026-12-05T00:00+02:00")
+
+    document = json.loads(answer.stdout)
+    assert document["at"] == "2026-12-04T22:00:00Z"
+    first = document["calendar"][0]
+    assert (first["starts"], first["state"]) == ("2026-12-01T11:30:00Z", "running")
+    assert json.loads(ultrascale("plan", MIXED, "--json").stdout)["at"] is None
+
+
+def test_the_documented_keys_are_the_ones_that_programs_find(ultrascale: Ultrascale) -> None:
+    """A gate reads them: docs/plan.md is what it was written by."""
+    document = json.loads(ultrascale("plan", HYBRID, "--json", "--at", "2026-12-02T00:00Z").stdout)
+    told = (ROOT / "docs" / "plan.md").read_text().partition("## For programs")[2]
+    listed = [document[key][0] for key in ("pools", "subnets", "calendar", "quotas")]
+    figures = [document["totals"], document["launch"]]
+    figures += [each["figures"] for each in document["money"]["pools"]]
+    parts = [document["control_plane"], document["money"], *listed]
+    figures += [part["figures"] for part in parts if "figures" in part]
+
+    keys = {key for part in (*parts, document["quotas"][0]["needed"], document) for key in part}
+    assert sorted(key for key in keys if key not in told) == []
+    numbers = {key for part in figures for key in part if not key.startswith("database.")}
+    assert sorted(key for key in numbers if f"`{key}`" not in told) == []
 
 
 def test_a_file_with_mistakes_is_refused_as_check_refuses_it(
