@@ -26,10 +26,8 @@ P5 = 55.04
 
 
 def money(*pools: dict[str, Any]) -> MoneyNeeds:
-    launched = (
-        {"karpenter": KARPENTER} if any(p["provisioner"] == "karpenter" for p in pools) else {}
-    )
-    return needs(*(pool | {"zones": [ZONE]} for pool in pools), **EAST, **launched).money
+    found = (pool | {"zones": [ZONE]} for pool in pools)
+    return needs(*found, **EAST, karpenter=KARPENTER).money
 
 
 def of(found: MoneyNeeds, pool: str) -> PoolMoney:
