@@ -1,12 +1,18 @@
 """Every check of an account, in the order of the report."""
 
+from ultrascale.preflight.addons import ADDONS
+from ultrascale.preflight.addresses import ADDRESSES
 from ultrascale.preflight.bootstrap import BOOTSTRAP
 from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.model import Check
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
 from ultrascale.preflight.offerings import OFFERINGS
 from ultrascale.preflight.quotas import QUOTAS
+from ultrascale.preflight.reservations import RESERVATIONS
 from ultrascale.preflight.roles import ROLES
+from ultrascale.preflight.stacks import NAMES, STACKS
+from ultrascale.preflight.training_plans import TRAINING_PLANS
+from ultrascale.preflight.versions import KUBERNETES_VERSION, MACHINE_IMAGES
 from ultrascale.preflight.zones import ZONES
 
 CHECKS: tuple[Check, ...] = (
@@ -18,4 +24,12 @@ CHECKS: tuple[Check, ...] = (
     OFFERINGS,
     INSTANCE_TYPES,
     NETWORK_CARDS,
+    RESERVATIONS,
+    TRAINING_PLANS,
+    KUBERNETES_VERSION,
+    MACHINE_IMAGES,
+    ADDONS,
+    ADDRESSES,
+    STACKS,
+    NAMES,
 )

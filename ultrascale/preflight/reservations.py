@@ -107,21 +107,23 @@ def judge(
         yield _nothing(context, claim, found)
         return
     usable: list[Answer] = []
+    by_id = claim.reservation.id is not None
     for answer in candidates:
         wrong = [
             *issues(claim, answer, account=context.account.id, at=context.at),
             *_block_issues(claim, blocks.get(answer.get("CapacityBlockId", ""))),
         ]
+        if by_id:
+            wrong += count_issues(claim, [answer])
+            yield finding(_NAME, subject, wrong, fine=_fine(claim, [answer]))
+            continue
         if not any(issue.state in ("fail", "unknown") for issue in wrong):
             usable.append(answer)
         if wrong:
             yield finding(_NAME, f"{claim}: {answer['CapacityReservationId']}", wrong, fine="")
-    wrong = [*_overlaps(claim, candidates)]
-    if usable:
-        wrong += count_issues(claim, usable)
+    wrong = [*_overlaps(claim, candidates), *(count_issues(claim, usable) if usable else ())]
+    if usable or wrong:
         yield finding(_NAME, subject, wrong, fine=_fine(claim, usable))
-    elif wrong:
-        yield finding(_NAME, subject, wrong, fine="")
 
 
 def _candidates(claim: Claim, found: Sequence[Answer]) -> list[Answer]:
