@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.account import denied
+from tests.account import Told, denied
 from tests.preflight_context import found, make_context, pools_plan, states
 from ultrascale.errors import UnansweredError
 from ultrascale.preflight.addresses import ADDRESSES
@@ -82,7 +82,7 @@ def test_what_is_free_once_deployed_is_told_for_each_zone(free: int, state: str)
 
 
 def test_a_second_page_of_vpcs_is_read() -> None:
-    pages = [{"Vpcs": [], "NextToken": "more"}, {"Vpcs": [vpc("vpc-1", "10.0.0.0/24")]}]
+    pages: Told = [{"Vpcs": [], "NextToken": "more"}, {"Vpcs": [vpc("vpc-1", "10.0.0.0/24")]}]
 
     assert states(found(ADDRESSES, pools_plan(), {VPCS: pages})) == {"ranges": "warn"}
 

@@ -219,6 +219,25 @@ def test_tags_that_find_nothing_fail() -> None:
     assert "aws ec2 create-tags --resources cr-… --tags Key=team,Value=training" in str(finding.fix)
 
 
+def test_all_tags_are_asked_for_and_every_page_is_read() -> None:
+    purchase = by_tags(ODCR) | {"reservation_tags": TAGS | {"stage": "one"}}
+    pages: Told = [
+        {"CapacityReservations": [], "NextToken": "more"},
+        {"CapacityReservations": [odcr()]},
+    ]
+    context, aws = make_context(plan_of(purchase), {DESCRIBE: pages})
+
+    (finding,) = RESERVATIONS.run(context)
+
+    assert finding.state == "pass"
+    assert aws.parameters(DESCRIBE)[0] == {
+        "Filters": [
+            {"Name": "tag:team", "Values": ["training"]},
+            {"Name": "tag:stage", "Values": ["one"]},
+        ]
+    }
+
+
 def test_tags_that_find_another_zone_fail_with_the_field() -> None:
     (finding,) = findings_of(plan_of(by_tags(ODCR)), odcr(AvailabilityZone="us-west-2c"))
 

@@ -160,7 +160,7 @@ def test_a_log_group_whose_name_begins_alike_is_another() -> None:
 
 def test_a_hyperpod_cluster_is_known_by_its_arn() -> None:
     arn = f"arn:aws:sagemaker:us-east-1:{ID}:cluster/abcdefghijkl"
-    cluster = {
+    cluster: dict[str, Any] = {
         "ClusterArn": arn,
         "ClusterStatus": "InService",
         "InstanceGroups": [],
