@@ -67,8 +67,6 @@ STANDARD_DATABASE_GB = 8
 TIER_LIMITS_SOURCE = (
     "https://docs.aws.amazon.com/eks/latest/userguide/eks-provisioned-control-plane.html"
 )
-# Size of the database of a control plane that is not provisioned, on the same page.
-STANDARD_DATABASE_GB = 8
 
 # Zones, by id, of which EKS takes no subnet for a control plane.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
