@@ -20,8 +20,9 @@ STATUSES: Mapping[str, int] = {
     "hybrid-hyperpod": 0,
     "mixed-capacity": 1,
     "trainium-bert": 0,
+    "ultra-100k": 2,
 }
-"""How the command ends, by cluster file: 1 where a window is over by then."""
+"""How the command ends, by cluster file: 1 where a window is over, 2 beyond what AWS publishes."""
 
 OPTIONS: Mapping[str, tuple[str, ...]] = {"txt": (), "json": ("--json",)}
 

@@ -118,6 +118,19 @@ def test_what_aws_has_agreed_to_is_shown_and_enough(ultrascale: Ultrascale, tmp_
     assert "256,000   agreed: 300,000, case 17" in answer.stdout
 
 
+def test_the_largest_file_is_within_what_aws_would_have_to_agree_to(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    agreed = "agreed_limits: {nau_per_vpc: 1400000, reference: case 18}"
+    file = tmp_path / "cluster.yaml"
+    file.write_text(f"{(ROOT / 'clusters' / 'ultra-100k.yaml').read_text()}\n{agreed}\n")
+
+    answer = ultrascale("plan", file)
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "agreed: 1,400,000, case 18" in answer.stdout
+
+
 def test_what_aws_has_agreed_to_may_be_too_little(ultrascale: Ultrascale, tmp_path: Path) -> None:
     file = beyond(tmp_path, agreed_limits={"nau_per_vpc": 270_000, "reference": "case 17"})
 

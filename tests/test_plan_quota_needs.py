@@ -129,6 +129,25 @@ def test_so_many_clusters_would_hold_the_nodes(value: int, clusters: int) -> Non
 
 
 @pytest.mark.parametrize(
+    ("nodes", "efa", "advice"),
+    [
+        # (256,000 - 192 - 4 x 3 - 12,000 x 3) / 12,000
+        (12_000, "all", "use instance types of at most 18 EFA interfaces, or divide"),
+        (70_000, "all", "write efa: none for every pool (140,204 with one network interface each)"),
+        (70_000, "none", "agreed_limits, or divide the nodes among"),
+    ],
+)
+def test_fewer_network_cards_are_advised_where_they_would_do(
+    nodes: int, efa: str, advice: str
+) -> None:
+    plan = planned(fleet(nodes, efa=efa), karpenter=KARPENTER, network=POD_RANGES)
+
+    need = advised(beyond(quotas.NETWORK_ADDRESS_USAGE, 1_000_000), plan)
+
+    assert advice in (need.advice or "")
+
+
+@pytest.mark.parametrize(
     "known",
     [each for each in quotas.QUOTAS.values() if each.most is not None],
     ids=lambda known: known.code,
@@ -141,7 +160,7 @@ def test_every_quota_with_an_end_says_what_is_beyond_it(known: quotas.Quota) -> 
 
     assert advice is not None
     assert advice.startswith(f"ask your account team for {known.most + 1:,} in writing")
-    assert ("fewer network cards" in advice) == (known is quotas.NETWORK_ADDRESS_USAGE)
+    assert ("EFA" in advice) == (known is quotas.NETWORK_ADDRESS_USAGE)
 
 
 @pytest.mark.parametrize(

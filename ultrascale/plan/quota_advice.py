@@ -25,7 +25,9 @@ def advised(need: QuotaNeed, plan: ClusterPlan) -> QuotaNeed:
         return replace(need, clusters=clusters)
     asked = f"ask your account team for {math.ceil(value):,} in writing and say so in agreed_limits"
     instead = f"divide the nodes among {clusters.value:,.0f} clusters, each in a VPC of its own"
-    return replace(need, clusters=clusters, advice=f"{asked}, or {_fewer(need, plan)}{instead}")
+    return replace(
+        need, clusters=clusters, advice=f"{asked}, or {_fewer(need, need.most, plan)}{instead}"
+    )
 
 
 def _fixed(need: QuotaNeed, plan: ClusterPlan) -> int:
@@ -44,8 +46,8 @@ def _clusters(need: QuotaNeed, value: float, most: int, fixed: int) -> Figure:
     )
 
 
-def _fewer(need: QuotaNeed, plan: ClusterPlan) -> str:
-    """Return what fewer network cards would save, where that is what the quota counts."""
+def _fewer(need: QuotaNeed, most: int, plan: ClusterPlan) -> str:
+    """Return what fewer network cards would do, where they are what the quota counts."""
     if need.code != quotas.NETWORK_ADDRESS_USAGE.code:
         return ""
     least = usage_beside_nodes(plan) + sum(
@@ -57,4 +59,10 @@ def _fewer(need: QuotaNeed, plan: ClusterPlan) -> str:
         )
         for pool in plan.all_pools
     )
-    return f"use fewer network cards for each node ({least:,} with one and no EFA), or "
+    nodes = sum(pool.max_nodes for pool in plan.all_pools if pool.efa_interfaces)
+    if least > most or not nodes:
+        return ""
+    cards = (most - least) // nodes
+    if cards:
+        return f"use instance types of at most {cards} EFA interfaces, or "
+    return f"write efa: none for every pool ({least:,} with one network interface each), or "
