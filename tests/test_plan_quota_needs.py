@@ -133,7 +133,7 @@ def test_so_many_clusters_would_hold_the_nodes(value: int, clusters: int) -> Non
     [
         # (256,000 - 192 - 4 x 3 - 12,000 x 3) / 12,000
         (12_000, "all", "use instance types of at most 18 EFA interfaces, or divide"),
-        (70_000, "all", "write efa: none for every pool (140,204 with one network interface each)"),
+        (86_000, "all", "write efa: none for every pool (172,204 with one network interface each)"),
         (70_000, "none", "agreed_limits, or divide the nodes among"),
     ],
 )
