@@ -6,10 +6,10 @@ Clients are botocore's own: what is sent and what is answered has to fit the ser
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, cast
 
-import boto3
+from boto3.session import Session
 from botocore.awsrequest import AWSResponse
 from botocore.client import BaseClient
 from botocore.config import Config
@@ -73,7 +73,7 @@ class FakeAws:
     def client(self, service_name: str, *, region_name: str, config: Config) -> BaseClient:
         client = cast(
             "BaseClient",
-            boto3.client(
+            _session().client(
                 service_name,
                 region_name=region_name,
                 config=config,
@@ -155,6 +155,12 @@ def make_context(answers: Mapping[str, Told], **changes: object) -> Context:
 def _planned(text: str) -> tuple[ClusterPlan, ClusterNeeds]:
     plan = plan_cluster(config.loads(text))
     return plan, plan_needs(plan)
+
+
+@cache
+def _session() -> Session:
+    """Return one session for all fakes: what it has loaded of services, it keeps."""
+    return Session()
 
 
 def _action(service: str, model: OperationModel) -> str:

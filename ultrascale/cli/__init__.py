@@ -1,4 +1,4 @@
-"""The command line: `ultrascale check|plan|capacity|matrix|…`, and the jobs of a cluster."""
+"""The command line: `ultrascale check|plan|preflight|capacity|matrix|…`, and a cluster's jobs."""
 
 import sys
 from pathlib import Path
@@ -11,6 +11,7 @@ from ultrascale.cli import capacity, jobs
 from ultrascale.cli.chart_values import chart_values
 from ultrascale.cli.matrix import markdown, print_matrix
 from ultrascale.cli.needs import plan_command
+from ultrascale.cli.preflight import preflight
 from ultrascale.cli.summary import print_summary
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan.network import network_warnings
@@ -44,6 +45,7 @@ def check(file: ClusterFile) -> None:
 
 _app.command("plan")(plan_command)
 _app.add_typer(capacity.app, name="capacity")
+_app.command()(preflight)
 
 
 @_app.command()

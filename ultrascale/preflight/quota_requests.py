@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
-from ultrascale.preflight.model import Context
+from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.quota_standings import Standing, standings
 from ultrascale.preflight.quota_values import QuotaValue
 from ultrascale.preflight.quotas import no_request
@@ -19,8 +19,17 @@ FILE = "servicequotas:RequestServiceQuotaIncrease"
 HISTORY = "servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota"
 # Service Quotas makes its role with the first request of an account.
 # Source: https://docs.aws.amazon.com/servicequotas/latest/userguide/using-service-linked-roles.html
-ACTIONS = (FILE, HISTORY, "iam:CreateServiceLinkedRole")
-"""The IAM actions that filing takes beside those of the check."""
+PERMISSIONS = Check(
+    name="quota-requests",
+    title="requests to raise quotas",
+    actions=(FILE, HISTORY, "iam:CreateServiceLinkedRole"),
+    run=lambda _: iter(()),
+    resources={
+        "iam:CreateServiceLinkedRole": "arn:{partition}:iam::{account}:role/aws-service-role/"
+        "servicequotas.amazonaws.com/*"
+    },
+)
+"""What filing may do beside what the checks do."""
 
 _OPEN = frozenset({"PENDING", "CASE_OPENED"})
 
@@ -45,10 +54,12 @@ class Left:
     Attributes:
         name: Its name.
         why: Why not, and what to do.
+        settled: Whether a request of as many is with AWS already.
     """
 
     name: str
     why: str
+    settled: bool = False
 
 
 def increases(context: Context) -> Iterator[Increase | Left]:
@@ -82,6 +93,15 @@ def file(account: Account, increase: Increase) -> str:
     return f"request {requested['Id']}, {requested['Status']}"
 
 
+def history_command(context: Context, increase: Increase) -> str:
+    """Return the command that lists what has been asked for of a quota."""
+    quota = increase.quota
+    return (
+        "aws service-quotas list-requested-service-quota-change-history-by-quota --service-code "
+        f"{quota.service} --quota-code {quota.code} --region {context.plan.region}"
+    )
+
+
 def _worth_filing(account: Account, standing: Standing, quota: QuotaValue) -> Increase | Left:
     asked = standing.target or 0
     why = no_request(standing, quota)
@@ -96,7 +116,9 @@ def _worth_filing(account: Account, standing: Standing, quota: QuotaValue) -> In
     for request in history:
         if request["Status"] in _OPEN:
             case = request.get("CaseId") or request["Id"]
-            more = "" if request["DesiredValue"] >= asked else f"; have it changed to {asked:,}"
-            told = f"{case} asks for {request['DesiredValue']:,.10g} already{more}"
-            return Left(name=standing.need.name, why=told)
+            enough = request["DesiredValue"] >= asked
+            told = f"{case} asks for {request['DesiredValue']:,.10g} already"
+            if not enough:
+                told += f"; have it changed to {asked:,}"
+            return Left(name=standing.need.name, why=told, settled=enough)
     return Increase(quota=quota, asked=asked)
