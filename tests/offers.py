@@ -170,3 +170,15 @@ def make_offer(
 def open_gate(_: str = "") -> Throttle:
     """Return what lets every request through at once."""
     return Throttle(at_once=1000, per_second=1000)
+
+
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds

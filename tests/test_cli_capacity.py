@@ -190,6 +190,7 @@ def test_a_block_is_bought_behind_its_own_id_and_prints_the_keys_of_its_pool(
     assert answer.returncode == 0
     assert yaml.safe_load(answer.stdout)["purchase"]["option"] == "capacity-block"
     assert "fee      88,000.00 USD up front" in answer.stderr
+    assert f"--filters Name=tag:ultrascale.dev/offering,Values={ID}" in answer.stderr
     assert [action for action, *_ in aws.calls].count(BLOCK_ACTION) == 1
     # The offer was asked for before it was bought.
     assert [action for action, *_ in aws.calls].index(BLOCKS) < [

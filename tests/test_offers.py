@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.assembly import ROOT
-from tests.offers import AT, STARTS, make_offer
+from tests.offers import AT, STARTS, Clock, make_offer
 from tests.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import ConfigError
@@ -159,6 +159,7 @@ def test_a_hyperpod_pool_asks_for_training_plans_only() -> None:
     (request,) = requests_of(plan, None, Wish(), AT)
 
     assert request.options == ("training-plan",)
+    assert list(warnings(request)) == []
 
 
 def test_options_replace_what_the_file_says() -> None:
@@ -207,6 +208,16 @@ def test_a_pool_that_cannot_be_asked_for_is_refused(pool: str | None, at: Any, t
         requests_of(plan, pool, Wish(), at)
 
     assert told in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(0, "--count: no nodes"), (257, "--count: an account")]
+)
+def test_a_wrong_count_is_refused_beside_a_file_too(count: int, told: str) -> None:
+    plan = plan_cluster(make_cluster(pools=[SYSTEM_POOL, pool_document(purchase=BLOCK)]))
+
+    with pytest.raises(ConfigError, match=told):
+        requests_of(plan, None, Wish(count=count), AT)
 
 
 @pytest.mark.parametrize("file", ["auto-mode", "hybrid-hyperpod"])
@@ -288,18 +299,6 @@ def test_of_equal_spot_prices_the_likelier_zone_is_first() -> None:
 
 
 # --- rate ---------------------------------------------------------------------------------------
-
-
-class Clock:
-    """Time that passes only while somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-        self.slept: list[float] = []
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
 
 
 def test_requests_go_at_once_until_the_bucket_is_empty_and_then_at_its_rate() -> None:

@@ -20,6 +20,7 @@ from tests.offers import (
     SPOT_PRICES,
     STARTS,
     ZONES,
+    Clock,
     answers,
     make_request,
     open_gate,
@@ -30,6 +31,7 @@ from ultrascale.account import connect
 from ultrascale.offers.find import find
 from ultrascale.offers.model import Found, Offer, Option, Request
 from ultrascale.offers.spot import spot_prices
+from ultrascale.offers.throttle import Throttle
 
 ONLY_BLOCKS: tuple[Option, ...] = ("capacity-block",)
 ONLY_PLANS: tuple[Option, ...] = ("training-plan",)
@@ -105,6 +107,22 @@ def test_every_page_of_blocks_is_read() -> None:
 
     assert [offer.id for offer in found.offers] == [BLOCK["CapacityBlockOfferingId"], "cb-2"]
     assert [asked.get("NextToken") for asked in aws.parameters(BLOCKS)] == [None, "more"]
+
+
+def test_each_page_of_blocks_waits_for_its_turn() -> None:
+    """AWS refuses what comes faster, and a refused page leaves nothing to show."""
+    clock = Clock()
+    gate = Throttle(at_once=1, per_second=0.5, clock=lambda: clock.now, sleep=clock.sleep)
+    pages: list[Any] = [
+        {"CapacityBlockOfferings": [BLOCK], "NextToken": "more"},
+        {"CapacityBlockOfferings": [BLOCK]},
+    ]
+    account, _ = fake_account(answers(blocks=pages))
+
+    found = find([make_request(options=ONLY_BLOCKS)], account, AT, lambda _: gate)
+
+    assert len(found.offers) == 2
+    assert clock.slept == [2]
 
 
 def test_a_block_that_starts_too_late_is_left_out() -> None:
@@ -207,6 +225,12 @@ def test_a_plan_is_searched_for_hyperpod_and_ends_an_hour_early() -> None:
         "p5.48xlarge",
     )
     assert offer.usable_hours == 7 * 24 - 1
+
+
+def test_a_size_that_plans_may_not_come_in_is_said() -> None:
+    found, _ = search(make_request(options=ONLY_PLANS, count=10))
+
+    assert any("10 may never be on offer" in line for line in found.remarks)
 
 
 def test_a_plan_whose_capacity_aws_does_not_say_has_no_price() -> None:

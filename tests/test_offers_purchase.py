@@ -1,6 +1,7 @@
 """Buying an offer: once, as it was seen, and never without saying what came of it."""
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, cast
@@ -70,8 +71,9 @@ def test_a_plan_gets_the_same_name_each_time_so_that_aws_takes_it_once() -> None
     [
         ReadTimeoutError(endpoint_url="https://ec2.test"),
         ConnectTimeoutError(endpoint_url="https://ec2.test"),
+        KeyboardInterrupt(),
     ],
-    ids=["read", "connect"],
+    ids=["read", "connect", "interrupted"],
 )
 @pytest.mark.parametrize(
     ("option", "look"),
@@ -81,10 +83,14 @@ def test_a_plan_gets_the_same_name_each_time_so_that_aws_takes_it_once() -> None
     ],
 )
 def test_a_purchase_without_an_answer_is_not_sent_again_and_says_how_to_look(
-    failure: Exception, option: str, look: str
+    failure: BaseException, option: str, look: str
 ) -> None:
     """A second purchase costs a second fee."""
-    account, aws = fake_account({BLOCK_ACTION: failure, PLAN_ACTION: failure})
+
+    def fail(_: dict[str, Any]) -> Mapping[str, Any]:
+        raise failure
+
+    account, aws = fake_account({BLOCK_ACTION: fail, PLAN_ACTION: fail})
 
     with pytest.raises(UnsureError) as unsure:
         buy(make_offer(option=cast("Any", option)), account, "train")
@@ -199,6 +205,24 @@ def test_each_reservation_of_a_purchase_is_a_pool_of_its_own() -> None:
 
     named = [yaml.safe_load(each)["purchase"]["reservation"] for each in keys]
     assert named == [RESERVATION["CapacityReservationId"], "cr-00000000000000002"]
+
+
+def test_what_was_bought_is_told_however_little_aws_answers() -> None:
+    """The money is spent: an answer with gaps must not end in a traceback."""
+    (keys,), _ = bought({"CapacityReservation": {"CapacityReservationId": "cr-0f1e2d3c4b5a69788"}})
+
+    assert checked(keys).zones == ("us-west-2b",)
+    with pytest.raises(UnsureError, match="bought, but AWS did not name the reservation; look it"):
+        bought({})
+
+
+def test_a_plan_without_a_window_is_not_bought() -> None:
+    account, aws = fake_account()
+
+    with pytest.raises(AccountError, match="not bought: AWS does not say when it starts and ends"):
+        buy(make_offer(option="training-plan", starts=None), account, "train")
+
+    assert aws.calls == []
 
 
 # --- what is asked and said before --------------------------------------------------------------

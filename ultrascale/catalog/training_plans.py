@@ -7,8 +7,6 @@ Sources:
     (the instance types)
 """
 
-from datetime import timedelta
-
 INSTANCE_TYPES = frozenset(
     {
         *("p4d.24xlarge", "p4de.24xlarge"),
@@ -22,12 +20,9 @@ INSTANCE_TYPES = frozenset(
 LONGEST_DAYS = 182
 """Most days of a plan; plans are sold by the day."""
 
-MOST_INSTANCES = 256
-"""Most instances that a search takes. Plans of more than 64 may not be on offer: the guide names
-1, 2, 4, 8, 16, 32 and 64."""
-
-LONGEST_AHEAD = timedelta(weeks=8)
-"""How long before its start a plan is sold at the earliest."""
+SIZES = (1, 2, 4, 8, 16, 32, 64)
+"""Instances of a plan, by the guide. The API takes other counts too; whether it ever offers them is
+not documented."""
 
 TARGET = "hyperpod-cluster"
 """What a plan is bought for. A plan serves one target only, and cannot be changed to another."""

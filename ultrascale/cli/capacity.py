@@ -223,13 +223,14 @@ def _find(
 
 
 def _buy(offer: "Offer", account: "Account", name: str) -> None:
-    from ultrascale.offers.purchase import UnsureError, buy
+    from ultrascale.offers.purchase import UnsureError, buy, look_command
 
     try:
         keys = buy(offer, account, name)
     except UnsureError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(NOT_KNOWN) from None
-    typer.echo("bought; keys of the pool that runs on it, for the cluster file:", err=True)
+    typer.echo(f"bought; whether AWS has taken the payment: {look_command(offer, name)}", err=True)
+    typer.echo("keys of the pool that runs on it, for the cluster file:", err=True)
     for each in keys:
         typer.echo(each)

@@ -1,7 +1,8 @@
 """Asks for all that is looked for at the same time, and puts the answers together."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -82,8 +83,8 @@ def find(requests: Sequence[Request], account: Account, at: datetime, gates: Gat
         gates: What lets requests for offerings through, by Region.
     """
     regions = dict.fromkeys(region for request in requests for region in request.regions)
-    with ThreadPoolExecutor(max_workers=_WORKERS) as threads:
-        desk = _Desk()
+    desk = _Desk()
+    with _threads() as threads:
         zones = {region: threads.submit(zones_of, account, region) for region in regions}
         asked = [_ask(threads, request, account, at, gates) for request in requests]
         known = {
@@ -95,6 +96,16 @@ def find(requests: Sequence[Request], account: Account, at: datetime, gates: Gat
     if hidden := len(offers) - len(wanted):
         remarks[f"in other zones than were asked for: {hidden} more"] = None
     return Found(offers=tuple(wanted), unknown=tuple(desk.unknown.values()), remarks=tuple(remarks))
+
+
+@contextmanager
+def _threads() -> Generator[ThreadPoolExecutor]:
+    """Give threads, which take no further question once the user interrupts them."""
+    with ThreadPoolExecutor(max_workers=_WORKERS) as threads:
+        try:
+            yield threads
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
 
 
 def reservable(request: Request, instance_type: str) -> tuple[bool, bool]:
@@ -185,8 +196,20 @@ def _remarks(request: Request) -> Iterator[str]:
             yield f"no Capacity Blocks are sold of {name}"
         if "training-plan" in request.options and not plans:
             yield f"no training plans are sold of {name}"
+        if plans:
+            yield from _odd_sizes(name, request.count)
         pieces = told(name, request.count) if blocks or plans else None
         if pieces is not None:
             yield pieces
     if "spot" in request.options and len(request.instance_types) < spot.TYPES_FOR_A_SCORE:
         yield _FEW_TYPES
+
+
+def _odd_sizes(instance_type: str, count: int) -> Iterator[str]:
+    sold = ", ".join(str(size) for size in training_plans.SIZES)
+    for size in sizes(instance_type, count):
+        if size.ultraserver is None and size.count not in training_plans.SIZES:
+            yield (
+                f"training plans are of {sold} nodes by AWS's guide; {size.count} may never be on "
+                "offer"
+            )

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from ultrascale.account import Account
 from ultrascale.errors import AccountError, UnansweredError
-from ultrascale.offers.model import Found, Offer
+from ultrascale.offers.model import Found, Offer, Part
 
 BLOCK_ACTION = "ec2:PurchaseCapacityBlock"
 PLAN_ACTION = "sagemaker:CreateTrainingPlan"
@@ -34,7 +34,7 @@ _SERVER_ERROR = 500
 
 
 class UnsureError(AccountError):
-    """It is not known whether a purchase was made. The message says how to find out."""
+    """It is not known whether a purchase was made, or what of. The message says how to find out."""
 
 
 def offered(found: Found, offering_id: str) -> Offer:
@@ -107,6 +107,24 @@ def terms(offer: Offer, account: Account, quota: str, name: str) -> Iterator[str
         yield f"note     {note}"
 
 
+def look_command(offer: Offer, name: str) -> str:
+    """Return the command that shows what was bought, and whether it was.
+
+    Args:
+        offer: What is bought.
+        name: Name that it gets.
+    """
+    if offer.option == "training-plan":
+        return (
+            f"aws sagemaker describe-training-plan --region {offer.region} "
+            f"--training-plan-name {name}"
+        )
+    return (
+        f"aws ec2 describe-capacity-reservations --region {offer.region} --filters "
+        f"Name=tag:{TAG},Values={offer.id}"
+    )
+
+
 def buy(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
     """Buy ``offer``, and return the keys of each pool of the cluster file that runs on it.
 
@@ -116,9 +134,12 @@ def buy(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
         name: Name that it gets.
 
     Raises:
+        AccountError: It has no window, and so no place in a cluster file; nothing was bought.
         UnansweredError: AWS refused it; nothing was bought.
-        UnsureError: AWS did not say whether it was bought.
+        UnsureError: AWS did not say whether it was bought, or what.
     """
+    if not offer.parts:
+        raise AccountError(f"{offer.id}: not bought: AWS does not say when it starts and ends")
     if offer.option == "capacity-block":
         return _buy_block(offer, account, name)
     return (_buy_plan(offer, account, name),)
@@ -126,21 +147,27 @@ def buy(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
 
 def _buy_block(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
     tags = [{"Key": key, "Value": value} for key, value in _tags(offer, name).items()]
-    look = (
-        f"aws ec2 describe-capacity-reservations --region {offer.region} --filters "
-        f"Name=tag:{TAG},Values={offer.id}"
-    )
     told = _once(
         account,
         BLOCK_ACTION,
         offer,
-        look,
+        look_command(offer, name),
         CapacityBlockOfferingId=offer.id,
         InstancePlatform=_PLATFORM,
         TagSpecifications=[{"ResourceType": "capacity-reservation", "Tags": tags}],
     )
     reservations: list[Mapping[str, Any]] = told.get("CapacityReservations", [])
-    return tuple(_block_keys(each) for each in reservations or [told["CapacityReservation"]])
+    reservations = reservations or [told.get("CapacityReservation", {})]
+    # What an answer leaves out is as it was offered.
+    parts = offer.parts
+    if len(parts) != len(reservations):
+        parts = (offer.parts[0],) * len(reservations)
+    if any("CapacityReservationId" not in each for each in reservations):
+        raise UnsureError(
+            f"{offer.id}: bought, but AWS did not name the reservation; look it up: "
+            f"`{look_command(offer, name)}`"
+        )
+    return tuple(_block_keys(each, part) for each, part in zip(reservations, parts, strict=True))
 
 
 def _buy_plan(offer: Offer, account: Account, name: str) -> str:
@@ -148,15 +175,15 @@ def _buy_plan(offer: Offer, account: Account, name: str) -> str:
         account,
         PLAN_ACTION,
         offer,
-        f"aws sagemaker describe-training-plan --region {offer.region} --training-plan-name {name}",
+        look_command(offer, name),
         TrainingPlanName=name,
         TrainingPlanOfferingId=offer.id,
         Tags=[{"Key": TAG, "Value": str(offer.id)}],
     )
-    assert offer.starts is not None and offer.ends is not None, "a plan has a window"  # noqa: PT018
     zones = dict.fromkeys(part.zone for part in offer.parts if part.zone is not None)
     option = {"option": "training-plan", "plan": told["TrainingPlanArn"]}
-    return _keys(offer.instance_type, offer.count, option, offer.starts, offer.ends, list(zones))
+    starts, ends = offer.parts[0].starts, offer.parts[-1].ends
+    return _keys(offer.instance_type, offer.count, option, starts, ends, list(zones))
 
 
 def _once(
@@ -170,13 +197,19 @@ def _once(
     """
     try:
         return account.ask(action, region=offer.region, once=True, **parameters)
+    except KeyboardInterrupt as error:
+        raise _unsure(offer, "interrupted", look) from error
     except UnansweredError as error:
         if error.code in _PUT_OFF or (error.code and not _failed_inside(error)):
             raise
-        raise UnsureError(
-            f"{offer.id}: {error}\nIT IS NOT KNOWN WHETHER IT WAS BOUGHT, and buying it again may "
-            f"cost the fee twice. Look first, now and in ten minutes: `{look}`"
-        ) from error
+        raise _unsure(offer, str(error), look) from error
+
+
+def _unsure(offer: Offer, why: str, look: str) -> UnsureError:
+    return UnsureError(
+        f"{offer.id}: {why}\nIT IS NOT KNOWN WHETHER IT WAS BOUGHT, and buying it again may cost "
+        f"the fee twice. Look first, now and in ten minutes: `{look}`"
+    )
 
 
 def _failed_inside(error: UnansweredError) -> bool:
@@ -189,15 +222,15 @@ def _tags(offer: Offer, name: str) -> dict[str, str]:
     return {_NAME_TAG: name, TAG: str(offer.id)}
 
 
-def _block_keys(told: Mapping[str, Any]) -> str:
+def _block_keys(told: Mapping[str, Any], part: Part) -> str:
     option = {"option": "capacity-block", "reservation": told["CapacityReservationId"]}
     return _keys(
-        told["InstanceType"],
-        told["TotalInstanceCount"],
+        told.get("InstanceType", part.instance_type),
+        told.get("TotalInstanceCount", part.count),
         option,
-        told["StartDate"],
-        told["EndDate"],
-        [told["AvailabilityZone"]],
+        told.get("StartDate", part.starts),
+        told.get("EndDate", part.ends),
+        [zone for zone in (told.get("AvailabilityZone", part.zone),) if zone is not None],
     )
 
 

@@ -96,7 +96,7 @@ def requests_of(plan: ClusterPlan, pool: str | None, wish: Wish, at: datetime) -
     pools = {each.pool: each for each in plan.all_pools}
     if pool is not None and pool not in pools:
         raise ConfigError([f"{pool}: no such pool; the file has {', '.join(pools)}"])
-    chosen = [each for each in pools.values() if each.role != "system"]
+    chosen = [each for each in pools.values() if each.role != "system" and each.max_nodes]
     if pool is not None:
         chosen = [pools[pool]]
     if not chosen:
@@ -107,6 +107,8 @@ def requests_of(plan: ClusterPlan, pool: str | None, wish: Wish, at: datetime) -
     requests = [_of_pool(plan, each, wish, options, starts, until) for each in chosen]
     # What options say is wrong for each pool alike, and told once.
     mistakes += dict.fromkeys(line for each in requests for line in mistakes_of(each, at))
+    if wish.count is not None:
+        mistakes += dict.fromkeys(line for each in requests for line in count_mistakes(each))
     return _or_refuse(requests, mistakes)
 
 
@@ -131,12 +133,14 @@ def is_reservable(request: Request) -> bool:
 
 def warnings(request: Request) -> Iterator[str]:
     """Yield which types are listed in none of the Regions, which AWS is asked for nevertheless."""
+    on_hyperpod = request.options == ("training-plan",)
+    where = "for HyperPod" if on_hyperpod else "On-Demand"
     for region in request.regions:
         for name in request.instance_types:
-            if regions.offered(name, region) is False:
+            if regions.offered(name, region, hyperpod=on_hyperpod) is False:
                 yield (
-                    f"{name} is not listed On-Demand in {region}; AWS is asked nevertheless, for "
-                    "the list ages and knows no Capacity Blocks"
+                    f"{name} is not listed {where} in {region}; AWS is asked nevertheless, for the "
+                    "list ages and knows no blocks and plans"
                 )
 
 
@@ -159,7 +163,7 @@ def _of_pool(
         pool=pool.pool,
         regions=wish.regions or (plan.region,),
         instance_types=wish.instance_types or pool.instance_types,
-        count=wish.count or pool.max_nodes,
+        count=pool.max_nodes if wish.count is None else wish.count,
         days=days,
         starts=window.starts if starts is None and window is not None else starts,
         until=until,
