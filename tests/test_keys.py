@@ -19,13 +19,14 @@ from ultrascale.plan import plan_cluster
 Keys = tuple[str | int, ...]
 DOCUMENTS: dict[str, dict[str, Any]] = {
     name: yaml.safe_load((ROOT / "clusters" / f"{name}.yaml").read_text())
-    for name in ("trainium-bert", "mixed-capacity", "auto-mode", "hybrid-hyperpod")
+    for name in ("trainium-bert", "mixed-capacity", "auto-mode", "hybrid-hyperpod", "ultra-100k")
 }
 # Where a file states a default, another value must make the difference; by the last keys.
 OTHER_VALUES: dict[Keys, object] = {
     ("kubernetes", "version"): "1.36",
     ("kubernetes", "endpoint"): {"private": False},
     ("endpoint", "private"): False,
+    ("kubernetes", "service_cidr"): "172.21.0.0/16",
     ("purchase",): {"option": "spot"},
     ("purchase", "option"): "spot",
     ("purchase", "spill"): "on-demand",
