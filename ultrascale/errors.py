@@ -3,6 +3,7 @@
 UltrascaleError
 ├── CatalogError     the catalog has no such entry, or does not know the value asked for
 ├── ConfigError      the cluster file is wrong, or asks for what is not supported
+├── QuestionError    what a command was asked is incomplete, wrong or contradictory
 ├── ClusterError     the cluster cannot be reached, refuses, or lacks what a job needs
 │   └── RefusedError the API server answered with a status that is no success
 └── AccountError     AWS cannot be asked: no credentials, or they are not accepted
@@ -25,6 +26,18 @@ class ConfigError(UltrascaleError):
 
     Attributes:
         mistakes: Lines of the form ``file: key.path: what is wrong, got VALUE; what to do``.
+    """
+
+    def __init__(self, mistakes: Iterable[str]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__("\n".join(self.mistakes))
+
+
+class QuestionError(UltrascaleError):
+    """What a command was asked is incomplete, wrong or contradictory.
+
+    Attributes:
+        mistakes: Lines of the form ``--option: what is wrong, got VALUE; what to do``.
     """
 
     def __init__(self, mistakes: Iterable[str]) -> None:

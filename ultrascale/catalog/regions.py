@@ -126,6 +126,18 @@ def offered(instance_type: str, region: str, *, hyperpod: bool = False) -> bool 
     return region in regions
 
 
+def listed_nowhere(instance_type: str, *, hyperpod: bool = False) -> bool:
+    """Return whether the list knows a type and names no Region for it.
+
+    It may be sold as Capacity Blocks alone, or not yet.
+
+    Args:
+        instance_type: EC2 name of the type, without ``ml.``.
+        hyperpod: Ask for SageMaker HyperPod instead of EC2.
+    """
+    return _offerings("hyperpod_regions" if hyperpod else "ec2_regions").get(instance_type) == set()
+
+
 @cache
 def _offerings(column: str) -> Mapping[str, frozenset[str]]:
     rows = read_table("offerings.csv")

@@ -8,6 +8,7 @@ import typer
 
 from ultrascale import config, plan
 from ultrascale.cli import capacity, jobs
+from ultrascale.cli.advise import advise_command
 from ultrascale.cli.chart_values import chart_values
 from ultrascale.cli.matrix import markdown, print_matrix
 from ultrascale.cli.needs import plan_command
@@ -44,6 +45,7 @@ def check(file: ClusterFile) -> None:
 
 
 _app.command("plan")(plan_command)
+_app.command("advise")(advise_command)
 _app.add_typer(capacity.app, name="capacity")
 _app.command()(preflight)
 

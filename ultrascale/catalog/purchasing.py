@@ -1,0 +1,97 @@
+"""What limits each way to buy capacity, and what has been seen of its price.
+
+Sources:
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-purchase.html
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-concepts.html
+    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_SearchTrainingPlanOfferings.html
+    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ReservedCapacityOffering.html
+    https://docs.aws.amazon.com/sagemaker/latest/dg/reserve-capacity-with-training-plans.html
+    https://docs.aws.amazon.com/savingsplans/latest/userguide/what-is-savings-plans.html
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-instances.html
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from types import MappingProxyType
+
+BOOKED_AHEAD = timedelta(weeks=8)
+"""How long before its start a Capacity Block or training plan can be bought at most."""
+
+BLOCK_INSTANCES = 256
+"""Most instances in all Capacity Blocks of an account or organization at a date."""
+
+LONGEST_PLAN = timedelta(days=182)
+"""How long a training plan lasts at most."""
+
+PLAN_INSTANCES = 256
+"""Most instances of a training plan."""
+
+PLAN_TYPES = frozenset(
+    {
+        *("p4d.24xlarge", "p4de.24xlarge", "p5.4xlarge", "p5.48xlarge", "p5e.48xlarge"),
+        *("p5en.48xlarge", "p6-b200.48xlarge", "p6-b300.48xlarge", "p6e-gb200.36xlarge"),
+        *("trn1.32xlarge", "trn2.48xlarge"),
+    }
+)
+"""Types of which training plans are sold."""
+
+FUTURE_DATED_FAMILIES = frozenset("cmritg")
+"""First letters of the families of which a capacity reservation may start on a future date."""
+
+FUTURE_DATED_VCPUS = 32
+"""Fewest vCPUs of such a reservation, all of its instances together."""
+
+FUTURE_DATED_DAYS = (5, 120)
+"""How many days ahead such a reservation starts, at least and at most."""
+
+SPOT_LARGEST_DISCOUNT = 0.9
+"""How far below On-Demand a Spot price is at most, as AWS publishes it for all types together."""
+
+SAVINGS_PLAN_LARGEST_DISCOUNT = 0.72
+"""The same for Savings Plans. Those of accelerated types are lower, and no source lists them."""
+
+# No page of AWS's names a number: the more nodes stop with the first, the worse Spot serves them.
+COUPLED_SPOT_NODES = 8
+"""Most nodes of a tightly coupled job for which Spot is put before On-Demand."""
+
+LONG_TERM = timedelta(days=365)
+"""From how long a use on is worth a contract: the shorter term of a Savings Plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenRatio:
+    """What a Capacity Block was once seen to cost, as a part of the On-Demand price.
+
+    Attributes:
+        ratio: The part.
+        seen: When, in words.
+        quality: Who says so.
+        source: Where.
+    """
+
+    ratio: float
+    seen: str
+    quality: str
+    source: str
+
+
+# AWS sets the price of each offer anew: good for an order of magnitude, never for a budget.
+SEEN_RATIOS: Mapping[str, SeenRatio] = MappingProxyType(
+    {
+        "p5en.48xlarge": SeenRatio(
+            ratio=0.66,
+            seen="January 2026",
+            quality="third parties, no page of AWS's",
+            source="https://sjramblings.io/inference-tax-nobody-budgeted-for",
+        ),
+        "trn1.32xlarge": SeenRatio(
+            ratio=0.72,
+            seen="2024",
+            quality="AWS's price page of that time",
+            source="https://aws.amazon.com/ec2/capacityblocks/pricing/",
+        ),
+    }
+)
+"""By instance type."""

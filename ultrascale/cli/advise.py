@@ -1,0 +1,266 @@
+"""`ultrascale advise`: which way to buy capacity fits a piece of work, before any of it is paid."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from ultrascale.catalog import eks, matrix
+from ultrascale.plan.advice import (
+    REQUIRED,
+    Advice,
+    Cost,
+    Given,
+    Judged,
+    Reason,
+    Step,
+    advise,
+    read_question,
+)
+from ultrascale.plan.advice.held import FORM
+from ultrascale.plan.advice.model import COMMITMENTS, IMAGES, TOLERANCES
+
+NOTHING = 2
+"""Exit status where no way to buy the capacity is legal."""
+
+_WIDTH = 140
+_LISTS = ("type", "zone")
+_LEGEND = "H: a filter, P: a place in the order of preference; docs/advise.md explains both."
+
+
+def advise_command(
+    *,
+    workload: Annotated[str | None, typer.Option(help=REQUIRED["workload"] + ".")] = None,
+    instance_type: Annotated[
+        list[str] | None, typer.Option("--type", help=f"{REQUIRED['type']}; repeatable.")
+    ] = None,
+    nodes: Annotated[int | None, typer.Option(help=REQUIRED["nodes"] + ".")] = None,
+    region: Annotated[str | None, typer.Option(help=REQUIRED["region"] + ".")] = None,
+    zone: Annotated[list[str] | None, typer.Option(help=f"{REQUIRED['zone']}; repeatable.")] = None,
+    days: Annotated[str | None, typer.Option(help=REQUIRED["days"] + ".")] = None,
+    starts: Annotated[str | None, typer.Option(help="Earliest start; by default now.")] = None,
+    until: Annotated[str | None, typer.Option(help="Latest start; by default any.")] = None,
+    horizon_days: Annotated[
+        float | None, typer.Option(help="Days that steady work is expected to go on.")
+    ] = None,
+    tolerance: Annotated[
+        str | None,
+        typer.Option(help=f"Of interruptions: {', '.join(TOLERANCES)}; by default the work's."),
+    ] = None,
+    coupled: Annotated[
+        bool | None,
+        typer.Option("--coupled/--not-coupled", help="Whether the nodes exchange data over EFA."),
+    ] = None,
+    utilisation: Annotated[
+        float, typer.Option(metavar="PERCENT", help="Part of the time with work.")
+    ] = 100,
+    commitment: Annotated[
+        str, typer.Option(help=f"Term that you would sign: {', '.join(COMMITMENTS)}.")
+    ] = "none",
+    provisioner: Annotated[
+        str | None, typer.Option(help=f"Preferred: {', '.join(matrix.PROVISIONERS)}.")
+    ] = None,
+    hyperpod: Annotated[
+        bool, typer.Option("--hyperpod/--no-hyperpod", help="Whether HyperPod may be used.")
+    ] = True,
+    kubernetes: Annotated[str, typer.Option(help="Kubernetes version.")] = eks.DEFAULT_VERSION,
+    placement_group: Annotated[
+        bool, typer.Option("--placement-group", help="In a cluster placement group.")
+    ] = False,
+    image: Annotated[str, typer.Option(help=f"Of the nodes: {', '.join(IMAGES)}.")] = "any",
+    custom_kubelet: Annotated[
+        bool, typer.Option("--custom-kubelet", help="With kubelet settings of your own.")
+    ] = False,
+    efa_lustre: Annotated[
+        bool, typer.Option("--efa-lustre", help="With FSx for Lustre over EFA.")
+    ] = False,
+    held: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE,…", help=f"Paid for already: {FORM}; repeatable."),
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(metavar="USD", help="In all; of steady work a month's.")
+    ] = None,
+    at: Annotated[str | None, typer.Option(metavar="TIME", help="As of; by default now.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    cluster_file: Annotated[
+        bool, typer.Option("--cluster-file", help="Print the smallest cluster file with the pools.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print every way that was weighed, and why.")
+    ] = False,
+) -> None:
+    """Say which way to buy capacity fits, with its pools for a cluster file; needs no account.
+
+    Asks for what is missing where a person can answer. Ends with status 2 where nothing is legal.
+    """
+    given = Given(
+        at=at or datetime.now(UTC),
+        workload=workload,
+        type=instance_type or (),
+        nodes=nodes,
+        region=region,
+        zone=zone or (),
+        days=days,
+        starts=starts,
+        until=until,
+        horizon_days=horizon_days,
+        tolerance=tolerance,
+        coupled=coupled,
+        utilisation=utilisation,
+        commitment=commitment,
+        provisioner=provisioner,
+        hyperpod=hyperpod,
+        kubernetes=kubernetes,
+        placement_group=placement_group,
+        image=image,
+        custom_kubelet=custom_kubelet,
+        efa_lustre=efa_lustre,
+        held=held or (),
+        budget=budget,
+    )
+    answer = advise(read_question(_asked(given) if sys.stdin.isatty() else given))
+    if as_json:
+        typer.echo(json.dumps(asdict(answer), indent=2, ensure_ascii=False, default=_time))
+    elif cluster_file and answer.choice is not None:
+        typer.echo(answer.cluster_file, nl=False)
+    else:
+        _print(answer, explain=explain or answer.choice is None)
+    if answer.choice is None:
+        typer.echo("nothing fits: no way to buy that capacity is legal", err=True)
+        raise typer.Exit(NOTHING)
+
+
+def _asked(given: Given) -> Given:
+    """Return ``given`` with what a person answers to the questions that are open."""
+    for name in given.missing():
+        text = REQUIRED[name]
+        if name in _LISTS:
+            words: str = typer.prompt(f"{text} (several with commas)", err=True)
+            found = tuple(word.strip() for word in words.split(",") if word.strip())
+            given = replace(given, **{name: found})
+        elif name == "nodes":
+            given = replace(given, nodes=typer.prompt(text, type=int, err=True))
+        else:
+            given = replace(given, **{name: typer.prompt(text, err=True)})
+    return given
+
+
+def _time(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{value!r} has no form in JSON")
+
+
+def _print(answer: Advice, *, explain: bool) -> None:
+    console = Console(width=max(Console().width, _WIDTH), highlight=False, markup=False)
+
+    def say(lines: Iterator[str] | Sequence[str]) -> None:
+        for line in lines:
+            console.print(line, soft_wrap=True)
+
+    if answer.choice is not None:
+        console.print(_steps(answer.steps))
+        say(["how to get it:", *_ways(answer.steps), "", "money:", *_money(answer.steps), ""])
+        say(["before you pay:", *_warnings(answer), ""])
+        console.print(_quotas(answer))
+        say(answer.fragment.splitlines())
+    say(["", "what else was weighed:"])
+    say(_weighed(answer.candidates) if explain else _others(answer))
+    say(["", _LEGEND])
+
+
+def _steps(steps: Sequence[Step]) -> Table:
+    table = Table("", "option", "provisioner", "types", "zones", box=SIMPLE)
+    for title in ("nodes", "usable hours", "USD"):
+        table.add_column(title, justify="right")
+    table.add_column("why")
+    for number, step in enumerate(steps):
+        candidate, hours = step.judged.candidate, step.usable_hours
+        table.add_row(
+            "then" if number else "buy",
+            candidate.option,
+            candidate.provisioner,
+            ", ".join(candidate.instance_types),
+            ", ".join(candidate.zones),
+            f"{step.nodes:,}",
+            "" if hours is None or hours.value is None else f"{hours.value:,.1f}",
+            _range(step.cost),
+            step.judged.place.code,
+        )
+    return table
+
+
+def _range(cost: Cost) -> str:
+    if cost.low is None or cost.high is None:
+        return "unknown"
+    if cost.low == cost.high:
+        return f"{cost.high:,.0f} {cost.period}"
+    return f"{cost.low:,.0f} to {cost.high:,.0f} {cost.period}"
+
+
+def _ways(steps: Sequence[Step]) -> Iterator[str]:
+    for step in steps:
+        option, place = step.judged.candidate.option, step.judged.place
+        yield f"  {option}: {place.code}: {place.text}"
+        yield from (f"    {line}" for line in step.get)
+
+
+def _money(steps: Sequence[Step]) -> Iterator[str]:
+    for step in steps:
+        cost = step.cost
+        yield f"  {step.judged.candidate.option}: {_range(cost)}: {cost.formula}"
+        yield from (f"    {page}" for page in cost.sources)
+
+
+def _warnings(answer: Advice) -> Iterator[str]:
+    yield from (f"  {reason.code}: {reason.text}" for reason in answer.warnings)
+
+
+def _quotas(answer: Advice) -> Table:
+    table = Table("quota", "name", box=SIMPLE)
+    for title in ("needed", "default"):
+        table.add_column(title, justify="right")
+    table.add_column("for choice and fallback together")
+    for need in answer.quotas:
+        if need.state != "within":
+            value = need.needed.value
+            table.add_row(
+                need.code or "",
+                need.name,
+                "unknown" if value is None else f"{value:,.0f}",
+                "unknown" if need.default is None else f"{need.default:,}",
+                need.state,
+            )
+    return table
+
+
+def _others(answer: Advice) -> Iterator[str]:
+    """Yield the options that are no part of the answer, each by the nearest of its candidates."""
+    taken = {step.judged.candidate.option for step in answer.steps}
+    for option in matrix.PURCHASE_OPTIONS:
+        of_option = [each for each in answer.candidates if each.candidate.option == option]
+        # Refused candidates stand last; the fewer reasons, the nearer.
+        nearest = min(of_option, key=lambda each: (len(each.refused), each.rank))
+        if option not in taken:
+            yield f"  {_told(nearest)}"
+
+
+def _weighed(candidates: Sequence[Judged]) -> Iterator[str]:
+    yield from (f"  {_told(each)}" for each in candidates)
+
+
+def _told(judged: Judged) -> str:
+    candidate = judged.candidate
+    where = f"{', '.join(candidate.instance_types)} in {', '.join(candidate.zones)}"
+    reasons: Sequence[Reason] = judged.refused or (judged.place, *judged.doubts)
+    said = "; ".join(f"{reason.code}: {reason.text}" for reason in reasons)
+    verdict = "refused" if judged.refused else "legal"
+    return f"{candidate.option} on {candidate.provisioner}, {where}: {verdict}: {said}"

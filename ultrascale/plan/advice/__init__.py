@@ -1,0 +1,219 @@
+"""Which way to buy capacity fits a piece of work: pure, offline, every refusal with its reason."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ultrascale.plan.advice.candidates import candidates
+from ultrascale.plan.advice.cost import cost_of, money_warnings
+from ultrascale.plan.advice.fragment import Entry, as_file, as_fragment, falls_back, pools_of
+from ultrascale.plan.advice.model import (
+    Advice,
+    Candidate,
+    Cost,
+    Held,
+    Judged,
+    Question,
+    Reason,
+    Step,
+)
+from ultrascale.plan.advice.notes import how_to_get, warnings_of
+from ultrascale.plan.advice.order import CHAINS, judge
+from ultrascale.plan.advice.reading import REQUIRED, Given, read_question
+from ultrascale.plan.advice.trial import Trial, attempt
+from ultrascale.plan.model import ClusterNeeds, Figure
+
+__all__ = [
+    "CHAINS",
+    "REQUIRED",
+    "Advice",
+    "Candidate",
+    "Cost",
+    "Given",
+    "Held",
+    "Judged",
+    "Question",
+    "Reason",
+    "Step",
+    "advise",
+    "read_question",
+]
+
+
+_TWO_OWNERS = {"karpenter", "auto-mode"}
+# Bought for one window: one of both is enough.
+_WINDOWED = {"capacity-block", "training-plan"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Link:
+    """A candidate of the chain, with its pools."""
+
+    judged: Judged
+    nodes: int
+    pools: tuple[Entry, ...]
+    falls_back: bool
+
+
+def advise(question: Question) -> Advice:
+    """Return which way to buy capacity fits ``question`` best, and what to try after it.
+
+    The choice is the least of all legal candidates by their rank. Candidates that need more than
+    AWS publishes that it grants come after those that do not.
+    """
+    judged = _sorted(judge(question, each) for each in candidates(question))
+    judged, choice = _choose(question, judged)
+    if choice is None:
+        return Advice(question=question, choice=None, candidates=judged)
+    chain, left_out = _behind(question, judged, choice)
+    pools = [pool for link in chain for pool in link.pools]
+    trial = attempt(question, pools)
+    # Each link was planned beside those before it.
+    assert trial.needs is not None, trial.refused
+    assert trial.document is not None
+    unbought = _unbought(chain)
+    steps = [_step(question, link, trial.needs) for link in chain]
+    return Advice(
+        question=question,
+        choice=steps[0],
+        fallback=tuple(steps[1:]),
+        warnings=(*_warnings(question, steps, trial), *left_out),
+        quotas=trial.needs.quotas,
+        fragment=as_fragment(pools, unbought=unbought),
+        cluster_file=as_file(trial.document, unbought=unbought),
+        candidates=judged,
+    )
+
+
+def _sorted(judged: Iterable[Judged]) -> tuple[Judged, ...]:
+    return tuple(sorted(judged, key=lambda each: (not each.legal, each.rank)))
+
+
+def _choose(
+    question: Question, judged: Sequence[Judged]
+) -> tuple[tuple[Judged, ...], _Link | None]:
+    """Return the candidates as planning them leaves them, and the best of those that are legal."""
+    weighed = {each.candidate: each for each in judged}
+    beyond: list[_Link] = []
+    choice: _Link | None = None
+    for each in judged:
+        link = _link(question, each, ()) if each.legal else None
+        if link is None:
+            break
+        trial = attempt(question, link.pools)
+        if not trial.refused and not trial.beyond:
+            choice = link
+            break
+        if trial.refused:
+            weighed[each.candidate] = replace(each, refused=trial.refused)
+        else:
+            weighed[each.candidate] = replace(each, doubts=(*each.doubts, *trial.beyond))
+            beyond.append(link)
+    return _sorted(weighed.values()), choice or next(iter(beyond), None)
+
+
+def _behind(
+    question: Question, judged: Sequence[Judged], choice: _Link
+) -> tuple[list[_Link], list[Reason]]:
+    """Return the chain that begins with ``choice``, and what could not become a part of it."""
+    chain = [choice]
+    left_out: list[Reason] = []
+    for wanted in _wanted(question, [each for each in judged if each.legal]):
+        why: tuple[Reason, ...] = ()
+        for each in wanted:
+            if not _beside(chain, each.candidate):
+                continue
+            link = _link(question, each, chain)
+            trial = attempt(question, [pool for one in (*chain, link) for pool in one.pools])
+            if not trial.refused:
+                chain.append(link)
+                break
+            why = why or trial.refused
+        else:
+            for reason in why[:1]:
+                text = f"no {wanted[0].candidate.option} pool beside the choice: {reason.text}"
+                left_out.append(Reason(code="fallback", text=text))
+    return chain, left_out
+
+
+def _wanted(question: Question, legal: Sequence[Judged]) -> Iterator[list[Judged]]:
+    """Yield what each further link is taken from: what else is held, then what suits the work."""
+    for held in question.held:
+        yield [each for each in legal if each.candidate.held == held]
+    for option in CHAINS[question.workload]:
+        yield [each for each in legal if each.candidate.option == option and _waits(each.candidate)]
+
+
+def _waits(candidate: Candidate) -> bool:
+    """Return whether a pool costs nothing before it is needed; HyperPod has its nodes at once."""
+    windowed = candidate.option in _WINDOWED
+    return candidate.held is None and (windowed or candidate.provisioner != "hyperpod")
+
+
+def _beside(chain: Sequence[_Link], candidate: Candidate) -> bool:
+    """Return whether a candidate adds to a chain, and can stand in one cluster with it."""
+    for link in chain:
+        other = link.judged.candidate
+        same = other.option == candidate.option and other.held == candidate.held
+        bought = candidate.held is None and other.held is None
+        windows = bought and {other.option, candidate.option} <= _WINDOWED
+        served = link.falls_back and candidate.option == "on-demand"
+        if same or windows or served or {other.provisioner, candidate.provisioner} == _TWO_OWNERS:
+            return False
+    return True
+
+
+def _link(question: Question, judged: Judged, chain: Sequence[_Link]) -> _Link:
+    """Return a link behind ``chain``: what is held brings its own nodes, the next one the rest."""
+    candidate = judged.candidate
+    there = sum(link.nodes for link in chain if link.judged.candidate.held is not None)
+    rest = question.nodes - there if there < question.nodes else question.nodes
+    nodes = min(rest, candidate.held.count) if candidate.held is not None else rest
+    names = [str(pool["name"]) for link in chain for pool in link.pools]
+    stem = f"{question.workload}-{candidate.option}"
+    taken = sum(name == stem or name.startswith(f"{stem}-") for name in names)
+    return _Link(
+        judged=judged,
+        nodes=nodes,
+        pools=pools_of(question, candidate, nodes=nodes, taken=taken, first=not chain),
+        falls_back=not chain and falls_back(question, candidate, nodes),
+    )
+
+
+def _step(question: Question, link: _Link, needs: ClusterNeeds) -> Step:
+    candidate = link.judged.candidate
+    names = tuple(str(pool["name"]) for pool in link.pools)
+    hours = [pool.usable_hours for pool in needs.pools if pool.pool in names]
+    return Step(
+        judged=link.judged,
+        pools=names,
+        nodes=link.nodes,
+        usable_hours=_shortest([each for each in hours if each is not None]),
+        cost=cost_of(question, candidate, link.nodes),
+        get=tuple(how_to_get(question, candidate, link.nodes)),
+    )
+
+
+def _shortest(hours: Sequence[Figure]) -> Figure | None:
+    return min(hours, key=lambda each: each.value or 0, default=None)
+
+
+def _warnings(question: Question, steps: Sequence[Step], trial: Trial) -> Iterator[Reason]:
+    found = [
+        reason for step in steps for reason in warnings_of(question, step, first=step is steps[0])
+    ]
+    found += [*trial.beyond, *money_warnings(question, steps[0].cost)]
+    first = steps[0]
+    if len(steps) == 1 and not falls_back(question, first.judged.candidate, first.nodes):
+        text = "nothing legal is left to fall back on: try other types, zones or Regions"
+        found.append(Reason(code="fallback", text=text))
+    yield from dict.fromkeys(found)
+
+
+def _unbought(chain: Sequence[_Link]) -> frozenset[str]:
+    return frozenset(
+        str(pool["name"])
+        for link in chain
+        if link.judged.candidate.held is None
+        and link.judged.candidate.option not in ("on-demand", "spot")
+        for pool in link.pools
+    )

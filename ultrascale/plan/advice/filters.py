@@ -1,0 +1,203 @@
+"""What refuses a candidate, and what makes it doubtful: filters H1 to H10 and this product's own.
+
+A list of Regions may lag behind what AWS sells, so it makes a candidate doubtful and refuses none.
+"""
+
+from collections.abc import Callable, Iterator
+
+from ultrascale import catalog
+from ultrascale.catalog import auto_mode, eks, hyperpod, matrix, purchasing, regions
+from ultrascale.plan.advice.candidates import is_spread
+from ultrascale.plan.advice.model import Candidate, Filter, Question, Reason
+from ultrascale.plan.advice.times import DAY, block_days
+
+Reasons = Iterator[Reason]
+
+# The system pool is a group too.
+_MOST_GROUPS = matrix.MANAGED_NODE_GROUPS - 1
+_WINDOWED = ("capacity-block", "training-plan")
+
+
+def refusals(question: Question, candidate: Candidate) -> tuple[Reason, ...]:
+    """Return why ``candidate`` is none for ``question``; nothing where it is legal."""
+    unplanned = tuple(_planned(candidate))
+    if unplanned:
+        # Whatever else is asked of such a type, the catalog may not know.
+        return unplanned
+    return tuple(reason for check in _CHECKS for reason in check(question, candidate))
+
+
+def doubts(candidate: Candidate, region: str) -> tuple[Reason, ...]:
+    """Return why only a live call can tell whether ``candidate`` is to be had in ``region``."""
+    if candidate.held is not None:
+        return ()
+    on_hyperpod = candidate.provisioner == "hyperpod"
+    code: Filter = "H8" if on_hyperpod else "H1"
+    if candidate.option in _WINDOWED and not on_hyperpod:
+        return ()
+    return tuple(
+        Reason(code=code, text=f"{name} has no listed price in {region}")
+        for name in candidate.instance_types
+        if regions.offered(name, region, hyperpod=on_hyperpod) is False
+        or regions.listed_nowhere(name, hyperpod=on_hyperpod)
+    )
+
+
+def _planned(candidate: Candidate) -> Reasons:
+    for name in candidate.instance_types:
+        spec = catalog.lookup(name)
+        if not matrix.can_be_planned(spec):
+            text = f"no source states what a node of {name} is made of, so no pool can be planned"
+            yield Reason(code="check", text=text)
+
+
+def _cell_works(question: Question, candidate: Candidate) -> Reasons:
+    cell = matrix.cell(candidate.provisioner, candidate.option)
+    if not cell.works:
+        yield Reason(code="matrix", text=cell.refused)
+        return
+    if len(candidate.instance_types) < cell.fewest_types:
+        text = (
+            f"a Spot node group wants {cell.fewest_types} types, so that EC2 has a choice; "
+            "name more, or use karpenter or auto-mode"
+        )
+        yield Reason(code="check", text=text)
+    for name in candidate.instance_types:
+        spec = catalog.lookup(name)
+        accelerated = spec.accelerator is not None
+        why = matrix.why_not_launched(candidate.provisioner, spec.family, accelerated=accelerated)
+        if why is not None:
+            yield Reason(code="check", text=why)
+
+
+def _held_fits(question: Question, candidate: Candidate) -> Reasons:
+    held = candidate.held
+    if held is None:
+        return
+    wrong: list[str] = []
+    if held.instance_type not in question.instance_types:
+        wrong.append(f"of {held.instance_type}, which is not asked for")
+    if held.zone not in question.zones:
+        wrong.append(f"in {held.zone}, which is not asked for")
+    if held.ends is not None and held.ends <= question.starts:
+        wrong.append(f"over at {held.ends:%Y-%m-%d %H:%M} UTC, before the work starts")
+    latest = question.until
+    if held.starts is not None and latest is not None and held.starts > latest:
+        wrong.append(f"not there before {held.starts:%Y-%m-%d %H:%M} UTC, after the latest start")
+    if question.coupled and held.count < question.nodes:
+        wrong.append(f"of {held.count} nodes, and a coupled job needs its {question.nodes} at once")
+    for text in wrong:
+        yield Reason(code="held", text=f"{held.name} is {text}")
+
+
+def _window_is_sold(question: Question, candidate: Candidate) -> Reasons:
+    if candidate.option not in _WINDOWED or candidate.held is not None:
+        return
+    (name,) = candidate.instance_types
+    if candidate.option == "training-plan":
+        what, sold = "a training plan", name in purchasing.PLAN_TYPES
+        most, of_what = purchasing.PLAN_INSTANCES, "a training plan has"
+    else:
+        what, sold = "a Capacity Block", _has_blocks(name)
+        most, of_what = purchasing.BLOCK_INSTANCES, "all Capacity Blocks of a date together have"
+    if not sold:
+        yield Reason(code="H2", text=f"{what} of {name} is not sold")
+    if question.workload == "online-inference" or question.days is None:
+        yield Reason(code="H2", text=f"{what} ends, and a service goes on")
+    elif block_days(question.days) is None:
+        longest = purchasing.LONGEST_PLAN // DAY
+        text = f"{what} lasts {longest} days at most, and the work {question.days:g}"
+        yield Reason(code="H2", text=text)
+    if question.nodes > most:
+        yield Reason(code="H2", text=f"{of_what} {most} instances at most")
+    booked = question.at + purchasing.BOOKED_AHEAD
+    if question.starts > booked:
+        opens = question.starts - purchasing.BOOKED_AHEAD
+        text = f"{what} is sold 8 weeks ahead at most; ask again from {opens:%Y-%m-%d}"
+        yield Reason(code="H2", text=text)
+
+
+def _has_blocks(name: str) -> bool:
+    spec = catalog.lookup(name)
+    return spec.knows("capacity_block") and spec.capacity_block
+
+
+def _interruption_is_borne(question: Question, candidate: Candidate) -> Reasons:
+    if candidate.option == "spot" and question.tolerance == "none":
+        text = "EC2 takes Spot nodes back with two minutes' notice, and the work bears none"
+        yield Reason(code="H4", text=text)
+
+
+def _auto_mode_suits(question: Question, candidate: Candidate) -> Reasons:
+    if candidate.provisioner != "auto-mode":
+        return
+    days = auto_mode.NODE_DAYS
+    if question.image == "al2023":
+        yield Reason(code="H5", text="EKS Auto Mode runs Bottlerocket alone")
+    if question.tolerance == "none" and (question.days is None or question.days > days):
+        text = f"EKS Auto Mode replaces a node after {days} days, and the work bears no restart"
+        yield Reason(code="H5", text=text)
+    if question.efa_lustre:
+        yield Reason(code="H5", text="EKS Auto Mode's nodes mount no Lustre over EFA")
+    if question.custom_kubelet:
+        text = "EKS Auto Mode has few settings of the kubelet, those of its NodeClass"
+        yield Reason(code="H5", text=text)
+
+
+def _groups_hold(question: Question, candidate: Candidate) -> Reasons:
+    most = matrix.NODES_PER_MANAGED_NODE_GROUP
+    if candidate.provisioner == "managed-node-group" and question.nodes > most * _MOST_GROUPS:
+        text = (
+            f"{_MOST_GROUPS} managed node groups of {most} nodes beside the system pool hold "
+            f"{most * _MOST_GROUPS:,}, and {question.nodes:,} are needed"
+        )
+        yield Reason(code="H6", text=text)
+
+
+def _hyperpod_suits(question: Question, candidate: Candidate) -> Reasons:
+    if candidate.provisioner != "hyperpod":
+        return
+    newest = eks.LATEST_HYPERPOD_VERSION
+    if eks.SUPPORTED_VERSIONS.index(question.kubernetes_version) > eks.SUPPORTED_VERSIONS.index(
+        newest
+    ):
+        text = f"HyperPod knows Kubernetes up to {newest}, got {question.kubernetes_version}"
+        yield Reason(code="H8", text=text)
+    if question.region not in hyperpod.REGIONS:
+        text = f"CloudFormation makes no HyperPod clusters in {question.region}"
+        yield Reason(code="H8", text=text)
+    for name in candidate.instance_types:
+        if name not in hyperpod.INSTANCE_TYPES:
+            yield Reason(code="H8", text=f"HyperPod has no {name}")
+
+
+def _efa_reaches(question: Question, candidate: Candidate) -> Reasons:
+    if not question.coupled:
+        return
+    if is_spread(candidate):
+        text = "EFA reaches the nodes of one zone and one VPC, and a job is of one type"
+        yield Reason(code="H10", text=text)
+    for name in candidate.instance_types:
+        if not catalog.lookup(name).efa_cards:
+            yield Reason(code="H10", text=f"{name} has no EFA, and the job exchanges data over it")
+
+
+def _is_asked_for(question: Question, candidate: Candidate) -> Reasons:
+    if candidate.provisioner == "hyperpod" and not question.hyperpod:
+        yield Reason(code="asked", text="HyperPod is ruled out")
+    if candidate.provisioner != "auto-mode" and question.image == "bottlerocket":
+        text = f"{candidate.provisioner} pools of this product do not run Bottlerocket"
+        yield Reason(code="asked", text=text)
+
+
+_CHECKS: tuple[Callable[[Question, Candidate], Reasons], ...] = (
+    _cell_works,
+    _is_asked_for,
+    _held_fits,
+    _window_is_sold,
+    _interruption_is_borne,
+    _auto_mode_suits,
+    _groups_hold,
+    _hyperpod_suits,
+    _efa_reaches,
+)

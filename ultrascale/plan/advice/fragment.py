@@ -1,0 +1,230 @@
+"""The entries of `pools` that a chain of candidates becomes, and a cluster file around them."""
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import cast
+
+import yaml
+
+from ultrascale import catalog
+from ultrascale.catalog import capacity_blocks, hyperpod, karpenter, matrix, regions
+from ultrascale.plan.advice.candidates import is_spread
+from ultrascale.plan.advice.model import Candidate, Question
+from ultrascale.plan.advice.times import block_days, window
+
+Entry = dict[str, object]
+
+PLACEHOLDER_ACCOUNT = "111122223333"
+"""AWS's account of documentation: `preflight` refuses it, so that nobody deploys it."""
+
+_PODS_FROM = "100.64.0.0/10"
+_VPC_CIDR = "10.0.0.0/16"
+_WIDTH = 200
+_FILL_IN = {
+    "reservation": "fill in: the id of what you bought or reserved",
+    "plan": "fill in: the ARN of the plan that you bought",
+    "starts": "fill in: as the purchase says",
+    "ends": "fill in: as the purchase says",
+    "zones": "fill in: the zone of what you bought or reserved",
+}
+
+
+def pools_of(
+    question: Question, candidate: Candidate, *, nodes: int, taken: int, first: bool
+) -> tuple[Entry, ...]:
+    """Return the pools of a candidate.
+
+    Args:
+        question: What was asked.
+        candidate: The candidate, which nothing refuses.
+        nodes: How many nodes it is to have.
+        taken: Number of pools of that option before it.
+        first: Whether it is the choice, and so no fallback.
+    """
+    counts = [nodes]
+    if candidate.option == "capacity-block" and candidate.held is None:
+        blocks = math.ceil(nodes / capacity_blocks.MOST_INSTANCES)
+        # As even as may be: a smaller block is easier to get.
+        counts = [nodes // blocks + (number < nodes % blocks) for number in range(blocks)]
+    pools = [
+        _pool(question, candidate, count, taken + number) for number, count in enumerate(counts)
+    ]
+    if first and falls_back(question, candidate, nodes):
+        share = {"fallback": "on-demand", "fallback_max": nodes // 2}
+        pools = [pool | {"purchase": {"option": "spot", **share}} for pool in pools]
+    return tuple(pools)
+
+
+def _pool(question: Question, candidate: Candidate, nodes: int, number: int) -> Entry:
+    suffix = f"-{number + 1}" if number else ""
+    reserved = candidate.option not in ("on-demand", "spot") or candidate.provisioner == "hyperpod"
+    entry: Entry = {
+        "name": f"{question.workload}-{candidate.option}{suffix}",
+        "role": "reserved" if reserved else "burst",
+        "instance_types": list(candidate.instance_types),
+        "provisioner": candidate.provisioner,
+        "purchase": _purchase(question, candidate, number),
+        "zones": list(candidate.zones),
+        **_counts(candidate, nodes),
+        "efa": "all" if question.coupled else "none",
+    }
+    if takes_placement_group(question, candidate):
+        entry["placement_group"] = True
+    return entry
+
+
+def takes_placement_group(question: Question, candidate: Candidate) -> bool:
+    """Return whether the pool gets the placement group that was asked for."""
+    free = candidate.option in ("on-demand", "spot") and candidate.provisioner != "hyperpod"
+    fit = all(catalog.lookup(name).placement_group for name in candidate.instance_types)
+    return question.placement_group and free and fit and not is_spread(candidate)
+
+
+def _counts(candidate: Candidate, nodes: int) -> Entry:
+    fixed = candidate.provisioner == "hyperpod" or (
+        candidate.option == "capacity-block" and candidate.provisioner in matrix.NODE_POOLS
+    )
+    most = {
+        "managed-node-group": matrix.NODES_PER_MANAGED_NODE_GROUP,
+        "hyperpod": hyperpod.INSTANCES_PER_GROUP,
+    }.get(candidate.provisioner, nodes)
+    shards = math.ceil(nodes / most)
+    counts: Entry = {"nodes": {"static" if fixed else "max": math.ceil(nodes / shards)}}
+    return counts | ({"shards": shards} if shards > 1 else {})
+
+
+def _purchase(question: Question, candidate: Candidate, number: int) -> Entry:
+    option = candidate.option
+    purchase: Entry = {"option": option}
+    held = candidate.held
+    if option in ("odcr", "capacity-block"):
+        purchase["reservation"] = held.name if held else f"cr-{number + 1:017x}"
+    if option == "training-plan":
+        purchase["plan"] = held.name if held else _plan_arn(question.region, number)
+    if option in ("capacity-block", "training-plan"):
+        starts, ends = _window(question, candidate)
+        purchase |= {"starts": _told(starts), "ends": _told(ends)}
+    return purchase
+
+
+def falls_back(question: Question, candidate: Candidate, nodes: int) -> bool:
+    """Return whether a Spot pool that is the choice turns to On-Demand by itself.
+
+    It divides its nodes, so one of one node cannot, and a coupled job has another pool.
+    """
+    cell = matrix.cell(candidate.provisioner, candidate.option)
+    divided = nodes > 1 and not question.coupled
+    return candidate.option == "spot" and cell.falls_back and divided
+
+
+def _window(question: Question, candidate: Candidate) -> tuple[datetime, datetime]:
+    held = candidate.held
+    if held is not None and held.starts is not None and held.ends is not None:
+        return held.starts, held.ends
+    days = block_days(question.days or 0)
+    # Filter H2 refuses work that is longer.
+    assert days is not None
+    return window(question, days)
+
+
+def _plan_arn(region: str, number: int) -> str:
+    partition = regions.lookup_region(region).partition
+    account = PLACEHOLDER_ACCOUNT
+    return f"arn:{partition}:sagemaker:{region}:{account}:training-plan/fill-in-{number + 1}"
+
+
+def _told(time: datetime) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def as_fragment(pools: Sequence[Entry], *, unbought: frozenset[str]) -> str:
+    """Return `pools:` as YAML, with a remark behind each value that has to be filled in.
+
+    Args:
+        pools: Its entries.
+        unbought: Names of the pools whose reservation is not there yet.
+    """
+    lines = ["pools:"]
+    for pool in pools:
+        remark = _remark if pool["name"] in unbought else _no_remark
+        text = yaml.safe_dump([pool], sort_keys=False, default_flow_style=None, width=_WIDTH)
+        lines += [f"  {line}{remark(line)}" for line in _lines(pool["purchase"], text)]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(purchase: object, text: str) -> Iterator[str]:
+    """Yield the lines of an entry, a purchase that names something with one key on each."""
+    assert isinstance(purchase, dict)
+    for line in text.splitlines():
+        if line.startswith("  purchase:") and {"reservation", "plan"} & purchase.keys():
+            yield "  purchase:"
+            inner = yaml.safe_dump(purchase, sort_keys=False, width=_WIDTH)
+            yield from (f"    {each}" for each in inner.splitlines())
+        else:
+            yield line
+
+
+def _remark(line: str) -> str:
+    key = line.strip().partition(":")[0]
+    return f"  # {_FILL_IN[key]}" if key in _FILL_IN else ""
+
+
+def _no_remark(line: str) -> str:
+    return ""
+
+
+def as_file(found: Entry, *, unbought: frozenset[str]) -> str:
+    """Return a cluster file as YAML, with the same remarks in its pools."""
+    rest = {key: value for key, value in found.items() if key != "pools"}
+    head = yaml.safe_dump(rest, sort_keys=False, default_flow_style=None, width=_WIDTH)
+    pools = found["pools"]
+    assert isinstance(pools, list)
+    return head + as_fragment(cast("list[Entry]", pools), unbought=unbought)
+
+
+def document(
+    question: Question, pools: Sequence[Entry], *, system_type: str, pod_blocks: int
+) -> Entry:
+    """Return the smallest cluster file around ``pools``.
+
+    Args:
+        question: What was asked.
+        pools: The pools.
+        system_type: Instance type of the system pool.
+        pod_blocks: Number of /16 ranges for nodes and pods.
+    """
+    system: Entry = {
+        "name": "system",
+        "instance_types": [system_type],
+        "provisioner": "managed-node-group",
+        "purchase": {"option": "on-demand"},
+        "nodes": {"min": 2, "max": 4},
+    }
+    found: Entry = {
+        "name": "advised",
+        "region": question.region,
+        "network": {
+            "vpc_cidr": _VPC_CIDR,
+            "pod_cidrs": {"count": pod_blocks, "from": _PODS_FROM},
+            "zones": list(_two_zones(question)),
+        },
+        "kubernetes": {"version": question.kubernetes_version},
+    }
+    if any(pool["provisioner"] == "karpenter" for pool in pools):
+        found["karpenter"] = {"version": karpenter.NEWEST_VERSION}
+    return found | {"pools": [system, *pools]}
+
+
+def _two_zones(question: Question) -> tuple[str, ...]:
+    """Return the zones of the question, and a second one beside a single one: EKS needs two."""
+    zones = question.zones
+    if len(zones) > 1:
+        return zones
+    region = regions.lookup_region(question.region)
+    own = next(iter(zones))
+    if regions.is_zone_id(own):
+        others = (f"{region.zone_id_prefix}-az{number}" for number in (1, 2))
+    else:
+        others = (f"{region.name}{letter}" for letter in "ab")
+    return (own, next(other for other in others if other != own))

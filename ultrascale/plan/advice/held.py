@@ -1,0 +1,82 @@
+"""Capacity that is paid for already, as the user says what it is."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from ultrascale import catalog
+from ultrascale.catalog.matrix import PurchaseOption
+from ultrascale.config import near
+from ultrascale.plan.advice.model import Held
+from ultrascale.plan.advice.times import Wrong, read_time
+
+FORM = "id=cr-…,type=p5.48xlarge,zone=us-west-2b,count=16,starts=TIME,ends=TIME"
+"""How it is written; an ARN of a training plan is an id as well, an ODCR needs no times.
+
+One that ends all the same says ``option=odcr``, or it is taken for a Capacity Block.
+"""
+
+_OPTION = "held"
+_NEEDED = ("id", "type", "zone", "count")
+_TIMES = ("starts", "ends")
+_KINDS: tuple[PurchaseOption, ...] = ("odcr", "capacity-block")
+_RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
+_PLAN = re.compile(r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:\d{12}:training-plan/[A-Za-z0-9-]{1,64}")
+
+
+def read_held(given: Sequence[str], wrong: Wrong) -> Iterator[Held]:
+    """Yield what is held; ``wrong`` is told of what cannot be read."""
+    seen: set[str] = set()
+    for text in given:
+        pairs = (part.partition("=") for part in text.split(",") if part)
+        fields = {key: value for key, _, value in pairs}
+        found = _read(text, fields, wrong)
+        if found is not None and found.name in seen:
+            wrong(_OPTION, "one reservation twice", found.name, "say each once")
+        elif found is not None:
+            seen.add(found.name)
+            yield found
+
+
+def _read(text: str, fields: Mapping[str, str], wrong: Wrong) -> Held | None:
+    unknown = sorted(fields.keys() - {*_NEEDED, *_TIMES, "option"})
+    missing = [key for key in _NEEDED if not fields.get(key)]
+    if unknown or missing:
+        what = f"no {', '.join(missing)}" if missing else f"unknown key {', '.join(unknown)}"
+        wrong(_OPTION, what, text, f"write {FORM}")
+        return None
+    name, count, kind = fields["id"], fields["count"], fields["type"].removeprefix("ml.")
+    if kind not in catalog.INSTANCE_TYPES:
+        wrong(_OPTION, "an unknown instance type", kind, near(kind, catalog.INSTANCE_TYPES))
+        return None
+    starts, ends = (read_time(_OPTION, fields.get(key), wrong) for key in _TIMES)
+    if not re.fullmatch(r"[1-9]\d{0,5}", count):
+        wrong(_OPTION, "no number of instances", count, "write count=16")
+        return None
+    option = _option(name, fields.get("option"), ends)
+    if option is None:
+        todo = "write the id of a reservation, cr-…, or the ARN of a training plan"
+        wrong(_OPTION, "neither a reservation nor a training plan", name, todo)
+        return None
+    if option != "odcr" and (starts is None or ends is None or starts >= ends):
+        wrong(_OPTION, "no window", text, "write starts=TIME,ends=TIME as the purchase says")
+        return None
+    return Held(
+        option=option,
+        name=name,
+        instance_type=kind,
+        zone=fields["zone"],
+        count=int(count),
+        starts=starts,
+        ends=ends,
+    )
+
+
+def _option(name: str, said: str | None, ends: datetime | None) -> PurchaseOption | None:
+    if _PLAN.fullmatch(name) and said in (None, "training-plan"):
+        return "training-plan"
+    if not _RESERVATION.fullmatch(name):
+        return None
+    if said is None:
+        return "odcr" if ends is None else "capacity-block"
+    return next((kind for kind in _KINDS if kind == said), None)

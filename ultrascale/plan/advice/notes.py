@@ -1,0 +1,177 @@
+"""What is to be known of an answer before money is spent, and how each of its steps is got."""
+
+import math
+from collections.abc import Iterator
+
+from ultrascale import catalog
+from ultrascale.catalog import capacity_blocks, matrix, purchasing
+from ultrascale.plan.advice.fragment import falls_back, takes_placement_group
+from ultrascale.plan.advice.model import Candidate, Question, Reason, Step
+from ultrascale.plan.advice.times import DAY, block_days
+
+Reasons = Iterator[Reason]
+
+_LIVE = "confirm it with a live call before you rely on it"
+
+
+def warnings_of(question: Question, step: Step, *, first: bool) -> Reasons:
+    """Yield what is to be known of ``step``; ``first`` says that it is the choice."""
+    candidate = step.judged.candidate
+    for doubt in step.judged.doubts:
+        yield Reason(code=doubt.code, text=f"{doubt.text}, as of a list that may lag: {_LIVE}")
+    yield from _of_blocks(question, step)
+    yield from _of_windows(question, step)
+    if candidate.option == "odcr" and candidate.held is None:
+        yield from _of_reservations(question, candidate, step.nodes)
+    if candidate.option == "spot":
+        yield from _of_spot(question, candidate, step.nodes, first=first)
+    if candidate.option == "on-demand" and candidate.provisioner == "hyperpod":
+        text = "HyperPod's On-Demand nodes are paid for from the deploy on, with or without work"
+        yield Reason(code="cost", text=text)
+    if question.placement_group and not takes_placement_group(question, candidate):
+        yield from _of_placement_groups(candidate)
+    yield from _of_groups(candidate, step.nodes)
+
+
+def how_to_get(question: Question, candidate: Candidate, nodes: int) -> Iterator[str]:
+    """Yield commands that find or reserve the capacity of ``candidate``."""
+    name, zone, region = candidate.instance_types[0], candidate.zones[0], question.region
+    if candidate.held is not None:
+        yield f"it is there: {candidate.held.name}"
+    elif candidate.option in ("capacity-block", "training-plan"):
+        # Filter H2 refuses work without an end.
+        days = block_days(question.days or 0)
+        zones = "".join(f" --zone {each}" for each in question.zones)
+        until = f" --until {question.until:%Y-%m-%dT%H:%MZ}" if question.until is not None else ""
+        yield (
+            f"ultrascale capacity --region {region} --type {name} --count {nodes} --days {days} "
+            f"--starts {question.starts:%Y-%m-%dT%H:%MZ}{until}{zones}"
+        )
+    elif candidate.option == "spot":
+        for each in candidate.instance_types:
+            yield (
+                f"ultrascale capacity --region {region} --type {each} --count {nodes} "
+                f"--days {max(math.ceil(question.days or 1), 1)}"
+            )
+    elif candidate.option == "odcr":
+        start = f" --start-date {question.starts:%Y-%m-%dT%H:%M:%SZ}"
+        dated = " --commitment-duration SECONDS" + start
+        yield (
+            f"aws ec2 create-capacity-reservation --region {region} --instance-type {name} "
+            f"--instance-count {nodes} --availability-zone {zone} --instance-platform Linux/UNIX "
+            "--instance-match-criteria targeted"
+            + (dated if may_be_dated(question, candidate, nodes) else "")
+        )
+
+
+def may_be_dated(question: Question, candidate: Candidate, nodes: int) -> bool:
+    """Return whether a capacity reservation may start on the day that the work does."""
+    (name,) = candidate.instance_types
+    least, most = purchasing.FUTURE_DATED_DAYS
+    ahead = question.starts - question.at
+    spec = catalog.lookup(name)
+    return (
+        name[0] in purchasing.FUTURE_DATED_FAMILIES
+        and not spec.family.startswith(("trn", "inf"))
+        and spec.vcpus * nodes >= purchasing.FUTURE_DATED_VCPUS
+        and least * DAY <= ahead <= most * DAY
+    )
+
+
+def _of_blocks(question: Question, step: Step) -> Reasons:
+    candidate = step.judged.candidate
+    if candidate.option != "capacity-block" or candidate.held is not None:
+        return
+    count = len(step.pools)
+    if count > 1:
+        text = (
+            f"{step.nodes} nodes are {count} blocks, of {capacity_blocks.MOST_INSTANCES} instances "
+            "at most each: buy all, or none is of use"
+        )
+        yield Reason(code="H2", text=text)
+    if count > 1 and question.coupled:
+        text = (
+            "EFA does not reach from zone to zone, so buy all blocks in one; that they are near "
+            "each other in it, AWS does not say"
+        )
+        yield Reason(code="H10", text=text)
+
+
+def _of_windows(question: Question, step: Step) -> Reasons:
+    candidate, usable = step.judged.candidate, step.usable_hours
+    if usable is None or usable.value is None:
+        return
+    held = candidate.held
+    wanted = None if question.days is None else question.days * 24
+    if held is not None and (wanted is None or usable.value < wanted):
+        text = f"{held.name} is of use for {usable.value:,.1f} hours; the rest is the fallback's"
+        yield Reason(code="P1", text=text)
+    if held is not None or wanted is None:
+        return
+    days = block_days(wanted / 24)
+    assert days is not None
+    if usable.value < wanted:
+        more = block_days(days + 1)
+        longer = f", or take {more} days" if more is not None else ""
+        text = (
+            f"of {wanted:g} hours {usable.value:,.1f} are of use, as nodes are drained before the "
+            f"end: let the work save a checkpoint by then{longer}"
+        )
+        yield Reason(code="H2", text=text)
+    if days * 24 > wanted:
+        text = f"sold for {days} days, and paid for as a whole: the work lasts {wanted:g} hours"
+        yield Reason(code="H2", text=text)
+
+
+def _of_reservations(question: Question, candidate: Candidate, nodes: int) -> Reasons:
+    if may_be_dated(question, candidate, nodes):
+        text = (
+            "reserve for the start date, which the API and the console do and CloudFormation does "
+            "not; the term that you commit to cannot be cancelled"
+        )
+        yield Reason(code="H3", text=text)
+    elif question.starts > question.at:
+        text = (
+            "this reservation cannot be dated ahead: it is paid for from the moment it is made, "
+            "so make it at the start, and expect it to fail where capacity is short"
+        )
+        yield Reason(code="H3", text=text)
+    (name,) = candidate.instance_types
+    if catalog.lookup(name).family.startswith(("p", "trn")):
+        text = (
+            f"a request for {name} often ends in InsufficientInstanceCapacity: ask your account "
+            "team for it before you plan with it"
+        )
+        yield Reason(code="H3", text=text)
+
+
+def _of_spot(question: Question, candidate: Candidate, nodes: int, *, first: bool) -> Reasons:
+    if question.coupled and nodes > 1:
+        text = "EC2 takes Spot nodes back one by one, and a coupled job stops with the first"
+        yield Reason(code="H4", text=text)
+    if first and falls_back(question, candidate, nodes):
+        text = (
+            f"{nodes // 2} of {nodes} nodes may be On-Demand and no more than "
+            f"{nodes - nodes // 2} are Spot; purchase.fallback_max moves the border"
+        )
+        yield Reason(code="P5", text=text)
+
+
+def _of_placement_groups(candidate: Candidate) -> Reasons:
+    if candidate.option == "capacity-block":
+        text = "no Capacity Block is in a placement group; its instances are near each other anyway"
+    elif candidate.provisioner == "hyperpod":
+        text = "HyperPod places its instances itself, so there is no placement group"
+    elif candidate.option == "odcr":
+        text = "a placement group takes a reservation only if that was made in it, so there is none"
+    else:
+        text = "no placement group: it takes types that allow it, of one kind, in one zone"
+    yield Reason(code="H7", text=text)
+
+
+def _of_groups(candidate: Candidate, nodes: int) -> Reasons:
+    most = matrix.NODES_PER_MANAGED_NODE_GROUP
+    if candidate.provisioner == "managed-node-group" and nodes > most:
+        groups = math.ceil(nodes / most)
+        text = f"{nodes:,} nodes are {groups} managed node groups of {most} at most: `shards`"
+        yield Reason(code="H6", text=text)

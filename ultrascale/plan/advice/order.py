@@ -1,0 +1,151 @@
+"""The order of preference, P1 to P6, as a rank over all candidates: the least legal one is chosen.
+
+1. What is paid for already.
+2. Accelerators of which Capacity Blocks are sold, start and end known, work that would lose
+   something by an interruption: a Capacity Block, or on HyperPod a training plan.
+3. An On-Demand Capacity Reservation: for services, which must be there; for other types with a
+   start in the future, unless the work is stateless; for other types under a contract.
+4. The same for those accelerators, used for a year and longer: a contract, by the account team.
+5. Spot, where an interruption is borne and several types or zones would do.
+6. On-Demand. Behind it ``later``: Spot for coupled jobs of many nodes, or of one type in one
+   zone; and ``last``: what is legal and meets no need that was stated.
+"""
+
+from collections.abc import Mapping
+
+from ultrascale import catalog
+from ultrascale.catalog import matrix, purchasing
+from ultrascale.plan.advice.candidates import is_spread
+from ultrascale.plan.advice.filters import doubts, refusals
+from ultrascale.plan.advice.model import Candidate, Judged, Place, Question, Reason, Workload
+from ultrascale.plan.advice.times import DAY, block_days
+
+CHAINS: Mapping[Workload, tuple[matrix.PurchaseOption, ...]] = {
+    "pre-training": ("capacity-block", "training-plan", "on-demand"),
+    "fine-tuning": ("capacity-block", "training-plan", "on-demand", "spot"),
+    "batch-inference": ("spot", "on-demand"),
+    "online-inference": ("odcr", "on-demand", "spot"),
+    "data-processing": ("spot", "on-demand"),
+    "development": ("on-demand", "spot"),
+}
+"""What each kind of work is tried on in turn; the choice comes before."""
+
+_PLACES: Mapping[Place, int] = {
+    **{"P1": 1, "P2": 2, "P3": 3, "P4": 4, "P5": 5, "P6": 6},
+    **{"later": 7, "last": 8},
+}
+
+# A fixed set of nodes suits groups, one that follows its pods suits node pools. Karpenter comes
+# before EKS Auto Mode as it has both kinds of images, more settings and no fee.
+_FIXED: tuple[matrix.Provisioner, ...] = (
+    *("managed-node-group", "karpenter", "self-managed", "auto-mode", "hyperpod"),
+)
+_ELASTIC: tuple[matrix.Provisioner, ...] = (
+    *("karpenter", "auto-mode", "managed-node-group", "self-managed", "hyperpod"),
+)
+
+
+def judge(question: Question, candidate: Candidate) -> Judged:
+    """Return what is to be said of ``candidate``, and where it stands."""
+    place = _place(question, candidate)
+    doubtful = doubts(candidate, question.region)
+    return Judged(
+        candidate=candidate,
+        refused=refusals(question, candidate),
+        doubts=doubtful,
+        place=place,
+        rank=_rank(question, candidate, place, doubtful=bool(doubtful)),
+    )
+
+
+def _rank(
+    question: Question, candidate: Candidate, place: Reason, *, doubtful: bool
+) -> tuple[int, ...]:
+    """Return what a candidate is sorted by: whether it is sure to be sold, then its place."""
+    fixed = question.coupled or candidate.option == "capacity-block"
+    order = _FIXED if fixed else _ELASTIC
+    held = [each.name for each in question.held]
+    types = question.instance_types
+    first = candidate.instance_types[0]
+    return (
+        int(doubtful),
+        # The alternatives of `Place` are the keys.
+        _PLACES[_known_place(place)],
+        held.index(candidate.held.name) if candidate.held else 0,
+        int(not is_spread(candidate)),
+        types.index(first) if first in types else len(types),
+        int(candidate.provisioner != question.provisioner),
+        order.index(candidate.provisioner),
+    )
+
+
+def _known_place(reason: Reason) -> Place:
+    return next(place for place in _PLACES if place == reason.code)
+
+
+def _place(question: Question, candidate: Candidate) -> Reason:
+    if candidate.held is not None:
+        return Reason(code="P1", text=f"{candidate.held.name} is paid for already")
+    if candidate.option in ("capacity-block", "training-plan"):
+        return _of_windows(question)
+    if candidate.option == "odcr":
+        return _of_reservations(question, candidate)
+    if candidate.option == "spot":
+        return _of_spot(question)
+    return Reason(code="P6", text="On-Demand: no commitment, and capacity if there is any")
+
+
+def _of_windows(question: Question) -> Reason:
+    known = question.days is not None and block_days(question.days) is not None
+    if known and question.tolerance != "stateless":
+        text = "start and end are known, and the work would lose something by an interruption"
+        return Reason(code="P2", text=text)
+    return Reason(code="last", text="the work has no end, or loses nothing by an interruption")
+
+
+def _of_reservations(question: Question, candidate: Candidate) -> Reason:
+    contract = question.commitment != "none" and _pays(question)
+    if question.workload == "online-inference":
+        return Reason(code="P3", text="a service must be there: its capacity is reserved")
+    if any(_sold_in_blocks(name) for name in candidate.instance_types):
+        if _long(question) and _pays(question):
+            text = "steady use for a year or more: reserve it, under a contract"
+            return Reason(code="P4", text=text)
+    elif question.starts > question.at and question.tolerance != "stateless":
+        text = "the start is known, and no Capacity Blocks are sold of the type"
+        return Reason(code="P3", text=text)
+    elif question.days is None and contract:
+        return Reason(code="P3", text="steady use under a contract: reserve what it is for")
+    return Reason(code="last", text="paid for whether used or not, and nothing asks for that")
+
+
+def _of_spot(question: Question) -> Reason:
+    if question.coupled and question.nodes > purchasing.COUPLED_SPOT_NODES:
+        text = (
+            f"H4: a coupled job of more than {purchasing.COUPLED_SPOT_NODES} nodes stops with the "
+            "first that EC2 takes back"
+        )
+        return Reason(code="later", text=text)
+    if len(question.instance_types) > 1 or len(question.zones) > 1:
+        text = "an interruption is borne, and several types or zones would do"
+        return Reason(code="P5", text=text)
+    text = "one type in one zone: where Spot is short there, there is nowhere to turn to"
+    return Reason(code="later", text=text)
+
+
+def _sold_in_blocks(name: str) -> bool:
+    """Return whether a type is one of the scarce ones: P families and Trainium."""
+    return catalog.lookup(name).family.startswith(("p", "trn"))
+
+
+def _long(question: Question) -> bool:
+    if question.days is not None:
+        return question.days * DAY >= purchasing.LONG_TERM
+    horizon = question.horizon_days
+    signed = question.commitment != "none"
+    return signed or (horizon is not None and horizon * DAY >= purchasing.LONG_TERM)
+
+
+def _pays(question: Question) -> bool:
+    """Return whether a commitment can pay at all: above a use of 1 - its discount it does."""
+    return question.utilisation >= 1 - purchasing.SAVINGS_PLAN_LARGEST_DISCOUNT

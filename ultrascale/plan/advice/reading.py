@@ -1,0 +1,229 @@
+"""Reads what the adviser is asked: every mistake at once, defaults by the kind of work."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar, cast
+
+from ultrascale import catalog
+from ultrascale.catalog import eks, kubernetes, matrix, regions
+from ultrascale.config import near
+from ultrascale.errors import CatalogError, QuestionError
+from ultrascale.plan.advice import model
+from ultrascale.plan.advice.held import read_held
+from ultrascale.plan.advice.model import Question, Tolerance, Workload
+from ultrascale.plan.advice.times import read_time
+
+_Word = TypeVar("_Word", bound=str)
+
+TOLERANCES: Mapping[Workload, Tolerance] = {
+    "pre-training": "checkpoint",
+    "fine-tuning": "checkpoint",
+    "batch-inference": "stateless",
+    "online-inference": "stateless",
+    "data-processing": "stateless",
+    "development": "none",
+}
+"""What an interruption costs each kind of work, unless its user says otherwise."""
+
+COUPLED: frozenset[Workload] = frozenset({"pre-training", "fine-tuning"})
+"""Work whose nodes exchange data over EFA, where there is more than one and the type has EFA."""
+
+REQUIRED: Mapping[str, str] = {
+    "workload": f"what it is: {', '.join(model.WORKLOADS)}",
+    "type": "instance type, the one that is preferred first",
+    "nodes": "nodes at a time",
+    "region": "AWS Region",
+    "zone": "zone that would do, the one that is preferred first",
+    "days": "days that it runs, or `steady`",
+}
+"""What has to be said, by option, and what each of them means."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What the user said, in the user's own words; None where nothing was said.
+
+    The attributes are the options of `ultrascale advise`, ``at`` in UTC.
+    """
+
+    at: datetime | str
+    workload: str | None = None
+    type: Sequence[str] = ()
+    nodes: int | None = None
+    region: str | None = None
+    zone: Sequence[str] = ()
+    days: str | None = None
+    starts: str | None = None
+    until: str | None = None
+    horizon_days: float | None = None
+    tolerance: str | None = None
+    coupled: bool | None = None
+    utilisation: float = 100
+    commitment: str = "none"
+    provisioner: str | None = None
+    hyperpod: bool = True
+    kubernetes: str = eks.DEFAULT_VERSION
+    placement_group: bool = False
+    image: str = "any"
+    custom_kubelet: bool = False
+    efa_lustre: bool = False
+    held: Sequence[str] = ()
+    budget: float | None = None
+
+    def missing(self) -> tuple[str, ...]:
+        """Return the options that have to be given and are not."""
+        return tuple(name for name in REQUIRED if getattr(self, name) in (None, "", (), []))
+
+
+@dataclass(slots=True)
+class _Mistakes:
+    lines: list[str] = field(default_factory=list[str])
+
+    def add(self, option: str, wrong: str, got: object, todo: str) -> None:
+        self.lines.append(f"--{option}: {wrong}, got {got!r}; {todo}")
+
+    def word(self, option: str, got: str, words: Sequence[_Word], what: str) -> _Word | None:
+        """Return ``got`` as one of ``words``."""
+        if got in words:
+            return cast("_Word", got)
+        self.add(option, f"no {what}", got, near(got, words))
+        return None
+
+
+def read_question(given: Given) -> Question:
+    """Return the question that ``given`` asks.
+
+    Raises:
+        QuestionError: Something is missing, wrong or contradictory. One line for each,
+            ``--option: what is wrong, got VALUE; what to do``.
+    """
+    wrong = _Mistakes([f"--{each}: missing; say {REQUIRED[each]}" for each in given.missing()])
+    workload = given.workload and wrong.word(
+        "workload", given.workload, model.WORKLOADS, "kind of work that the adviser knows"
+    )
+    tolerance = given.tolerance and wrong.word(
+        "tolerance", given.tolerance, model.TOLERANCES, "tolerance"
+    )
+    commitment = wrong.word("commitment", given.commitment, model.COMMITMENTS, "commitment")
+    image = wrong.word("image", given.image, model.IMAGES, "image")
+    provisioner = given.provisioner and wrong.word(
+        "provisioner", given.provisioner, matrix.PROVISIONERS, "provisioner"
+    )
+    if given.kubernetes not in eks.SUPPORTED_VERSIONS:
+        todo = f"use {', '.join(eks.SUPPORTED_VERSIONS)}"
+        wrong.add("kubernetes", "a version that is not supported", given.kubernetes, todo)
+    if provisioner == "hyperpod" and not given.hyperpod:
+        wrong.add("provisioner", "HyperPod beside --no-hyperpod", provisioner, "keep one of both")
+    _judge_numbers(given, wrong)
+    _judge_places(given, wrong)
+    types = _types(given, wrong)
+    at, starts, until = _times(given, wrong)
+    days = _days(given, wrong)
+    held = tuple(read_held(given.held, wrong.add))
+    if wrong.lines or not workload or not commitment or not image or not given.region:
+        raise QuestionError(wrong.lines)
+    assert given.nodes is not None
+    known = [catalog.lookup(name) for name in types]
+    efa = any(spec.accelerator and spec.knows("efa_cards") and spec.efa_cards for spec in known)
+    coupled = workload in COUPLED and given.nodes > 1 and efa
+    return Question(
+        workload=workload,
+        instance_types=types,
+        nodes=given.nodes,
+        region=given.region,
+        zones=tuple(given.zone),
+        at=at,
+        starts=starts,
+        until=until,
+        days=days,
+        horizon_days=given.horizon_days,
+        tolerance=tolerance or TOLERANCES[workload],
+        coupled=coupled if given.coupled is None else given.coupled,
+        utilisation=given.utilisation / 100,
+        commitment=commitment,
+        provisioner=provisioner or None,
+        hyperpod=given.hyperpod,
+        kubernetes_version=given.kubernetes,
+        placement_group=given.placement_group,
+        image=image,
+        custom_kubelet=given.custom_kubelet,
+        efa_lustre=given.efa_lustre,
+        held=held,
+        budget_usd=given.budget,
+    )
+
+
+def _judge_numbers(given: Given, wrong: _Mistakes) -> None:
+    most = kubernetes.NODES_PER_CLUSTER
+    if given.nodes is not None and not 1 <= given.nodes <= most:
+        wrong.add("nodes", "not a number of nodes", given.nodes, f"write 1 to {most}")
+    if not 0 < given.utilisation <= 100:
+        wrong.add("utilisation", "not a part of the time", given.utilisation, "write 1 to 100")
+    for option, value in (("horizon-days", given.horizon_days), ("budget", given.budget)):
+        if value is not None and not 0 < value < float("inf"):
+            wrong.add(option, "not more than nothing", value, "write a number above 0")
+    if given.horizon_days is not None and given.days not in (None, "steady"):
+        todo = "write --days steady, or leave it out"
+        wrong.add("horizon-days", "a horizon of work that ends", given.horizon_days, todo)
+
+
+def _judge_places(given: Given, wrong: _Mistakes) -> None:
+    if not given.region:
+        return
+    try:
+        region = regions.lookup_region(given.region)
+    except CatalogError as error:
+        wrong.lines.append(f"--region: {error}")
+        return
+    if region.partition == "aws-cn":
+        todo = "use a Region of another partition"
+        wrong.add("region", "Regions of China are not supported yet", given.region, todo)
+    for zone in given.zone:
+        if not regions.zone_in_region(zone, region.name):
+            todo = f"write its name, such as {region.name}a, or its zone id"
+            wrong.add("zone", f"not a zone of {region.name}", zone, todo)
+    if len({regions.is_zone_id(zone) for zone in given.zone}) > 1:
+        wrong.add("zone", "names and ids mixed", ", ".join(given.zone), "write one or the other")
+    for option, words in (("zone", given.zone), ("type", given.type)):
+        for twice in sorted({word for word in words if list(words).count(word) > 1}):
+            wrong.add(option, "given twice", twice, "leave one out")
+
+
+def _types(given: Given, wrong: _Mistakes) -> tuple[str, ...]:
+    for name in given.type:
+        try:
+            catalog.lookup(name)
+        except CatalogError as error:
+            plain = name.removeprefix("ml.")
+            if plain != name:
+                wrong.add("type", "a name with SageMaker's prefix", name, f"write {plain}")
+            else:
+                wrong.lines.append(f"--type: {error}")
+    return tuple(given.type)
+
+
+def _days(given: Given, wrong: _Mistakes) -> float | None:
+    if given.days in (None, "", "steady"):
+        return None
+    text = str(given.days)
+    if re.fullmatch(r"\d{1,5}(\.\d+)?", text) and float(text) > 0:
+        return float(text)
+    wrong.add("days", "not a number of days", text, "write a number above 0, or steady")
+    return None
+
+
+def _times(given: Given, wrong: _Mistakes) -> tuple[datetime, datetime, datetime | None]:
+    at, starts, until = (
+        read_time(option, value, wrong.add)
+        for option, value in (("at", given.at), ("starts", given.starts), ("until", given.until))
+    )
+    now = at or datetime.min.replace(tzinfo=UTC)
+    for option, time in (("starts", starts), ("until", until)):
+        if time is not None and at is not None and time < at:
+            todo = "leave it out to start at once" if option == "starts" else "write a later one"
+            wrong.add(option, f"before {at:%Y-%m-%dT%H:%MZ}", f"{time:%Y-%m-%dT%H:%MZ}", todo)
+    if starts is not None and until is not None and until < starts:
+        wrong.add("until", "before --starts", f"{until:%Y-%m-%dT%H:%MZ}", "write the latest start")
+    return now, starts or now, until

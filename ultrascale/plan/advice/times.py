@@ -1,0 +1,50 @@
+"""Times of a question, and windows that would serve it."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from ultrascale.catalog import capacity_blocks
+from ultrascale.plan.advice.model import Question
+
+DAY = timedelta(days=1)
+
+Wrong = Callable[[str, str, object, str], None]
+"""Notes a mistake: option, what is wrong, what was given, what to do."""
+
+
+def read_time(option: str, value: datetime | str | None, wrong: Wrong) -> datetime | None:
+    """Return a time in UTC, None where there is none or ``wrong`` was told of it."""
+    if value is None or isinstance(value, datetime):
+        return value
+    try:
+        time = datetime.fromisoformat(value)
+        if time.tzinfo is not None:
+            return time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    wrong(option, "not an ISO 8601 time with its zone", value, "write it as 2026-12-01T11:30:00Z")
+    return None
+
+
+def block_days(days: float) -> int | None:
+    """Return the shortest Capacity Block of ``days`` days or more; None where none is as long."""
+    return min((each for each in capacity_blocks.DAYS if each >= days), default=None)
+
+
+def window(question: Question, days: int) -> tuple[datetime, datetime]:
+    """Return start and end of a reservation of ``days`` days or more, as early as may be.
+
+    It ends at the time of day at which all of them do, and starts so as well where the latest
+    start allows it.
+    """
+    starts = _next_end(question.starts)
+    if question.until is not None and starts > question.until:
+        starts = question.starts
+    return starts, _next_end(starts + days * DAY)
+
+
+def _next_end(time: datetime) -> datetime:
+    """Return the first time from ``time`` on at which a reservation may end."""
+    at = capacity_blocks.ENDS_AT
+    end = time.replace(hour=at.hour, minute=at.minute, second=0, microsecond=0)
+    return end if end >= time else end + DAY

@@ -1,0 +1,87 @@
+"""Plans the pools of a candidate, in the smallest cluster file around them that holds them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import yaml
+
+from ultrascale import config
+from ultrascale.errors import CatalogError, ConfigError
+from ultrascale.plan.advice.fragment import Entry, document
+from ultrascale.plan.advice.model import Question, Reason
+from ultrascale.plan.cluster import plan_cluster
+from ultrascale.plan.model import ClusterNeeds
+from ultrascale.plan.needs import plan_needs
+
+# The system pool holds the controllers, which grow with the nodes.
+_SYSTEM_TYPES = ("m7g.2xlarge", "m7g.8xlarge", "m8g.24xlarge")
+# A VPC has its own range and 49 more, once its quota is raised.
+_POD_BLOCKS = (1, 2, 4, 8, 16, 31, 49)
+_WRITE_COUNT = re.compile(r"write count: (\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What became of some pools.
+
+    Attributes:
+        refused: Why `check` refuses them; empty where it takes them.
+        needs: What they need, without the system pool beside them; None where they are refused.
+        document: The cluster file that holds them; None where they are refused.
+    """
+
+    refused: tuple[Reason, ...] = ()
+    needs: ClusterNeeds | None = None
+    document: Entry | None = None
+
+    @property
+    def beyond(self) -> tuple[Reason, ...]:
+        """What they need more of than AWS publishes that it grants."""
+        quotas = self.needs.quotas if self.needs is not None else ()
+        return tuple(
+            Reason(
+                code="H9",
+                text=f"{need.name} ({need.code}): {need.needed.value:,.0f} needed, and AWS "
+                f"publishes {need.most:,} as the most that it grants; ask your account team",
+            )
+            for need in quotas
+            if need.state == "beyond"
+        )
+
+
+def attempt(question: Question, pools: Sequence[Entry]) -> Trial:
+    """Return what becomes of ``pools`` in the smallest cluster file that holds them."""
+    system, blocks = 0, 0
+    while True:
+        found = document(
+            question, pools, system_type=_SYSTEM_TYPES[system], pod_blocks=_POD_BLOCKS[blocks]
+        )
+        text = yaml.dump(found, Dumper=yaml.CSafeDumper, sort_keys=False)
+        try:
+            plan = plan_cluster(config.loads(text, source=""))
+        except (ConfigError, CatalogError) as error:
+            lines = error.mistakes if isinstance(error, ConfigError) else (str(error),)
+            if any("pools.0." in line for line in lines) and system + 1 < len(_SYSTEM_TYPES):
+                system += 1
+            elif any("pod_cidrs" in line for line in lines) and blocks + 1 < len(_POD_BLOCKS):
+                blocks = _next_blocks(lines, blocks)
+            else:
+                return Trial(refused=tuple(_reason(line) for line in lines))
+            continue
+        # What the system pool needs is the cluster's, not the answer's.
+        needs = plan_needs(replace(plan, system_pools=()))
+        return Trial(needs=needs, document=found)
+
+
+def _next_blocks(lines: Sequence[str], blocks: int) -> int:
+    """Return the least number of ranges that the refusal asks for."""
+    asked = [int(count) for line in lines for count in _WRITE_COUNT.findall(line)]
+    enough = [number for number, count in enumerate(_POD_BLOCKS) if count >= max(asked, default=0)]
+    return max(blocks + 1, enough[0] if enough else len(_POD_BLOCKS) - 1)
+
+
+def _reason(line: str) -> Reason:
+    """Return a line of `check` as a reason: what the network cannot hold is filter H9's."""
+    text = line.removeprefix(": ")
+    return Reason(code="H9" if text.startswith("network.") else "check", text=text)
