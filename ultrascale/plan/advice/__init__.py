@@ -46,11 +46,12 @@ _WINDOWED = {"capacity-block", "training-plan"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Link:
-    """A candidate of the chain, with its pools."""
+    """A candidate of the chain, with its pools, planned beside those before it."""
 
     judged: Judged
     nodes: int
     pools: tuple[Entry, ...]
+    trial: Trial
     falls_back: bool
 
 
@@ -65,11 +66,11 @@ def advise(question: Question) -> Advice:
     if choice is None:
         return Advice(question=question, choice=None, candidates=judged)
     chain, left_out = _behind(question, judged, choice)
-    pools = [pool for link in chain for pool in link.pools]
-    trial = attempt(question, pools)
     # Each link was planned beside those before it.
+    trial = chain[-1].trial
     assert trial.needs is not None, trial.refused
     assert trial.document is not None
+    pools = [pool for link in chain for pool in link.pools]
     unbought = _unbought(chain)
     steps = [_step(question, link, trial.needs) for link in chain]
     return Advice(
@@ -99,7 +100,7 @@ def _choose(
         link = _link(question, each, ()) if each.legal else None
         if link is None:
             break
-        trial = attempt(question, link.pools)
+        trial = link.trial
         if not trial.refused and not trial.beyond:
             choice = link
             break
@@ -123,11 +124,10 @@ def _behind(
             if not _beside(chain, each.candidate):
                 continue
             link = _link(question, each, chain)
-            trial = attempt(question, [pool for one in (*chain, link) for pool in one.pools])
-            if not trial.refused:
+            if not link.trial.refused:
                 chain.append(link)
                 break
-            why = why or trial.refused
+            why = why or link.trial.refused
         else:
             for reason in why[:1]:
                 text = f"no {wanted[0].candidate.option} pool beside the choice: {reason.text}"
@@ -171,10 +171,12 @@ def _link(question: Question, judged: Judged, chain: Sequence[_Link]) -> _Link:
     names = [str(pool["name"]) for link in chain for pool in link.pools]
     stem = f"{question.workload}-{candidate.option}"
     taken = sum(name == stem or name.startswith(f"{stem}-") for name in names)
+    pools = pools_of(question, candidate, nodes=nodes, taken=taken, first=not chain)
     return _Link(
         judged=judged,
         nodes=nodes,
-        pools=pools_of(question, candidate, nodes=nodes, taken=taken, first=not chain),
+        pools=pools,
+        trial=attempt(question, [*(pool for link in chain for pool in link.pools), *pools]),
         falls_back=not chain and falls_back(question, candidate, nodes),
     )
 
