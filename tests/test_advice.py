@@ -1,6 +1,7 @@
 """Which way to buy capacity the adviser names, and what it says before anybody pays."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -289,7 +290,7 @@ def test_more_than_aws_publishes_is_answered_with_what_to_ask_for() -> None:
     answer = advice(nodes=8_000, **STEADY)
 
     assert answer.choice is not None
-    (text,) = warned(answer)["H9"]
+    text, *_ = warned(answer)["H9"]
     assert "L-BB24F6E5" in text
     assert "account team" in text
 
@@ -432,6 +433,15 @@ def test_what_has_to_be_filled_in_is_marked() -> None:
     assert marked == {"reservation", "starts", "ends", "zones"}
     assert sum("zones:" in line for line in lines) == 2
     assert [line for line in lines if "zones:" in line][1].endswith("]")
+
+
+@pytest.mark.parametrize("provisioner", ["managed-node-group", "hyperpod"])
+def test_what_is_not_bought_yet_never_reaches_an_account(provisioner: str, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(advice(provisioner=provisioner).cluster_file)
+
+    (stands_in,) = config.placeholders(config.read(file))
+    assert stands_in.at[:2] == ("pools", 1)
 
 
 def test_the_adviser_reads_no_clock() -> None:

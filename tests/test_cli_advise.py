@@ -43,8 +43,8 @@ def test_an_answer_says_what_to_buy_how_and_what_for(ultrascale: Ultrascale) -> 
         row[:7] for row in rows
     ]
     assert (
-        "    ultrascale capacity --region us-east-1 --type p4d.24xlarge --count 16 --days 7 "
-        "--starts 2026-12-01T00:00Z --zone us-east-1a" in answer.stdout
+        "    ultrascale capacity --option capacity-block --region us-east-1 --type p4d.24xlarge "
+        "--count 16 --days 7 --starts 2026-12-01T00:00Z --zone us-east-1a\n" in answer.stdout
     )
     assert "on-demand: 59,022 in all: 16 nodes x 168 hours x $21.9576" in answer.stdout
     assert "training-plan on hyperpod, p4d.24xlarge in us-east-1a: legal: P2" in answer.stdout

@@ -1,12 +1,8 @@
-"""What limits each way to buy capacity, and what has been seen of its price.
+"""What a choice between ways to buy capacity rests on, beside what is sold as each of them.
 
 Sources:
-    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-purchase.html
-    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-concepts.html
-    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_SearchTrainingPlanOfferings.html
-    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ReservedCapacityOffering.html
-    https://docs.aws.amazon.com/sagemaker/latest/dg/reserve-capacity-with-training-plans.html
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateCapacityReservation.html
     https://docs.aws.amazon.com/savingsplans/latest/userguide/what-is-savings-plans.html
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-instances.html
 """
@@ -15,27 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
-
-BOOKED_AHEAD = timedelta(weeks=8)
-"""How long before its start a Capacity Block or training plan can be bought at most."""
-
-BLOCK_INSTANCES = 256
-"""Most instances in all Capacity Blocks of an account or organization at a date."""
-
-LONGEST_PLAN = timedelta(days=182)
-"""How long a training plan lasts at most."""
-
-PLAN_INSTANCES = 256
-"""Most instances of a training plan."""
-
-PLAN_TYPES = frozenset(
-    {
-        *("p4d.24xlarge", "p4de.24xlarge", "p5.4xlarge", "p5.48xlarge", "p5e.48xlarge"),
-        *("p5en.48xlarge", "p6-b200.48xlarge", "p6-b300.48xlarge", "p6e-gb200.36xlarge"),
-        *("trn1.32xlarge", "trn2.48xlarge"),
-    }
-)
-"""Types of which training plans are sold."""
 
 FUTURE_DATED_FAMILIES = frozenset("cmritg")
 """First letters of the families of which a capacity reservation may start on a future date."""

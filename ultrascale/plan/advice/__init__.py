@@ -20,7 +20,7 @@ from ultrascale.plan.advice.notes import how_to_get, warnings_of
 from ultrascale.plan.advice.order import CHAINS, judge
 from ultrascale.plan.advice.reading import REQUIRED, Given, read_question
 from ultrascale.plan.advice.trial import Trial, attempt
-from ultrascale.plan.model import ClusterNeeds, Figure
+from ultrascale.plan.model import ClusterNeeds
 
 __all__ = [
     "CHAINS",
@@ -184,26 +184,22 @@ def _link(question: Question, judged: Judged, chain: Sequence[_Link]) -> _Link:
 def _step(question: Question, link: _Link, needs: ClusterNeeds) -> Step:
     candidate = link.judged.candidate
     names = tuple(str(pool["name"]) for pool in link.pools)
-    hours = [pool.usable_hours for pool in needs.pools if pool.pool in names]
+    hours = [each.figures["usable_hours"] for each in needs.calendar if each.pool in names]
     return Step(
         judged=link.judged,
         pools=names,
         nodes=link.nodes,
-        usable_hours=_shortest([each for each in hours if each is not None]),
+        usable_hours=min(hours, key=lambda each: each.value or 0, default=None),
         cost=cost_of(question, candidate, link.nodes),
         get=tuple(how_to_get(question, candidate, link.nodes)),
     )
-
-
-def _shortest(hours: Sequence[Figure]) -> Figure | None:
-    return min(hours, key=lambda each: each.value or 0, default=None)
 
 
 def _warnings(question: Question, steps: Sequence[Step], trial: Trial) -> Iterator[Reason]:
     found = [
         reason for step in steps for reason in warnings_of(question, step, first=step is steps[0])
     ]
-    found += [*trial.beyond, *money_warnings(question, steps[0].cost)]
+    found += [*trial.beyond, *trial.control_plane, *money_warnings(question, steps[0].cost)]
     first = steps[0]
     if len(steps) == 1 and not falls_back(question, first.judged.candidate, first.nodes):
         text = "nothing legal is left to fall back on: try other types, zones or Regions"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ultrascale.catalog import prices, purchasing
 from ultrascale.plan.advice.model import Candidate, Cost, Question, Reason
-from ultrascale.plan.needs import HOURS_OF_A_MONTH
+from ultrascale.plan.needs_pools import HOURS_OF_A_MONTH
 
 _HOURS_OF_A_DAY = 24
 

@@ -6,10 +6,18 @@ A list of Regions may lag behind what AWS sells, so it makes a candidate doubtfu
 from collections.abc import Callable, Iterator
 
 from ultrascale import catalog
-from ultrascale.catalog import auto_mode, eks, hyperpod, matrix, purchasing, regions
+from ultrascale.catalog import (
+    auto_mode,
+    capacity_blocks,
+    eks,
+    hyperpod,
+    matrix,
+    regions,
+    training_plans,
+)
 from ultrascale.plan.advice.candidates import is_spread
 from ultrascale.plan.advice.model import Candidate, Filter, Question, Reason
-from ultrascale.plan.advice.times import DAY, block_days
+from ultrascale.plan.advice.times import sold_days
 
 Reasons = Iterator[Reason]
 
@@ -95,25 +103,25 @@ def _window_is_sold(question: Question, candidate: Candidate) -> Reasons:
         return
     (name,) = candidate.instance_types
     if candidate.option == "training-plan":
-        what, sold = "a training plan", name in purchasing.PLAN_TYPES
-        most, of_what = purchasing.PLAN_INSTANCES, "a training plan has"
+        ahead, longest = training_plans.LONGEST_AHEAD, training_plans.LONGEST_DAYS
+        what, sold = "a training plan", name in training_plans.INSTANCE_TYPES
+        most, of_what = training_plans.MOST_INSTANCES, "a training plan has"
     else:
+        ahead, longest = capacity_blocks.LONGEST_AHEAD, capacity_blocks.LONGEST_DAYS
         what, sold = "a Capacity Block", _has_blocks(name)
-        most, of_what = purchasing.BLOCK_INSTANCES, "all Capacity Blocks of a date together have"
+        most, of_what = capacity_blocks.MOST_TOGETHER, "all Capacity Blocks of a date together have"
     if not sold:
         yield Reason(code="H2", text=f"{what} of {name} is not sold")
     if question.workload == "online-inference" or question.days is None:
         yield Reason(code="H2", text=f"{what} ends, and a service goes on")
-    elif block_days(question.days) is None:
-        longest = purchasing.LONGEST_PLAN // DAY
+    elif sold_days(candidate.option, question.days) is None:
         text = f"{what} lasts {longest} days at most, and the work {question.days:g}"
         yield Reason(code="H2", text=text)
     if question.nodes > most:
         yield Reason(code="H2", text=f"{of_what} {most} instances at most")
-    booked = question.at + purchasing.BOOKED_AHEAD
-    if question.starts > booked:
-        opens = question.starts - purchasing.BOOKED_AHEAD
-        text = f"{what} is sold 8 weeks ahead at most; ask again from {opens:%Y-%m-%d}"
+    if question.starts > question.at + ahead:
+        opens = question.starts - ahead
+        text = f"{what} is sold {ahead.days} days ahead at most; ask again from {opens:%Y-%m-%d}"
         yield Reason(code="H2", text=text)
 
 

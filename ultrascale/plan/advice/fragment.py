@@ -11,7 +11,7 @@ from ultrascale import catalog
 from ultrascale.catalog import capacity_blocks, hyperpod, karpenter, matrix, regions
 from ultrascale.plan.advice.candidates import is_spread
 from ultrascale.plan.advice.model import Candidate, Question
-from ultrascale.plan.advice.times import block_days, window
+from ultrascale.plan.advice.times import sold_days, window
 
 Entry = dict[str, object]
 
@@ -94,6 +94,14 @@ def _counts(candidate: Candidate, nodes: int) -> Entry:
     return counts | ({"shards": shards} if shards > 1 else {})
 
 
+def most_nodes(pool: Entry) -> int:
+    """Return the most nodes of an entry, all of its shards together."""
+    nodes, shards = pool["nodes"], pool.get("shards", 1)
+    assert isinstance(nodes, dict)
+    assert isinstance(shards, int)
+    return sum(cast("dict[str, int]", nodes).values()) * shards
+
+
 def _purchase(question: Question, candidate: Candidate, number: int) -> Entry:
     option = candidate.option
     purchase: Entry = {"option": option}
@@ -122,7 +130,7 @@ def _window(question: Question, candidate: Candidate) -> tuple[datetime, datetim
     held = candidate.held
     if held is not None and held.starts is not None and held.ends is not None:
         return held.starts, held.ends
-    days = block_days(question.days or 0)
+    days = sold_days(candidate.option, question.days or 0)
     # Filter H2 refuses work that is longer.
     assert days is not None
     return window(question, days)

@@ -7,7 +7,7 @@ from ultrascale import catalog
 from ultrascale.catalog import capacity_blocks, matrix, purchasing
 from ultrascale.plan.advice.fragment import falls_back, takes_placement_group
 from ultrascale.plan.advice.model import Candidate, Question, Reason, Step
-from ultrascale.plan.advice.times import DAY, block_days
+from ultrascale.plan.advice.times import DAY, sold_days
 
 Reasons = Iterator[Reason]
 
@@ -40,19 +40,17 @@ def how_to_get(question: Question, candidate: Candidate, nodes: int) -> Iterator
         yield f"it is there: {candidate.held.name}"
     elif candidate.option in ("capacity-block", "training-plan"):
         # Filter H2 refuses work without an end.
-        days = block_days(question.days or 0)
+        days = sold_days(candidate.option, question.days or 0)
         zones = "".join(f" --zone {each}" for each in question.zones)
         until = f" --until {question.until:%Y-%m-%dT%H:%MZ}" if question.until is not None else ""
+        starts = f"--starts {question.starts:%Y-%m-%dT%H:%MZ}"
         yield (
-            f"ultrascale capacity --region {region} --type {name} --count {nodes} --days {days} "
-            f"--starts {question.starts:%Y-%m-%dT%H:%MZ}{until}{zones}"
+            f"ultrascale capacity --option {candidate.option} --region {region} --type {name} "
+            f"--count {nodes} --days {days} {starts}{until}{zones}"
         )
     elif candidate.option == "spot":
-        for each in candidate.instance_types:
-            yield (
-                f"ultrascale capacity --region {region} --type {each} --count {nodes} "
-                f"--days {max(math.ceil(question.days or 1), 1)}"
-            )
+        types = " ".join(f"--type {each}" for each in candidate.instance_types)
+        yield f"ultrascale capacity --option spot --region {region} {types} --count {nodes}"
     elif candidate.option == "odcr":
         start = f" --start-date {question.starts:%Y-%m-%dT%H:%M:%SZ}"
         dated = " --commitment-duration SECONDS" + start
@@ -108,10 +106,10 @@ def _of_windows(question: Question, step: Step) -> Reasons:
         yield Reason(code="P1", text=text)
     if held is not None or wanted is None:
         return
-    days = block_days(wanted / 24)
+    days = sold_days(candidate.option, wanted / 24)
     assert days is not None
     if usable.value < wanted:
-        more = block_days(days + 1)
+        more = sold_days(candidate.option, days + 1)
         longer = f", or take {more} days" if more is not None else ""
         text = (
             f"of {wanted:g} hours {usable.value:,.1f} are of use, as nodes are drained before the "

@@ -18,7 +18,7 @@ from ultrascale.catalog import matrix, purchasing
 from ultrascale.plan.advice.candidates import is_spread
 from ultrascale.plan.advice.filters import doubts, refusals
 from ultrascale.plan.advice.model import Candidate, Judged, Place, Question, Reason, Workload
-from ultrascale.plan.advice.times import DAY, block_days
+from ultrascale.plan.advice.times import DAY, sold_days
 
 CHAINS: Mapping[Workload, tuple[matrix.PurchaseOption, ...]] = {
     "pre-training": ("capacity-block", "training-plan", "on-demand"),
@@ -87,7 +87,7 @@ def _place(question: Question, candidate: Candidate) -> Reason:
     if candidate.held is not None:
         return Reason(code="P1", text=f"{candidate.held.name} is paid for already")
     if candidate.option in ("capacity-block", "training-plan"):
-        return _of_windows(question)
+        return _of_windows(question, candidate)
     if candidate.option == "odcr":
         return _of_reservations(question, candidate)
     if candidate.option == "spot":
@@ -95,8 +95,8 @@ def _place(question: Question, candidate: Candidate) -> Reason:
     return Reason(code="P6", text="On-Demand: no commitment, and capacity if there is any")
 
 
-def _of_windows(question: Question) -> Reason:
-    known = question.days is not None and block_days(question.days) is not None
+def _of_windows(question: Question, candidate: Candidate) -> Reason:
+    known = question.days is not None and sold_days(candidate.option, question.days) is not None
     if known and question.tolerance != "stateless":
         text = "start and end are known, and the work would lose something by an interruption"
         return Reason(code="P2", text=text)

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from ultrascale.catalog import capacity_blocks
+from ultrascale.catalog import capacity_blocks, training_plans
+from ultrascale.catalog.matrix import PurchaseOption
 from ultrascale.plan.advice.model import Question
 
 DAY = timedelta(days=1)
@@ -26,9 +27,14 @@ def read_time(option: str, value: datetime | str | None, wrong: Wrong) -> dateti
     return None
 
 
-def block_days(days: float) -> int | None:
-    """Return the shortest Capacity Block of ``days`` days or more; None where none is as long."""
-    return min((each for each in capacity_blocks.DAYS if each >= days), default=None)
+def sold_days(option: PurchaseOption, days: float) -> int | None:
+    """Return for how many days work of ``days`` is sold a window; None where none is as long.
+
+    Training plans are sold by the day, Capacity Blocks beyond two weeks by the week.
+    """
+    longest = training_plans.LONGEST_DAYS
+    sold = range(1, longest + 1) if option == "training-plan" else capacity_blocks.DAYS
+    return min((each for each in sold if each >= days), default=None)
 
 
 def window(question: Question, days: int) -> tuple[datetime, datetime]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import yaml
 
 from ultrascale import config
+from ultrascale.catalog import eks
 from ultrascale.errors import CatalogError, ConfigError
-from ultrascale.plan.advice.fragment import Entry, document
+from ultrascale.plan.advice.fragment import Entry, document, most_nodes
 from ultrascale.plan.advice.model import Question, Reason
 from ultrascale.plan.cluster import plan_cluster
 from ultrascale.plan.model import ClusterNeeds
@@ -18,6 +19,9 @@ from ultrascale.plan.needs import plan_needs
 _SYSTEM_TYPES = ("m7g.2xlarge", "m7g.8xlarge", "m8g.24xlarge")
 # A VPC has its own range and 49 more, once its quota is raised.
 _POD_BLOCKS = (1, 2, 4, 8, 16, 31, 49)
+_ADDRESSES_OF_A_BLOCK = 2**16
+# Its own and those of a prefix or two.
+_ADDRESSES_OF_A_NODE = 2 * eks.ADDRESSES_PER_PREFIX
 _WRITE_COUNT = re.compile(r"write count: (\d+)")
 
 
@@ -43,16 +47,22 @@ class Trial:
             Reason(
                 code="H9",
                 text=f"{need.name} ({need.code}): {need.needed.value:,.0f} needed, and AWS "
-                f"publishes {need.most:,} as the most that it grants; ask your account team",
+                f"publishes {need.most:,} as the most that it grants; {need.advice}",
             )
             for need in quotas
             if need.state == "beyond"
         )
 
+    @property
+    def control_plane(self) -> tuple[Reason, ...]:
+        """What they ask of a control plane beyond the tier of the cluster file."""
+        advice = self.needs.control_plane.advice if self.needs is not None else None
+        return (Reason(code="H9", text=f"control plane: {advice}"),) if advice else ()
+
 
 def attempt(question: Question, pools: Sequence[Entry]) -> Trial:
     """Return what becomes of ``pools`` in the smallest cluster file that holds them."""
-    system, blocks = 0, 0
+    system, blocks = 0, _blocks_for(pools)
     while True:
         found = document(
             question, pools, system_type=_SYSTEM_TYPES[system], pod_blocks=_POD_BLOCKS[blocks]
@@ -72,6 +82,17 @@ def attempt(question: Question, pools: Sequence[Entry]) -> Trial:
         # What the system pool needs is the cluster's, not the answer's.
         needs = plan_needs(replace(plan, system_pools=()))
         return Trial(needs=needs, document=found)
+
+
+def _blocks_for(pools: Sequence[Entry]) -> int:
+    """Return where to begin: the search for more ranges takes long where far too few are there."""
+    nodes = sum(most_nodes(pool) for pool in pools)
+    enough = (
+        number
+        for number, count in enumerate(_POD_BLOCKS)
+        if count * _ADDRESSES_OF_A_BLOCK >= nodes * _ADDRESSES_OF_A_NODE
+    )
+    return next(enough, len(_POD_BLOCKS) - 1)
 
 
 def _next_blocks(lines: Sequence[str], blocks: int) -> int:
