@@ -74,7 +74,7 @@ def test_offers_are_shown_with_all_that_decides_between_them(ultrascale_: Capaci
         *("16", "167.3", "$88,000.00", "$32.87", "unknown", ID),
     ]
     assert (
-        "On-Demand: unknown: the catalog has no price of p5.48xlarge in us-west-2" in answer.stdout
+        "On-Demand: unknown: the catalog has no price in us-west-2 of p5.48xlarge" in answer.stdout
     )
     assert answer.returncode == 0
 

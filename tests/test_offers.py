@@ -9,21 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.assembly import ROOT
-from tests.offers import AT, STARTS, Clock, make_offer
+from tests.offers import AT, STARTS, Clock, make_offer, make_request
 from tests.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import ConfigError
 from ultrascale.offers.find import region_gates
 from ultrascale.offers.model import Part, nodes_at_once
 from ultrascale.offers.rank import ranked
-from ultrascale.offers.request import (
-    Wish,
-    is_reservable,
-    not_asked,
-    request_of,
-    requests_of,
-    warnings,
-)
+from ultrascale.offers.request import Wish, request_of, requests_of
+from ultrascale.offers.scope import remarks, reservable, warnings
 from ultrascale.offers.sizes import sizes
 from ultrascale.offers.throttle import Throttle
 from ultrascale.plan import load, plan_cluster
@@ -178,10 +172,8 @@ def test_a_pool_without_a_window_asks_for_spot_and_says_what_it_needs_for_more()
 
     (request,) = requests_of(plan, None, Wish(), AT)
 
-    assert not is_reservable(request)
-    assert list(not_asked(request)) == [
-        "train: only Spot is asked for: add --days for Capacity Blocks and training plans"
-    ]
+    assert reservable(request, "p5.48xlarge") == frozenset()
+    assert remarks([request])[0] == "train: Capacity Blocks are not asked for: add --days"
 
 
 def test_a_fleet_beyond_all_blocks_is_said_and_not_asked_for() -> None:
@@ -189,8 +181,25 @@ def test_a_fleet_beyond_all_blocks_is_said_and_not_asked_for() -> None:
 
     (request,) = requests_of(plan, None, Wish(days=7), AT)
 
-    assert not is_reservable(request)
-    assert "300 nodes are more than the 256" in next(not_asked(request))
+    assert reservable(request, "p5.48xlarge") == frozenset()
+    assert "train: 300 nodes are more than the 256" in remarks([request])[0]
+
+
+def test_training_plans_are_asked_for_beyond_the_most_of_blocks() -> None:
+    """The 256 are of Capacity Blocks; no page says it of plans."""
+    request = make_request(count=300)
+
+    assert reservable(request, "p5.48xlarge") == {"training-plan"}
+
+
+def test_types_that_nothing_is_reserved_of_are_told_in_one_line() -> None:
+    pool = make_request(instance_types=("g6e.48xlarge", "m7g.4xlarge"), count=1000)
+    other = make_request(instance_types=("g6e.48xlarge", "p5.48xlarge"))
+
+    found = remarks([pool, other])
+
+    assert "no Capacity Blocks are sold of g6e.48xlarge, m7g.4xlarge" in found
+    assert not any("1,000 nodes" in line for line in found)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from ultrascale.cli.offer_views import as_json, buy_command, print_offers
 from ultrascale.errors import ConfigError
 from ultrascale.offers.model import RESERVED, Request
 from ultrascale.offers.rank import ORDERS, ranked
-from ultrascale.offers.request import Wish, request_of, requests_of, warnings
+from ultrascale.offers.request import Wish, request_of, requests_of
+from ultrascale.offers.scope import warnings
 
 if TYPE_CHECKING:
     from ultrascale.account import Account

@@ -109,11 +109,14 @@ def _below(found: Found, offers: Sequence[Offer], requests: Sequence[Request]) -
     for offer in offers:
         yield from (f"{offer.id or _zone(offer)}: {note}" for note in offer.notes)
     yield from (_unanswered(each) for each in found.unknown)
+    unpriced: dict[str, list[str]] = {}
     for region, name, price in _on_demand(requests):
         if price is None:
-            yield f"On-Demand: unknown: the catalog has no price of {name} in {region}"
+            unpriced.setdefault(region, []).append(name)
         else:
             yield f"On-Demand: {name} in {region}: ${price:g} an hour on {prices.SEEN}"
+    for region, names in unpriced.items():
+        yield f"On-Demand: unknown: the catalog has no price in {region} of {', '.join(names)}"
     yield from found.remarks
     if any(offer.option == "training-plan" for offer in offers):
         yield "training plans are held against EC2's price; the catalog has none of SageMaker"

@@ -7,25 +7,20 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
-from ultrascale import catalog
 from ultrascale.account import Account
-from ultrascale.catalog import capacity_blocks, spot, training_plans
+from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import UnansweredError
 from ultrascale.offers.blocks import block_offers
 from ultrascale.offers.model import Found, Offer, Request, Unknown
 from ultrascale.offers.plans import plan_offers
-from ultrascale.offers.request import is_reservable, not_asked
-from ultrascale.offers.sizes import sizes, told
+from ultrascale.offers.scope import remarks, reservable
+from ultrascale.offers.sizes import sizes
 from ultrascale.offers.spot import Scores, SpotPrice, spot_offer, spot_prices, spot_scores, unpriced
 from ultrascale.offers.throttle import Throttle
 from ultrascale.offers.zones import Zones, is_in, placed, zones_of
 
 # Requests under way at the same time.
 _WORKERS = 8
-_FEW_TYPES = (
-    f"Spot placement scores of fewer than {spot.TYPES_FOR_A_SCORE} instance types are always low; "
-    f"AWS scores the best {spot.SCORED_ZONES} zones only"
-)
 
 _T = TypeVar("_T")
 Gates = Callable[[str], Throttle]
@@ -92,10 +87,10 @@ def find(requests: Sequence[Request], account: Account, at: datetime, gates: Gat
         }
         offers = [offer for each in asked for offer in _answered(desk, each, known)]
     wanted = [offer for offer in offers if is_in(offer, offer.request.zones)]
-    remarks = dict.fromkeys(line for request in requests for line in _remarks(request))
+    lines = remarks(requests)
     if hidden := len(offers) - len(wanted):
-        remarks[f"in other zones than were asked for: {hidden} more"] = None
-    return Found(offers=tuple(wanted), unknown=tuple(desk.unknown.values()), remarks=tuple(remarks))
+        lines += (f"in other zones than were asked for: {hidden} more",)
+    return Found(offers=tuple(wanted), unknown=tuple(desk.unknown.values()), remarks=lines)
 
 
 @contextmanager
@@ -108,21 +103,6 @@ def _threads() -> Generator[ThreadPoolExecutor]:
             threads.shutdown(wait=False, cancel_futures=True)
 
 
-def reservable(request: Request, instance_type: str) -> tuple[bool, bool]:
-    """Return whether Capacity Blocks, and training plans, of a type are asked for.
-
-    Args:
-        request: What is looked for.
-        instance_type: EC2 name.
-    """
-    options = request.options if is_reservable(request) else ()
-    spec = catalog.lookup(instance_type)
-    # What no source says, AWS is asked.
-    block = not spec.knows("capacity_block") or spec.capacity_block
-    plan = instance_type in training_plans.INSTANCE_TYPES
-    return block and "capacity-block" in options, plan and "training-plan" in options
-
-
 def _ask(
     threads: ThreadPoolExecutor, request: Request, account: Account, at: datetime, gates: Gates
 ) -> _Asked:
@@ -130,15 +110,15 @@ def _ask(
     for region in request.regions:
         gate = gates(region)
         for name in request.instance_types:
-            blocks, plans = reservable(request, name)
+            options = reservable(request, name)
             for size in sizes(name, request.count):
                 of = f"of {size.count} x {name} in {region}"
-                if blocks:
+                if "capacity-block" in options:
                     answer = threads.submit(
                         block_offers, account, request, region, name, size, gate
                     )
                     reserved.append((f"Capacity Blocks {of}", answer))
-                if plans:
+                if "training-plan" in options:
                     answer = threads.submit(plan_offers, account, request, region, name, size)
                     reserved.append((f"training plans {of}", answer))
     with_spot = "spot" in request.options
@@ -184,32 +164,3 @@ def _spot(
         if zone_id not in priced:
             names = " or ".join(request.instance_types)
             yield replace(unpriced(request, region, zone_id, names), score=score)
-
-
-def _remarks(request: Request) -> Iterator[str]:
-    yield from not_asked(request)
-    for name in request.instance_types:
-        blocks, plans = reservable(request, name)
-        if not is_reservable(request):
-            continue
-        if "capacity-block" in request.options and not blocks:
-            yield f"no Capacity Blocks are sold of {name}"
-        if "training-plan" in request.options and not plans:
-            yield f"no training plans are sold of {name}"
-        if plans:
-            yield from _odd_sizes(name, request.count)
-        pieces = told(name, request.count) if blocks or plans else None
-        if pieces is not None:
-            yield pieces
-    if "spot" in request.options and len(request.instance_types) < spot.TYPES_FOR_A_SCORE:
-        yield _FEW_TYPES
-
-
-def _odd_sizes(instance_type: str, count: int) -> Iterator[str]:
-    sold = ", ".join(str(size) for size in training_plans.SIZES)
-    for size in sizes(instance_type, count):
-        if size.ultraserver is None and size.count not in training_plans.SIZES:
-            yield (
-                f"training plans are of {sold} nodes by AWS's guide; {size.count} may never be on "
-                "offer"
-            )

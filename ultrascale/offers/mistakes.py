@@ -52,10 +52,10 @@ def count_mistakes(request: Request) -> Iterator[str]:
     if request.count < 1:
         yield f"--count: no nodes, got {request.count}; write 1 or more"
     most = capacity_blocks.MOST_TOGETHER
-    if request.count > most and set(request.options) & set(RESERVED):
+    if request.count > most and "capacity-block" in request.options:
         yield (
             f"--count: an account may have {most} instances in Capacity Blocks at a time, got "
-            f"{request.count}; ask for fewer, or add --option spot"
+            f"{request.count}; ask for fewer, or add --option training-plan or spot"
         )
 
 

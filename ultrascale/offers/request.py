@@ -1,11 +1,11 @@
 """What is looked for, as options or the pools of a cluster file say it."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from ultrascale.catalog import capacity_blocks, regions
+from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import ConfigError
 from ultrascale.offers.mistakes import count_mistakes, mistakes_of
 from ultrascale.offers.model import OPTIONS, RESERVED, Option, Request
@@ -110,38 +110,6 @@ def requests_of(plan: ClusterPlan, pool: str | None, wish: Wish, at: datetime) -
     if wish.count is not None:
         mistakes += dict.fromkeys(line for each in requests for line in count_mistakes(each))
     return _or_refuse(requests, mistakes)
-
-
-def not_asked(request: Request) -> Iterator[str]:
-    """Yield what of ``request`` is not asked for, and why."""
-    where = "" if request.pool is None else f"{request.pool}: "
-    asked = set(request.options) & set(RESERVED)
-    if asked and request.days is None:
-        yield f"{where}only Spot is asked for: add --days for Capacity Blocks and training plans"
-    elif asked and request.count > capacity_blocks.MOST_TOGETHER:
-        yield (
-            f"{where}{request.count:,} nodes are more than the {capacity_blocks.MOST_TOGETHER} "
-            "that an account may have in Capacity Blocks at a time, so only Spot is asked for: "
-            "ask your account team, or add a smaller --count"
-        )
-
-
-def is_reservable(request: Request) -> bool:
-    """Return whether Capacity Blocks and training plans can be asked for."""
-    return request.days is not None and request.count <= capacity_blocks.MOST_TOGETHER
-
-
-def warnings(request: Request) -> Iterator[str]:
-    """Yield which types are listed in none of the Regions, which AWS is asked for nevertheless."""
-    on_hyperpod = request.options == ("training-plan",)
-    where = "for HyperPod" if on_hyperpod else "On-Demand"
-    for region in request.regions:
-        for name in request.instance_types:
-            if regions.offered(name, region, hyperpod=on_hyperpod) is False:
-                yield (
-                    f"{name} is not listed {where} in {region}; AWS is asked nevertheless, for the "
-                    "list ages and knows no blocks and plans"
-                )
 
 
 def _of_pool(

@@ -1,0 +1,105 @@
+"""What of a request is asked for, and what is said of the rest."""
+
+from collections.abc import Iterator, Sequence
+
+from ultrascale import catalog
+from ultrascale.catalog import capacity_blocks, regions, spot, training_plans
+from ultrascale.offers.model import Option, Request
+from ultrascale.offers.sizes import sizes, told
+
+_NAMES: dict[Option, str] = {"capacity-block": "Capacity Blocks", "training-plan": "training plans"}
+_FEW_TYPES = (
+    f"Spot placement scores of fewer than {spot.TYPES_FOR_A_SCORE} instance types are always low; "
+    f"AWS scores the best {spot.SCORED_ZONES} zones only"
+)
+
+
+def reservable(request: Request, instance_type: str) -> frozenset[Option]:
+    """Return which of Capacity Blocks and training plans are asked for of a type.
+
+    Args:
+        request: What is looked for.
+        instance_type: EC2 name.
+    """
+    if request.days is None:
+        return frozenset()
+    found = _sold(instance_type) & set(request.options)
+    return found - {"capacity-block"} if _too_many(request) else found
+
+
+def remarks(requests: Sequence[Request]) -> tuple[str, ...]:
+    """Return what of ``requests`` is not asked for and why, and how the rest is sold."""
+    lines = [line for request in requests for line in (*_not_asked(request), *_pieces(request))]
+    for option, name in _NAMES.items():
+        without = dict.fromkeys(
+            each
+            for request in requests
+            for each in request.instance_types
+            if option in request.options and option not in _sold(each)
+        )
+        if without:
+            lines.append(f"no {name} are sold of {', '.join(without)}")
+    if any(
+        "spot" in request.options and len(request.instance_types) < spot.TYPES_FOR_A_SCORE
+        for request in requests
+    ):
+        lines.append(_FEW_TYPES)
+    return tuple(dict.fromkeys(lines))
+
+
+def warnings(request: Request) -> Iterator[str]:
+    """Yield which types are listed in none of the Regions, which AWS is asked for nevertheless."""
+    on_hyperpod = request.options == ("training-plan",)
+    where = "for HyperPod" if on_hyperpod else "On-Demand"
+    for region in request.regions:
+        for name in request.instance_types:
+            if regions.offered(name, region, hyperpod=on_hyperpod) is False:
+                yield (
+                    f"{name} is not listed {where} in {region}; AWS is asked nevertheless, for the "
+                    "list ages and knows no blocks and plans"
+                )
+
+
+def _sold(instance_type: str) -> frozenset[Option]:
+    spec = catalog.lookup(instance_type)
+    found: set[Option] = set()
+    # What no source says, AWS is asked.
+    if not spec.knows("capacity_block") or spec.capacity_block:
+        found.add("capacity-block")
+    if instance_type in training_plans.INSTANCE_TYPES:
+        found.add("training-plan")
+    return frozenset(found)
+
+
+def _too_many(request: Request) -> bool:
+    return request.count > capacity_blocks.MOST_TOGETHER
+
+
+def _not_asked(request: Request) -> Iterator[str]:
+    where = "" if request.pool is None else f"{request.pool}: "
+    wanted = {option for name in request.instance_types for option in _sold(name)}
+    wanted &= set(request.options)
+    if wanted and request.days is None:
+        names = " and ".join(name for option, name in _NAMES.items() if option in wanted)
+        yield f"{where}{names} are not asked for: add --days"
+    elif "capacity-block" in wanted and _too_many(request):
+        yield (
+            f"{where}{request.count:,} nodes are more than the {capacity_blocks.MOST_TOGETHER} "
+            "that an account may have in Capacity Blocks at a time, which are not asked for: ask "
+            "your account team, or add a smaller --count"
+        )
+
+
+def _pieces(request: Request) -> Iterator[str]:
+    for name in request.instance_types:
+        options = reservable(request, name)
+        pieces = told(name, request.count) if options else None
+        if pieces is not None:
+            yield pieces
+        for size in sizes(name, request.count) if "training-plan" in options else ():
+            if size.ultraserver is None and size.count not in training_plans.SIZES:
+                sold = ", ".join(str(each) for each in training_plans.SIZES)
+                yield (
+                    f"training plans are of {sold} nodes by AWS's guide; {size.count} may never be "
+                    "on offer"
+                )
