@@ -306,7 +306,7 @@ def test_nothing_legal_is_said_with_every_reason() -> None:
 # --- sizes, windows and money ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("nodes", "blocks"), [(64, [64]), (65, [33, 32]), (256, [64] * 4)])
+@pytest.mark.parametrize(("nodes", "blocks"), [(64, [64]), (65, [64, 1]), (256, [64] * 4)])
 def test_what_one_block_cannot_hold_is_several(nodes: int, blocks: list[int]) -> None:
     answer = advice(nodes=nodes)
 
@@ -315,6 +315,17 @@ def test_what_one_block_cannot_hold_is_several(nodes: int, blocks: list[int]) ->
     assert [pool.nodes.highest for pool in found] == blocks
     assert len({str(pool.purchase) for pool in found}) == len(blocks)
     assert ("H10" in warned(answer)) == (len(blocks) > 1)
+
+
+def test_what_one_training_plan_cannot_hold_is_several() -> None:
+    answer = advice(nodes=300, provisioner="hyperpod")
+
+    pools = [p for p in config.loads(answer.cluster_file).pools if p.provisioner == "hyperpod"]
+    assert [pool.nodes.highest for pool in pools] == [64, 64, 64, 64, 44]
+    assert len({str(pool.purchase) for pool in pools}) == 5
+    assert "5 training plans" in warned(answer)["H2"][0]
+    assert "others may not be on offer" in warned(answer)["H2"][1]
+    assert "others" not in " ".join(warned(advice(nodes=64, provisioner="hyperpod"))["H2"])
 
 
 @pytest.mark.parametrize(

@@ -103,13 +103,11 @@ def _window_is_sold(question: Question, candidate: Candidate) -> Reasons:
         return
     (name,) = candidate.instance_types
     if candidate.option == "training-plan":
-        ahead, longest = training_plans.LONGEST_AHEAD, training_plans.LONGEST_DAYS
-        what, sold = "a training plan", name in training_plans.INSTANCE_TYPES
-        most, of_what = training_plans.MOST_INSTANCES, "a training plan has"
+        what, longest = "a training plan", training_plans.LONGEST_DAYS
+        sold, most = name in training_plans.INSTANCE_TYPES, None
     else:
-        ahead, longest = capacity_blocks.LONGEST_AHEAD, capacity_blocks.LONGEST_DAYS
-        what, sold = "a Capacity Block", _has_blocks(name)
-        most, of_what = capacity_blocks.MOST_TOGETHER, "all Capacity Blocks of a date together have"
+        what, longest = "a Capacity Block", capacity_blocks.LONGEST_DAYS
+        sold, most = _has_blocks(name), capacity_blocks.MOST_TOGETHER
     if not sold:
         yield Reason(code="H2", text=f"{what} of {name} is not sold")
     if question.workload == "online-inference" or question.days is None:
@@ -117,8 +115,10 @@ def _window_is_sold(question: Question, candidate: Candidate) -> Reasons:
     elif sold_days(candidate.option, question.days) is None:
         text = f"{what} lasts {longest} days at most, and the work {question.days:g}"
         yield Reason(code="H2", text=text)
-    if question.nodes > most:
-        yield Reason(code="H2", text=f"{of_what} {most} instances at most")
+    if most is not None and question.nodes > most:
+        text = f"all Capacity Blocks of a date together have {most} instances at most"
+        yield Reason(code="H2", text=text)
+    ahead = capacity_blocks.LONGEST_AHEAD
     if question.starts > question.at + ahead:
         opens = question.starts - ahead
         text = f"{what} is sold {ahead.days} days ahead at most; ask again from {opens:%Y-%m-%d}"

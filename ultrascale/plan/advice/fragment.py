@@ -1,14 +1,21 @@
 """The entries of `pools` that a chain of candidates becomes, and a cluster file around them."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import cast
 
 import yaml
 
 from ultrascale import catalog
-from ultrascale.catalog import capacity_blocks, hyperpod, karpenter, matrix, regions
+from ultrascale.catalog import (
+    capacity_blocks,
+    hyperpod,
+    karpenter,
+    matrix,
+    regions,
+    training_plans,
+)
 from ultrascale.plan.advice.candidates import is_spread
 from ultrascale.plan.advice.model import Candidate, Question
 from ultrascale.plan.advice.times import sold_days, window
@@ -21,6 +28,11 @@ PLACEHOLDER_ACCOUNT = "111122223333"
 _PODS_FROM = "100.64.0.0/10"
 _VPC_CIDR = "10.0.0.0/16"
 _WIDTH = 200
+# What more instances than that are several of.
+_LARGEST: Mapping[str, int] = {
+    "capacity-block": capacity_blocks.MOST_INSTANCES,
+    "training-plan": max(training_plans.SIZES),
+}
 _FILL_IN = {
     "reservation": "fill in: the id of what you bought or reserved",
     "plan": "fill in: the ARN of the plan that you bought",
@@ -43,10 +55,11 @@ def pools_of(
         first: Whether it is the choice, and so no fallback.
     """
     counts = [nodes]
-    if candidate.option == "capacity-block" and candidate.held is None:
-        blocks = math.ceil(nodes / capacity_blocks.MOST_INSTANCES)
-        # As even as may be: a smaller block is easier to get.
-        counts = [nodes // blocks + (number < nodes % blocks) for number in range(blocks)]
+    largest = _LARGEST.get(candidate.option)
+    if largest is not None and candidate.held is None:
+        # In the pieces that `ultrascale capacity` looks for.
+        full, rest = divmod(nodes, largest)
+        counts = [largest] * full + [rest] * (rest > 0)
     pools = [
         _pool(question, candidate, count, taken + number) for number, count in enumerate(counts)
     ]

@@ -1,16 +1,20 @@
 """What is to be known of an answer before money is spent, and how each of its steps is got."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ultrascale import catalog
-from ultrascale.catalog import capacity_blocks, matrix, purchasing
+from ultrascale.catalog import capacity_blocks, matrix, purchasing, training_plans
 from ultrascale.plan.advice.fragment import falls_back, takes_placement_group
 from ultrascale.plan.advice.model import Candidate, Question, Reason, Step
 from ultrascale.plan.advice.times import DAY, sold_days
 
 Reasons = Iterator[Reason]
 
+_MOST_INSTANCES: Mapping[str, tuple[int, str]] = {
+    "capacity-block": (capacity_blocks.MOST_INSTANCES, "blocks"),
+    "training-plan": (max(training_plans.SIZES), "training plans"),
+}
 _LIVE = "confirm it with a live call before you rely on it"
 
 
@@ -44,9 +48,11 @@ def how_to_get(question: Question, candidate: Candidate, nodes: int) -> Iterator
         zones = "".join(f" --zone {each}" for each in question.zones)
         until = f" --until {question.until:%Y-%m-%dT%H:%MZ}" if question.until is not None else ""
         starts = f"--starts {question.starts:%Y-%m-%dT%H:%MZ}"
+        most = capacity_blocks.MOST_TOGETHER
+        count = str(nodes) if nodes <= most else f"{max(training_plans.SIZES)}"
         yield (
             f"ultrascale capacity --option {candidate.option} --region {region} --type {name} "
-            f"--count {nodes} --days {days} {starts}{until}{zones}"
+            f"--count {count} --days {days} {starts}{until}{zones}"
         )
     elif candidate.option == "spot":
         types = " ".join(f"--type {each}" for each in candidate.instance_types)
@@ -78,18 +84,24 @@ def may_be_dated(question: Question, candidate: Candidate, nodes: int) -> bool:
 
 def _of_blocks(question: Question, step: Step) -> Reasons:
     candidate = step.judged.candidate
-    if candidate.option != "capacity-block" or candidate.held is not None:
+    if candidate.option not in _MOST_INSTANCES or candidate.held is not None:
         return
+    most, what = _MOST_INSTANCES[candidate.option]
     count = len(step.pools)
     if count > 1:
         text = (
-            f"{step.nodes} nodes are {count} blocks, of {capacity_blocks.MOST_INSTANCES} instances "
-            "at most each: buy all, or none is of use"
+            f"{step.nodes:,} nodes are {count} {what}, of {most} instances at most each: buy all, "
+            "or none is of use"
         )
+        yield Reason(code="H2", text=text)
+    rest = step.nodes % most or most
+    if candidate.option == "training-plan" and rest not in training_plans.SIZES:
+        sizes = ", ".join(str(size) for size in training_plans.SIZES)
+        text = f"AWS's guide names training plans of {sizes} instances: others may not be on offer"
         yield Reason(code="H2", text=text)
     if count > 1 and question.coupled:
         text = (
-            "EFA does not reach from zone to zone, so buy all blocks in one; that they are near "
+            f"EFA does not reach from zone to zone, so buy all {what} in one; that they are near "
             "each other in it, AWS does not say"
         )
         yield Reason(code="H10", text=text)
