@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cdk8s_plus_27 import k8s as kube
 
-from ultrascale.plan.model import DevicePluginPlan
+from ultrascale.plan.model import DevicePluginPlan, ResourcesPlan
 from ultrascale.plan.names import (
     HOSTNAME_LABEL,
     INSTANCE_TYPE_LABEL,
@@ -28,7 +28,7 @@ SYSTEM_NODE_CRITICAL = "system-node-critical"
 # Sources:
 #     https://docs.aws.amazon.com/eks/latest/userguide/auto-accelerated.html
 #     https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/values.yaml
-_NO_PLUGIN_YET = (
+_NOT_OURS = (
     ("eks.amazonaws.com/compute-type", "NotIn", ("auto",)),
     ("sagemaker.amazonaws.com/compute-type", "NotIn", ("hyperpod",)),
 )
@@ -68,6 +68,11 @@ def resources(*, cpu: str, memory: str, memory_limit: str) -> kube.ResourceRequi
         requests={"cpu": quantity(cpu), "memory": quantity(memory)},
         limits={"memory": quantity(memory_limit)},
     )
+
+
+def planned_resources(plan: ResourcesPlan) -> kube.ResourceRequirements:
+    """Return the requests and the limit of ``plan``."""
+    return resources(cpu=plan.cpu, memory=plan.memory, memory_limit=plan.memory_limit)
 
 
 def restricted_pod(user: int) -> kube.PodSecurityContext:
@@ -123,10 +128,15 @@ def keep_apart(name: str) -> list[kube.TopologySpreadConstraint]:
     ]
 
 
+def own_kubelet_affinity() -> kube.Affinity:
+    """Require nodes whose kubelets we configure: neither EKS Auto Mode's nor HyperPod's."""
+    return _node_affinity([*_NOT_OURS])
+
+
 def device_plugin_affinity(plan: DevicePluginPlan) -> kube.Affinity:
     """Require the plan's instance types, if it names any, and nodes that bring no plugin along."""
     types = [(INSTANCE_TYPE_LABEL, "In", plan.instance_types)] if plan.instance_types else []
-    return _node_affinity([*types, *_NO_PLUGIN_YET])
+    return _node_affinity([*types, *_NOT_OURS])
 
 
 def _node_affinity(terms: Sequence[tuple[str, str, Sequence[str]]]) -> kube.Affinity:

@@ -1,12 +1,12 @@
 """The backend: its service account, its rights, and its Deployment if it has one."""
 
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 
 import cdk8s
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
+from k8s._config_maps import define_config_map
 from k8s._pods import (
     keep_apart,
     labels,
@@ -20,7 +20,7 @@ from k8s._pods import (
 )
 from k8s._rbac import bind_cluster_role, bind_role, rule
 from ultrascale.plan.model import ApplicationPlan, BackendPlan, RightPlan
-from ultrascale.plan.names import BACKEND_ACCOUNT, FILES_ANNOTATION
+from ultrascale.plan.names import BACKEND_ACCOUNT
 
 # Cluster-wide objects, and those in namespaces of jobs, share these names with nobody's.
 _RIGHTS = "ultrascale-backend"
@@ -115,11 +115,13 @@ def _allow_callers(chart: cdk8s.Chart, plan: BackendPlan) -> None:
 
 
 def _application(chart: cdk8s.Chart, plan: BackendPlan, application: ApplicationPlan) -> None:
-    kube.KubeConfigMap(
+    files = define_config_map(
         chart,
         "ConfigMap",
-        metadata=metadata(BACKEND_ACCOUNT, namespace=plan.namespace),
-        data=dict(application.files),
+        name=BACKEND_ACCOUNT,
+        namespace=plan.namespace,
+        component=BACKEND_ACCOUNT,
+        data=application.files,
     )
     kube.KubeDeployment(
         chart,
@@ -136,7 +138,7 @@ def _application(chart: cdk8s.Chart, plan: BackendPlan, application: Application
                     max_surge=kube.IntOrString.from_number(1),
                 ),
             ),
-            template=_template(application),
+            template=_template(application, files),
         ),
     )
     kube.KubePodDisruptionBudget(
@@ -165,13 +167,9 @@ def _service(chart: cdk8s.Chart, namespace: str) -> None:
     )
 
 
-def _template(application: ApplicationPlan) -> kube.PodTemplateSpec:
+def _template(application: ApplicationPlan, files: str) -> kube.PodTemplateSpec:
     return kube.PodTemplateSpec(
-        metadata=kube.ObjectMeta(
-            labels=labels(BACKEND_ACCOUNT),
-            # It reads its files once, at the start: others take new pods.
-            annotations={FILES_ANNOTATION: _digest(application)},
-        ),
+        metadata=kube.ObjectMeta(labels=labels(BACKEND_ACCOUNT)),
         spec=kube.PodSpec(
             service_account_name=BACKEND_ACCOUNT,
             security_context=restricted_pod(_USER),
@@ -181,17 +179,11 @@ def _template(application: ApplicationPlan) -> kube.PodTemplateSpec:
             termination_grace_period_seconds=application.grace_period_seconds,
             containers=[_container(application)],
             volumes=[
-                kube.Volume(
-                    name="files", config_map=kube.ConfigMapVolumeSource(name=BACKEND_ACCOUNT)
-                ),
+                kube.Volume(name="files", config_map=kube.ConfigMapVolumeSource(name=files)),
                 kube.Volume(name="tmp", empty_dir=kube.EmptyDirVolumeSource()),
             ],
         ),
     )
-
-
-def _digest(application: ApplicationPlan) -> str:
-    return sha256(repr(sorted(application.files.items())).encode()).hexdigest()[:16]
 
 
 def _container(application: ApplicationPlan) -> kube.Container:

@@ -1,11 +1,10 @@
 """The DCGM exporter: what each GPU does, for Prometheus."""
 
-from hashlib import sha256
-
 import cdk8s
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
+from k8s._config_maps import define_config_map
 from k8s._pods import device_plugin_daemon_set, host_mounts, metadata, resources
 from ultrascale.plan.model import DevicePluginPlan
 from ultrascale.plan.names import SYSTEM_NAMESPACE
@@ -68,12 +67,13 @@ class DcgmExporterChart(cdk8s.Chart):
 
     def __init__(self, scope: Construct, id: str, *, plan: DevicePluginPlan) -> None:
         super().__init__(scope, id, disable_resource_name_hashes=True)
-        counters = counters_csv()
-        kube.KubeConfigMap(
+        config = define_config_map(
             self,
             "Counters",
-            metadata=metadata(_NAME, namespace=SYSTEM_NAMESPACE),
-            data={_COUNTERS_FILE: counters},
+            name=_NAME,
+            namespace=SYSTEM_NAMESPACE,
+            component=_NAME,
+            data={_COUNTERS_FILE: counters_csv()},
         )
         kube.KubeDaemonSet(
             self,
@@ -84,8 +84,8 @@ class DcgmExporterChart(cdk8s.Chart):
                 plan,
                 container=_container(plan.image),
                 host_paths=_HOST_PATHS,
-                volumes=[_counters_volume()],
-                annotations=_annotations(counters),
+                volumes=[_counters_volume(config)],
+                annotations=_annotations(),
             ),
         )
 
@@ -95,17 +95,12 @@ def counters_csv() -> str:
     return "".join(f"{', '.join(counter)}\n" for counter in _COUNTERS)
 
 
-def _annotations(counters: str) -> dict[str, str]:
-    return {
-        "prometheus.io/scrape": "true",
-        "prometheus.io/port": str(_PORT),
-        # The exporter reads its counters once, so new counters must make new pods.
-        "ultrascale.dev/config-sha256": sha256(counters.encode()).hexdigest(),
-    }
+def _annotations() -> dict[str, str]:
+    return {"prometheus.io/scrape": "true", "prometheus.io/port": str(_PORT)}
 
 
-def _counters_volume() -> kube.Volume:
-    return kube.Volume(name="counters", config_map=kube.ConfigMapVolumeSource(name=_NAME))
+def _counters_volume(config: str) -> kube.Volume:
+    return kube.Volume(name="counters", config_map=kube.ConfigMapVolumeSource(name=config))
 
 
 def _container(image: str) -> kube.Container:

@@ -1,17 +1,18 @@
 """The second scheduler and the extender that keep a pod's Neuron devices contiguous."""
 
 import json
-from hashlib import sha256
 
 import cdk8s
 import cdk8s_plus_27 as kplus
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
+from k8s._config_maps import define_config_map
 from k8s._pods import (
     SYSTEM_CLUSTER_CRITICAL,
     labels,
     metadata,
+    planned_resources,
     resources,
     restricted_container,
     restricted_pod,
@@ -175,14 +176,13 @@ def _extender_pod(image: str) -> kube.PodSpec:
 
 def _scheduler(scope: Construct, plan: NeuronSchedulerExtensionPlan) -> None:
     name = plan.scheduler_name
-    config = scheduler_config(plan)
-    kplus.ConfigMap(
+    config = define_config_map(
         scope,
         "SchedulerConfig",
-        metadata=cdk8s.ApiObjectMetadata(
-            name=name, namespace=SYSTEM_NAMESPACE, labels=labels(name)
-        ),
-        data={_CONFIG_FILE: config},
+        name=name,
+        namespace=SYSTEM_NAMESPACE,
+        component=name,
+        data={_CONFIG_FILE: scheduler_config(plan)},
     )
     pod = kube.PodSpec(
         service_account_name=name,
@@ -191,11 +191,9 @@ def _scheduler(scope: Construct, plan: NeuronSchedulerExtensionPlan) -> None:
         affinity=system_affinity(),
         tolerations=tolerations(),
         security_context=restricted_pod(_NONROOT),
-        containers=[_scheduler_container(plan.scheduler_image)],
-        volumes=[kube.Volume(name="config", config_map=kube.ConfigMapVolumeSource(name=name))],
+        containers=[_scheduler_container(plan)],
+        volumes=[kube.Volume(name="config", config_map=kube.ConfigMapVolumeSource(name=config))],
     )
-    # A scheduler reads its configuration once, so a new configuration must make new pods.
-    annotations = {"ultrascale.dev/config-sha256": sha256(config.encode()).hexdigest()}
     kube.KubeDeployment(
         scope,
         "Scheduler",
@@ -203,28 +201,25 @@ def _scheduler(scope: Construct, plan: NeuronSchedulerExtensionPlan) -> None:
         spec=kube.DeploymentSpec(
             replicas=2,  # one leads, the other takes over when its node goes
             selector=selector(name),
-            template=kube.PodTemplateSpec(
-                metadata=kube.ObjectMeta(labels=labels(name), annotations=annotations), spec=pod
-            ),
+            template=kube.PodTemplateSpec(metadata=kube.ObjectMeta(labels=labels(name)), spec=pod),
         ),
     )
 
 
-def _scheduler_container(image: str) -> kube.Container:
+def _scheduler_container(plan: NeuronSchedulerExtensionPlan) -> kube.Container:
     healthy = kube.HttpGetAction(
         path="/healthz", port=kube.IntOrString.from_number(_SCHEDULER_PORT), scheme="HTTPS"
     )
     return kube.Container(
         name="kube-scheduler",
-        image=image,
+        image=plan.scheduler_image,
         command=["/usr/local/bin/kube-scheduler"],
         args=[f"--config={_CONFIG_DIRECTORY}/{_CONFIG_FILE}"],
         ports=[kube.ContainerPort(name="https", container_port=_SCHEDULER_PORT)],
         liveness_probe=kube.Probe(http_get=healthy, initial_delay_seconds=15),
         readiness_probe=kube.Probe(http_get=healthy),
         security_context=restricted_container(),
-        # It caches every node and pod: 230 MiB were measured at 5,000 nodes, 530 MiB at 20,000.
-        resources=resources(cpu="100m", memory="256Mi", memory_limit="2Gi"),
+        resources=planned_resources(plan.scheduler_resources),
         volume_mounts=[
             kube.VolumeMount(name="config", mount_path=_CONFIG_DIRECTORY, read_only=True)
         ],

@@ -1,6 +1,6 @@
 """How the nodes of Karpenter and EKS Auto Mode are made."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import yaml
 
@@ -42,7 +42,7 @@ def ec2_node_class_spec(plan: NodeClassPlan) -> Spec:
             "httpPutResponseHopLimit": 1,
             "httpTokens": "required",
         },
-        "kubelet": {"maxPods": plan.max_pods},
+        "kubelet": {"maxPods": plan.max_pods, **_name_servers(plan)},
     }
     if plan.network_interfaces:
         # Karpenter counts the EFA interfaces of a node from this list.
@@ -51,8 +51,12 @@ def ec2_node_class_spec(plan: NodeClassPlan) -> Spec:
         spec["ipPrefixCount"] = plan.ip_prefixes
     if plan.raid0:
         spec["instanceStorePolicy"] = "RAID0"
-    if plan.parallel_image_pull:
-        spec["userData"] = _user_data()
+    gates = {
+        "FastImagePull": plan.parallel_image_pull,
+        "InstanceIdNodeName": plan.named_by_id,
+    }
+    if any(gates.values()):
+        spec["userData"] = _user_data([gate for gate, on in gates.items() if on])
     if plan.tags:
         spec["tags"] = dict(plan.tags)
     return spec
@@ -127,14 +131,18 @@ def _root_volume(disk: RootDisk) -> Spec:
     }
 
 
-def _user_data() -> str:
+def _name_servers(plan: NodeClassPlan) -> Spec:
+    return {"clusterDNS": list(plan.name_servers)} if plan.name_servers else {}
+
+
+def _user_data(gates: Sequence[str]) -> str:
     """Return what Karpenter merges with the NodeConfig that it writes itself.
 
-    Source: https://docs.aws.amazon.com/eks/latest/userguide/ml-realtime-inference.html
+    Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/examples/
     """
     config = {
         "apiVersion": NODE_CONFIG_API_VERSION,
         "kind": "NodeConfig",
-        "spec": {"featureGates": {"FastImagePull": True}},
+        "spec": {"featureGates": dict.fromkeys(gates, True)},
     }
     return yaml.safe_dump(config, sort_keys=False)

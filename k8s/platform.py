@@ -1,9 +1,10 @@
 """Every chart of a cluster, in the order they are applied."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import cdk8s
 import yaml
@@ -22,6 +23,7 @@ from k8s.neuron import NeuronDevicePluginChart
 from k8s.neuron_monitor import NeuronMonitorChart
 from k8s.neuron_scheduler import NeuronSchedulerChart
 from k8s.node_isolation import NodeIsolationChart
+from k8s.node_local_dns import NodeLocalDnsChart
 from k8s.node_pools import NodePoolsChart
 from k8s.node_termination_handler import TerminationHandlerChart
 from k8s.nvidia import NvidiaDevicePluginChart
@@ -33,7 +35,7 @@ from k8s.volcano.webhooks import VolcanoWebhooksChart
 from k8s.volumes import VolumesChart
 from k8s.write_canary import WriteCanaryChart
 from ultrascale.plan import ClusterPlan, PoolPlan
-from ultrascale.plan.model import BackendPlan
+from ultrascale.plan.model import BackendPlan, ImageCachePlan
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -55,10 +57,12 @@ class PlatformChart:
     Attributes:
         chart: The chart.
         retained: Its objects outlive it: deleting them would delete a user's jobs or claims.
+        cache: Where its images come from instead of their publishers' registries, if there is one.
     """
 
     chart: cdk8s.Chart
     retained: bool
+    cache: ImageCachePlan | None = None
 
     @property
     def name(self) -> str:
@@ -68,6 +72,18 @@ class PlatformChart:
     @cached_property
     def manifests(self) -> Sequence[Mapping[str, object]]:
         """The objects."""
+        cache = self.cache
+        published = self._published
+        return [_from(cache, each) for each in published] if cache else published
+
+    @property
+    def published_images(self) -> Iterator[str]:
+        """The images of its pods, as their publishers have them."""
+        for container in _containers(self._published):
+            yield str(container["image"])
+
+    @cached_property
+    def _published(self) -> Sequence[Mapping[str, object]]:
         return self.chart.to_json()
 
 
@@ -92,15 +108,24 @@ class Charts:
         """Every chart."""
         return (*self.system_node_pools, *self.platform, *self.teams, *self.node_pools)
 
+    @property
+    def published_images(self) -> Set[str]:
+        """The images of all pods, as their publishers have them."""
+        return {image for chart in self.all for image in chart.published_images}
+
 
 def define_charts(plan: ClusterPlan) -> Charts:
     """Define every chart of ``plan``."""
     app = cdk8s.App()
+
+    def cached(charts: Iterator[PlatformChart]) -> tuple[PlatformChart, ...]:
+        return tuple(replace(chart, cache=plan.image_cache) for chart in charts)
+
     return Charts(
-        system_node_pools=(*_node_pools(app, plan, plan.system_pools),),
-        platform=(*_platform(app, plan),),
-        teams=(*_teams(app, plan),),
-        node_pools=(*_node_pools(app, plan, plan.pools),),
+        system_node_pools=cached(_node_pools(app, plan, plan.system_pools)),
+        platform=cached(_platform(app, plan)),
+        teams=cached(_teams(app, plan)),
+        node_pools=cached(_node_pools(app, plan, plan.pools)),
     )
 
 
@@ -135,6 +160,9 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         retained=False,
     )
     yield from _scalers(app, plan)
+    if plan.node_local_dns is not None:
+        cache = NodeLocalDnsChart(app, "node-local-dns", plan=plan.node_local_dns)
+        yield PlatformChart(chart=cache, retained=False)
     yield from _device_plugins(app, plan)
     if plan.observability is not None:
         rights = FleetMetricsChart(app, "fleet-metrics", plan=plan.observability.fleet_metrics)
@@ -255,3 +283,36 @@ def _volcano(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         yield PlatformChart(chart=chart, retained=False)
     webhooks = VolcanoWebhooksChart(app, "volcano-webhooks")
     yield PlatformChart(chart=webhooks, retained=False)
+
+
+def _from(cache: ImageCachePlan, manifest: Mapping[str, object]) -> Mapping[str, object]:
+    """Return ``manifest`` with every container's image from the cache."""
+    return cast("Mapping[str, object]", _recast(cache, manifest))
+
+
+def _recast(cache: ImageCachePlan, value: object) -> object:
+    if isinstance(value, list):
+        return [_recast(cache, item) for item in cast("list[object]", value)]
+    if not isinstance(value, Mapping):
+        return value
+    found = cast("Mapping[str, object]", value)
+    changed = {key: _recast(cache, item) for key, item in found.items()}
+    if _is_container(found):
+        changed["image"] = cache.reference(str(found["image"]))
+    return changed
+
+
+def _containers(value: object) -> Iterator[Mapping[str, object]]:
+    if isinstance(value, list):
+        for item in cast("list[object]", value):
+            yield from _containers(item)
+    elif isinstance(value, Mapping):
+        found = cast("Mapping[str, object]", value)
+        if _is_container(found):
+            yield found
+        for item in found.values():
+            yield from _containers(item)
+
+
+def _is_container(value: Mapping[str, object]) -> bool:
+    return isinstance(value.get("image"), str) and isinstance(value.get("name"), str)

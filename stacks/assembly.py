@@ -15,6 +15,7 @@ from stacks.governance import GovernanceStack
 from stacks.hyperpod import HyperPodStack
 from stacks.hyperpod_chart import HyperPodChartStack
 from stacks.hyperpod_observability import HyperPodObservabilityStack
+from stacks.image_cache import ImageCacheStack
 from stacks.images import ImagesStack
 from stacks.karpenter import KarpenterStack
 from stacks.network import NetworkStack
@@ -31,6 +32,9 @@ from ultrascale.plan.model import AddonPlan, PoolPlan
 from ultrascale.plan.names import stack as name
 from ultrascale_constructs.calendar_function import ClusterApi
 from ultrascale_constructs.node_config import ClusterAddress
+
+# They say what placeholders in the manifests stand for.
+_Telling = ScalingStack | StorageStack | BackendStack | ImageCacheStack
 
 
 def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
@@ -54,7 +58,9 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
     storage = assembly.storage()
     assembly.registry()
     backend = assembly.backend()
-    platform = assembly.platform(charts.platform, [*scaling, *storage, *backend])
+    cache = assembly.image_cache(charts)
+    earlier = [*scaling, *storage, *backend, *cache]
+    platform = assembly.platform(charts.platform, earlier)
     karpenter = assembly.karpenter()
     node_pools: list[Stack] = []
     if plan.karpenter is not None or plan.control_plane.auto_mode:
@@ -66,7 +72,7 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
     hyperpod_chart = assembly.hyperpod_chart()
     hyperpod = assembly.hyperpod(storage)
     groups = assembly.node_groups(plan.pools)
-    governance = assembly.governance(hyperpod, charts.teams, storage)
+    governance = assembly.governance(hyperpod, charts.teams, [*storage, *cache])
     hyperpod_observability = assembly.hyperpod_observability()
 
     _deploy_after([access, *connectivity, *scaling], [assembly.cluster])
@@ -75,7 +81,7 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
     if any(bucket.access != "none" for bucket in plan.buckets):
         # The driver's pods have credentials only where its account had a role before them.
         _deploy_after(addons, storage)
-    _deploy_after([platform], [assembly.cluster, *system, *addons, *storage, *scaling, *backend])
+    _deploy_after([platform], [assembly.cluster, *system, *addons, *earlier])
     _deploy_after(karpenter, [platform])
     _deploy_after(node_pools, [platform, *karpenter])
     _deploy_after(groups, [platform])
@@ -172,6 +178,17 @@ class _Assembly:
             )
         ]
 
+    def image_cache(self, charts: Charts) -> list[ImageCacheStack]:
+        cache = self._plan.image_cache
+        if cache is None:
+            return []
+        id = name(self._plan.name, "image-cache")
+        return [
+            ImageCacheStack(
+                self._app, id, plan=self._plan, cache=cache, images=charts.published_images
+            )
+        ]
+
     def registry(self) -> None:
         """Define the repositories, and what fills them."""
         if not self._plan.repositories:
@@ -184,7 +201,7 @@ class _Assembly:
     def platform(
         self,
         charts: Sequence[PlatformChart],
-        earlier: Sequence[ScalingStack | StorageStack | BackendStack],
+        earlier: Sequence[_Telling],
     ) -> PlatformStack:
         return self._charts("platform", charts, _placeholders(earlier))
 
@@ -250,7 +267,7 @@ class _Assembly:
         self,
         hyperpod: Sequence[HyperPodStack],
         teams: Sequence[PlatformChart],
-        storage: Sequence[StorageStack],
+        earlier: Sequence[_Telling],
     ) -> list[Stack]:
         """Define task governance, and what the namespaces hold that it makes."""
         if self._plan.hyperpod is None or self._plan.hyperpod.governance is None:
@@ -262,7 +279,7 @@ class _Assembly:
             plan=self._plan,
             hyperpod_cluster_arn=cluster.hyperpod_cluster_arn,
         )
-        namespaces = self._charts("teams", teams, _placeholders(storage))
+        namespaces = self._charts("teams", teams, _placeholders(earlier))
         _deploy_after([namespaces], [governance])
         return [governance, namespaces]
 
@@ -316,8 +333,6 @@ def _deploy_after(stacks: Sequence[Stack], earlier: Sequence[Stack]) -> None:
             stack.add_stack_dependency(other)
 
 
-def _placeholders(
-    stacks: Sequence[ScalingStack | StorageStack | BackendStack],
-) -> Mapping[str, str]:
+def _placeholders(stacks: Sequence[_Telling]) -> Mapping[str, str]:
     """Return what the placeholders of all ``stacks`` stand for in the manifests."""
     return {key: value for stack in stacks for key, value in stack.placeholders.items()}

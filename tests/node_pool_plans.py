@@ -19,6 +19,7 @@ from ultrascale.plan.model import NodeClassPlan, NodePoolPlan, PoolPlan
 from ultrascale.plan.network import plan_network
 from ultrascale.plan.node_pools import plan_node_classes, plan_node_pools
 from ultrascale.plan.pool import plan_pools
+from ultrascale.plan.scale import plan_scale
 
 CLUSTERS = Path(__file__).parent.parent / "clusters"
 PROVISIONERS = ("karpenter", "auto-mode")
@@ -119,6 +120,11 @@ def planned_cluster(cluster: config.Cluster) -> Planned:
     )
     return Planned(
         pools=pools,
-        classes=plan_node_classes(cluster, plan_network(cluster), pools),
+        classes=plan_node_classes(
+            cluster,
+            plan_network(cluster),
+            pools,
+            named_by_id=plan_scale(cluster).instance_id_node_names,
+        ),
         node_pools=plan_node_pools(cluster, pools),
     )

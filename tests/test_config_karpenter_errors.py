@@ -18,6 +18,7 @@ from ultrascale import config
 from ultrascale.config import _karpenter_rules as rules
 from ultrascale.config._check import read_document
 from ultrascale.config._document import parse_yaml
+from ultrascale.plan.karpenter import karpenter_has_room
 from ultrascale.plan.pool import plan_pool
 
 RULES: config.Rules = {
@@ -26,7 +27,7 @@ RULES: config.Rules = {
         rules.karpenter_suits_kubernetes,
         rules.karpenter_suits_its_pools,
     ),
-    config.Cluster: (rules.karpenter_has_room,),
+    config.Cluster: (karpenter_has_room,),
 }
 CPU_TYPES = ["m7i.xlarge", "c7i.xlarge"]
 

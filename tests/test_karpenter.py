@@ -25,7 +25,10 @@ PLAN = KarpenterPlan(
     batch_idle_duration="5s",
     batch_max_duration="30s",
     interruption_queue="research-karpenter",
+    ignores_preferences=False,
+    hides_cluster_state=False,
     node_role="research-node-us-west-2",
+    node_role_by_id=None,
 )
 
 
@@ -77,7 +80,7 @@ class TestController:
             region="us-west-2",
             account="ACCOUNT",
             cluster="research",
-            node_role_arn="NODE_ROLE",
+            node_role_arns=("NODE_ROLE",),
             queue_arn="QUEUE",
         )
         queue = logical_id(built, "AWS::SQS::Queue")
@@ -217,6 +220,8 @@ class TestValues:
             "interruptionQueue": "research-karpenter",
             "batchIdleDuration": "5s",
             "batchMaxDuration": "30s",
+            "preferencePolicy": "Respect",
+            "disableClusterStateObservability": False,
             "isolatedVPC": False,
             "featureGates": {"reservedCapacity": True, "spotToSpotConsolidation": False},
         }

@@ -15,7 +15,7 @@ AROUND = Surroundings(
     region="us-west-2",
     account="111122223333",
     cluster="research",
-    node_role_arn="arn:aws:iam::111122223333:role/research-node-us-west-2",
+    node_role_arns=("arn:aws:iam::111122223333:role/research-node-us-west-2",),
     queue_arn="arn:aws:sqs:us-west-2:111122223333:research-karpenter",
 )
 POLICIES = controller_policies(AROUND)
@@ -27,7 +27,7 @@ OFFICIAL: Mapping[str, Mapping[str, Any]] = yaml.safe_load(
 )
 # Whose cluster, Region, partition, account, node role and queue are called as in that table.
 AS_OFFICIAL = Surroundings(
-    partition="P", region="R", account="A", cluster="C", node_role_arn="N", queue_arn="Q"
+    partition="P", region="R", account="A", cluster="C", node_role_arns=("N",), queue_arn="Q"
 )
 # They name what a launch uses but does not make; what it makes is bound by its tags.
 UNCONDITIONAL = {"AllowScopedEC2InstanceAccessActions"}
@@ -93,7 +93,7 @@ def test_it_ends_only_what_a_node_pool_of_the_cluster_launched(action: str) -> N
 def test_it_passes_the_role_of_its_nodes_to_ec2_and_no_other() -> None:
     (statement,) = allowed("iam:PassRole")
 
-    assert statement.resources == [AROUND.node_role_arn]
+    assert statement.resources == [*AROUND.node_role_arns]
     assert keys(statement) == {"iam:PassedToService": ["ec2.amazonaws.com", "ec2.amazonaws.com.cn"]}
 
 
@@ -143,7 +143,7 @@ def test_every_arn_is_of_the_partition() -> None:
         region="us-gov-west-1",
         account="111122223333",
         cluster="research",
-        node_role_arn="arn:aws-us-gov:iam::111122223333:role/n",
+        node_role_arns=("arn:aws-us-gov:iam::111122223333:role/n",),
         queue_arn="arn:aws-us-gov:sqs:us-gov-west-1:111122223333:q",
     )
 
@@ -166,7 +166,7 @@ def longest() -> Mapping[str, Sequence[Statement]]:
             region=region,
             account="111122223333",
             cluster=cluster,
-            node_role_arn=f"arn:aws-iso-b:iam::111122223333:role/{cluster}-node-{region}",
+            node_role_arns=(f"arn:aws-iso-b:iam::111122223333:role/{cluster}-node-{region}",),
             queue_arn=f"arn:aws-iso-b:sqs:{region}:111122223333:{cluster}-karpenter",
         )
     )

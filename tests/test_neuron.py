@@ -13,6 +13,7 @@ from tests.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image, kube_scheduler
 from ultrascale.plan.model import DevicePluginPlan, NeuronSchedulerExtensionPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
+from ultrascale.plan.scale import ROWS
 
 PLAN = DevicePluginPlan(
     image=image("neuron-device-plugin").reference,
@@ -24,6 +25,7 @@ EXTENSION = NeuronSchedulerExtensionPlan(
     extender_image=image("neuron-scheduler").reference,
     scheduler_image=kube_scheduler("1.35").reference,
     scheduler_name="neuron-scheduler",
+    scheduler_resources=ROWS[0].neuron_scheduler,
 )
 # Both ship images whose user AWS does not document; neither is privileged.
 ROOT = ("neuron-device-plugin", "neuron-scheduler")
@@ -118,10 +120,17 @@ def test_whole_node_jobs_get_no_second_scheduler(
     assert [kind for kind, _ in plugin if kind in ("Deployment", "Service")] == []
 
 
+def configuration(objects: dict[tuple[str, str], dict[str, Any]]) -> dict[str, Any]:
+    """Return the configuration that the second scheduler mounts."""
+    pod = objects["Deployment", "neuron-scheduler"]["spec"]["template"]["spec"]
+    (volume,) = pod["volumes"]
+    return json.loads(objects["ConfigMap", volume["configMap"]["name"]]["data"]["config.yaml"])
+
+
 def test_scheduler_asks_the_extender_before_it_places_a_neuron_pod(
     extended: dict[tuple[str, str], dict[str, Any]],
 ) -> None:
-    config = json.loads(extended["ConfigMap", "neuron-scheduler"]["data"]["config.yaml"])
+    config = configuration(extended)
     service = extended["Service", "k8s-neuron-scheduler"]
 
     (extender,) = config["extenders"]
@@ -156,7 +165,7 @@ def test_two_extenders_never_hand_out_the_same_device(
 def test_one_of_two_schedulers_leads_by_a_lease_that_it_may_write(
     extended: dict[tuple[str, str], dict[str, Any]],
 ) -> None:
-    config = json.loads(extended["ConfigMap", "neuron-scheduler"]["data"]["config.yaml"])
+    config = configuration(extended)
     create, hold = extended["Role", "neuron-scheduler"]["rules"]
 
     assert extended["Deployment", "neuron-scheduler"]["spec"]["replicas"] == 2
@@ -175,13 +184,14 @@ def test_a_new_configuration_restarts_the_scheduler() -> None:
         extender_image=EXTENSION.extender_image,
         scheduler_image=EXTENSION.scheduler_image,
         scheduler_name="other",
+        scheduler_resources=EXTENSION.scheduler_resources,
     )
     before, after = (
-        render(plan)["Deployment", plan.scheduler_name]["spec"]["template"]["metadata"]
+        render(plan)["Deployment", plan.scheduler_name]["spec"]["template"]["spec"]["volumes"]
         for plan in (EXTENSION, other)
     )
 
-    assert before["annotations"] != after["annotations"]
+    assert before != after
 
 
 @pytest.mark.parametrize("name", ["k8s-neuron-scheduler", "neuron-scheduler"])

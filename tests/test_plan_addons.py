@@ -162,11 +162,11 @@ class TestConfiguration:
     # By EKS's rule a replica for 16 nodes or 256 vCPUs; four m7g.2xlarge have 32, a
     # trn1.32xlarge has 128.
     @pytest.mark.parametrize(
-        ("nodes", "shards", "most"),
-        [(1, 1, 4), (20, 1, 11), (10, 2, 11), (400, 1, 100), (400, 7, 100)],
+        ("nodes", "shards", "fewest", "most"),
+        [(1, 1, 2, 4), (20, 1, 2, 11), (10, 2, 2, 11), (400, 1, 2, 100), (400, 7, 4, 100)],
     )
     def test_coredns_scales_with_the_fleet_within_bounds(
-        self, nodes: int, shards: int, most: int
+        self, nodes: int, shards: int, fewest: int, most: int
     ) -> None:
         network = {
             "vpc_cidr": "10.0.0.0/16",
@@ -177,7 +177,7 @@ class TestConfiguration:
 
         scaling = planned(network=network, pools=pools)["coredns"].configuration["autoScaling"]
 
-        assert scaling == {"enabled": True, "minReplicas": 2, "maxReplicas": most}
+        assert scaling == {"enabled": True, "minReplicas": fewest, "maxReplicas": most}
 
 
 class TestVersionsOfTheFile:

@@ -17,6 +17,7 @@ from ultrascale.plan.platform import (
     plan_nvidia_plugin,
 )
 from ultrascale.plan.pool import plan_pool
+from ultrascale.plan.scale import plan_scale
 
 Changes = dict[str, Any]
 
@@ -140,14 +141,15 @@ class TestNeuron:
     def test_scheduler_is_of_the_clusters_own_minor(self, minor: str) -> None:
         asked = {"neuron_scheduler_extension": True}
 
-        plan = plan_neuron_scheduler(make_cluster(kubernetes={"version": minor}, scheduling=asked))
+        cluster = make_cluster(kubernetes={"version": minor}, scheduling=asked)
+        plan = plan_neuron_scheduler(cluster, plan_scale(cluster))
 
         assert plan is not None
         assert plan.scheduler_image == versions.kube_scheduler(minor).reference
         assert f":v{minor}." in plan.scheduler_image
 
     def test_scheduler_comes_only_when_asked_for(self) -> None:
-        assert plan_neuron_scheduler(make_cluster()) is None
+        assert plan_neuron_scheduler(make_cluster(), plan_scale(make_cluster())) is None
 
 
 class TestEfa:

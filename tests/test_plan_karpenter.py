@@ -9,6 +9,7 @@ from ultrascale.catalog import karpenter as facts
 from ultrascale.plan.karpenter import plan_karpenter
 from ultrascale.plan.model import KarpenterPlan
 from ultrascale.plan.pool import plan_pools
+from ultrascale.plan.scale import plan_scale
 
 KARPENTER = {"version": "1.15.1"}
 # Its largest controllers need larger nodes than those of other tests.
@@ -28,7 +29,7 @@ def plan_for(*pools: dict[str, Any], **changes: Any) -> KarpenterPlan | None:
     plans = [
         plan for pool in cluster.pools for plan in plan_pools(pool, kubernetes_version=version)
     ]
-    return plan_karpenter(cluster, plans)
+    return plan_karpenter(cluster, plans, plan_scale(cluster))
 
 
 def the_plan(*pools: dict[str, Any], **changes: Any) -> KarpenterPlan:

@@ -19,6 +19,7 @@ from ultrascale.plan.platform import (
     plan_volcano,
 )
 from ultrascale.plan.pool import plan_pool
+from ultrascale.plan.scale import plan_scale
 
 VOLCANO = {"gang_scheduler": "volcano"}
 STATIC = pool_document(name="static", nodes={"static": 4})
@@ -39,7 +40,7 @@ def pool_plans(of: config.Cluster) -> list[PoolPlan]:
 
 def volcano(*pools: dict[str, Any], **scheduling: Any) -> VolcanoPlan:
     made = cluster(*pools, scheduling=VOLCANO | scheduling)
-    plan = plan_volcano(made, pool_plans(made))
+    plan = plan_volcano(made, pool_plans(made), plan_scale(made))
     assert plan is not None
     return plan
 
@@ -78,7 +79,7 @@ class TestVolcano:
     """The gang scheduler."""
 
     def test_it_comes_only_when_asked_for(self) -> None:
-        assert plan_volcano(cluster(), pool_plans(cluster())) is None
+        assert plan_volcano(cluster(), pool_plans(cluster()), plan_scale(cluster())) is None
 
     @pytest.mark.parametrize(
         ("pools", "enqueue"),

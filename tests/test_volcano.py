@@ -38,7 +38,9 @@ def by_name(volcano: list[dict[str, Any]]) -> Documents:
 
 
 def test_programs_read_the_configuration_that_is_rendered(by_name: Documents) -> None:
-    scheduler = by_name["ConfigMap", "volcano-scheduler-configmap"]["data"]
+    pod_volumes = pod(by_name, PROGRAMS[0])["volumes"]
+    (mounted,) = [each["configMap"]["name"] for each in pod_volumes if "configMap" in each]
+    scheduler = by_name["ConfigMap", mounted]["data"]
     controllers = by_name["ConfigMap", "volcano-controller-configmap"]["data"]
 
     assert scheduler == {"volcano-scheduler.conf": scheduler_configuration(make_plan())}

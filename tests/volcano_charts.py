@@ -8,6 +8,7 @@ from k8s.volcano.chart import VolcanoChart
 from k8s.volcano.webhooks import VolcanoWebhooksChart
 from ultrascale.catalog.versions import VOLCANO_VERSION, image
 from ultrascale.plan.model import VolcanoPlan
+from ultrascale.plan.scale import ROWS
 
 Documents = dict[tuple[str, str], dict[str, Any]]
 
@@ -25,6 +26,7 @@ def make_plan(**changes: Any) -> VolcanoPlan:
         "topology_aware": True,
         "topology_layers": 3,
         "accelerator_resources": ("nvidia.com/gpu", "aws.amazon.com/neuron"),
+        "scale": ROWS[0].volcano,
     }
     return VolcanoPlan(**{**plan, **changes})
 

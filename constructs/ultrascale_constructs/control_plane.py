@@ -10,7 +10,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from ultrascale.plan import names
-from ultrascale.plan.model import ControlPlanePlan
+from ultrascale.plan.model import ControlPlanePlan, ScoringPlan
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
 from ultrascale_constructs.auto_mode import CLUSTER_POLICIES, allow_node_tags
 from ultrascale_constructs.key import Key
@@ -77,6 +77,7 @@ class ControlPlane(Construct):
         resource.add_property_override("DeletionProtection", True)
         resource.add_property_override("UpgradePolicy.SupportType", plan.support_type)
         resource.add_property_override("KubeApiServerConfig.EventTtl", plan.event_ttl)
+        resource.add_property_override("KubeSchedulerConfig", _scheduler(plan.scoring))
         resource.add_resource_dependency(self._logs(name, plan))
         self.security_group_id = self.cluster.cluster_security_group_id
         self.endpoint = self.cluster.cluster_endpoint
@@ -120,6 +121,16 @@ class ControlPlane(Construct):
         )
         group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         return group
+
+
+def _scheduler(plan: ScoringPlan) -> Mapping[str, object]:
+    """Return all of it, defaults too: EKS keeps what a template no longer states.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
+    """
+    weights = [{"Name": name, "Weight": weight} for name, weight in plan.weights.items()]
+    strategy = {"Type": plan.strategy, "Resources": weights}
+    return {"NodeResourcesFit": {"ScoringStrategy": strategy}}
 
 
 def _capacity(plan: ControlPlanePlan) -> _Capacity:

@@ -42,14 +42,9 @@ class Karpenter(Construct):
         self, scope: Construct, id: str, *, plan: KarpenterPlan, cluster_name: str
     ) -> None:
         super().__init__(scope, id)
-        nodes = NodeRole(
-            self,
-            "NodeRole",
-            cluster_name=cluster_name,
-            role_name=plan.node_role,
-            managed_policies=NODE_POLICIES,
-            access_entry_type="EC2_LINUX",
-        )
+        roles = [self._node_role("NodeRole", plan.node_role, cluster_name, "EC2_LINUX")]
+        if plan.node_role_by_id is not None:
+            roles.append(self._node_role("NodeRoleById", plan.node_role_by_id, cluster_name, "EC2"))
         queue = EventQueue(
             self,
             "InterruptionQueue",
@@ -66,7 +61,7 @@ class Karpenter(Construct):
             region=stack.region,
             account=stack.account,
             cluster=cluster_name,
-            node_role_arn=nodes.role_arn,
+            node_role_arns=tuple(role.role_arn for role in roles),
             queue_arn=queue.queue_arn,
         )
         role = iam.CfnRole(
@@ -84,6 +79,20 @@ class Karpenter(Construct):
         )
         for policy in self._policies(role, around):
             self.identity.add_resource_dependency(policy)
+
+    def _node_role(self, id: str, name: str, cluster_name: str, kind: str) -> NodeRole:
+        """Define a role of nodes; ``kind`` of its access entry says how they are called.
+
+        Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/examples/
+        """
+        return NodeRole(
+            self,
+            id,
+            cluster_name=cluster_name,
+            role_name=name,
+            managed_policies=NODE_POLICIES,
+            access_entry_type=kind,
+        )
 
     def _policies(self, role: iam.CfnRole, around: Surroundings) -> Iterator[iam.CfnManagedPolicy]:
         for name, statements in controller_policies(around).items():

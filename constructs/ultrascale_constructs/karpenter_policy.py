@@ -63,7 +63,7 @@ class Surroundings:
         region: AWS Region.
         account: AWS account, or CloudFormation's reference to it.
         cluster: Cluster name. It is part of condition keys, and so no reference.
-        node_role_arn: ARN of the role of the nodes.
+        node_role_arns: ARNs of the roles of the nodes.
         queue_arn: ARN of the interruption queue.
     """
 
@@ -71,7 +71,7 @@ class Surroundings:
     region: str
     account: str
     cluster: str
-    node_role_arn: str
+    node_role_arns: tuple[str, ...]
     queue_arn: str
 
     def ec2(self, *kinds: str) -> list[str]:
@@ -196,7 +196,7 @@ def _iam_integration(around: Surroundings) -> list[Statement]:
         Statement(
             "AllowPassingInstanceRole",
             ["iam:PassRole"],
-            [around.node_role_arn],
+            [*around.node_role_arns],
             {
                 "StringEquals": {
                     "iam:PassedToService": ["ec2.amazonaws.com", "ec2.amazonaws.com.cn"]

@@ -33,6 +33,8 @@ def controller_values(plan: KarpenterPlan, *, cluster_name: str) -> dict[str, ob
             "interruptionQueue": plan.interruption_queue,
             "batchIdleDuration": plan.batch_idle_duration,
             "batchMaxDuration": plan.batch_max_duration,
+            "preferencePolicy": "Ignore" if plan.ignores_preferences else "Respect",
+            "disableClusterStateObservability": plan.hides_cluster_state,
             # Prices and IAM have no endpoint in the VPC; the NAT gateways lead there.
             "isolatedVPC": False,
             "featureGates": {_camel(gate): on for gate, on in plan.feature_gates.items()},

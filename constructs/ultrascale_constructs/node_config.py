@@ -57,7 +57,7 @@ def node_config(plan: PoolPlan, *, cluster: ClusterAddress | None = None) -> Map
     Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/
     """
     spec: dict[str, object] = {}
-    kubelet: dict[str, object] = {"config": {"maxPods": plan.max_pods}}
+    kubelet: dict[str, object] = {"config": {"maxPods": plan.max_pods, **_name_servers(plan)}}
     if cluster is not None:
         spec["cluster"] = {
             "name": cluster.name,
@@ -72,6 +72,10 @@ def node_config(plan: PoolPlan, *, cluster: ClusterAddress | None = None) -> Map
     if plan.parallel_image_pull:
         spec["featureGates"] = {"FastImagePull": True}
     return {"apiVersion": NODE_CONFIG_API_VERSION, "kind": "NodeConfig", "spec": spec}
+
+
+def _name_servers(plan: PoolPlan) -> Mapping[str, object]:
+    return {"clusterDNS": list(plan.name_servers)} if plan.name_servers else {}
 
 
 def _registration(plan: PoolPlan) -> list[str]:

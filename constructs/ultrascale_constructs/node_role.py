@@ -45,7 +45,7 @@ class NodeRole(Construct):
             role_name: Name of the role.
             managed_policies: Name of each AWS managed policy, and why it is accepted.
             access_entry_type: EKS's type of the access entry: ``EC2_LINUX`` for Karpenter's nodes,
-                ``EC2`` for those of EKS Auto Mode.
+                ``EC2`` for those of EKS Auto Mode, and for nodes named by their instance ids.
             access_policies: Names of EKS access policies; type ``EC2_LINUX`` takes none.
         """
         super().__init__(scope, id)

@@ -3,7 +3,8 @@
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
-from k8s._pods import metadata, resources
+from k8s._config_maps import define_config_map
+from k8s._pods import planned_resources
 from k8s.volcano.certificate import CERTIFICATE_SECRET, define_certificate
 from k8s.volcano.network_policy import define_webhook_policy
 from k8s.volcano.rbac import admission_rules, define_service_account
@@ -45,14 +46,16 @@ def define_admission(scope: Construct, plan: VolcanoPlan) -> None:
         cluster=admission_rules([webhook.configuration_name for webhook in WEBHOOKS]),
     )
     define_certificate(scope, plan, service=ADMISSION_SERVICE, deployment=ADMISSION)
-    kube.KubeConfigMap(
+    config = define_config_map(
         scope,
         _CONFIG_MAP,
-        metadata=metadata(_CONFIG_MAP, namespace=VOLCANO_NAMESPACE, component=ADMISSION),
+        name=_CONFIG_MAP,
+        namespace=VOLCANO_NAMESPACE,
+        component=ADMISSION,
         # Resource groups rewrite pods, whose webhooks are off.
         data={_CONFIG_KEY: "resourceGroups: []\n"},
     )
-    define_program(scope, _program(plan.webhook_image))
+    define_program(scope, _program(plan, config))
     define_service(
         scope,
         name=ADMISSION_SERVICE,
@@ -66,16 +69,17 @@ def define_admission(scope: Construct, plan: VolcanoPlan) -> None:
     define_webhook_policy(scope, program=ADMISSION, port=_PORT)
 
 
-def _program(image: str) -> Program:
+def _program(plan: VolcanoPlan, config: str) -> Program:
     listening = kube.TcpSocketAction(port=kube.IntOrString.from_number(_PORT))
     certificate = kube.Volume(
         name="certificate", secret=kube.SecretVolumeSource(secret_name=CERTIFICATE_SECRET)
     )
     return Program(
         name=ADMISSION,
-        image=image,
+        image=plan.webhook_image,
+        replicas=plan.scale.webhook_replicas,
         args=_args(),
-        resources=resources(cpu="100m", memory="128Mi", memory_limit="1Gi"),
+        resources=planned_resources(plan.scale.webhooks),
         ports={"https": _PORT},
         probes=Probes(
             startup=kube.Probe(
@@ -86,7 +90,7 @@ def _program(image: str) -> Program:
             liveness=kube.Probe(tcp_socket=listening, failure_threshold=5),
             readiness=kube.Probe(tcp_socket=listening, period_seconds=5),
         ),
-        mounts={_CERTIFICATE_PATH: certificate, _CONFIG_PATH: config_map_volume(_CONFIG_MAP)},
+        mounts={_CERTIFICATE_PATH: certificate, _CONFIG_PATH: config_map_volume(config)},
         pre_stop=("sleep", str(_DRAIN_SECONDS)),
     )
 

@@ -1,6 +1,7 @@
 """What Volcano's scheduler and controllers read from their ConfigMaps.
 
-Both programs watch their file and take up a change without a restart.
+The controllers watch theirs and take up a change without a restart; another configuration of the
+scheduler makes new pods of it.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
-from k8s._pods import metadata, resources
+from k8s._pods import metadata, planned_resources
 from k8s.volcano.configuration import (
     CONTROLLER_CONFIG_MAP,
     CONTROLLER_CONFIGURATION_KEY,
@@ -17,24 +17,18 @@ from k8s.volcano.workload import (
     define_program,
     health_probes,
 )
-from ultrascale.plan.model import VolcanoPlan
+from ultrascale.plan.model import VolcanoPlan, VolcanoScale
 from ultrascale.plan.names import VOLCANO_NAMESPACE
 
 CONTROLLERS = "volcano-controllers"
 _METRICS_PORT = 8081
-# The request rate and the workers are ten and three times upstream's, which is made for small
-# clusters: a gang of a thousand pods is a thousand requests.
 # Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/controller-manager/app/options/options.go
 _ARGS = (
     "--enable-healthz=true",
     "--enable-metrics=true",
     "--leader-elect=true",
     f"--leader-elect-resource-namespace={VOLCANO_NAMESPACE}",
-    "--kube-api-qps=500",
-    "--kube-api-burst=1000",
-    "--worker-threads=10",
     "--worker-threads-for-gc=5",
-    "--worker-threads-for-podgroup=10",
     "-v=3",
 )
 
@@ -44,6 +38,7 @@ def define_controllers(scope: Construct, plan: VolcanoPlan) -> None:
     define_service_account(
         scope, name=CONTROLLERS, cluster=controllers_rules(), namespaced=leader_election_rules()
     )
+    # Not immutable: the controllers look it up by its name, and watch it.
     kube.KubeConfigMap(
         scope,
         CONTROLLER_CONFIG_MAP,
@@ -57,8 +52,8 @@ def define_controllers(scope: Construct, plan: VolcanoPlan) -> None:
         Program(
             name=CONTROLLERS,
             image=plan.controllers_image,
-            args=_ARGS,
-            resources=resources(cpu="250m", memory="512Mi", memory_limit="8Gi"),
+            args=_args(plan.scale),
+            resources=planned_resources(plan.scale.controllers),
             ports={"metrics": _METRICS_PORT},
             probes=health_probes(),
             # No volume: they read their ConfigMap through the API, and find it by these two.
@@ -68,3 +63,13 @@ def define_controllers(scope: Construct, plan: VolcanoPlan) -> None:
     )
     define_metrics_service(scope, program=CONTROLLERS, port=_METRICS_PORT)
     define_metrics_policy(scope, program=CONTROLLERS, port=_METRICS_PORT)
+
+
+def _args(scale: VolcanoScale) -> tuple[str, ...]:
+    return (
+        *_ARGS,
+        f"--kube-api-qps={scale.client_qps}",
+        f"--kube-api-burst={scale.client_burst}",
+        f"--worker-threads={scale.workers}",
+        f"--worker-threads-for-podgroup={scale.workers}",
+    )

@@ -1,9 +1,9 @@
 """The scheduler: vc-scheduler."""
 
-from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
-from k8s._pods import metadata, resources
+from k8s._config_maps import define_config_map
+from k8s._pods import planned_resources
 from k8s.volcano.configuration import SCHEDULER_CONFIGURATION_KEY, scheduler_configuration
 from k8s.volcano.network_policy import define_metrics_policy
 from k8s.volcano.rbac import define_service_account, leader_election_rules, scheduler_rules
@@ -14,7 +14,7 @@ from k8s.volcano.workload import (
     define_program,
     health_probes,
 )
-from ultrascale.plan.model import VolcanoPlan
+from ultrascale.plan.model import VolcanoPlan, VolcanoScale
 from ultrascale.plan.names import VOLCANO_NAMESPACE
 
 SCHEDULER = "volcano-scheduler"
@@ -32,7 +32,6 @@ _ARGS = (
     "--kube-api-qps=2000",
     "--kube-api-burst=2000",
     "--schedule-period=1s",
-    "--node-worker-threads=20",
     "-v=3",
 )
 
@@ -42,10 +41,12 @@ def define_scheduler(scope: Construct, plan: VolcanoPlan) -> None:
     define_service_account(
         scope, name=SCHEDULER, cluster=scheduler_rules(), namespaced=leader_election_rules()
     )
-    kube.KubeConfigMap(
+    config = define_config_map(
         scope,
         _CONFIG_MAP,
-        metadata=metadata(_CONFIG_MAP, namespace=VOLCANO_NAMESPACE, component=SCHEDULER),
+        name=_CONFIG_MAP,
+        namespace=VOLCANO_NAMESPACE,
+        component=SCHEDULER,
         data={SCHEDULER_CONFIGURATION_KEY: scheduler_configuration(plan)},
     )
     define_program(
@@ -53,14 +54,19 @@ def define_scheduler(scope: Construct, plan: VolcanoPlan) -> None:
         Program(
             name=SCHEDULER,
             image=plan.scheduler_image,
-            args=_ARGS,
-            # It holds every node and pod of the cluster in memory: kube-scheduler took 2 GiB for
-            # 100,000 nodes, and Volcano copies its cache for each session.
-            resources=resources(cpu="500m", memory="1Gi", memory_limit="16Gi"),
+            args=_args(plan.scale),
+            resources=planned_resources(plan.scale.scheduler),
             ports={"metrics": _METRICS_PORT},
             probes=health_probes(),
-            mounts={_CONFIG_PATH: config_map_volume(_CONFIG_MAP)},
+            mounts={_CONFIG_PATH: config_map_volume(config)},
         ),
     )
     define_metrics_service(scope, program=SCHEDULER, port=_METRICS_PORT)
     define_metrics_policy(scope, program=SCHEDULER, port=_METRICS_PORT)
+
+
+def _args(scale: VolcanoScale) -> tuple[str, ...]:
+    threads = f"--node-worker-threads={scale.node_workers}"
+    percent = scale.nodes_scored_percent
+    scored = () if percent is None else (f"--percentage-nodes-to-find={percent}",)
+    return (*_ARGS, threads, *scored)

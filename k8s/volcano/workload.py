@@ -1,4 +1,4 @@
-"""How each of Volcano's three programs runs: twice, hardened, on the system pool."""
+"""How each of Volcano's three programs runs: twice or more, hardened, on the system pool."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,6 @@ from ultrascale.plan.names import VOLCANO_NAMESPACE
 
 # Upstream's images run as root unless told otherwise; its chart runs them as this user.
 USER = 1000
-_REPLICAS = 2
 _TMP = "tmp"
 # Of all three programs alike.
 HEALTH_PORT = 11251
@@ -57,6 +56,7 @@ class Program:
         mounts: Volumes that it reads, by the path where it finds them.
         env: Environment variables.
         pre_stop: Command to run before it is asked to stop.
+        replicas: Its pods; where one of them leads, the other stands by.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Program:
     mounts: Mapping[str, kube.Volume]
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     pre_stop: tuple[str, ...] = ()
+    replicas: int = 2
 
 
 def health_probes() -> Probes:
@@ -93,7 +94,7 @@ def define_program(scope: Construct, program: Program) -> None:
         program.name,
         metadata=own,
         spec=kube.DeploymentSpec(
-            replicas=_REPLICAS,
+            replicas=program.replicas,
             revision_history_limit=3,
             selector=selector(program.name),
             strategy=kube.DeploymentStrategy(

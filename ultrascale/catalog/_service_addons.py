@@ -26,7 +26,7 @@ _EBS_CSI = Addon(
     service_account="ebs-csi-controller-sa",
     managed_policy="AmazonEBSCSIDriverPolicyV2",
     needs_schedulable_node=True,
-    configuration=_CSI_DRIVER_KEYS,
+    configuration=(*_CSI_DRIVER_KEYS, "controller.resources"),
     versions=on_every_minor(pin("v1.66.0-eksbuild.1", date(2026, 9, 20))),
 )
 

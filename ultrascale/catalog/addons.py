@@ -74,6 +74,8 @@ _VPC_CNI = Addon(
 _KUBE_PROXY = Addon(
     name="kube-proxy",
     needs_schedulable_node=False,
+    # Source: https://github.com/bottlerocket-os/bottlerocket/issues/4548
+    configuration=("mode",),
     versions=MappingProxyType(
         {
             "1.34": pin("v1.34.6-eksbuild.29", date(2026, 9, 24)),
@@ -95,6 +97,7 @@ _COREDNS = Addon(
         "autoScaling.enabled",
         "autoScaling.maxReplicas",
         "autoScaling.minReplicas",
+        "corefile",
         "nodeSelector",
         "podDisruptionBudget",
         "replicaCount",

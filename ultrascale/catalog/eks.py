@@ -105,6 +105,21 @@ CLUSTER_ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
 NODES_PER_COREDNS_REPLICA = 16
 VCPUS_PER_COREDNS_REPLICA = 256
 
+CLUSTER_DOMAIN = "cluster.local"
+# Source: https://kubernetes.io/docs/tasks/administer-cluster/nodelocaldns/
+NODE_LOCAL_DNS_ADDRESS = "169.254.20.10"
+
+# What the scheduler may weigh nodes by.
+# Source: the `KubeSchedulerConfig` property of
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-cluster.html
+SCORED_RESOURCES = (
+    "cpu",
+    "memory",
+    "nvidia.com/gpu",
+    "aws.amazon.com/neuron",
+    "aws.amazon.com/neuroncore",
+)
+
 # A /28 prefix takes the place of one address on an interface.
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html
 ADDRESSES_PER_PREFIX = 16
@@ -118,6 +133,14 @@ INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/al2023.html
 NODE_CONFIG_API_VERSION = "node.eks.aws/v1alpha1"
+
+
+def cluster_dns_address(service_cidr: IPv4Network) -> str:
+    """Return the address of CoreDNS's Service.
+
+    Source: https://github.com/awslabs/amazon-eks-ami/tree/main/nodeadm/internal/api
+    """
+    return str(service_cidr[10])
 
 
 def advised_max_pods(vcpus: int) -> int:

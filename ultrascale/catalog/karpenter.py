@@ -7,7 +7,7 @@ Sources:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
@@ -81,31 +81,6 @@ FEATURE_GATES: Mapping[str, FeatureGate] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerSize:
-    """What a replica of the controller requests.
-
-    Attributes:
-        nodes: Most nodes that it is enough for; None: as many as there may be.
-        vcpus: CPU.
-        memory_gib: Memory, in GiB.
-    """
-
-    nodes: int | None
-    vcpus: int
-    memory_gib: int
-
-
-# Karpenter documents the first alone. The others are inferred from it: nobody states what the
-# controller needs beyond a thousand nodes.
-# Source: https://karpenter.sh/v1.14/getting-started/getting-started-with-karpenter/
-CONTROLLER_SIZES = (
-    ControllerSize(nodes=200, vcpus=1, memory_gib=1),
-    ControllerSize(nodes=1_000, vcpus=2, memory_gib=4),
-    ControllerSize(nodes=5_000, vcpus=4, memory_gib=16),
-    ControllerSize(nodes=None, vcpus=8, memory_gib=32),
-)
-
 REPLICAS = 2
 """Controllers, one of which leads."""
 
@@ -115,20 +90,6 @@ CLIENT_QPS = 200
 CLIENT_BURST = 300
 BATCH_IDLE_DURATION = "1s"
 BATCH_MAX_DURATION = "10s"
-
-
-def controller_size(
-    nodes: int, *, vcpus: int | None = None, memory_gib: int | None = None
-) -> ControllerSize:
-    """Return what a replica of the controller requests where it may launch ``nodes`` nodes.
-
-    Args:
-        nodes: Most nodes that it may launch.
-        vcpus: CPU to request instead.
-        memory_gib: Memory to request instead, in GiB.
-    """
-    size = next(s for s in CONTROLLER_SIZES if s.nodes is None or nodes <= s.nodes)
-    return replace(size, vcpus=vcpus or size.vcpus, memory_gib=memory_gib or size.memory_gib)
 
 
 def release(version: str) -> tuple[int, ...]:

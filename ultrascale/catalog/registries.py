@@ -6,6 +6,7 @@ Source: https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/aws
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Literal
 
 from ultrascale.errors import CatalogError
 
@@ -62,6 +63,15 @@ EKS_REGISTRY_ACCOUNTS: Mapping[str, str] = MappingProxyType(
 )
 
 _DOMAINS: Mapping[str, str] = MappingProxyType({"cn": "amazonaws.com.cn", "eusc": "amazonaws.eu"})
+
+Upstream = Literal["public.ecr.aws", "registry.k8s.io", "quay.io"]
+
+# Name of each in the API, for a pull through cache rule. These are all that ask for no credentials:
+# docker.io, ghcr.io and others need a secret of the user's, and nvcr.io is not supported.
+# Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/pull-through-cache.html
+PULL_THROUGH: Mapping[Upstream, str] = MappingProxyType(
+    {"public.ecr.aws": "ecr-public", "registry.k8s.io": "k8s", "quay.io": "quay"}
+)
 
 
 def eks_registry(region: str) -> str:

@@ -151,6 +151,13 @@ IMAGES: Mapping[str, Image] = MappingProxyType(
             source="https://github.com/aws/aws-node-termination-handler/releases/tag/v1.25.6",
             seen=date(2026, 7, 23),
         ),
+        # Tags of this registry never move.
+        "node-local-dns": Image(
+            repository="registry.k8s.io/dns/k8s-dns-node-cache",
+            tag="1.26.8",
+            source="https://github.com/kubernetes/kubernetes/blob/master/cluster/addons/dns/nodelocaldns/nodelocaldns.yaml",
+            seen=date(2026, 11, 21),
+        ),
         # 3.5 is the last line with the v2 API that TorchElastic's etcd backends speak.
         "etcd": Image(
             repository="quay.io/coreos/etcd",

@@ -44,3 +44,15 @@ PODS_PER_JOB = 10_000
 # limit of a request: https://etcd.io/docs/v3.5/dev-guide/limit/
 MOST_BYTES = 1024 * 1024
 """Most bytes of one object."""
+
+
+# Labels `topology.k8s.aws/network-node-layer-N` of a node, 1 the broadest. Some types have a
+# fourth.
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites.html
+NETWORK_LAYERS = 3
+_FOUR_LAYER_TYPES = frozenset({"p6-b200.48xlarge", "p6-b300.48xlarge"})
+
+
+def network_layers(instance_type: str) -> int:
+    """Return how many network layers the labels of a node name."""
+    return NETWORK_LAYERS + (instance_type in _FOUR_LAYER_TYPES)

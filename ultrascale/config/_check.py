@@ -182,7 +182,6 @@ RULES: Rules = {
         _backend_rules.backups_can_be_kept,
     ),
     Cluster: (
-        _karpenter_rules.karpenter_has_room,
         _hyperpod_rules.hyperpod_has_nodes,
         _hyperpod_rules.hyperpod_groups_fit,
         _list_rules.names_are_unique,

@@ -1,4 +1,4 @@
-"""What `karpenter` must be to Kubernetes, to the pools that it launches and to those it runs on."""
+"""What `karpenter` must be to Kubernetes and to the pools that it launches."""
 
 from collections.abc import Iterator, Mapping
 
@@ -7,7 +7,6 @@ from ultrascale.catalog import karpenter as facts
 from ultrascale.config._efa import has_efa
 from ultrascale.config._errors import Mistake, refuse
 from ultrascale.config._pool_rules import TWO_OWNERS
-from ultrascale.config.kubernetes import Karpenter
 from ultrascale.config.pools import Pool
 from ultrascale.config.purchase import CapacityBlock, Odcr
 
@@ -59,24 +58,6 @@ def karpenter_suits_its_pools(version: str, cluster_pools: tuple[Pool, ...]) -> 
         yield refuse("version", wrong, f"use {facts.FEATURES[feature]} or later")
 
 
-def karpenter_has_room(karpenter: Karpenter | None, pools: tuple[Pool, ...]) -> Mistakes:
-    """Judge whether a system node holds the controller: without it no other node comes."""
-    system = [(number, pool) for number, pool in enumerate(pools) if pool.role == "system"]
-    launched = sum(_most_nodes(pool) for _, pool in _launched(pools))
-    if karpenter is None or not system:
-        return
-    size = facts.controller_size(launched, vcpus=karpenter.vcpus, memory_gib=karpenter.memory_gib)
-    if any(_holds(pool, size) for _, pool in system):
-        return
-    wrong = (
-        f"nodes too small for Karpenter, which takes {size.vcpus} vCPUs and {size.memory_gib} GiB "
-        f"where it may launch {launched} nodes"
-    )
-    number, _ = system[0]
-    todo = "use larger types, or state less in karpenter.vcpus and karpenter.memory_gib"
-    yield refuse(f"pools.{number}.instance_types", wrong, todo)
-
-
 def _launched(pools: tuple[Pool, ...]) -> Iterator[tuple[int, Pool]]:
     for number, pool in enumerate(pools):
         if pool.provisioner == "karpenter":
@@ -97,18 +78,6 @@ def _needs(pool: Pool) -> Iterator[facts.Feature]:
         yield "ip-prefixes"
     if has_efa(pool):
         yield "efa"
-
-
-def _most_nodes(pool: Pool) -> int:
-    # Another rule refuses a pool without any count.
-    return (pool.nodes.static or pool.nodes.max or 0) * pool.shards
-
-
-def _holds(pool: Pool, size: facts.ControllerSize) -> bool:
-    """Return whether a node of ``pool`` has more than ``size``: the kubelet needs some as well."""
-    specs = [catalog.lookup(name) for name in pool.instance_types]
-    memory_mib = size.memory_gib * 1024
-    return all(spec.vcpus > size.vcpus and spec.memory_mib > memory_mib for spec in specs)
 
 
 def _older(version: str, than: str) -> bool:

@@ -62,6 +62,9 @@ class Kubernetes(Model):
         service_cidr: Range of Service addresses; cannot change later.
         event_ttl: How long the API server keeps events.
         addons: Versions of EKS add-ons that replace the catalog's, by add-on name.
+        instance_id_node_names: Whether Karpenter's nodes are named by their instance ids, so that
+            none has to ask EC2 for its private DNS name when it starts; None: by the number of
+            nodes. nodeadm's feature gate for it has no word of AWS beyond nodeadm's own pages.
     """
 
     version: str = eks.DEFAULT_VERSION
@@ -71,6 +74,7 @@ class Kubernetes(Model):
     service_cidr: Network4 = eks.DEFAULT_SERVICE_CIDR
     event_ttl: Duration = eks.DEFAULT_EVENT_TTL
     addons: Mapping[DnsLabel, AddonVersion] = Field(default_factory=dict[str, str])
+    instance_id_node_names: bool | None = None
 
 
 class Karpenter(Model):

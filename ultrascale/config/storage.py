@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from ultrascale.catalog import registries
 from ultrascale.config._base import DnsLabel, Model, SubdomainName, matching
 
 BucketName = Annotated[
@@ -140,8 +141,11 @@ class Images(Model):
         builds: Folder in ``images`` whose Dockerfile makes the image of a repository, or ``none``;
             for the others it follows from their names and the pools.
         eks_registry: Host of the EKS add-on image registry, for a Region that the catalog lacks.
+        pull_through: Public registries that the platform's images come from through a cache in the
+            account's own registry; None: by the number of nodes.
     """
 
     repositories: tuple[RepositoryName, ...] = ()
     builds: Mapping[str, Dockerfile] = Field(default_factory=dict[str, Dockerfile])
     eks_registry: Host | None = None
+    pull_through: tuple[registries.Upstream, ...] | None = None

@@ -7,7 +7,15 @@ from ultrascale import catalog, config
 from ultrascale.catalog import addons, auto_mode, eks
 from ultrascale.errors import CatalogError
 from ultrascale.plan import names
-from ultrascale.plan.model import AddonPlan, NetworkPlan, PoolPlan
+from ultrascale.plan.dns import corefile
+from ultrascale.plan.model import (
+    AddonPlan,
+    DnsScale,
+    NetworkPlan,
+    PoolPlan,
+    ResourcesPlan,
+    ScalePlan,
+)
 from ultrascale.plan.network import PODS_OF_A_PREFIX
 from ultrascale.plan.volumes import mounts_buckets
 
@@ -22,8 +30,6 @@ _WORKLOAD_ADDONS = ("coredns", "aws-ebs-csi-driver", "eks-node-monitoring-agent"
 _LUSTRE_ADDON = "aws-fsx-csi-driver"
 _MOUNTPOINT_ADDON = "aws-mountpoint-s3-csi-driver"
 _AUTO_MODE = "auto-mode"
-# EKS scales CoreDNS with the nodes; without bounds a large fleet asks for thousands of replicas.
-_COREDNS_REPLICAS = (2, 100)
 _COREDNS_HEADROOM = 4
 
 # Affinity of controllers: accelerated nodes come and go, and cost too much for them.
@@ -66,25 +72,36 @@ def addon_mistakes(cluster: config.Cluster) -> Iterator[tuple[str, str]]:
             yield key, f"not installed in this cluster, got {version!r}; leave it out"
 
 
-def node_addons(cluster: config.Cluster, network: NetworkPlan) -> tuple[AddonPlan, ...]:
+def node_addons(
+    cluster: config.Cluster, network: NetworkPlan, scale: ScalePlan
+) -> tuple[AddonPlan, ...]:
     """Return the add-ons that must be there before the first node.
 
     Raises:
         CatalogError: `addon_mistakes` has one to tell.
     """
-    settings = {**_NODE_ADDONS, _CNI: {**_NODE_ADDONS[_CNI], "env": _cni_environment(network)}}
+    settings = {
+        **_NODE_ADDONS,
+        _CNI: {**_NODE_ADDONS[_CNI], "env": _cni_environment(network)},
+        "kube-proxy": _kube_proxy(scale),
+    }
     return tuple(_plan(cluster, name, settings[name]) for name in _node_names(cluster))
 
 
-def workload_addons(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple[AddonPlan, ...]:
+def workload_addons(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], scale: ScalePlan
+) -> tuple[AddonPlan, ...]:
     """Return the add-ons that need system nodes to run on.
 
     Raises:
         CatalogError: `addon_mistakes` has one to tell.
     """
     settings: Mapping[str, Mapping[str, object]] = {
-        "coredns": _coredns(pools),
-        "aws-ebs-csi-driver": {"controller": {"affinity": ON_SYSTEM_NODES}},
+        "coredns": _coredns(pools, scale.dns),
+        "aws-ebs-csi-driver": {
+            # The containers beside the driver get as much.
+            "controller": {"affinity": ON_SYSTEM_NODES, **_resources(scale.ebs_csi)}
+        },
         _MOUNTPOINT_ADDON: {
             "controller": {"nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE}},
             "node": {"tolerateAllTaints": True},
@@ -193,9 +210,15 @@ def _node_monitoring_agent(pools: Sequence[PoolPlan]) -> Mapping[str, object]:
     return {"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}} if "nvidia" in kinds else {}
 
 
-def _coredns(pools: Sequence[PoolPlan]) -> Mapping[str, object]:
-    """Let CoreDNS scale as far as EKS would take it at the pools' full size, within bounds."""
-    fewest, most = _COREDNS_REPLICAS
+def _kube_proxy(scale: ScalePlan) -> Mapping[str, object]:
+    return {} if scale.proxy_mode is None else {"mode": scale.proxy_mode}
+
+
+def _coredns(pools: Sequence[PoolPlan], dns: DnsScale) -> Mapping[str, object]:
+    """Let CoreDNS scale as far as EKS would take it at the pools' full size, within bounds.
+
+    EKS scales it with the nodes; without bounds a large fleet asks for thousands of replicas.
+    """
     nodes = sum(pool.max_nodes for pool in pools)
     vcpus = sum(
         pool.max_nodes * max(catalog.lookup(name).vcpus for name in pool.instance_types)
@@ -205,11 +228,22 @@ def _coredns(pools: Sequence[PoolPlan]) -> Mapping[str, object]:
         math.ceil(nodes / eks.NODES_PER_COREDNS_REPLICA),
         math.ceil(vcpus / eks.VCPUS_PER_COREDNS_REPLICA),
     )
-    replicas = min(max(_COREDNS_HEADROOM, wanted), most)
+    most = min(max(_COREDNS_HEADROOM, dns.min_replicas, wanted), dns.max_replicas)
+    bounds = {"minReplicas": dns.min_replicas, "maxReplicas": most}
+    configuration = corefile(dns)
     return {
         "affinity": ON_SYSTEM_NODES,
-        "autoScaling": {"enabled": True, "minReplicas": fewest, "maxReplicas": replicas},
+        "autoScaling": {"enabled": True, **bounds},
+        **({} if configuration is None else {"corefile": configuration}),
+        **_resources(dns.resources),
     }
+
+
+def _resources(plan: ResourcesPlan | None) -> Mapping[str, object]:
+    if plan is None:
+        return {}
+    requests = {"cpu": plan.cpu, "memory": plan.memory}
+    return {"resources": {"requests": requests, "limits": {"memory": plan.memory_limit}}}
 
 
 def _plan(cluster: config.Cluster, name: str, settings: Mapping[str, object]) -> AddonPlan:

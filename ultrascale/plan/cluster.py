@@ -8,8 +8,10 @@ from ultrascale.catalog import eks, quotas, regions
 from ultrascale.plan import capacity, names, retention
 from ultrascale.plan.addons import node_addons, workload_addons
 from ultrascale.plan.backend import plan_backend
+from ultrascale.plan.dns import name_servers, plan_node_local_dns
 from ultrascale.plan.hyperpod import plan_hyperpod
 from ultrascale.plan.hyperpod_chart import plan_hyperpod_chart
+from ultrascale.plan.image_cache import plan_image_cache
 from ultrascale.plan.images import plan_image_builds, unbuilt_repositories
 from ultrascale.plan.isolation import plan_isolation
 from ultrascale.plan.karpenter import plan_karpenter
@@ -20,6 +22,8 @@ from ultrascale.plan.model import (
     ControlPlanePlan,
     NetworkPlan,
     PoolPlan,
+    ScalePlan,
+    ScoringPlan,
 )
 from ultrascale.plan.namespaces import plan_namespaces, plan_team_namespaces
 from ultrascale.plan.network import plan_network, within_prefixes
@@ -37,9 +41,14 @@ from ultrascale.plan.platform import (
     plan_volcano,
 )
 from ultrascale.plan.pool import plan_pools
+from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.scaling import plan_cluster_autoscaler, plan_termination_handler
 from ultrascale.plan.storage import plan_buckets, plan_lustre, plan_lustre_access
 from ultrascale.plan.volumes import plan_volumes
+
+# An accelerator decides among nodes, and CPU and memory where no pod asks for one.
+_ACCELERATOR_WEIGHT = 10
+_ROOM_WEIGHT = 1
 
 
 def load(path: Path) -> ClusterPlan:
@@ -77,10 +86,13 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
     """
     version = cluster.kubernetes.version
     network = plan_network(cluster)
+    scale = plan_scale(cluster)
     pools = [
         within_prefixes(network, plan)
         for pool in cluster.pools
-        for plan in plan_pools(pool, kubernetes_version=version)
+        for plan in plan_pools(
+            pool, kubernetes_version=version, name_servers=name_servers(cluster, pool, scale)
+        )
     ]
     volumes = plan_volumes(cluster)
     builds = plan_image_builds(cluster, pools)
@@ -91,14 +103,16 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         partition=regions.lookup_region(cluster.region).partition,
         account=cluster.account,
         network=network,
-        control_plane=_control_plane(cluster, network, pools),
+        control_plane=_control_plane(cluster, network, pools, scale),
         system_pools=tuple(pool for pool in pools if pool.role == "system"),
         pools=tuple(pool for pool in pools if pool.role != "system"),
-        karpenter=plan_karpenter(cluster, pools),
+        karpenter=plan_karpenter(cluster, pools, scale),
         node_role=names.node_role(cluster.name, cluster.region)
         if cluster.karpenter or any(pool.provisioner in capacity.NODE_POOLS for pool in pools)
         else None,
-        node_classes=plan_node_classes(cluster, network, pools),
+        node_classes=plan_node_classes(
+            cluster, network, pools, named_by_id=scale.instance_id_node_names
+        ),
         node_pools=plan_node_pools(cluster, pools),
         cluster_autoscaler=plan_cluster_autoscaler(cluster, pools),
         termination_handler=plan_termination_handler(cluster, pools),
@@ -114,6 +128,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         repositories=cluster.images.repositories,
         image_builds=builds,
         unbuilt_repositories=unbuilt_repositories(cluster, pools),
+        image_cache=plan_image_cache(cluster, scale),
         untagged_image_retention_days=retention.UNTAGGED_IMAGE_DAYS,
         namespaces=plan_namespaces(cluster),
         team_namespaces=plan_team_namespaces(cluster),
@@ -121,11 +136,12 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         neuron=plan_neuron_plugin(pools),
         # CloudWatch's add-on brings a monitor of its own.
         neuron_monitor=plan_neuron_monitor(pools) if cluster.observability is None else None,
-        neuron_scheduler=plan_neuron_scheduler(cluster),
+        neuron_scheduler=plan_neuron_scheduler(cluster, scale),
         efa=plan_efa_plugin(cluster, pools),
         nvidia=plan_nvidia_plugin(pools),
+        node_local_dns=plan_node_local_dns(cluster, scale),
         dcgm=plan_dcgm_exporter(pools),
-        volcano=plan_volcano(cluster, pools),
+        volcano=plan_volcano(cluster, pools, scale),
         etcd=plan_etcd(cluster),
         observability=plan_observability(cluster, pools, lustre),
         backend=plan_backend(cluster, pools, builds),
@@ -141,7 +157,7 @@ def _agreed_limits(stated: config.AgreedLimits | None) -> tuple[AgreedLimit, ...
 
 
 def _control_plane(
-    cluster: config.Cluster, network: NetworkPlan, pools: Sequence[PoolPlan]
+    cluster: config.Cluster, network: NetworkPlan, pools: Sequence[PoolPlan], scale: ScalePlan
 ) -> ControlPlanePlan:
     kubernetes = cluster.kubernetes
     return ControlPlanePlan(
@@ -152,11 +168,31 @@ def _control_plane(
         tier=eks.CONTROL_PLANE_TIERS[kubernetes.control_plane_tier],
         service_cidr=kubernetes.service_cidr,
         event_ttl=kubernetes.event_ttl,
+        scoring=_scoring(pools),
         public_cidrs=tuple(str(cidr) for cidr in kubernetes.endpoint.public_cidrs),
         log_types=eks.CONTROL_PLANE_LOG_TYPES,
         log_retention_days=retention.LOG_DAYS,
         admins=kubernetes.admins,
         auto_mode=any(pool.provisioner == "auto-mode" for pool in pools),
-        node_addons=node_addons(cluster, network),
-        workload_addons=workload_addons(cluster, pools),
+        node_addons=node_addons(cluster, network, scale),
+        workload_addons=workload_addons(cluster, pools, scale),
+    )
+
+
+def _scoring(pools: Sequence[PoolPlan]) -> ScoringPlan:
+    """Return how the scheduler weighs free room: whole nodes stay free for jobs that need them.
+
+    A pod with one of eight GPUs goes where others are in use already, and pods without any fill the
+    nodes that are there. Without accelerators it is Kubernetes' own way.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
+    """
+    present = {pool.accelerator for pool in pools}
+    accelerators = [name for name in eks.SCORED_RESOURCES if name in present]
+    weights: dict[str, int] = {"cpu": _ROOM_WEIGHT, "memory": _ROOM_WEIGHT}
+    if not accelerators:
+        return ScoringPlan(strategy="LeastAllocated", weights=weights)
+    return ScoringPlan(
+        strategy="MostAllocated",
+        weights={**weights, **dict.fromkeys(accelerators, _ACCELERATOR_WEIGHT)},
     )

@@ -11,6 +11,7 @@ from ultrascale.plan import job_claims, job_governance, support
 from ultrascale.plan.addons import addon_mistakes
 from ultrascale.plan.address_demand import Demand, may_move, single_addresses
 from ultrascale.plan.addresses import AddressCheck
+from ultrascale.plan.karpenter import karpenter_has_room
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.platform import plan_efa_plugin
 from ultrascale.plan.pool import plan_pool
@@ -60,7 +61,7 @@ def _addon_registry_is_known(region: str, parts: tuple[config.Part, ...]) -> Mis
 
 _RULES: config.Rules = {
     config.Pool: (_facts_are_known, labels_fit_group_tags),
-    config.Cluster: (_addon_registry_is_known,),
+    config.Cluster: (_addon_registry_is_known, karpenter_has_room),
 }
 
 

@@ -59,8 +59,6 @@ KARPENTER_ACCOUNT = "karpenter"
 CLUSTER_AUTOSCALER_ACCOUNT = "cluster-autoscaler"
 TERMINATION_HANDLER_ACCOUNT = "aws-node-termination-handler"
 BACKEND_ACCOUNT = "backend"
-# On the backend's pods: a hash of the files that they have read.
-FILES_ANNOTATION = "ultrascale.dev/files"
 # Of the backend's PostgreSQL database, and of the user that owns it.
 BACKEND_DATABASE = "backend"
 
@@ -78,6 +76,15 @@ def stack(cluster: str, layer: str) -> str:
 def repository(cluster: str, name: str) -> str:
     """Return the ECR repository behind ``images.repositories``; clusters must not share one."""
     return f"{cluster}/{name}"
+
+
+def cache_prefix(cluster: str, kind: str) -> str:
+    """Return what the names of repositories begin with that cache a public registry's images.
+
+    A registry has each prefix once, for all clusters of an account and Region, and no prefix has
+    more than 30 characters: a hash stands for the cluster.
+    """
+    return f"cache-{sha256(cluster.encode()).hexdigest()[:_DIGITS]}/{kind}"
 
 
 def image_builder(cluster: str) -> str:
@@ -101,12 +108,18 @@ def control_plane_logs(cluster: str) -> str:
     return f"/aws/eks/{cluster}/cluster"
 
 
-def node_role(cluster: str, region: str) -> str:
+def node_role(cluster: str, region: str, *, by_id: bool = False) -> str:
     """Return the name of the IAM role of Karpenter's and Auto Mode's nodes: node classes name it.
 
     IAM is global, so the Region is part of it.
+
+    Args:
+        cluster: Name of the cluster.
+        region: Its Region.
+        by_id: Whether Karpenter's nodes are named by their instance ids, for which they need a
+            role of their own: its access entry is of another type, which can never change.
     """
-    return f"{cluster}-node-{region}"
+    return f"{cluster}-{'instance' if by_id else 'node'}-{region}"
 
 
 def interruption_queue(cluster: str) -> str:

@@ -12,12 +12,21 @@ KINDS: Mapping[str, NodeClassKind] = {"karpenter": "EC2NodeClass", "auto-mode": 
 """The kind of node class of each provisioner that launches nodes from NodePools."""
 
 
-def plan_node_class(cluster: config.Cluster, network: NetworkPlan, pool: PoolPlan) -> NodeClassPlan:
-    """Return the node class of ``pool``, which Karpenter or EKS Auto Mode launches."""
+def plan_node_class(
+    cluster: config.Cluster, network: NetworkPlan, pool: PoolPlan, *, named_by_id: bool
+) -> NodeClassPlan:
+    """Return the node class of ``pool``, which Karpenter or EKS Auto Mode launches.
+
+    Args:
+        cluster: The cluster file.
+        network: VPC.
+        pool: The pool.
+        named_by_id: Whether Karpenter's nodes are named by their instance ids.
+    """
     return NodeClassPlan(
         name=pool.name,
         kind=KINDS[pool.provisioner],
-        role=names.node_role(cluster.name, cluster.region),
+        role=names.node_role(cluster.name, cluster.region, by_id=named_by_id),
         subnet_tags={
             names.DISCOVERY_TAG: cluster.name,
             names.SUBNET_KIND_TAG: node_subnet_kind(network, pool),
@@ -33,6 +42,8 @@ def plan_node_class(cluster: config.Cluster, network: NetworkPlan, pool: PoolPla
         raid0=pool.raid0,
         max_pods=pool.max_pods,
         parallel_image_pull=pool.parallel_image_pull,
+        name_servers=pool.name_servers,
+        named_by_id=named_by_id,
     )
 
 

@@ -37,6 +37,22 @@ def is_guarded(plan: PoolPlan) -> bool:
     return "reserved" in {plan.capacity_type, plan.role} or plan.efa_interfaces > 0
 
 
+def is_repaired(plan: PoolPlan) -> bool:
+    """Return whether EKS may end a managed group's nodes that it finds broken, and launch others.
+
+    Not where capacity is reserved. A replacement needs a free slot, which a reservation that is in
+    use to the last instance does not have; a verdict of the monitoring agent may be wrong; and
+    its overrides name one reason each, so that none says "reboot, whatever it is". The agent still
+    marks the node, and whoever runs the jobs decides.
+
+    Sources:
+        https://docs.aws.amazon.com/eks/latest/userguide/node-repair.html
+        https://docs.aws.amazon.com/eks/latest/APIReference/API_NodeRepairConfigOverrides.html
+        https://github.com/aws/containers-roadmap/issues/2555
+    """
+    return plan.reservation is None and plan.role != "reserved"
+
+
 def block_subnet(plan: PoolPlan, subnets: Sequence[SubnetPlan]) -> SubnetPlan:
     """Return the subnet of a Capacity Block's node group, as EKS takes but one.
 

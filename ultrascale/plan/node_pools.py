@@ -51,10 +51,24 @@ _BUCKETS_NOT_READY = Taint(key="s3.csi.aws.com/agent-not-ready", value="", effec
 
 
 def plan_node_classes(
-    cluster: config.Cluster, network: NetworkPlan, pools: Sequence[PoolPlan]
+    cluster: config.Cluster,
+    network: NetworkPlan,
+    pools: Sequence[PoolPlan],
+    *,
+    named_by_id: bool,
 ) -> tuple[NodeClassPlan, ...]:
-    """Return the node class of each pool that Karpenter or EKS Auto Mode launches."""
-    return tuple(plan_node_class(cluster, network, pool) for pool in _launched(pools))
+    """Return the node class of each pool that Karpenter or EKS Auto Mode launches.
+
+    Args:
+        cluster: The cluster file.
+        network: VPC.
+        pools: Every pool of it.
+        named_by_id: Whether Karpenter's nodes are named by their instance ids.
+    """
+    return tuple(
+        plan_node_class(cluster, network, pool, named_by_id=named_by_id)
+        for pool in _launched(pools)
+    )
 
 
 def plan_node_pools(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple[NodePoolPlan, ...]:

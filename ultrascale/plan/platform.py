@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import addons, auto_mode, registries, versions
+from ultrascale.catalog import addons, auto_mode, registries, versions, volcano
 from ultrascale.plan import capacity, names
 from ultrascale.plan.model import (
     DevicePluginPlan,
@@ -12,12 +12,12 @@ from ultrascale.plan.model import (
     PoolPlan,
     PriorityClassPlan,
     QueuePlan,
+    ScalePlan,
     VolcanoPlan,
 )
 
 # Work of these classes waits for capacity; evicting other work for it would only move the wait.
 _NEVER_PREEMPT = frozenset({"low", "preemptible"})
-_TOPOLOGY_LAYERS = 3
 _ETCD_VOLUME_GIB = 10
 
 # Their nodes have the device plugins built in, EFA's among them, or bring them along.
@@ -90,7 +90,9 @@ def plan_dcgm_exporter(pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
     )
 
 
-def plan_neuron_scheduler(cluster: config.Cluster) -> NeuronSchedulerExtensionPlan | None:
+def plan_neuron_scheduler(
+    cluster: config.Cluster, scale: ScalePlan
+) -> NeuronSchedulerExtensionPlan | None:
     """Return the Neuron scheduler extension, if the file asks for it."""
     if not cluster.scheduling.neuron_scheduler_extension:
         return None
@@ -98,6 +100,7 @@ def plan_neuron_scheduler(cluster: config.Cluster) -> NeuronSchedulerExtensionPl
         extender_image=versions.image("neuron-scheduler").reference,
         scheduler_image=versions.kube_scheduler(cluster.kubernetes.version).reference,
         scheduler_name="neuron-scheduler",
+        scheduler_resources=scale.neuron_scheduler,
     )
 
 
@@ -120,7 +123,9 @@ def plan_efa_plugin(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Devic
     )
 
 
-def plan_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> VolcanoPlan | None:
+def plan_volcano(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], scale: ScalePlan
+) -> VolcanoPlan | None:
     """Return the gang scheduler, if the file asks for it."""
     scheduling = cluster.scheduling
     if scheduling.gang_scheduler != "volcano":
@@ -149,9 +154,20 @@ def plan_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> VolcanoP
             if pool.role != names.SYSTEM_ROLE
         ),
         topology_aware=scheduling.topology_aware,
-        topology_layers=_TOPOLOGY_LAYERS,
+        topology_layers=_topology_layers(accelerated),
         accelerator_resources=tuple(sorted(resources)),
+        scale=scale.volcano,
     )
+
+
+def _topology_layers(accelerated: Sequence[PoolPlan]) -> int:
+    """Return how many network layers every accelerated node names.
+
+    Where types with more are among others, their lowest layer is left out: a node that lacks a
+    label is in no HyperNode above it.
+    """
+    types = {name for pool in accelerated for name in pool.instance_types}
+    return min(map(volcano.network_layers, types), default=volcano.NETWORK_LAYERS)
 
 
 def plan_etcd(cluster: config.Cluster) -> EtcdPlan | None:

@@ -18,27 +18,37 @@ _ROOT_DISK_SYSTEM = RootDisk(size_gib=100, iops=3000, throughput_mibps=125)
 _MAX_UNAVAILABLE = 1
 
 
-def plan_pools(pool: config.Pool, *, kubernetes_version: str) -> tuple[PoolPlan, ...]:
+def plan_pools(
+    pool: config.Pool, *, kubernetes_version: str, name_servers: tuple[str, ...] = ()
+) -> tuple[PoolPlan, ...]:
     """Return a plan of each shard of ``pool``.
 
     Raises:
         CatalogError: No source states a value that the pool needs.
     """
-    if pool.shards == 1:
-        return (plan_pool(pool, kubernetes_version=kubernetes_version),)
+    numbers = (None,) if pool.shards == 1 else range(1, pool.shards + 1)
     return tuple(
-        plan_pool(pool, kubernetes_version=kubernetes_version, shard=number)
-        for number in range(1, pool.shards + 1)
+        plan_pool(
+            pool, kubernetes_version=kubernetes_version, shard=number, name_servers=name_servers
+        )
+        for number in numbers
     )
 
 
-def plan_pool(pool: config.Pool, *, kubernetes_version: str, shard: int | None = None) -> PoolPlan:
+def plan_pool(
+    pool: config.Pool,
+    *,
+    kubernetes_version: str,
+    shard: int | None = None,
+    name_servers: tuple[str, ...] = (),
+) -> PoolPlan:
     """Join ``pool`` with the catalog.
 
     Args:
         pool: The pool.
         kubernetes_version: Minor version of the kubelets.
         shard: Number of the shard that is planned; None where the pool has no shards.
+        name_servers: Whom its pods ask for names, in this order; empty: as EKS has it.
 
     Raises:
         CatalogError: No source states a value that the pool needs.
@@ -88,6 +98,7 @@ def plan_pool(pool: config.Pool, *, kubernetes_version: str, shard: int | None =
         root_disk=_root_disk(specs),
         raid0=all(spec.nvme_total_gb > 0 for spec in specs),
         parallel_image_pull=accelerator is not None,
+        name_servers=name_servers,
         placement_group=pool.placement_group,
         max_unavailable=_MAX_UNAVAILABLE,
         replace_before_launch=accelerator is not None or pool.role == "reserved",

@@ -9,7 +9,7 @@ from ultrascale.plan.model.backend import (
     RightPlan,
     ServerlessCapacity,
 )
-from ultrascale.plan.model.cluster import ClusterPlan, ControlPlanePlan
+from ultrascale.plan.model.cluster import ClusterPlan, ControlPlanePlan, ScoringPlan
 from ultrascale.plan.model.hyperpod import (
     GovernancePlan,
     HyperPodPlan,
@@ -21,7 +21,7 @@ from ultrascale.plan.model.hyperpod_chart import (
     IsolationPlan,
     RemoteChartPlan,
 )
-from ultrascale.plan.model.images import ImageBuildPlan
+from ultrascale.plan.model.images import ImageBuildPlan, ImageCachePlan, ImageCacheRule
 from ultrascale.plan.model.jobs import (
     JobPlan,
     LocalQueuePlan,
@@ -92,6 +92,15 @@ from ultrascale.plan.model.pool import (
     Taint,
     WindowPlan,
 )
+from ultrascale.plan.model.scale import (
+    DnsScale,
+    KarpenterScale,
+    NodeLocalDnsPlan,
+    ProxyMode,
+    ResourcesPlan,
+    ScalePlan,
+    VolcanoScale,
+)
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
 from ultrascale.plan.model.storage import (
     BucketPlan,
@@ -121,6 +130,7 @@ __all__ = [
     "DataRepositoryPlan",
     "DatabasePlan",
     "DevicePluginPlan",
+    "DnsScale",
     "EtcdPlan",
     "EventPlan",
     "Figure",
@@ -132,11 +142,14 @@ __all__ = [
     "HyperPodChartPlan",
     "HyperPodPlan",
     "ImageBuildPlan",
+    "ImageCachePlan",
+    "ImageCacheRule",
     "InstanceCapacity",
     "InstanceGroupPlan",
     "IsolationPlan",
     "JobPlan",
     "KarpenterPlan",
+    "KarpenterScale",
     "LinePlan",
     "LocalQueuePlan",
     "LustreAccessPlan",
@@ -150,6 +163,7 @@ __all__ = [
     "NetworkPlan",
     "NeuronSchedulerExtensionPlan",
     "NodeClassPlan",
+    "NodeLocalDnsPlan",
     "NodePoolPlan",
     "ObjectivePlan",
     "ObservabilityPlan",
@@ -161,14 +175,18 @@ __all__ = [
     "PoolPlan",
     "PreferencePlan",
     "PriorityClassPlan",
+    "ProxyMode",
     "QueuePlan",
     "QuotaNeed",
     "ReminderPlan",
     "RemoteChartPlan",
     "Requirement",
     "ReservationPlan",
+    "ResourcesPlan",
     "RightPlan",
     "RootDisk",
+    "ScalePlan",
+    "ScoringPlan",
     "SectionPlan",
     "ServerlessCapacity",
     "ServingPlan",
@@ -183,6 +201,7 @@ __all__ = [
     "TierState",
     "TolerationPlan",
     "VolcanoPlan",
+    "VolcanoScale",
     "VolumePlan",
     "WindowNeeds",
     "WindowPlan",

@@ -9,7 +9,7 @@ from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.backend import BackendPlan
 from ultrascale.plan.model.hyperpod import HyperPodPlan
 from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPlan
-from ultrascale.plan.model.images import ImageBuildPlan
+from ultrascale.plan.model.images import ImageBuildPlan, ImageCachePlan
 from ultrascale.plan.model.needs import AgreedLimit
 from ultrascale.plan.model.network import NetworkPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
@@ -23,6 +23,7 @@ from ultrascale.plan.model.platform import (
     VolcanoPlan,
 )
 from ultrascale.plan.model.pool import PoolPlan
+from ultrascale.plan.model.scale import NodeLocalDnsPlan
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
 from ultrascale.plan.model.storage import (
     BucketPlan,
@@ -31,6 +32,19 @@ from ultrascale.plan.model.storage import (
     LustrePlan,
     VolumePlan,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoringPlan:
+    """How the scheduler weighs the free room of the nodes that a pod fits on.
+
+    Attributes:
+        strategy: Whether the node with the least room left is best, or the one with the most.
+        weights: Weight of each resource, 1 to 100.
+    """
+
+    strategy: Literal["LeastAllocated", "MostAllocated"]
+    weights: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +58,7 @@ class ControlPlanePlan:
         tier: EKS's name of the control-plane scaling tier.
         service_cidr: Range of Kubernetes Services. A change replaces the cluster.
         event_ttl: How long Kubernetes events are kept, such as ``60m``.
+        scoring: How the scheduler weighs the free room of nodes.
         public_cidrs: Ranges that reach the public endpoint; empty means there is none.
         log_types: Control-plane logs that are written.
         log_retention_days: How long they are kept, in days.
@@ -58,6 +73,7 @@ class ControlPlanePlan:
     tier: str
     service_cidr: IPv4Network
     event_ttl: str
+    scoring: ScoringPlan
     public_cidrs: tuple[str, ...]
     log_types: tuple[str, ...]
     log_retention_days: int
@@ -98,6 +114,7 @@ class ClusterPlan:
         repositories: Names of the ECR repositories.
         image_builds: Images that are built from this project.
         unbuilt_repositories: Repositories that nothing is built for, each with the reason.
+        image_cache: Where images of public registries come from instead; None: from there.
         untagged_image_retention_days: How long images without a tag are kept, in days.
         namespaces: Namespaces that the platform makes.
         team_namespaces: Namespaces that HyperPod task governance makes, as they are to be.
@@ -107,6 +124,7 @@ class ClusterPlan:
         neuron_scheduler: Neuron scheduler extension, if asked for.
         efa: EFA device plugin, if a pool has EFA interfaces.
         nvidia: NVIDIA device plugin, if a pool has NVIDIA GPUs.
+        node_local_dns: The cache of names on every node, if the cluster is large.
         dcgm: DCGM exporter, if a pool has NVIDIA GPUs.
         volcano: Gang scheduler, if asked for.
         etcd: Rendezvous server, if asked for.
@@ -139,6 +157,7 @@ class ClusterPlan:
     repositories: tuple[str, ...]
     image_builds: tuple[ImageBuildPlan, ...]
     unbuilt_repositories: Mapping[str, str]
+    image_cache: ImageCachePlan | None
     untagged_image_retention_days: int
     namespaces: tuple[NamespacePlan, ...]
     team_namespaces: tuple[NamespacePlan, ...]
@@ -148,6 +167,7 @@ class ClusterPlan:
     neuron_scheduler: NeuronSchedulerExtensionPlan | None
     efa: DevicePluginPlan | None
     nvidia: DevicePluginPlan | None
+    node_local_dns: NodeLocalDnsPlan | None
     dcgm: DevicePluginPlan | None
     volcano: VolcanoPlan | None
     etcd: EtcdPlan | None

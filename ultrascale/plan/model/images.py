@@ -20,3 +20,47 @@ class ImageBuildPlan:
     dockerfile: str
     architecture: Architecture
     tag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageCacheRule:
+    """A pull through cache rule of ECR.
+
+    Attributes:
+        upstream: Host of the public registry.
+        kind: Name of that registry in ECR's API.
+        prefix: What the names of the cached repositories begin with.
+    """
+
+    upstream: str
+    kind: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageCachePlan:
+    """A cache of public registries in the account's own one.
+
+    Attributes:
+        registry: Host of the account's registry; a placeholder stands for the account.
+        rules: One for each public registry.
+    """
+
+    registry: str
+    rules: tuple[ImageCacheRule, ...]
+
+    def reference(self, image: str) -> str:
+        """Return where ``image`` comes from: the cache, or still the registry that it names."""
+        repository = self._repository(image)
+        return image if repository is None else f"{self.registry}/{repository}"
+
+    def repository(self, image: str) -> str | None:
+        """Return the repository that caches ``image``; None where no rule is for it."""
+        found = self._repository(image)
+        # A digest follows the tag, and neither is part of the name.
+        return None if found is None else found.partition("@")[0].rpartition(":")[0]
+
+    def _repository(self, image: str) -> str | None:
+        host, _, rest = image.partition("/")
+        prefixes = {rule.upstream: rule.prefix for rule in self.rules}
+        return f"{prefixes[host]}/{rest}" if host in prefixes else None

@@ -37,6 +37,8 @@ class NodeClassPlan:
         raid0: Whether the NVMe disks are joined into one volume for images and pods.
         max_pods: The kubelet's limit of pods.
         parallel_image_pull: Whether images are pulled and unpacked in parallel.
+        name_servers: Whom its pods ask for names, in this order; empty: as EKS has it.
+        named_by_id: Whether nodes are named by their instance ids.
     """
 
     name: str
@@ -54,6 +56,8 @@ class NodeClassPlan:
     raid0: bool
     max_pods: int
     parallel_image_pull: bool
+    name_servers: tuple[str, ...]
+    named_by_id: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +153,13 @@ class KarpenterPlan:
         batch_idle_duration: How long no further pod may have come before it launches nodes for
             those that wait.
         batch_max_duration: How long it collects pods at most, before it launches nodes for them.
+        ignores_preferences: Whether preferred affinities and spreads of pods count for nothing
+            when it chooses nodes.
+        hides_cluster_state: Whether it has no metrics of each node and each pod.
         interruption_queue: Name of the SQS queue that it learns of interruptions from.
-        node_role: Name of the nodes' IAM role.
+        node_role: Name of the IAM role of nodes that are named by their private DNS names.
+        node_role_by_id: Name of the IAM role of nodes that are named by their instance ids; None
+            where no such node is launched. The other role stays for nodes that are there already.
     """
 
     version: str
@@ -164,5 +173,8 @@ class KarpenterPlan:
     feature_gates: Mapping[str, bool]
     batch_idle_duration: str
     batch_max_duration: str
+    ignores_preferences: bool
+    hides_cluster_state: bool
     interruption_queue: str
     node_role: str
+    node_role_by_id: str | None

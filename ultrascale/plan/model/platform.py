@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ultrascale.plan.model.scale import ResourcesPlan, VolcanoScale
+
 PodSecurity = Literal["privileged", "baseline", "restricted"]
 
 
@@ -70,6 +72,7 @@ class VolcanoPlan:
         topology_aware: Whether HyperNodes are discovered from AWS's network-topology labels.
         topology_layers: Number of `topology.k8s.aws/network-node-layer-N` labels the nodes carry.
         accelerator_resources: Extended resources of the pools, which bin-packing weighs.
+        scale: What its programs get.
     """
 
     version: str
@@ -81,6 +84,7 @@ class VolcanoPlan:
     topology_aware: bool
     topology_layers: int
     accelerator_resources: tuple[str, ...]
+    scale: VolcanoScale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +136,10 @@ class NeuronSchedulerExtensionPlan:
         extender_image: Image of the Neuron scheduler extender, pinned.
         scheduler_image: Image of kube-scheduler, pinned, of the cluster's own minor.
         scheduler_name: What such a pod puts into ``schedulerName``.
+        scheduler_resources: What the scheduler gets.
     """
 
     extender_image: str
     scheduler_image: str
     scheduler_name: str
+    scheduler_resources: ResourcesPlan

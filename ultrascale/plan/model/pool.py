@@ -124,6 +124,7 @@ class PoolPlan:
         root_disk: Root volume.
         raid0: Whether the node's NVMe disks are joined into one volume for images and pods.
         parallel_image_pull: Whether images are pulled and unpacked in parallel.
+        name_servers: Whom its pods ask for names, in this order; empty: as EKS has it.
         placement_group: Whether the nodes share a cluster placement group.
         max_unavailable: Nodes that an update takes away at the same time.
         replace_before_launch: Whether an update takes a node away before it starts its successor:
@@ -165,6 +166,7 @@ class PoolPlan:
     root_disk: RootDisk
     raid0: bool
     parallel_image_pull: bool
+    name_servers: tuple[str, ...]
     placement_group: bool
     max_unavailable: int
     replace_before_launch: bool

@@ -1,0 +1,52 @@
+"""ECR's cache of public registries."""
+
+from collections.abc import Iterable
+
+from aws_cdk import aws_ecr as ecr
+from constructs import Construct
+
+from ultrascale.plan.model import ImageCachePlan
+from ultrascale_constructs.acknowledgment import acknowledge
+
+
+class ImageCache(Construct):
+    """Defines a rule for each public registry, and the repositories of what comes through it.
+
+    ECR would make a repository at the first pull, for which every node would need the right to make
+    repositories. With theirs to pull, nodes may have ECR fetch an image into one that is there.
+
+    Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/pull-through-cache-iam.html
+    """
+
+    def __init__(
+        self, scope: Construct, id: str, *, plan: ImageCachePlan, images: Iterable[str]
+    ) -> None:
+        """Define the cache.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            plan: The cache.
+            images: References of the images, as their publishers have them.
+        """
+        super().__init__(scope, id)
+        for rule in plan.rules:
+            ecr.CfnPullThroughCacheRule(
+                self,
+                rule.kind,
+                ecr_repository_prefix=rule.prefix,
+                upstream_registry=rule.kind,
+                upstream_registry_url=rule.upstream,
+            )
+        for name in sorted({*filter(None, map(plan.repository, images))}):
+            repository = ecr.CfnRepository(
+                self,
+                name,
+                repository_name=name,
+                # ECR follows a tag that its publisher moves.
+                image_tag_mutability="MUTABLE",
+                image_scanning_configuration={"scanOnPush": True},
+                empty_on_delete=True,
+            )
+            reason = "what it holds comes from its publisher again"
+            acknowledge(repository, {"ultrascale::Retained": reason})

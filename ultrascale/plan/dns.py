@@ -1,0 +1,71 @@
+"""How pods resolve names: CoreDNS, and on large clusters a cache on every node before it."""
+
+from ultrascale import config
+from ultrascale.catalog import eks, versions
+from ultrascale.plan.model import DnsScale, NodeLocalDnsPlan, ScalePlan
+
+# Their kubelets are told by us where to ask for names. EKS Auto Mode's nodes have a cache built in,
+# and HyperPod's ask CoreDNS.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-networking.html
+_OWN_KUBELETS = frozenset({"managed-node-group", "self-managed", "karpenter"})
+
+# What EKS installs, with another time before a replica goes. A replica says that it is ready by
+# ``ready``, and the add-on's readiness probe asks for it.
+# Sources:
+#     https://docs.aws.amazon.com/eks/latest/best-practices/scale-cluster-services.html
+#     https://repost.aws/knowledge-center/eks-dns-failure
+_COREFILE = """\
+.:53 {{
+    errors
+    health {{
+        lameduck {lameduck_seconds}s
+    }}
+    ready
+    kubernetes {domain} in-addr.arpa ip6.arpa {{
+        pods insecure
+        fallthrough in-addr.arpa ip6.arpa
+    }}
+    prometheus :9153
+    forward . /etc/resolv.conf
+    cache 30
+    loop
+    reload
+    loadbalance
+}}
+"""
+
+
+def plan_node_local_dns(cluster: config.Cluster, scale: ScalePlan) -> NodeLocalDnsPlan | None:
+    """Return the cache of every node, if the cluster is large enough for one."""
+    if not scale.dns.node_local or not any(map(_asks_cache, cluster.pools)):
+        return None
+    return NodeLocalDnsPlan(
+        image=versions.image("node-local-dns").reference,
+        address=eks.NODE_LOCAL_DNS_ADDRESS,
+        upstream=eks.cluster_dns_address(cluster.kubernetes.service_cidr),
+        domain=eks.CLUSTER_DOMAIN,
+    )
+
+
+def name_servers(cluster: config.Cluster, pool: config.Pool, scale: ScalePlan) -> tuple[str, ...]:
+    """Return whom the pods of ``pool`` ask for names, in this order; empty: as EKS has it.
+
+    CoreDNS comes second: while a node's cache starts or is replaced, pods find names
+    late instead of never. The cache listens on an address of its own alone: under CoreDNS's, as
+    upstream has it by default, it would need rules that it knows for iptables only.
+
+    Source: https://github.com/kubernetes/dns/issues/682
+    """
+    cache = plan_node_local_dns(cluster, scale)
+    return (cache.address, cache.upstream) if cache and _asks_cache(pool) else ()
+
+
+def corefile(dns: DnsScale) -> str | None:
+    """Return the configuration of CoreDNS; None: as EKS has it."""
+    if dns.lameduck_seconds is None:
+        return None
+    return _COREFILE.format(domain=eks.CLUSTER_DOMAIN, lameduck_seconds=dns.lameduck_seconds)
+
+
+def _asks_cache(pool: config.Pool) -> bool:
+    return pool.provisioner in _OWN_KUBELETS

@@ -1,0 +1,135 @@
+"""What follows from the number of a cluster's nodes."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+ProxyMode = Literal["iptables", "nftables"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourcesPlan:
+    """What a container requests, in Kubernetes' notation. Its CPU has no limit.
+
+    Attributes:
+        cpu: CPU.
+        memory: Memory.
+        memory_limit: Memory beyond which it is killed.
+    """
+
+    cpu: str
+    memory: str
+    memory_limit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KarpenterScale:
+    """What each replica of Karpenter's controller gets, and what it does without.
+
+    Attributes:
+        vcpus: CPU that it requests.
+        memory_gib: Memory, in GiB.
+        client_qps: Calls of the Kubernetes API in a second.
+        client_burst: How many of them at once.
+        ignores_preferences: Whether preferred affinities and spreads of pods count for nothing
+            when it chooses nodes. The scheduler goes by them all the same.
+        hides_cluster_state: Whether it has no metrics of each node and each pod.
+    """
+
+    vcpus: int
+    memory_gib: int
+    client_qps: int
+    client_burst: int
+    ignores_preferences: bool
+    hides_cluster_state: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolcanoScale:
+    """What Volcano's programs get.
+
+    Attributes:
+        scheduler: Resources of the scheduler.
+        nodes_scored_percent: Share of the nodes that the scheduler looks for a pod's node among,
+            in percent; None leaves it to Volcano, which takes no less than 5.
+        node_workers: Threads by which the scheduler follows the nodes.
+        controllers: Resources of the controllers.
+        client_qps: Calls of the Kubernetes API that the controllers make in a second.
+        client_burst: How many of them at once.
+        workers: Jobs, and as many PodGroups, that the controllers work on at a time.
+        webhooks: Resources of the webhooks' server.
+        webhook_replicas: Pods of that server.
+    """
+
+    scheduler: ResourcesPlan
+    nodes_scored_percent: int | None
+    node_workers: int
+    controllers: ResourcesPlan
+    client_qps: int
+    client_burst: int
+    workers: int
+    webhooks: ResourcesPlan
+    webhook_replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DnsScale:
+    """How names are resolved.
+
+    Attributes:
+        min_replicas: Fewest replicas of CoreDNS.
+        max_replicas: Most that it may ever have, whatever the nodes would make of it.
+        resources: What each replica gets; None: what EKS gives it.
+        lameduck_seconds: How long a replica that is told to stop goes on answering, in seconds;
+            None: as EKS has it.
+        node_local: Whether each node has a cache of its own.
+    """
+
+    min_replicas: int
+    max_replicas: int
+    resources: ResourcesPlan | None
+    lameduck_seconds: int | None
+    node_local: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLocalDnsPlan:
+    """The cache of names on every node.
+
+    Attributes:
+        image: Image reference, pinned.
+        address: Link-local IPv4 address that it listens on, and nothing else.
+        upstream: Address of CoreDNS's Service, which it asks for names of the cluster.
+        domain: Domain of the cluster's names.
+    """
+
+    image: str
+    address: str
+    upstream: str
+    domain: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalePlan:
+    """What is set for clusters of up to so many nodes.
+
+    Attributes:
+        nodes: Most nodes that it is made for.
+        karpenter: Karpenter; by the nodes that it may launch, not by all.
+        volcano: Volcano.
+        dns: CoreDNS and the nodes' caches.
+        proxy_mode: How kube-proxy has the kernel forward Services; None: as EKS has it.
+        ebs_csi: What each container of the EBS CSI driver's controller gets; None: as EKS has it.
+        neuron_scheduler: What the scheduler of the Neuron extension gets.
+        instance_id_node_names: Whether Karpenter's nodes are named by their instance ids.
+        pull_through: Registries that images come from through a cache in the cluster's Region.
+    """
+
+    nodes: int
+    karpenter: KarpenterScale
+    volcano: VolcanoScale
+    dns: DnsScale
+    proxy_mode: ProxyMode | None
+    ebs_csi: ResourcesPlan | None
+    neuron_scheduler: ResourcesPlan
+    instance_id_node_names: bool
+    pull_through: tuple[str, ...]

@@ -1,0 +1,227 @@
+"""The one table of what follows from the number of a cluster's nodes.
+
+AWS and Kubernetes state few of these sizes: Karpenter's first row, CoreDNS's rule and the memory
+that its plugin takes for each thousand pods and Services. The rest is our estimate, from what
+schedulers and API servers took on 1,000 to 100,000 simulated nodes; a comment says where it is more
+than that. Up to 1,000 nodes, where the defaults of the programs were made, they stay.
+
+Sources:
+    https://karpenter.sh/docs/getting-started/getting-started-with-karpenter/
+    https://docs.aws.amazon.com/eks/latest/userguide/coredns-autoscaling.html
+    https://github.com/coredns/deployment/blob/master/kubernetes/Scaling_CoreDNS.md
+    https://docs.aws.amazon.com/eks/latest/best-practices/scale-cluster-services.html
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ultrascale import config
+from ultrascale.catalog import karpenter, registries
+from ultrascale.plan.model import (
+    DnsScale,
+    KarpenterScale,
+    ResourcesPlan,
+    ScalePlan,
+    VolcanoScale,
+)
+
+
+def _resources(cpu: str, memory: str, memory_limit: str) -> ResourcesPlan:
+    return ResourcesPlan(cpu=cpu, memory=memory, memory_limit=memory_limit)
+
+
+_200 = ScalePlan(
+    nodes=200,
+    karpenter=KarpenterScale(
+        vcpus=1,
+        memory_gib=1,
+        client_qps=karpenter.CLIENT_QPS,
+        client_burst=karpenter.CLIENT_BURST,
+        ignores_preferences=False,
+        hides_cluster_state=False,
+    ),
+    volcano=VolcanoScale(
+        # It holds every node and pod of the cluster in memory: kube-scheduler took 2 GiB for
+        # 100,000 nodes, and Volcano copies its cache for each session.
+        scheduler=_resources("500m", "1Gi", "16Gi"),
+        nodes_scored_percent=None,
+        node_workers=20,
+        # The request rate and the workers are ten and three times upstream's, which is made for
+        # small clusters: a gang of a thousand pods is a thousand requests.
+        controllers=_resources("250m", "512Mi", "8Gi"),
+        client_qps=500,
+        client_burst=1_000,
+        workers=10,
+        webhooks=_resources("100m", "128Mi", "1Gi"),
+        webhook_replicas=2,
+    ),
+    dns=DnsScale(
+        min_replicas=2, max_replicas=100, resources=None, lameduck_seconds=None, node_local=False
+    ),
+    proxy_mode=None,
+    ebs_csi=None,
+    # It caches every node and pod: 230 MiB were measured at 5,000 nodes, 530 MiB at 20,000.
+    neuron_scheduler=_resources("100m", "256Mi", "2Gi"),
+    instance_id_node_names=False,
+    pull_through=(),
+)
+_1_000 = replace(_200, nodes=1_000, karpenter=replace(_200.karpenter, vcpus=2, memory_gib=4))
+# From here on every node asks a cache of its own first, as EKS's guide to scale advises, and
+# CoreDNS scales no further than what the caches leave of the queries. A replica that goes answers
+# as long as the guide advises, for so long others may still ask it.
+_5_000 = replace(
+    _1_000,
+    nodes=5_000,
+    karpenter=replace(_1_000.karpenter, vcpus=4, memory_gib=16),
+    volcano=replace(
+        _1_000.volcano,
+        scheduler=_resources("2", "4Gi", "16Gi"),
+        controllers=_resources("500m", "1Gi", "8Gi"),
+    ),
+    dns=DnsScale(
+        min_replicas=4,
+        max_replicas=100,
+        resources=_resources("100m", "128Mi", "512Mi"),
+        lameduck_seconds=30,
+        node_local=True,
+    ),
+    # The provisioner beside the driver follows every node; 256 MiB are its limit otherwise.
+    ebs_csi=_resources("100m", "256Mi", "1Gi"),
+    # Without a token, public registries answer so many nodes at once with 429.
+    pull_through=tuple(registries.PULL_THROUGH),
+)
+# kube-proxy's nftables mode looks Services up in time that does not grow with their number, and
+# applies what has changed alone. The mode needs Linux 5.13, and our nodes' AMIs have 6.12. AWS has
+# documented no mode of its own choice: the add-on takes it, and the VPC CNI was tested with it.
+# Sources:
+#     https://kubernetes.io/blog/2025/02/28/nftables-kube-proxy/
+#     https://github.com/aws/containers-roadmap/issues/2313
+#     https://github.com/aws/amazon-vpc-cni-k8s/issues/3226
+_20_000 = replace(
+    _5_000,
+    nodes=20_000,
+    karpenter=KarpenterScale(
+        vcpus=8,
+        memory_gib=32,
+        client_qps=500,
+        client_burst=750,
+        # Each preference of a pod is one more simulation of the whole cluster.
+        ignores_preferences=True,
+        # A series for each node and pod is more than Prometheus takes from one target.
+        hides_cluster_state=True,
+    ),
+    volcano=VolcanoScale(
+        scheduler=_resources("4", "8Gi", "32Gi"),
+        nodes_scored_percent=None,
+        node_workers=40,
+        controllers=_resources("1", "2Gi", "16Gi"),
+        client_qps=1_000,
+        client_burst=2_000,
+        workers=20,
+        webhooks=_resources("500m", "256Mi", "2Gi"),
+        webhook_replicas=3,
+    ),
+    dns=replace(
+        _5_000.dns,
+        min_replicas=10,
+        max_replicas=150,
+        resources=_resources("500m", "512Mi", "2Gi"),
+    ),
+    proxy_mode="nftables",
+    ebs_csi=_resources("200m", "512Mi", "2Gi"),
+    neuron_scheduler=_resources("1", "1Gi", "4Gi"),
+)
+_100_000 = replace(
+    _20_000,
+    nodes=100_000,
+    karpenter=replace(
+        _20_000.karpenter,
+        vcpus=16,
+        memory_gib=64,
+        # AWS had Karpenter launch 2,000 nodes a minute, each of about ten writes.
+        # Source: https://aws.amazon.com/blogs/containers/under-the-hood-amazon-eks-ultra-scale-clusters/
+        client_qps=1_000,
+        client_burst=1_500,
+    ),
+    volcano=VolcanoScale(
+        scheduler=_resources("8", "24Gi", "64Gi"),
+        # A thousand of them: kube-scheduler placed two and a half times as many pods so.
+        nodes_scored_percent=1,
+        node_workers=100,
+        controllers=_resources("2", "8Gi", "32Gi"),
+        client_qps=2_000,
+        client_burst=4_000,
+        workers=50,
+        webhooks=_resources("1", "512Mi", "4Gi"),
+        webhook_replicas=3,
+    ),
+    dns=replace(
+        _20_000.dns,
+        min_replicas=20,
+        max_replicas=300,
+        resources=_resources("1", "1Gi", "4Gi"),
+    ),
+    ebs_csi=_resources("500m", "1Gi", "4Gi"),
+    neuron_scheduler=_resources("2", "3Gi", "8Gi"),
+    # Each node asks EC2 for its own private DNS name when it starts otherwise: 33 calls a second
+    # at 2,000 nodes a minute, where an account has 20.
+    # Source: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html
+    instance_id_node_names=True,
+)
+
+ROWS = (_200, _1_000, _5_000, _20_000, _100_000)
+"""One for each size of clusters, the smallest first. The last is for all beyond it as well."""
+
+
+def scale_for(nodes: int) -> ScalePlan:
+    """Return the row for ``nodes`` nodes."""
+    return next((row for row in ROWS if nodes <= row.nodes), ROWS[-1])
+
+
+def plan_scale(cluster: config.Cluster) -> ScalePlan:
+    """Return what is set for ``cluster`` at its full size.
+
+    What the file states wins over the table. Karpenter is sized by the nodes that it may launch.
+    """
+    row = scale_for(_most_nodes(cluster.pools))
+    own = [pool for pool in cluster.pools if pool.provisioner == "karpenter"]
+    named_by_id = cluster.kubernetes.instance_id_node_names
+    stated = cluster.images.pull_through
+    # HyperPod's own AMI, whose kernel no page states, runs kube-proxy as well.
+    unknown_kernel = any(pool.provisioner == "hyperpod" for pool in cluster.pools)
+    return replace(
+        row,
+        karpenter=_karpenter(cluster, own),
+        proxy_mode=None if unknown_kernel else row.proxy_mode,
+        instance_id_node_names=bool(own)
+        and (row.instance_id_node_names if named_by_id is None else named_by_id),
+        pull_through=row.pull_through if stated is None else stated,
+    )
+
+
+def _karpenter(cluster: config.Cluster, own: Sequence[config.Pool]) -> KarpenterScale:
+    scale = karpenter_scale(_most_nodes(own), cluster.karpenter)
+    # A job of one pod is left to the scheduler with the order of its tiers as a preference.
+    ordered = any(job.prefer for job in cluster.jobs.values())
+    return replace(scale, ignores_preferences=scale.ignores_preferences and not ordered)
+
+
+def karpenter_scale(nodes: int, stated: config.Karpenter | None) -> KarpenterScale:
+    """Return what Karpenter's controller gets where it may launch ``nodes`` nodes.
+
+    Args:
+        nodes: Most nodes that it may launch.
+        stated: What the file says of it.
+    """
+    scale = scale_for(nodes).karpenter
+    if stated is None:
+        return scale
+    return replace(
+        scale,
+        vcpus=stated.vcpus or scale.vcpus,
+        memory_gib=stated.memory_gib or scale.memory_gib,
+    )
+
+
+def _most_nodes(pools: Sequence[config.Pool]) -> int:
+    return sum(pool.nodes.highest * pool.shards for pool in pools)
