@@ -36,6 +36,8 @@ _NOT_OURS = (
 # Source: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/
 DEVICE_PLUGIN_SOCKETS = "/var/lib/kubelet/device-plugins"
 _CRITICAL_ADDONS_TAINT = "CriticalAddonsOnly"
+# Kubernetes' own default is ten. Each is an object that the API server keeps.
+REVISIONS = 3
 
 
 def labels(name: str) -> dict[str, str]:
@@ -208,6 +210,7 @@ def device_plugin_daemon_set(
         priority_class_name=SYSTEM_NODE_CRITICAL,
         service_account_name=service_account,
         automount_service_account_token=service_account is not None,
+        enable_service_links=False,
         host_network=host_network or None,
         node_selector=dict(plan.node_selector) or None,
         affinity=device_plugin_affinity(plan),
@@ -216,6 +219,7 @@ def device_plugin_daemon_set(
         volumes=[*host_volumes(host_paths), *volumes],
     )
     return kube.DaemonSetSpec(
+        revision_history_limit=REVISIONS,
         selector=selector(name),
         update_strategy=_device_plugin_updates(),
         template=kube.PodTemplateSpec(

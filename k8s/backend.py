@@ -8,6 +8,7 @@ from constructs import Construct
 
 from k8s._config_maps import define_config_map
 from k8s._pods import (
+    REVISIONS,
     keep_apart,
     labels,
     metadata,
@@ -128,6 +129,7 @@ def _application(chart: cdk8s.Chart, plan: BackendPlan, application: Application
         "Deployment",
         metadata=metadata(BACKEND_ACCOUNT, namespace=plan.namespace),
         spec=kube.DeploymentSpec(
+            revision_history_limit=REVISIONS,
             replicas=application.replicas,
             selector=selector(BACKEND_ACCOUNT),
             # A new version that does not become ready takes no request from the old one.

@@ -5,6 +5,7 @@ from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
 from k8s._pods import (
+    REVISIONS,
     SYSTEM_CLUSTER_CRITICAL,
     labels,
     metadata,
@@ -85,6 +86,7 @@ class ClusterAutoscalerChart(cdk8s.Chart):
             "Deployment",
             metadata=metadata(_NAME, namespace=SYSTEM_NAMESPACE),
             spec=kube.DeploymentSpec(
+                revision_history_limit=REVISIONS,
                 # Another one would only wait for the lease: what it does can wait that long, too.
                 replicas=1,
                 selector=selector(_NAME),

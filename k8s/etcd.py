@@ -5,6 +5,7 @@ from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
 from k8s._pods import (
+    REVISIONS,
     SYSTEM_CLUSTER_CRITICAL,
     keep_apart,
     labels,
@@ -150,6 +151,7 @@ def _stateful_set(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
         "StatefulSet",
         metadata=metadata(ETCD_SERVER_SERVICE, namespace=plan.namespace),
         spec=kube.StatefulSetSpec(
+            revision_history_limit=REVISIONS,
             service_name=ETCD_SERVER_SERVICE,
             replicas=plan.replicas,
             # A first member alone never becomes ready: the quorum takes two.

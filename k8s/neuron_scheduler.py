@@ -9,6 +9,7 @@ from constructs import Construct
 
 from k8s._config_maps import define_config_map
 from k8s._pods import (
+    REVISIONS,
     SYSTEM_CLUSTER_CRITICAL,
     labels,
     metadata,
@@ -131,6 +132,7 @@ def _extender(scope: Construct, plan: NeuronSchedulerExtensionPlan) -> None:
         "Extender",
         metadata=metadata(_EXTENDER, namespace=SYSTEM_NAMESPACE),
         spec=kube.DeploymentSpec(
+            revision_history_limit=REVISIONS,
             replicas=1,
             # It keeps the allocations in memory, so two must never answer at once.
             strategy=kube.DeploymentStrategy(type="Recreate"),
@@ -199,6 +201,7 @@ def _scheduler(scope: Construct, plan: NeuronSchedulerExtensionPlan) -> None:
         "Scheduler",
         metadata=metadata(name, namespace=SYSTEM_NAMESPACE),
         spec=kube.DeploymentSpec(
+            revision_history_limit=REVISIONS,
             replicas=2,  # one leads, the other takes over when its node goes
             selector=selector(name),
             template=kube.PodTemplateSpec(metadata=kube.ObjectMeta(labels=labels(name)), spec=pod),

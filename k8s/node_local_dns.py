@@ -6,6 +6,7 @@ from constructs import Construct
 
 from k8s._config_maps import define_config_map
 from k8s._pods import (
+    REVISIONS,
     SYSTEM_NODE_CRITICAL,
     labels,
     metadata,
@@ -71,7 +72,7 @@ class NodeLocalDnsChart(cdk8s.Chart):
             "DaemonSet",
             metadata=metadata(_NAME, namespace=SYSTEM_NAMESPACE),
             spec=kube.DaemonSetSpec(
-                revision_history_limit=3,
+                revision_history_limit=REVISIONS,
                 selector=selector(_NAME),
                 update_strategy=kube.DaemonSetUpdateStrategy(
                     type="RollingUpdate", rolling_update=tenth

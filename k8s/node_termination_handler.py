@@ -7,6 +7,7 @@ from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
 from k8s._pods import (
+    REVISIONS,
     SYSTEM_CLUSTER_CRITICAL,
     keep_apart,
     labels,
@@ -58,6 +59,7 @@ class TerminationHandlerChart(cdk8s.Chart):
             "Deployment",
             metadata=metadata(_NAME, namespace=SYSTEM_NAMESPACE),
             spec=kube.DeploymentSpec(
+                revision_history_limit=REVISIONS,
                 # A Spot Instance is gone two minutes after its notice: about as long as it takes
                 # to start a pod elsewhere when its node goes.
                 replicas=2,

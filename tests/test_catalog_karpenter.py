@@ -1,6 +1,5 @@
 """What the catalog says of Karpenter's versions and sizes."""
 
-import itertools
 
 import pytest
 
@@ -36,28 +35,3 @@ def test_alpha_gates_are_off_by_default(name: str, default: bool) -> None:
 
     assert gate.default is default
     assert gate.default is (gate.stage != "alpha")
-
-
-@pytest.mark.parametrize(
-    ("nodes", "vcpus", "memory_gib"),
-    [
-        (0, 1, 1),
-        (200, 1, 1),
-        (201, 2, 4),
-        (1_000, 2, 4),
-        (1_001, 4, 16),
-        (5_000, 4, 16),
-        (5_001, 8, 32),
-        (100_000, 8, 32),
-    ],
-)
-def test_the_controller_grows_with_its_fleet(nodes: int, vcpus: int, memory_gib: int) -> None:
-    size = karpenter.controller_size(nodes)
-
-    assert (size.vcpus, size.memory_gib) == (vcpus, memory_gib)
-
-
-def test_no_size_is_smaller_than_the_one_before() -> None:
-    for smaller, larger in itertools.pairwise(karpenter.CONTROLLER_SIZES):
-        assert smaller.vcpus < larger.vcpus
-        assert smaller.memory_gib < larger.memory_gib

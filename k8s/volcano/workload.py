@@ -8,6 +8,7 @@ from constructs import Construct
 
 from k8s._pods import (
     NAME_LABEL,
+    REVISIONS,
     SYSTEM_CLUSTER_CRITICAL,
     keep_apart,
     metadata,
@@ -95,7 +96,7 @@ def define_program(scope: Construct, program: Program) -> None:
         metadata=own,
         spec=kube.DeploymentSpec(
             replicas=program.replicas,
-            revision_history_limit=3,
+            revision_history_limit=REVISIONS,
             selector=selector(program.name),
             strategy=kube.DeploymentStrategy(
                 type="RollingUpdate",
