@@ -19,9 +19,9 @@ def scale_findings(documents: Sequence[Document]) -> Iterator[str]:
 
 def _object_findings(document: Document) -> Iterator[str]:
     kind, name = document["kind"], document["metadata"]["name"]
-    if kind in ("ConfigMap", "Secret") and name not in READ_BY_NAME:
-        if document.get("immutable") is not True:
-            yield f"{named(document)}: every kubelet that mounts it watches it"
+    mounted = kind in ("ConfigMap", "Secret") and name not in READ_BY_NAME
+    if mounted and document.get("immutable") is not True:
+        yield f"{named(document)}: every kubelet that mounts it watches it"
     if kind in _WITH_HISTORY and not 1 <= document["spec"].get("revisionHistoryLimit", 10) <= 3:
         yield f"{named(document)}: keeps too many of its old versions"
     if kind == "Job" and "ttlSecondsAfterFinished" not in document["spec"]:

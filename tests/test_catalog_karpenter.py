@@ -1,6 +1,5 @@
 """What the catalog says of Karpenter's versions and sizes."""
 
-
 import pytest
 
 from ultrascale.catalog import eks, karpenter

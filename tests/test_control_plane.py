@@ -6,15 +6,24 @@ import pytest
 from aws_cdk.assertions import Match, Template
 
 from tests.construct_stacks import make_stack, make_vpc, managed_policies, resources, the
-from tests.pools import make_cluster
-from ultrascale.plan import plan_cluster
+from tests.pools import SYSTEM_POOL, make_cluster
+from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale_constructs.control_plane import ControlPlane
 
 CLUSTER = "AWS::EKS::Cluster"
 
 
 def synthesize(**kubernetes: Any) -> Template:
-    plan = plan_cluster(make_cluster(kubernetes=kubernetes))
+    return synthesize_plan(plan_cluster(make_cluster(kubernetes=kubernetes)))
+
+
+def scored(strategy: str, **accelerators: int) -> dict[str, Any]:
+    weights = {"cpu": 1, "memory": 1, **accelerators}
+    resources = [{"Name": name, "Weight": weight} for name, weight in weights.items()]
+    return {"NodeResourcesFit": {"ScoringStrategy": {"Type": strategy, "Resources": resources}}}
+
+
+def synthesize_plan(plan: ClusterPlan) -> Template:
     stack = make_stack()
     ControlPlane(
         stack,
@@ -93,6 +102,17 @@ class TestWhatTheFileChooses:
     ) -> None:
         private.has_resource_properties(CLUSTER, {key: default})
         bent.has_resource_properties(CLUSTER, {key: chosen})
+
+    def test_the_scheduler_is_told_its_defaults_too(self) -> None:
+        """EKS keeps what a template no longer states: the last accelerator would pack for ever."""
+        template = synthesize_plan(plan_cluster(make_cluster(pools=[SYSTEM_POOL])))
+
+        template.has_resource_properties(CLUSTER, {"KubeSchedulerConfig": scored("LeastAllocated")})
+
+    def test_whole_nodes_stay_free_for_jobs_that_need_them(self, private: Template) -> None:
+        scoring = scored("MostAllocated", **{"aws.amazon.com/neuron": 10})
+
+        private.has_resource_properties(CLUSTER, {"KubeSchedulerConfig": scoring})
 
     def test_the_cluster_has_the_name_that_everything_else_calls_it(
         self, private: Template

@@ -1,5 +1,6 @@
 """Karpenter's roles, queue and values."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,6 +38,49 @@ def built() -> Template:
     stack = make_stack()
     Karpenter(stack, "Karpenter", plan=PLAN, cluster_name="research")
     return Template.from_stack(stack)
+
+
+@pytest.fixture(scope="module")
+def by_id() -> Template:
+    stack = make_stack()
+    plan = replace(PLAN, node_role_by_id="research-instance-us-west-2")
+    Karpenter(stack, "Karpenter", plan=plan, cluster_name="research")
+    return Template.from_stack(stack)
+
+
+class TestNodesNamedByTheirIds:
+    """An access entry's type can never change, and nodes that are there need the old one."""
+
+    def test_they_join_by_a_role_of_their_own(self, by_id: Template) -> None:
+        kinds = {
+            str(body["Properties"]["PrincipalArn"]): body["Properties"]["Type"]
+            for body in resources(by_id, "AWS::EKS::AccessEntry")
+        }
+        roles = {
+            name: str({"Fn::GetAtt": [logical_id(by_id, "AWS::IAM::Role", RoleName=name), "Arn"]})
+            for name in ("research-node-us-west-2", "research-instance-us-west-2")
+        }
+
+        assert kinds == {
+            roles["research-node-us-west-2"]: "EC2_LINUX",
+            roles["research-instance-us-west-2"]: "EC2",
+        }
+
+    def test_the_role_that_was_there_is_the_same(self, by_id: Template, built: Template) -> None:
+        role = logical_id(built, "AWS::IAM::Role", RoleName="research-node-us-west-2")
+        before, after = (each.to_json()["Resources"][role] for each in (built, by_id))
+
+        assert before == after
+
+    def test_karpenter_may_launch_nodes_with_either(self, by_id: Template) -> None:
+        (passing,) = (
+            statement
+            for body in resources(by_id, "AWS::IAM::ManagedPolicy")
+            for statement in body["Properties"]["PolicyDocument"]["Statement"]
+            if statement["Sid"] == "AllowPassingInstanceRole"
+        )
+
+        assert len(passing["Resource"]) == 2
 
 
 class TestController:

@@ -1,6 +1,7 @@
 """The node classes of Karpenter and EKS Auto Mode: a wrong field and no node ever launches."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,8 +10,23 @@ import yaml
 from k8s.node_classes import ec2_node_class_spec, node_class_manifest, node_class_spec
 from tests.auto_mode_crd import AUTO_MODE
 from tests.crd_schemas import CrdSet, karpenter_crds
-from tests.node_pool_plans import CELLS, G_TYPES, PROVISIONERS, Planned, planned, planned_file
-from tests.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND
+from tests.node_pool_plans import (
+    CELLS,
+    G_TYPES,
+    PROVISIONERS,
+    Planned,
+    planned,
+    planned_cluster,
+    planned_file,
+)
+from tests.pools import (
+    CAPACITY_BLOCK,
+    ODCR,
+    ON_DEMAND,
+    SYSTEM_POOL,
+    make_cluster,
+    pool_document,
+)
 from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.plan.model import NodeClassPlan
 
@@ -42,6 +58,30 @@ def interfaces(provisioner: str, **changes: Any) -> list[Mapping[str, Any]]:
 def refused_by_auto_mode(plan: NodeClassPlan, **changes: object) -> list[str]:
     manifest = node_class_manifest(plan)
     return AUTO_MODE.validate({**manifest, "spec": {**node_class_spec(plan), **changes}})
+
+
+class TestNamesOfNodes:
+    """A node that calls itself what its role does not let it never joins."""
+
+    def test_gate_and_role_come_together(self, karpenter: CrdSet) -> None:
+        plain = planned("karpenter").node_class
+        by_id = replace(plain, named_by_id=True, parallel_image_pull=False)
+        config = yaml.safe_load(str(ec2_node_class_spec(by_id)["userData"]))
+
+        assert karpenter.validate(node_class_manifest(by_id)) == []
+        assert config["spec"]["featureGates"] == {"InstanceIdNodeName": True}
+        assert "InstanceIdNodeName" not in str(node_class_manifest(plain))
+
+    def test_large_fleets_of_karpenter_take_both(self) -> None:
+        cluster = make_cluster(
+            karpenter={"version": "1.15.1"},
+            kubernetes={"instance_id_node_names": True},
+            pools=[SYSTEM_POOL, pool_document(provisioner="karpenter")],
+        )
+        node_class = planned_cluster(cluster).node_class
+
+        assert node_class.named_by_id
+        assert node_class.role == "research-instance-us-west-2"
 
 
 class TestValidity:

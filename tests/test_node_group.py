@@ -88,6 +88,11 @@ class TestGroup:
     def test_broken_nodes_are_replaced(self, p5: Template) -> None:
         p5.has_resource_properties(NODE_GROUP, {"NodeRepairConfig": {"Enabled": True}})
 
+    def test_broken_nodes_of_a_reservation_are_left_to_whoever_runs_the_jobs(self) -> None:
+        template = synthesize(make_pool_plan(purchase=ODCR))
+
+        template.has_resource_properties(NODE_GROUP, {"NodeRepairConfig": {"Enabled": False}})
+
     @pytest.mark.parametrize(
         ("purchase", "capacity_type"),
         [

@@ -45,6 +45,27 @@ def volcano(*pools: dict[str, Any], **scheduling: Any) -> VolcanoPlan:
     return plan
 
 
+@pytest.mark.parametrize(
+    ("types", "layers"),
+    [
+        ([["p5.48xlarge"]], 3),
+        ([["p6-b200.48xlarge"]], 4),
+        ([["p6-b200.48xlarge"], ["p6-b300.48xlarge"]], 4),
+        ([["p6-b300.48xlarge"], ["trn1.32xlarge"]], 3),
+        ([["m7g.8xlarge"]], 3),
+    ],
+)
+def test_hypernodes_are_made_of_layers_that_every_node_names(
+    types: list[list[str]], layers: int
+) -> None:
+    pools = [
+        pool_document(name=f"pool-{number}", instance_types=each, nodes={"static": 4})
+        for number, each in enumerate(types)
+    ]
+
+    assert volcano(*pools).topology_layers == layers
+
+
 class TestPriorityClasses:
     """Who gives way to whom."""
 

@@ -17,6 +17,7 @@ from tests.volcano_charts import (
     render_volcano,
 )
 from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale.plan.scale import ROWS
 
 ELECTED = PROGRAMS[:2]
 IMAGES_OF = dict(zip(PROGRAMS, ("scheduler", "controllers", "webhook"), strict=True))
@@ -74,6 +75,27 @@ def test_program_survives_the_loss_of_a_node(program: str, by_name: Documents) -
     assert by_name["Deployment", program]["spec"]["replicas"] == 2
     assert by_name["PodDisruptionBudget", program]["spec"]["maxUnavailable"] == 1
     assert spread["kubernetes.io/hostname"]["whenUnsatisfiable"] == "DoNotSchedule"
+
+
+def test_programs_grow_with_the_cluster() -> None:
+    grown = keyed(render_volcano(scale=ROWS[-1].volcano))
+
+    scheduler, controllers, admission = (container(grown, program) for program in PROGRAMS)
+    assert {"--percentage-nodes-to-find=1", "--node-worker-threads=100"} <= {*scheduler["args"]}
+    assert scheduler["resources"] == {
+        "requests": {"cpu": "8", "memory": "24Gi"},
+        "limits": {"memory": "64Gi"},
+    }
+    assert {"--kube-api-qps=2000", "--kube-api-burst=4000"} <= {*controllers["args"]}
+    assert {"--worker-threads=50", "--worker-threads-for-podgroup=50"} <= {*controllers["args"]}
+    assert admission["resources"]["limits"] == {"memory": "4Gi"}
+    assert [grown["Deployment", each]["spec"]["replicas"] for each in PROGRAMS] == [2, 2, 3]
+
+
+def test_small_clusters_leave_it_to_volcano_how_many_nodes_it_looks_at(
+    by_name: Documents,
+) -> None:
+    assert "percentage-nodes" not in str(container(by_name, PROGRAMS[0])["args"])
 
 
 @each_program

@@ -13,6 +13,7 @@ import pytest
 from stacks.rules import violations
 from tests.assembly import ROOT, Assembly, Document
 from tests.auto_mode_crd import AUTO_MODE as NODE_CLASSES
+from tests.chart_rules import scale_findings
 from tests.crd_schemas import CRD_FOLDERS, CrdSet, load_folder
 from tests.kubernetes_schemas import (
     containers,
@@ -81,6 +82,12 @@ def test_the_api_server_of_the_files_version_accepts_every_core_object(
             root=ROOT_CONTAINERS,
         )
         assert not found, name
+
+
+def test_nothing_costs_the_api_server_or_a_node_more_the_more_nodes_there_are(
+    assembly: Assembly,
+) -> None:
+    assert [*scale_findings(assembly.documents)] == []
 
 
 def test_every_pod_with_a_role_gets_the_token_to_use_it(assembly: Assembly) -> None:

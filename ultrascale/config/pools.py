@@ -29,6 +29,7 @@ RESERVED_NAMES = frozenset(
         "hyperpod-chart",
         "hyperpod-groups",
         "hyperpod-metrics",
+        "image-cache",
         "images",
         "jobs",
         "karpenter",
