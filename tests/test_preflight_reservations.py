@@ -263,6 +263,23 @@ def test_reservations_with_the_tags_add_up() -> None:
     assert finding.evidence == "cr-1, cr-2: 16 instances for 16 nodes, active"
 
 
+def test_what_is_wrong_with_a_whole_fleet_is_told_once() -> None:
+    fleet = [
+        odcr(
+            f"cr-{number}",
+            TotalInstanceCount=2,
+            AvailableInstanceCount=2,
+            InstanceMatchCriteria="open",
+        )
+        for number in range(8)
+    ]
+
+    assert states(findings_of(plan_of(by_tags(ODCR)), *fleet)) == {
+        "train: cr-0, cr-1, cr-2, cr-3, cr-4 and 3 more": "warn",
+        BY_TAGS: "pass",
+    }
+
+
 def test_pools_that_share_a_reservation_need_the_sum_of_their_nodes() -> None:
     pool = pool_document(purchase=by_tags(ODCR), provisioner="karpenter", role="reserved")
     other = pool | {"name": "tune"}

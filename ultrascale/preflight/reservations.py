@@ -106,24 +106,41 @@ def judge(
     if not candidates:
         yield _nothing(context, claim, found)
         return
-    usable: list[Answer] = []
-    by_id = claim.reservation.id is not None
-    for answer in candidates:
-        wrong = [
-            *issues(claim, answer, account=context.account.id, at=context.at),
-            *_block_issues(claim, blocks.get(answer.get("CapacityBlockId", ""))),
-        ]
-        if by_id:
-            wrong += count_issues(claim, [answer])
-            yield finding(_NAME, subject, wrong, fine=_fine(claim, [answer]))
-            continue
-        if not any(issue.state in ("fail", "unknown") for issue in wrong):
-            usable.append(answer)
-        if wrong:
-            yield finding(_NAME, f"{claim}: {answer['CapacityReservationId']}", wrong, fine="")
+    told = [
+        (
+            answer,
+            [
+                *issues(claim, answer, account=context.account.id, at=context.at),
+                *_block_issues(claim, blocks.get(answer.get("CapacityBlockId", ""))),
+            ],
+        )
+        for answer in candidates
+    ]
+    if claim.reservation.id is not None:
+        ((answer, wrong),) = told
+        wrong += count_issues(claim, [answer])
+        yield finding(_NAME, subject, wrong, fine=_fine(claim, [answer]))
+        return
+    yield from _each(claim, told)
+    usable = [answer for answer, wrong in told if _can_be_used(wrong)]
     wrong = [*_overlaps(claim, candidates), *(count_issues(claim, usable) if usable else ())]
     if usable or wrong:
         yield finding(_NAME, subject, wrong, fine=_fine(claim, usable))
+
+
+def _each(claim: Claim, told: Sequence[tuple[Answer, Sequence[Issue]]]) -> Iterator[Finding]:
+    """Yield one finding for all reservations of a fleet with which the same is wrong."""
+    alike: dict[tuple[str, ...], list[tuple[Answer, Sequence[Issue]]]] = {}
+    for answer, wrong in told:
+        alike.setdefault(tuple(issue.evidence for issue in wrong), []).append((answer, wrong))
+    for texts, members in alike.items():
+        if texts:
+            ids = _ids([answer for answer, _ in members])
+            yield finding(_NAME, f"{claim}: {ids}", members[0][1], fine="")
+
+
+def _can_be_used(wrong: Sequence[Issue]) -> bool:
+    return not any(issue.state in ("fail", "unknown") for issue in wrong)
 
 
 def _candidates(claim: Claim, found: Sequence[Answer]) -> list[Answer]:
@@ -231,10 +248,13 @@ def _block_issues(claim: Claim, block: Answer | None) -> Iterator[Issue]:
 
 def _fine(claim: Claim, usable: Sequence[Answer]) -> str:
     total = sum(answer.get("TotalInstanceCount", 0) for answer in usable)
-    ids = ", ".join(answer["CapacityReservationId"] for answer in usable[:_SHOWN])
-    more = f" and {len(usable) - _SHOWN} more" if len(usable) > _SHOWN else ""
     states = "/".join(sorted({answer.get("State", "?") for answer in usable}))
-    return f"{ids}{more}: {total} instances for {claim.nodes} nodes, {states}"
+    return f"{_ids(usable)}: {total} instances for {claim.nodes} nodes, {states}"
+
+
+def _ids(answers: Sequence[Answer]) -> str:
+    ids = ", ".join(answer["CapacityReservationId"] for answer in answers[:_SHOWN])
+    return f"{ids} and {len(answers) - _SHOWN} more" if len(answers) > _SHOWN else ids
 
 
 def _find(context: Context, reservation: ReservationPlan) -> Sequence[Answer]:
