@@ -3,6 +3,7 @@
 from ultrascale.preflight.addons import ADDONS
 from ultrascale.preflight.addresses import ADDRESSES
 from ultrascale.preflight.bootstrap import BOOTSTRAP
+from ultrascale.preflight.cluster import CLUSTER
 from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.model import Check
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
@@ -26,6 +27,7 @@ CHECKS: tuple[Check, ...] = (
     NETWORK_CARDS,
     RESERVATIONS,
     TRAINING_PLANS,
+    CLUSTER,
     KUBERNETES_VERSION,
     MACHINE_IMAGES,
     ADDONS,

@@ -1,0 +1,100 @@
+"""The cluster as it is deployed already, against what the file would make of it.
+
+Sources:
+    https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
+    https://docs.aws.amazon.com/eks/latest/userguide/eks-provisioned-control-plane.html
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-cluster.html
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ultrascale.catalog import eks
+from ultrascale.errors import UnansweredError
+from ultrascale.plan.model import ControlPlanePlan
+from ultrascale.preflight._issues import Issue, finding
+from ultrascale.preflight.model import Check, Context, Finding
+
+_NAME = "cluster"
+_ACTION = "eks:DescribeCluster"
+_NOT_THERE = "ResourceNotFoundException"
+_STANDARD = eks.CONTROL_PLANE_TIERS["standard"]
+_STANDARD_DATABASE_GB = 8
+
+
+def _run(context: Context) -> Iterator[Finding]:
+    name = context.plan.name
+    try:
+        answer = context.account.ask(_ACTION, name=name)
+    except UnansweredError as error:
+        if error.code != _NOT_THERE:
+            raise
+        yield finding(_NAME, name, (), fine="it is not made yet")
+        return
+    cluster: Mapping[str, Any] = answer["cluster"]
+    wrong = cluster_issues(context.plan.control_plane, cluster)
+    fine = f"{cluster.get('status')}, version {cluster.get('version')}"
+    yield finding(_NAME, name, wrong, fine=fine)
+
+
+def cluster_issues(plan: ControlPlanePlan, answer: Mapping[str, Any]) -> Iterator[Issue]:
+    """Yield why a cluster that is there cannot become what the plan says.
+
+    Args:
+        plan: The plan of its control plane.
+        answer: What EKS says of it.
+    """
+    status = answer.get("status")
+    if status != "ACTIVE":
+        evidence = f"status is {status}: EKS changes nothing of it"
+        yield Issue(state="fail", evidence=evidence, fix="wait until it is ACTIVE")
+    yield from _version(plan.version, answer.get("version"))
+    range_ = answer.get("kubernetesNetworkConfig", {}).get("serviceIpv4Cidr")
+    if range_ is not None and range_ != str(plan.service_cidr):
+        yield Issue(
+            state="fail",
+            evidence=f"serviceIpv4Cidr is {range_} in the account, {plan.service_cidr} in the "
+            "file: CloudFormation would make another cluster in its place",
+            fix=f"set kubernetes.service_cidr: {range_}",
+        )
+    tier = answer.get("controlPlaneScalingConfig", {}).get("tier", _STANDARD)
+    if tier != _STANDARD and plan.tier == _STANDARD:
+        yield Issue(
+            state="warn",
+            evidence=f"tier is {tier}, {_STANDARD} in the file: EKS refuses where the cluster's "
+            f"database is larger than {_STANDARD_DATABASE_GB} GB",
+            fix="look at the metric of the database's size first",
+        )
+    for issue in answer.get("health", {}).get("issues", ()):
+        evidence = f"health: {issue.get('code')}: {issue.get('message')}"
+        yield Issue(state="warn", evidence=evidence, fix="put it right before you deploy")
+
+
+def _version(wanted: str, found: str | None) -> Iterator[Issue]:
+    """Yield where the version is another one that EKS does not go to."""
+    if found is None:
+        evidence = f"EKS says no version, {wanted} in the file"
+        yield Issue(state="unknown", evidence=evidence, fix="look in the console")
+        return
+    ahead = _minor(wanted) - _minor(found)
+    evidence = f"version is {found} in the account, {wanted} in the file"
+    if ahead < 0:
+        evidence += ": EKS takes an upgrade back within days of it, and never later"
+        yield Issue(state="fail", evidence=evidence, fix=f'set kubernetes.version: "{found}"')
+    elif ahead > 1:
+        following = f"1.{_minor(found) + 1}"
+        evidence += ": EKS goes one minor version at a time"
+        yield Issue(state="fail", evidence=evidence, fix=f'deploy with "{following}" first')
+
+
+def _minor(version: str) -> int:
+    return int(version.partition(".")[2])
+
+
+CLUSTER = Check(
+    name=_NAME,
+    title="a cluster that is there can become what the file says",
+    actions=(_ACTION,),
+    run=_run,
+    resources={_ACTION: "arn:{partition}:eks:{region}:{account}:cluster/{cluster}"},
+)
