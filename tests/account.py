@@ -4,12 +4,13 @@ Clients are botocore's own: what is sent and what is answered has to fit the ser
 """
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, cast
 
-from boto3.session import Session
+import boto3
 from botocore.awsrequest import AWSResponse
 from botocore.client import BaseClient
 from botocore.config import Config
@@ -71,17 +72,8 @@ class FakeAws:
     _turns: dict[str, int] = field(default_factory=dict[str, int])
 
     def client(self, service_name: str, *, region_name: str, config: Config) -> BaseClient:
-        client = cast(
-            "BaseClient",
-            _session().client(
-                service_name,
-                region_name=region_name,
-                config=config,
-                aws_access_key_id="x",
-                aws_secret_access_key="x",
-            ),
-        )
-        events = cast("Any", client).meta.events
+        client = _copied(_made(service_name, region_name, config))
+        events: Any = client.meta.events
         events.register("provide-client-params.*.*", self._note(service_name, region_name))
         events.register("before-call.*.*", self._answer(service_name))
         return client
@@ -157,10 +149,30 @@ def _planned(text: str) -> tuple[ClusterPlan, ClusterNeeds]:
     return plan, plan_needs(plan)
 
 
-@cache
-def _session() -> Session:
-    """Return one session for all fakes: what it has loaded of services, it keeps."""
-    return Session()
+_MADE: dict[tuple[object, ...], Any] = {}
+
+
+def _made(service: str, region: str, config: Config) -> Any:
+    """Return a client to copy: making one takes longer than all that a test asks of it."""
+    options = cast("Any", config)
+    key = (service, region, options.read_timeout, str(options.retries))
+    if key not in _MADE:
+        _MADE[key] = cast("Any", boto3).client(
+            service,
+            region_name=region,
+            config=config,
+            aws_access_key_id="x",
+            aws_secret_access_key="x",
+        )
+    return _MADE[key]
+
+
+def _copied(client: Any) -> Any:
+    """Return a client whose events are its own."""
+    own: Any = object.__new__(cast("type[Any]", type(client)))
+    vars(own).update(vars(client), meta=copy(client.meta))
+    own.meta.events = copy(own.meta.events)
+    return own
 
 
 def _action(service: str, model: OperationModel) -> str:

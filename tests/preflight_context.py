@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.account import FakeAws, Told, fake_account
-from tests.pools import SYSTEM_POOL, make_cluster, make_document
-from ultrascale import plan
+from tests.pools import SYSTEM_POOL, as_text, make_document
+from ultrascale import config, plan
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.needs import plan_needs
@@ -25,7 +25,13 @@ def pools_plan(*pools: dict[str, Any], **changes: Any) -> ClusterPlan:
     document = make_document(pools=[system, *pools], **changes)
     if any(pool["provisioner"] == "karpenter" for pool in pools):
         document["karpenter"] = KARPENTER
-    return plan_cluster(make_cluster(**document))
+    return _planned(as_text(document))
+
+
+@cache
+def _planned(text: str) -> ClusterPlan:
+    """Plans are frozen: tests may share one."""
+    return plan_cluster(config.loads(text))
 
 
 @cache
