@@ -21,7 +21,6 @@ def found_of(**changes: Any) -> Finding:
         "version": "1.35",
         "kubernetesNetworkConfig": {"serviceIpv4Cidr": "172.20.0.0/16"},
         "controlPlaneScalingConfig": {"tier": "standard"},
-        "health": {"issues": []},
     } | changes
     (finding,) = found(CLUSTER, pools_plan(), {ACTION: {"cluster": cluster}})
     return finding

@@ -51,7 +51,7 @@ def told(check: Check, name: str, path: str, value: object) -> Finding:
     return one
 
 
-@pytest.mark.parametrize("name", ["trainium-bert", "mixed-capacity", "auto-mode"])
+@pytest.mark.parametrize("name", ["trainium-bert", "mixed-capacity", "auto-mode", "ultra-100k"])
 def test_the_layouts_of_our_own_files_fit_the_cards_that_ec2_has_recorded(name: str) -> None:
     findings = found(NETWORK_CARDS, file_plan(name), {ACTION: recorded})
 

@@ -15,6 +15,7 @@ from tests.assembly import ROOT, Assembly, synthesize
 from tests.test_stacks import stacks_before
 from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.plan.capacity import NODE_GROUPS
+from ultrascale.preflight.stacks import stack_names
 
 
 @pytest.mark.parametrize(
@@ -67,6 +68,14 @@ def test_no_stack_of_hyperpod_is_called_as_one_of_a_cluster_whose_name_ends_in_h
 
     assert len(own) == 3
     assert not own & RESERVED_NAMES
+
+
+@pytest.mark.parametrize("name", ["mixed", "auto", "hybrid"])
+def test_preflight_looks_for_every_stack(name: str, request: pytest.FixtureRequest) -> None:
+    assembly: Assembly = request.getfixturevalue(name)
+    cluster = assembly.plan.name
+
+    assert {f"{cluster}-{layer}" for layer in assembly.templates} <= stack_names(assembly.plan)
 
 
 @pytest.mark.parametrize("name", ["mixed", "auto", "hybrid"])
