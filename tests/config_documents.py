@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from tests.pools import SYSTEM_POOL, as_text, make_document, pool_document
-from ultrascale import config
+from tests.pools import SYSTEM_POOL, as_text, loads_own, make_document, pool_document
 from ultrascale.errors import ConfigError
 
 
@@ -11,7 +10,7 @@ def mistakes_in(document: object) -> list[str]:
     """Return the error lines for ``document``, without the file's name."""
     text = as_text(document)
     try:
-        config.loads(text, source="f")
+        loads_own(text, source="f")
     except ConfigError as error:
         return [line.removeprefix("f: ") for line in error.mistakes]
     return []

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.assembly import ROOT
-from ultrascale import config
+from tests.pools import as_text, loads_own
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import prepare
 from ultrascale.plan import plan_cluster
@@ -59,10 +59,10 @@ def paths(value: object, prefix: Keys = ()) -> Iterator[Keys]:
 
 def outcome(document: dict[str, Any], job: str | None = None) -> object:
     """Return the plan of a cluster file, or what ``job`` of it becomes; or the mistakes."""
-    text = yaml.safe_dump(document, sort_keys=False)
+    text = as_text(document)
     try:
         if job is None:
-            return plan_cluster(config.loads(text))
+            return plan_cluster(loads_own(text))
         with NamedTemporaryFile("w", suffix=".yaml") as file:
             file.write(text)
             file.flush()

@@ -11,7 +11,7 @@ from ultrascale.config._default_claims import (
     default_claims,
     has_default_claims,
 )
-from ultrascale.config._document import Document, KeyPath, parse_yaml
+from ultrascale.config._document import Document, KeyPath, dump, parse_yaml
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config._job_document import JobReading, TranslatedJob, read_job, with_changes
@@ -170,14 +170,17 @@ def read(path: Path) -> Reading:
 
 def reading_of(cluster: Cluster) -> Reading:
     """Return what is read of a file that describes ``cluster``; its error lines name no file."""
-    document = parse_yaml(text_of(cluster), source="")
+    document = parse_yaml(dump(_stated(cluster)), source="", own=True)
     return replace(read_document(document), cluster=cluster)
 
 
 def text_of(cluster: Cluster) -> str:
     """Return a file that describes ``cluster``, with the keys that its own file states."""
-    stated = cluster.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    return yaml.safe_dump(stated, sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(_stated(cluster), sort_keys=False, allow_unicode=True)
+
+
+def _stated(cluster: Cluster) -> dict[str, object]:
+    return cluster.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def load(path: Path) -> Cluster:
