@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import yaml
-
 from tests.jobs import pod_spec
-from ultrascale import config, plan
+from tests.pools import as_text, loads_own
+from ultrascale import plan
 from ultrascale.catalog import hyperpod
 from ultrascale.jobs import JobManifests
 from ultrascale.plan.model import ClusterPlan
@@ -60,7 +59,7 @@ def pools_of(job: JobManifests, cluster: ClusterPlan) -> set[str]:
 
 
 def plan_of(document: dict[str, Any]) -> ClusterPlan:
-    return plan.plan_cluster(config.loads(yaml.safe_dump(document)))
+    return plan.plan_cluster(loads_own(as_text(document)))
 
 
 def pools_wanted(job: JobManifests) -> list[str]:

@@ -2,14 +2,14 @@
 
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from tests.pools import SYSTEM_POOL, make_document, pool_document
+from tests.pools import SYSTEM_POOL, as_text, make_document, pool_document
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests, prepare
+from ultrascale.jobs.preparation import JobCluster, read_cluster
 
 VOLCANO: dict[str, Any] = {"gang_scheduler": "volcano"}
 IMAGE = "docker.io/example/train:1"
@@ -90,11 +90,24 @@ def prepared(
     if job is None or isinstance(job, Mapping):
         job = {key: value for key, value in (job or JOB).items() if value is not None}
     if isinstance(cluster, Path):
-        return prepare(cluster, job, changes=changes, precompile=precompile, account=account)
+        into = _read(cluster, cluster.read_text())
+    else:
+        into = _cluster(as_text(job_cluster() if cluster is None else dict(cluster)))
+    return prepare(into, job, changes=changes, precompile=precompile, account=account)
+
+
+@cache
+def _read(file: Path, _: str) -> JobCluster:
+    """Clusters are frozen: jobs of many tests may share one. A file may change, and so its text."""
+    return read_cluster(file)
+
+
+@cache
+def _cluster(text: str) -> JobCluster:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "cluster.yaml")
-        file.write_text(yaml.safe_dump(job_cluster() if cluster is None else dict(cluster)))
-        return prepare(file, job, changes=changes, precompile=precompile, account=account)
+        file.write_text(text)
+        return read_cluster(file)
 
 
 def refusals(

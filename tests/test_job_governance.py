@@ -8,7 +8,8 @@ import yaml
 
 from tests.job_rules import findings, pod_templates
 from tests.jobs import HYBRID, IMAGE, SERVICE, objects, pod_spec
-from ultrascale import config, plan
+from tests.pools import as_text, loads_own
+from ultrascale import plan
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.preparation import JobCluster, read_cluster
@@ -44,7 +45,7 @@ def mistakes_of(**changes: Any) -> list[str]:
     for key, value in changes.items():
         document[key] = {**document.get(key, {}), **value}
     try:
-        plan.plan_cluster(config.loads(yaml.safe_dump(document)))
+        plan.plan_cluster(loads_own(as_text(document)))
     except ConfigError as error:
         return list(error.mistakes)
     return []

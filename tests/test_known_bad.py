@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.assembly import ROOT
+from tests.pools import as_text, loads_own
 from ultrascale import config, plan
 from ultrascale.catalog import matrix
 from ultrascale.errors import ConfigError
@@ -80,7 +81,7 @@ def mistakes_in(document: Mapping[str, Any]) -> list[str]:
 
 
 def warnings_of(document: Mapping[str, Any]) -> list[str]:
-    return [*config.warnings(config.loads(yaml.safe_dump(document, sort_keys=False)))]
+    return [*config.warnings(loads_own(as_text(document)))]
 
 
 def has_key(document: object, path: str) -> bool:

@@ -7,7 +7,6 @@ from contextlib import redirect_stdout
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,11 +19,13 @@ from tests.pools import (
     SPOT,
     SYSTEM_POOL,
     TRAINING_PLAN,
+    as_text,
+    loads_own,
     make_document,
     make_pool,
     pool_document,
 )
-from ultrascale import catalog, config
+from ultrascale import catalog
 from ultrascale.catalog import eks, matrix
 from ultrascale.catalog.field_failures import FIELD_FAILURES
 from ultrascale.cli.matrix import markdown, print_matrix
@@ -218,7 +219,7 @@ def test_any_pool_is_planned_or_refused_with_a_way_out(pool: dict[str, Any]) -> 
         assert line.startswith("pools.1.")
         assert "; " in line
     if not lines:
-        cluster = config.loads(yaml.safe_dump(document))
+        cluster = loads_own(as_text(document))
         plans = plan_pools(cluster.pools[1], kubernetes_version=cluster.kubernetes.version)
         assert len(plans) == pool["shards"]
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -15,9 +14,17 @@ from tests.auto_mode_crd import AUTO_MODE
 from tests.crd_schemas import CRD_FOLDERS, CrdSet
 from tests.node_group_templates import node_group_template
 from tests.node_overlay_crd import NODE_OVERLAY
-from tests.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT, SYSTEM_POOL, make_document
+from tests.pools import (
+    CAPACITY_BLOCK,
+    ODCR,
+    ON_DEMAND,
+    SPOT,
+    SYSTEM_POOL,
+    as_text,
+    loads_own,
+    make_document,
+)
 from tests.template_lint import lint
-from ultrascale import config
 from ultrascale.catalog import matrix
 from ultrascale.errors import ConfigError
 from ultrascale.plan import ClusterPlan, plan_cluster
@@ -78,7 +85,7 @@ def outcome(pool: dict[str, Any]) -> ClusterPlan | list[str]:
     karpenter = {"version": "1.15.1"} if pool["provisioner"] == "karpenter" else None
     document = make_document(pools=[SYSTEM_POOL, pool], karpenter=karpenter)
     try:
-        return plan_cluster(config.loads(yaml.safe_dump(document), source=""))
+        return plan_cluster(loads_own(as_text(document), source=""))
     except ConfigError as error:
         return [*error.mistakes]
 

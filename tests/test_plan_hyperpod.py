@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +15,9 @@ from tests.pools import (
     HYPERPOD_POOL,
     ON_DEMAND,
     SYSTEM_POOL,
+    as_text,
     governed_document,
+    loads_own,
 )
 from ultrascale import catalog, config
 from ultrascale.catalog import hyperpod
@@ -30,7 +31,7 @@ ROOT = Path(__file__).parent.parent
 
 def planned(*teams: dict[str, Any], **changes: Any) -> ClusterPlan:
     document = governed_document(*teams, **changes)
-    return plan_cluster(config.loads(yaml.safe_dump(document)))
+    return plan_cluster(loads_own(as_text(document)))
 
 
 def hyperpod_of(plan: ClusterPlan) -> HyperPodPlan:
@@ -309,7 +310,7 @@ class TestAddresses:
         )
         lines: tuple[str, ...] = ()
         try:
-            plan_cluster(config.loads(yaml.safe_dump(document)))
+            plan_cluster(loads_own(as_text(document)))
         except ConfigError as error:
             lines = tuple(error.mistakes)
 

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.pools import POOL, SYSTEM_POOL, governed_document, make_cluster
+from tests.pools import POOL, SYSTEM_POOL, as_text, governed_document, loads_own, make_cluster
 from ultrascale import config, plan
 from ultrascale.plan.model import ClaimPlan, ClusterPlan, VolumePlan
 from ultrascale.plan.storage import plan_buckets, plan_lustre_access
@@ -168,7 +167,7 @@ class TestDefaultClaims:
     def test_a_hyperpod_cluster_may_do_without(self) -> None:
         document = governed_document(storage={"buckets": BUCKETS, "default_claims": False})
 
-        assert plan_volumes(config.loads(yaml.safe_dump(document))) == ()
+        assert plan_volumes(loads_own(as_text(document))) == ()
 
     def test_the_files_own_claim_keeps_its_name_and_its_place(self) -> None:
         own = lustre(claim=claim("my-data", "/data"))
@@ -277,7 +276,7 @@ class TestBuckets:
 def test_a_file_system_that_only_a_team_claims_is_opened_in_the_teams_namespace() -> None:
     own = lustre(zone="us-east-1b", claim=claim("data", "/data", "hyperpod-ns-research"))
     document = governed_document(*TEAMS, storage={"lustre": [own], "default_claims": False})
-    made = config.loads(yaml.safe_dump(document))
+    made = loads_own(as_text(document))
 
     access = plan_lustre_access(made, plan_volumes(made))
 
