@@ -127,7 +127,7 @@ def fake_account(
     answers: Mapping[str, Told] | None = None, *, region: str = REGION
 ) -> tuple[Account, FakeAws]:
     """Return an account that gives ``answers``, and what notes the questions."""
-    aws = FakeAws(answers or {})
+    aws = FakeAws({} if answers is None else answers)
     return Account(id=ID, arn=ARN, region=region, session=aws), aws
 
 
