@@ -29,7 +29,7 @@ def test_a_page_that_is_refused_leaves_no_half_list() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason", "is_denied"),
     [
-        (denied(VPCS), "is not authorized to perform", True),
+        (denied(VPCS), "denied because no identity-based policy allows", True),
         (Refusal("UnauthorizedOperation", "You are not authorized"), "denied", True),
         (THROTTLED, "throttled", False),
         (Refusal("RequestLimitExceeded"), "throttled", False),

@@ -181,7 +181,9 @@ def test_denied_calls_are_one_statement_to_add(
     has(monkeypatch, {VPCS: denied(VPCS)}, ASKS)
 
     document = json.loads(ultrascale("preflight", file, "--json").stdout)
+    told = ultrascale("preflight", file).stdout
 
+    assert told.count('"Action": ["ec2:DescribeVpcs"]') == 1
     assert document["missing_permissions"]["Action"] == [VPCS]
     assert (document["status"], document["counts"]["unknown"]) == (3, 1)
     assert document["account"] == ID

@@ -129,10 +129,10 @@ def test_a_quota_that_nobody_raised_is_aws_own_default() -> None:
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        ({GET: denied(GET)}, "is not authorized to perform"),
+        ({GET: denied(GET)}, "denied because no identity-based policy allows"),
         ({GET: THROTTLED}, "throttled"),
         ({GET: quota(ON_DEMAND_P, None)}, "without a value"),
-        ({METRICS: denied(METRICS)}, "is not authorized to perform"),
+        ({METRICS: denied(METRICS)}, "denied because no identity-based policy allows"),
         ({GET: Refusal("NoSuchResourceException"), GET_DEFAULT: THROTTLED}, "throttled"),
     ],
 )
@@ -158,7 +158,7 @@ def test_usage_that_cloudwatch_has_only_a_part_of_is_no_number() -> None:
 def test_usage_that_no_metric_tells_is_counted() -> None:
     found = finding(answers(), "gp3")
 
-    assert (found.state, "2.5 in use" in found.evidence) == ("pass", True)
+    assert (found.state, "2.50 in use" in found.evidence) == ("pass", True)
 
 
 def test_all_pages_are_counted() -> None:
@@ -303,7 +303,7 @@ PENDING = {"Id": "r", "Status": "PENDING", "DesiredValue": 1.0}
     [
         ({HISTORY: {"RequestedQuotas": [CASE]}}, "17 asks for 1,000 already"),
         ({HISTORY: {"RequestedQuotas": [PENDING]}}, "r asks for 1 already; have it changed to 768"),
-        ({HISTORY: denied(HISTORY)}, "is not authorized to perform"),
+        ({HISTORY: denied(HISTORY)}, "denied because no identity-based policy allows"),
     ],
     ids=["case", "pending", "denied"],
 )

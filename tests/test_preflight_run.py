@@ -92,6 +92,7 @@ def test_what_an_organization_denies_no_statement_allows() -> None:
 
     assert finding.fix is not None
     assert "no statement can allow it" in finding.fix
+    assert finding.denied is None
 
 
 def test_a_throttled_call_is_unknown_and_asks_for_no_permission() -> None:

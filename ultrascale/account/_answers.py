@@ -55,6 +55,8 @@ _GIVE_SOME = (
     "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 )
 _ACTION = re.compile(r"not authorized to perform: ([a-z0-9-]+:\w+)")
+# Before it stands who asked for what, which is told anyway.
+_CAUSE = re.compile(r"\b(?:because|with an explicit deny)\b.*", re.DOTALL)
 
 
 def unanswered(action: str, error: BotoCoreError | ClientError) -> UnansweredError:
@@ -66,7 +68,9 @@ def unanswered(action: str, error: BotoCoreError | ClientError) -> UnansweredErr
         # What is denied may be another action than the one that was asked for.
         named = _ACTION.search(message)
         denied = named[1] if named else action
-        return UnansweredError(denied, reason=f"denied: {message}", code=code, denied=True)
+        cause = _CAUSE.search(message)
+        reason = f"denied {cause[0]}" if cause else f"denied: {message}"
+        return UnansweredError(denied, reason=reason, code=code, denied=True)
     if code in _THROTTLED:
         reason = f"throttled by AWS ({code}) on every attempt; ask again in a minute"
     elif code in _EXPIRED:

@@ -53,15 +53,17 @@ def print_findings(context: Context, found: Sequence[Finding]) -> None:
         state = Text(each.state, style=_STYLES[each.state])
         table.add_row(state, each.check, each.subject, each.evidence)
     console.print(table)
-    to_do = dict.fromkeys((each.subject, each.fix) for each in sorted_ if each.fix is not None)
-    if to_do:
+    to_do = dict.fromkeys(
+        (each.subject, each.fix) for each in sorted_ if each.fix is not None and each.denied is None
+    )
+    statement = _missing(found)
+    if to_do or statement:
         console.print("What to do:")
     for subject, fix in to_do:
         console.print(f"  {subject}: {fix}", soft_wrap=True)
-    if statement := _missing(found):
-        console.print(
-            f"All that is denied, in one statement: {json.dumps(statement)}", soft_wrap=True
-        )
+    if statement:
+        text = f"  denied: allow it in a policy of who runs this: {json.dumps(statement)}"
+        console.print(text, soft_wrap=True)
     counts = _counts(found)
     console.print(", ".join(f"{counts[state]} {state}" for state in _WORST_FIRST))
 

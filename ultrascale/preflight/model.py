@@ -23,7 +23,7 @@ class Finding:
             nothing is known.
         evidence: What the account answered, beside what is needed.
         fix: The command or the request that puts it right; None where nothing is wrong.
-        denied: The IAM action that nobody allows, where nothing is known for that.
+        denied: The IAM action that a policy has to allow before anything is known.
     """
 
     check: str
@@ -74,18 +74,13 @@ class Check:
 
 def unknown(check: str, subject: str, error: UnansweredError) -> Finding:
     """Return the finding that nothing is known of ``subject``, as AWS did not answer."""
+    fix, denied = None, None
+    if error.denied and "explicit deny" in error.reason:
+        fix = f"have the policy that denies {error.action} changed; no statement can allow it"
+    elif error.denied:
+        denied = error.action
+        statement = f'{{"Effect": "Allow", "Action": "{denied}", "Resource": "*"}}'
+        fix = f"allow it in a policy of who runs this: {statement}"
     return Finding(
-        check=check,
-        subject=subject,
-        state="unknown",
-        evidence=str(error),
-        fix=_permission(error) if error.denied else None,
-        denied=error.action if error.denied else None,
+        check=check, subject=subject, state="unknown", evidence=str(error), fix=fix, denied=denied
     )
-
-
-def _permission(error: UnansweredError) -> str:
-    statement = f'{{"Effect": "Allow", "Action": "{error.action}", "Resource": "*"}}'
-    if "explicit deny" in error.reason:
-        return f"have the policy that denies {error.action} changed; no statement can allow it"
-    return f"allow it in a policy of who runs this: {statement}"

@@ -52,7 +52,7 @@ def _unlisted(need: QuotaNeed, region: str) -> Finding:
     """Return what is found of a quota that Service Quotas does not list."""
     evidence = f"Service Quotas has none of this name in {region}; {need.needed.formula}"
     if need.state == "within" and need.needed.value is not None and need.default is not None:
-        published = f"{need.needed.value:,.10g} needed; AWS publishes {need.default:,}"
+        published = f"{_number(need.needed.value)} needed; AWS publishes {need.default:,}"
         return _of(subject_of(need), "pass", f"{published}, and Service Quotas does not list it")
     fix = "ask AWS Support which quota it counts against, and what it is in this account"
     return _of(subject_of(need), "unknown", evidence, fix)
@@ -61,11 +61,14 @@ def _unlisted(need: QuotaNeed, region: str) -> Finding:
 def _evidence(standing: Standing, quota: QuotaValue) -> str:
     need = standing.need
     unit = need.needed.unit
-    needed = "unknown" if need.needed.value is None else f"{need.needed.value:,.10g}"
-    parts = [f"the account has {quota.value:,.10g}", f"{needed} {unit} needed".replace("  ", " ")]
+    needed = "unknown" if need.needed.value is None else _number(need.needed.value)
+    parts = [
+        f"the account has {_number(quota.value)}",
+        f"{needed} {unit} needed".replace("  ", " "),
+    ]
     if standing.used is not None:
         own = f", {standing.own}" if standing.own and standing.used else ""
-        parts.append(f"{standing.used:,.10g} in use{own}")
+        parts.append(f"{_number(standing.used)} in use{own}")
     if standing.doubt:
         parts.append(standing.doubt)
     if need.agreed is not None:
@@ -94,6 +97,10 @@ def _request(standing: Standing, quota: QuotaValue, region: str) -> str:
         f"{quota.service} --quota-code {quota.code} --desired-value {standing.target} "
         f"--region {region}"
     )
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:,.2f}"
 
 
 def _of(subject: str, state: State, evidence: str, fix: str | None = None) -> Finding:
