@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, cast
 
-import boto3
+from boto3.session import Session
 from botocore.awsrequest import AWSResponse
 from botocore.client import BaseClient
 from botocore.config import Config
@@ -63,18 +63,20 @@ class FakeAws:
     Attributes:
         answers: By action, such as ``ec2:DescribeVpcs``.
         calls: What was asked, each with its parameters and the Region.
+        attempts: How often a request may be sent, by action.
     """
 
     answers: Mapping[str, Told]
     calls: list[tuple[str, dict[str, Any], str]] = field(
         default_factory=list[tuple[str, dict[str, Any], str]]
     )
+    attempts: dict[str, int] = field(default_factory=dict[str, int])
     _turns: dict[str, int] = field(default_factory=dict[str, int])
 
     def client(self, service_name: str, *, region_name: str, config: Config) -> BaseClient:
         client = _copied(_made(service_name, region_name, config))
         events: Any = client.meta.events
-        events.register("provide-client-params.*.*", self._note(service_name, region_name))
+        events.register("provide-client-params.*.*", self._note(service_name, region_name, config))
         events.register("before-call.*.*", self._answer(service_name))
         return client
 
@@ -87,11 +89,14 @@ class FakeAws:
         """Return what each request of ``action`` asked."""
         return [parameters for each, parameters, _ in self.calls if each == action]
 
-    def _note(self, service: str, region: str) -> Callable[..., None]:
+    def _note(self, service: str, region: str, config: Config) -> Callable[..., None]:
+        most = cast("dict[str, int]", cast("Any", config).retries)["total_max_attempts"]
+
         def note(
             *, params: dict[str, Any], model: OperationModel, context: dict[str, Any], **_: object
         ) -> None:
             context["asked"] = params
+            self.attempts[_action(service, model)] = most
             self.calls.append((_action(service, model), params, region))
 
         return note
@@ -157,7 +162,7 @@ def _made(service: str, region: str, config: Config) -> Any:
     options = cast("Any", config)
     key = (service, region, options.read_timeout, str(options.retries))
     if key not in _MADE:
-        _MADE[key] = cast("Any", boto3).client(
+        _MADE[key] = cast("Any", Session()).client(
             service,
             region_name=region,
             config=config,

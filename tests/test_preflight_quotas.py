@@ -343,6 +343,7 @@ def test_a_request_is_filed_once_and_says_its_case() -> None:
     account, aws = fake_account({FILE: {"RequestedQuota": CASE}})
 
     assert file(account, increase) == "case 17"
+    assert aws.attempts[FILE] == 1
     assert aws.parameters(FILE) == [
         {"ServiceCode": "ec2", "QuotaCode": ON_DEMAND_P, "DesiredValue": 768.0}
     ]
