@@ -186,14 +186,14 @@ def test_a_purchase_that_ec2_does_not_sell_of_a_type_is_found() -> None:
     assert f"train: {types[1]}" not in states(findings)
 
 
-def test_a_type_that_the_region_has_not_is_found_and_those_of_sagemaker_are_unknown() -> None:
+def test_a_type_that_the_region_has_not_is_found_and_of_sagemakers_nothing_is_told() -> None:
     system = {"InstanceTypes": [recorded_types()["m7g.8xlarge"]]}
 
     ec2 = states(found(INSTANCE_TYPES, pools_plan(pool_document()), {ACTION: system}))
     hyperpod = states(found(INSTANCE_TYPES, pools_plan(HYPERPOD_POOL), {ACTION: system}))
 
     assert ec2 == {"m7g.8xlarge": "pass", P5: "fail"}
-    assert hyperpod == {"m7g.8xlarge": "pass", P5: "unknown"}
+    assert hyperpod == {"m7g.8xlarge": "pass", P5: "warn"}
 
 
 @pytest.mark.parametrize("answer", [denied(ACTION), THROTTLED])

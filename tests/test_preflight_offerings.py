@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from tests.account import denied
-from tests.pools import CAPACITY_BLOCK, HYPERPOD_POOL, SPOT, pool_document
+from tests.pools import (
+    CAPACITY_BLOCK,
+    HYPERPOD_POOL,
+    ON_DEMAND,
+    SPOT,
+    TRAINING_PLAN,
+    pool_document,
+)
 from tests.preflight_context import found, make_context, pools_plan
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan
@@ -89,14 +96,24 @@ def test_zones_that_the_file_names_by_id_are_asked_for_by_id() -> None:
     assert [each.state for each in findings if each.subject == "train"] == ["pass"]
 
 
-def test_hyperpods_instances_are_unknown_and_never_asked_of_ec2() -> None:
-    context, aws = make_context(pools_plan(HYPERPOD_POOL), {ACTION: offers()})
+@pytest.mark.parametrize(
+    ("purchase", "state", "text"),
+    [
+        (TRAINING_PLAN, "pass", "its training plan says where its instances are"),
+        (ON_DEMAND, "warn", "AWS lists ml.p5.48xlarge in us-west-2"),
+    ],
+)
+def test_hyperpods_instances_are_never_asked_of_ec2(
+    purchase: dict[str, Any], state: str, text: str
+) -> None:
+    pool = HYPERPOD_POOL | {"purchase": purchase}
+    context, aws = make_context(pools_plan(pool), {ACTION: offers()})
 
     findings = [*OFFERINGS.run(context)]
 
     (own,) = [each for each in findings if each.subject == "hp"]
-    assert own.state == "unknown"
-    assert "AWS lists ml.p5.48xlarge in us-west-2" in own.evidence
+    assert own.state == state
+    assert text in own.evidence
     assert aws.parameters(ACTION)[0]["Filters"][0]["Values"] == ["m7g.8xlarge"]
 
 

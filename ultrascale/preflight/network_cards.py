@@ -210,21 +210,23 @@ def usage_findings(pools: Sequence[WholePool], name: str, answer: _Type) -> Iter
 
 
 def _missing(name: str, pools: Sequence[WholePool], region: str) -> Finding:
-    elsewhere = all(pool.on_hyperpod for pool in pools)
-    command = (
-        f"aws ec2 describe-instance-types --query InstanceTypes[].InstanceType --region {region}"
-    )
+    evidence = f"EC2 knows no such type in {region}"
+    if all(pool.on_hyperpod for pool in pools):
+        # Its instances are SageMaker's, which has no such question.
+        return Finding(
+            check=_TYPES,
+            subject=name,
+            state="warn",
+            evidence=f"{evidence}; of HyperPod's ml.{name} SageMaker tells nothing",
+            fix="hold what `ultrascale plan` says of it against AWS's page of the type",
+        )
+    command = f"aws ec2 describe-instance-types --region {region}"
     return Finding(
         check=_TYPES,
         subject=name,
-        state="unknown" if elsewhere else "fail",
-        evidence=f"EC2 knows no such type in {region}"
-        + (
-            "; its HyperPod instances are SageMaker's, which has no such question"
-            if elsewhere
-            else ""
-        ),
-        fix=None if elsewhere else f"choose another type or Region; `{command}` lists them",
+        state="fail",
+        evidence=evidence,
+        fix=f"choose another type or Region; `{command}` lists them",
     )
 
 

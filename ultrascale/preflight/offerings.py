@@ -37,7 +37,7 @@ def _run(context: Context) -> Iterator[Finding]:
     offered = {(each["InstanceType"], each["Location"]) for each in found}
     for pool in pools:
         if pool.on_hyperpod:
-            yield _hyperpod_finding(pool, context.plan.region)
+            yield hyperpod_finding(pool, context.plan.region)
         else:
             yield offering_finding(pool, offered)
 
@@ -76,21 +76,22 @@ def offering_finding(pool: WholePool, offered: Offered) -> Finding:
     return _finding(pool, state, evidence, fix)
 
 
-def _hyperpod_finding(pool: WholePool, region: str) -> Finding:
-    """Say what AWS publishes: SageMaker has no such question."""
+def hyperpod_finding(pool: WholePool, region: str) -> Finding:
+    """Return what AWS publishes of HyperPod's instances: SageMaker has no such question.
+
+    So it is a warning whatever is published: an unknown that no permission ends would fail every
+    cluster with HyperPod. A training plan says itself what it has, and where.
+    """
+    if pool.plan.purchase == "training-plan":
+        return _finding(pool, "pass", "its training plan says where its instances are")
     name = pool.plan.instance_types[0]
-    listed = regions.offered(name, region, hyperpod=True)
     published = {
         True: f"AWS lists ml.{name} in {region}",
         False: f"AWS does not list ml.{name} in {region}, in a list that ages",
         None: f"no list of AWS says whether {region} has ml.{name}",
-    }[listed]
-    return _finding(
-        pool,
-        "unknown",
-        f"SageMaker does not say in which zones it has HyperPod instances; {published}",
-        "rely on the training plan's own zone, or ask your account team",
-    )
+    }[regions.offered(name, region, hyperpod=True)]
+    evidence = f"SageMaker does not say in which zones it has instances; {published}"
+    return _finding(pool, "warn", evidence, "ask your account team, or buy a training plan")
 
 
 def _finding(pool: WholePool, state: State, evidence: str, fix: str | None = None) -> Finding:
