@@ -107,6 +107,8 @@ def test_the_database_is_the_sum_of_what_is_stored() -> None:
     assert parts["database.node_claims"] == pytest.approx(1_000 * 5_000 / 1e9)
     assert parts["database.job_pods"] == pytest.approx(1_000 * 50_000 / 1e9)
     assert number(found, "database") == pytest.approx(sum(parts.values()))
+    daemons = parts["database.daemon_pods"] * 1e9 / 14_000
+    assert number(found, "pods") == pytest.approx(daemons + 1_000)
     more = number(found, "pods_most") - number(found, "pods")
     full = number(found, "database") + more * 50_300 / 1e9
     assert number(found, "database_most") == pytest.approx(full)

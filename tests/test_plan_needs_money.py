@@ -61,13 +61,21 @@ def test_a_reservation_is_never_said_to_save_anything() -> None:
     assert set(own.figures) == {"on_demand_usd_per_hour"}
 
 
-def test_no_discount_is_made_up_where_a_price_is_not_known() -> None:
-    """A half of what is not known is not known either."""
+def test_a_pool_without_a_price_is_on_neither_side_of_the_comparison() -> None:
+    """It would be bought for nothing, or cost nothing On-Demand; it is named instead."""
     found = money(pool_document(purchase=CAPACITY_BLOCK))
 
-    assert found.figures["half_ratio"].value is None
+    assert found.figures["on_demand_usd_per_hour"].value == pytest.approx(16 * P5)
+    assert found.figures["half_ratio"].value == 0.5
     assert found.figures["half_ratio"].without == ("system",)
-    assert "is unknown: no On-Demand price of m7g.8xlarge in us-east-1" in found.half
+    assert found.half.endswith("50 % of their On-Demand price, without system, of no known price")
+
+
+def test_no_discount_is_made_up_where_no_price_is_known() -> None:
+    found = needs(pool_document(purchase=CAPACITY_BLOCK)).money
+
+    assert found.figures["half_ratio"].value is None
+    assert found.half.endswith("is unknown: no On-Demand prices of us-west-2 are known")
 
 
 @pytest.mark.parametrize(
@@ -83,13 +91,18 @@ def test_no_discount_is_made_up_where_a_price_is_not_known() -> None:
 def test_half_the_cost_holds_where_what_has_a_discount_pays_for_what_has_none(
     nodes: int, kept: int, ratio: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """An On-Demand Capacity Reservation has none either."""
+
     def priced(region: str, names: tuple[str, ...]) -> dict[str, float]:
         return {name: 10.0 if name.startswith("p5") else 0.0 for name in names}
 
     monkeypatch.setattr(prices, "on_demand", priced)
-    own = pool_document(name="own", purchase=ON_DEMAND, nodes={"max": kept})
+    halves = [
+        pool_document(name="own", purchase=ON_DEMAND, nodes={"max": -(-kept // 2)}),
+        pool_document(name="reserved", purchase=ODCR, nodes={"max": kept // 2}),
+    ]
     spot = pool_document(name="spot", purchase=SPOT, provisioner="karpenter", nodes={"max": nodes})
-    found = money(*([own] if kept else []), *([spot] if nodes else []))
+    found = money(*(each for each in halves if each["nodes"]["max"]), *([spot] if nodes else []))
 
     assert found.figures["on_demand_usd_per_hour"].value == (nodes + kept) * 10
     assert found.figures["at_on_demand_rates_usd_per_hour"].value == kept * 10
@@ -98,6 +111,8 @@ def test_half_the_cost_holds_where_what_has_a_discount_pays_for_what_has_none(
         assert f"at most {100 * ratio:.0f} % of their On-Demand price" in found.half
     elif ratio is not None:
         assert found.half.startswith("the file cannot cost half")
+    else:
+        assert found.half.endswith("no pool with a price is bought below On-Demand rates")
 
 
 def test_where_there_are_no_prices_none_is_taken_from_another_region() -> None:

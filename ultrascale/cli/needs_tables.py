@@ -19,7 +19,7 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.needs import MONEY, all_figures
 
-_WIDTH = 180
+_WIDTH = 160
 _POOLS = {
     "nodes": "nodes",
     "vcpus": "vCPUs",
@@ -150,7 +150,7 @@ def _subnets(needs: Sequence[SubnetNeeds], box: Box) -> Table:
     for each in needs:
         ranges = ", ".join(f"{count} x {mask}" for mask, count in each.ranges.items())
         cells = (_cell(each.figures.get(key), places=1 if key == "full" else 0) for key in _SUBNETS)
-        skew = {None: "", True: "the zone holds all", False: "the zone does not hold all"}
+        skew = {None: "", True: "held", False: "too many"}
         table.add_row(each.kind, each.zone, ranges, *cells, skew[each.holds_skew])
     return table
 
@@ -200,7 +200,7 @@ def _window_state(window: WindowNeeds) -> str:
 
 
 def _money(money: MoneyNeeds, pools: Sequence[PoolNeeds], box: Box) -> Table:
-    table = _table(box, "pool", "bought as", numbers=("On-Demand USD/hour", "the file's USD/hour"))
+    table = _table(box, "pool", "bought as", numbers=("On-Demand USD/h", "as bought USD/h"))
     table.add_column("costs less than On-Demand where")
     for each, pool in zip(money.pools, pools, strict=True):
         own = _cell(pool.figures[MONEY[0]], places=2)

@@ -29,7 +29,7 @@ _PER_NODE_HOUR = "USD per node-hour"
 _BLOCK_PRICES = "https://aws.amazon.com/ec2/capacityblocks/pricing/"
 _HOLDS_WHEN = {
     "on-demand": "it is the On-Demand rate",
-    "odcr": "never: the On-Demand rate, used or not; half used, an hour of use costs twice as much",
+    "odcr": "never: it is paid used or not; half used, each hour of use costs twice as much",
     "spot": "its share of the On-Demand price is below that of its hours that are not lost",
 }
 _ASSUMPTIONS = (
@@ -127,19 +127,22 @@ def _fleet(pools: Sequence[PoolMoney]) -> Figures:
 
 
 def _half_ratio(whole: Figure, kept: Figure, by_pool: Figures) -> Figure:
-    """Return the share of On-Demand's price that the other pools may cost for half of the whole."""
-    value, formula = None, whole.formula
-    if whole.value is not None and not whole.without:
-        rest = whole.value - (kept.value or 0)
+    """Return the share of On-Demand's price that the other pools may cost for half of the whole.
+
+    A pool without a price is on neither side.
+    """
+    rest = (whole.value or 0) - (kept.value or 0)
+    if whole.value is None:
+        reasons = dict.fromkeys(each.formula for each in by_pool.values())
+        value, formula = None, "; ".join(reasons)
+    elif rest:
+        value = (whole.value / _HALF - (kept.value or 0)) / rest
         formula = (
             f"({whole.id} / {_HALF} - {kept.id}) / ({whole.id} - {kept.id}), 0 or less: no "
             "discount of Spot, blocks and plans brings the fleet to half"
         )
-        value = (whole.value / _HALF - (kept.value or 0)) / rest if rest else None
-        formula = formula if rest else "no pool is bought below On-Demand rates"
-    elif whole.without:
-        reasons = dict.fromkeys(each.formula for each in by_pool.values() if each.value is None)
-        formula = "; ".join(reasons)
+    else:
+        value, formula = None, "no pool with a price is bought below On-Demand rates"
     return Figure(
         id=f"{_AT}.half_ratio",
         value=value,
@@ -156,14 +159,15 @@ def _half(fleet: Figures) -> str:
         return (
             f"whether the file costs half of the same fleet On-Demand is unknown: {ratio.formula}"
         )
+    left_out = f", without {', '.join(ratio.without)}, of no known price" if ratio.without else ""
     if ratio.value <= 0:
         return (
             "the file cannot cost half of the same fleet On-Demand: what it buys at On-Demand "
-            "rates is half of it or more"
+            f"rates is half of it or more{left_out}"
         )
     return (
         "the file costs half of the same fleet On-Demand where Spot, blocks and plans together "
-        f"cost at most {100 * ratio.value:.0f} % of their On-Demand price"
+        f"cost at most {100 * ratio.value:.0f} % of their On-Demand price{left_out}"
     )
 
 
