@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.needs import KARPENTER, POD_RANGES, needs
 from tests.pools import ON_DEMAND, pool_document
+from ultrascale.catalog import quotas
 from ultrascale.plan.model import Figure
 from ultrascale.plan.needs import all_figures
 
@@ -17,6 +18,7 @@ BENT = frozenset(
     {
         *("run_instances_minutes", "minutes_to_first_step", "coredns_replicas"),
         *("coredns_replicas_most", "pods", "full", "nodes_most"),
+        quotas.NODES_OF_A_GROUP.code,  # of the largest
     }
 )
 # Of the pool that grows, and of all: what grows with each node.
