@@ -1,6 +1,7 @@
 """Which way to buy capacity the adviser names, and what it says before anybody pays."""
 
 import math
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,10 @@ import pytest
 
 from tests.advice_questions import AT, HELD, HELD_BLOCK, advice, question
 from ultrascale import config, plan
-from ultrascale.plan.advice import Advice
+from ultrascale.offers.request import Wish, request_of
+from ultrascale.plan.advice import Advice, Question
+from ultrascale.plan.advice.candidates import candidates
+from ultrascale.plan.advice.order import judge
 from ultrascale.plan.needs import plan_needs
 
 G_TYPES = ["g6e.12xlarge", "g6e.24xlarge", "g6.12xlarge"]
@@ -17,6 +21,7 @@ G: dict[str, Any] = {"type": G_TYPES, **TWO_ZONES}
 P4D: dict[str, Any] = {"type": ["p4d.24xlarge"], **TWO_ZONES}
 CPU: dict[str, Any] = {"type": ["m7g.8xlarge", "c7g.8xlarge", "r7g.8xlarge"], **TWO_ZONES}
 STEADY: dict[str, Any] = {"days": "steady"}
+EC2_ALONE: dict[str, Any] = {"hyperpod": False, "tolerance": "none"}
 
 
 def chain(answer: Advice) -> list[str]:
@@ -25,13 +30,13 @@ def chain(answer: Advice) -> list[str]:
     return options + (["on-demand"] if "fallback: on-demand" in answer.fragment else [])
 
 
-def codes(answer: Advice, option: str, provisioner: str | None = None) -> set[str]:
-    """Return why the candidates of an option are refused."""
+def codes(asked: Question, option: str, provisioner: str | None = None) -> set[str]:
+    """Return why the candidates of an option are refused before any is planned."""
     return {
         reason.code
-        for each in answer.candidates
-        if each.candidate.option == option and provisioner in (None, each.candidate.provisioner)
-        for reason in each.refused
+        for each in candidates(asked)
+        if each.option == option and provisioner in (None, each.provisioner)
+        for reason in judge(asked, each).refused
     }
 
 
@@ -122,6 +127,41 @@ def test_the_first_that_fits_is_chosen_and_the_rest_is_its_fallback(
     assert answer.choice is not None
     assert answer.choice.judged.place.code == place
     assert chain(answer) == expected.split()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"starts": None},
+        {"nodes": 100, "days": "20", "until": "2026-12-20T00:00Z"},
+        {"nodes": 300, "days": "20", "provisioner": "hyperpod"},
+        {"workload": "batch-inference", **G},
+    ],
+)
+def test_the_command_that_finds_the_capacity_is_one_that_is_understood(
+    asked: dict[str, Any],
+) -> None:
+    choice = advice(**asked).choice
+
+    assert choice is not None
+    (line,) = choice.get
+    words = line.removeprefix("ultrascale capacity ").split()
+    said: dict[str, tuple[str, ...]] = {}
+    for key, value in zip(words[::2], words[1::2], strict=True):
+        said[key] = (*said.get(key, ()), value)
+    wish = Wish(
+        regions=said.pop("--region"),
+        instance_types=said.pop("--type"),
+        count=int(*said.pop("--count")),
+        days=int(said.pop("--days")[0]) if "--days" in said else None,
+        starts=said.pop("--starts", (None,))[0],
+        until=said.pop("--until", (None,))[0],
+        zones=said.pop("--zone", ()),
+        options=said.pop("--option"),
+    )
+    assert said == {}
+    assert request_of(wish, AT + timedelta(minutes=1)).options == (choice.judged.candidate.option,)
 
 
 def test_a_preferred_provisioner_is_taken_where_it_can() -> None:
@@ -227,11 +267,9 @@ def test_what_is_held_and_does_not_fit_is_named_with_its_reason(
 def test_what_is_refused_has_a_code(
     code: str, option: str, provisioner: str | None, asked: dict[str, Any]
 ) -> None:
-    answer, without = advice(**asked), advice()
-
-    assert code in codes(answer, option, provisioner)
+    assert code in codes(question(**asked), option, provisioner)
     if code not in ("matrix", "check"):
-        assert code not in codes(without, option, provisioner)
+        assert code not in codes(question(), option, provisioner)
 
 
 @pytest.mark.parametrize(
@@ -244,11 +282,7 @@ def test_what_is_refused_has_a_code(
     ],
 )
 def test_a_limit_itself_is_allowed(asked: dict[str, Any], option: str) -> None:
-    answer = advice(**asked)
-
-    assert answer.choice is not None
-    assert answer.choice.judged.candidate.option == option
-    assert codes(answer, option, "managed-node-group") <= {"H9"}
+    assert codes(question(**asked), option, "managed-node-group") == set()
 
 
 @pytest.mark.parametrize(
@@ -287,12 +321,31 @@ def test_a_placement_group_goes_where_it_can_and_its_absence_is_told() -> None:
 
 
 def test_more_than_aws_publishes_is_answered_with_what_to_ask_for() -> None:
-    answer = advice(nodes=8_000, **STEADY)
+    answer = advice(nodes=8_000, **STEADY, **EC2_ALONE)
 
     assert answer.choice is not None
     text, *_ = warned(answer)["H9"]
     assert "L-BB24F6E5" in text
     assert "account team" in text
+
+
+def test_what_aws_publishes_as_granted_comes_before_what_it_does_not() -> None:
+    answer = advice(type=["p5.48xlarge", "p4d.24xlarge"], nodes=8_000, **STEADY, **EC2_ALONE)
+
+    assert answer.choice is not None
+    assert answer.choice.judged.candidate.instance_types == ("p4d.24xlarge",)
+    doubted = [each for each in answer.candidates if "H9" in {r.code for r in each.doubts}]
+    assert {each.candidate.instance_types for each in doubted} == {("p5.48xlarge",)}
+
+
+def test_only_coupled_nodes_take_interfaces_for_efa() -> None:
+    coupled, alone = advice(**STEADY), advice(**STEADY, coupled=False)
+
+    efa = [
+        [pool.efa_interfaces for pool in plan.plan_cluster(config.loads(each.cluster_file)).pools]
+        for each in (coupled, alone)
+    ]
+    assert efa == [[32], [0]]
 
 
 def test_nothing_legal_is_said_with_every_reason() -> None:

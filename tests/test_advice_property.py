@@ -89,7 +89,7 @@ def limits(examples: int) -> settings:
     )
 
 
-@limits(30)
+@limits(25)
 @given(drawn=QUESTIONS)
 def test_an_answer_is_legal_and_no_legal_one_is_better(drawn: dict[str, Any]) -> None:
     ask = asked(drawn)
@@ -115,7 +115,7 @@ def test_an_answer_is_legal_and_no_legal_one_is_better(drawn: dict[str, Any]) ->
     assert [name for step in answer.steps for name in step.pools] == [one["name"] for one in pools]
 
 
-@limits(30)
+@limits(25)
 @given(drawn=QUESTIONS, number=st.integers(0, 999))
 def test_check_and_the_adviser_agree_on_what_is_legal(drawn: dict[str, Any], number: int) -> None:
     """An adviser that refuses more than the file does hides capacity from its user."""

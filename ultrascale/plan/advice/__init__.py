@@ -39,7 +39,6 @@ __all__ = [
 ]
 
 
-_TWO_OWNERS = {"karpenter", "auto-mode"}
 # Bought for one window: one of both is enough.
 _WINDOWED = {"capacity-block", "training-plan"}
 
@@ -121,7 +120,7 @@ def _behind(
     for wanted in _wanted(question, [each for each in judged if each.legal]):
         why: tuple[Reason, ...] = ()
         for each in wanted:
-            if not _beside(chain, each.candidate):
+            if not _adds(chain, each.candidate):
                 continue
             link = _link(question, each, chain)
             if not link.trial.refused:
@@ -149,15 +148,15 @@ def _waits(candidate: Candidate) -> bool:
     return candidate.held is None and (windowed or candidate.provisioner != "hyperpod")
 
 
-def _beside(chain: Sequence[_Link], candidate: Candidate) -> bool:
-    """Return whether a candidate adds to a chain, and can stand in one cluster with it."""
+def _adds(chain: Sequence[_Link], candidate: Candidate) -> bool:
+    """Return whether a candidate adds anything to a chain."""
     for link in chain:
         other = link.judged.candidate
         same = other.option == candidate.option and other.held == candidate.held
         bought = candidate.held is None and other.held is None
         windows = bought and {other.option, candidate.option} <= _WINDOWED
         served = link.falls_back and candidate.option == "on-demand"
-        if same or windows or served or {other.provisioner, candidate.provisioner} == _TWO_OWNERS:
+        if same or windows or served:
             return False
     return True
 

@@ -47,12 +47,11 @@ def how_to_get(question: Question, candidate: Candidate, nodes: int) -> Iterator
         days = sold_days(candidate.option, question.days or 0)
         zones = "".join(f" --zone {each}" for each in question.zones)
         until = f" --until {question.until:%Y-%m-%dT%H:%MZ}" if question.until is not None else ""
-        starts = f"--starts {question.starts:%Y-%m-%dT%H:%MZ}"
-        most = capacity_blocks.MOST_TOGETHER
-        count = str(nodes) if nodes <= most else f"{max(training_plans.SIZES)}"
+        ahead = question.starts > question.at
+        starts = f" --starts {question.starts:%Y-%m-%dT%H:%MZ}" if ahead else ""
         yield (
             f"ultrascale capacity --option {candidate.option} --region {region} --type {name} "
-            f"--count {count} --days {days} {starts}{until}{zones}"
+            f"--count {nodes} --days {days}{starts}{until}{zones}"
         )
     elif candidate.option == "spot":
         types = " ".join(f"--type {each}" for each in candidate.instance_types)
