@@ -127,31 +127,15 @@ def _of_nodes(
     at: str, subnets: Sequence[SubnetPlan], demands: Sequence[_Demand], prefixes: int
 ) -> Iterator[Figure]:
     nodes = sum(each.share for each in demands)
-    spread = " + ".join(f"{each.share:,} of {each.pool}" for each in demands) or "0 nodes"
+    singles = sum(each.share * each.addresses for each in demands)
     held, words = _prefixes(subnets)
-    singles = sum(each.share * each.addresses for each in demands) + ADDRESSES_BESIDE_NODES
+    spread = " + ".join(f"{each.share:,} of {each.pool}" for each in demands) or "0 nodes"
     yield Figure(id=f"{at}.nodes", value=nodes, unit="nodes", formula=spread)
     yield Figure(
-        id=f"{at}.prefixes",
-        value=held,
-        unit="/28 prefixes",
-        formula=words,
-        sources=(_PREFIXES,),
+        id=f"{at}.prefixes", value=held, unit="/28 prefixes", formula=words, sources=(_PREFIXES,)
     )
-    yield Figure(
-        id=f"{at}.prefixes_needed",
-        value=nodes * prefixes,
-        unit="/28 prefixes",
-        formula=f"{nodes:,} nodes x {prefixes}",
-    )
-    yield Figure(
-        id=f"{at}.addresses_needed",
-        value=nodes * prefixes * eks.ADDRESSES_PER_PREFIX + singles,
-        unit="addresses",
-        formula=f"{nodes * prefixes:,} prefixes x {eks.ADDRESSES_PER_PREFIX} + {singles:,} single "
-        f"ones, of which {ADDRESSES_BESIDE_NODES} beside nodes",
-    )
-    most = _most_nodes(at, subnets, prefixes, singles - ADDRESSES_BESIDE_NODES, nodes)
+    yield from _taken(at, nodes, prefixes, singles)
+    most = _most_nodes(at, subnets, prefixes, singles, nodes)
     yield most
     yield Figure(
         id=f"{at}.full",
@@ -163,6 +147,25 @@ def _of_nodes(
     skew = sum(each.nodes for each in demands)
     everything = " + ".join(f"{each.nodes:,} of {each.pool}" for each in demands) or "0 nodes"
     yield Figure(id=f"{at}.nodes_of_skew", value=skew, unit="nodes", formula=everything)
+
+
+def _taken(at: str, nodes: int, prefixes: int, singles: int) -> Iterator[Figure]:
+    """Yield the prefixes and the addresses that ``nodes`` and what is beside them take."""
+    taken = nodes * prefixes
+    beside = singles + ADDRESSES_BESIDE_NODES
+    yield Figure(
+        id=f"{at}.prefixes_needed",
+        value=taken,
+        unit="/28 prefixes",
+        formula=f"{nodes:,} nodes x {prefixes}",
+    )
+    yield Figure(
+        id=f"{at}.addresses_needed",
+        value=taken * eks.ADDRESSES_PER_PREFIX + beside,
+        unit="addresses",
+        formula=f"{taken:,} prefixes x {eks.ADDRESSES_PER_PREFIX} + {beside:,} single ones, of "
+        f"which {ADDRESSES_BESIDE_NODES} beside nodes",
+    )
 
 
 def _prefixes(subnets: Sequence[SubnetPlan]) -> tuple[int, str]:
