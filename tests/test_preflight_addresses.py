@@ -77,7 +77,8 @@ def test_what_is_free_once_deployed_is_told_for_each_zone(free: int, state: str)
     assert aws.parameters(SUBNETS) == [{"Filters": [{"Name": "vpc-id", "Values": ["vpc-own"]}]}]
     assert (first.state, second.state) == ("pass", state)
     assert second.subject == "private subnets in us-west-2b"
-    assert second.evidence.startswith(f"{free:,} of 16,379 addresses")
+    assert second.evidence.startswith(f"{free:,} of 16,379 addresses are free; the cluster takes ")
+    assert not second.evidence.endswith("takes 0 at its full size")
     assert ("subnet-1" in str(second.fix)) == (state != "pass")
 
 

@@ -11,7 +11,13 @@ from typing import Any
 
 from ultrascale.catalog import eks, vpc
 from ultrascale.plan import names
-from ultrascale.plan.model import ClusterPlan, NetworkPlan, SubnetKind, SubnetPlan
+from ultrascale.plan.model import (
+    ClusterNeeds,
+    ClusterPlan,
+    NetworkPlan,
+    SubnetKind,
+    SubnetPlan,
+)
 from ultrascale.preflight.model import Check, Context, Finding
 
 Answer = Mapping[str, Any]
@@ -35,7 +41,7 @@ def _run(context: Context) -> Iterator[Finding]:
     for each in own:
         filters = [{"Name": "vpc-id", "Values": [each["VpcId"]]}]
         subnets = context.account.ask_all(_SUBNETS, "Subnets", Filters=filters)
-        yield from free_findings(plan.network, subnets)
+        yield from free_findings(plan.network, context.needs, subnets)
 
 
 def is_own(answer: Answer, plan: ClusterPlan) -> bool:
@@ -77,13 +83,23 @@ def overlap_finding(network: NetworkPlan, others: Sequence[Answer]) -> Finding:
     )
 
 
-def free_findings(network: NetworkPlan, subnets: Sequence[Answer]) -> Iterator[Finding]:
+def free_findings(
+    network: NetworkPlan, needs: ClusterNeeds, subnets: Sequence[Answer]
+) -> Iterator[Finding]:
     """Yield what is free in the node subnets of each zone.
+
+    What is in use is the cluster's own nodes' for the most part, so that it is not held against
+    what all of its nodes need. Whether EC2 counts addresses that are reserved for prefixes as
+    free, no page says.
 
     Args:
         network: The network of the plan.
+        needs: What the cluster needs at its full size.
         subnets: The subnets of the cluster's VPC.
     """
+    needed = {
+        (each.kind, each.zone): each.figures["addresses_needed"].value for each in needs.subnets
+    }
     deployed = {each["CidrBlock"]: each for each in subnets}
     zones: dict[tuple[SubnetKind, str], list[SubnetPlan]] = {}
     for subnet in network.subnets:
@@ -99,7 +115,8 @@ def free_findings(network: NetworkPlan, subnets: Sequence[Answer]) -> Iterator[F
             check=_NAME,
             subject=f"{kind} subnets in {zone}",
             state="fail" if free < _A_NODE else "warn" if scarce else "pass",
-            evidence=f"{free:,} of {total:,} addresses are free",
+            evidence=f"{free:,} of {total:,} addresses are free; the cluster takes "
+            f"{needed.get((kind, zone)) or 0:,.0f} at its full size",
             fix="see what holds them: `aws ec2 describe-network-interfaces --filters "
             f"Name=subnet-id,Values={','.join(each['SubnetId'] for each in answers)}`"
             if scarce
