@@ -189,6 +189,19 @@ def test_denied_calls_are_one_statement_to_add(
     assert document["account"] == ID
 
 
+def test_a_terminal_sees_how_far_it_is_and_a_pipe_does_not(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, file: Path
+) -> None:
+    has(monkeypatch, {}, finds("pass"))
+
+    piped = ultrascale("preflight", file)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    shown = ultrascale("preflight", file)
+
+    assert piped.stderr == ""
+    assert "1/1" in shown.stderr
+
+
 def test_what_aws_publishes_for_nobody_is_a_status_of_its_own(
     ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

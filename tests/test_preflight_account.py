@@ -134,14 +134,20 @@ def test_karpenter_needs_the_role_of_spot_before_it_launches(
     ]
 
 
-def test_every_role_is_asked_for_where_a_file_needs_it() -> None:
-    hybrid = plan.load(ROOT / "clusters" / "hybrid-hyperpod.yaml")
+@pytest.mark.parametrize(
+    ("name", "needed"),
+    [
+        ("hybrid-hyperpod", {"SageMakerHyperPod", "AmazonFSx", "EC2Spot", "RDS"}),
+        ("ultra-100k", {"CloudWatchApplicationSignals", "EC2Spot"}),
+    ],
+)
+def test_every_role_is_asked_for_where_a_file_needs_it(name: str, needed: set[str]) -> None:
+    planned = plan.load(ROOT / "clusters" / f"{name}.yaml")
 
-    found = run_checks((ROLES,), replace(make_context(with_roles()), plan=hybrid))
+    found = run_checks((ROLES,), replace(make_context(with_roles()), plan=planned))
 
-    assert {"AWSServiceRoleForSageMakerHyperPod", "AWSServiceRoleForAmazonFSx"} <= {
-        each.subject for each in found
-    }
+    subjects = {each.subject for each in found}
+    assert subjects - {*GROUPS} == {f"AWSServiceRoleFor{each}" for each in needed}
 
 
 def test_a_role_that_nobody_may_look_at_is_no_pass() -> None:

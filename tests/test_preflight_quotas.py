@@ -189,6 +189,13 @@ def test_a_code_that_aws_does_not_know_is_looked_up_by_its_name() -> None:
     assert (found.state, "the account has 17" in found.evidence) == ("fail", True)
 
 
+def test_a_quota_that_means_something_else_in_an_account_is_told_apart() -> None:
+    """Older accounts have a quota of P5 alone, and this one without it."""
+    found = finding(answers(QuotaName="Running On-Demand P4 and P3 instances"))
+
+    assert "AWS calls it 'Running On-Demand P4 and P3 instances' here" in found.evidence
+
+
 def test_a_quota_of_one_vpc_is_of_a_new_vpc() -> None:
     found = finding(answers(), NAU)
 

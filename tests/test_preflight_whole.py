@@ -45,7 +45,7 @@ def found(name: str, answer: Told | None = None) -> tuple[tuple[Finding, ...], s
     return run_checks(CHECKS, asking), aws.actions
 
 
-@pytest.mark.parametrize("name", ["hybrid-hyperpod", "mixed-capacity"])
+@pytest.mark.parametrize("name", ["hybrid-hyperpod", "mixed-capacity", "ultra-100k"])
 def test_nothing_passes_where_everything_is_denied(name: str) -> None:
     findings, asked = found(name)
 

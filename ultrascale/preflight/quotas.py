@@ -71,6 +71,8 @@ def _evidence(standing: Standing, quota: QuotaValue) -> str:
         parts.append(f"{_number(standing.used)} in use{own}")
     if standing.doubt:
         parts.append(standing.doubt)
+    if quota.name not in (need.name, quota.code):
+        parts.append(f"AWS calls it {quota.name!r} here")
     if need.agreed is not None:
         parts.append(f"{need.agreed.value:,} agreed by {need.agreed.reference}")
     return "; ".join(parts)

@@ -19,16 +19,22 @@ class _Role:
         service: The service that takes it.
         needed: Whether a cluster needs it.
         source: Page that names both.
+        command: What makes it, where it is not made as all others are.
     """
 
     name: str
     service: str
     needed: Callable[[ClusterPlan], bool]
     source: str
+    command: str | None = None
 
 
 def _provisioners(plan: ClusterPlan) -> frozenset[str]:
     return frozenset(pool.provisioner for pool in plan.all_pools)
+
+
+def _measures_writes(plan: ClusterPlan) -> bool:
+    return plan.observability is not None and plan.observability.write_latency is not None
 
 
 def _spot_provisioners(plan: ClusterPlan) -> frozenset[str]:
@@ -80,6 +86,14 @@ _ROLES = (
         needed=lambda plan: plan.backend is not None and plan.backend.database is not None,
         source="https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.IAM.ServiceLinkedRoles.html",
     ),
+    _Role(
+        # Whether an objective over a metric of one's own needs it, AWS does not say.
+        name="AWSServiceRoleForCloudWatchApplicationSignals",
+        service="application-signals.cloudwatch.amazonaws.com",
+        needed=_measures_writes,
+        source="https://docs.aws.amazon.com/applicationsignals/latest/APIReference/API_StartDiscovery.html",
+        command="aws application-signals start-discovery",
+    ),
 )
 
 
@@ -104,12 +118,15 @@ def _look(context: Context, role: _Role) -> Finding:
     evidence = "not there; Karpenter cannot launch Spot Instances without it"
     if not for_karpenter:
         evidence = f"not there; {role.service} makes it, if who deploys may make such roles"
+    made_by = f"aws iam create-service-linked-role --aws-service-name {role.service}"
+    if role.command is not None:
+        made_by = f"{role.command} --region {context.plan.region}"
     return Finding(
         check=ROLES.name,
         subject=role.name,
         state="fail" if for_karpenter else "warn",
         evidence=evidence,
-        fix=f"aws iam create-service-linked-role --aws-service-name {role.service}",
+        fix=made_by,
     )
 
 
