@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.assembly import ROOT
 from tests.command_line import Ultrascale, run
@@ -72,7 +71,7 @@ def test_a_review_takes_it_as_tables_of_markdown(ultrascale: Ultrascale) -> None
     assert ["", "eks-spot", "16", "1,536"] in [row[:4] for row in rows]
 
 
-def beyond(folder: Path, **changes: Any) -> Path:
+def beyond(folder: Path, *pools: dict[str, Any], **changes: Any) -> Path:
     """Write a file of more nodes than AWS publishes that it grants for a VPC."""
     pool = pool_document(
         purchase={"option": "odcr", "reservation_tags": {"fleet": "p5"}},
@@ -88,7 +87,9 @@ def beyond(folder: Path, **changes: Any) -> Path:
     system = SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}
     karpenter = {"version": "1.15.1"}
     file = folder / "cluster.yaml"
-    document = make_document(pools=[system, pool], karpenter=karpenter, network=network, **changes)
+    document = make_document(
+        pools=[system, pool, *pools], karpenter=karpenter, network=network, **changes
+    )
     file.write_text(as_text(document))
     return file
 
@@ -172,10 +173,7 @@ def test_a_window_that_is_over_is_worse_than_a_limit(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
     """A gate that lets 2 pass, as agreed by word of mouth, must not let a dead block pass."""
-    file = beyond(tmp_path)
-    document = yaml.safe_load(file.read_text())
-    block = pool_document(name="block", purchase=CAPACITY_BLOCK)
-    file.write_text(as_text(document | {"pools": [*document["pools"], block]}))
+    file = beyond(tmp_path, pool_document(name="block", purchase=CAPACITY_BLOCK))
 
     assert ultrascale("plan", file, "--at", "2026-12-02T00:00Z").returncode == BEYOND
     answer = ultrascale("plan", file, "--at", "2027-01-01T00:00Z")
