@@ -9,6 +9,7 @@ from tests.pools import NEURON_POOL, SYSTEM_POOL, make_cluster
 from ultrascale.catalog import addons, eks
 from ultrascale.errors import ConfigError
 from ultrascale.plan import plan_cluster
+from ultrascale.plan.cluster import assemble
 from ultrascale.plan.model import AddonPlan
 
 LUSTRE = {
@@ -178,6 +179,47 @@ class TestConfiguration:
         scaling = planned(network=network, pools=pools)["coredns"].configuration["autoScaling"]
 
         assert scaling == {"enabled": True, "minReplicas": fewest, "maxReplicas": most}
+
+
+class TestLargeClusters:
+    """What is set above 1,000 nodes, and nothing of it before."""
+
+    @staticmethod
+    def planned(nodes: int) -> dict[str, AddonPlan]:
+        pool = NEURON_POOL | {"provisioner": "karpenter", "nodes": {"max": nodes}}
+        cluster = make_cluster(karpenter={"version": "1.15.1"}, pools=[SYSTEM_POOL, pool])
+        control_plane = assemble(cluster).control_plane
+        every = (*control_plane.node_addons, *control_plane.workload_addons)
+        return {addon.name: addon for addon in every}
+
+    @pytest.mark.parametrize(("nodes", "mode"), [(900, None), (4_900, None), (5_001, "nftables")])
+    def test_kube_proxy_looks_up_among_many_services(self, nodes: int, mode: str | None) -> None:
+        assert self.planned(nodes)["kube-proxy"].configuration.get("mode") == mode
+
+    @pytest.mark.parametrize(("nodes", "limit"), [(900, None), (1_001, "1Gi"), (30_000, "4Gi")])
+    def test_controllers_that_follow_every_node_have_room_for_them(
+        self, nodes: int, limit: str | None
+    ) -> None:
+        controller = self.planned(nodes)["aws-ebs-csi-driver"].configuration["controller"]
+        resources = cast("dict[str, Any]", controller).get("resources")
+
+        assert (resources and resources["limits"]["memory"]) == limit
+
+    def test_coredns_has_room_and_goes_slowly(self) -> None:
+        small, large = (self.planned(nodes)["coredns"].configuration for nodes in (900, 30_000))
+
+        assert {"corefile", "resources"}.isdisjoint(small)
+        assert "lameduck 30s" in str(large["corefile"])
+        assert cast("dict[str, Any]", large["resources"])["limits"] == {"memory": "4Gi"}
+
+    @pytest.mark.parametrize("nodes", [1_001, 5_001, 20_001])
+    def test_every_key_is_one_that_the_schema_of_the_addon_has(self, nodes: int) -> None:
+        for name, addon in self.planned(nodes).items():
+            known = addons.addon(name).configuration
+            for path in key_paths(addon.configuration):
+                below = any(path == key or path.startswith(f"{key}.") for key in known)
+                above = any(key.startswith(f"{path}.") for key in known)
+                assert below or above, f"{name}: {path}"
 
 
 class TestVersionsOfTheFile:

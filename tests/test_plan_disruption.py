@@ -153,3 +153,11 @@ def test_auto_modes_api_server_takes_age_and_grace_together(cell: Mapping[str, A
     for node_pool in planned("auto-mode", **cell).node_pools:
         age, grace = node_pool.expire_after, node_pool.termination_grace_period
         assert hours(age) + hours(grace) <= 21 * 24
+
+
+@pytest.mark.parametrize(("nodes", "empty"), [(1_000, "100%"), (1_001, "10%"), (25_940, "10%")])
+@pytest.mark.parametrize("changes", [CPU, {"instance_types": ["p5.48xlarge"]}])
+def test_a_large_pool_shrinks_in_steps(nodes: int, empty: str, changes: Mapping[str, Any]) -> None:
+    budgets = planned("karpenter", nodes={"max": nodes}, **changes).node_pool.budgets
+
+    assert [budget.nodes for budget in budgets if "Empty" in budget.reasons] == [empty]

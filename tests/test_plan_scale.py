@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.assembly import ROOT
 from tests.pools import HYPERPOD_POOL, NEURON_POOL, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import config
 from ultrascale.catalog import registries
@@ -87,6 +88,19 @@ def test_no_row_is_passed_over_and_none_is_beyond_what_addons_take(nodes: int) -
     assert 2 <= row.dns.min_replicas <= row.dns.max_replicas <= 1_000
     # Where pods wait for the leader to be replaced, one must be there to replace it.
     assert row.volcano.webhook_replicas >= 2
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[str(row.nodes) for row in ROWS])
+def test_the_page_shows_the_row_as_it_is(row: ScalePlan) -> None:
+    page = (ROOT / "docs" / "ultra-scale.md").read_text()
+    (line,) = (each for each in page.splitlines() if each.startswith(f"| {row.nodes:,} | "))
+    _, _, controller, replicas, _, cache, proxy, *_ = (cell.strip() for cell in line.split("|"))
+
+    own = row.karpenter
+    assert controller == f"{own.vcpus}, {own.memory_gib}, {own.client_qps:,}"
+    assert replicas == f"{row.dns.min_replicas} to {row.dns.max_replicas}"
+    assert (cache == "yes") is row.dns.node_local
+    assert proxy == (row.proxy_mode or "EKS's")
 
 
 class TestSmallClusters:
