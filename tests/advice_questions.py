@@ -9,6 +9,13 @@ from ultrascale.plan.advice import Advice, Given, Question, advise, read_questio
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HELD = "id=cr-0feedfeedfeedfee1,type=p5.48xlarge,zone=us-west-2b,count=16"
 HELD_BLOCK = f"{HELD},starts=2026-12-01T11:30:00Z,ends=2026-12-08T11:30:00Z"
+G_TYPES = ["g6e.12xlarge", "g6e.24xlarge", "g6.12xlarge"]
+TWO_ZONES = {"region": "us-east-1", "zone": ["us-east-1a", "us-east-1b"]}
+G: dict[str, Any] = {"type": G_TYPES, **TWO_ZONES}
+P4D: dict[str, Any] = {"type": ["p4d.24xlarge"], **TWO_ZONES}
+CPU: dict[str, Any] = {"type": ["m7g.8xlarge", "c7g.8xlarge", "r7g.8xlarge"], **TWO_ZONES}
+STEADY: dict[str, Any] = {"days": "steady"}
+EC2_ALONE: dict[str, Any] = {"hyperpod": False, "tolerance": "none"}
 BASE: dict[str, Any] = {
     "at": AT,
     "workload": "pre-training",
@@ -37,3 +44,11 @@ def mistakes(**changes: Any) -> tuple[str, ...]:
     except QuestionError as error:
         return error.mistakes
     return ()
+
+
+def warned(answer: Advice) -> dict[str, list[str]]:
+    """Return what is to be known before anybody pays, by code."""
+    found: dict[str, list[str]] = {}
+    for reason in answer.warnings:
+        found.setdefault(reason.code, []).append(reason.text)
+    return found

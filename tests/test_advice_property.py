@@ -8,7 +8,7 @@ import yaml
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.advice_questions import HELD, HELD_BLOCK, question
+from tests.advice_questions import G_TYPES, HELD, HELD_BLOCK, question
 from ultrascale import catalog, config, plan
 from ultrascale.catalog import matrix
 from ultrascale.errors import CatalogError, ConfigError
@@ -19,7 +19,6 @@ from ultrascale.plan.advice.model import COMMITMENTS, IMAGES, TOLERANCES, WORKLO
 from ultrascale.plan.advice.order import judge
 from ultrascale.plan.needs import plan_needs
 
-G_TYPES = ["g6e.12xlarge", "g6e.24xlarge", "g6.12xlarge"]
 PLACES = [
     {"region": "us-west-2", "zone": ["us-west-2b"]},
     {"region": "us-west-2", "zone": ["us-west-2b", "us-west-2c"]},

@@ -111,7 +111,7 @@ def _window_is_sold(question: Question, candidate: Candidate) -> Reasons:
     if not sold:
         yield Reason(code="H2", text=f"{what} of {name} is not sold")
     if question.workload == "online-inference" or question.days is None:
-        yield Reason(code="H2", text=f"{what} ends, and a service goes on")
+        yield Reason(code="H2", text=f"{what} ends, and a service or steady work does not")
     elif sold_days(candidate.option, question.days) is None:
         text = f"{what} lasts {longest} days at most, and the work {question.days:g}"
         yield Reason(code="H2", text=text)

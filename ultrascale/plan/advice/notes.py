@@ -15,14 +15,16 @@ _MOST_INSTANCES: Mapping[str, tuple[int, str]] = {
     "capacity-block": (capacity_blocks.MOST_INSTANCES, "blocks"),
     "training-plan": (max(training_plans.SIZES), "training plans"),
 }
-_LIVE = "confirm it with a live call before you rely on it"
 
 
 def warnings_of(question: Question, step: Step, *, first: bool) -> Reasons:
     """Yield what is to be known of ``step``; ``first`` says that it is the choice."""
     candidate = step.judged.candidate
     for doubt in step.judged.doubts:
-        yield Reason(code=doubt.code, text=f"{doubt.text}, as of a list that may lag: {_LIVE}")
+        if doubt.code in ("H1", "H8"):
+            live = _live_call(question, candidate, on_hyperpod=doubt.code == "H8")
+            text = f"{doubt.text}, as of a list that may lag; confirm it with a live call: {live}"
+            yield Reason(code=doubt.code, text=text)
     yield from _of_blocks(question, step)
     yield from _of_windows(question, step)
     if candidate.option == "odcr" and candidate.held is None:
@@ -65,6 +67,17 @@ def how_to_get(question: Question, candidate: Candidate, nodes: int) -> Iterator
             "--instance-match-criteria targeted"
             + (dated if may_be_dated(question, candidate, nodes) else "")
         )
+
+
+def _live_call(question: Question, candidate: Candidate, *, on_hyperpod: bool) -> str:
+    """Return what tells whether types are sold in a Region; of HyperPod no call does."""
+    if on_hyperpod:
+        return "no API lists HyperPod's types, so look for their quotas in Service Quotas"
+    names = ",".join(candidate.instance_types)
+    return (
+        f"aws ec2 describe-instance-type-offerings --region {question.region} --location-type "
+        f"availability-zone --filters Name=instance-type,Values={names}"
+    )
 
 
 def may_be_dated(question: Question, candidate: Candidate, nodes: int) -> bool:

@@ -109,7 +109,9 @@ def _of_reservations(question: Question, candidate: Candidate) -> Reason:
         return Reason(code="P3", text="a service must be there: its capacity is reserved")
     if any(_sold_in_blocks(name) for name in candidate.instance_types):
         if _long(question) and _pays(question):
-            text = "steady use for a year or more: reserve it, under a contract"
+            text = (
+                "steady use for a year or more: a contract and a reservation by your account team"
+            )
             return Reason(code="P4", text=text)
     elif question.starts > question.at and question.tolerance != "stateless":
         text = "the start is known, and no Capacity Blocks are sold of the type"

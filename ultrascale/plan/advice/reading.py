@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from ultrascale import catalog
 from ultrascale.catalog import eks, kubernetes, matrix, regions
@@ -12,7 +12,14 @@ from ultrascale.config import near
 from ultrascale.errors import CatalogError, QuestionError
 from ultrascale.plan.advice import model
 from ultrascale.plan.advice.held import read_held
-from ultrascale.plan.advice.model import Question, Tolerance, Workload
+from ultrascale.plan.advice.model import (
+    Commitment,
+    Held,
+    Image,
+    Question,
+    Tolerance,
+    Workload,
+)
 from ultrascale.plan.advice.times import read_time
 
 _Word = TypeVar("_Word", bound=str)
@@ -84,12 +91,34 @@ class _Mistakes:
     def add(self, option: str, wrong: str, got: object, todo: str) -> None:
         self.lines.append(f"--{option}: {wrong}, got {got!r}; {todo}")
 
-    def word(self, option: str, got: str, words: Sequence[_Word], what: str) -> _Word | None:
-        """Return ``got`` as one of ``words``."""
-        if got in words:
-            return cast("_Word", got)
+    def word(self, option: str, got: str | None, words: Sequence[_Word], what: str) -> _Word | None:
+        """Return ``got`` as one of ``words``, None where nothing is said or it is none of them."""
+        if not got:
+            return None
+        for word in words:
+            if got == word:
+                return word
         self.add(option, f"no {what}", got, near(got, words))
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Words:
+    """What is said in words of ours; None where it is not said, or wrong."""
+
+    workload: Workload | None
+    tolerance: Tolerance | None
+    commitment: Commitment | None
+    image: Image | None
+    provisioner: matrix.Provisioner | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Times:
+    at: datetime
+    starts: datetime
+    until: datetime | None
+    days: float | None
 
 
 def read_question(given: Given) -> Question:
@@ -100,50 +129,43 @@ def read_question(given: Given) -> Question:
             ``--option: what is wrong, got VALUE; what to do``.
     """
     wrong = _Mistakes([f"--{each}: missing; say {REQUIRED[each]}" for each in given.missing()])
-    workload = given.workload and wrong.word(
-        "workload", given.workload, model.WORKLOADS, "kind of work that the adviser knows"
-    )
-    tolerance = given.tolerance and wrong.word(
-        "tolerance", given.tolerance, model.TOLERANCES, "tolerance"
-    )
-    commitment = wrong.word("commitment", given.commitment, model.COMMITMENTS, "commitment")
-    image = wrong.word("image", given.image, model.IMAGES, "image")
-    provisioner = given.provisioner and wrong.word(
-        "provisioner", given.provisioner, matrix.PROVISIONERS, "provisioner"
-    )
-    if given.kubernetes not in eks.SUPPORTED_VERSIONS:
-        todo = f"use {', '.join(eks.SUPPORTED_VERSIONS)}"
-        wrong.add("kubernetes", "a version that is not supported", given.kubernetes, todo)
-    if provisioner == "hyperpod" and not given.hyperpod:
-        wrong.add("provisioner", "HyperPod beside --no-hyperpod", provisioner, "keep one of both")
+    words = _words(given, wrong)
     _judge_numbers(given, wrong)
     _judge_places(given, wrong)
-    types = _types(given, wrong)
-    at, starts, until = _times(given, wrong)
-    days = _days(given, wrong)
+    _judge_types(given, wrong)
+    times = _times(given, wrong)
     held = tuple(read_held(given.held, wrong.add))
-    if wrong.lines or not workload or not commitment or not image or not given.region:
+    if wrong.lines:
         raise QuestionError(wrong.lines)
-    assert given.nodes is not None
-    known = [catalog.lookup(name) for name in types]
-    efa = any(spec.accelerator and spec.knows("efa_cards") and spec.efa_cards for spec in known)
-    coupled = workload in COUPLED and given.nodes > 1 and efa
+    return _question(given, words, times, held)
+
+
+def _question(given: Given, words: _Words, times: _Times, held: tuple[Held, ...]) -> Question:
+    """Return the question, of which nothing is missing or wrong."""
+    workload, commitment, image = words.workload, words.commitment, words.image
+    nodes, region = given.nodes, given.region
+    assert workload is not None
+    assert commitment is not None
+    assert image is not None
+    assert nodes is not None
+    assert region is not None
+    coupled = workload in COUPLED and nodes > 1 and any(_has_efa(name) for name in given.type)
     return Question(
         workload=workload,
-        instance_types=types,
-        nodes=given.nodes,
-        region=given.region,
+        instance_types=tuple(given.type),
+        nodes=nodes,
+        region=region,
         zones=tuple(given.zone),
-        at=at,
-        starts=starts,
-        until=until,
-        days=days,
+        at=times.at,
+        starts=times.starts,
+        until=times.until,
+        days=times.days,
         horizon_days=given.horizon_days,
-        tolerance=tolerance or TOLERANCES[workload],
+        tolerance=words.tolerance or TOLERANCES[workload],
         coupled=coupled if given.coupled is None else given.coupled,
         utilisation=given.utilisation / 100,
         commitment=commitment,
-        provisioner=provisioner or None,
+        provisioner=words.provisioner,
         hyperpod=given.hyperpod,
         kubernetes_version=given.kubernetes,
         placement_group=given.placement_group,
@@ -152,6 +174,30 @@ def read_question(given: Given) -> Question:
         efa_lustre=given.efa_lustre,
         held=held,
         budget_usd=given.budget,
+    )
+
+
+def _has_efa(name: str) -> bool:
+    spec = catalog.lookup(name)
+    known = spec.accelerator is not None and spec.knows("efa_cards")
+    return known and bool(spec.efa_cards)
+
+
+def _words(given: Given, wrong: _Mistakes) -> _Words:
+    if given.kubernetes not in eks.SUPPORTED_VERSIONS:
+        todo = f"use {', '.join(eks.SUPPORTED_VERSIONS)}"
+        wrong.add("kubernetes", "a version that is not supported", given.kubernetes, todo)
+    if given.provisioner == "hyperpod" and not given.hyperpod:
+        todo = "keep one of both"
+        wrong.add("provisioner", "HyperPod beside --no-hyperpod", given.provisioner, todo)
+    return _Words(
+        workload=wrong.word("workload", given.workload, model.WORKLOADS, "kind of work"),
+        tolerance=wrong.word("tolerance", given.tolerance, model.TOLERANCES, "tolerance"),
+        commitment=wrong.word("commitment", given.commitment, model.COMMITMENTS, "commitment"),
+        image=wrong.word("image", given.image, model.IMAGES, "image"),
+        provisioner=wrong.word(
+            "provisioner", given.provisioner, matrix.PROVISIONERS, "provisioner"
+        ),
     )
 
 
@@ -191,7 +237,7 @@ def _judge_places(given: Given, wrong: _Mistakes) -> None:
             wrong.add(option, "given twice", twice, "leave one out")
 
 
-def _types(given: Given, wrong: _Mistakes) -> tuple[str, ...]:
+def _judge_types(given: Given, wrong: _Mistakes) -> None:
     for name in given.type:
         try:
             catalog.lookup(name)
@@ -201,7 +247,6 @@ def _types(given: Given, wrong: _Mistakes) -> tuple[str, ...]:
                 wrong.add("type", "a name with SageMaker's prefix", name, f"write {plain}")
             else:
                 wrong.lines.append(f"--type: {error}")
-    return tuple(given.type)
 
 
 def _days(given: Given, wrong: _Mistakes) -> float | None:
@@ -214,7 +259,7 @@ def _days(given: Given, wrong: _Mistakes) -> float | None:
     return None
 
 
-def _times(given: Given, wrong: _Mistakes) -> tuple[datetime, datetime, datetime | None]:
+def _times(given: Given, wrong: _Mistakes) -> _Times:
     at, starts, until = (
         read_time(option, value, wrong.add)
         for option, value in (("at", given.at), ("starts", given.starts), ("until", given.until))
@@ -226,4 +271,4 @@ def _times(given: Given, wrong: _Mistakes) -> tuple[datetime, datetime, datetime
             wrong.add(option, f"before {at:%Y-%m-%dT%H:%MZ}", f"{time:%Y-%m-%dT%H:%MZ}", todo)
     if starts is not None and until is not None and until < starts:
         wrong.add("until", "before --starts", f"{until:%Y-%m-%dT%H:%MZ}", "write the latest start")
-    return now, starts or now, until
+    return _Times(at=now, starts=starts or now, until=until, days=_days(given, wrong))
