@@ -155,6 +155,8 @@ def _planned(text: str) -> tuple[ClusterPlan, ClusterNeeds]:
 
 
 _MADE: dict[tuple[object, ...], Any] = {}
+# It keeps what it has read of a service for the other Regions.
+_SESSION = cast("Any", Session())
 
 
 def _made(service: str, region: str, config: Config) -> Any:
@@ -162,7 +164,7 @@ def _made(service: str, region: str, config: Config) -> Any:
     options = cast("Any", config)
     key = (service, region, options.read_timeout, str(options.retries))
     if key not in _MADE:
-        _MADE[key] = cast("Any", Session()).client(
+        _MADE[key] = _SESSION.client(
             service,
             region_name=region,
             config=config,

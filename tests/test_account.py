@@ -73,9 +73,9 @@ def test_the_code_of_a_service_is_kept_for_those_who_understand_it() -> None:
 def test_clients_are_made_once_for_each_region_and_never_repeat_a_purchase() -> None:
     account, _ = fake_account()
 
-    client = account.client("ec2")
+    client = account.client("eks")
 
-    assert account.client("ec2") is client
-    assert account.client("ec2", "us-east-1").meta.region_name == "us-east-1"
+    assert account.client("eks") is client
+    assert account.client("eks", "us-east-1").meta.region_name == "us-east-1"
     assert client.meta.config.retries["total_max_attempts"] == 3
-    assert account.client("ec2", once=True).meta.config.retries["total_max_attempts"] == 1
+    assert account.client("eks", once=True).meta.config.retries["total_max_attempts"] == 1
