@@ -5,11 +5,13 @@ test of a whole cluster ask for the same thing.
 """
 
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import kubernetes_validate
 
+from ultrascale.catalog.registries import PULL_THROUGH
 from ultrascale.catalog.versions import IMAGES, kube_scheduler
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
 
@@ -115,7 +117,16 @@ def image_findings(document: Document, *, also: Collection[str] = ()) -> list[st
     ]
 
 
+def published(text: str) -> str:
+    """Return ``text`` with images from a cache of ours named as their publishers have them."""
+    upstreams = {kind: upstream for upstream, kind in PULL_THROUGH.items()}
+    return re.sub(
+        r"[^\s\"']+/cache-[0-9a-f]{8}/([a-z0-9-]+)/", lambda found: f"{upstreams[found[1]]}/", text
+    )
+
+
 def _is_pinned(reference: str) -> bool:
+    reference = published(reference)
     pins = (*IMAGES.values(), *(kube_scheduler(minor) for minor in MINORS))
     return any(
         reference == pin.reference or reference.endswith(f"/{pin.reference}") for pin in pins

@@ -8,6 +8,7 @@ from aws_cdk.assertions import Template
 
 from k8s.platform import Charts, PlatformChart, define_charts
 from tests.construct_stacks import make_stack, resources
+from tests.kubernetes_schemas import image_findings
 from tests.pools import NEURON_POOL, SYSTEM_POOL, make_cluster
 from ultrascale.catalog import versions
 from ultrascale.plan.cluster import assemble
@@ -129,3 +130,10 @@ class TestManifests:
         plain = define_charts(assemble(make_cluster(pools=[SYSTEM_POOL, NEURON_POOL])))
 
         assert [*map(without_images, charts.all)] == [*map(without_images, plain.all)]
+
+
+def test_an_image_from_the_cache_is_pinned_where_its_own_is(charts: Charts) -> None:
+    documents = [each for chart in charts.platform for each in chart.manifests]
+
+    assert any("cache-" in str(each) for each in documents)
+    assert [found for each in documents for found in image_findings(each)] == []
