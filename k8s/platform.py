@@ -1,14 +1,13 @@
 """Every chart of a cluster, in the order they are applied."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import cdk8s
 import yaml
 
+from k8s._platform_chart import Charts, PlatformChart
 from k8s.backend import BackendChart, BackendRightsChart
 from k8s.block_calendar import BlockCalendarChart
 from k8s.cluster_autoscaler import ClusterAutoscalerChart
@@ -35,7 +34,7 @@ from k8s.volcano.webhooks import VolcanoWebhooksChart
 from k8s.volumes import VolumesChart
 from k8s.write_canary import WriteCanaryChart
 from ultrascale.plan import ClusterPlan, PoolPlan
-from ultrascale.plan.model import BackendPlan, ImageCachePlan
+from ultrascale.plan.model import BackendPlan
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -48,70 +47,6 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _represent_text)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlatformChart:
-    """A chart and what becomes of its objects.
-
-    Attributes:
-        chart: The chart.
-        retained: Its objects outlive it: deleting them would delete a user's jobs or claims.
-        cache: Where its images come from instead of their publishers' registries, if there is one.
-    """
-
-    chart: cdk8s.Chart
-    retained: bool
-    cache: ImageCachePlan | None = None
-
-    @property
-    def name(self) -> str:
-        """Name of the chart, which is part of its file's name."""
-        return self.chart.node.id
-
-    @cached_property
-    def manifests(self) -> Sequence[Mapping[str, object]]:
-        """The objects."""
-        cache = self.cache
-        published = self._published
-        return [_from(cache, each) for each in published] if cache else published
-
-    @property
-    def published_images(self) -> Iterator[str]:
-        """The images of its pods, as their publishers have them."""
-        for container in _containers(self._published):
-            yield str(container["image"])
-
-    @cached_property
-    def _published(self) -> Sequence[Mapping[str, object]]:
-        return self.chart.to_json()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Charts:
-    """Every chart of a cluster, each tuple in the order it is applied.
-
-    Attributes:
-        system_node_pools: What EKS Auto Mode launches the nodes of controllers from.
-        platform: What runs in the cluster.
-        teams: What the namespaces of HyperPod task governance hold, which makes them.
-        node_pools: What Karpenter and EKS Auto Mode launch all other nodes from.
-    """
-
-    system_node_pools: tuple[PlatformChart, ...]
-    platform: tuple[PlatformChart, ...]
-    teams: tuple[PlatformChart, ...]
-    node_pools: tuple[PlatformChart, ...]
-
-    @property
-    def all(self) -> tuple[PlatformChart, ...]:
-        """Every chart."""
-        return (*self.system_node_pools, *self.platform, *self.teams, *self.node_pools)
-
-    @property
-    def published_images(self) -> Set[str]:
-        """The images of all pods, as their publishers have them."""
-        return {image for chart in self.all for image in chart.published_images}
 
 
 def define_charts(plan: ClusterPlan) -> Charts:
@@ -283,36 +218,3 @@ def _volcano(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         yield PlatformChart(chart=chart, retained=False)
     webhooks = VolcanoWebhooksChart(app, "volcano-webhooks")
     yield PlatformChart(chart=webhooks, retained=False)
-
-
-def _from(cache: ImageCachePlan, manifest: Mapping[str, object]) -> Mapping[str, object]:
-    """Return ``manifest`` with every container's image from the cache."""
-    return cast("Mapping[str, object]", _recast(cache, manifest))
-
-
-def _recast(cache: ImageCachePlan, value: object) -> object:
-    if isinstance(value, list):
-        return [_recast(cache, item) for item in cast("list[object]", value)]
-    if not isinstance(value, Mapping):
-        return value
-    found = cast("Mapping[str, object]", value)
-    changed = {key: _recast(cache, item) for key, item in found.items()}
-    if _is_container(found):
-        changed["image"] = cache.reference(str(found["image"]))
-    return changed
-
-
-def _containers(value: object) -> Iterator[Mapping[str, object]]:
-    if isinstance(value, list):
-        for item in cast("list[object]", value):
-            yield from _containers(item)
-    elif isinstance(value, Mapping):
-        found = cast("Mapping[str, object]", value)
-        if _is_container(found):
-            yield found
-        for item in found.values():
-            yield from _containers(item)
-
-
-def _is_container(value: Mapping[str, object]) -> bool:
-    return isinstance(value.get("image"), str) and isinstance(value.get("name"), str)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Template
 
-from k8s.platform import Charts, PlatformChart, define_charts
+from k8s import Charts, PlatformChart, define_charts
 from tests.construct_stacks import make_stack, resources
 from tests.kubernetes_schemas import image_findings
 from tests.pools import NEURON_POOL, SYSTEM_POOL, make_cluster
