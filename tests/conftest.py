@@ -53,6 +53,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of every later garbage collection: it stays."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def trainium(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     """Everything that clusters/trainium-bert.yaml becomes."""
