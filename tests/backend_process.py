@@ -95,7 +95,9 @@ class BackendProcess:
         return self.ask("GET", f"/requests/{request['id']}").body["state"]
 
     def logged(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+        """Return the lines of its log, the one aside that it may be writing."""
+        lines = self.log.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def kill(self) -> None:
         """End it as a node that is lost does."""

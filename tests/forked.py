@@ -125,11 +125,13 @@ def _worker(
     stderr: None,
     *,
     start_new_session: bool,
-) -> Program:
+) -> "Program | subprocess.Popen[bytes]":
     """Fork a worker from the agent, instead of ``Popen`` of ``python -u -m module …``."""
     assert (stdout, stderr, start_new_session) == (None, None, True)
-    _, unbuffered, option, module, *arguments = args
-    assert (unbuffered, option) == ("-u", "-m")
+    if args[2] != "-m":
+        # A script that imports nothing starts at once.
+        return subprocess.Popen(args, env=env, start_new_session=True)
+    _, _, _, module, *arguments = args
     fork = multiprocessing.get_context("fork")
     return Program(fork.Process(target=_leave_agent, args=(module, arguments, env), name=module))
 

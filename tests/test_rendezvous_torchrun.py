@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Generator
@@ -14,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.etcd_server import NO_ETCD, find_etcd, running_etcd
 
 pytestmark = [
@@ -30,7 +29,7 @@ class Job:
     def __init__(self, folder: Path, endpoint: str) -> None:
         self._folder = folder
         self._endpoint = endpoint
-        self.agents: dict[str, subprocess.Popen[bytes]] = {}
+        self.agents: dict[str, forked.Program] = {}
 
     def start(self, node: str) -> None:
         environment = os.environ | {
@@ -39,20 +38,18 @@ class Job:
             "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         }
         conf = "last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=4,read_timeout=2"
-        with self._log(node).open("wb") as log:
-            self.agents[node] = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "torch.distributed.run"),
-                    *("--rdzv-backend", "etcd-v3", "--rdzv-endpoint", self._endpoint),
-                    *("--rdzv-id", "job-0", "--rdzv-conf", conf, "--nnodes", "1:2"),
-                    *("--nproc-per-node", "1", "--local-addr", "127.0.0.1"),
-                    *("--monitor-interval", "0.2", "--max-restarts", "10"),
-                    *(str(WORKER), str(self._folder)),
-                ],
-                env=environment,
-                stdout=log,
-                stderr=log,
-            )
+        self.agents[node] = forked.start(
+            "torch.distributed.run",
+            [
+                *("--rdzv-backend", "etcd-v3", "--rdzv-endpoint", self._endpoint),
+                *("--rdzv-id", "job-0", "--rdzv-conf", conf, "--nnodes", "1:2"),
+                *("--nproc-per-node", "1", "--local-addr", "127.0.0.1"),
+                *("--monitor-interval", "0.2", "--max-restarts", "10"),
+                *(str(WORKER), str(self._folder)),
+            ],
+            environment=environment,
+            output=self._log(node),
+        )
 
     def lose(self, node: str) -> None:
         """Kill the agent and the workers of ``node``."""
