@@ -1,5 +1,6 @@
 """Which tier of the control plane holds a fleet, before it is asked for."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -167,3 +168,11 @@ def test_nodes_of_auto_mode_run_fewer_pods_of_their_own() -> None:
     own, auto = (daemons_of(plan, pool) for pool in plan.pools)
 
     assert own >= auto + 4
+
+
+def test_the_name_cache_of_a_node_is_one_of_its_pods() -> None:
+    plan = planned(pool_document(purchase=ODCR, nodes={"max": 2}))
+    (pool,) = plan.pools
+    caching = replace(pool, name_servers=("169.254.20.10",))
+
+    assert daemons_of(plan, caching) == daemons_of(plan, pool) + 1

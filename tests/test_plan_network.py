@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 from ipaddress import IPv4Network
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +14,11 @@ from tests.pools import POOL, SYSTEM_POOL, make_cluster, make_pool, pool_documen
 from ultrascale import config
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.model import NetworkPlan, PoolPlan, SubnetPlan
+from ultrascale.plan.needs_control_plane import daemons_of
 from ultrascale.plan.network import network_warnings, node_subnet_kind, plan_network
 from ultrascale.plan.pool import plan_pool
 
+CLUSTERS = Path(__file__).parent.parent / "clusters"
 ZONES = [f"us-west-2{letter}" for letter in "abcdef"]
 # Addresses that EC2 keeps of every subnet.
 KEPT_BY_EC2 = 5
@@ -179,19 +182,31 @@ class TestWarnings:
 class TestSinglePrefix:
     """A pod beyond a node's addresses waits for one that never comes."""
 
-    def crowded(self) -> ClusterPlan:
+    def crowded(self, **changes: Any) -> ClusterPlan:
         pools = [SYSTEM_POOL, pool_document(nodes={"max": 200})]
         network = {"vpc_cidr": "10.0.0.0/20", "pod_cidrs": ["100.64.0.0/18"], "zones": ZONES[:2]}
-        return plan_cluster(make_cluster(network=network, pools=pools))
+        return plan_cluster(make_cluster(network=network, pools=pools, **changes))
 
     def test_no_node_is_given_more_pods_than_its_prefix_has_addresses(self) -> None:
         plan = self.crowded()
         (pool,) = plan.pools
 
         assert plan.network.prefixes_per_node == 1
-        # aws-node and kube-proxy use the host's address.
-        assert pool.max_pods == 15 + 2
-        assert all(pool.max_pods > 17 for pool in plan.system_pools)
+        # The VPC CNI, kube-proxy, two agents of EKS and the EFA plugin use the host's address.
+        assert pool.max_pods == 15 + 5
+        assert all(pool.max_pods > 20 for pool in plan.system_pools)
+
+    @pytest.mark.parametrize(("logs", "pods"), [(True, 21), (False, 20)])
+    def test_fluent_bit_takes_no_address_either(self, logs: bool, pods: int) -> None:
+        (pool,) = self.crowded(observability={"container_logs": logs}).pools
+
+        assert pool.max_pods == pods
+
+    def test_pods_of_a_gpu_each_fit_beside_all_daemonsets(self) -> None:
+        plan = plan_cluster(config.load(CLUSTERS / "ultra-100k.yaml"))
+        (pool, *_) = (pool for pool in plan.pools if pool.pool == "p5en")
+
+        assert pool.max_pods - daemons_of(plan, pool) >= pool.accelerators_per_node
 
     def test_the_cni_holds_no_second_prefix_in_reserve(self) -> None:
         (cni,) = (a for a in self.crowded().control_plane.node_addons if a.name == "vpc-cni")

@@ -126,6 +126,12 @@ ADDRESSES_PER_PREFIX = 16
 # aws-node and kube-proxy use the host's network and take no address.
 # Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/b521883/misc/eni-max-pods.txt
 HOST_NETWORK_PODS = 2
+# Pods that EKS's add-ons run on the host's network of every node but EKS Auto Mode's: of the VPC
+# CNI, kube-proxy, the Pod Identity agent and the node monitoring agent.
+# Sources:
+#     https://github.com/aws/eks-pod-identity-agent/blob/main/charts/eks-pod-identity-agent/templates/daemonset.yaml
+#     https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/templates/daemonset.yaml
+ADDON_HOST_NETWORK_PODS = 4
 
 # Node label of the EC2 instance type, on every node.
 # Source: https://kubernetes.io/docs/reference/labels-annotations-taints/

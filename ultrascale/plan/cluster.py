@@ -88,7 +88,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
     network = plan_network(cluster)
     scale = plan_scale(cluster)
     pools = [
-        within_prefixes(network, plan)
+        within_prefixes(cluster, network, plan)
         for pool in cluster.pools
         for plan in plan_pools(
             pool, kubernetes_version=version, name_servers=name_servers(cluster, pool, scale)

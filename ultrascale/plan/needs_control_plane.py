@@ -74,7 +74,7 @@ def lacks(tier: str, figures: Figures) -> str | None:
 
 
 def daemons_of(plan: ClusterPlan, pool: PoolPlan) -> int:
-    """Return the pods of DaemonSets on a node of ``pool``: of add-ons, and of device plugins."""
+    """Return the pods of DaemonSets on a node: of add-ons, device plugins and the name cache."""
     auto = pool.provisioner == "auto-mode"
     addons = [*plan.control_plane.node_addons, *plan.control_plane.workload_addons]
     if plan.observability is not None:
@@ -85,7 +85,9 @@ def daemons_of(plan: ClusterPlan, pool: PoolPlan) -> int:
         if not (auto and addon.name in auto_mode.BUILT_IN)
     )
     plugins = (plan.neuron, plan.neuron_monitor, plan.efa, plan.nvidia, plan.dcgm)
-    return own + sum(1 for plugin in plugins if plugin is not None and _runs_on(plugin, pool))
+    own += sum(1 for plugin in plugins if plugin is not None and _runs_on(plugin, pool))
+    # The cache that pods are told to ask for names.
+    return own + bool(pool.name_servers)
 
 
 def _runs_on(plugin: DevicePluginPlan, pool: PoolPlan) -> bool:

@@ -13,7 +13,7 @@ from ultrascale.plan.address_demand import (
 )
 from ultrascale.plan.model import ClusterPlan, Figure, SubnetKind, SubnetNeeds, SubnetPlan
 from ultrascale.plan.needs_pools import shards_of
-from ultrascale.plan.network import node_prefixes, node_subnet_kind
+from ultrascale.plan.network import node_prefixes, node_subnet_kind, pods_on_host_network
 from ultrascale.plan.subnets import WARM_PREFIXES
 
 _KINDS: tuple[SubnetKind, ...] = ("private", "accelerated", "public", "control-plane")
@@ -40,6 +40,7 @@ class _Demand:
         addresses: Single addresses of a node.
         prefixes: /28 prefixes of a node.
         max_pods: Pods of a node.
+        host_pods: How many of them share its address.
     """
 
     pool: str
@@ -48,6 +49,7 @@ class _Demand:
     addresses: int
     prefixes: int
     max_pods: int
+    host_pods: int
 
     @property
     def share(self) -> int:
@@ -77,6 +79,7 @@ def _demands(plan: ClusterPlan) -> Mapping[tuple[SubnetKind, str], list[_Demand]
             addresses=single_addresses(first.provisioner, first.instance_types),
             prefixes=node_prefixes(plan.network, first),
             max_pods=first.max_pods,
+            host_pods=pods_on_host_network(first),
         )
         for zone in first.zones:
             found.setdefault((node_subnet_kind(plan.network, first), zone), []).append(demand)
@@ -185,14 +188,15 @@ def _prefixes(subnets: Sequence[SubnetPlan]) -> tuple[int, str]:
 def _pods(at: str, demands: Sequence[_Demand], prefixes: int) -> Figure:
     """Return the pods that fit: by what kubelets take, and by the addresses that there are."""
     most = sum(each.share * each.max_pods for each in demands)
+    sharing = sum(each.share * each.host_pods for each in demands)
     addresses = prefixes * eks.ADDRESSES_PER_PREFIX
     by_nodes = " + ".join(f"{each.share:,} x {each.max_pods} of {each.pool}" for each in demands)
     return Figure(
         id=f"{at}.pods",
-        value=min(most, addresses),
+        value=min(most, addresses + sharing),
         unit="pods",
         formula=f"the less of {by_nodes or '0 nodes'}, as kubelets take them, and {prefixes:,} "
-        f"prefixes x {eks.ADDRESSES_PER_PREFIX} addresses",
+        f"prefixes x {eks.ADDRESSES_PER_PREFIX} addresses + {sharing:,} that share their node's",
         sources=(_PREFIXES,),
     )
 

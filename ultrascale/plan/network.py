@@ -69,7 +69,8 @@ def network_warnings(network: NetworkPlan) -> Iterator[str]:
     if network.prefixes_per_node == 1:
         yield (
             "network.pod_cidrs: room for one /28 prefix on each node, so a node runs at most "
-            f"{PODS_OF_A_PREFIX} pods with an address of their own; add ranges for a second"
+            f"{PODS_OF_A_PREFIX} pods with an address of their own, DaemonSets' among them; add "
+            "ranges for a second"
         )
     if network.dealt_by_need:
         yield (
@@ -113,11 +114,26 @@ def node_prefixes(network: NetworkPlan, pool: PoolPlan) -> int:
     return network.prefixes_per_node if inside else WARM_PREFIXES
 
 
-def within_prefixes(network: NetworkPlan, pool: PoolPlan) -> PoolPlan:
+def within_prefixes(cluster: config.Cluster, network: NetworkPlan, pool: PoolPlan) -> PoolPlan:
     """Return ``pool`` with no more pods on a node than the address plan has addresses for.
 
     HyperPod counts its pods by itself.
     """
     if node_prefixes(network, pool) > 1 or pool.provisioner == capacity.HYPERPOD:
         return pool
-    return replace(pool, max_pods=min(pool.max_pods, PODS_OF_A_PREFIX + eks.HOST_NETWORK_PODS))
+    logs = cluster.observability is not None and cluster.observability.container_logs
+    fluent_bit = logs and pool.provisioner != "auto-mode"
+    most = PODS_OF_A_PREFIX + pods_on_host_network(pool) + fluent_bit
+    return replace(pool, max_pods=min(pool.max_pods, most))
+
+
+def pods_on_host_network(pool: PoolPlan) -> int:
+    """Return the pods that every node of ``pool`` runs on its own network, without an address each.
+
+    Kubelets count them like others. Where they were left out, eight pods of a GPU each would not
+    fit beside the DaemonSets of a node with a single prefix.
+    """
+    if pool.provisioner in {"auto-mode", capacity.HYPERPOD}:
+        return eks.HOST_NETWORK_PODS
+    # The EFA device plugin, and the cache that pods ask for names.
+    return eks.ADDON_HOST_NETWORK_PODS + (pool.efa_interfaces > 0) + bool(pool.name_servers)
