@@ -202,6 +202,25 @@ class TestSubnets:
             for part in subnet.prefix_reservations
         ]
 
+    @pytest.mark.parametrize("by_function", [False, True], ids=["type", "function"])
+    def test_endpoints_take_no_address_of_a_part_that_is_being_reserved(
+        self, by_function: bool
+    ) -> None:
+        built = Synthesized(replace(PLAN, reserves_by_function=by_function))
+        kind = (
+            "Custom::SubnetPrefixReservations" if by_function else "AWS::EC2::SubnetCidrReservation"
+        )
+        private = {
+            name
+            for name, body in built.template.find_resources(kind).items()
+            if by_function or body["Properties"]["SubnetId"]["Ref"] in built.ids["private"]
+        }
+
+        for body in resources(built.template, "AWS::EC2::VPCEndpoint"):
+            if body["Properties"]["VpcEndpointType"] == "Interface":
+                assert private
+                assert private <= {*body["DependsOn"]}
+
     def test_names_resolve_inside(self, built: Synthesized) -> None:
         built.template.has_resource_properties(
             "AWS::EC2::VPC", {"EnableDnsHostnames": True, "EnableDnsSupport": True}

@@ -1,6 +1,6 @@
 """The VPC: subnets, routes, NAT, endpoints, flow logs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from aws_cdk import ArnFormat, RemovalPolicy, Stack, Tags, Token
@@ -52,7 +52,7 @@ class Network(Construct):
         self._subnets: dict[SubnetPlan, ec2.CfnSubnet] = {}
         for subnet in plan.subnets:
             self._subnets[subnet] = self._subnet(subnet, secondary)
-        self._reserve(plan)
+        reservations = [*self._reserve(plan)]
         self._route(plan)
         self.vpc = ec2.Vpc.from_vpc_attributes(
             self,
@@ -62,7 +62,7 @@ class Network(Construct):
             vpc_cidr_block=str(plan.vpc_cidr),
         )
         self._flow_logs(plan.log_retention_days)
-        self._endpoints(plan)
+        self._endpoints(plan, reservations)
 
     def subnet_ids(self, kind: SubnetKind | None = None, *, zones: Sequence[str] = ()) -> list[str]:
         """Return the ids of the subnets of ``kind`` in ``zones``; without one, of every."""
@@ -94,10 +94,10 @@ class Network(Construct):
             Tags.of(subnet).add(names.SUBNET_KIND_TAG, plan.kind)
         return subnet
 
-    def _reserve(self, plan: NetworkPlan) -> None:
-        """Keep parts of node subnets for prefixes."""
+    def _reserve(self, plan: NetworkPlan) -> Iterator[Construct]:
+        """Keep parts of node subnets for prefixes, and yield what keeps those of private ones."""
         if plan.reserves_by_function:
-            PrefixReservations(
+            yield PrefixReservations(
                 self,
                 "PrefixReservations",
                 parts={
@@ -109,13 +109,15 @@ class Network(Construct):
             return
         for subnet, resource in self._subnets.items():
             for index, part in enumerate(subnet.prefix_reservations):
-                ec2.CfnSubnetCidrReservation(
+                reservation = ec2.CfnSubnetCidrReservation(
                     resource,
                     f"Prefixes{index}",
                     subnet_id=resource.ref,
                     cidr=str(part),
                     reservation_type="prefix",
                 )
+                if subnet.kind == "private":
+                    yield reservation
 
     def _route(self, plan: NetworkPlan) -> None:
         """Route public subnets to the internet, the others to the NAT gateway of their zone."""
@@ -215,8 +217,12 @@ class Network(Construct):
         )
         return role
 
-    def _endpoints(self, plan: NetworkPlan) -> None:
-        """Reach AWS without the internet: nodes join and pull from ECR whatever becomes of NAT."""
+    def _endpoints(self, plan: NetworkPlan, reservations: Sequence[Construct]) -> None:
+        """Reach AWS without the internet: nodes join and pull from ECR whatever becomes of NAT.
+
+        The interfaces wait for ``reservations``: each would take its address from anywhere in a
+        subnet, and one address within a reserved range costs a prefix.
+        """
         ec2.CfnVPCEndpoint(
             self,
             "S3",
@@ -229,7 +235,7 @@ class Network(Construct):
         first_of_zone = {subnet.zone: subnet for subnet in reversed(plan.of_kind("private"))}
         subnet_ids = [self._subnets[first_of_zone[zone]].ref for zone in plan.zones]
         for service in plan.interface_endpoints:
-            ec2.CfnVPCEndpoint(
+            endpoint = ec2.CfnVPCEndpoint(
                 self,
                 f"Endpoint{_pascal(service)}",
                 vpc_id=self.vpc_id,
@@ -239,6 +245,7 @@ class Network(Construct):
                 subnet_ids=subnet_ids,
                 security_group_ids=[group.security_group_id],
             )
+            endpoint.node.add_dependency(*reservations)
 
     def _endpoint_group(self, plan: NetworkPlan) -> ec2.SecurityGroup:
         group = ec2.SecurityGroup(
