@@ -186,6 +186,16 @@ class TestWhatTheFileSays:
         assert planned(launched(nodes), images=images).pull_through == upstreams
 
 
+def test_no_cache_is_made_where_nobody_says_that_there_are_any() -> None:
+    govcloud = NETWORK | {"zones": ["us-gov-west-1a", "us-gov-west-1b"]}
+    pool = launched(2_000, zones=["us-gov-west-1a"])
+    document: dict[str, Any] = {"region": "us-gov-west-1", "network": govcloud, "kubernetes": None}
+
+    assert planned(pool, **document).pull_through == ()
+    asked = document | {"images": {"pull_through": ["quay.io"]}}
+    assert planned(pool, **asked).pull_through == ("quay.io",)
+
+
 class TestWhatOthersRunOn:
     """A setting for all nodes must work on each of them."""
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ultrascale import config
-from ultrascale.catalog import karpenter, registries
+from ultrascale.catalog import karpenter, regions, registries
 from ultrascale.plan.model import (
     DnsScale,
     KarpenterScale,
@@ -187,6 +187,8 @@ def plan_scale(cluster: config.Cluster) -> ScalePlan:
     own = [pool for pool in cluster.pools if pool.provisioner == "karpenter"]
     named_by_id = cluster.kubernetes.instance_id_node_names
     stated = cluster.images.pull_through
+    # No page says whether ECR's caches are there in other partitions.
+    cached = regions.lookup_region(cluster.region).partition == "aws"
     # HyperPod's own AMI, whose kernel no page states, runs kube-proxy as well.
     unknown_kernel = any(pool.provisioner == "hyperpod" for pool in cluster.pools)
     return replace(
@@ -195,7 +197,7 @@ def plan_scale(cluster: config.Cluster) -> ScalePlan:
         proxy_mode=None if unknown_kernel else row.proxy_mode,
         instance_id_node_names=bool(own)
         and (row.instance_id_node_names if named_by_id is None else named_by_id),
-        pull_through=row.pull_through if stated is None else stated,
+        pull_through=(row.pull_through if cached else ()) if stated is None else stated,
     )
 
 
