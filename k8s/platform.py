@@ -67,10 +67,14 @@ def define_charts(plan: ClusterPlan) -> Charts:
 def write_manifests(charts: Charts, folder: Path) -> None:
     """Write one file for each chart, numbered in the order they are applied.
 
+    Those of the synthesis before go: it may have been another cluster's.
+
     cdk8s numbers files by dependencies between charts, which it takes for dependencies between
     all their objects: that alone would be a tenth of a synthesis.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.glob("[0-9][0-9][0-9][0-9]-*.k8s.yaml"):
+        file.unlink()
     for index, chart in enumerate(charts.all):
         documents = yaml.dump_all(chart.manifests, Dumper=_Dumper, sort_keys=False)
         file = folder / f"{index:04}-{chart.name}.k8s.yaml"

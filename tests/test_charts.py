@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from k8s import define_charts
+from k8s import define_charts, write_manifests
 from tests.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.plan import ClusterPlan, plan_cluster
 
@@ -88,3 +88,17 @@ def test_every_placeholder_of_the_file_systems_chart_is_one_that_gets_replaced(
     assert written == replaced
     assert len(replaced) == 3 * len(FILE_SYSTEMS)
     assert not re.search(r"\$[^{]", charts["lustre-volumes"])
+
+
+def test_manifests_of_another_cluster_are_not_left_beside_these(
+    plan: ClusterPlan, tmp_path: Path
+) -> None:
+    left, own = tmp_path / "0007-node-pool-other.k8s.yaml", tmp_path / "kustomization.yaml"
+    for file in (left, own):
+        file.touch()
+
+    write_manifests(define_charts(plan), tmp_path)
+
+    assert not left.exists()
+    assert own.exists()
+    assert [*tmp_path.glob("0000-*.k8s.yaml")]
