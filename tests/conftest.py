@@ -88,3 +88,11 @@ def auto(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     from tests.assembly import synthesize
 
     return synthesize(ROOT / "clusters" / "auto-mode.yaml", tmp_path_factory.mktemp("auto"))
+
+
+@pytest.fixture(scope="session")
+def ultra(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
+    """Everything that clusters/ultra-100k.yaml becomes."""
+    from tests.assembly import synthesize
+
+    return synthesize(ROOT / "clusters" / "ultra-100k.yaml", tmp_path_factory.mktemp("ultra"))
