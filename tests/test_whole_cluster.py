@@ -28,8 +28,8 @@ from tests.node_overlay_crd import CRD as NODE_OVERLAYS
 from ultrascale.catalog import addons, versions
 
 # Device plugins and the GPU exporter talk to the kubelet through sockets that belong to root; the
-# Neuron monitor opens the devices themselves. A file system's root is opened by its owner, root. The
-# DNS cache gives its node an interface, and listens on port 53.
+# Neuron monitor opens the devices themselves. A file system's root is opened by its owner, root.
+# The DNS cache gives its node an interface, and listens on port 53.
 ROOT_CONTAINERS = (
     "neuron-device-plugin",
     "neuron-monitor",
