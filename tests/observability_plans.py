@@ -34,7 +34,7 @@ def neuron(**changes: Any) -> ClusterPlan:
     return planned(make_document(observability=EVERYTHING, **changes))
 
 
-def objective(tier: str = "8xl", **slo: float) -> ClusterPlan:
+def objective(tier: str = "8xl", /, **slo: float) -> ClusterPlan:
     """Return a cluster with an objective for writes."""
     section = EVERYTHING | {"write_latency_slo": SLO | slo}
     kubernetes = {**make_document()["kubernetes"], "control_plane_tier": tier}

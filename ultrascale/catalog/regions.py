@@ -135,7 +135,8 @@ def listed_nowhere(instance_type: str, *, hyperpod: bool = False) -> bool:
         instance_type: EC2 name of the type, without ``ml.``.
         hyperpod: Ask for SageMaker HyperPod instead of EC2.
     """
-    return _offerings("hyperpod_regions" if hyperpod else "ec2_regions").get(instance_type) == set()
+    listed = _offerings("hyperpod_regions" if hyperpod else "ec2_regions")
+    return instance_type in listed and not listed[instance_type]
 
 
 @cache
