@@ -2,6 +2,7 @@
 
 import pytest
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
+from botocore.parsers import ResponseParserError
 
 from tests.account import THROTTLED, Refusal, denied, fake_account
 from ultrascale.errors import UnansweredError
@@ -49,6 +50,35 @@ def test_a_request_without_an_answer_says_why(
 
     assert reason in failure.value.reason
     assert (failure.value.action, failure.value.denied) == (VPCS, is_denied)
+
+
+@pytest.mark.parametrize(
+    ("region", "words"),
+    [
+        ("ap-south-2", "enable this one: `aws account enable-region --region-name ap-south-2`"),
+        ("us-gov-west-1", "in us-gov-west-1 only those of a GovCloud (US) account work"),
+        ("cn-north-1", "only those of an Amazon Web Services China account work"),
+        ("us-east-1", "AuthFailure: no"),
+    ],
+)
+def test_a_region_that_takes_no_credentials_says_which_it_takes(region: str, words: str) -> None:
+    """A Region that every account has cannot be enabled."""
+    account, _ = fake_account({VPCS: Refusal("AuthFailure")})
+
+    with pytest.raises(UnansweredError) as failure:
+        account.ask(VPCS, region=region)
+
+    assert failure.value.reason.endswith(words)
+
+
+@pytest.mark.parametrize("answer", [Refusal("403", "<html>"), ResponseParserError("<html>")])
+def test_the_page_of_a_proxy_is_no_answer_and_no_traceback(answer: Exception) -> None:
+    account, _ = fake_account({VPCS: [answer, answer]})
+
+    for ask in (lambda: account.ask(VPCS), lambda: account.ask_all(VPCS, "Vpcs")):
+        with pytest.raises(UnansweredError, match="no answer of AWS's; look at the network") as no:
+            ask()
+        assert no.value.code == ""
 
 
 def test_what_is_denied_is_named_and_not_what_was_asked() -> None:

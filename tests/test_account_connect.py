@@ -10,11 +10,12 @@ import pytest
 from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.exceptions import (
-    BotoCoreError,
     ConnectTimeoutError,
+    MissingDependencyException,
     PartialCredentialsError,
     UnauthorizedSSOTokenError,
 )
+from botocore.parsers import ResponseParserError
 from botocore.stub import Stubber
 from moto import mock_aws
 
@@ -87,16 +88,26 @@ def test_a_region_that_is_none_is_not_asked() -> None:
     [
         (Refusal("ExpiredToken"), "the AWS credentials have expired; log in again"),
         (Refusal("ExpiredTokenException"), "the AWS credentials have expired"),
-        (Refusal("InvalidClientTokenId"), "aws account enable-region --region-name us-west-2"),
+        (Refusal("InvalidClientTokenId"), "InvalidClientTokenId: no; log in again"),
         (Refusal("SignatureDoesNotMatch"), "does not accept the credentials"),
+        (
+            Refusal("SignatureDoesNotMatch", "Signature expired: 20261201T0000Z"),
+            "the clock of this machine is wrong: Signature expired: 20261201T0000Z; set it",
+        ),
+        (Refusal("407", "<html>"), "HTTP error: what came back is no answer of AWS's"),
+        (ResponseParserError("<html>"), "what came back is no answer of AWS's; look at the"),
         (Refusal("InternalFailure", "sorry"), "InternalFailure: sorry"),
         (UnauthorizedSSOTokenError(), "the AWS login has expired"),
         (PartialCredentialsError(provider="env", cred_var="x"), "half of the AWS credentials"),
         (ConnectTimeoutError(endpoint_url="https://sts"), "look at the network, the proxy"),
+        (
+            MissingDependencyException(msg="You will need to pip install it."),
+            "`aws configure export-credentials --format env`",
+        ),
     ],
 )
 def test_credentials_that_do_not_work_say_why(
-    keys: pytest.MonkeyPatch, answer: Refusal | BotoCoreError, words: str
+    keys: pytest.MonkeyPatch, answer: Exception, words: str
 ) -> None:
     answers(keys, answer)
 
@@ -106,12 +117,32 @@ def test_credentials_that_do_not_work_say_why(
     assert words in str(failure.value)
 
 
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("credential_process = /no/such", "No such file or directory: '/no/such'"),
+        ("credential_process = echo hi", "Expecting value"),
+        ("role_arn = arn:aws:iam::1:role/x\nweb_identity_token_file = /no/token", "'/no/token'"),
+    ],
+)
+def test_a_profile_that_cannot_be_used_says_why(
+    nobody: pytest.MonkeyPatch, tmp_path: Path, lines: str, words: str
+) -> None:
+    """Of programs and files that a profile names, botocore leaves the errors to Python."""
+    (tmp_path / "config").write_text(f"[profile mine]\n{lines}\n")
+
+    with pytest.raises(AccountError, match="the AWS configuration does not work") as failure:
+        account.connect(REGION, "mine")
+
+    assert words in str(failure.value)
+
+
 def test_an_account_says_who_asks(keys: pytest.MonkeyPatch) -> None:
     answers(keys, {"Account": ID, "Arn": ARN, "UserId": "x"})
 
-    found = account.connect(REGION)
+    found = account.connect(REGION, "mine")
 
-    assert (found.id, found.arn, found.region) == (ID, ARN, REGION)
+    assert (found.id, found.arn, found.region, found.profile) == (ID, ARN, REGION, "mine")
 
 
 def test_an_endpoint_that_never_answers_is_given_up(keys: pytest.MonkeyPatch, silent: str) -> None:

@@ -10,9 +10,14 @@ import boto3
 import botocore
 from botocore.client import BaseClient
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 
-from ultrascale.account._answers import no_account, unanswered
+from ultrascale.account._answers import (
+    FAILURES,
+    misconfigured,
+    no_account,
+    not_of_aws,
+    unanswered,
+)
 from ultrascale.catalog.regions import lookup_region
 
 # Seconds. Each command asks a few hundred questions at most, and ends within a minute.
@@ -45,12 +50,14 @@ class Account:
         arn: ARN of who asks.
         region: Region that is asked where a question names no other.
         session: What makes clients.
+        profile: Profile that the user named; None where the AWS CLI would find the same by itself.
     """
 
     id: str
     arn: str
     region: str
     session: Session
+    profile: str | None = None
     _clients: dict[tuple[str, str, bool], BaseClient] = field(
         default_factory=dict[tuple[str, str, bool], BaseClient], init=False, repr=False
     )
@@ -91,8 +98,8 @@ class Account:
         try:
             client = self.client(service, region, once=once)
             return cast("Mapping[str, Any]", getattr(client, _method(operation))(**parameters))
-        except (BotoCoreError, ClientError) as error:
-            raise unanswered(action, error) from error
+        except FAILURES as error:
+            raise unanswered(action, region or self.region, error) from error
 
     def ask_all(
         self,
@@ -118,18 +125,18 @@ class Account:
         """
         service, operation = _named(action)
         method = _method(operation)
-        client = self.client(service, region)
-        if not client.can_paginate(method):
-            return list(self.ask(action, region=region, once=False, **parameters).get(key, []))
         found: list[Any] = []
         try:
+            client = self.client(service, region)
+            if not client.can_paginate(method):
+                return list(self.ask(action, region=region, once=False, **parameters).get(key, []))
             pages = client.get_paginator(method).paginate(**parameters)
             for page in cast("Iterable[Mapping[str, Any]]", pages):
                 found += page.get(key, [])
                 if most is not None and len(found) >= most:
                     break
-        except (BotoCoreError, ClientError) as error:
-            raise unanswered(action, error) from error
+        except FAILURES as error:
+            raise unanswered(action, region or self.region, error) from error
         return found
 
 
@@ -154,9 +161,16 @@ def connect(region: str, profile: str | None = None) -> Account:
         # Source: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
         sts = _client(session, "sts", region, once=False)
         caller = cast("Mapping[str, str]", sts.get_caller_identity())
-    except (BotoCoreError, ClientError) as error:
+        who = caller["Account"], caller["Arn"]
+    except FAILURES as error:
         raise no_account(region, error) from error
-    return Account(id=caller["Account"], arn=caller["Arn"], region=region, session=session)
+    except KeyError as error:
+        # Of a page that is HTML botocore reads as much as it knows.
+        raise not_of_aws() from error
+    except (OSError, ValueError, RuntimeError) as error:
+        # What a `credential_process` is, or the file of a token, botocore leaves to Python.
+        raise misconfigured(error) from error
+    return Account(id=who[0], arn=who[1], region=region, session=session, profile=profile)
 
 
 def _client(session: Session, service: str, region: str, once: bool) -> BaseClient:

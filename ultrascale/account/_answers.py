@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     ConnectTimeoutError,
     EndpointConnectionError,
+    MissingDependencyException,
     NoCredentialsError,
     PartialCredentialsError,
     ProfileNotFound,
@@ -17,8 +18,14 @@ from botocore.exceptions import (
     TokenRetrievalError,
     UnauthorizedSSOTokenError,
 )
+from botocore.parsers import ResponseParserError
 
+from ultrascale.catalog import regions
 from ultrascale.errors import AccountError, UnansweredError
+
+# The last is no `BotoCoreError`: something answered, but not in AWS's words.
+Failure = BotoCoreError | ClientError | ResponseParserError
+FAILURES = (BotoCoreError, ClientError, ResponseParserError)
 
 # Sources:
 #   https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
@@ -45,25 +52,31 @@ _NOT_ACCEPTED = frozenset(
         "IncompleteSignature",
         "InvalidClientTokenId",
         "InvalidSignatureException",
+        "OptInRequired",
         "SignatureDoesNotMatch",
         "UnrecognizedClientException",
     }
 )
-_LOG_IN = "log in again (`aws sso login` or `aws login`), or export new credentials"
+_LOG_IN = "log in again (`aws sso login`), or export new credentials"
 _GIVE_SOME = (
-    "log in (`aws sso login`, `aws login`), name a profile by --profile or AWS_PROFILE, or export "
+    "log in (`aws sso login`), name a profile by --profile or AWS_PROFILE, or export "
     "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 )
+_EXPORT = "`aws configure export-credentials --format env` prints some that need nothing more"
+_NOT_OF_AWS = "what came back is no answer of AWS's; look at the network, the proxy and the Region"
 _ACTION = re.compile(r"not authorized to perform: ([a-z0-9-]+:\w+)")
 # Before it stands who asked for what, which is told anyway.
 _CAUSE = re.compile(r"\b(?:because|with an explicit deny)\b.*", re.DOTALL)
+_WRONG_CLOCK = re.compile(r"Signature (expired|not yet current)")
 
 
-def unanswered(action: str, error: BotoCoreError | ClientError) -> UnansweredError:
-    """Return why ``action`` has no answer."""
+def unanswered(action: str, region: str, error: Failure) -> UnansweredError:
+    """Return why ``action`` has no answer in ``region``."""
     if not isinstance(error, ClientError):
         return UnansweredError(action, reason=_unreached(error))
     code, message = _told(error)
+    if not code:
+        return UnansweredError(action, reason=f"HTTP {_status(error)}: {_NOT_OF_AWS}")
     if code in _DENIED:
         # What is denied may be another action than the one that was asked for.
         named = _ACTION.search(message)
@@ -75,27 +88,62 @@ def unanswered(action: str, error: BotoCoreError | ClientError) -> UnansweredErr
         reason = f"throttled by AWS ({code}) on every attempt; ask again in a minute"
     elif code in _EXPIRED:
         reason = f"the credentials have expired; {_LOG_IN}"
+    elif code in _NOT_ACCEPTED:
+        reason = f"{code}: {message}{_closed(region)}"
     else:
         reason = f"{code}: {message}"
     return UnansweredError(action, reason=reason, code=code)
 
 
-def no_account(region: str, error: BotoCoreError | ClientError) -> AccountError:
+def no_account(region: str, error: Failure) -> AccountError:
     """Return why there is no account to ask in ``region``."""
     if not isinstance(error, ClientError):
         return AccountError(_no_credentials(error) or _unreached(error))
     code, message = _told(error)
+    if not code:
+        return AccountError(f"HTTP {_status(error)}: {_NOT_OF_AWS}")
     if code in _EXPIRED:
         return AccountError(f"the AWS credentials have expired; {_LOG_IN}")
+    if _WRONG_CLOCK.search(message):
+        return AccountError(f"the clock of this machine is wrong: {message}; set it")
     if code in _NOT_ACCEPTED:
         return AccountError(
-            f"AWS does not accept the credentials in {region} ({code}); {_LOG_IN}; where they work "
-            f"in other Regions, enable this one: `aws account enable-region --region-name {region}`"
+            f"AWS does not accept the credentials in {region}: {code}: {message}; {_LOG_IN}"
+            f"{_closed(region)}"
         )
     return AccountError(f"AWS does not say whose credentials these are: {code}: {message}")
 
 
-def _no_credentials(error: BotoCoreError) -> str | None:
+def misconfigured(error: OSError | ValueError | RuntimeError) -> AccountError:
+    """Return what is wrong with a file, program or address that a configuration names."""
+    return AccountError(
+        f"the AWS configuration does not work: {error}; look at the profile in ~/.aws and at the "
+        "variables AWS_…"
+    )
+
+
+def not_of_aws() -> AccountError:
+    """Return that something else than AWS has answered."""
+    return AccountError(_NOT_OF_AWS)
+
+
+def _closed(region: str) -> str:
+    """Return why credentials that work elsewhere may not work in ``region``."""
+    match regions.lookup_region(region).partition:
+        case "aws-us-gov":
+            return f"; in {region} only those of a GovCloud (US) account work"
+        case "aws-cn":
+            return f"; in {region} only those of an Amazon Web Services China account work"
+        case "aws" if region not in regions.ALWAYS_ENABLED:
+            return (
+                "; where they work in other Regions, enable this one: `aws account enable-region "
+                f"--region-name {region}`"
+            )
+        case _:
+            return ""
+
+
+def _no_credentials(error: BotoCoreError | ResponseParserError) -> str | None:
     match error:
         case NoCredentialsError():
             return f"no AWS credentials; {_GIVE_SOME}"
@@ -105,12 +153,16 @@ def _no_credentials(error: BotoCoreError) -> str | None:
             return f"{error}; `aws configure list-profiles` says which there are"
         case SSOTokenLoadError() | TokenRetrievalError() | UnauthorizedSSOTokenError():
             return f"the AWS login has expired: {error}; {_LOG_IN}"
+        case MissingDependencyException():
+            return f"{error} Or export credentials: {_EXPORT}"
         case _:
             return None
 
 
-def _unreached(error: BotoCoreError) -> str:
+def _unreached(error: BotoCoreError | ResponseParserError) -> str:
     match error:
+        case ResponseParserError():
+            return _NOT_OF_AWS
         case ConnectTimeoutError() | EndpointConnectionError():
             return f"{error}; look at the network, the proxy and the Region"
         case ReadTimeoutError():
@@ -120,5 +172,13 @@ def _unreached(error: BotoCoreError) -> str:
 
 
 def _told(error: ClientError) -> tuple[str, str]:
+    """Return AWS's code and message; no code where what answered was not AWS."""
     told = cast("Mapping[str, str]", error.response.get("Error", {}))
-    return told.get("Code", "unknown error"), told.get("Message", "")
+    code = told.get("Code", "")
+    # botocore takes the HTTP status where an answer has no code.
+    return ("" if code.isdigit() else code), told.get("Message", "")
+
+
+def _status(error: ClientError) -> object:
+    metadata = cast("Mapping[str, Any]", error.response.get("ResponseMetadata", {}))
+    return metadata.get("HTTPStatusCode", "error")

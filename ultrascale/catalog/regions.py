@@ -64,6 +64,19 @@ REGIONS: Mapping[str, Region] = MappingProxyType(
     }
 )
 
+ALWAYS_ENABLED = frozenset(
+    {
+        *("ap-northeast-1", "ap-northeast-2", "ap-northeast-3", "ap-south-1"),
+        *("ap-southeast-1", "ap-southeast-2", "ca-central-1", "eu-central-1", "eu-north-1"),
+        *("eu-west-1", "eu-west-2", "eu-west-3", "sa-east-1"),
+        *("us-east-1", "us-east-2", "us-west-1", "us-west-2"),
+    }
+)
+"""Regions that every account of the partition `aws` has; it has to enable the others.
+
+Source: https://docs.aws.amazon.com/accounts/latest/reference/manage-acct-regions.html
+"""
+
 
 def lookup_region(name: str) -> Region:
     """Return the Region called ``name``.
