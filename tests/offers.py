@@ -6,6 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 from tests.account import Told
+from ultrascale.offers.bought import PLANS as HELD_PLANS
+from ultrascale.offers.bought import RESERVATIONS
 from ultrascale.offers.model import OPTIONS, Offer, Option, Part, Request
 from ultrascale.offers.throttle import Throttle
 from ultrascale.plan.capacity import block_window
@@ -20,6 +22,12 @@ SCORES = "ec2:GetSpotPlacementScores"
 SPOT_PRICES = "ec2:DescribeSpotPriceHistory"
 ZONES = "ec2:DescribeAvailabilityZones"
 QUOTA = "servicequotas:GetServiceQuota"
+
+NOT_HELD: dict[str, Told] = {
+    RESERVATIONS: {"CapacityReservations": []},
+    HELD_PLANS: {"TrainingPlanSummaries": []},
+}
+"""What AWS answers where nothing was bought before."""
 
 BLOCK: dict[str, Any] = {
     "CapacityBlockOfferingId": "cb-0a1b2c3d4e5f60718",
@@ -64,6 +72,7 @@ def zone_answer(*names: str, opted_in: bool = True) -> dict[str, Any]:
             {
                 "ZoneName": f"us-west-2{letter}",
                 "ZoneId": f"usw2-az{'abcd'.index(letter) + 1}",
+                "GroupName": f"us-west-2{letter}-1",
                 "OptInStatus": "opt-in-not-required" if opted_in else "not-opted-in",
             }
             for letter in letters

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import yaml
 import ultrascale.account
 from tests.account import FakeAws, Told, denied, fake_account
 from tests.command_line import Answer, run
-from tests.offers import AT, BLOCKS, PLAN, PLANS, RESERVATION, answers
+from tests.offers import AT, BLOCK, BLOCKS, NOT_HELD, PLAN, PLANS, RESERVATION, answers
 from tests.pools import SYSTEM_POOL, as_text, make_document, pool_document
 from ultrascale.account import Account
 from ultrascale.cli import capacity
@@ -37,6 +38,7 @@ def ultrascale_(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 
     def command(*arguments: str | Path, **changes: Told) -> tuple[Answer, FakeAws]:
         told = dict(answers(**changes))
+        told |= NOT_HELD
         told |= {
             BLOCK_ACTION: {"CapacityReservation": RESERVATION},
             PLAN_ACTION: {
@@ -98,14 +100,45 @@ def test_a_source_that_was_denied_is_a_line_with_its_permission(ultrascale_: Cap
     assert answer.returncode == 0
 
 
-@pytest.mark.parametrize("changes", [EMPTY, {key: denied(BLOCKS) for key in EMPTY}])
-def test_nothing_on_offer_has_a_status_of_its_own(
-    ultrascale_: Capacity, changes: dict[str, Told]
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (EMPTY, "nothing is on offer\n"),
+        (EMPTY | {"blocks": denied(BLOCKS)}, "no offer is known, and not all was answered:\n"),
+    ],
+)
+def test_nothing_on_offer_has_a_status_of_its_own_and_is_not_said_of_what_is_unknown(
+    ultrascale_: Capacity, changes: dict[str, Told], told: str
 ) -> None:
     answer, _ = ultrascale_("capacity", "find", *SEARCH, **changes)
 
-    assert "nothing is on offer" in answer.stdout
+    assert answer.stdout.startswith(told)
     assert answer.returncode == capacity.NOTHING_FOUND
+
+
+def test_each_window_of_an_offer_in_parts_is_shown(ultrascale_: Capacity) -> None:
+    """The first zone and the last end alone hide a gap of days and a move to another zone."""
+    parts = [
+        BLOCK | {"EndDate": BLOCK["StartDate"] + timedelta(days=3)},
+        BLOCK
+        | {"StartDate": BLOCK["EndDate"] - timedelta(days=3), "AvailabilityZone": "us-west-2c"},
+    ]
+    keys = ("InstanceType", "AvailabilityZone", "InstanceCount", "StartDate", "EndDate")
+    segments = [{key: part[key] for key in keys} for part in parts]
+
+    answer, _ = ultrascale_(
+        "capacity",
+        *SEARCH,
+        blocks={
+            "CapacityBlockOfferings": [BLOCK | {"CapacityBlockOfferingSegments": segments}],
+        },
+    )
+
+    for line in (
+        f"{ID}: 16 nodes in us-west-2b from 2026-12-01 11:30 until 2026-12-04 11:30",
+        f"{ID}: 16 nodes in us-west-2c from 2026-12-05 11:30 until 2026-12-08 11:30",
+    ):
+        assert line in answer.stdout
 
 
 def test_programs_read_all_of_it_as_json(ultrascale_: Capacity) -> None:
@@ -182,6 +215,15 @@ def test_without_confirm_the_terms_are_shown_and_nothing_is_bought(ultrascale_: 
     assert BLOCK_ACTION not in aws.actions
 
 
+def test_each_printed_command_names_the_profile_whose_account_pays(ultrascale_: Capacity) -> None:
+    """Without it, what was seen in one account is bought in another."""
+    find, _ = ultrascale_("capacity", *SEARCH, "--profile", "our prod")
+    terms, _ = ultrascale_(*BUY, "--profile", "our prod", "--name", "train")
+
+    assert "--fee 88000.00 --profile 'our prod'\n" in find.stdout
+    assert f"--fee 88000.00 --profile 'our prod' --name train --confirm {ID}\n" in terms.stderr
+
+
 def test_a_block_is_bought_behind_its_own_id_and_prints_the_keys_of_its_pool(
     ultrascale_: Capacity,
 ) -> None:
@@ -190,6 +232,7 @@ def test_a_block_is_bought_behind_its_own_id_and_prints_the_keys_of_its_pool(
     assert answer.returncode == 0
     assert yaml.safe_load(answer.stdout)["purchase"]["option"] == "capacity-block"
     assert "fee      88,000.00 USD up front" in answer.stderr
+    assert "asking AWS once; should no word of it follow, look at: aws ec2" in answer.stderr
     assert f"--filters Name=tag:ultrascale.dev/offering,Values={ID}" in answer.stderr
     assert [action for action, *_ in aws.calls].count(BLOCK_ACTION) == 1
     # The offer was asked for before it was bought.

@@ -68,6 +68,12 @@ def refused(**changes: Any) -> str:
         ({"days": 0}, "--days: Capacity Blocks and training plans last 1 to 182 days, got 0"),
         ({"starts": "2027-02-01"}, "--starts: nothing is sold more than 8 weeks ahead"),
         ({"starts": "2026-11-20"}, "--starts: over, got 2026-11-20T00:00Z"),
+        ({"starts": "2026-11-21"}, "--starts: over, got 2026-11-21T00:00Z; write --starts 2026-11"),
+        ({"until": "2026-11-20"}, "over, got 2026-11-20T00:00Z; write --until 2026-11-21T10:00Z"),
+        (
+            {"regions": ("us-west-2", "us-gov-west-1")},
+            "--region: no credentials work in both us-west-2 and us-gov-west-1; ask for each by",
+        ),
         ({"starts": "2026-12-01T08:00"}, "--starts: not a time in UTC"),
         ({"starts": "soon"}, "--starts: not a time in UTC, got 'soon'"),
         ({"until": "2027-02-01"}, "--until: nothing is sold more than 8 weeks ahead"),

@@ -184,13 +184,42 @@ def test_an_offer_without_its_window_is_unknown_and_not_guessed() -> None:
     found, _ = search(make_request(options=ONLY_BLOCKS), blocks={"CapacityBlockOfferings": [block]})
 
     assert found.offers == ()
-    assert found.unknown[0].reason == "an offering came without its EndDate"
+    assert found.unknown[0].reason == "what AWS answered has no EndDate"
+
+
+@pytest.mark.parametrize(
+    ("zone", "count"), [("us-west-2b", 1), ("us-west-2a", 0), ("usw2-az1", 1), ("usw2-az2", 1)]
+)
+def test_an_offer_that_may_be_in_a_zone_that_will_do_is_shown(zone: str, count: int) -> None:
+    """AWS names the zone of a block, and where it tells no zones, the id of it is unknown."""
+    request = make_request(options=ONLY_BLOCKS, zones=(zone,))
+
+    found, _ = search(request, zones=denied(ZONES))
+
+    assert len(found.offers) == count
+
+
+def test_an_offer_of_which_a_part_is_in_another_zone_is_not_shown() -> None:
+    keys = ("InstanceType", "InstanceCount", "StartDate", "EndDate")
+    segments = [
+        {key: BLOCK[key] for key in keys} | {"AvailabilityZone": zone}
+        for zone in ("us-west-2b", "us-west-2a")
+    ]
+    blocks = {"CapacityBlockOfferings": [BLOCK | {"CapacityBlockOfferingSegments": segments}]}
+
+    found, _ = search(make_request(options=ONLY_BLOCKS, zones=("us-west-2b",)), blocks=blocks)
+
+    assert found.offers == ()
 
 
 def test_a_local_zone_that_is_closed_to_the_account_is_said() -> None:
     found, _ = search(make_request(options=ONLY_BLOCKS), zones=zone_answer(opted_in=False))
 
-    assert any("opt in to us-west-2b first" in note for note in one(found).notes)
+    (note,) = one(found).notes
+    assert note == (
+        "opt in to us-west-2b first: `aws ec2 modify-availability-zone-group --region us-west-2 "
+        "--group-name us-west-2b-1 --opt-in-status opted-in`"
+    )
 
 
 @pytest.mark.parametrize(
@@ -319,6 +348,16 @@ def test_what_aws_does_not_answer_is_unknown_and_never_nothing(
     assert reason in unknown.reason
     assert unknown.denied is is_denied
     assert {offer.option for offer in found.offers} == {"training-plan", "spot"}
+
+
+def test_a_fee_that_is_no_number_is_unknown_and_no_traceback() -> None:
+    found, _ = search(
+        make_request(options=ONLY_BLOCKS),
+        blocks={"CapacityBlockOfferings": [BLOCK | {"UpfrontFee": "88,000.00"}]},
+    )
+
+    (unknown,) = found.unknown
+    assert unknown.reason == "an offering came with a fee that is no number, '88,000.00'"
 
 
 def test_a_page_that_fails_takes_back_the_pages_before_it() -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, cast
@@ -9,18 +10,30 @@ from typing import Any, cast
 import boto3
 import pytest
 import yaml
+from botocore.awsrequest import AWSResponse
 from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
+from botocore.parsers import ResponseParserError
 from botocore.stub import Stubber
 
 from tests.account import ARN, ID, FakeAws, Refusal, Told, denied, fake_account
 from tests.assembly import ROOT
-from tests.offers import ENDS, QUOTA, RESERVATION, STARTS, make_offer
+from tests.offers import (
+    ENDS,
+    HELD_PLANS,
+    NOT_HELD,
+    QUOTA,
+    RESERVATION,
+    RESERVATIONS,
+    STARTS,
+    make_offer,
+)
 from tests.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import config
 from ultrascale.account import Account
 from ultrascale.errors import AccountError, UnansweredError
+from ultrascale.offers.bought import look_command
 from ultrascale.offers.model import Found, Unknown
 from ultrascale.offers.purchase import (
     BLOCK_ACTION,
@@ -38,7 +51,7 @@ PLAN_ARN = f"arn:aws:sagemaker:us-west-2:{ID}:training-plan/ultrascale-tpo-1"
 
 
 def bought(told: Told, **changes: Any) -> tuple[tuple[str, ...], FakeAws]:
-    account, aws = fake_account({BLOCK_ACTION: told, PLAN_ACTION: told})
+    account, aws = fake_account({**NOT_HELD, BLOCK_ACTION: told, PLAN_ACTION: told})
     return buy(make_offer(**changes), account, "train"), aws
 
 
@@ -72,8 +85,11 @@ def test_a_plan_gets_the_same_name_each_time_so_that_aws_takes_it_once() -> None
         ReadTimeoutError(endpoint_url="https://ec2.test"),
         ConnectTimeoutError(endpoint_url="https://ec2.test"),
         KeyboardInterrupt(),
+        ResponseParserError("<html>"),
+        Refusal("403", "<html>"),
+        RuntimeError("the refreshed credentials are still expired"),
     ],
-    ids=["read", "connect", "interrupted"],
+    ids=["read", "connect", "interrupted", "not of AWS", "of a proxy", "anything"],
 )
 @pytest.mark.parametrize(
     ("option", "look"),
@@ -90,12 +106,12 @@ def test_a_purchase_without_an_answer_is_not_sent_again_and_says_how_to_look(
     def fail(_: dict[str, Any]) -> Mapping[str, Any]:
         raise failure
 
-    account, aws = fake_account({BLOCK_ACTION: fail, PLAN_ACTION: fail})
+    account, aws = fake_account({**NOT_HELD, BLOCK_ACTION: fail, PLAN_ACTION: fail})
 
     with pytest.raises(UnsureError) as unsure:
         buy(make_offer(option=cast("Any", option)), account, "train")
 
-    assert len(aws.calls) == 1
+    assert len([action for action, *_ in aws.calls if action in {BLOCK_ACTION, PLAN_ACTION}]) == 1
     assert "IT IS NOT KNOWN WHETHER IT WAS BOUGHT" in str(unsure.value)
     assert look in str(unsure.value)
 
@@ -132,11 +148,15 @@ class OneClient:
 def test_only_what_aws_refused_counts_as_not_bought(code: str, status: int, unsure: bool) -> None:
     session = OneClient()
     account = Account(id=ID, arn=ARN, region="us-west-2", session=session)
+    account.client("ec2", "us-west-2")
+    held = session.stubber
     account.client("ec2", "us-west-2", once=True)
+    assert held is not None
     assert session.stubber is not None
+    held.add_response("describe_capacity_reservations", {"CapacityReservations": []})
     session.stubber.add_client_error("purchase_capacity_block", code, "no", http_status_code=status)
 
-    with session.stubber, pytest.raises(AccountError) as error:
+    with held, session.stubber, pytest.raises(AccountError) as error:
         buy(make_offer(), account, "train")
 
     assert isinstance(error.value, UnsureError) is unsure
@@ -212,8 +232,27 @@ def test_what_was_bought_is_told_however_little_aws_answers() -> None:
     (keys,), _ = bought({"CapacityReservation": {"CapacityReservationId": "cr-0f1e2d3c4b5a69788"}})
 
     assert checked(keys).zones == ("us-west-2b",)
-    with pytest.raises(UnsureError, match="bought, but AWS did not name the reservation; look it"):
+    with pytest.raises(UnsureError, match="AWS did not name the reservation\nIT IS NOT KNOWN"):
         bought({})
+
+
+def test_the_page_of_a_proxy_in_place_of_a_plan_is_no_plan() -> None:
+    """Of such a page botocore makes an answer without keys."""
+    session = OneClient()
+    account = Account(id=ID, arn=ARN, region="us-west-2", session=session)
+    account.client("sagemaker")
+    held = session.stubber
+    client: Any = account.client("sagemaker", once=True)
+    assert held is not None
+    held.add_response("list_training_plans", {"TrainingPlanSummaries": []})
+
+    def page(**_: object) -> tuple[AWSResponse, dict[str, Any]]:
+        return AWSResponse("https://aws.test", 200, cast("Any", {}), None), {}
+
+    client.meta.events.register("before-call.sagemaker.CreateTrainingPlan", page)
+
+    with held, pytest.raises(UnsureError, match="AWS did not name the plan\nIT IS NOT KNOWN"):
+        buy(make_offer(option="training-plan"), account, "train")
 
 
 def test_a_plan_without_a_window_is_not_bought() -> None:
@@ -223,6 +262,105 @@ def test_a_plan_without_a_window_is_not_bought() -> None:
         buy(make_offer(option="training-plan", starts=None), account, "train")
 
     assert aws.calls == []
+
+
+def test_an_offer_of_an_unknown_fee_is_not_bought() -> None:
+    account, aws = fake_account()
+
+    with pytest.raises(AccountError, match="not bought: AWS does not say its fee"):
+        buy(make_offer(fee=None), account, "train")
+
+    assert aws.calls == []
+
+
+# --- not twice ----------------------------------------------------------------------------------
+
+
+HELD_BLOCK = {"CapacityReservations": [RESERVATION | {"State": "payment-pending"}]}
+HELD_PLAN = {
+    "TrainingPlanSummaries": [
+        {"TrainingPlanName": "train", "TrainingPlanArn": PLAN_ARN, "Status": "Pending"}
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("option", "held", "what"),
+    [
+        ("capacity-block", {RESERVATIONS: HELD_BLOCK}, RESERVATION["CapacityReservationId"]),
+        ("training-plan", {HELD_PLANS: HELD_PLAN}, PLAN_ARN),
+    ],
+)
+def test_what_was_bought_under_the_same_name_is_not_bought_again(
+    option: str, held: dict[str, Told], what: str
+) -> None:
+    """Whoever tries again after an answer was lost pays the fee twice."""
+    account, aws = fake_account(held)
+
+    with pytest.raises(AccountError, match="not bought: it was bought as train before") as refusal:
+        buy(make_offer(option=cast("Any", option)), account, "train")
+
+    assert what in str(refusal.value)
+    assert not {BLOCK_ACTION, PLAN_ACTION} & aws.actions
+
+
+def test_a_block_is_looked_for_by_its_offer_and_its_name() -> None:
+    _, aws = bought({"CapacityReservation": RESERVATION})
+
+    (asked,) = aws.parameters(RESERVATIONS)
+    assert asked["Filters"] == [
+        {"Name": "tag:ultrascale.dev/offering", "Values": ["cb-1"]},
+        {"Name": "tag:Name", "Values": ["train"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("option", "held"),
+    [
+        (
+            "capacity-block",
+            {"CapacityReservations": [RESERVATION | {"State": "payment-failed"}]},
+        ),
+        (
+            "training-plan",
+            {
+                "TrainingPlanSummaries": [
+                    {"TrainingPlanName": name, "TrainingPlanArn": PLAN_ARN, "Status": status}
+                    for name, status in (("train", "Failed"), ("other", "Active"))
+                ]
+            },
+        ),
+    ],
+)
+def test_what_was_not_paid_or_is_something_else_hinders_nothing(option: str, held: Told) -> None:
+    answers = {RESERVATIONS: held, HELD_PLANS: held}
+    sold: dict[str, Told] = {
+        BLOCK_ACTION: {"CapacityReservation": RESERVATION},
+        PLAN_ACTION: {"TrainingPlanArn": PLAN_ARN},
+    }
+    account, _ = fake_account(answers | sold)
+
+    assert buy(make_offer(option=cast("Any", option)), account, "train")
+
+
+def test_nothing_is_bought_where_nobody_says_what_was_bought_before() -> None:
+    account, aws = fake_account({RESERVATIONS: denied(RESERVATIONS)})
+
+    with pytest.raises(AccountError, match=f"not bought: .* unknown: .*; allow {RESERVATIONS}"):
+        buy(make_offer(), account, "train")
+
+    assert aws.actions == {RESERVATIONS}
+
+
+def test_the_command_that_looks_asks_the_account_that_pays() -> None:
+    """Another account says that nothing was bought, and so it is bought twice."""
+    account, _ = fake_account()
+
+    look = look_command(make_offer(), replace(account, profile="our prod"), "train")
+
+    assert look.startswith(
+        "aws ec2 describe-capacity-reservations --region us-west-2 --profile 'our prod' --filters"
+    )
 
 
 # --- what is asked and said before --------------------------------------------------------------
@@ -253,13 +391,13 @@ def test_an_offer_of_another_fee_than_was_seen_is_refused(fee: str | None) -> No
 def test_the_terms_say_all_that_is_paid_for_and_that_it_is_final() -> None:
     account, _ = fake_account()
 
-    told = "\n".join(terms(make_offer(), account, "4", "train"))
+    told = "\n".join(terms(make_offer(fee="88000.0000"), account, "4", "train"))
 
     for part in (
         "cb-1: a capacity block of 16 x p5.48xlarge, named train",
         "2026-12-01T11:30:00Z until 2026-12-08T11:30:00Z, 16 nodes in us-west-2b (usw2-az2)",
         "of use until 2026-12-08T10:50:00Z, 167.3 hours",
-        "88,000 USD up front",
+        "88,000.00 USD up front",
         "final: it cannot be cancelled, moved or split",
         f"account  {ID} pays",
     ):
@@ -271,9 +409,14 @@ def test_the_terms_say_all_that_is_paid_for_and_that_it_is_final() -> None:
     [
         ({"Quota": {"Value": 4.0}}, "(L-DA6814F2): 4 in all"),
         (Refusal("NoSuchResourceException"), "(L-DA6814F2): 0 unless AWS has raised it"),
+        (
+            {"Quota": {"Value": 0.0}},
+            "AWS refuses the purchase until it is raised: `aws service-quotas request-service-quota"
+            "-increase --service-code ec2 --quota-code L-DA6814F2 --region us-west-2",
+        ),
         (denied(QUOTA), "(L-DA6814F2): unknown: servicequotas:GetServiceQuota: denied"),
     ],
-    ids=["applied", "default", "denied"],
+    ids=["applied", "default", "none", "denied"],
 )
 def test_the_quota_on_concurrent_blocks_is_said(answer: Told, told: str) -> None:
     account, _ = fake_account({QUOTA: answer})

@@ -114,9 +114,9 @@ def find_command(
     found, _ = _find(requests, at, profile)
     offers = ranked(found.offers, order)
     if json_:
-        typer.echo(as_json(found, offers, requests, at))
+        typer.echo(as_json(found, offers, requests, at, profile))
     else:
-        print_offers(found, offers, requests)
+        print_offers(found, offers, requests, profile)
     if not offers:
         raise typer.Exit(NOTHING_FOUND)
 
@@ -175,7 +175,8 @@ def buy_command_(
     for line in terms(offer, account, quota_of(offer, account), name):
         typer.echo(line, err=True)
     if confirm is None:
-        command = f"{buy_command(offer)} --confirm {offer.id}"
+        named = f" --name {name}" if name != default_name(offer) else ""
+        command = f"{buy_command(offer, profile)}{named} --confirm {offer.id}"
         typer.echo(f"nothing was bought; to buy it: {command}", err=True)
         raise typer.Exit(1)
     _buy(offer, account, name)
@@ -224,14 +225,17 @@ def _find(
 
 
 def _buy(offer: "Offer", account: "Account", name: str) -> None:
-    from ultrascale.offers.purchase import UnsureError, buy, look_command
+    from ultrascale.offers.bought import look_command
+    from ultrascale.offers.purchase import UnsureError, buy
 
+    look = look_command(offer, account, name)
+    typer.echo(f"asking AWS once; should no word of it follow, look at: {look}", err=True)
     try:
         keys = buy(offer, account, name)
     except UnsureError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(NOT_KNOWN) from None
-    typer.echo(f"bought; whether AWS has taken the payment: {look_command(offer, name)}", err=True)
+    typer.echo(f"bought; whether AWS has taken the payment: {look}", err=True)
     typer.echo("keys of the pool that runs on it, for the cluster file:", err=True)
     for each in keys:
         typer.echo(each)

@@ -1,6 +1,7 @@
 """Shows what AWS offers: a table and its remarks, or JSON."""
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -13,29 +14,37 @@ from ultrascale.catalog import capacity_blocks, hyperpod, prices
 from ultrascale.offers.model import DOLLARS, Found, Offer, Part, Request, Unknown
 
 _WIDTH = 190
+_NOTHING_KNOWN = "no offer is known, and not all was answered:"
 _LEFT = ("option", "pool", "type", "zone", "starts", "ends")
 _RIGHT = ("nodes", "usable\nhours", "fee", "by usable\nnode-hour", "of On-\nDemand", "score")
 
 
-def print_offers(found: Found, offers: Sequence[Offer], requests: Sequence[Request]) -> None:
+def print_offers(
+    found: Found, offers: Sequence[Offer], requests: Sequence[Request], profile: str | None
+) -> None:
     """Print a table of ``offers``, and below it what there is to know.
 
     Args:
         found: All that was found.
         offers: Its offers in order.
         requests: What was looked for.
+        profile: Profile that the user named.
     """
     console = Console(width=max(Console().width, _WIDTH), highlight=False, markup=False)
     if offers:
         console.print(_table(offers))
     else:
-        console.print("nothing is on offer")
-    for line in _below(found, offers, requests):
+        console.print(_NOTHING_KNOWN if found.unknown else "nothing is on offer")
+    for line in _below(found, offers, requests, profile):
         console.print(line, soft_wrap=True)
 
 
 def as_json(
-    found: Found, offers: Sequence[Offer], requests: Sequence[Request], at: datetime
+    found: Found,
+    offers: Sequence[Offer],
+    requests: Sequence[Request],
+    at: datetime,
+    profile: str | None,
 ) -> str:
     """Return all that was found as JSON.
 
@@ -44,10 +53,11 @@ def as_json(
         offers: Its offers in order.
         requests: What was looked for.
         at: When, in UTC.
+        profile: Profile that the user named.
     """
     document = {
         "at": _instant(at),
-        "offers": [_offer(offer) for offer in offers],
+        "offers": [_offer(offer, profile) for offer in offers],
         "unknown": [
             {"what": each.what, "action": each.action, "reason": each.reason, "denied": each.denied}
             for each in found.unknown
@@ -61,8 +71,13 @@ def as_json(
     return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def buy_command(offer: Offer) -> str | None:
-    """Return the command that shows the terms of ``offer``, None where it is not bought."""
+def buy_command(offer: Offer, profile: str | None) -> str | None:
+    """Return the command that shows the terms of ``offer``, None where it is not bought.
+
+    Args:
+        offer: What AWS offers.
+        profile: Profile that the user named: without it, another account may pay.
+    """
     if offer.id is None:
         return None
     request = offer.request
@@ -74,7 +89,9 @@ def buy_command(offer: Offer) -> str | None:
     if request.until is not None:
         words.append(f"--until {_instant(request.until)}")
     if offer.fee is not None:
-        words.append(f"--fee {offer.fee}")
+        words.append(f"--fee {offer.fee:f}")
+    if profile is not None:
+        words.append(f"--profile {shlex.quote(profile)}")
     return " ".join(words)
 
 
@@ -105,9 +122,17 @@ def _table(offers: Sequence[Offer]) -> Table:
     return table
 
 
-def _below(found: Found, offers: Sequence[Offer], requests: Sequence[Request]) -> Iterator[str]:
+def _below(
+    found: Found, offers: Sequence[Offer], requests: Sequence[Request], profile: str | None
+) -> Iterator[str]:
     for offer in offers:
         yield from (f"{offer.id or _zone(offer)}: {note}" for note in offer.notes)
+        for part in offer.parts if len(offer.parts) > 1 else ():
+            place = part.zone or part.zone_id or "a zone that is unknown"
+            yield (
+                f"{offer.id}: {part.count} nodes in {place} from {_minute(part.starts)} until "
+                f"{_minute(part.ends)}"
+            )
     yield from (_unanswered(each) for each in found.unknown)
     unpriced: dict[str, list[str]] = {}
     for region, name, price in _on_demand(requests):
@@ -119,8 +144,12 @@ def _below(found: Found, offers: Sequence[Offer], requests: Sequence[Request]) -
         yield f"On-Demand: unknown: the catalog has no price in {region} of {', '.join(names)}"
     yield from found.remarks
     if any(offer.option == "training-plan" for offer in offers):
-        yield "training plans are held against EC2's price; the catalog has none of SageMaker"
-    buyable = [command for command in map(buy_command, offers) if command is not None]
+        yield (
+            "training plans here are for HyperPod pools alone, and held against EC2's price; the "
+            "catalog has none of SageMaker"
+        )
+    commands = (buy_command(offer, profile) for offer in offers)
+    buyable = [command for command in commands if command is not None]
     if buyable:
         drained = capacity_blocks.DRAINED_BEFORE_RECLAIM
         early = [
@@ -153,7 +182,7 @@ def _on_demand(requests: Sequence[Request]) -> Iterator[tuple[str, str, float | 
         yield region, name, prices.on_demand(region, [name]).get(name)
 
 
-def _offer(offer: Offer) -> dict[str, object]:
+def _offer(offer: Offer, profile: str | None) -> dict[str, object]:
     return {
         "id": offer.id,
         "option": offer.option,
@@ -174,7 +203,7 @@ def _offer(offer: Offer) -> dict[str, object]:
         "score": offer.score,
         "parts": [_part(part) for part in offer.parts],
         "notes": list(offer.notes),
-        "buy": buy_command(offer),
+        "buy": buy_command(offer, profile),
     }
 
 

@@ -5,12 +5,20 @@ Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeCapac
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 from ultrascale.account import Account
 from ultrascale.offers import prices
-from ultrascale.offers.model import DOLLARS, Offer, Part, Request, hourly, nodes_at_once, stated
+from ultrascale.offers.model import (
+    DOLLARS,
+    Offer,
+    Part,
+    Request,
+    fee_of,
+    hourly,
+    nodes_at_once,
+    stated,
+)
 from ultrascale.offers.sizes import Size
 from ultrascale.offers.throttle import Throttle
 from ultrascale.plan.capacity import block_window
@@ -82,7 +90,7 @@ def _offer(
     # Where there are several segments, each is capacity of its own zone and time.
     segments: Sequence[Mapping[str, Any]] = told.get("CapacityBlockOfferingSegments") or [told]
     parts = sorted((_part(each, instance_type, size) for each in segments), key=_start)
-    fee = Decimal(told["UpfrontFee"]) if told.get("UpfrontFee") else None
+    fee = fee_of(told, ACTION)
     currency = told.get("CurrencyCode", DOLLARS)
     notes = [f"in {len(parts)} parts"] if len(parts) > 1 else []
     if size.ultraserver is not None:

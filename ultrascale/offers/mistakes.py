@@ -25,6 +25,14 @@ def mistakes_of(request: Request, at: datetime) -> Iterator[str]:
             regions.lookup_region(region)
         except CatalogError as error:
             yield f"--region: {error}"
+    partitions = {
+        regions.REGIONS[each].partition: each for each in request.regions if each in regions.REGIONS
+    }
+    if len(partitions) > 1:
+        yield (
+            f"--region: no credentials work in both {' and '.join(partitions.values())}; ask for "
+            "each by itself"
+        )
     if len(request.regions) > spot.SCORED_REGIONS:
         yield f"--region: {len(request.regions)} Regions; AWS scores {spot.SCORED_REGIONS} at most"
     for name in request.instance_types:
@@ -89,7 +97,10 @@ def _time_mistakes(request: Request, at: datetime) -> Iterator[str]:
                 f"for {_told(latest)} at the latest"
             )
         elif time is not None and time < at:
-            yield f"{name}: over, got {_told(time)}; add --starts with a time from {_told(at)} on"
+            # A full hour, which is not over before it is written.
+            soon = at.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+            option = "--until" if name == "--until" else "--starts"
+            yield f"{name}: over, got {_told(time)}; write {option} {_told(soon)} or later"
     if request.starts is not None and request.until is not None and request.until < request.starts:
         yield f"--until: before the earliest start, {_told(request.starts)}; write a later time"
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
 from ultrascale.errors import UnansweredError
@@ -193,10 +193,10 @@ def hourly(fee: Decimal | None, parts: Sequence[Part]) -> Decimal | None:
 
 
 def stated(told: Mapping[str, Any], key: str, action: str) -> Any:  # noqa: ANN401 boto3 has no types
-    """Return what an offering says of itself under ``key``.
+    """Return what an answer, or an offering in it, says under ``key``.
 
     Args:
-        told: The offering.
+        told: The answer, or the offering.
         key: What is read.
         action: The request that it answers, as IAM calls it.
 
@@ -204,5 +204,23 @@ def stated(told: Mapping[str, Any], key: str, action: str) -> Any:  # noqa: ANN4
         UnansweredError: It does not say it.
     """
     if key not in told:
-        raise UnansweredError(action, reason=f"an offering came without its {key}")
+        raise UnansweredError(action, reason=f"what AWS answered has no {key}")
     return told[key]
+
+
+def fee_of(told: Mapping[str, Any], action: str) -> Decimal | None:
+    """Return what an offering costs up front, None where it does not say it.
+
+    Args:
+        told: The offering.
+        action: The request that it answers, as IAM calls it.
+
+    Raises:
+        UnansweredError: It says it in no number.
+    """
+    text = told.get("UpfrontFee")
+    try:
+        return Decimal(text) if text else None
+    except InvalidOperation:
+        reason = f"an offering came with a fee that is no number, {text!r}"
+        raise UnansweredError(action, reason=reason) from None

@@ -5,14 +5,22 @@ Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_SearchTrai
 
 from collections.abc import Mapping
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
 from ultrascale.account import Account
 from ultrascale.catalog import hyperpod, training_plans
 from ultrascale.offers import prices
 from ultrascale.offers.blocks import starts_in_time
-from ultrascale.offers.model import DOLLARS, Offer, Part, Request, hourly, nodes_at_once, stated
+from ultrascale.offers.model import (
+    DOLLARS,
+    Offer,
+    Part,
+    Request,
+    fee_of,
+    hourly,
+    nodes_at_once,
+    stated,
+)
 from ultrascale.offers.sizes import Size
 from ultrascale.plan.capacity import training_plan_window
 
@@ -55,7 +63,8 @@ def plan_offers(
         parameters["StartTimeAfter"] = request.starts
     if request.until is not None:
         parameters["EndTimeBefore"] = request.until + timedelta(days=request.days) + _LONGER
-    found = account.ask(ACTION, region=region, once=False, **parameters)["TrainingPlanOfferings"]
+    answer = account.ask(ACTION, region=region, once=False, **parameters)
+    found = stated(answer, "TrainingPlanOfferings", ACTION)
     offers = [_offer(told, request, region, instance_type, size) for told in found]
     return [offer for offer in offers if starts_in_time(offer, request)]
 
@@ -69,7 +78,7 @@ def _offer(
             key=lambda part: part.starts,
         )
     )
-    fee = Decimal(told["UpfrontFee"]) if told.get("UpfrontFee") else None
+    fee = fee_of(told, ACTION)
     currency = told.get("CurrencyCode", DOLLARS)
     notes = [f"in {len(parts)} parts"] if len(parts) > 1 else []
     if size.ultraserver is not None:

@@ -2,7 +2,7 @@
 
 Nothing here is tried twice. Neither request has a token by which AWS would know the second of two
 for the same, so a purchase that was cut off may have been made, and whoever repeats it may pay
-twice. A training plan is safe by its name, which follows from the offer: AWS takes a name once.
+twice. Therefore an offer is not bought twice under the same name, which follows from the offer.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_PurchaseCapacityBlock.html
@@ -16,15 +16,13 @@ from typing import Any, cast
 
 from ultrascale.account import Account
 from ultrascale.errors import AccountError, UnansweredError
+from ultrascale.offers.bought import NAME_TAG, TAG, look_command, refuse_again
 from ultrascale.offers.model import Found, Offer, Part
 
 BLOCK_ACTION = "ec2:PurchaseCapacityBlock"
 PLAN_ACTION = "sagemaker:CreateTrainingPlan"
-TAG = "ultrascale.dev/offering"
-"""Tag of what was bought, whose value is the offer's id."""
 
 _PLATFORM = "Linux/UNIX"
-_NAME_TAG = "Name"
 _LONGEST_NAME = 64
 _NOT_CANCELLABLE = "final: it cannot be cancelled, moved or split, and is not paid back"
 # AWS answered before it did anything.
@@ -72,7 +70,7 @@ def refuse_other_fee(offer: Offer, fee: Decimal) -> None:
         AccountError: The fee is another one.
     """
     if offer.fee != fee:
-        now = "unknown" if offer.fee is None else f"{offer.fee:,} {offer.currency}"
+        now = "unknown" if offer.fee is None else _money(offer.fee, offer)
         raise AccountError(f"{offer.id}: not bought: its fee is {now} now, and not {fee:,}")
 
 
@@ -98,31 +96,13 @@ def terms(offer: Offer, account: Account, quota: str, name: str) -> Iterator[str
             f"window   {_time(part.starts)} until {_time(part.ends)}, {part.count} nodes in "
             f"{zone}; of use until {_time(part.usable_until)}, {part.usable_hours:,.1f} hours"
         )
-    fee = "unknown" if offer.fee is None else f"{offer.fee:,} {offer.currency}"
+    fee = "unknown" if offer.fee is None else _money(offer.fee, offer)
     per_hour = "unknown" if offer.hourly is None else f"{offer.hourly:,.2f} {offer.currency}"
     yield f"fee      {fee} up front, {per_hour} for each usable node-hour; {_NOT_CANCELLABLE}"
     yield f"account  {account.id} pays, in {offer.region}, as {account.arn}"
     yield f"quota    {quota}"
     for note in offer.notes:
         yield f"note     {note}"
-
-
-def look_command(offer: Offer, name: str) -> str:
-    """Return the command that shows what was bought, and whether it was.
-
-    Args:
-        offer: What is bought.
-        name: Name that it gets.
-    """
-    if offer.option == "training-plan":
-        return (
-            f"aws sagemaker describe-training-plan --region {offer.region} "
-            f"--training-plan-name {name}"
-        )
-    return (
-        f"aws ec2 describe-capacity-reservations --region {offer.region} --filters "
-        f"Name=tag:{TAG},Values={offer.id}"
-    )
 
 
 def buy(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
@@ -134,12 +114,16 @@ def buy(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
         name: Name that it gets.
 
     Raises:
-        AccountError: It has no window, and so no place in a cluster file; nothing was bought.
+        AccountError: It has no window, and so no place in a cluster file, or no fee, or it was
+            bought before; nothing was bought.
         UnansweredError: AWS refused it; nothing was bought.
         UnsureError: AWS did not say whether it was bought, or what.
     """
     if not offer.parts:
         raise AccountError(f"{offer.id}: not bought: AWS does not say when it starts and ends")
+    if offer.fee is None:
+        raise AccountError(f"{offer.id}: not bought: AWS does not say its fee")
+    refuse_again(offer, account, name)
     if offer.option == "capacity-block":
         return _buy_block(offer, account, name)
     return (_buy_plan(offer, account, name),)
@@ -151,7 +135,7 @@ def _buy_block(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
         account,
         BLOCK_ACTION,
         offer,
-        look_command(offer, name),
+        look_command(offer, account, name),
         CapacityBlockOfferingId=offer.id,
         InstancePlatform=_PLATFORM,
         TagSpecifications=[{"ResourceType": "capacity-reservation", "Tags": tags}],
@@ -163,10 +147,7 @@ def _buy_block(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
     if len(parts) != len(reservations):
         parts = (offer.parts[0],) * len(reservations)
     if any("CapacityReservationId" not in each for each in reservations):
-        raise UnsureError(
-            f"{offer.id}: bought, but AWS did not name the reservation; look it up: "
-            f"`{look_command(offer, name)}`"
-        )
+        raise _unsure(offer, "AWS did not name the reservation", look_command(offer, account, name))
     return tuple(_block_keys(each, part) for each, part in zip(reservations, parts, strict=True))
 
 
@@ -175,11 +156,13 @@ def _buy_plan(offer: Offer, account: Account, name: str) -> str:
         account,
         PLAN_ACTION,
         offer,
-        look_command(offer, name),
+        look_command(offer, account, name),
         TrainingPlanName=name,
         TrainingPlanOfferingId=offer.id,
         Tags=[{"Key": TAG, "Value": str(offer.id)}],
     )
+    if "TrainingPlanArn" not in told:
+        raise _unsure(offer, "AWS did not name the plan", look_command(offer, account, name))
     zones = dict.fromkeys(part.zone for part in offer.parts if part.zone is not None)
     option = {"option": "training-plan", "plan": told["TrainingPlanArn"]}
     starts, ends = offer.parts[0].starts, offer.parts[-1].ends
@@ -203,6 +186,9 @@ def _once(
         if error.code in _PUT_OFF or (error.code and not _failed_inside(error)):
             raise
         raise _unsure(offer, str(error), look) from error
+    except BaseException as error:
+        # Whatever it is that failed here, the request may have been sent before.
+        raise _unsure(offer, repr(error), look) from error
 
 
 def _unsure(offer: Offer, why: str, look: str) -> UnsureError:
@@ -219,7 +205,7 @@ def _failed_inside(error: UnansweredError) -> bool:
 
 
 def _tags(offer: Offer, name: str) -> dict[str, str]:
-    return {_NAME_TAG: name, TAG: str(offer.id)}
+    return {NAME_TAG: name, TAG: str(offer.id)}
 
 
 def _block_keys(told: Mapping[str, Any], part: Part) -> str:
@@ -252,6 +238,11 @@ def _keys(
         f"zones: [{', '.join(zones)}]",
     ]
     return "\n".join(lines)
+
+
+def _money(value: Decimal, offer: Offer) -> str:
+    cents = round(value, 2)
+    return f"{cents if cents == value else value:,} {offer.currency}"
 
 
 def _time(time: datetime) -> str:

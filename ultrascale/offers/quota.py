@@ -33,8 +33,17 @@ def quota_of(offer: Offer, account: Account) -> str:
             ACTION, region=offer.region, ServiceCode=quota.service, QuotaCode=quota.code
         )
     except UnansweredError as error:
-        if error.code == _NOT_SET:
-            return f"{name}: {quota.default} unless AWS has raised it"
-        return f"{name}: unknown: {error}"
-    # Whether it counts blocks or vCPUs, AWS's pages do not say.
-    return f"{name}: {told['Quota']['Value']:g} in all, what is held already included"
+        if error.code != _NOT_SET:
+            return f"{name}: unknown: {error}"
+        value, known = quota.default or 0, f"{quota.default} unless AWS has raised it"
+    else:
+        value = told["Quota"]["Value"]
+        # Whether it counts blocks or vCPUs, AWS's pages do not say.
+        known = f"{value:g} in all, what is held already included"
+    if value:
+        return f"{name}: {known}"
+    return (
+        f"{name}: {known}; AWS refuses the purchase until it is raised: `aws service-quotas "
+        f"request-service-quota-increase --service-code {quota.service} --quota-code {quota.code} "
+        f"--region {offer.region} --desired-value NUMBER`"
+    )

@@ -1,0 +1,92 @@
+"""What was bought of an offer before: nothing else keeps a second purchase from a second fee.
+
+Sources:
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeCapacityReservations.html
+    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ListTrainingPlans.html
+"""
+
+import shlex
+from collections.abc import Iterator
+
+from ultrascale.account import Account
+from ultrascale.errors import AccountError, UnansweredError
+from ultrascale.offers.model import Offer, stated
+
+RESERVATIONS = "ec2:DescribeCapacityReservations"
+PLANS = "sagemaker:ListTrainingPlans"
+TAG = "ultrascale.dev/offering"
+"""Tag of what was bought, whose value is the offer's id."""
+NAME_TAG = "Name"
+
+# States in which nothing is paid for.
+_NOT_PAID = frozenset({"cancelled", "failed", "payment-failed"})
+_FAILED = "Failed"
+
+
+def refuse_again(offer: Offer, account: Account, name: str) -> None:
+    """Refuse an offer that was bought under ``name`` before.
+
+    AWS may show a purchase only some minutes after it was made.
+
+    Args:
+        offer: What is to be bought.
+        account: Who pays.
+        name: Name that it would get.
+
+    Raises:
+        AccountError: It was bought, or AWS does not say whether it was.
+    """
+    held = _plans(offer, account, name) if _is_plan(offer) else _blocks(offer, account, name)
+    try:
+        found = ", ".join(held)
+    except UnansweredError as error:
+        allow = f"; allow {error.action} in a policy" if error.denied else ""
+        raise AccountError(
+            f"{offer.id}: not bought: whether it was bought before is unknown: {error}{allow}"
+        ) from error
+    if found:
+        raise AccountError(
+            f"{offer.id}: not bought: it was bought as {name} before, which is {found}; to buy it "
+            "once more, add --name with another name"
+        )
+
+
+def look_command(offer: Offer, account: Account, name: str) -> str:
+    """Return the command that shows what was bought, and whether it was.
+
+    Args:
+        offer: What is bought.
+        account: Who pays.
+        name: Name that it gets.
+    """
+    where = f"--region {offer.region}"
+    if account.profile is not None:
+        where += f" --profile {shlex.quote(account.profile)}"
+    if _is_plan(offer):
+        return f"aws sagemaker describe-training-plan {where} --training-plan-name {name}"
+    return (
+        f"aws ec2 describe-capacity-reservations {where} --filters Name=tag:{TAG},Values={offer.id}"
+    )
+
+
+def _is_plan(offer: Offer) -> bool:
+    return offer.option == "training-plan"
+
+
+def _blocks(offer: Offer, account: Account, name: str) -> Iterator[str]:
+    filters = [
+        {"Name": f"tag:{key}", "Values": [value]}
+        for key, value in ((TAG, str(offer.id)), (NAME_TAG, name))
+    ]
+    found = account.ask_all(
+        RESERVATIONS, "CapacityReservations", region=offer.region, Filters=filters
+    )
+    for each in found:
+        if each.get("State") not in _NOT_PAID:
+            yield stated(each, "CapacityReservationId", RESERVATIONS)
+
+
+def _plans(offer: Offer, account: Account, name: str) -> Iterator[str]:
+    for each in account.ask_all(PLANS, "TrainingPlanSummaries", region=offer.region):
+        if each["TrainingPlanName"] == name and each["Status"] != _FAILED:
+            yield each["TrainingPlanArn"]
