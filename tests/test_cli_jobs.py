@@ -22,6 +22,7 @@ from tests.assembly import ROOT
 from tests.command_line import Ultrascale, run
 from tests.stub_api_http import ARN, kubeconfig, serve
 from tests.stub_api_server import Object, Refusal, StubApiServer
+from ultrascale.jobs import connection, logs
 
 CLUSTER = ROOT / "clusters" / "trainium-bert.yaml"
 JOB = f"{given.VOLCANO_JOBS}/bert"
@@ -94,7 +95,8 @@ def ultrascale(
 ) -> Ultrascale:
     for name in ("KUBECONFIG", "HOME", "COLUMNS"):
         monkeypatch.setenv(name, environment[name])
-
+    monkeypatch.setattr(connection, "_BACKOFF", 0.05)
+    monkeypatch.setattr(logs, "_LOOK", 0.05)
     return partial(run, monkeypatch=monkeypatch, capsys=capsys)
 
 

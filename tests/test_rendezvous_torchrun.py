@@ -105,9 +105,10 @@ def test_a_job_that_loses_node_0_goes_on_and_takes_another_node_in(tmp_path: Pat
     with running_etcd(tmp_path) as etcd, running_job(folder, etcd.endpoint) as job:
         # Its agents find it frozen: they have to wait for it.
         etcd.freeze()
-        threading.Timer(5, etcd.thaw).start()
         job.start("first")
         job.start("second")
+        # Longer than they wait for one answer.
+        threading.Timer(3, etcd.thaw).start()
         ranks = job.wait_for_workers({"first", "second"})
         (other,) = {"first", "second"} - {ranks[0]}
 
