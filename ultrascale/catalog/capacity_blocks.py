@@ -15,7 +15,7 @@ MOST_TOGETHER = 256
 """Most instances of all blocks of an account on one date."""
 
 LONGEST_AHEAD = timedelta(weeks=8)
-"""How long before its start a block is sold at the earliest."""
+"""How long before its start a block is sold at the earliest; a training plan as well."""
 
 LONGEST_BY_THE_DAY = 14
 """Days up to which blocks are sold by the day."""
@@ -29,9 +29,6 @@ LONGEST_DAYS = max(DAYS)
 An extension is of any length that is sold, so a block that was extended may last any number of
 days: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-extend.html
 """
-
-WEEKS_AHEAD = 8
-"""How long before its start a block can be bought at the earliest, in weeks."""
 
 ENDS_AT = time(11, 30)
 """Time of day at which every block ends, in UTC."""

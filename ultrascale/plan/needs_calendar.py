@@ -1,6 +1,6 @@
 """When the capacity that is reserved for a time is there, and how that lies to the present."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from ultrascale import config
@@ -17,7 +17,14 @@ from ultrascale.plan.model import (
 from ultrascale.plan.needs_pools import shards_of
 
 _HOUR = timedelta(hours=1)
-_BLOCKS = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html"
+_SOURCES: Mapping[str, str] = {
+    "capacity-block": "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html",
+    "training-plan": "https://docs.aws.amazon.com/sagemaker/latest/dg/reserve-capacity-with-training-plans.html",
+}
+_SELLERS: Mapping[str, str] = {
+    "capacity-block": "EC2 sells blocks",
+    "training-plan": "SageMaker sells plans",
+}
 
 
 def read_time(text: str) -> datetime:
@@ -26,14 +33,20 @@ def read_time(text: str) -> datetime:
     Raises:
         UltrascaleError: It is no time, or says of no offset from UTC.
     """
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
+    found = _utc(text)
+    if found is None:
         message = f"--at: not a time in UTC, got {text!r}; write it as 2026-12-15T00:00Z"
         raise UltrascaleError(message)
-    return found.astimezone(UTC)
+    return found
+
+
+def _utc(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+        # At the ends of the calendar there is no such time in UTC.
+        return None if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def plan_calendar(plan: ClusterPlan, at: datetime | None) -> tuple[WindowNeeds, ...]:
@@ -80,7 +93,7 @@ def _window(pool: PoolPlan, window: WindowPlan, at: datetime | None) -> WindowNe
             unit="hours",
             formula=f"{_time(window.starts)} until {_time(window.usable_until)}, when its nodes "
             f"are drained; it ends at {_time(window.ends)}",
-            sources=(_BLOCKS,) if pool.purchase == "capacity-block" else (),
+            sources=(_SOURCES[pool.purchase],),
         ),
         "drain_minutes": Figure(
             id=f"{name}.drain_minutes",
@@ -118,11 +131,12 @@ def _state(window: WindowPlan, at: datetime) -> WindowState:
 def _note(purchase: str, window: WindowPlan, at: datetime) -> str | None:
     """Return what a user would have to know of a window before relying on it."""
     state = _state(window, at)
-    opens = window.starts - timedelta(weeks=capacity_blocks.WEEKS_AHEAD)
-    if state == "ahead" and purchase == "capacity-block" and at < opens:
+    ahead = capacity_blocks.LONGEST_AHEAD
+    opens = window.starts - ahead
+    if state == "ahead" and at < opens:
         return (
-            f"it cannot have been bought yet: EC2 sells blocks {capacity_blocks.WEEKS_AHEAD} weeks "
-            f"ahead, this one from {_time(opens)} on"
+            f"it cannot have been bought yet: {_SELLERS[purchase]} {ahead // timedelta(weeks=1)} "
+            f"weeks ahead, this one from {_time(opens)} on"
         )
     if state == "draining":
         return "its nodes are drained: it is of no use any more"
