@@ -37,6 +37,10 @@ def test_a_plan_shows_pools_quotas_and_the_hours_that_are_of_use(
     times = ["2026-12-01", "11:30", "2027-01-05", "10:30", "2027-01-05", "11:30"]
     assert ["hyperpod", "training-plan", *times, "839", "60"] in rows
     assert "hyperpod: no price: a training-plan is paid up front" in told
+    # What is known of it would be 0 minutes.
+    assert ["to", "the", "first", "step,", "one", "after", "the", "other"] in [
+        row[:8] for row in rows if row[8:] == ["unknown", "minutes"]
+    ]
 
 
 def test_a_plan_explains_each_number_by_its_sum_and_its_source(
@@ -69,6 +73,34 @@ def test_a_review_takes_it_as_tables_of_markdown(ultrascale: Ultrascale) -> None
     rows = [[cell.strip() for cell in line.split("|")] for line in lines if line.startswith("|")]
     assert ["", "pool", "nodes", "vCPUs"] in [row[:4] for row in rows]
     assert ["", "eks-spot", "16", "1,536"] in [row[:4] for row in rows]
+
+
+def test_a_row_of_markdown_is_one_line_however_long_its_names(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    """A cell that goes on in a second line is a row of its own to who shows the table."""
+    names = ["gpu-pretraining-reserved-baseline-h100", "gpu-pretraining-reserved-second-h100"]
+    reservations = ["cr-0123456789abcdef0", "cr-0123456789abcdef1"]
+    blocks = [
+        pool_document(name=name, purchase=CAPACITY_BLOCK | {"reservation": reservation})
+        for name, reservation in zip(names, reservations, strict=True)
+    ]
+    reference = "case | 17\nof :key: [/]"
+    file = beyond(tmp_path, *blocks, agreed_limits={"nau_per_vpc": 300_000, "reference": reference})
+
+    answer = ultrascale("plan", file, "--markdown", "--explain", "--at", "2026-12-05T00:00Z")
+    told, figures, _ = answer.stdout.split("```")
+
+    assert answer.returncode == 0
+    rows = [line.rstrip() for line in told.splitlines() if line.startswith("|")]
+    assert all(row.endswith("|") for row in rows)
+    unnamed = [row for row in rows if row.startswith("|  ")]  # one has no code
+    assert len(unnamed) == 1
+    assert sum(names[0] in row for row in rows) == 3  # pools, windows, money
+    assert "agreed: 300,000, case \\| 17 of :key: [/] |" in told
+    assert told.startswith("## research in us-west-2 at 2026-12-05")
+    assert f"\n- {names[0]}" in told
+    assert f"{names[0]}.vcpus = " in figures
 
 
 def beyond(folder: Path, *pools: dict[str, Any], **changes: Any) -> Path:

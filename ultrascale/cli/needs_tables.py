@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.box import Box
+from rich.box import MARKDOWN, Box
 from rich.console import Console
 from rich.table import Table
 
@@ -20,6 +20,8 @@ from ultrascale.plan.model import (
 from ultrascale.plan.needs import MONEY, all_figures
 
 _WIDTH = 160
+# A row of Markdown is one line, whatever its width.
+_MARKDOWN_WIDTH = 1_000
 _POOLS = {
     "nodes": "nodes",
     "vcpus": "vCPUs",
@@ -68,9 +70,11 @@ _LEGEND = (
 
 def print_needs(needs: ClusterNeeds, box: Box, *, explain: bool) -> None:
     """Print ``needs`` to the terminal, as tables with borders of ``box``."""
-    console = Console(width=max(Console().width, _WIDTH), highlight=False, markup=False)
+    width = _MARKDOWN_WIDTH if box is MARKDOWN else max(Console().width, _WIDTH)
+    console = Console(width=width, highlight=False, markup=False, emoji=False)
     at = "" if needs.at is None else f" at {needs.at:%Y-%m-%d %H:%M} UTC"
-    console.print(f"{needs.name} in {needs.region}{at}")
+    heading = "## " if box is MARKDOWN else ""
+    console.print(f"{heading}{needs.name} in {needs.region}{at}")
     console.print(_pools(needs, box))
     console.print(_quotas(needs.quotas, box))
     console.print(_subnets(needs.subnets, box))
@@ -80,10 +84,12 @@ def print_needs(needs: ClusterNeeds, box: Box, *, explain: bool) -> None:
         console.print(_calendar(needs.calendar, box))
     console.print(_money(needs.money, needs.pools, box))
     for line in (*_remarks(needs), *_LEGEND):
-        console.print(line, soft_wrap=True)
+        console.print(f"- {line}" if box is MARKDOWN else line, soft_wrap=True)
     if explain:
         console.print()
-        for line in _explained(needs):
+        # As code: what Markdown makes of the lines is not what they say.
+        lines = _explained(needs)
+        for line in ("```text", *lines, "```") if box is MARKDOWN else lines:
             console.print(line, soft_wrap=True)
 
 
@@ -95,8 +101,12 @@ def number(value: float, *, places: int) -> str:
     return f"{rounded:,.{places}f}"
 
 
-def _table(box: Box, *titles: str, numbers: Sequence[str]) -> Table:
-    table = Table(*titles, box=box)
+def _table(box: Box, first: str, *titles: str, numbers: Sequence[str] = ()) -> Table:
+    """Return a table whose rows go by their first cell: where it is wide, others are wrapped."""
+    table = Table(box=box)
+    table.add_column(first, no_wrap=True)
+    for title in titles:
+        table.add_column(title)
     for title in numbers:
         table.add_column(title, justify="right")
     return table
@@ -120,7 +130,9 @@ def _cell(figure: Figure | None, *, places: int) -> str:
     if figure.value is None:
         return "unknown"
     text = number(figure.value, places=places)
-    return f"over {text}" if figure.without else text
+    if not figure.without:
+        return text
+    return "unknown" if text == "0" else f"over {text}"
 
 
 def _quotas(needs: Sequence[QuotaNeed], box: Box) -> Table:
@@ -133,15 +145,22 @@ def _quotas(needs: Sequence[QuotaNeed], box: Box) -> Table:
             _cell(need.needed, places=1),
             "" if need.default is None else number(need.default, places=0),
             "" if need.most is None else number(need.most, places=0),
-            _state(need),
+            _plain(_state(need), box),
         )
     return table
 
 
 def _state(need: QuotaNeed) -> str:
-    if need.state == "agreed" and need.agreed is not None:
-        return f"agreed: {number(need.agreed.value, places=0)}, {need.agreed.reference}"
-    return _STATES[need.state]
+    if need.agreed is None:
+        return _STATES[need.state]
+    agreed = f"agreed: {number(need.agreed.value, places=0)}, {need.agreed.reference}"
+    return agreed if need.state == "agreed" else f"{_STATES[need.state]}; {agreed}"
+
+
+def _plain(text: str, box: Box) -> str:
+    """Return what a user wrote as one line, of which Markdown makes one cell."""
+    line = " ".join(text.split())
+    return line.replace("|", "\\|") if box is MARKDOWN else line
 
 
 def _subnets(needs: Sequence[SubnetNeeds], box: Box) -> Table:
@@ -173,16 +192,15 @@ def _launch(figures: Figures, box: Box) -> Table:
 
 
 def _calendar(windows: Sequence[WindowNeeds], box: Box) -> Table:
-    table = Table("window", "of", "starts (UTC)", "drained", "ends", box=box)
-    table.add_column("usable hours", justify="right")
-    table.add_column("drain min", justify="right")
+    times = ("starts (UTC)", "drained", "ends")
+    table = _table(box, "window", "of", *times, numbers=("usable hours", "drain min"))
     table.add_column("")
     for window in windows:
-        times = (window.starts, window.usable_until, window.ends)
+        moments = (window.starts, window.usable_until, window.ends)
         table.add_row(
             window.pool,
             window.purchase,
-            *(f"{time:%Y-%m-%d %H:%M}" for time in times),
+            *(f"{moment:%Y-%m-%d %H:%M}" for moment in moments),
             _cell(window.figures["usable_hours"], places=1),
             _cell(window.figures["drain_minutes"], places=0),
             _window_state(window),
