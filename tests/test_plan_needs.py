@@ -53,10 +53,14 @@ def test_a_capacity_block_counts_against_a_quota_of_its_own_and_no_vcpus() -> No
 
     assert quota(found, BLOCKS_OF_P5).needed.value == 1
     assert quota(found, BLOCKS_OF_P5).state == "ask"
+    assert "does not say whether it counts blocks or vCPUs" in (
+        quota(found, BLOCKS_OF_P5).advice or ""
+    )
     assert ON_DEMAND_P not in codes(found)
 
 
-def test_spot_with_a_fallback_needs_both_quotas() -> None:
+def test_spot_and_its_fallback_need_a_quota_each_for_their_share_of_the_nodes() -> None:
+    """Their NodePools divide the nodes: as many as both together are never there of one."""
     pool = pool_document(
         instance_types=G_TYPES,
         purchase=SPOT | {"fallback": "on-demand", "fallback_max": 2},
@@ -67,15 +71,21 @@ def test_spot_with_a_fallback_needs_both_quotas() -> None:
 
     found = needs(pool, karpenter=KARPENTER)
 
-    assert quota(found, SPOT_G).needed.value == 10 * 192
+    assert quota(found, SPOT_G).needed.value == 8 * 192
     assert quota(found, ON_DEMAND_G).needed.value == 2 * 192
 
 
 def test_of_several_types_the_largest_counts() -> None:
+    """Accelerators are a promise, and so those of the smallest; the sum says so."""
     pool = pool_document(instance_types=G_TYPES, purchase=SPOT, nodes={"max": 3}, efa="none")
 
-    assert quota(needs(pool), SPOT_G).needed.formula == (
-        "train: 3 nodes x 192 vCPUs of g6.48xlarge"
+    found = needs(pool)
+
+    assert quota(found, SPOT_G).needed.formula == "train: 3 nodes x 192 vCPUs of g6.48xlarge"
+    accelerators = found.pools[1].figures["accelerators"]
+    assert (accelerators.value, accelerators.formula) == (
+        3 * 4,
+        "3 nodes x 4 nvidia.com/gpu, the fewest among its types",
     )
 
 
@@ -148,9 +158,10 @@ def test_more_than_aws_publishes_for_a_vpc_is_said() -> None:
     need = quota(found, quotas.NETWORK_ADDRESS_USAGE.code)
     assert need.state == "beyond"
     assert values(found, "train")["address_usage"] == 8000 * (33 + 2)
-    assert quota(found, quotas.NETWORK_INTERFACES.code).needed.value == 8000 * 33 + 4
+    beside = 2 * 15 + 2
+    assert quota(found, quotas.NETWORK_INTERFACES.code).needed.value == 8000 * 33 + 4 + beside
     assert need.clusters is not None
-    beside = 6 * (2 * 15 + 2)
+    beside *= 6
     assert need.needed.value == 8000 * 35 + 4 * 3 + beside
     assert need.clusters.value == 2
     assert need.advice is not None

@@ -115,6 +115,30 @@ def test_half_the_cost_holds_where_what_has_a_discount_pays_for_what_has_none(
         assert found.half.endswith("no pool with a price is bought below On-Demand rates")
 
 
+def test_nodes_of_a_fallback_are_bought_at_the_on_demand_rate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A pool of all of its nodes has those too: at half a price for Spot it is not half of it."""
+
+    def priced(region: str, names: tuple[str, ...]) -> dict[str, float]:
+        return dict.fromkeys(names, 10.0)
+
+    monkeypatch.setattr(prices, "on_demand", priced)
+    spot = pool_document(
+        purchase=SPOT | {"fallback": "on-demand", "fallback_max": 2},
+        provisioner="karpenter",
+        nodes={"max": 10},
+    )
+    found = money(spot)
+
+    own = of(found, "train")
+    kept = 4 + 2  # of the system pool, and of the fallback
+    assert own.figures["fallback_usd_per_hour"].value == 2 * 10
+    assert own.holds_when.endswith("; 2 of its nodes are On-Demand")
+    assert found.figures["at_on_demand_rates_usd_per_hour"].value == kept * 10
+    assert found.figures["half_ratio"].value == pytest.approx((14 / 2 - kept) / 8)
+
+
 def test_where_there_are_no_prices_none_is_taken_from_another_region() -> None:
     found = needs(pool_document(purchase=ODCR)).money
 

@@ -32,6 +32,16 @@ def test_151_p5_nodes_fill_the_network_interfaces_of_a_region() -> None:
     assert (quotas.NETWORK_INTERFACES.default or 0) // interfaces_of(pool) == 151
 
 
+def test_the_interfaces_of_endpoints_and_gateways_take_the_place_of_nodes() -> None:
+    """Alone, 151 nodes would be within 5,000, and the last ones would not launch."""
+    found = needs(fleet(151), karpenter=KARPENTER, network=POD_RANGES)
+
+    need = quota(found, quotas.NETWORK_INTERFACES.code)
+    assert (found.totals["network_interfaces"].value or 0) < 5_000
+    assert need.state == "ask"
+    assert "30 endpoints in zones + 2 NAT gateways" in need.needed.formula
+
+
 def test_file_systems_need_storage_of_fsx_by_its_own_codes() -> None:
     storage = make_document()["network"]["zones"]
     lustre = [
@@ -133,7 +143,12 @@ def test_so_many_clusters_would_hold_the_nodes(value: int, clusters: int) -> Non
     [
         # (256,000 - 192 - 4 x 3 - 12,000 x 3) / 12,000
         (12_000, "all", "use instance types of at most 18 EFA interfaces, or divide"),
-        (86_000, "all", "write efa: none for every pool (172,204 with one network interface each)"),
+        (
+            86_000,
+            "all",
+            "write efa: none for every pool (172,204 with one network interface each), which "
+            "leaves jobs of several nodes to TCP, or divide",
+        ),
         (70_000, "none", "agreed_limits, or divide the nodes among"),
     ],
 )
@@ -159,8 +174,13 @@ def test_every_quota_with_an_end_says_what_is_beyond_it(known: quotas.Quota) -> 
     advice = advised(beyond(known, known.most + 1), plan).advice
 
     assert advice is not None
-    assert advice.startswith(f"ask your account team for {known.most + 1:,} in writing")
-    assert ("EFA" in advice) == (known is quotas.NETWORK_ADDRESS_USAGE)
+    if known.most == known.default:
+        assert advice.startswith("it cannot be raised: divide the nodes among")
+    else:
+        assert advice.startswith(f"ask your account team for {known.most + 1:,} in writing")
+    # The file has a key for the one.
+    for words in ("EFA", "agreed_limits"):
+        assert (words in advice) == (known is quotas.NETWORK_ADDRESS_USAGE)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,13 @@ _VCPUS: tuple[tuple[str, str, int, str], ...] = (
     ("L-B5D1601B", "All Inf Spot Instance Requests", 0, _SPOT),
     ("L-6B0D517C", "All Trn Spot Instance Requests", 0, _SPOT),
 )
-# Whether they count blocks or vCPUs, AWS's pages do not say, and users read them both ways.
+BLOCKS = "blocks"
+"""What quotas of Capacity Blocks are taken to count."""
+
+BLOCKS_DOUBT = (
+    "AWS does not say whether it counts blocks or vCPUs, and users read it both ways: ask AWS "
+    "Support where the block cannot be bought"
+)
 _CAPACITY_BLOCKS: tuple[tuple[str, str], ...] = (
     ("L-2C8F52B3", "P4d"),
     ("L-CFF3E941", "P4de"),
@@ -246,7 +252,7 @@ QUOTAS: Mapping[str, Quota] = MappingProxyType(
                     code=code,
                     service="ec2",
                     name=f"Concurrent {family} Capacity Blocks per account",
-                    unit="blocks",
+                    unit=BLOCKS,
                     default=0,
                     source=_BLOCKS,
                 )

@@ -1,6 +1,7 @@
 """What a cluster costs as the file buys it, beside the same fleet On-Demand."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from ultrascale.catalog import prices
@@ -26,6 +27,7 @@ from ultrascale.plan.needs_pools import (
 _AT = "money"
 _HALF = 2
 _PER_NODE_HOUR = "USD per node-hour"
+_FALLBACK = "fallback_usd_per_hour"
 _BLOCK_PRICES = "https://aws.amazon.com/ec2/capacityblocks/pricing/"
 _HOLDS_WHEN = {
     "on-demand": "it is the On-Demand rate",
@@ -35,7 +37,7 @@ _HOLDS_WHEN = {
 _ASSUMPTIONS = (
     "every pool runs all of its nodes for all of the time compared",
     "nodes alone: no storage, no traffic, no fee of EKS Auto Mode or SageMaker",
-    "Spot pools run on Spot alone: what falls back costs the On-Demand rate",
+    "where Spot falls back to On-Demand, the nodes of the fallback run too, at the On-Demand rate",
     "no discount is assumed: prices of Spot, Capacity Blocks and training plans are AWS's offers "
     "of the day; no Savings Plan, no private price",
 )
@@ -50,7 +52,7 @@ def plan_money(plan: ClusterPlan, pools: Sequence[PoolNeeds]) -> MoneyNeeds:
     """
     shards = shards_of(plan)
     compared = tuple(
-        _pool_money(shards[needs.pool][0], needs.figures["nodes"], plan.region) for needs in pools
+        _pool_money(shards[needs.pool], needs.figures["nodes"], plan.region) for needs in pools
     )
     fleet = _fleet(compared)
     own = {figure.id.removeprefix(f"{_AT}."): figure for figure in _control_plane(plan)}
@@ -59,7 +61,8 @@ def plan_money(plan: ClusterPlan, pools: Sequence[PoolNeeds]) -> MoneyNeeds:
     )
 
 
-def _pool_money(pool: PoolPlan, nodes: Figure, region: str) -> PoolMoney:
+def _pool_money(shards: Sequence[PoolPlan], nodes: Figure, region: str) -> PoolMoney:
+    pool = shards[0]
     at = f"{_AT}.{pool.pool}"
     price = on_demand_price(pool, region)
     if pool.provisioner == capacity.HYPERPOD and price.value is not None:
@@ -68,6 +71,10 @@ def _pool_money(pool: PoolPlan, nodes: Figure, region: str) -> PoolMoney:
     hourly = times(f"{at}.on_demand_usd_per_hour", "USD per hour", nodes, price)
     figures = {"on_demand_usd_per_hour": hourly}
     holds_when = _HOLDS_WHEN.get(pool.purchase, "")
+    if fallback := sum(shard.fallback_nodes for shard in shards):
+        own = replace(nodes, value=fallback)
+        figures[_FALLBACK] = times(f"{at}.{_FALLBACK}", "USD per hour", own, price)
+        holds_when = f"{holds_when}; {fallback:,} of its nodes are On-Demand"
     if pool.purchase in PAID_BEFORE:
         figures |= {each.id.removeprefix(f"{at}."): each for each in _break_even(at, pool, price)}
         holds_when = _offer_words(figures["break_even_usd_per_node_hour"])
@@ -110,7 +117,9 @@ def _fleet(pools: Sequence[PoolMoney]) -> Figures:
     by_pool = {pool.pool: pool.figures["on_demand_usd_per_hour"] for pool in pools}
     whole = total(f"{_AT}.on_demand_usd_per_hour", by_pool)
     full = {
-        pool.pool: by_pool[pool.pool] for pool in pools if pool.purchase in ("on-demand", "odcr")
+        pool.pool: pool.figures.get(_FALLBACK, by_pool[pool.pool])
+        for pool in pools
+        if pool.purchase in ("on-demand", "odcr") or _FALLBACK in pool.figures
     }
     none = Figure(
         id=f"{_AT}.at_on_demand_rates_usd_per_hour",

@@ -65,12 +65,18 @@ def address_usage(interfaces: int, prefixes: int, addresses: int = 0) -> int:
 
 def usage_beside_nodes(plan: ClusterPlan) -> int:
     """Return the Network Address Usage of what stands in a VPC for its nodes."""
-    return quotas.ADDRESS_USAGE_OF_GATEWAYS * (_endpoints(plan) + nat_gateways(plan))
+    gateways = endpoint_interfaces(plan) + nat_gateways(plan)
+    return quotas.ADDRESS_USAGE_OF_GATEWAYS * gateways
 
 
 def interfaces_of(pool: PoolPlan) -> int:
     """Return the network interfaces that a node of ``pool`` is launched with."""
     return max(len(pool.network_interfaces), 1)
+
+
+def endpoint_interfaces(plan: ClusterPlan) -> int:
+    """Return the network interfaces of a VPC's endpoints: one of each in each zone."""
+    return len(plan.network.interface_endpoints) * len(plan.network.zones)
 
 
 def nat_gateways(plan: ClusterPlan) -> int:
@@ -129,7 +135,7 @@ def _per_node(pool: PoolPlan, prefixes: int) -> Iterator[tuple[str, str, PerNode
     """Yield key, unit and what one node has, in the order of the columns."""
     yield "vcpus", "vCPUs", _most(pool, "vcpus", "vCPUs")
     count, efa, interfaces = pool.accelerators_per_node, pool.efa_interfaces, interfaces_of(pool)
-    words = f"{count} {pool.accelerator or 'accelerators'}"
+    words = f"{count} {pool.accelerator or 'accelerators'}{_fewest(pool)}"
     yield "accelerators", "accelerators", PerNode(value=count, words=words)
     yield "neuron_cores", "NeuronCores", _neuron_cores(pool)
     words = _counted(efa, "EFA interface")
@@ -145,6 +151,13 @@ def _per_node(pool: PoolPlan, prefixes: int) -> Iterator[tuple[str, str, PerNode
         "units of Network Address Usage",
         PerNode(value=usage, words=f"({words})", sources=(_ADDRESS_USAGE,)),
     )
+
+
+def _fewest(pool: PoolPlan) -> str:
+    """Return what tells that some types of a pool have more accelerators than are counted."""
+    kinds = (catalog.lookup(name).accelerator for name in pool.instance_types)
+    counts = {0 if kind is None else kind.count for kind in kinds}
+    return ", the fewest among its types" if len(counts) > 1 else ""
 
 
 def _most(pool: PoolPlan, fact: str, unit: str) -> PerNode:
@@ -227,16 +240,12 @@ def _address_usage_of_vpc(plan: ClusterPlan, nodes: Figure) -> Figure:
         id=nodes.id,
         value=(nodes.value or 0) + usage_beside_nodes(plan),
         unit=nodes.unit,
-        formula=f"{nodes.formula} + {each} x ({_endpoints(plan)} endpoints in zones + "
+        formula=f"{nodes.formula} + {each} x ({endpoint_interfaces(plan)} endpoints in zones + "
         f"{nat_gateways(plan)} NAT gateways); pods are not counted beside the prefix of their "
         "addresses, though AWS's page names them",
         sources=nodes.sources,
         without=nodes.without,
     )
-
-
-def _endpoints(plan: ClusterPlan) -> int:
-    return len(plan.network.interface_endpoints) * len(plan.network.zones)
 
 
 def _counted(count: int, word: str) -> str:

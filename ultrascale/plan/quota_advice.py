@@ -14,7 +14,8 @@ def advised(need: QuotaNeed, plan: ClusterPlan) -> QuotaNeed:
     """Return ``need`` with what is to be done about it."""
     value = need.needed.value
     if need.state == "ask" and value is not None:
-        return replace(need, advice=f"request {math.ceil(value):,} in Service Quotas")
+        doubt = f"; {quotas.BLOCKS_DOUBT}" if need.needed.unit == quotas.BLOCKS else ""
+        return replace(need, advice=f"request {math.ceil(value):,} in Service Quotas{doubt}")
     if need.state == "unknown":
         return replace(need, advice="look its value up in Service Quotas")
     if need.state not in ("beyond", "agreed") or need.most is None or value is None:
@@ -23,11 +24,19 @@ def advised(need: QuotaNeed, plan: ClusterPlan) -> QuotaNeed:
     clusters = _clusters(need, value, need.most, fixed)
     if need.state == "agreed" or clusters.value is None:
         return replace(need, clusters=clusters)
-    asked = f"ask your account team for {math.ceil(value):,} in writing and say so in agreed_limits"
     instead = f"divide the nodes among {clusters.value:,.0f} clusters, each in a VPC of its own"
-    return replace(
-        need, clusters=clusters, advice=f"{asked}, or {_fewer(need, need.most, plan)}{instead}"
-    )
+    advice = f"{_asked(need, value)}{_fewer(need, need.most, plan)}{instead}"
+    return replace(need, clusters=clusters, advice=advice)
+
+
+def _asked(need: QuotaNeed, value: float) -> str:
+    """Return what to ask of AWS, where it raises the quota at all."""
+    if need.most == need.default:
+        return "it cannot be raised: "
+    asked = f"ask your account team for {math.ceil(value):,} in writing"
+    # The one that a cluster file has a key for.
+    stated = need.code == quotas.NETWORK_ADDRESS_USAGE.code
+    return f"{asked}{' and say so in agreed_limits' if stated else ''}, or "
 
 
 def _fixed(need: QuotaNeed, plan: ClusterPlan) -> int:
@@ -65,4 +74,7 @@ def _fewer(need: QuotaNeed, most: int, plan: ClusterPlan) -> str:
     cards = (most - least) // nodes
     if cards:
         return f"use instance types of at most {cards} EFA interfaces, or "
-    return f"write efa: none for every pool ({least:,} with one network interface each), or "
+    return (
+        f"write efa: none for every pool ({least:,} with one network interface each), which leaves "
+        "jobs of several nodes to TCP, or "
+    )

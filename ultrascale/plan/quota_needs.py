@@ -16,7 +16,7 @@ from ultrascale.plan.model import (
     QuotaNeed,
 )
 from ultrascale.plan.needs_launch import PULL_TARGET_SECONDS, image_requests
-from ultrascale.plan.needs_pools import nat_gateways
+from ultrascale.plan.needs_pools import endpoint_interfaces, nat_gateways
 from ultrascale.plan.quota_advice import advised
 
 # Sizes of terms, by quota code and pool.
@@ -74,8 +74,9 @@ def _quota_facts(pool: PoolPlan) -> tuple[tuple[str, int], ...]:
         # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
         return (("capacity_block_quota_code", 1),)
     if pool.purchase == "spot":
+        # The NodePools of Spot and of its fallback divide the nodes between them.
         return (
-            ("spot_quota_code", pool.max_nodes),
+            ("spot_quota_code", pool.max_nodes - pool.fallback_nodes),
             ("on_demand_quota_code", pool.fallback_nodes),
         )
     # Reservations count against the quota of On-Demand instances, used or not.
@@ -157,13 +158,28 @@ def _pod_identities(plan: ClusterPlan) -> tuple[int, str]:
 
 
 def _vpc_quotas(plan: ClusterPlan, totals: Figures) -> Iterator[QuotaNeed]:
-    yield _of_total(quotas.NETWORK_INTERFACES, totals["network_interfaces"])
-    yield _of_total(quotas.NETWORK_ADDRESS_USAGE, totals["address_usage"])
+    gateways = nat_gateways(plan)
+    yield _interfaces(plan, totals["network_interfaces"], gateways)
+    usage = totals["address_usage"]
+    yield _need(
+        quotas.NETWORK_ADDRESS_USAGE, usage.value or 0, usage.formula, sources=usage.sources
+    )
     secondary = len(plan.network.secondary_cidrs)
     yield _need(quotas.IPV4_RANGES, 1 + secondary, f"the VPC's own + {secondary} for pods")
     yield _need(quotas.VPCS, 1, "that of the cluster")
-    gateways = nat_gateways(plan)
     yield _need(quotas.ELASTIC_ADDRESSES, gateways, f"{gateways} NAT gateways")
+
+
+def _interfaces(plan: ClusterPlan, nodes: Figure, gateways: int) -> QuotaNeed:
+    """Return the network interfaces of nodes, and those that AWS makes for the VPC beside them."""
+    endpoints = endpoint_interfaces(plan)
+    return _need(
+        quotas.NETWORK_INTERFACES,
+        (nodes.value or 0) + endpoints + gateways,
+        f"{nodes.id} + {endpoints} endpoints in zones + {gateways} NAT gateways; a few of EKS, of "
+        "file systems and of load balancers come on top",
+        nodes.sources,
+    )
 
 
 def _lustre_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
@@ -190,10 +206,6 @@ def _disks(plan: ClusterPlan) -> QuotaNeed:
         f"{pool.max_nodes:,} nodes of {pool.name} x {pool.root_disk.size_gib} GiB" for pool in own
     )
     return _need(quotas.GP3_STORAGE, gib / _GIB_OF_A_TIB, f"({formula}) / {_GIB_OF_A_TIB}")
-
-
-def _of_total(quota: quotas.Quota, total: Figure) -> QuotaNeed:
-    return _need(quota, total.value or 0, total.formula, total.sources)
 
 
 def _need(
