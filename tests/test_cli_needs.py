@@ -9,7 +9,14 @@ import pytest
 
 from tests.assembly import ROOT
 from tests.command_line import Ultrascale, run
-from tests.pools import CAPACITY_BLOCK, SYSTEM_POOL, as_text, make_document, pool_document
+from tests.pools import (
+    CAPACITY_BLOCK,
+    ON_DEMAND,
+    SYSTEM_POOL,
+    as_text,
+    make_document,
+    pool_document,
+)
 from ultrascale.cli.needs import BEYOND
 
 HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
@@ -137,9 +144,12 @@ def test_what_no_published_limit_allows_is_said_and_ends_with_a_status_of_its_ow
 
     assert answer.returncode == BEYOND
     assert "more than AWS publishes" in answer.stdout
-    assert answer.stderr.startswith(f"{file}: Network Address Usage (L-BB24F6E5): 280,")
-    assert "256,000" in answer.stderr
-    assert "ask your account team" in answer.stderr
+    told = answer.stderr.removeprefix(f"{file}: ").strip()
+    assert told.startswith("Network Address Usage (L-BB24F6E5): 280,")
+    assert "256,000" in told
+    assert "ask your account team" in told
+    # A review reads the page, and not what the command said beside it.
+    assert f"- {told}.\n" in ultrascale("plan", file, "--markdown").stdout
 
 
 def test_what_aws_has_agreed_to_is_shown_and_enough(ultrascale: Ultrascale, tmp_path: Path) -> None:
@@ -171,6 +181,22 @@ def test_what_aws_has_agreed_to_may_be_too_little(ultrascale: Ultrascale, tmp_pa
 
     assert answer.returncode == BEYOND
     assert "needed, of which 270,000 are agreed" in answer.stderr
+
+
+def test_a_reason_that_many_pools_share_names_a_few_of_them(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    pools = [
+        pool_document(name=f"pool-{number}", purchase=ON_DEMAND, nodes={"max": 1})
+        for number in range(12)
+    ]
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(make_document(pools=[SYSTEM_POOL, *pools])))
+
+    told = ultrascale("plan", file).stdout
+
+    assert "pool-5, pool-6 and 5 more: no price: no On-Demand prices of us-west-2 are known" in told
+    assert "EKS: the fees of a cluster and its tier are unknown: no price of EKS in us-west" in told
 
 
 MIXED = ROOT / "clusters" / "mixed-capacity.yaml"

@@ -1,7 +1,6 @@
 """`ultrascale plan`: what a cluster file needs of AWS, before any of it is paid for."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,8 +10,9 @@ import typer
 from rich.box import MARKDOWN, SIMPLE
 
 from ultrascale import config, plan
-from ultrascale.cli.needs_tables import number, print_needs
-from ultrascale.plan.model import ClusterNeeds, QuotaNeed
+from ultrascale.cli.needs_tables import print_needs
+from ultrascale.cli.needs_words import beyond
+from ultrascale.plan.model import ClusterNeeds
 from ultrascale.plan.needs import plan_needs
 from ultrascale.plan.needs_calendar import read_time, window_mistakes
 
@@ -47,7 +47,7 @@ def plan_command(
         typer.echo(json.dumps(asdict(needs), indent=2, ensure_ascii=False, default=_time))
     else:
         print_needs(needs, MARKDOWN if as_markdown else SIMPLE, explain=explain)
-    for line in _beyond(needs):
+    for line in beyond(needs):
         typer.echo(f"{file}: {line}", err=True)
     if moment is not None:
         _refuse_what_is_over(file, needs, moment)
@@ -60,22 +60,6 @@ def _time(value: object) -> str:
     if not isinstance(value, datetime):
         raise TypeError(type(value).__name__)
     return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _beyond(needs: ClusterNeeds) -> Iterator[str]:
-    for need in needs.quotas:
-        if need.state == "beyond":
-            yield _told(need)
-
-
-def _told(need: QuotaNeed) -> str:
-    needed = number(need.needed.value or 0, places=0)
-    agreed = f", of which {need.agreed.value:,} are agreed" if need.agreed is not None else ""
-    name = need.name if need.code is None else f"{need.name} ({need.code})"
-    return (
-        f"{name}: {needed} needed{agreed}, and AWS publishes {need.most or 0:,} as the most that "
-        f"it grants; {need.advice}"
-    )
 
 
 def _refuse_what_is_over(file: Path, needs: ClusterNeeds, at: datetime) -> None:

@@ -6,6 +6,7 @@ from rich.box import MARKDOWN, Box
 from rich.console import Console
 from rich.table import Table
 
+from ultrascale.cli.needs_words import beyond, cell, explained, number, remarks
 from ultrascale.plan.model import (
     ClusterNeeds,
     ControlPlaneNeeds,
@@ -17,7 +18,7 @@ from ultrascale.plan.model import (
     SubnetNeeds,
     WindowNeeds,
 )
-from ultrascale.plan.needs import MONEY, all_figures
+from ultrascale.plan.needs import MONEY
 
 _WIDTH = 160
 # A row of Markdown is one line, whatever its width.
@@ -83,22 +84,21 @@ def print_needs(needs: ClusterNeeds, box: Box, *, explain: bool) -> None:
     if needs.calendar:
         console.print(_calendar(needs.calendar, box))
     console.print(_money(needs.money, needs.pools, box))
-    for line in (*_remarks(needs), *_LEGEND):
+    for line in (*_told(needs, box), *_LEGEND):
         console.print(f"- {line}" if box is MARKDOWN else line, soft_wrap=True)
     if explain:
         console.print()
         # As code: what Markdown makes of the lines is not what they say.
-        lines = _explained(needs)
+        lines = explained(needs)
         for line in ("```text", *lines, "```") if box is MARKDOWN else lines:
             console.print(line, soft_wrap=True)
 
 
-def number(value: float, *, places: int) -> str:
-    """Return a number as a reader wants it: no places where there is nothing in them."""
-    rounded = round(value, places)
-    if rounded == int(rounded):
-        return f"{int(rounded):,}"
-    return f"{rounded:,.{places}f}"
+def _told(needs: ClusterNeeds, box: Box) -> Iterator[str]:
+    # Who reads a page does not see the errors of the command.
+    if box is MARKDOWN:
+        yield from (f"{line}." for line in beyond(needs))
+    yield from remarks(needs)
 
 
 def _table(box: Box, first: str, *titles: str, numbers: Sequence[str] = ()) -> Table:
@@ -121,18 +121,7 @@ def _pools(needs: ClusterNeeds, box: Box) -> Table:
 
 
 def _money_or_count(key: str, figure: Figure) -> str:
-    return _cell(figure, places=2 if key == MONEY[0] else 0)
-
-
-def _cell(figure: Figure | None, *, places: int) -> str:
-    if figure is None:
-        return ""
-    if figure.value is None:
-        return "unknown"
-    text = number(figure.value, places=places)
-    if not figure.without:
-        return text
-    return "unknown" if text == "0" else f"over {text}"
+    return cell(figure, places=2 if key == MONEY[0] else 0)
 
 
 def _quotas(needs: Sequence[QuotaNeed], box: Box) -> Table:
@@ -142,7 +131,7 @@ def _quotas(needs: Sequence[QuotaNeed], box: Box) -> Table:
         table.add_row(
             need.code or "",
             need.name,
-            _cell(need.needed, places=1),
+            cell(need.needed, places=1),
             "" if need.default is None else number(need.default, places=0),
             "" if need.most is None else number(need.most, places=0),
             _plain(_state(need), box),
@@ -168,7 +157,7 @@ def _subnets(needs: Sequence[SubnetNeeds], box: Box) -> Table:
     table.add_column("")
     for each in needs:
         ranges = ", ".join(f"{count} x {mask}" for mask, count in each.ranges.items())
-        cells = (_cell(each.figures.get(key), places=1 if key == "full" else 0) for key in _SUBNETS)
+        cells = (cell(each.figures.get(key), places=1 if key == "full" else 0) for key in _SUBNETS)
         skew = {None: "", True: "held", False: "too many"}
         table.add_row(each.kind, each.zone, ranges, *cells, skew[each.holds_skew])
     return table
@@ -178,8 +167,8 @@ def _control_plane(needs: ControlPlaneNeeds, box: Box) -> Table:
     table = _table(box, "control plane", numbers=("needed", needs.tier))
     for key, limit, title in _CONTROL_PLANE:
         own = needs.figures[limit]
-        has = "not fixed" if own.value is None else _cell(own, places=0)
-        table.add_row(title, _cell(needs.figures[key], places=2), has)
+        has = "not fixed" if own.value is None else cell(own, places=0)
+        table.add_row(title, cell(needs.figures[key], places=2), has)
     return table
 
 
@@ -187,7 +176,7 @@ def _launch(figures: Figures, box: Box) -> Table:
     table = _table(box, "launch of all nodes", numbers=("at best",))
     table.add_column("")
     for key, (unit, title) in _LAUNCH.items():
-        table.add_row(title, _cell(figures[key], places=1), unit)
+        table.add_row(title, cell(figures[key], places=1), unit)
     return table
 
 
@@ -201,8 +190,8 @@ def _calendar(windows: Sequence[WindowNeeds], box: Box) -> Table:
             window.pool,
             window.purchase,
             *(f"{moment:%Y-%m-%d %H:%M}" for moment in moments),
-            _cell(window.figures["usable_hours"], places=1),
-            _cell(window.figures["drain_minutes"], places=0),
+            cell(window.figures["usable_hours"], places=1),
+            cell(window.figures["drain_minutes"], places=0),
             _window_state(window),
         )
     return table
@@ -211,9 +200,9 @@ def _calendar(windows: Sequence[WindowNeeds], box: Box) -> Table:
 def _window_state(window: WindowNeeds) -> str:
     ahead, left = window.figures.get("hours_ahead"), window.figures.get("hours_left")
     if ahead is not None:
-        return f"starts in {_cell(ahead, places=1)} hours"
+        return f"starts in {cell(ahead, places=1)} hours"
     if left is not None:
-        return f"running, {_cell(left, places=1)} usable hours left"
+        return f"running, {cell(left, places=1)} usable hours left"
     return window.state or ""
 
 
@@ -221,70 +210,13 @@ def _money(money: MoneyNeeds, pools: Sequence[PoolNeeds], box: Box) -> Table:
     table = _table(box, "pool", "bought as", numbers=("On-Demand USD/h", "as bought USD/h"))
     table.add_column("costs less than On-Demand where")
     for each, pool in zip(money.pools, pools, strict=True):
-        own = _cell(pool.figures[MONEY[0]], places=2)
+        own = cell(pool.figures[MONEY[0]], places=2)
         table.add_row(
             each.pool,
             each.purchase,
-            _cell(each.figures["on_demand_usd_per_hour"], places=2),
+            cell(each.figures["on_demand_usd_per_hour"], places=2),
             f"at most {own}" if each.purchase == "spot" and own != "unknown" else own,
             each.holds_when,
         )
-    table.add_row("total", "", _cell(money.figures["on_demand_usd_per_hour"], places=2), "", "")
+    table.add_row("total", "", cell(money.figures["on_demand_usd_per_hour"], places=2), "", "")
     return table
-
-
-def _remarks(needs: ClusterNeeds) -> Iterator[str]:
-    for window in needs.calendar:
-        if window.note is not None:
-            yield f"{window.pool}: {window.note}."
-    for subnets in needs.subnets:
-        if subnets.holds_skew is False:
-            yield (
-                f"{subnets.zone}: does not hold all nodes that may launch in its {subnets.kind} "
-                f"subnets, as pools of several zones may all at once: "
-                f"{subnets.figures['nodes_of_skew'].formula}."
-            )
-    yield from _remarks_on_money(needs)
-    if needs.control_plane.advice is not None:
-        yield f"Control plane: {needs.control_plane.advice}."
-    leases = needs.control_plane.figures["leases_per_second"]
-    yield f"Kubelets write {_cell(leases, places=1)} leases a second: {leases.formula}."
-    yield from _remarks_on_launch(needs.launch)
-
-
-def _remarks_on_money(needs: ClusterNeeds) -> Iterator[str]:
-    reasons: dict[str, list[str]] = {}
-    for pool in needs.pools:
-        if pool.figures[MONEY[0]].value is None:
-            reasons.setdefault(pool.figures[MONEY[0]].formula, []).append(pool.pool)
-    for why, names in reasons.items():
-        yield f"{', '.join(names)}: no price: {why}."
-    yield f"{needs.money.half[0].upper()}{needs.money.half[1:]}."
-    for key in ("cluster_usd_per_hour", "tier_usd_per_hour"):
-        fee = needs.money.figures[key]
-        if fee.value:
-            yield f"EKS: {_cell(fee, places=2)} USD/hour for {fee.formula}."
-
-
-def _remarks_on_launch(launch: Figures) -> Iterator[str]:
-    wanted, most = launch["coredns_replicas"], launch["coredns_replicas_most"]
-    if wanted.value is not None and most.value is not None:
-        yield (
-            f"CoreDNS: EKS would take {_cell(wanted, places=0)} replicas ({wanted.formula}), and "
-            f"may take {_cell(most, places=0)}."
-        )
-    minutes, measured = launch["run_instances_minutes"], launch["measured_minutes"]
-    if minutes.value:
-        text = _cell(minutes, places=0)
-        yield f"Launching all nodes takes {text} minutes at least: {minutes.formula}."
-        yield f"{_cell(measured, places=1)} minutes instead: {measured.formula}."
-
-
-def _explained(needs: ClusterNeeds) -> Iterator[str]:
-    for figure in all_figures(needs):
-        value = "unknown"
-        if figure.value is not None:
-            value = number(figure.value, places=2 if abs(figure.value) >= 1 else 4)
-        yield f"{figure.id} = {value} {figure.unit}".rstrip() + f": {figure.formula}"
-        yield from (f"    {page}" for page in figure.sources)
-    yield from (f"assumed: {each}" for each in needs.money.assumptions)

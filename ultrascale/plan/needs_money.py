@@ -175,7 +175,8 @@ def _half(fleet: Figures) -> str:
             f"rates is half of it or more{left_out}"
         )
     return (
-        "the file costs half of the same fleet On-Demand where Spot, blocks and plans together "
+        "with all nodes all of the time, the file costs half of the same fleet On-Demand where "
+        "Spot, blocks and plans together "
         f"cost at most {100 * ratio.value:.0f} % of their On-Demand price{left_out}"
     )
 
