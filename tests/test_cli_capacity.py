@@ -168,6 +168,13 @@ def test_the_pools_of_a_file_are_asked_for(ultrascale_: Capacity, tmp_path: Path
     assert ["capacity-block", "train"] in [line.split()[:2] for line in answer.stdout.splitlines()]
 
 
+def test_what_is_named_twice_is_asked_for_once(ultrascale_: Capacity) -> None:
+    """Each offer would stand there twice, and AWS takes few requests."""
+    _, aws = ultrascale_("capacity", *SEARCH, "--region", "us-west-2", "--type", "p5.48xlarge")
+
+    assert len(aws.parameters(BLOCKS)) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

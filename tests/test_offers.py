@@ -162,6 +162,19 @@ def test_a_hyperpod_pool_asks_for_training_plans_only() -> None:
     assert list(warnings(request)) == []
 
 
+def test_an_option_that_is_for_none_of_the_pools_is_refused_and_for_one_of_them_said() -> None:
+    """Nothing is asked for, and "nothing is on offer" would be untrue."""
+    plans = Wish(days=7, options=("training-plan",))
+    train = plan_cluster(make_cluster(pools=[SYSTEM_POOL, pool_document()]))
+    with_hyperpod = load(Path(ROOT / "clusters" / "hybrid-hyperpod.yaml"))
+
+    with pytest.raises(ConfigError, match="--option: none of these is for train; HyperPod pools"):
+        requests_of(train, None, plans, AT)
+    told = remarks(requests_of(with_hyperpod, None, plans, AT))
+
+    assert any(line.startswith("eks-spot: nothing is asked for: HyperPod pools") for line in told)
+
+
 def test_options_replace_what_the_file_says() -> None:
     plan = plan_cluster(make_cluster(pools=[SYSTEM_POOL, pool_document(purchase=BLOCK)]))
     wish = Wish(regions=("us-east-2",), count=4, days=14, starts="2026-12-05")

@@ -91,8 +91,9 @@ def find_command(
     order = ORDERS.get(sort)
     wrong = [f"--sort: unknown {sort!r}; write {' or '.join(ORDERS)}"] if order is None else []
     wish = Wish(
-        regions=tuple(region or ()),
-        instance_types=tuple(type_ or ()),
+        # Whatever is named twice is asked for once.
+        regions=tuple(dict.fromkeys(region or ())),
+        instance_types=tuple(dict.fromkeys(type_ or ())),
         count=count,
         days=days,
         starts=starts,

@@ -74,6 +74,8 @@ def _is_plan(offer: Offer) -> bool:
 
 
 def _blocks(offer: Offer, account: Account, name: str) -> Iterator[str]:
+    # The API's page lists no filter by tags, but Karpenter finds reservations by it.
+    # Source: https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/capacityreservation/types.go
     filters = [
         {"Name": f"tag:{key}", "Values": [value]}
         for key, value in ((TAG, str(offer.id)), (NAME_TAG, name))

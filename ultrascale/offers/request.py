@@ -12,6 +12,9 @@ from ultrascale.offers.model import OPTIONS, RESERVED, Option, Request
 from ultrascale.plan import ClusterPlan, PoolPlan
 from ultrascale.plan.capacity import HYPERPOD
 
+FOR_POOLS = "HyperPod pools run on training plans, all others on Capacity Blocks or Spot"
+"""What can be bought for the pools of a cluster file."""
+
 _DAY = timedelta(days=1)
 
 
@@ -105,6 +108,9 @@ def requests_of(plan: ClusterPlan, pool: str | None, wish: Wish, at: datetime) -
     starts, until, wrong = _times(wish)
     mistakes += wrong
     requests = [_of_pool(plan, each, wish, options, starts, until) for each in chosen]
+    if not any(each.options for each in requests):
+        names = " or ".join(each.pool for each in chosen)
+        mistakes.append(f"--option: none of these is for {names}; {FOR_POOLS}")
     # What options say is wrong for each pool alike, and told once.
     mistakes += dict.fromkeys(line for each in requests for line in mistakes_of(each, at))
     if wish.count is not None:

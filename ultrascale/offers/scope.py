@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from ultrascale import catalog
 from ultrascale.catalog import capacity_blocks, regions, spot, training_plans
 from ultrascale.offers.model import Option, Request
+from ultrascale.offers.request import FOR_POOLS
 from ultrascale.offers.sizes import sizes, told
 
 _NAMES: dict[Option, str] = {"capacity-block": "Capacity Blocks", "training-plan": "training plans"}
@@ -77,6 +78,8 @@ def _too_many(request: Request) -> bool:
 
 def _not_asked(request: Request) -> Iterator[str]:
     where = "" if request.pool is None else f"{request.pool}: "
+    if not request.options:
+        yield f"{where}nothing is asked for: {FOR_POOLS}"
     wanted = {option for name in request.instance_types for option in _sold(name)}
     wanted &= set(request.options)
     if wanted and request.days is None:
