@@ -39,6 +39,17 @@ def test_a_thousand_instances_are_launched_at_once(nodes: int, minutes: float) -
     assert launch(nodes)["run_instances_minutes"] == pytest.approx(minutes)
 
 
+@pytest.mark.parametrize("launcher", ["managed-node-group", "karpenter"])
+def test_what_karpenter_is_throttled_by_is_said_to_be_unknown(launcher: str) -> None:
+    """It calls CreateFleet; AWS publishes the rate of RunInstances."""
+    pool = pool_document(purchase=ODCR, provisioner=launcher)
+
+    found = needs(pool, **({"karpenter": KARPENTER} if launcher == "karpenter" else {}))
+
+    formula = found.launch["run_instances_minutes"].formula
+    assert ("CreateFleet" in formula) == (launcher == "karpenter")
+
+
 def test_hyperpod_launches_its_instances_itself() -> None:
     found = needs(HYPERPOD_POOL)
 

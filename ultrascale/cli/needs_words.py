@@ -75,7 +75,7 @@ def _remarks_on_launch(launch: Figures) -> Iterator[str]:
     minutes, measured = launch["run_instances_minutes"], launch["measured_minutes"]
     if minutes.value:
         text = cell(minutes, places=0)
-        yield f"Launching all nodes takes {text} minutes at least: {minutes.formula}."
+        yield f"Launching all nodes takes about {text} minutes: {minutes.formula}."
         text = cell(measured, places=1)
         yield f"{text} minutes instead, for which to open a support case: {measured.formula}."
 

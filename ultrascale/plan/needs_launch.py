@@ -19,6 +19,8 @@ _MEASURED = (
 )
 _COREDNS = "https://docs.aws.amazon.com/eks/latest/userguide/coredns-autoscaling.html"
 _AT = "launch"
+# Source: https://github.com/aws/karpenter-provider-aws/tree/v1.14.1/pkg/batcher
+_FLEETS = "; Karpenter launches by CreateFleet, whose own rate AWS does not publish"
 
 
 def image_requests(nodes: float) -> Mapping[quotas.Quota, tuple[float, str]]:
@@ -52,13 +54,14 @@ def ec2_nodes(plan: ClusterPlan) -> int:
 def _run_instances(plan: ClusterPlan) -> Figure:
     """Return how long RunInstances takes for all nodes, as EC2 throttles it by default."""
     nodes = ec2_nodes(plan)
+    fleets = any(pool.provisioner == "karpenter" for pool in plan.all_pools)
     at_once, each_second = quotas.RUN_INSTANCES_AT_ONCE, quotas.RUN_INSTANCES_PER_SECOND
     return _figure(
         "run_instances_minutes",
         max(nodes - at_once, 0) / each_second / 60,
         "minutes",
         f"({nodes:,} EC2 instances - {at_once:,} at once) / {each_second} a second, as "
-        "RunInstances is throttled by default",
+        f"RunInstances is throttled by default{_FLEETS if fleets else ''}",
         quotas.RUN_INSTANCES_SOURCE,
     )
 
