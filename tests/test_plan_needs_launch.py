@@ -44,7 +44,7 @@ def test_what_karpenter_is_throttled_by_is_said_to_be_unknown(launcher: str) -> 
     """It calls CreateFleet; AWS publishes the rate of RunInstances."""
     pool = pool_document(purchase=ODCR, provisioner=launcher)
 
-    found = needs(pool, **({"karpenter": KARPENTER} if launcher == "karpenter" else {}))
+    found = needs(pool, karpenter=KARPENTER)
 
     formula = found.launch["run_instances_minutes"].formula
     assert ("CreateFleet" in formula) == (launcher == "karpenter")
