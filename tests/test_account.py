@@ -32,6 +32,7 @@ def test_a_page_that_is_refused_leaves_no_half_list() -> None:
     [
         (denied(VPCS), "denied because no identity-based policy allows", True),
         (Refusal("UnauthorizedOperation", "You are not authorized"), "denied", True),
+        (Refusal("ForbiddenException", "Check permissions"), "denied", True),
         (THROTTLED, "throttled", False),
         (Refusal("RequestLimitExceeded"), "throttled", False),
         (Refusal("ExpiredToken"), "have expired", False),
@@ -71,7 +72,9 @@ def test_a_region_that_takes_no_credentials_says_which_it_takes(region: str, wor
     assert failure.value.reason.endswith(words)
 
 
-@pytest.mark.parametrize("answer", [Refusal("403", "<html>"), ResponseParserError("<html>")])
+@pytest.mark.parametrize(
+    "answer", [Refusal("403", "<html>"), ResponseParserError("<html>"), KeyError("Result")]
+)
 def test_the_page_of_a_proxy_is_no_answer_and_no_traceback(answer: Exception) -> None:
     account, _ = fake_account({VPCS: [answer, answer]})
 
@@ -79,6 +82,19 @@ def test_the_page_of_a_proxy_is_no_answer_and_no_traceback(answer: Exception) ->
         with pytest.raises(UnansweredError, match="no answer of AWS's; look at the network") as no:
             ask()
         assert no.value.code == ""
+
+
+def test_a_key_that_an_answer_leaves_out_is_no_answer() -> None:
+    account, _ = fake_account({VPCS: {"Vpcs": [{"VpcId": "vpc-1", "Tags": [{"Key": "a"}]}]}})
+
+    (listed,) = account.ask_all(VPCS, "Vpcs")
+    asked = account.ask(VPCS)["Vpcs"][0]
+
+    for vpc in (listed, asked):
+        assert vpc["VpcId"] == "vpc-1"
+        assert vpc.get("CidrBlock") is None
+        with pytest.raises(UnansweredError, match="DescribeVpcs: the answer does not say Value"):
+            vpc["Tags"][0]["Value"]
 
 
 def test_what_is_denied_is_named_and_not_what_was_asked() -> None:

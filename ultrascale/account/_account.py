@@ -13,9 +13,9 @@ from botocore.config import Config
 
 from ultrascale.account._answers import (
     FAILURES,
+    complete,
     misconfigured,
     no_account,
-    not_of_aws,
     unanswered,
 )
 from ultrascale.catalog.regions import lookup_region
@@ -84,6 +84,8 @@ class Account:
     ) -> Mapping[str, Any]:
         """Return the answer to one request.
 
+        To look up a key that the answer does not have raises an `UnansweredError`, too.
+
         Args:
             action: The request as IAM calls it, such as ``ec2:DescribeVpcs``.
             region: Region to ask; None for the account's.
@@ -97,9 +99,10 @@ class Account:
         service, operation = _named(action)
         try:
             client = self.client(service, region, once=once)
-            return cast("Mapping[str, Any]", getattr(client, _method(operation))(**parameters))
+            answer = getattr(client, _method(operation))(**parameters)
         except FAILURES as error:
             raise unanswered(action, region or self.region, error) from error
+        return cast("Mapping[str, Any]", complete(action, answer))
 
     def ask_all(
         self,
@@ -132,7 +135,7 @@ class Account:
                 return list(self.ask(action, region=region, once=False, **parameters).get(key, []))
             pages = client.get_paginator(method).paginate(**parameters)
             for page in cast("Iterable[Mapping[str, Any]]", pages):
-                found += page.get(key, [])
+                found += cast("list[Any]", complete(action, page.get(key, [])))
                 if most is not None and len(found) >= most:
                     break
         except FAILURES as error:
@@ -164,9 +167,6 @@ def connect(region: str, profile: str | None = None) -> Account:
         who = caller["Account"], caller["Arn"]
     except FAILURES as error:
         raise no_account(region, error) from error
-    except KeyError as error:
-        # Of a page that is HTML botocore reads as much as it knows.
-        raise not_of_aws() from error
     except (OSError, ValueError, RuntimeError) as error:
         # What a `credential_process` is, or the file of a token, botocore leaves to Python.
         raise misconfigured(error) from error

@@ -1,4 +1,4 @@
-"""What AWS means by an error: not allowed, too fast, no credentials, not there."""
+"""What AWS means by an error, and answers that say what they lack."""
 
 import re
 from collections.abc import Mapping
@@ -23,15 +23,23 @@ from botocore.parsers import ResponseParserError
 from ultrascale.catalog import regions
 from ultrascale.errors import AccountError, UnansweredError
 
-# The last is no `BotoCoreError`: something answered, but not in AWS's words.
-Failure = BotoCoreError | ClientError | ResponseParserError
-FAILURES = (BotoCoreError, ClientError, ResponseParserError)
+# The last two are no `BotoCoreError`: something answered, but not in AWS's words. Of a page that is
+# HTML botocore reads as much as it knows.
+Failure = BotoCoreError | ClientError | ResponseParserError | KeyError
+FAILURES = (BotoCoreError, ClientError, ResponseParserError, KeyError)
 
 # Sources:
 #   https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 #   https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html
+#   https://docs.aws.amazon.com/ARG/latest/APIReference/API_ListGroupResources.html
 _DENIED = frozenset(
-    {"AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"}
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "AuthorizationError",
+        "ForbiddenException",
+        "UnauthorizedOperation",
+    }
 )
 _THROTTLED = frozenset(
     {
@@ -68,6 +76,26 @@ _ACTION = re.compile(r"not authorized to perform: ([a-z0-9-]+:\w+)")
 # Before it stands who asked for what, which is told anyway.
 _CAUSE = re.compile(r"\b(?:because|with an explicit deny)\b.*", re.DOTALL)
 _WRONG_CLOCK = re.compile(r"Signature (expired|not yet current)")
+
+
+class _Complete(dict[str, object]):
+    """A part of an answer. Where a key is looked up that AWS left out, nothing is known."""
+
+    def __init__(self, action: str, told: Mapping[str, object]) -> None:
+        super().__init__((key, complete(action, value)) for key, value in told.items())
+        self._action = action
+
+    def __missing__(self, key: str) -> object:
+        raise UnansweredError(self._action, reason=f"the answer does not say {key}")
+
+
+def complete(action: str, told: object) -> object:
+    """Return an answer of which no key can be looked up that AWS left out."""
+    if isinstance(told, dict):
+        return _Complete(action, cast("dict[str, object]", told))
+    if isinstance(told, list):
+        return [complete(action, each) for each in cast("list[object]", told)]
+    return told
 
 
 def unanswered(action: str, region: str, error: Failure) -> UnansweredError:
@@ -122,11 +150,6 @@ def misconfigured(error: OSError | ValueError | RuntimeError) -> AccountError:
     )
 
 
-def not_of_aws() -> AccountError:
-    """Return that something else than AWS has answered."""
-    return AccountError(_NOT_OF_AWS)
-
-
 def _closed(region: str) -> str:
     """Return why credentials that work elsewhere may not work in ``region``."""
     match regions.lookup_region(region).partition:
@@ -143,7 +166,7 @@ def _closed(region: str) -> str:
             return ""
 
 
-def _no_credentials(error: BotoCoreError | ResponseParserError) -> str | None:
+def _no_credentials(error: Failure) -> str | None:
     match error:
         case NoCredentialsError():
             return f"no AWS credentials; {_GIVE_SOME}"
@@ -159,9 +182,9 @@ def _no_credentials(error: BotoCoreError | ResponseParserError) -> str | None:
             return None
 
 
-def _unreached(error: BotoCoreError | ResponseParserError) -> str:
+def _unreached(error: Failure) -> str:
     match error:
-        case ResponseParserError():
+        case ResponseParserError() | KeyError():
             return _NOT_OF_AWS
         case ConnectTimeoutError() | EndpointConnectionError():
             return f"{error}; look at the network, the proxy and the Region"
