@@ -15,8 +15,10 @@ from ultrascale.preflight.checks import CHECKS
 from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.model import Check, Finding
 from ultrascale.preflight.policy import policy
+from ultrascale.preflight.reservations import RESERVATIONS
 from ultrascale.preflight.roles import ROLES
 from ultrascale.preflight.run import run_checks
+from ultrascale.preflight.stacks import NAMES, STACKS
 
 OTHER = "304871926650"
 GROUPS = (
@@ -52,7 +54,12 @@ def test_the_account_is_the_one_that_the_file_names(account: str | None, state: 
 
 @pytest.mark.parametrize(
     ("status", "state"),
-    [("opt-in-not-required", "pass"), ("opted-in", "pass"), ("not-opted-in", "fail")],
+    [
+        ("opt-in-not-required", "pass"),
+        ("opted-in", "pass"),
+        ("not-opted-in", "fail"),
+        ("another", "unknown"),
+    ],
 )
 def test_a_region_has_to_be_enabled(status: str, state: str) -> None:
     _, found = run(IDENTITY, region(status))
@@ -60,6 +67,12 @@ def test_a_region_has_to_be_enabled(status: str, state: str) -> None:
     assert found.state == state
     if state == "fail":
         assert found.fix == "aws account enable-region --region-name us-west-2"
+
+
+def test_a_region_that_ec2_does_not_name_is_no_pass() -> None:
+    _, found = run(IDENTITY, {"ec2:DescribeRegions": {"Regions": []}})
+
+    assert (found.state, found.evidence) == ("unknown", "EC2 does not name it")
 
 
 # --- bootstrap ----------------------------------------------------------------------------------
@@ -138,7 +151,7 @@ def test_karpenter_needs_the_role_of_spot_before_it_launches(
     ("name", "needed"),
     [
         ("hybrid-hyperpod", {"SageMakerHyperPod", "AmazonFSx", "EC2Spot", "RDS"}),
-        ("ultra-100k", {"CloudWatchApplicationSignals", "EC2Spot"}),
+        ("ultra-100k", {"CloudWatchApplicationSignals", "EC2Spot", "ECRPullThroughCache"}),
     ],
 )
 def test_every_role_is_asked_for_where_a_file_needs_it(name: str, needed: set[str]) -> None:
@@ -166,6 +179,21 @@ def test_the_policy_allows_every_check_and_reads_alone() -> None:
     allowed = [action for each in statements for action in each["Action"]]
     assert {*allowed} == {action for check in CHECKS for action in check.actions}
     assert {action.split(":")[1][:3] for action in allowed} <= {"Des", "Get", "Lis", "Sea"}
+
+
+@pytest.mark.parametrize(
+    ("check", "besides"),
+    [
+        (STACKS, {"cloudformation:ListStacks"}),
+        (NAMES, {"cloudformation:ListStacks"}),
+        (RESERVATIONS, {"cloudformation:ListStackResources", "tag:GetResources"}),
+    ],
+    ids=lambda each: each.name if isinstance(each, Check) else None,
+)
+def test_what_a_request_takes_beside_its_own_permission_is_allowed(
+    check: Check, besides: set[str]
+) -> None:
+    assert besides <= {*check.actions}
 
 
 def test_what_can_be_narrowed_is_allowed_for_the_cluster_alone() -> None:

@@ -383,6 +383,9 @@ def test_the_members_of_a_resource_group_are_the_reservations() -> None:
     assert aws.parameters(DESCRIBE) == [{"CapacityReservationIds": [CR]}]
     (empty,) = found(RESERVATIONS, plan, {GROUP: {"Resources": []}})
     assert empty.state == "fail"
+    gone = Refusal("InvalidCapacityReservationId.NotFound", "cr-1 does not exist")
+    (unseen,) = found(RESERVATIONS, plan, {GROUP: {"Resources": members}, DESCRIBE: gone})
+    assert (unseen.state, "cr-1 does not exist" in unseen.evidence) == ("unknown", True)
 
 
 @pytest.mark.parametrize(("server", "state"), [("u-p6e-gb200x72", "fail"), (None, "pass")])

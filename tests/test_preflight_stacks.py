@@ -73,6 +73,12 @@ def names(plan: ClusterPlan, answers: Mapping[str, Told]) -> list[Finding]:
         ("ROLLBACK_COMPLETE", "fail", "delete-stack --stack-name research-network"),
         ("DELETE_FAILED", "fail", "delete-stack --stack-name research-network"),
         ("UPDATE_ROLLBACK_FAILED", "fail", "continue-update-rollback --stack-name research-netw"),
+        ("UPDATE_FAILED", "fail", "cdk rollback research-network"),
+        (
+            "IMPORT_ROLLBACK_FAILED",
+            "unknown",
+            "describe-stack-events --stack-name research-network",
+        ),
         ("UPDATE_IN_PROGRESS", "fail", "wait until it ends"),
         ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "fail", "wait until it ends"),
     ],

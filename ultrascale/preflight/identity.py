@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ultrascale.preflight.model import Check, Context, Finding, State
 
 _REGIONS = "ec2:DescribeRegions"
+_ENABLED = frozenset({"opt-in-not-required", "opted-in"})
 _NOT_ENABLED = "not-opted-in"
 
 
@@ -27,11 +28,14 @@ def _account(context: Context) -> Finding:
 def _region(context: Context) -> Finding:
     region = context.plan.region
     found = context.account.ask_all(_REGIONS, "Regions", AllRegions=True, RegionNames=[region])
-    status = found[0].get("OptInStatus", "")
+    status = next((each["OptInStatus"] for each in found if each["RegionName"] == region), None)
+    if status in _ENABLED:
+        return _finding(region, "pass", f"enabled: {status}")
+    fix = f"aws account enable-region --region-name {region}"
     if status == _NOT_ENABLED:
-        fix = f"aws account enable-region --region-name {region}"
         return _finding(region, "fail", "the account has not enabled it", fix)
-    return _finding(region, "pass", f"enabled: {status}")
+    said = "EC2 does not name it" if status is None else f"OptInStatus is {status}"
+    return _finding(region, "unknown", said, f"unless the console shows it enabled: {fix}")
 
 
 def _finding(subject: str, state: State, evidence: str, fix: str | None = None) -> Finding:

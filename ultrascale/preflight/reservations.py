@@ -28,14 +28,19 @@ _NAME = "reservations"
 _DESCRIBE = "ec2:DescribeCapacityReservations"
 _BLOCKS = "ec2:DescribeCapacityBlocks"
 _GROUP = "resource-groups:ListGroupResources"
+# What it takes besides.
+# Source: https://docs.aws.amazon.com/ARG/latest/APIReference/API_ListGroupResources.html
+_STACK = "cloudformation:ListStackResources"
+_OF_GROUPS = ("cloudformation:DescribeStacks", _STACK, "tag:GetResources")
 _KIND = "AWS::EC2::CapacityReservation"
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html and
 # https://docs.aws.amazon.com/ARG/latest/APIReference/API_ListGroupResources.html
+_NO_GROUP = "NotFoundException"
 _NOT_THERE = frozenset(
     {
         "InvalidCapacityReservationId.Malformed",
         "InvalidCapacityReservationId.NotFound",
-        "NotFoundException",
+        _NO_GROUP,
     }
 )
 # Ids that are written out; a fleet has hundreds of reservations.
@@ -49,7 +54,7 @@ def _run(context: Context) -> Iterator[Finding]:
         try:
             found = _find(context, claim.reservation)
         except UnansweredError as error:
-            if error.code not in _NOT_THERE:
+            if error.code not in _NOT_THERE or _of_a_member(claim.reservation, error):
                 yield unknown(_NAME, subject, error)
                 continue
             found = ()
@@ -271,6 +276,11 @@ def _find(context: Context, reservation: ReservationPlan) -> Sequence[Answer]:
     return answer["CapacityReservations"]
 
 
+def _of_a_member(reservation: ReservationPlan, error: UnansweredError) -> bool:
+    """Return whether what is not there is one of a group: the others may be."""
+    return reservation.resource_group is not None and error.code != _NO_GROUP
+
+
 def _members(context: Context, group: str | None) -> list[str]:
     """Return the ids of the reservations of a resource group."""
     found = context.account.ask_all(_GROUP, "Resources", Group=group)
@@ -292,7 +302,10 @@ def _blocks(context: Context, claim: Claim, found: Sequence[Answer]) -> Mapping[
 RESERVATIONS = Check(
     name=_NAME,
     title="reservations are what the pools take them for",
-    actions=(_DESCRIBE, _BLOCKS, _GROUP),
+    actions=(_DESCRIBE, _BLOCKS, _GROUP, *_OF_GROUPS),
     run=_run,
-    resources={_GROUP: "arn:{partition}:resource-groups:{region}:{account}:group/*"},
+    resources={
+        _GROUP: "arn:{partition}:resource-groups:{region}:{account}:group/*",
+        _STACK: "arn:{partition}:cloudformation:{region}:{account}:stack/{cluster}-*/*",
+    },
 )

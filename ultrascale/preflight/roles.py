@@ -87,6 +87,12 @@ _ROLES = (
         source="https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.IAM.ServiceLinkedRoles.html",
     ),
     _Role(
+        name="AWSServiceRoleForECRPullThroughCache",
+        service="pullthroughcache.ecr.amazonaws.com",
+        needed=lambda plan: plan.image_cache is not None,
+        source="https://docs.aws.amazon.com/AmazonECR/latest/userguide/slr-pullthroughcache.html",
+    ),
+    _Role(
         # Whether an objective over a metric of one's own needs it, AWS does not say.
         name="AWSServiceRoleForCloudWatchApplicationSignals",
         service="application-signals.cloudwatch.amazonaws.com",
@@ -105,7 +111,7 @@ def _run(context: Context) -> Iterator[Finding]:
 
 def _look(context: Context, role: _Role) -> Finding:
     try:
-        context.account.ask("iam:GetRole", RoleName=role.name)
+        _ = context.account.ask("iam:GetRole", RoleName=role.name)["Role"]
     except UnansweredError as error:
         if error.code != "NoSuchEntity":
             raise

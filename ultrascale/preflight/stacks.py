@@ -19,6 +19,9 @@ Answer = Mapping[str, Any]
 
 _STACKS, _NAMES = "stacks", "names"
 _DESCRIBE = "cloudformation:DescribeStacks"
+# What to describe all stacks takes besides.
+# Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html
+_LIST = "cloudformation:ListStacks"
 _RESOURCES = "cloudformation:ListStackResources"
 _REPOSITORIES = "ecr:DescribeRepositories"
 _CLUSTER = "eks:DescribeCluster"
@@ -38,6 +41,7 @@ _ABSENT = frozenset(
 _REVIEW = "REVIEW_IN_PROGRESS"
 _NEVER_MADE = frozenset({"CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED"})
 _HALF_UPDATED = frozenset({"UPDATE_ROLLBACK_FAILED"})
+_PAUSED = frozenset({"UPDATE_FAILED"})
 
 
 def stack_names(plan: ClusterPlan) -> frozenset[str]:
@@ -69,13 +73,20 @@ def stack_finding(answer: Answer) -> Finding | None:
         fix = f"`aws cloudformation delete-stack --stack-name {name}`, and see what it keeps"
     elif status in _HALF_UPDATED:
         fix = f"`aws cloudformation continue-update-rollback --stack-name {name}`"
+    elif status in _PAUSED:
+        fix = f"`npx cdk rollback {name}`"
     elif status.endswith("_IN_PROGRESS") and status != _REVIEW:
         fix = "wait until it ends"
-    if fix is None:
+    elif status.endswith("_COMPLETE") or status == _REVIEW:
         return None
     why = answer.get("StackStatusReason")
-    evidence = f"StackStatus is {status}" + (f": {why}" if why else "")
-    return Finding(check=_STACKS, subject=name, state="fail", evidence=evidence, fix=fix)
+    return Finding(
+        check=_STACKS,
+        subject=name,
+        state="unknown" if fix is None else "fail",
+        evidence=f"StackStatus is {status}" + (f": {why}" if why else ""),
+        fix=fix or f"`aws cloudformation describe-stack-events --stack-name {name}` says why",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +231,7 @@ def _held_by(context: Context, stack: str) -> frozenset[str]:
 STACKS = Check(
     name=_STACKS,
     title="stacks of the cluster can be updated",
-    actions=(_DESCRIBE,),
+    actions=(_DESCRIBE, _LIST),
     run=_run_stacks,
 )
 NAMES = Check(
@@ -228,6 +239,7 @@ NAMES = Check(
     title="names that the stacks use are free",
     actions=(
         _DESCRIBE,
+        _LIST,
         _RESOURCES,
         _CLUSTER,
         _LOG_GROUPS,
