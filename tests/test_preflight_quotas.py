@@ -175,6 +175,14 @@ def test_what_service_quotas_does_not_list_is_held_against_what_aws_publishes() 
     assert (found.state, "AWS publishes 5,000" in found.evidence) == ("pass", True)
 
 
+def test_a_quota_that_a_region_does_not_list_is_no_pass_by_what_aws_publishes() -> None:
+    refused = Refusal("NoSuchResourceException")
+
+    found = finding(answers(told={GET: refused, GET_DEFAULT: refused}), INTERFACES)
+
+    assert (found.state, "AWS publishes 5,000" in found.evidence) == ("warn", True)
+
+
 def test_a_code_that_aws_does_not_know_is_looked_up_by_its_name() -> None:
     def get(asked: dict[str, Any]) -> Mapping[str, Any]:
         if asked["QuotaCode"] == ON_DEMAND_P:
@@ -265,9 +273,14 @@ def test_nodes_of_other_hyperpod_clusters_count() -> None:
         "CreationTime": 0,
         "ClusterStatus": "InService",
     }
+    details = [
+        {"InstanceType": "ml.p5.48xlarge", "CurrentCount": 2},
+        {"InstanceType": "ml.p5e.48xlarge", "CurrentCount": 1},
+    ]
     groups = [
         {"InstanceType": "ml.p5.48xlarge", "CurrentCount": 3},
         {"InstanceType": "ml.c5.large", "CurrentCount": 9},
+        {"CurrentCount": 3, "InstanceTypeDetails": details},
     ]
     told = hyperpod(name) | {
         "sagemaker:ListClusters": {"ClusterSummaries": [summary]},
@@ -275,12 +288,13 @@ def test_nodes_of_other_hyperpod_clusters_count() -> None:
             "ClusterArn": summary["ClusterArn"],
             "ClusterStatus": "InService",
             "InstanceGroups": groups,
+            "RestrictedInstanceGroups": groups[:1],
         },
     }
 
     found = finding(answers(told=told), name, HYPERPOD_POOL)
 
-    assert (found.state, "3 in use" in found.evidence) == ("fail", True)
+    assert (found.state, "8 in use" in found.evidence) == ("fail", True)
 
 
 # --- requests -----------------------------------------------------------------------------------

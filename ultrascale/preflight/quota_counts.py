@@ -110,10 +110,16 @@ def _hyperpod(account: Account, instance_type: str | None) -> Count:
     """Count HyperPod's instances of a type, or of all."""
     found = account.ask_all(_HYPERPOD_LIST, "ClusterSummaries")
     clusters = [account.ask(_HYPERPOD_GET, ClusterName=each["ClusterName"]) for each in found]
-    groups = [group for cluster in clusters for group in cluster.get("InstanceGroups", [])]
+    groups = [
+        group
+        for cluster in clusters
+        for group in (*cluster["InstanceGroups"], *cluster.get("RestrictedInstanceGroups", ()))
+    ]
     counts = [
-        group["CurrentCount"]
+        part["CurrentCount"]
         for group in groups
-        if instance_type is None or group["InstanceType"] == instance_type
+        # A group of several types says each of them with its count.
+        for part in group.get("InstanceTypeDetails") or (group,)
+        if instance_type is None or part["InstanceType"] == instance_type
     ]
     return Count(value=sum(counts), more=False)

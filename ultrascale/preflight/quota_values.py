@@ -24,6 +24,8 @@ NOT_THERE = "NoSuchResourceException"
 # Services report usage at least every few minutes.
 _WINDOW = timedelta(hours=3)
 _PERIOD = 300
+# Of the largest: SageMaker has thousands of quotas.
+_PAGES = {"PageSize": 100}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,9 @@ def by_name(account: Account, service: str, names: Collection[str]) -> Mapping[s
     for action in (LIST, LIST_DEFAULTS):
         missing = set(names) - found.keys()
         if missing:
-            for quota in account.ask_all(action, "Quotas", ServiceCode=service):
+            for quota in account.ask_all(
+                action, "Quotas", ServiceCode=service, PaginationConfig=_PAGES
+            ):
                 if quota["QuotaName"] in missing:
                     found[quota["QuotaName"]] = _value(quota, action)
     return found

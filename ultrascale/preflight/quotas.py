@@ -53,7 +53,11 @@ def _unlisted(need: QuotaNeed, region: str) -> Finding:
     evidence = f"Service Quotas has none of this name in {region}; {need.needed.formula}"
     if need.state == "within" and need.needed.value is not None and need.default is not None:
         published = f"{_number(need.needed.value)} needed; AWS publishes {need.default:,}"
-        return _of(subject_of(need), "pass", f"{published}, and Service Quotas does not list it")
+        evidence = f"{published}, and Service Quotas does not list it in {region}"
+        if need.code is None:
+            return _of(subject_of(need), "pass", evidence)
+        fix = "ask AWS Support what it is in this account"
+        return _of(subject_of(need), "warn", evidence, fix)
     fix = "ask AWS Support which quota it counts against, and what it is in this account"
     return _of(subject_of(need), "unknown", evidence, fix)
 
