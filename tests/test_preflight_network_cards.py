@@ -174,6 +174,26 @@ def test_a_fact_that_ec2_has_otherwise_is_named_with_both_values(
     assert evidence in finding.evidence
 
 
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("VCpuInfo", "DefaultVCpus"),
+        ("NetworkInfo", "MaximumNetworkCards"),
+        ("NetworkInfo.Ipv4AddressesPerInterface", "Ipv4AddressesPerInterface"),
+    ],
+)
+def test_a_fact_that_ec2_leaves_out_is_not_what_the_catalog_says(path: str, field: str) -> None:
+    finding = told(INSTANCE_TYPES, P5, path, None)
+
+    assert finding.state == "unknown"
+    assert field in finding.evidence
+
+
+def test_a_type_of_which_ec2_names_no_way_to_buy_is_no_pass() -> None:
+    with pytest.raises(UnansweredError, match="SupportedUsageClasses"):
+        told(INSTANCE_TYPES, P5, "SupportedUsageClasses", None)
+
+
 def test_a_purchase_that_ec2_does_not_sell_of_a_type_is_found() -> None:
     types = ["g6.12xlarge", "g6.24xlarge", "g6.48xlarge"]
     plan = pools_plan(pool_document(instance_types=types, purchase=SPOT, efa="none"))

@@ -100,6 +100,14 @@ def test_the_field_that_differs_is_named_with_both_values(
     assert finding.fix
 
 
+def test_parts_of_a_second_are_no_difference() -> None:
+    part_of_one = timedelta(milliseconds=123)
+
+    found = found_of(bought(StartTime=STARTS + part_of_one, EndTime=ENDS + part_of_one))
+
+    assert found.state == "pass"
+
+
 @pytest.mark.parametrize("left_out", ["AvailabilityZone", "AvailabilityZoneId"])
 def test_a_zone_is_found_by_its_name_and_by_its_id(left_out: str) -> None:
     one = part()

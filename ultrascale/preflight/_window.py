@@ -11,7 +11,8 @@ from ultrascale.preflight._issues import Issue
 def time_of(answer: Mapping[str, Any], field: str) -> datetime | None:
     """Return the time in a field, in UTC; None where AWS says none."""
     found: datetime | None = answer.get(field)
-    return None if found is None else found.astimezone(UTC)
+    # Cluster files have whole seconds, and some services tell parts of them.
+    return None if found is None else found.astimezone(UTC).replace(microsecond=0)
 
 
 def written(time: datetime | None) -> str:

@@ -107,7 +107,7 @@ def free_findings(
             zones.setdefault((subnet.kind, subnet.zone), []).append(subnet)
     for (kind, zone), planned in zones.items():
         answers = [deployed[str(subnet.cidr)] for subnet in planned]
-        free = sum(each.get("AvailableIpAddressCount", 0) for each in answers)
+        free = sum(each["AvailableIpAddressCount"] for each in answers)
         kept = vpc.RESERVED_ADDRESSES_AT_START + vpc.RESERVED_ADDRESSES_AT_END
         total = sum(subnet.cidr.num_addresses - kept for subnet in planned)
         scarce = free < total * _SCARCE
@@ -125,7 +125,7 @@ def free_findings(
 
 
 def _ranges(answer: Answer) -> Iterator[IPv4Network]:
-    for each in answer.get("CidrBlockAssociationSet", ()):
+    for each in answer["CidrBlockAssociationSet"]:
         if each.get("CidrBlockState", {}).get("State") in ("associating", "associated"):
             yield IPv4Network(each["CidrBlock"])
 

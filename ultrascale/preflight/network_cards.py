@@ -109,7 +109,19 @@ def _wrong_with_efa(pool: WholePool, network: _Type) -> Iterator[str]:
 
 def type_finding(name: str, answer: _Type) -> Finding:
     """Hold what EC2 says of an instance type against the catalog."""
-    differences = tuple(catalog_differences(catalog.lookup(name), answer))
+    spec = catalog.lookup(name)
+    differences = tuple(catalog_differences(spec, answer))
+    unsaid = [
+        field for field, fact, found in _numbers(answer) if found is None and spec.knows(fact)
+    ]
+    if not differences and unsaid:
+        return Finding(
+            check=_TYPES,
+            subject=name,
+            state="unknown",
+            evidence=f"EC2 does not say {', '.join(unsaid)}",
+            fix=f"`aws ec2 describe-instance-types --instance-types {name}` says what EC2 has",
+        )
     if not differences:
         return Finding(
             check=_TYPES, subject=name, state="pass", evidence="EC2 says what the catalog says"
@@ -196,10 +208,12 @@ def _accelerators(
 
 def usage_findings(pools: Sequence[WholePool], name: str, answer: _Type) -> Iterator[Finding]:
     """Yield a failure for each pool that is bought in a way that EC2 does not sell the type."""
-    sold = answer.get("SupportedUsageClasses", ())
     for pool in pools:
+        if pool.on_hyperpod:
+            continue
+        sold: Sequence[str] = answer["SupportedUsageClasses"]
         wanted = _USAGE.get(pool.plan.purchase, "on-demand")
-        if sold and wanted not in sold and not pool.on_hyperpod:
+        if wanted not in sold:
             yield Finding(
                 check=_TYPES,
                 subject=f"{pool.name}: {name}",

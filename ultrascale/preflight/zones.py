@@ -61,9 +61,9 @@ def _zone(answer: Mapping[str, Any]) -> Zone:
     return Zone(
         name=answer["ZoneName"],
         id=answer["ZoneId"],
-        kind=answer.get("ZoneType", _ZONE),
+        kind=answer["ZoneType"],
         opted_in=answer.get("OptInStatus") != "not-opted-in",
-        state=answer.get("State", "available"),
+        state=answer["State"],
         group=answer.get("GroupName", ""),
     )
 
