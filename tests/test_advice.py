@@ -5,7 +5,18 @@ from typing import Any
 
 import pytest
 
-from tests.advice_questions import AT, CPU, HELD, HELD_BLOCK, P4D, STEADY, G, advice, question
+from tests.advice_questions import (
+    AT,
+    CPU,
+    HELD,
+    HELD_BLOCK,
+    P4D,
+    STEADY,
+    G,
+    advice,
+    question,
+    warned,
+)
 from ultrascale.offers.request import Wish, request_of
 from ultrascale.plan.advice import Advice
 
@@ -48,7 +59,31 @@ def chain(answer: Advice) -> list[str]:
         pytest.param(
             {"provisioner": "hyperpod"}, "P2", "training-plan on-demand", id="on-hyperpod"
         ),
-        pytest.param({"held": [HELD]}, "P1", "odcr capacity-block on-demand", id="held"),
+        pytest.param({"held": [HELD]}, "P1", "odcr on-demand", id="held"),
+        pytest.param(
+            {"held": [HELD_BLOCK], "days": "14"},
+            "P1",
+            "capacity-block capacity-block on-demand",
+            id="held-for-a-part-of-the-time",
+        ),
+        pytest.param(
+            {**STEADY, "workload": "online-inference", "commitment": "1-year"},
+            "P4",
+            "odcr on-demand spot",
+            id="a-service-on-p-under-a-contract",
+        ),
+        pytest.param(
+            {"workload": "online-inference", "tolerance": "none"},
+            "P2",
+            "capacity-block odcr on-demand",
+            id="a-service-on-p-that-ends",
+        ),
+        pytest.param(
+            {"region": "us-gov-west-1", "zone": ["us-gov-west-1a"]},
+            "P6",
+            "on-demand",
+            id="no-blocks-listed-in-the-region",
+        ),
         pytest.param(
             {"workload": "fine-tuning", **G, "coupled": False},
             "P3",
@@ -169,6 +204,16 @@ def test_what_is_held_is_used_before_anything_is_bought() -> None:
     assert "fill in" not in answer.fragment.split("name: ")[1]
 
 
+def test_of_what_is_held_only_the_hours_that_are_left_count() -> None:
+    answer = advice(held=[HELD_BLOCK], starts="2026-12-05T11:30Z", days="5")
+
+    block, bought, _ = answer.steps
+    assert block.usable_hours is not None
+    assert block.usable_hours.value == pytest.approx(3 * 24 - 40 / 60)
+    assert "of use for 71.3 hours" in " ".join(warned(answer)["P1"])
+    assert bought.judged.candidate.option == "capacity-block"
+
+
 def test_what_is_held_serves_a_part_where_the_work_can_be_divided() -> None:
     answer = advice(held=[HELD], nodes=20, coupled=False)
 
@@ -184,9 +229,10 @@ def test_what_is_held_serves_a_part_where_the_work_can_be_divided() -> None:
         (HELD, {"zone": ["us-west-2a"]}),
         (HELD, {"type": ["p5e.48xlarge"]}),
         (HELD_BLOCK, {"starts": "2026-12-08T12:00Z"}),
+        (HELD_BLOCK, {"starts": "2026-12-08T11:00Z"}),
         (HELD_BLOCK, {"starts": "2026-11-22T00:00Z", "until": "2026-11-30T00:00Z"}),
     ],
-    ids=["too-few-for-a-coupled-job", "zone", "type", "over", "too-late"],
+    ids=["too-few-for-a-coupled-job", "zone", "type", "over", "drained", "too-late"],
 )
 def test_what_is_held_and_does_not_fit_is_named_with_its_reason(
     held: str, changes: dict[str, Any]
@@ -197,6 +243,7 @@ def test_what_is_held_and_does_not_fit_is_named_with_its_reason(
     assert all("held" in {reason.code for reason in each.refused} for each in refused)
     assert answer.choice is not None
     assert answer.choice.judged.candidate.held is None
+    assert warned(answer)["held"]
 
 
 def test_the_adviser_reads_no_clock() -> None:

@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.advice_questions import P4D, STEADY, TWO_ZONES, advice, warned
+from tests.advice_questions import P4D, STEADY, TWO_ZONES, G, advice, warned
 from ultrascale import config, plan
+from ultrascale.plan.advice import Advice
+from ultrascale.plan.model import NodePoolPlan
 from ultrascale.plan.needs import plan_needs
+
+
+def _node_pools(answer: Advice) -> tuple[NodePoolPlan, ...]:
+    return plan.plan_cluster(config.loads(answer.cluster_file)).node_pools
 
 
 @pytest.mark.parametrize(("nodes", "blocks"), [(64, [64]), (65, [64, 1]), (256, [64] * 4)])
@@ -83,7 +89,13 @@ def test_a_reservation_is_dated_ahead_only_where_ec2_takes_a_date() -> None:
         (line,) = choice.get
         return line
 
-    assert "--start-date 2026-12-01T00:00:00Z" in command()
+    assert (
+        "--availability-zone us-east-1a --instance-platform Linux/UNIX --instance-match-criteria "
+        "targeted --delivery-preference incremental --start-date 2026-12-01T00:00:00Z "
+        "--commitment-duration 1209600"
+    ) in command()
+    assert "--commitment-duration 2592000" in command(days="30")
+    assert "--availability-zone-id use1-az4" in command(zone=["use1-az4"])
     assert "--start-date" not in command(starts="2026-11-25T00:00Z")
     assert "--start-date" not in command(starts="2027-04-01T00:00Z")
     assert "--start-date" not in command(type=["p5.48xlarge"])
@@ -129,6 +141,84 @@ def test_a_reservation_costs_as_much_when_it_is_not_used() -> None:
     reserved, launched, _ = advice(**service).steps
     assert reserved.cost.high == pytest.approx(16 * 730 * 21.957642)
     assert launched.cost.high == pytest.approx(16 * 730 * 21.957642 / 2)
+
+
+def test_a_reservation_with_a_start_date_is_paid_for_two_weeks_at_least() -> None:
+    week = {"workload": "fine-tuning", "type": ["g6e.48xlarge"], **TWO_ZONES, "coupled": False}
+
+    def cost(**changes: Any) -> float | None:
+        return advice(**{**week, **changes}).steps[0].cost.high
+
+    assert cost() == pytest.approx(16 * 14 * 24 * 30.13118)
+    assert cost(days="30") == pytest.approx(16 * 30 * 24 * 30.13118)
+    assert cost(starts="2026-11-24T00:00Z") == pytest.approx(16 * 7 * 24 * 30.13118)
+
+
+def test_spot_is_had_for_every_node_and_so_is_its_fallback() -> None:
+    answer = advice(workload="batch-inference", **G)
+
+    pool = config.loads(answer.cluster_file).pools[1]
+    node_pools = {each.name: each.max_nodes for each in _node_pools(answer)}
+    assert answer.steps[0].nodes == 16
+    assert set(node_pools.values()) == {16}
+    assert len(node_pools) == 2
+    assert pool.nodes.max == 32
+    assert "16 of Spot" in warned(answer)["P5"][0]
+
+
+def test_one_node_of_spot_falls_back_too() -> None:
+    pool = config.loads(advice(workload="batch-inference", **G, nodes=1).cluster_file).pools[1]
+
+    assert "fallback: on-demand" in advice(workload="batch-inference", **G, nodes=1).fragment
+    assert pool.nodes.max == 2
+
+
+def test_what_only_an_account_team_can_give_is_asked_of_it_first() -> None:
+    choice = advice(**STEADY, horizon_days=400).choice
+
+    assert choice is not None
+    assert choice.get[0].startswith("ask your AWS account team for 16 of p5.48xlarge")
+    assert "Savings Plan" in choice.get[0]
+    assert choice.get[1].startswith("aws ec2 create-capacity-reservation")
+
+
+def test_the_fee_of_auto_mode_is_no_part_of_a_cost_and_named() -> None:
+    launched = advice(**P4D, **STEADY, provisioner="auto-mode").steps[0]
+
+    assert launched.judged.candidate.provisioner == "auto-mode"
+    assert "without the fee of EKS Auto Mode" in launched.cost.formula
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "text"),
+    [
+        ({"provisioner": "auto-mode", "days": "22"}, "H5", "stops with the first"),
+        (
+            {"workload": "online-inference", **P4D, **STEADY},
+            "P3",
+            "all of it is in us-east-1a",
+        ),
+        (
+            {"workload": "online-inference", **P4D, **STEADY},
+            "fallback",
+            "Spot is launched before On-Demand",
+        ),
+    ],
+    ids=["nodes-of-auto-mode-are-replaced", "a-service-in-one-zone", "order-of-node-pools"],
+)
+def test_what_the_pools_do_otherwise_than_one_might_think_is_said(
+    changes: dict[str, Any], code: str, text: str
+) -> None:
+    assert any(text in line for line in warned(advice(**changes))[code])
+    assert code not in warned(advice())
+
+
+def test_the_fragment_says_what_it_wants_of_the_rest_of_the_file() -> None:
+    first = advice(workload="batch-inference", **G).fragment.splitlines()[0]
+
+    assert first.startswith("# the cluster file says besides: network.zones with us-east-1a, us-")
+    assert "karpenter.version" in first
+    assert "karpenter" not in advice().fragment
 
 
 def test_quotas_are_those_of_the_plan_without_the_system_pool() -> None:

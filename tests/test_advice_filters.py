@@ -28,7 +28,6 @@ def codes(asked: Question, option: str, provisioner: str | None = None) -> set[s
         ("H2", "capacity-block", None, {"nodes": 257}),
         ("H2", "capacity-block", None, {"days": "183"}),
         ("H2", "capacity-block", None, STEADY),
-        ("H2", "capacity-block", None, {"workload": "online-inference"}),
         ("H2", "capacity-block", None, {"starts": "2027-01-17T00:00Z"}),
         ("H2", "training-plan", "hyperpod", {"type": ["trn2.3xlarge"]}),
         ("H4", "spot", None, {"tolerance": "none"}),
@@ -75,6 +74,7 @@ def test_a_limit_itself_is_allowed(asked: dict[str, Any], option: str) -> None:
     [
         ("H1", {"type": ["p5e.48xlarge"], **STEADY}),
         ("H1", {"type": ["trn2.3xlarge"], **STEADY, "hyperpod": False}),
+        ("H2", {"region": "us-gov-west-1", "zone": ["us-gov-west-1a"]}),
         ("H8", {"type": ["trn2.48xlarge"], "provisioner": "hyperpod", **STEADY}),
     ],
 )

@@ -8,11 +8,12 @@ import yaml
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.advice_oracle import allowed, place, ways
 from tests.advice_questions import G_TYPES, HELD, HELD_BLOCK, question
 from ultrascale import catalog, config, plan
 from ultrascale.catalog import matrix
 from ultrascale.errors import CatalogError, ConfigError
-from ultrascale.plan.advice import Judged, Question, advise
+from ultrascale.plan.advice import Candidate, Judged, Question, advise
 from ultrascale.plan.advice.candidates import candidates
 from ultrascale.plan.advice.fragment import document, pools_of
 from ultrascale.plan.advice.model import COMMITMENTS, IMAGES, TOLERANCES, WORKLOADS
@@ -52,8 +53,7 @@ QUESTIONS = st.fixed_dictionaries(
 )
 
 
-# What only planning a candidate tells.
-BY_PLANNING = {"check", "H9"}
+CODES = ("", "P1", "P2", "P3", "P4", "P5", "P6", "later", "last")
 FITS_ANY_VPC = 65
 
 
@@ -73,9 +73,8 @@ def accepted(text: str) -> bool | None:
     return None if any(need.state == "beyond" for need in needs.quotas) else True
 
 
-def alone(ask: Question, judged: Judged) -> str:
+def alone(ask: Question, candidate: Candidate) -> str:
     """Return a large cluster file around the pools of one candidate."""
-    candidate = judged.candidate
     nodes = min(ask.nodes, candidate.held.count) if candidate.held else ask.nodes
     pools = pools_of(ask, candidate, nodes=nodes, taken=0, first=True)
     found = document(ask, pools, system_type="m8g.24xlarge", pod_blocks=31)
@@ -99,16 +98,16 @@ def test_an_answer_is_legal_and_no_legal_one_is_better(drawn: dict[str, Any]) ->
     assert weighed == set(matrix.MATRIX)
     assert all(each.legal or each.refused[0].text for each in answer.candidates)
     if answer.choice is None:
-        assert not any(each.legal for each in answer.candidates)
+        assert not any(allowed(ask, way) and accepted(alone(ask, way)) for way in ways(ask))
         return
-    chosen = answer.choice.judged
-    assert matrix.cell(chosen.candidate.provisioner, chosen.candidate.option).works
+    chosen = answer.choice.judged.candidate
+    assert allowed(ask, chosen)
+    assert answer.choice.judged.place.code == CODES[place(ask, chosen)[1]]
     planned = accepted(answer.cluster_file)
     assert planned is not False
-    for each in answer.candidates:
-        codes = {reason.code for reason in each.refused}
-        if each.rank < chosen.rank and codes <= BY_PLANNING and written(each):
-            assert accepted(alone(ask, each)) is (None if each.legal else False)
+    for way in ways(ask):
+        better = place(ask, way) < place(ask, chosen)
+        assert not (better and allowed(ask, way) and accepted(alone(ask, way))), way
     pools = yaml.safe_load(answer.fragment)["pools"]
     assert pools == yaml.safe_load(answer.cluster_file)["pools"][1:]
     assert [name for step in answer.steps for name in step.pools] == [one["name"] for one in pools]
@@ -126,7 +125,7 @@ def test_check_and_the_adviser_agree_on_what_is_legal(drawn: dict[str, Any], num
     for each in (legal, refused):
         if each:
             one = each[number % len(each)]
-            assert (accepted(alone(ask, one)) is not False) == one.legal, one
+            assert (accepted(alone(ask, one.candidate)) is not False) == one.legal, one
 
 
 def by_the_file(judged: Judged) -> bool:

@@ -54,8 +54,14 @@ def test_an_answer_says_what_to_buy_how_and_what_for(ultrascale: Ultrascale) -> 
 def test_every_way_that_was_weighed_can_be_read(ultrascale: Ultrascale) -> None:
     told = ultrascale(*ASKED, "--explain").stdout
 
-    assert "capacity-block on hyperpod, p4d.24xlarge in us-east-1a: refused: matrix: " in told
-    assert "spot on self-managed, p4d.24xlarge in us-east-1a: refused: check: " in told
+    assert (
+        "capacity-block on hyperpod, odcr on hyperpod, p4d.24xlarge in us-east-1a: refused: "
+        in told
+    )
+    assert (
+        "spot on managed-node-group, spot on self-managed, p4d.24xlarge in us-east-1a: refused: "
+        "check: a Spot node group wants 3 types" in told
+    )
 
 
 def test_check_accepts_the_pools_within_a_cluster_file(

@@ -2,6 +2,7 @@
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-concepts.html
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-create.html
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateCapacityReservation.html
     https://docs.aws.amazon.com/savingsplans/latest/userguide/what-is-savings-plans.html
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-instances.html
@@ -20,6 +21,9 @@ FUTURE_DATED_VCPUS = 32
 
 FUTURE_DATED_DAYS = (5, 120)
 """How many days ahead such a reservation starts, at least and at most."""
+
+FUTURE_DATED_COMMITMENT = timedelta(days=14)
+"""How long such a reservation is kept, and paid for, at the least."""
 
 SPOT_LARGEST_DISCOUNT = 0.9
 """How far below On-Demand a Spot price is at most, as AWS publishes it for all types together."""

@@ -169,7 +169,7 @@ def _print(answer: Advice, *, explain: bool) -> None:
     if answer.choice is not None:
         console.print(_steps(answer.steps))
         say(["how to get it:", *_ways(answer.steps), "", "money:", *_money(answer.steps), ""])
-        say(["before you pay:", *_warnings(answer), ""])
+        say(["before you pay:", *(list(_warnings(answer)) or ["  nothing to warn of"]), ""])
         console.print(_quotas(answer))
         say(answer.fragment.splitlines())
     say(["", "what else was weighed:"])
@@ -248,19 +248,40 @@ def _others(answer: Advice) -> Iterator[str]:
     for option in matrix.PURCHASE_OPTIONS:
         of_option = [each for each in answer.candidates if each.candidate.option == option]
         # Refused candidates stand last; the fewer reasons, the nearer.
-        nearest = min(of_option, key=lambda each: (len(each.refused), each.rank))
+        nearest = min(of_option, key=lambda each: (_never(each), len(each.refused), each.rank))
         if option not in taken:
             yield f"  {_told(nearest)}"
 
 
+def _never(judged: Judged) -> bool:
+    """Return whether no question would make a candidate legal."""
+    return not matrix.cell(judged.candidate.provisioner, judged.candidate.option).works
+
+
 def _weighed(candidates: Sequence[Judged]) -> Iterator[str]:
-    yield from (f"  {_told(each)}" for each in candidates)
+    """Yield the candidates, those that have the same said of them in one line."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for each in candidates:
+        candidate = each.candidate
+        name = f"{candidate.option} on {candidate.provisioner}"
+        alike.setdefault((_where(each), _verdict(each)), []).append(name)
+    for (where, verdict), names in alike.items():
+        every = len(names) == len(matrix.MATRIX)
+        yield f"  {'every way' if every else ', '.join(names)}, {where}: {verdict}"
 
 
 def _told(judged: Judged) -> str:
     candidate = judged.candidate
-    where = f"{', '.join(candidate.instance_types)} in {', '.join(candidate.zones)}"
+    return f"{candidate.option} on {candidate.provisioner}, {_where(judged)}: {_verdict(judged)}"
+
+
+def _where(judged: Judged) -> str:
+    candidate = judged.candidate
+    return f"{', '.join(candidate.instance_types)} in {', '.join(candidate.zones)}"
+
+
+def _verdict(judged: Judged) -> str:
     reasons: Sequence[Reason] = judged.refused or (judged.place, *judged.doubts)
     said = "; ".join(f"{reason.code}: {reason.text}" for reason in reasons)
     verdict = "refused" if judged.refused else "legal"
-    return f"{candidate.option} on {candidate.provisioner}, {where}: {verdict}: {said}"
+    return f"{verdict}: {said}"

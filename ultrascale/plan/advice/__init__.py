@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
-from ultrascale.plan.advice.candidates import candidates
+from ultrascale.catalog import matrix
+from ultrascale.plan.advice.candidates import LAUNCHED, candidates
 from ultrascale.plan.advice.cost import cost_of, money_warnings
 from ultrascale.plan.advice.fragment import Entry, as_file, as_fragment, falls_back, pools_of
+from ultrascale.plan.advice.held import lasts, missed
 from ultrascale.plan.advice.model import (
     Advice,
     Candidate,
@@ -20,7 +23,7 @@ from ultrascale.plan.advice.notes import how_to_get, warnings_of
 from ultrascale.plan.advice.order import CHAINS, judge
 from ultrascale.plan.advice.reading import REQUIRED, Given, read_question
 from ultrascale.plan.advice.trial import Trial, attempt
-from ultrascale.plan.model import ClusterNeeds
+from ultrascale.plan.model import ClusterNeeds, Figure
 
 __all__ = [
     "CHAINS",
@@ -76,9 +79,9 @@ def advise(question: Question) -> Advice:
         question=question,
         choice=steps[0],
         fallback=tuple(steps[1:]),
-        warnings=(*_warnings(question, steps, trial), *left_out),
+        warnings=(*_warnings(question, judged, steps, trial), *left_out),
         quotas=trial.needs.quotas,
-        fragment=as_fragment(pools, unbought=unbought),
+        fragment=as_fragment(trial.document, pools, unbought=unbought),
         cluster_file=as_file(trial.document, unbought=unbought),
         candidates=judged,
     )
@@ -117,10 +120,10 @@ def _behind(
     """Return the chain that begins with ``choice``, and what could not become a part of it."""
     chain = [choice]
     left_out: list[Reason] = []
-    for wanted in _wanted(question, [each for each in judged if each.legal]):
+    for wanted in _wanted(question, [each for each in judged if each.legal and _sold(each)]):
         why: tuple[Reason, ...] = ()
         for each in wanted:
-            if not _adds(chain, each.candidate):
+            if not _adds(question, chain, each.candidate):
                 continue
             link = _link(question, each, chain)
             if not link.trial.refused:
@@ -142,14 +145,21 @@ def _wanted(question: Question, legal: Sequence[Judged]) -> Iterator[list[Judged
         yield [each for each in legal if each.candidate.option == option and _waits(each.candidate)]
 
 
+def _sold(judged: Judged) -> bool:
+    """Return whether AWS lists what would be bought: a fallback of hope is none."""
+    return all(doubt.code != "H2" for doubt in judged.doubts)
+
+
 def _waits(candidate: Candidate) -> bool:
     """Return whether a pool costs nothing before it is needed; HyperPod has its nodes at once."""
     windowed = candidate.option in _WINDOWED
     return candidate.held is None and (windowed or candidate.provisioner != "hyperpod")
 
 
-def _adds(chain: Sequence[_Link], candidate: Candidate) -> bool:
+def _adds(question: Question, chain: Sequence[_Link], candidate: Candidate) -> bool:
     """Return whether a candidate adds anything to a chain."""
+    if candidate.held is None and candidate.option not in LAUNCHED and _served(question, chain):
+        return False
     for link in chain:
         other = link.judged.candidate
         same = other.option == candidate.option and other.held == candidate.held
@@ -159,6 +169,13 @@ def _adds(chain: Sequence[_Link], candidate: Candidate) -> bool:
         if same or windows or served:
             return False
     return True
+
+
+def _served(question: Question, chain: Sequence[_Link]) -> bool:
+    """Return whether what is held has all the nodes for all of the time."""
+    held = [(link.nodes, link.judged.candidate.held) for link in chain]
+    lasting = [nodes for nodes, each in held if each is not None and lasts(question, each)]
+    return sum(lasting) >= question.nodes
 
 
 def _link(question: Question, judged: Judged, chain: Sequence[_Link]) -> _Link:
@@ -176,7 +193,7 @@ def _link(question: Question, judged: Judged, chain: Sequence[_Link]) -> _Link:
         nodes=nodes,
         pools=pools,
         trial=attempt(question, [*(pool for link in chain for pool in link.pools), *pools]),
-        falls_back=not chain and falls_back(question, candidate, nodes),
+        falls_back=not chain and falls_back(question, candidate),
     )
 
 
@@ -184,23 +201,58 @@ def _step(question: Question, link: _Link, needs: ClusterNeeds) -> Step:
     candidate = link.judged.candidate
     names = tuple(str(pool["name"]) for pool in link.pools)
     hours = [each.figures["usable_hours"] for each in needs.calendar if each.pool in names]
+    usable = min(hours, key=lambda each: each.value or 0, default=None)
     return Step(
         judged=link.judged,
         pools=names,
         nodes=link.nodes,
-        usable_hours=min(hours, key=lambda each: each.value or 0, default=None),
+        usable_hours=usable and _left(question, candidate.held, usable),
         cost=cost_of(question, candidate, link.nodes),
-        get=tuple(how_to_get(question, candidate, link.nodes)),
+        get=tuple(how_to_get(question, link.judged, link.nodes)),
     )
 
 
-def _warnings(question: Question, steps: Sequence[Step], trial: Trial) -> Iterator[Reason]:
+def _left(question: Question, held: Held | None, usable: Figure) -> Figure:
+    """Return the usable hours of what is held from the start of the work on."""
+    over = missed(question, held) / timedelta(hours=1) if held is not None else 0
+    if not over or usable.value is None:
+        return usable
+    formula = f"{usable.formula}; {over:,.1f} hours of it are over when the work starts"
+    return replace(usable, value=usable.value - over, formula=formula)
+
+
+def _unused(judged: Sequence[Judged]) -> Iterator[Reason]:
+    """Yield what is paid for already and is no part of the answer, with its reason."""
+    for each in judged:
+        yield from (reason for reason in each.refused if reason.code == "held")
+
+
+def _order_of_launches(steps: Sequence[Step]) -> Iterator[Reason]:
+    """Yield that node pools are tried in another order than the steps are."""
+    launched = [
+        step.judged.candidate.option
+        for step in steps
+        if step.judged.candidate.provisioner in matrix.NODE_POOLS
+        and step.judged.candidate.option in LAUNCHED
+    ]
+    if launched == ["on-demand", "spot"]:
+        text = (
+            "of pods that may run on both, Spot is launched before On-Demand, as it costs less; "
+            "let those that are to be On-Demand first select its pool by node-type"
+        )
+        yield Reason(code="fallback", text=text)
+
+
+def _warnings(
+    question: Question, judged: Sequence[Judged], steps: Sequence[Step], trial: Trial
+) -> Iterator[Reason]:
     found = [
         reason for step in steps for reason in warnings_of(question, step, first=step is steps[0])
     ]
+    found += [*_unused(judged), *_order_of_launches(steps)]
     found += [*trial.beyond, *trial.control_plane, *money_warnings(question, steps[0].cost)]
     first = steps[0]
-    if len(steps) == 1 and not falls_back(question, first.judged.candidate, first.nodes):
+    if len(steps) == 1 and not falls_back(question, first.judged.candidate):
         text = "nothing legal is left to fall back on: try other types, zones or Regions"
         found.append(Reason(code="fallback", text=text))
     yield from dict.fromkeys(found)

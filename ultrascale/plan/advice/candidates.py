@@ -6,8 +6,8 @@ from ultrascale import catalog
 from ultrascale.catalog import matrix
 from ultrascale.plan.advice.model import Candidate, Question
 
-# What is there whenever it is launched, so that any of several types and zones will do.
-_LAUNCHED: tuple[matrix.PurchaseOption, ...] = ("on-demand", "spot")
+LAUNCHED: tuple[matrix.PurchaseOption, ...] = ("on-demand", "spot")
+"""What is not reserved, so that any of several types and zones will do, and nothing is bought."""
 
 
 def candidates(question: Question) -> Iterator[Candidate]:
@@ -44,7 +44,7 @@ def _shapes(
     """
     for name in question.instance_types:
         yield (name,), question.zones[:1]
-    if option in _LAUNCHED:
+    if option in LAUNCHED:
         for types in _alike(question.instance_types):
             if len(types) > 1 or len(question.zones) > 1:
                 yield types, question.zones

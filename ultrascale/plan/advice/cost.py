@@ -1,9 +1,11 @@
 """What a candidate costs, as far as it is known offline."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from ultrascale.catalog import prices, purchasing
 from ultrascale.plan.advice.model import Candidate, Cost, Question, Reason
+from ultrascale.plan.advice.times import commitment, may_be_dated
 from ultrascale.plan.needs_pools import HOURS_OF_A_MONTH
 
 _HOURS_OF_A_DAY = 24
@@ -25,14 +27,21 @@ def cost_of(question: Question, candidate: Candidate, nodes: int) -> Cost:
     if missing:
         text = f"no On-Demand price of {', '.join(missing)} in {region} is known; look it up"
         return Cost(low=None, high=None, period=period, formula=text)
-    used = 1.0 if candidate.option == "odcr" else question.utilisation
+    used, kept = question.utilisation, ""
+    if candidate.option == "odcr":
+        used, kept = 1.0, ", used or not"
+        if candidate.held is None and may_be_dated(question, candidate, nodes):
+            least_hours = commitment(question) / timedelta(hours=1)
+            if hours < least_hours:
+                hours, kept = least_hours, ", the shortest term with a start date, used or not"
     least, most = min(known.values()), max(known.values())
     low, high = (nodes * hours * used * price for price in (least, most))
     each = f"${least:g}" if least == most else f"${least:g} to ${most:g}"
     text = f"{nodes:,} nodes x {hours:g} hours x {each} On-Demand in {region} on {prices.SEEN}"
     text += f" x {used:.0%} of the time" if used < 1 else ""
-    if candidate.option == "odcr":
-        text += ", used or not"
+    text += kept
+    if candidate.provisioner == "auto-mode":
+        text += "; without the fee of EKS Auto Mode, which comes on top"
     if candidate.option == "spot":
         low *= 1 - purchasing.SPOT_LARGEST_DISCOUNT
         text += f"; Spot is up to {purchasing.SPOT_LARGEST_DISCOUNT:.0%} below that"

@@ -16,6 +16,7 @@ from ultrascale.catalog import (
     training_plans,
 )
 from ultrascale.plan.advice.candidates import is_spread
+from ultrascale.plan.advice.held import usable_until
 from ultrascale.plan.advice.model import Candidate, Filter, Question, Reason
 from ultrascale.plan.advice.times import sold_days
 
@@ -40,9 +41,13 @@ def doubts(candidate: Candidate, region: str) -> tuple[Reason, ...]:
     if candidate.held is not None:
         return ()
     on_hyperpod = candidate.provisioner == "hyperpod"
+    if candidate.option == "capacity-block":
+        return tuple(
+            Reason(code="H2", text=f"AWS lists no Capacity Blocks of {name} in {region}")
+            for name in candidate.instance_types
+            if region not in capacity_blocks.REGIONS.get(name, ())
+        )
     code: Filter = "H8" if on_hyperpod else "H1"
-    if candidate.option in _WINDOWED and not on_hyperpod:
-        return ()
     return tuple(
         Reason(code=code, text=f"{name} has no listed price in {region}")
         for name in candidate.instance_types
@@ -87,13 +92,18 @@ def _held_fits(question: Question, candidate: Candidate) -> Reasons:
         wrong.append(f"of {held.instance_type}, which is not asked for")
     if held.zone not in question.zones:
         wrong.append(f"in {held.zone}, which is not asked for")
-    if held.ends is not None and held.ends <= question.starts:
-        wrong.append(f"over at {held.ends:%Y-%m-%d %H:%M} UTC, before the work starts")
+    until = usable_until(held)
+    if until is not None and until <= question.starts:
+        wrong.append(f"drained at {until:%Y-%m-%d %H:%M} UTC, before the work starts")
     latest = question.until
     if held.starts is not None and latest is not None and held.starts > latest:
         wrong.append(f"not there before {held.starts:%Y-%m-%d %H:%M} UTC, after the latest start")
     if question.coupled and held.count < question.nodes:
-        wrong.append(f"of {held.count} nodes, and a coupled job needs its {question.nodes} at once")
+        rest = question.nodes - held.count
+        wrong.append(
+            f"of {held.count} nodes, and a coupled job needs its {question.nodes} at once: to use "
+            f"it, ask for the other {rest} in {held.zone}"
+        )
     for text in wrong:
         yield Reason(code="held", text=f"{held.name} is {text}")
 
@@ -110,7 +120,7 @@ def _window_is_sold(question: Question, candidate: Candidate) -> Reasons:
         sold, most = _has_blocks(name), capacity_blocks.MOST_TOGETHER
     if not sold:
         yield Reason(code="H2", text=f"{what} of {name} is not sold")
-    if question.workload == "online-inference" or question.days is None:
+    if question.days is None:
         yield Reason(code="H2", text=f"{what} ends, and a service or steady work does not")
     elif sold_days(candidate.option, question.days) is None:
         text = f"{what} lasts {longest} days at most, and the work {question.days:g}"

@@ -63,9 +63,11 @@ def pools_of(
     pools = [
         _pool(question, candidate, count, taken + number) for number, count in enumerate(counts)
     ]
-    if first and falls_back(question, candidate, nodes):
-        share = {"fallback": "on-demand", "fallback_max": nodes // 2}
-        pools = [pool | {"purchase": {"option": "spot", **share}} for pool in pools]
+    if first and falls_back(question, candidate):
+        # Spot and its fallback divide the maximum between them: each gets all the nodes.
+        share = {"option": "spot", "fallback": "on-demand", "fallback_max": nodes}
+        both = {"nodes": {"max": 2 * nodes}}
+        pools = [pool | {"purchase": share} | both for pool in pools]
     return tuple(pools)
 
 
@@ -120,7 +122,9 @@ def _purchase(question: Question, candidate: Candidate, number: int) -> Entry:
     purchase: Entry = {"option": option}
     held = candidate.held
     if option in ("odcr", "capacity-block"):
-        purchase["reservation"] = held.name if held else f"cr-{number + 1:017x}"
+        # A block and a reservation of one answer are two.
+        kind = int(option == "odcr")
+        purchase["reservation"] = held.name if held else f"cr-{kind}{number + 1:016x}"
     if option == "training-plan":
         purchase["plan"] = held.name if held else _plan_arn(question.region, number)
     if option in ("capacity-block", "training-plan"):
@@ -129,14 +133,13 @@ def _purchase(question: Question, candidate: Candidate, number: int) -> Entry:
     return purchase
 
 
-def falls_back(question: Question, candidate: Candidate, nodes: int) -> bool:
+def falls_back(question: Question, candidate: Candidate) -> bool:
     """Return whether a Spot pool that is the choice turns to On-Demand by itself.
 
-    It divides its nodes, so one of one node cannot, and a coupled job has another pool.
+    It would turn node by node, so a coupled job has another pool.
     """
     cell = matrix.cell(candidate.provisioner, candidate.option)
-    divided = nodes > 1 and not question.coupled
-    return candidate.option == "spot" and cell.falls_back and divided
+    return candidate.option == "spot" and cell.falls_back and not question.coupled
 
 
 def _window(question: Question, candidate: Candidate) -> tuple[datetime, datetime]:
@@ -159,13 +162,23 @@ def _told(time: datetime) -> str:
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def as_fragment(pools: Sequence[Entry], *, unbought: frozenset[str]) -> str:
-    """Return `pools:` as YAML, with a remark behind each value that has to be filled in.
+def as_fragment(found: Entry, pools: Sequence[Entry], *, unbought: frozenset[str]) -> str:
+    """Return `pools:` as YAML, headed by what they want of the rest of the cluster file.
 
     Args:
+        found: The cluster file that holds them.
         pools: Its entries.
         unbought: Names of the pools whose reservation is not there yet.
     """
+    zones = dict.fromkeys(zone for pool in pools for zone in cast("list[str]", pool["zones"]))
+    wanted = [f"network.zones with {', '.join(zones)}"]
+    if "karpenter" in found:
+        wanted.append(f"karpenter.version {karpenter.NEWEST_VERSION}")
+    return f"# the cluster file says besides: {' and '.join(wanted)}\n" + _entries(pools, unbought)
+
+
+def _entries(pools: Sequence[Entry], unbought: frozenset[str]) -> str:
+    """Return `pools:` as YAML, with a remark behind each value that has to be filled in."""
     lines = ["pools:"]
     for pool in pools:
         remark = _remark if pool["name"] in unbought else _no_remark
@@ -201,7 +214,7 @@ def as_file(found: Entry, *, unbought: frozenset[str]) -> str:
     head = yaml.safe_dump(rest, sort_keys=False, default_flow_style=None, width=_WIDTH)
     pools = found["pools"]
     assert isinstance(pools, list)
-    return head + as_fragment(cast("list[Entry]", pools), unbought=unbought)
+    return head + _entries(cast("list[Entry]", pools), unbought)
 
 
 def document(

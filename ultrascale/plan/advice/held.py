@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ultrascale import catalog
 from ultrascale.catalog.matrix import PurchaseOption
 from ultrascale.config import near
-from ultrascale.plan.advice.model import Held
-from ultrascale.plan.advice.times import Wrong, read_time
+from ultrascale.plan import capacity
+from ultrascale.plan.advice.model import Held, Question
+from ultrascale.plan.advice.times import DAY, Wrong, read_time
 
 FORM = "id=cr-…,type=p5.48xlarge,zone=us-west-2b,count=16,starts=TIME,ends=TIME"
 """How it is written; an ARN of a training plan is an id as well, an ODCR needs no times.
@@ -80,3 +81,27 @@ def _option(name: str, said: str | None, ends: datetime | None) -> PurchaseOptio
     if said is None:
         return "odcr" if ends is None else "capacity-block"
     return next((kind for kind in _KINDS if kind == said), None)
+
+
+def usable_until(held: Held) -> datetime | None:
+    """Return when the nodes of what is held are drained; None where it does not end."""
+    starts, ends = held.starts, held.ends
+    if starts is None or ends is None or held.option == "odcr":
+        return ends
+    if held.option == "training-plan":
+        return capacity.training_plan_window(starts, ends).usable_until
+    return capacity.block_window((held.instance_type,), starts, ends).usable_until
+
+
+def missed(question: Question, held: Held) -> timedelta:
+    """Return how much of what is held is over when the work starts."""
+    starts = held.starts
+    return max(question.starts - starts, timedelta(0)) if starts is not None else timedelta(0)
+
+
+def lasts(question: Question, held: Held) -> bool:
+    """Return whether what is held is there for as long as the work runs."""
+    if held.ends is None:
+        return True
+    begins = question.starts if held.starts is None else max(held.starts, question.starts)
+    return question.days is not None and held.ends - begins >= question.days * DAY

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 
 from ultrascale import catalog
-from ultrascale.catalog import capacity_blocks, matrix, purchasing, training_plans
+from ultrascale.catalog import auto_mode, capacity_blocks, matrix, regions, training_plans
 from ultrascale.plan.advice.fragment import falls_back, takes_placement_group
-from ultrascale.plan.advice.model import Candidate, Question, Reason, Step
-from ultrascale.plan.advice.times import DAY, sold_days
+from ultrascale.plan.advice.model import Candidate, Code, Judged, Question, Reason, Step
+from ultrascale.plan.advice.times import DAY, commitment, may_be_dated, sold_days
 
 Reasons = Iterator[Reason]
 
@@ -21,10 +22,11 @@ def warnings_of(question: Question, step: Step, *, first: bool) -> Reasons:
     """Yield what is to be known of ``step``; ``first`` says that it is the choice."""
     candidate = step.judged.candidate
     for doubt in step.judged.doubts:
-        if doubt.code in ("H1", "H8"):
-            live = _live_call(question, candidate, on_hyperpod=doubt.code == "H8")
+        if doubt.code in ("H1", "H2", "H8"):
+            live = _live_call(question, step, doubt.code)
             text = f"{doubt.text}, as of a list that may lag; confirm it with a live call: {live}"
             yield Reason(code=doubt.code, text=text)
+    yield from _of_auto_mode(question, candidate)
     yield from _of_blocks(question, step)
     yield from _of_windows(question, step)
     if candidate.option == "odcr" and candidate.held is None:
@@ -39,8 +41,9 @@ def warnings_of(question: Question, step: Step, *, first: bool) -> Reasons:
     yield from _of_groups(candidate, step.nodes)
 
 
-def how_to_get(question: Question, candidate: Candidate, nodes: int) -> Iterator[str]:
-    """Yield commands that find or reserve the capacity of ``candidate``."""
+def how_to_get(question: Question, judged: Judged, nodes: int) -> Iterator[str]:
+    """Yield commands that find or reserve the capacity of a candidate, and whom to ask first."""
+    candidate = judged.candidate
     name, zone, region = candidate.instance_types[0], candidate.zones[0], question.region
     if candidate.held is not None:
         yield f"it is there: {candidate.held.name}"
@@ -59,39 +62,47 @@ def how_to_get(question: Question, candidate: Candidate, nodes: int) -> Iterator
         types = " ".join(f"--type {each}" for each in candidate.instance_types)
         yield f"ultrascale capacity --option spot --region {region} {types} --count {nodes}"
     elif candidate.option == "odcr":
-        start = f" --start-date {question.starts:%Y-%m-%dT%H:%M:%SZ}"
-        dated = " --commitment-duration SECONDS" + start
+        if judged.place.code == "P4":
+            yield (
+                f"ask your AWS account team for {nodes:,} of {name} in {zone}, and for the rates "
+                "of a Savings Plan or a private offer that covers them; then"
+            )
+        by = "availability-zone-id" if regions.is_zone_id(zone) else "availability-zone"
+        dated = (
+            f" --delivery-preference incremental --start-date {question.starts:%Y-%m-%dT%H:%M:%SZ}"
+            f" --commitment-duration {commitment(question) // timedelta(seconds=1)}"
+        )
         yield (
             f"aws ec2 create-capacity-reservation --region {region} --instance-type {name} "
-            f"--instance-count {nodes} --availability-zone {zone} --instance-platform Linux/UNIX "
+            f"--instance-count {nodes} --{by} {zone} --instance-platform Linux/UNIX "
             "--instance-match-criteria targeted"
             + (dated if may_be_dated(question, candidate, nodes) else "")
         )
 
 
-def _live_call(question: Question, candidate: Candidate, *, on_hyperpod: bool) -> str:
+def _live_call(question: Question, step: Step, code: Code) -> str:
     """Return what tells whether types are sold in a Region; of HyperPod no call does."""
-    if on_hyperpod:
+    if code == "H8":
         return "no API lists HyperPod's types, so look for their quotas in Service Quotas"
-    names = ",".join(candidate.instance_types)
+    if code == "H2":
+        return " ".join(step.get)
+    names = ",".join(step.judged.candidate.instance_types)
     return (
         f"aws ec2 describe-instance-type-offerings --region {question.region} --location-type "
         f"availability-zone --filters Name=instance-type,Values={names}"
     )
 
 
-def may_be_dated(question: Question, candidate: Candidate, nodes: int) -> bool:
-    """Return whether a capacity reservation may start on the day that the work does."""
-    (name,) = candidate.instance_types
-    least, most = purchasing.FUTURE_DATED_DAYS
-    ahead = question.starts - question.at
-    spec = catalog.lookup(name)
-    return (
-        name[0] in purchasing.FUTURE_DATED_FAMILIES
-        and not spec.family.startswith(("trn", "inf"))
-        and spec.vcpus * nodes >= purchasing.FUTURE_DATED_VCPUS
-        and least * DAY <= ahead <= most * DAY
-    )
+def _of_auto_mode(question: Question, candidate: Candidate) -> Reasons:
+    days = auto_mode.NODE_DAYS
+    longer = question.days is None or question.days > days
+    # Filter H5 refuses work that bears no restart.
+    if candidate.provisioner == "auto-mode" and longer and question.tolerance == "checkpoint":
+        text = (
+            f"EKS Auto Mode replaces each node after {days} days, and the work goes on from its "
+            "last checkpoint" + ("; a coupled job stops with the first" if question.coupled else "")
+        )
+        yield Reason(code="H5", text=text)
 
 
 def _of_blocks(question: Question, step: Step) -> Reasons:
@@ -147,9 +158,11 @@ def _of_windows(question: Question, step: Step) -> Reasons:
 
 def _of_reservations(question: Question, candidate: Candidate, nodes: int) -> Reasons:
     if may_be_dated(question, candidate, nodes):
+        days = commitment(question) / DAY
         text = (
             "reserve for the start date, which the API and the console do and CloudFormation does "
-            "not; the term that you commit to cannot be cancelled"
+            f"not: paid for {days:g} days at least, the term that it commits to; AWS advises to "
+            "ask 8 weeks ahead. Deploy its pool once it is active"
         )
         yield Reason(code="H3", text=text)
     elif question.starts > question.at:
@@ -158,6 +171,12 @@ def _of_reservations(question: Question, candidate: Candidate, nodes: int) -> Re
             "so make it at the start, and expect it to fail where capacity is short"
         )
         yield Reason(code="H3", text=text)
+    if question.workload == "online-inference" and len(question.zones) > 1:
+        text = (
+            f"all of it is in {candidate.zones[0]}: a service that is to outlive a zone wants a "
+            "reservation and a pool in each"
+        )
+        yield Reason(code="P3", text=text)
     (name,) = candidate.instance_types
     if catalog.lookup(name).family.startswith(("p", "trn")):
         text = (
@@ -171,10 +190,10 @@ def _of_spot(question: Question, candidate: Candidate, nodes: int, *, first: boo
     if question.coupled and nodes > 1:
         text = "EC2 takes Spot nodes back one by one, and a coupled job stops with the first"
         yield Reason(code="H4", text=text)
-    if first and falls_back(question, candidate, nodes):
+    if first and falls_back(question, candidate):
         text = (
-            f"{nodes // 2} of {nodes} nodes may be On-Demand and no more than "
-            f"{nodes - nodes // 2} are Spot; purchase.fallback_max moves the border"
+            f"nodes.max holds {nodes:,} of Spot and, where Spot is short, {nodes:,} On-Demand: "
+            f"work that asks for more than {nodes:,} nodes gets them, at the full price"
         )
         yield Reason(code="P5", text=text)
 

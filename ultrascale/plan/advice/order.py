@@ -105,19 +105,21 @@ def _of_windows(question: Question, candidate: Candidate) -> Reason:
 
 def _of_reservations(question: Question, candidate: Candidate) -> Reason:
     contract = question.commitment != "none" and _pays(question)
+    scarce = any(_sold_in_blocks(name) for name in candidate.instance_types)
+    if scarce and _long(question) and _pays(question):
+        text = (
+            "steady use for a year or more: a reservation by your account team, and a Savings Plan "
+            "or a private offer for its price"
+        )
+        return Reason(code="P4", text=text)
     if question.workload == "online-inference":
         return Reason(code="P3", text="a service must be there: its capacity is reserved")
-    if any(_sold_in_blocks(name) for name in candidate.instance_types):
-        if _long(question) and _pays(question):
-            text = (
-                "steady use for a year or more: a contract and a reservation by your account team"
-            )
-            return Reason(code="P4", text=text)
-    elif question.starts > question.at and question.tolerance != "stateless":
+    if not scarce and question.starts > question.at and question.tolerance != "stateless":
         text = "the start is known, and no Capacity Blocks are sold of the type"
         return Reason(code="P3", text=text)
-    elif question.days is None and contract:
-        return Reason(code="P3", text="steady use under a contract: reserve what it is for")
+    if not scarce and question.days is None and contract:
+        text = "steady use under a contract: a reservation, at the price of a Savings Plan"
+        return Reason(code="P3", text=text)
     return Reason(code="last", text="paid for whether used or not, and nothing asks for that")
 
 

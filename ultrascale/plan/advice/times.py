@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from ultrascale.catalog import capacity_blocks, training_plans
+from ultrascale import catalog
+from ultrascale.catalog import capacity_blocks, purchasing, training_plans
 from ultrascale.catalog.matrix import PurchaseOption
-from ultrascale.plan.advice.model import Question
+from ultrascale.plan.advice.model import Candidate, Question
 
 DAY = timedelta(days=1)
 
@@ -54,3 +55,22 @@ def _next_end(time: datetime) -> datetime:
     at = capacity_blocks.ENDS_AT
     end = time.replace(hour=at.hour, minute=at.minute, second=0, microsecond=0)
     return end if end >= time else end + DAY
+
+
+def may_be_dated(question: Question, candidate: Candidate, nodes: int) -> bool:
+    """Return whether a capacity reservation may start on the day that the work does."""
+    (name,) = candidate.instance_types
+    least, most = purchasing.FUTURE_DATED_DAYS
+    ahead = question.starts - question.at
+    spec = catalog.lookup(name)
+    return (
+        name[0] in purchasing.FUTURE_DATED_FAMILIES
+        and not spec.family.startswith(("trn", "inf"))
+        and spec.vcpus * nodes >= purchasing.FUTURE_DATED_VCPUS
+        and least * DAY <= ahead <= most * DAY
+    )
+
+
+def commitment(question: Question) -> timedelta:
+    """Return how long a capacity reservation with a date is kept: for the work, if EC2 lets it."""
+    return max((question.days or 0) * DAY, purchasing.FUTURE_DATED_COMMITMENT)
