@@ -77,3 +77,12 @@ def test_a_reservation_that_a_node_group_fills_before_karpenter_gets_to_it_is() 
     (warning,) = config.warnings(make_cluster(pools=pools, karpenter=KARPENTER))
 
     assert warning.startswith("pools.2.purchase.reservation: the reservation of pools.1 too")
+
+
+@pytest.mark.parametrize(("granted", "told"), [(256_000, 1), (256_001, 0)])
+def test_an_agreement_on_no_more_than_anybody_gets_is_told(granted: int, told: int) -> None:
+    cluster = make_cluster(agreed_limits={"nau_per_vpc": granted, "reference": "case 1"})
+
+    lines = [line for line in config.warnings(cluster) if line.startswith("agreed_limits")]
+
+    assert len(lines) == told

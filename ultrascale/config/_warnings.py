@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from ultrascale import catalog
-from ultrascale.catalog import auto_mode, hyperpod_chart, matrix, regions
+from ultrascale.catalog import auto_mode, hyperpod_chart, matrix, quotas, regions
 from ultrascale.config._efa import could_have_efa, has_efa
 from ultrascale.config._node_pool_warnings import (
     kept_at_list_price,
@@ -40,9 +40,19 @@ def _found(cluster: Cluster) -> Iterator[str]:
     yield from _filled_twice(cluster.pools)
     yield from launched_twice(cluster.pools)
     yield from _agent_may_lack_an_image(cluster)
+    yield from _granted_already(cluster)
     for number, lustre in enumerate(cluster.storage.lustre):
         if not any(lustre.zone in pool.zones for pool in cluster.pools):
             yield f"storage.lustre.{number}.zone: no pool has nodes in {lustre.zone}"
+
+
+def _granted_already(cluster: Cluster) -> Iterator[str]:
+    agreed, usage = cluster.agreed_limits, quotas.NETWORK_ADDRESS_USAGE
+    if agreed is not None and usage.most is not None and agreed.nau_per_vpc <= usage.most:
+        yield (
+            f"agreed_limits.nau_per_vpc: AWS publishes that it grants {usage.most:,}, so this says "
+            "nothing more; leave it out, or write what the agreement says"
+        )
 
 
 def _agent_may_lack_an_image(cluster: Cluster) -> Iterator[str]:
