@@ -2,6 +2,7 @@
 
 from ultrascale.preflight.addons import ADDONS
 from ultrascale.preflight.addresses import ADDRESSES
+from ultrascale.preflight.admins import ADMINS
 from ultrascale.preflight.bootstrap import BOOTSTRAP
 from ultrascale.preflight.cluster import CLUSTER
 from ultrascale.preflight.identity import IDENTITY
@@ -20,6 +21,7 @@ CHECKS: tuple[Check, ...] = (
     IDENTITY,
     BOOTSTRAP,
     ROLES,
+    ADMINS,
     QUOTAS,
     ZONES,
     OFFERINGS,
