@@ -201,6 +201,8 @@ def test_what_can_be_narrowed_is_allowed_for_the_cluster_alone() -> None:
 
     (narrow,) = [each for each in statements if "ssm:GetParameter" in each["Action"]]
     assert narrow["Resource"] == f"arn:aws:ssm:us-west-2:{ID}:parameter/cdk-bootstrap/*"
+    (roles,) = [each for each in statements if "iam:GetRole" in each["Action"]]
+    assert roles["Resource"] == f"arn:aws:iam::{ID}:role/*"
 
 
 def test_the_names_of_checks_are_their_own() -> None:

@@ -1,6 +1,7 @@
 """The permissions that checks take, as an IAM policy."""
 
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.model import Check
@@ -24,10 +25,11 @@ def policy(checks: Sequence[Check], plan: ClusterPlan, account: str = _ALL) -> M
                 partition=plan.partition, region=plan.region, account=account, cluster=plan.name
             )
             by_resource.setdefault(resource, set()).add(action)
-    # What one check needs for all resources, no other narrows.
+    # What one check needs for all resources, or for more of them, no other narrows.
     for resource, actions in by_resource.items():
-        if resource != _ALL:
-            actions -= by_resource.get(_ALL, set())
+        for wider, others in by_resource.items():
+            if wider != resource and fnmatchcase(resource, wider):
+                actions -= others
     statements = [
         {"Effect": "Allow", "Action": sorted(actions), "Resource": resource}
         for resource, actions in sorted(by_resource.items())
