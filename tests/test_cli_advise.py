@@ -42,6 +42,9 @@ def test_an_answer_says_what_to_buy_how_and_what_for(ultrascale: Ultrascale) -> 
     assert ["L-2C8F52B3", "Concurrent", "P4d", "Capacity", "Blocks", "per", "account"] in [
         row[:7] for row in rows
     ]
+    (on_demand,) = [line.split() for line in answer.stdout.splitlines() if "L-417A185B" in line]
+    assert on_demand[-7:] == ["0", "vCPUs", "request", "1,536", "in", "Service", "Quotas"]
+    assert "AWS does not say whether it counts blocks or vCPUs" in " ".join(answer.stdout.split())
     assert (
         "    ultrascale capacity --option capacity-block --region us-east-1 --type p4d.24xlarge "
         "--count 16 --days 7 --starts 2026-12-01T00:00Z --zone us-east-1a\n" in answer.stdout

@@ -220,6 +220,25 @@ def test_a_type_without_a_price_in_the_region_is_worth_a_warning() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "warned"), [("p5e.48xlarge", False), ("p5.48xlarge", False), ("trn2.48xlarge", True)]
+)
+def test_of_a_block_the_list_of_blocks_is_asked_and_not_that_of_prices(
+    name: str, warned: bool
+) -> None:
+    block = {
+        "option": "capacity-block",
+        "reservation": "cr-0feedfeedfeedfee1",
+        "starts": "2026-12-01T11:30:00Z",
+        "ends": "2026-12-08T11:30:00Z",
+    }
+    pool = POOL | {"instance_types": [name], "purchase": block}
+
+    found = config.warnings(make_cluster(pools=[SYSTEM_POOL, pool]))
+    told = f"pools.1.instance_types.0: AWS lists no Capacity Blocks of {name} in us-west-2; ask AWS"
+    assert found == ((told,) if warned else ())
+
+
 def test_a_preview_type_is_worth_a_warning() -> None:
     pool = POOL | {"instance_types": ["p6e-gb300.36xlarge"]}
 

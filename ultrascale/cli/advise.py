@@ -1,6 +1,7 @@
 """`ultrascale advise`: which way to buy capacity fits a piece of work, before any of it is paid."""
 
 import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -228,6 +229,7 @@ def _quotas(answer: Advice) -> Table:
     table = Table("quota", "name", box=SIMPLE)
     for title in ("needed", "default"):
         table.add_column(title, justify="right")
+    table.add_column("unit")
     table.add_column("for choice and fallback together")
     for need in answer.quotas:
         if need.state != "within":
@@ -235,9 +237,10 @@ def _quotas(answer: Advice) -> Table:
             table.add_row(
                 need.code or "",
                 need.name,
-                "unknown" if value is None else f"{value:,.0f}",
+                "unknown" if value is None else f"{math.ceil(value):,}",
                 "unknown" if need.default is None else f"{need.default:,}",
-                need.state,
+                need.needed.unit,
+                need.advice or need.state,
             )
     return table
 

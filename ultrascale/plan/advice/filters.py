@@ -126,7 +126,10 @@ def _window_is_sold(question: Question, candidate: Candidate) -> Reasons:
         text = f"{what} lasts {longest} days at most, and the work {question.days:g}"
         yield Reason(code="H2", text=text)
     if most is not None and question.nodes > most:
-        text = f"all Capacity Blocks of a date together have {most} instances at most"
+        text = (
+            f"all Capacity Blocks of a date together have {most} instances at most; run in parts, "
+            "or ask your account team"
+        )
         yield Reason(code="H2", text=text)
     ahead = capacity_blocks.LONGEST_AHEAD
     if question.starts > question.at + ahead:
