@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.account import THROTTLED, Refusal, Told, denied, fake_account, make_context
-from tests.pools import HYPERPOD_POOL, ODCR, ON_DEMAND, SYSTEM_POOL, pool_document
+from tests.pools import CAPACITY_BLOCK, HYPERPOD_POOL, ODCR, ON_DEMAND, SYSTEM_POOL, pool_document
 from ultrascale.preflight.model import Context, Finding
 from ultrascale.preflight.quota_requests import FILE, HISTORY, Increase, Left, file, increases
 from ultrascale.preflight.quota_values import GET, GET_DEFAULT, LIST, LIST_DEFAULTS, METRICS
@@ -233,6 +233,18 @@ def test_a_reservation_is_in_use_before_the_cluster_is() -> None:
 
     assert found.state == "warn"
     assert "reservations of the file among it" in found.evidence
+
+
+def test_a_block_that_is_bought_is_not_asked_for_twice() -> None:
+    def get(asked: dict[str, Any]) -> Mapping[str, Any]:
+        return quota(asked["QuotaCode"], 1, **metric(asked["QuotaCode"]))
+
+    pool = pool_document(purchase=CAPACITY_BLOCK)
+
+    found = finding(answers(used=1, told={GET: get}), "Concurrent P5 Capacity Blocks", pool)
+
+    assert found.state == "warn"
+    assert "1 in use, reservations of the file among it" in found.evidence
 
 
 def hyperpod(*names: str) -> dict[str, Told]:

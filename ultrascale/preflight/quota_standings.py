@@ -21,6 +21,9 @@ _OF_ONE = re.compile(
     r"|^Rate of "
 )
 
+# The fact of an instance type that is the code of the quota in which reservations count.
+_OF_RESERVATIONS = {"odcr": "on_demand_quota_code", "capacity-block": "capacity_block_quota_code"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
@@ -162,15 +165,13 @@ def _with_usage(
 
 
 def _reserved(plan: ClusterPlan) -> frozenset[str]:
-    """Return the quotas that On-Demand Capacity Reservations of the file count in already."""
-    specs = [
-        catalog.lookup(name)
-        for pool in plan.all_pools
-        if pool.purchase == "odcr"
-        for name in pool.instance_types
-    ]
-    known = [spec for spec in specs if spec.knows("on_demand_quota_code")]
-    return frozenset(spec.on_demand_quota_code for spec in known)
+    """Return the quotas that reservations of the file count in already, bought as they are."""
+    found: set[str] = set()
+    for pool in plan.all_pools:
+        fact = _OF_RESERVATIONS.get(pool.purchase)
+        specs = map(catalog.lookup, pool.instance_types if fact is not None else ())
+        found |= {getattr(spec, fact) for spec in specs if fact is not None and spec.knows(fact)}
+    return frozenset(found)
 
 
 def _deployed(account: Account, name: str) -> bool | UnansweredError:
