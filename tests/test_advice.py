@@ -20,6 +20,11 @@ from tests.advice_questions import (
 from ultrascale.offers.request import Wish, request_of
 from ultrascale.plan.advice import Advice
 
+ELSEWHERE = (
+    "id=arn:aws:sagemaker:us-east-1:999999999999:training-plan/p,type=p5.48xlarge,zone=us-west-2b,"
+    "count=16,starts=2026-11-30T11:30:00Z,ends=2026-12-21T11:30:00Z"
+)
+
 
 def chain(answer: Advice) -> list[str]:
     """Return options of choice and fallback; a Spot pool's own share of On-Demand follows it."""
@@ -231,19 +236,35 @@ def test_what_is_held_serves_a_part_where_the_work_can_be_divided() -> None:
         (HELD_BLOCK, {"starts": "2026-12-08T12:00Z"}),
         (HELD_BLOCK, {"starts": "2026-12-08T11:00Z"}),
         (HELD_BLOCK, {"starts": "2026-11-22T00:00Z", "until": "2026-11-30T00:00Z"}),
+        (HELD.replace("p5.48xlarge", "p6e-gb200.36xlarge"), {}),
+        (ELSEWHERE, {}),
     ],
-    ids=["too-few-for-a-coupled-job", "zone", "type", "over", "drained", "too-late"],
+    ids=[
+        "too-few-for-a-coupled-job",
+        "zone",
+        "type",
+        "over",
+        "drained",
+        "too-late",
+        "hardware",
+        "region",
+    ],
 )
 def test_what_is_held_and_does_not_fit_is_named_with_its_reason(
     held: str, changes: dict[str, Any]
 ) -> None:
     answer = advice(**{"held": [held], **changes})
 
-    refused = [each for each in answer.candidates if each.candidate.held is not None]
-    assert all("held" in {reason.code for reason in each.refused} for each in refused)
+    of_it = [each for each in answer.candidates if each.candidate.held is not None]
+    assert not any(each.legal for each in of_it)
     assert answer.choice is not None
     assert answer.choice.judged.candidate.held is None
-    assert warned(answer)["held"]
+    assert all(
+        text.startswith(f"{each.candidate.held.name} is ")
+        for text in warned(answer)["held"]
+        for each in of_it
+        if each.candidate.held
+    )
 
 
 def test_the_adviser_reads_no_clock() -> None:

@@ -45,6 +45,7 @@ def test_several_mistakes_are_told_together() -> None:
         ({"starts": "2026-12-01"}, "--starts: not an ISO 8601 time with its zone"),
         ({"starts": "soon"}, "--starts: not an ISO 8601 time with its zone"),
         ({"until": "2026-11-30T00:00Z"}, "--until: before --starts"),
+        ({"at": "9999-12-31T00:00Z"}, "--at: not an ISO 8601 time with its zone"),
         ({"at": "now"}, "--at: not an ISO 8601 time with its zone"),
         ({"horizon_days": 400}, "--horizon-days: a horizon of work that ends"),
         ({"days": "steady", "horizon_days": -1}, "--horizon-days: not more than nothing"),

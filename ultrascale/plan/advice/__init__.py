@@ -221,10 +221,25 @@ def _left(question: Question, held: Held | None, usable: Figure) -> Figure:
     return replace(usable, value=usable.value - over, formula=formula)
 
 
-def _unused(judged: Sequence[Judged]) -> Iterator[Reason]:
-    """Yield what is paid for already and is no part of the answer, with its reason."""
-    for each in judged:
-        yield from (reason for reason in each.refused if reason.code == "held")
+def _unused(
+    question: Question, judged: Sequence[Judged], steps: Sequence[Step]
+) -> Iterator[Reason]:
+    """Yield what is paid for already and is no part of the answer, with its reasons."""
+    used = [step.judged.candidate.held for step in steps]
+    for held in question.held:
+        if held in used:
+            continue
+        of_it = [each for each in judged if each.candidate.held == held and _could(each)]
+        # Refused candidates stand last; the fewer reasons, the nearer.
+        nearest = min(of_it, key=lambda each: len(each.refused))
+        for reason in nearest.refused:
+            told = reason.text if reason.code == "held" else f"{held.name} is no use: {reason.text}"
+            yield Reason(code="held", text=told)
+
+
+def _could(judged: Judged) -> bool:
+    """Return whether a question could make a candidate legal."""
+    return matrix.cell(judged.candidate.provisioner, judged.candidate.option).works
 
 
 def _order_of_launches(steps: Sequence[Step]) -> Iterator[Reason]:
@@ -249,7 +264,7 @@ def _warnings(
     found = [
         reason for step in steps for reason in warnings_of(question, step, first=step is steps[0])
     ]
-    found += [*_unused(judged), *_order_of_launches(steps)]
+    found += [*_unused(question, judged, steps), *_order_of_launches(steps)]
     found += [*trial.beyond, *trial.control_plane, *money_warnings(question, steps[0].cost)]
     first = steps[0]
     if len(steps) == 1 and not falls_back(question, first.judged.candidate):

@@ -9,6 +9,7 @@ from ultrascale.catalog.matrix import PurchaseOption
 from ultrascale.plan.advice.model import Candidate, Question
 
 DAY = timedelta(days=1)
+_YEARS = range(2000, 3000)
 
 Wrong = Callable[[str, str, object, str], None]
 """Notes a mistake: option, what is wrong, what was given, what to do."""
@@ -20,7 +21,8 @@ def read_time(option: str, value: datetime | str | None, wrong: Wrong) -> dateti
         return value
     try:
         time = datetime.fromisoformat(value)
-        if time.tzinfo is not None:
+        # A window reaches beyond a time: at both ends of the calendar there is no room for one.
+        if time.tzinfo is not None and time.year in _YEARS:
             return time.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
