@@ -199,12 +199,22 @@ def test_the_fee_of_auto_mode_is_no_part_of_a_cost_and_named() -> None:
             "all of it is in us-east-1a",
         ),
         (
+            {"workload": "fine-tuning"},
+            "check",
+            "fine-tuning-on-demand.provisioner: pods that fit here and on fine-tuning-spot",
+        ),
+        (
             {"workload": "online-inference", **P4D, **STEADY},
             "fallback",
             "Spot is launched before On-Demand",
         ),
     ],
-    ids=["nodes-of-auto-mode-are-replaced", "a-service-in-one-zone", "order-of-node-pools"],
+    ids=[
+        "nodes-of-auto-mode-are-replaced",
+        "a-service-in-one-zone",
+        "two-scalers",
+        "order-of-node-pools",
+    ],
 )
 def test_what_the_pools_do_otherwise_than_one_might_think_is_said(
     changes: dict[str, Any], code: str, text: str

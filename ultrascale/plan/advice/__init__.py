@@ -265,7 +265,12 @@ def _warnings(
         reason for step in steps for reason in warnings_of(question, step, first=step is steps[0])
     ]
     found += [*_unused(question, judged, steps), *_order_of_launches(steps)]
-    found += [*trial.beyond, *trial.control_plane, *money_warnings(question, steps[0].cost)]
+    found += [
+        *trial.warnings,
+        *trial.beyond,
+        *trial.control_plane,
+        *money_warnings(question, steps[0].cost),
+    ]
     first = steps[0]
     if len(steps) == 1 and not falls_back(question, first.judged.candidate):
         text = "nothing legal is left to fall back on: try other types, zones or Regions"

@@ -1,7 +1,7 @@
 """Plans the pools of a candidate, in the smallest cluster file around them that holds them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import yaml
@@ -22,6 +22,9 @@ _POD_BLOCKS = (1, 2, 4, 8, 16, 31, 49)
 _ADDRESSES_OF_A_BLOCK = 2**16
 # Its own and those of a prefix or two.
 _ADDRESSES_OF_A_NODE = 2 * eks.ADDRESSES_PER_PREFIX
+_POOL = re.compile(r"\bpools\.(\d+)")
+# Filters H1 and H8, H5 and H4 say it of the choice before there is a file.
+_SAID = re.compile(r"instance_types\.\d+$|purchase\.ends$|purchase\.option$")
 _WRITE_COUNT = re.compile(r"write count: (\d+)")
 
 
@@ -33,11 +36,13 @@ class Trial:
         refused: Why `check` refuses them; empty where it takes them.
         needs: What they need, without the system pool beside them; None where they are refused.
         document: The cluster file that holds them; None where they are refused.
+        warnings: What `check` warns of in them, where no filter says it already.
     """
 
     refused: tuple[Reason, ...] = ()
     needs: ClusterNeeds | None = None
     document: Entry | None = None
+    warnings: tuple[Reason, ...] = ()
 
     @property
     def beyond(self) -> tuple[Reason, ...]:
@@ -69,7 +74,8 @@ def attempt(question: Question, pools: Sequence[Entry]) -> Trial:
         )
         text = yaml.dump(found, Dumper=yaml.CSafeDumper, sort_keys=False)
         try:
-            plan = plan_cluster(config.loads(text, source=""))
+            cluster = config.loads(text, source="")
+            plan = plan_cluster(cluster)
         except (ConfigError, CatalogError) as error:
             lines = error.mistakes if isinstance(error, ConfigError) else (str(error),)
             if any("pools.0." in line for line in lines) and system + 1 < len(_SYSTEM_TYPES):
@@ -81,7 +87,15 @@ def attempt(question: Question, pools: Sequence[Entry]) -> Trial:
             continue
         # What the system pool needs is the cluster's, not the answer's.
         needs = plan_needs(replace(plan, system_pools=()))
-        return Trial(needs=needs, document=found)
+        return Trial(needs=needs, document=found, warnings=tuple(_warnings(cluster)))
+
+
+def _warnings(cluster: config.Cluster) -> Iterator[Reason]:
+    """Yield what `check` warns of in the pools, by their names instead of their numbers."""
+    for line in config.warnings(cluster):
+        if line.startswith("pools.") and not _SAID.search(line.partition(": ")[0]):
+            text = _POOL.sub(lambda found: cluster.pools[int(found[1])].name, line)
+            yield Reason(code="check", text=text)
 
 
 def _blocks_for(pools: Sequence[Entry]) -> int:
