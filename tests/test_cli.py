@@ -4,9 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.assembly import ROOT
+from tests.command_line import run
 
 TRAINIUM = ROOT / "clusters" / "trainium-bert.yaml"
 
@@ -147,3 +149,19 @@ def test_a_template_that_no_job_could_be_made_of_fails_the_check(tmp_path: Path)
 
     assert answer.returncode == 1
     assert answer.stderr.startswith(f"{file}: jobs.production.nodes: more than team production")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("check",), ("plan", "FILE", "--nodez"), ("advise", "--nodes", "many"), ("nothing",)],
+    ids=["no file", "no such option", "no number", "no such command"],
+)
+def test_a_wrong_use_is_no_cluster_beyond_the_limits(
+    arguments: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    answer = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+
+    assert answer.returncode == 1
+    assert "Usage" in answer.stderr

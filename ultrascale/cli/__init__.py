@@ -79,9 +79,18 @@ for command in (jobs.submit, jobs.status, jobs.logs, jobs.cancel, jobs.queue, ch
     _app.command()(command)
 
 
+# Of click's errors typer exports this one alone; its base is what every wrong use raises.
+(_UsageError,) = typer.BadParameter.__bases__
+
+
 def main() -> None:
     """Run the command line; a mistake that the user can fix is printed and exits 1."""
     try:
         _app()
     except UltrascaleError as error:
         sys.exit(str(error))
+    except SystemExit as end:
+        # click ends with 2, with which `plan` says that no published limit allows a cluster.
+        if isinstance(end.__context__, _UsageError):
+            sys.exit(1)
+        raise
