@@ -8,6 +8,7 @@ from stacks._layers import Layers, deploy_after
 from stacks.access import AccessStack
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.names import stack as name
+from ultrascale.plan.names import stack_description
 
 
 def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
@@ -64,3 +65,6 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
     deploy_after(observability, [platform])
     if plan.observability is not None:
         tell_of_alarms(app, plan.observability.alerts)
+    for child in app.node.children:
+        if isinstance(child, Stack):
+            child.template_options.description = stack_description(plan.name)

@@ -35,6 +35,7 @@ def stacks(**statuses: str) -> dict[str, Any]:
                 "StackName": name.replace("_", "-"),
                 "CreationTime": MADE,
                 "StackStatus": status,
+                "Description": "Part of the cluster research, made by ultrascale",
             }
             for name, status in statuses.items()
         ]
@@ -62,6 +63,25 @@ def log_group(name: str) -> dict[str, Any]:
 
 def names(plan: ClusterPlan, answers: Mapping[str, Told]) -> list[Finding]:
     return found(NAMES, plan, {**NOTHING, **answers})
+
+
+@pytest.mark.parametrize(
+    ("description", "told"),
+    [
+        ("Part of the cluster research-node, made by ultrascale", "cluster research-node"),
+        (None, "no description"),
+    ],
+)
+def test_a_stack_of_something_else_is_not_deployed_over(description: str | None, told: str) -> None:
+    answer = stacks(research_network="CREATE_COMPLETE")
+    del answer["Stacks"][0]["Description"]
+    if description:
+        answer["Stacks"][0]["Description"] = description
+
+    (finding,) = found(STACKS, pools_plan(), {DESCRIBE: answer})
+
+    assert (finding.state, finding.subject) == ("fail", "research-network")
+    assert told in finding.evidence
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from tests.assembly import ROOT, Assembly, synthesize
 from tests.test_stacks import stacks_before
 from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.plan.capacity import NODE_GROUPS
+from ultrascale.plan.names import stack_description
 from ultrascale.preflight.stacks import stack_names
 
 
@@ -70,7 +71,16 @@ def test_no_stack_of_hyperpod_is_called_as_one_of_a_cluster_whose_name_ends_in_h
     assert not own & RESERVED_NAMES
 
 
-@pytest.mark.parametrize("name", ["mixed", "auto", "hybrid"])
+@pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra"])
+def test_every_stack_says_whose_it_is(name: str, request: pytest.FixtureRequest) -> None:
+    assembly: Assembly = request.getfixturevalue(name)
+
+    told = {template.get("Description") for template in assembly.templates.values()}
+
+    assert told == {stack_description(assembly.plan.name)}
+
+
+@pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra"])
 def test_preflight_looks_for_every_stack(name: str, request: pytest.FixtureRequest) -> None:
     assembly: Assembly = request.getfixturevalue(name)
     cluster = assembly.plan.name

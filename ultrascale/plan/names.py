@@ -73,6 +73,15 @@ def stack(cluster: str, layer: str) -> str:
     return f"{cluster}-{layer}"
 
 
+def stack_description(cluster: str) -> str:
+    """Return the description of each stack of ``cluster``.
+
+    A name alone does not say whose a stack is: the layer ``addons`` of a cluster ``x-node`` and
+    ``node-addons`` of a cluster ``x`` have the same.
+    """
+    return f"Part of the cluster {cluster}, made by ultrascale"
+
+
 def repository(cluster: str, name: str) -> str:
     """Return the ECR repository behind ``images.repositories``; clusters must not share one."""
     return f"{cluster}/{name}"

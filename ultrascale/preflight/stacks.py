@@ -52,7 +52,8 @@ def stack_names(plan: ClusterPlan) -> frozenset[str]:
 
 def _run_stacks(context: Context) -> Iterator[Finding]:
     own = _own_stacks(context)
-    wrong = [each for each in map(stack_finding, own) if each is not None]
+    cluster = context.plan.name
+    wrong = [each for each in (stack_finding(one, cluster) for one in own) if each is not None]
     yield from wrong
     if not wrong:
         evidence = f"{len(own)} are there, and can be updated" if own else "none is there yet"
@@ -65,9 +66,19 @@ def _own_stacks(context: Context) -> Sequence[Answer]:
     return [each for each in found if each["StackName"] in wanted]
 
 
-def stack_finding(answer: Answer) -> Finding | None:
-    """Return why a stack cannot be updated; None where it can."""
+def stack_finding(answer: Answer, cluster: str) -> Finding | None:
+    """Return why a stack cannot be updated, or is not of ``cluster``; None where all is well."""
     name, status = answer["StackName"], answer["StackStatus"]
+    if status != _REVIEW and answer.get("Description") != names.stack_description(cluster):
+        whose = answer.get("Description", "no description")
+        return Finding(
+            check=_STACKS,
+            subject=name,
+            state="fail",
+            evidence=f"it is no stack of this cluster: {whose}; a deployment would replace what "
+            "is in it",
+            fix="give the cluster, or the pool, another name",
+        )
     fix = None
     if status in _NEVER_MADE:
         fix = f"`aws cloudformation delete-stack --stack-name {name}`, and see what it keeps"
