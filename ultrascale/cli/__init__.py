@@ -13,7 +13,9 @@ from ultrascale.cli.chart_values import chart_values
 from ultrascale.cli.matrix import markdown, print_matrix
 from ultrascale.cli.needs import plan_command
 from ultrascale.cli.preflight import preflight
+from ultrascale.cli.scale import scale
 from ultrascale.cli.summary import print_summary
+from ultrascale.cli.upgrade_plan import upgrade_plan
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan.network import network_warnings
 
@@ -48,6 +50,8 @@ _app.command("plan")(plan_command)
 _app.command("advise")(advise_command)
 _app.add_typer(capacity.app, name="capacity")
 _app.command()(preflight)
+_app.command("upgrade-plan")(upgrade_plan)
+_app.command()(scale)
 
 
 @_app.command()

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ _READ_TIMEOUT = 60.0
 
 _JSON = "application/json"
 _APPLY = "application/apply-patch+yaml"
+_JSON_PATCH = "application/json-patch+json"
 NOT_FOUND, CONFLICT, FORBIDDEN, GONE = 404, 409, 403, 410
 
 Query = Mapping[str, str]
@@ -182,6 +183,17 @@ class Cluster:
                 message=error.message,
             ) from error
 
+    def patch(self, path: str, operations: Sequence[Object]) -> Object:
+        """Change the object at ``path`` by a JSON patch: all of it, or nothing.
+
+        Raises:
+            RefusedError: The server refuses, or a `test` among the operations does not hold.
+            ClusterError: The server cannot be reached.
+
+        Source: https://www.rfc-editor.org/rfc/rfc6902
+        """
+        return self._object("PATCH", path, _write(False), operations, media=_JSON_PATCH)
+
     def delete(self, kind: Kind, namespace: str, found: Object) -> None:
         """Delete exactly this object, and what it owns before it.
 
@@ -218,7 +230,7 @@ class Cluster:
         method: str,
         path: str,
         query: Query | None,
-        body: Object | None = None,
+        body: Object | Sequence[Object] | None = None,
         *,
         media: str = _JSON,
         on: Object | None = None,
@@ -236,7 +248,7 @@ class Cluster:
         method: str,
         path: str,
         query: Query,
-        body: Object | None,
+        body: Object | Sequence[Object] | None,
         media: str,
         read_timeout: float | None,
         about: str = "",

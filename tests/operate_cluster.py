@@ -1,0 +1,151 @@
+"""A cluster with NodePools, their NodeClaims and nodes, for the commands of day 2."""
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+from tests.stub_api_server import Object, Reply, Request, StubApiServer
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.jobs.connection import Transport
+from ultrascale.operate.clock import Clock
+
+NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
+NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+NODES = "/api/v1/nodes"
+
+
+@dataclass
+class Time:
+    """A clock that passes only while somebody sleeps.
+
+    Attributes:
+        now: The time.
+        each: Is called at each sleep: what AWS or Kubernetes does meanwhile.
+        sleeps: How often somebody slept.
+    """
+
+    now: datetime = datetime(2026, 12, 4, 12, tzinfo=UTC)
+    each: Callable[[], None] = lambda: None
+    sleeps: int = field(default=0)
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(now=lambda: self.now, sleep=self._sleep)
+
+    def _sleep(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+        self.sleeps += 1
+        self.each()
+
+
+class FakeCluster(StubApiServer):
+    """The stub, which knows JSON patches and evictions too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.token = None
+        self.groups |= {"/apis/karpenter.sh/v1"}
+        self.on_delete: Callable[[str], bool] = lambda _path: False
+
+    def connected(self) -> Cluster:
+        """Return a client of this cluster, without a network."""
+        return Cluster(cast("Transport", _Transport(self)), "arn:aws:eks:x:1:cluster/x")
+
+    def _answer(self, request: Request) -> tuple[int, Object]:
+        if request.method == "POST" and request.path.endswith("/eviction"):
+            self.remove(request.path.removesuffix("/eviction"))
+            return 201, {"kind": "Status", "status": "Success"}
+        if request.headers.get("Content-Type") == "application/json-patch+json":
+            return self._patched(request)
+        if request.method == "DELETE" and self.on_delete(request.path):
+            return 200, {"kind": "Status", "status": "Success"}
+        return super()._answer(request)
+
+    def _patched(self, request: Request) -> tuple[int, Object]:
+        found: Any = deepcopy(self.find(request.path))
+        for operation in cast("list[Any]", request.body):
+            *way, last = operation["path"].strip("/").split("/")
+            place = found
+            for key in way:
+                place = place.setdefault(key, {})
+            match operation["op"]:
+                case "test" if place.get(last) != operation["value"]:
+                    return 422, {"kind": "Status", "message": "test failed", "reason": "Invalid"}
+                case "remove":
+                    del place[last]
+                case "add" | "replace":
+                    place[last] = operation["value"]
+                case _:
+                    pass
+        self.put(request.path, found)
+        return 200, found
+
+
+class _Transport:
+    """What `kubernetes.client.ApiClient` does with a request, without a network."""
+
+    user_agent = ""
+
+    def __init__(self, stub: StubApiServer) -> None:
+        self._stub = stub
+
+    def call_api(
+        self,
+        resource_path: str,
+        method: str,
+        *,
+        query_params: list[tuple[str, str]],
+        header_params: dict[str, str],
+        body: Any,
+        **_: object,
+    ) -> Any:
+        import json
+
+        from kubernetes.client.exceptions import ApiException
+
+        request = Request(method, resource_path, dict(query_params), header_params, body)
+        reply: Reply = self._stub.respond(request)
+        answer = json.dumps(reply.answer)
+        if reply.status >= 300:
+            error: Any = ApiException(status=reply.status)
+            error.body = answer
+            raise error
+        return SimpleNamespace(data=answer.encode())
+
+
+def put_node(
+    stub: StubApiServer,
+    pool: str,
+    number: int,
+    offers: Mapping[str, str],
+    *,
+    drifted: bool = False,
+) -> None:
+    """Store a node of a NodePool that takes work, and its NodeClaim."""
+    labels = {"karpenter.sh/nodepool": pool}
+    name = f"{pool}-{number}"
+    stub.put(
+        f"{NODES}/{name}-node",
+        {
+            "metadata": {"labels": labels},
+            "spec": {"taints": []},
+            "status": {
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "allocatable": dict(offers),
+            },
+        },
+    )
+    conditions = [{"type": "Drifted", "status": "True"}] if drifted else []
+    stub.put(
+        f"{NODE_CLAIMS}/{name}",
+        {
+            "metadata": {"labels": labels, "creationTimestamp": f"2026-12-01T00:{number:02}:00Z"},
+            "status": {
+                "nodeName": f"{name}-node",
+                "conditions": [{"type": "Initialized", "status": "True"}, *conditions],
+            },
+        },
+    )

@@ -1,0 +1,104 @@
+"""`ultrascale scale`: another size of a pool, by hand."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ultrascale import plan
+from ultrascale.cli import ask
+from ultrascale.plan.pool_size import SizeChange, plan_size
+
+if TYPE_CHECKING:
+    from ultrascale.operate.clock import Clock
+    from ultrascale.operate.scale import Target
+
+_INTERRUPTED = 130
+
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(help="Kubeconfig; by default KUBECONFIG, ~/.kube/config, or the pod's account."),
+]
+Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig.")]
+Profile = Annotated[str | None, typer.Option(help="Profile of the AWS CLI's configuration.")]
+
+
+def scale(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file, as deployed.")],
+    pool: Annotated[str, typer.Argument(metavar="POOL", help="A pool, or a shard of one.")],
+    nodes: Annotated[int, typer.Argument(metavar="N", min=0, help="Nodes that it is to have.")],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Wait until the nodes run, or are gone.")
+    ] = True,
+    timeout: Annotated[
+        float, typer.Option(metavar="MINUTES", min=0, help="How long to wait for them.")
+    ] = 30,
+    profile: Profile = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Set the size of a pool whose nodes somebody may set, and wait for it."""
+    from ultrascale import account
+    from ultrascale.operate.scale import target
+
+    time = ask.clock()
+    cluster = plan.load(file)
+    change = plan_size(cluster, pool, nodes, time.now())
+    found = target(
+        cluster,
+        change,
+        account=lambda: account.connect(cluster.region, profile),
+        cluster=lambda: ask.connected(file, kubeconfig, context),
+    )
+    before = found.size()
+    _show(change, before)
+    if before == nodes:
+        typer.echo(f"{pool}: is set to {nodes} nodes already")
+    else:
+        ask.confirm(f"set {pool} from {before} to {nodes} nodes?", yes=yes)
+        found.set(nodes, was=before)
+        typer.echo(f"{pool}: set from {before} to {nodes} nodes")
+    if wait:
+        _wait(found, pool, nodes, timeout, time)
+
+
+def _show(change: SizeChange, before: int) -> None:
+    pool, nodes = change.pool, change.nodes
+    typer.echo(f"{pool.name}: {before} nodes now, {nodes} asked for")
+    typer.echo(f"  per hour: {_money(change, before)}")
+    typer.echo(f"  later: {change.later}")
+    if nodes < before:
+        typer.echo(
+            f"  {before - nodes} nodes end: AWS or Karpenter chooses which, and their pods are "
+            "evicted; jobs go on from their last checkpoint"
+        )
+    if change.node_pool is None and change.lowers_minimum:
+        typer.echo(
+            f"  its minimum of {pool.min_nodes} is lowered to {nodes}, and comes back with the "
+            "next size"
+        )
+
+
+def _money(change: SizeChange, before: int) -> str:
+    if change.paid_anyway:
+        return "no difference, the reservation is paid whether its nodes run or not"
+    if change.usd_per_node_hour is None:
+        return change.price
+    was, then = (count * change.usd_per_node_hour for count in (before, change.nodes))
+    at_most = "at most " if change.pool.capacity_type == "spot" else ""
+    return f"{at_most}${was:,.2f} now, ${then:,.2f} then ({change.price})"
+
+
+def _wait(found: "Target", pool: str, nodes: int, minutes: float, time: "Clock") -> None:
+    from ultrascale.operate.scale import settle
+
+    try:
+        settle(
+            found, nodes, minutes=minutes, clock=time, say=lambda line: typer.echo(line, err=True)
+        )
+    except KeyboardInterrupt:
+        typer.echo(f"\n{pool} stays set to {nodes} nodes; the same command waits again", err=True)
+        raise typer.Exit(_INTERRUPTED) from None
+    typer.echo(f"{pool}: {nodes} nodes run")

@@ -1,0 +1,173 @@
+"""Node groups, EKS's and our own, as they stand: who they are, their size, and setting it.
+
+Sources:
+    https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupConfig.html
+    https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetDesiredCapacity.html
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ultrascale.account import Account
+from ultrascale.errors import ClusterError, UnansweredError
+from ultrascale.plan import names
+from ultrascale.plan.model import ClusterPlan, PoolPlan
+
+_MANAGED = "managed-node-group"
+# Those that have nodes and keep them.
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Nodegroup.html
+_STANDING = frozenset({"ACTIVE", "UPDATING", "DEGRADED"})
+_GONE = "ResourceNotFoundException"
+_IN_SERVICE = "InService"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A node group.
+
+    Attributes:
+        account: Account that it is in.
+        cluster: Name of the cluster.
+        scaled_by_eks: Name of the managed node group; None for an Auto Scaling group of our own.
+        auto_scaling: Name of the Auto Scaling group, behind it where EKS manages it.
+    """
+
+    account: Account
+    cluster: str
+    scaled_by_eks: str | None
+    auto_scaling: str
+
+    @property
+    def name(self) -> str:
+        """Its name, as users meet it in AWS."""
+        return self.scaled_by_eks or self.auto_scaling
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return the Auto Scaling group: EKS is behind it for a while after a scaler changed it.
+
+        Raises:
+            ClusterError: It is gone.
+            UnansweredError: AWS does not say.
+        """
+        found = self.account.ask_all(
+            "autoscaling:DescribeAutoScalingGroups",
+            "AutoScalingGroups",
+            AutoScalingGroupNames=[self.auto_scaling],
+        )
+        if not found:
+            raise ClusterError(f"the Auto Scaling group {self.auto_scaling} is gone")
+        return found[0]
+
+    def set_size(self, nodes: int, *, minimum: int) -> None:
+        """Set its nodes, and the fewest that it may have.
+
+        Raises:
+            UnansweredError: AWS refuses.
+        """
+        if self.scaled_by_eks is None:
+            self.account.ask(
+                "autoscaling:UpdateAutoScalingGroup",
+                AutoScalingGroupName=self.auto_scaling,
+                MinSize=minimum,
+                DesiredCapacity=nodes,
+            )
+            return
+        self.account.ask(
+            "eks:UpdateNodegroupConfig",
+            clusterName=self.cluster,
+            nodegroupName=self.scaled_by_eks,
+            scalingConfig={"minSize": minimum, "desiredSize": nodes},
+        )
+
+    def instances(self) -> Sequence[Mapping[str, Any]]:
+        """Return its instances, those on their way in and out as well."""
+        return self.describe()["Instances"]
+
+    def waiting_for(self, nodes: int) -> str:
+        """Return what is missing until exactly ``nodes`` instances are in service; or nothing."""
+        group = self.describe()
+        if group["DesiredCapacity"] != nodes:
+            return f"{self.name}: set to {group['DesiredCapacity']}, not to {nodes}"
+        states = [each["LifecycleState"] for each in group["Instances"]]
+        running = states.count(_IN_SERVICE)
+        if running == nodes == len(states):
+            return ""
+        moving = f", {len(states) - running} on their way" if len(states) > running else ""
+        return f"{self.name}: {running} of {nodes} in service{moving}"
+
+    def last_failure(self) -> str:
+        """Return what Auto Scaling says of its newest activity, if that failed; or nothing."""
+        try:
+            activities = self.account.ask_all(
+                "autoscaling:DescribeScalingActivities",
+                "Activities",
+                most=1,
+                AutoScalingGroupName=self.auto_scaling,
+            )
+        except UnansweredError as error:
+            # What is waited for is told all the same.
+            return f"why is not known: {error}"
+        if not activities or activities[0]["StatusCode"] != "Failed":
+            return ""
+        return f"Auto Scaling says: {activities[0]['StatusMessage']}"
+
+
+def find_group(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Group:
+    """Return the node group of ``pool`` as it stands.
+
+    Raises:
+        ClusterError: There is none, or EKS replaces or updates it at the moment.
+        UnansweredError: AWS does not say.
+    """
+    managed = pool.provisioner == _MANAGED
+    found = [*(_managed if managed else _own)(account, plan, pool)]
+    if not found:
+        stack = names.stack(plan.name, pool.name)
+        raise ClusterError(
+            f"{pool.name}: no node group stands; deploy it: cdk deploy --exclusively {stack}"
+        )
+    if len(found) > 1:
+        listed = ", ".join(each.name for each in found)
+        raise ClusterError(f"{pool.name}: {listed} stand side by side; wait until one has gone")
+    return found[0]
+
+
+def _managed(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Group]:
+    for name in account.ask_all("eks:ListNodegroups", "nodegroups", clusterName=plan.name):
+        try:
+            found = account.ask("eks:DescribeNodegroup", clusterName=plan.name, nodegroupName=name)
+        except UnansweredError as error:
+            if error.code == _GONE:
+                continue
+            raise
+        group = found["nodegroup"]
+        if group["status"] not in _STANDING or not _is_of(pool, group.get("labels", {})):
+            continue
+        if group["status"] == "UPDATING":
+            raise ClusterError(f"{pool.name}: EKS updates {name}; wait until that is done")
+        behind = [each["name"] for each in group["resources"]["autoScalingGroups"]]
+        yield Group(account=account, cluster=plan.name, scaled_by_eks=name, auto_scaling=behind[0])
+
+
+def _own(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Group]:
+    wanted = {f"kubernetes.io/cluster/{plan.name}": "owned", **_labels(pool)}
+    found = account.ask_all(
+        "autoscaling:DescribeAutoScalingGroups",
+        "AutoScalingGroups",
+        Filters=[
+            {"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items() if value
+        ],
+    )
+    for each in found:
+        name = each["AutoScalingGroupName"]
+        yield Group(account=account, cluster=plan.name, scaled_by_eks=None, auto_scaling=name)
+
+
+def _labels(pool: PoolPlan) -> Mapping[str, str]:
+    """Return the labels that tell a pool's group from others; an empty one it does not have."""
+    return {key: pool.labels.get(key, "") for key in (names.POOL_LABEL, names.SHARD_LABEL)}
+
+
+def _is_of(pool: PoolPlan, labels: Mapping[str, str]) -> bool:
+    return all(labels.get(key, "") == value for key, value in _labels(pool).items())

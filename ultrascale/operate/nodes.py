@@ -1,0 +1,129 @@
+"""Nodes of a static NodePool, the NodeClaims behind them, and the count that is kept.
+
+Sources:
+    https://karpenter.sh/docs/concepts/nodepools/
+    https://karpenter.sh/docs/concepts/nodeclaims/
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ultrascale.errors import ClusterError
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.jobs.fields import Object, condition, field, name, number, objects, text
+from ultrascale.jobs.kinds import NODE, Kind
+from ultrascale.plan import names
+from ultrascale.plan.model import PoolPlan
+
+NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
+NODE_CLAIM = Kind("karpenter.sh/v1", "NodeClaim", "nodeclaims", namespaced=False)
+# On each node and NodeClaim of a NodePool.
+_OF_POOL = "karpenter.sh/nodepool"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticNodePool:
+    """A static NodePool, of Karpenter or EKS Auto Mode.
+
+    Attributes:
+        cluster: API server of its cluster.
+        name: Its name.
+        pool: What its nodes have.
+    """
+
+    cluster: Cluster
+    name: str
+    pool: PoolPlan
+
+    def replicas(self) -> int:
+        """Return the nodes that it is set to.
+
+        Raises:
+            ClusterError: There is no such NodePool, it is not static, or nobody answers.
+        """
+        found = self.cluster.find(NODE_POOL.path(name=self.name))
+        if found is None:
+            raise ClusterError(f"{self.name}: there is no such NodePool; deploy it first")
+        count = field(found, "spec", "replicas")
+        if not isinstance(count, int):
+            raise ClusterError(f"{self.name}: the NodePool has no fixed count, unlike the file")
+        return count
+
+    def set_replicas(self, count: int, *, was: int) -> None:
+        """Set its nodes, unless somebody changed them since they were read.
+
+        Raises:
+            ClusterError: Somebody did, the server refuses, or nobody answers.
+        """
+        at = "/spec/replicas"
+        self.cluster.patch(
+            NODE_POOL.path(name=self.name),
+            [
+                {"op": "test", "path": at, "value": was},
+                {"op": "replace", "path": at, "value": count},
+            ],
+        )
+
+    def claims(self) -> Sequence[Object]:
+        """Return its NodeClaims, the oldest first."""
+        found = self.cluster.items(NODE_CLAIM.path(), {"labelSelector": f"{_OF_POOL}={self.name}"})
+        return sorted(
+            found, key=lambda each: (text(each, "metadata", "creationTimestamp"), name(each))
+        )
+
+    def nodes(self) -> Sequence[Object]:
+        """Return its nodes."""
+        found = self.cluster.items(NODE.path(), {"labelSelector": f"{_OF_POOL}={self.name}"})
+        return [*found]
+
+    def waiting_for(self, count: int) -> str:
+        """Return what is missing until exactly ``count`` nodes take work; or nothing."""
+        nodes = self.nodes()
+        fit = [each for each in nodes if not unfit(each, self.pool)]
+        if len(fit) == count == len(nodes):
+            return ""
+        going = f", {len(nodes) - len(fit)} that are not" if len(nodes) > len(fit) else ""
+        return f"{self.name}: {len(fit)} of {count} nodes ready{going}"
+
+    def trouble(self) -> str:
+        """Return why NodeClaims are not launched or do not become nodes; or nothing."""
+        found = [_trouble(each) for each in self.claims()]
+        return "; ".join(dict.fromkeys(each for each in found if each))
+
+
+def unfit(node: Object, pool: PoolPlan) -> str:
+    """Return why ``node`` takes no work of ``pool`` yet; or nothing."""
+    if not condition(node, "Ready"):
+        return "not ready"
+    if field(node, "spec", "unschedulable"):
+        return "cordoned"
+    for resource, wanted in _offers(pool).items():
+        if _count(node, resource) < wanted:
+            return f"{_count(node, resource)} of {wanted} {resource}"
+    # Startup taints go once what they wait for is there; the pool's own stay.
+    own = {taint.key for taint in pool.taints}
+    others = [text(taint, "key") for taint in objects(node, "spec", "taints")]
+    passing = [key for key in others if key not in own]
+    return f"tainted {', '.join(passing)}" if passing else ""
+
+
+def _offers(pool: PoolPlan) -> dict[str, int]:
+    wanted = {names.EFA_INTERFACE: pool.efa_interfaces} if pool.efa_interfaces else {}
+    if pool.accelerator is not None:
+        wanted[pool.accelerator] = pool.accelerators_per_node
+    return wanted
+
+
+def _count(node: Object, resource: str) -> int:
+    """Return how many of an extended resource a node offers: whole numbers, written as text."""
+    found = text(node, "status", "allocatable", resource)
+    return int(found) if found.isdigit() else number(node, "status", "allocatable", resource)
+
+
+def _trouble(claim: Object) -> str:
+    for kind in ("Launched", "Registered", "Initialized"):
+        for each in objects(claim, "status", "conditions"):
+            if text(each, "type") == kind and text(each, "status") != "True":
+                message = text(each, "message")
+                return f"NodeClaim {name(claim)}: {message}" if message else ""
+    return ""

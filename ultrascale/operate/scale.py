@@ -1,0 +1,135 @@
+"""A pool's size, set by whoever it belongs to, and waited for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from ultrascale.account import Account
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.operate.clock import Clock, wait
+from ultrascale.operate.groups import Group, find_group
+from ultrascale.operate.nodes import StaticNodePool
+from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.pool_size import SizeChange
+
+_LOOK_SECONDS = 15
+
+
+class Target(Protocol):
+    """What has the nodes of a pool."""
+
+    def size(self) -> int:
+        """Return the nodes that it is set to."""
+        ...
+
+    def set(self, nodes: int, *, was: int) -> None:
+        """Set its nodes."""
+        ...
+
+    def waiting_for(self, nodes: int) -> str:
+        """Return what is missing until ``nodes`` run; or nothing."""
+        ...
+
+    def trouble(self) -> str:
+        """Return why nodes do not come or go; or nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTarget:
+    """A node group.
+
+    Attributes:
+        group: The group.
+        minimum: Fewest nodes that the file gives it.
+    """
+
+    group: Group
+    minimum: int
+
+    def size(self) -> int:
+        """Return the instances that it is set to."""
+        return self.group.describe()["DesiredCapacity"]
+
+    def set(self, nodes: int, *, was: int) -> None:
+        """Set its nodes; the minimum gives way to a smaller size, and comes back with a larger."""
+        self.group.set_size(nodes, minimum=min(nodes, self.minimum))
+
+    def waiting_for(self, nodes: int) -> str:
+        """Return what is missing until ``nodes`` instances are in service; or nothing."""
+        return self.group.waiting_for(nodes)
+
+    def trouble(self) -> str:
+        """Return what Auto Scaling says of its newest failure; or nothing."""
+        return self.group.last_failure()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePoolTarget:
+    """A static NodePool.
+
+    Attributes:
+        node_pool: The NodePool.
+    """
+
+    node_pool: StaticNodePool
+
+    def size(self) -> int:
+        """Return the nodes that it is set to."""
+        return self.node_pool.replicas()
+
+    def set(self, nodes: int, *, was: int) -> None:
+        """Set its nodes, unless somebody changed them since they were read."""
+        self.node_pool.set_replicas(nodes, was=was)
+
+    def waiting_for(self, nodes: int) -> str:
+        """Return what is missing until ``nodes`` nodes take work; or nothing."""
+        return self.node_pool.waiting_for(nodes)
+
+    def trouble(self) -> str:
+        """Return why NodeClaims do not become nodes; or nothing."""
+        return self.node_pool.trouble()
+
+
+def target(
+    plan: ClusterPlan,
+    change: SizeChange,
+    *,
+    account: Callable[[], Account],
+    cluster: Callable[[], Cluster],
+) -> Target:
+    """Return what has the nodes of the pool that is to change.
+
+    Args:
+        plan: The cluster.
+        change: The change.
+        account: Connects to the account, which a node group is in.
+        cluster: Connects to the cluster, which a NodePool is in.
+
+    Raises:
+        AccountError: AWS does not answer.
+        ClusterError: The group does not stand, or the cluster does not answer.
+    """
+    pool = change.pool
+    if change.node_pool is not None:
+        found = StaticNodePool(cluster=cluster(), name=change.node_pool.name, pool=pool)
+        return NodePoolTarget(node_pool=found)
+    return GroupTarget(group=find_group(account(), plan, pool), minimum=pool.min_nodes)
+
+
+def settle(
+    found: Target, nodes: int, *, minutes: float, clock: Clock, say: Callable[[str], None]
+) -> None:
+    """Return once ``nodes`` nodes run, and no others.
+
+    Raises:
+        ClusterError: They do not in time; it says what AWS or Kubernetes tells of the cause.
+    """
+    wait(
+        clock,
+        lambda: found.waiting_for(nodes),
+        minutes=minutes,
+        every=_LOOK_SECONDS,
+        say=say,
+        stuck=found.trouble,
+    )

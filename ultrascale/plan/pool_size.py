@@ -1,0 +1,159 @@
+"""Which size somebody may give a pool by hand, and what becomes of it later.
+
+Who sets the size of which pool is `PoolPlan.sized_by`; docs/decisions/0004 says why.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from ultrascale import config
+from ultrascale.errors import QuestionError
+from ultrascale.plan import capacity
+from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan, WindowPlan
+from ultrascale.plan.needs_pools import PAID_BEFORE, on_demand_price
+
+# As long as the block calendar fills a node group that is at 0.
+_FILLED = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeChange:
+    """A size that a pool may be given by hand.
+
+    Attributes:
+        pool: The pool, or the shard.
+        node_pool: Its NodePool; None for a node group.
+        nodes: Nodes that it is to have.
+        usd_per_node_hour: On-Demand price of a node, in US dollars; None where none is known.
+        price: Where that is from, or why it is not known.
+        paid_anyway: Whether the nodes cost the same when they do not run.
+        later: What the next deploy, and whoever else sizes the pool, do to it.
+    """
+
+    pool: PoolPlan
+    node_pool: NodePoolPlan | None
+    nodes: int
+    usd_per_node_hour: float | None
+    price: str
+    paid_anyway: bool
+    later: str
+
+    @property
+    def lowers_minimum(self) -> bool:
+        """Whether its node group has to take fewer nodes than the file says."""
+        return self.nodes < self.pool.min_nodes
+
+
+def find_pool(plan: ClusterPlan, name: str) -> PoolPlan:
+    """Return the pool of ``plan``, or the shard of one, that is called ``name``.
+
+    Raises:
+        QuestionError: There is none, or the pool has several shards.
+    """
+    pools = {pool.name: pool for pool in plan.all_pools}
+    if name in pools:
+        return pools[name]
+    shards = [pool.name for pool in plan.all_pools if pool.pool == name]
+    if shards:
+        wrong = f"POOL: {name} has {len(shards)} shards, each with a size of its own"
+        raise QuestionError([f"{wrong}; write one of {', '.join(shards)}"])
+    raise QuestionError([f"POOL: no pool {name!r} in the file; {config.near(name, pools)}"])
+
+
+def plan_size(plan: ClusterPlan, name: str, nodes: int, at: datetime) -> SizeChange:
+    """Return what it is to give the pool ``name`` the size ``nodes`` at the moment ``at``.
+
+    Raises:
+        QuestionError: There is no such pool, nobody sets its size by hand, or it cannot have it.
+    """
+    pool = find_pool(plan, name)
+    node_pool = _node_pool(plan, pool)
+    if wrong := _refusal(pool, nodes, at):
+        raise QuestionError([f"{name}: {wrong}"])
+    price = on_demand_price(pool, plan.region)
+    return SizeChange(
+        pool=pool,
+        node_pool=node_pool,
+        nodes=nodes,
+        usd_per_node_hour=price.value,
+        price=price.words,
+        paid_anyway=pool.purchase in PAID_BEFORE or pool.purchase == "odcr",
+        later=_later(pool),
+    )
+
+
+def _node_pool(plan: ClusterPlan, pool: PoolPlan) -> NodePoolPlan | None:
+    found = (each for each in plan.node_pools if (each.pool, each.shard) == (pool.pool, pool.shard))
+    return next(found, None)
+
+
+def static_node_pool(plan: ClusterPlan, pool: PoolPlan) -> NodePoolPlan | None:
+    """Return the static NodePool of ``pool``; None where it has none."""
+    return _node_pool(plan, pool) if pool.static else None
+
+
+def _refusal(pool: PoolPlan, nodes: int, at: datetime) -> str:
+    """Return why ``pool`` cannot be given ``nodes``, and what to do; empty where it can."""
+    if pool.provisioner == capacity.HYPERPOD:
+        return "HyperPod keeps the count of the file; write it there as nodes.static, and deploy"
+    if pool.provisioner in capacity.NODE_POOLS and not pool.static:
+        return (
+            f"its NodePools launch nodes for pods that wait, up to {pool.max_nodes}; submit pods, "
+            "or write another nodes.max into the file and deploy"
+        )
+    if nodes > pool.max_nodes:
+        return f"at most {pool.max_nodes} nodes, got {nodes}; raise it in the file and deploy first"
+    least = 0 if pool.provisioner in capacity.NODE_POOLS else pool.min_nodes
+    if 0 < nodes < least or (nodes == 0 and pool.role == "system" and least):
+        return f"at least {pool.min_nodes} nodes, got {nodes}; lower nodes.min and deploy first"
+    if pool.sized_by == "calendar" and pool.window is not None:
+        return _outside(pool, pool.window, nodes, at)
+    return ""
+
+
+def _outside(pool: PoolPlan, window: WindowPlan, nodes: int, at: datetime) -> str:
+    """Return why the calendar of a Capacity Block would undo the size, or EC2 refuse it."""
+    block = f"its Capacity Block runs from {_utc(window.starts)} to {_utc(window.ends)}"
+    if nodes and at < window.starts:
+        return f"{block}; the calendar gives it {pool.max_nodes} nodes at the start"
+    if nodes and at >= window.usable_until:
+        return f"{block}, and its nodes are drained since {_utc(window.usable_until)}"
+    if nodes or not window.starts <= at < window.usable_until:
+        return ""
+    if pool.static:
+        return (
+            f"{block}, in which the calendar fills a NodePool of 0 within a minute; write 1 or more"
+        )
+    if at < window.starts + _FILLED:
+        later = _utc(window.starts + _FILLED)
+        return f"{block}, in whose first hour the calendar fills it again; set 0 from {later} on"
+    return ""
+
+
+def _later(pool: PoolPlan) -> str:
+    match pool.sized_by:
+        case "cluster-autoscaler":
+            return (
+                "a deploy keeps it; the Cluster Autoscaler goes on adding nodes for pods that wait "
+                "and taking idle ones away"
+            )
+        case "calendar" if pool.static:
+            return (
+                "a deploy keeps it, unless the file's count changes; at the end of the block the "
+                "calendar sets 0"
+            )
+        case "calendar":
+            return (
+                f"a deploy keeps it, but a 0 becomes {pool.max_nodes}; at the end of the block it "
+                "is set to 0"
+            )
+        case _:
+            kind = "NodePool" if pool.provisioner in capacity.NODE_POOLS else "group"
+            return (
+                f"a deploy that changes the {kind} sets it to {pool.initial_nodes} again; write "
+                "the count into the file to keep it"
+            )
+
+
+def _utc(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}Z"

@@ -1,0 +1,122 @@
+"""Which nodes an upgrade of Kubernetes takes away, and which stay until somebody renews them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ultrascale.catalog import auto_mode, upgrades, versions
+from ultrascale.errors import CatalogError
+from ultrascale.plan import capacity
+from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan
+from ultrascale.plan.model.node_pools import DisruptionReason
+from ultrascale.plan.node_groups import is_guarded
+
+Fate = Literal["empty first", "rolls", "drifts", "kept", "new nodes only", "apart"]
+
+_DRIFTED: DisruptionReason = "Drifted"
+_EMPTY: DisruptionReason = "Empty"
+_NONE = "0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolUpgrade:
+    """What happens to the nodes of a pool, or of one of its shards.
+
+    Attributes:
+        pool: Its name.
+        fate: ``empty first``: the pool must have no nodes when it is deployed. ``rolls``: the
+            deploy replaces them. ``drifts``: Karpenter or EKS Auto Mode replaces them by itself.
+            ``kept``: they drift, and stay. ``new nodes only``: they stay as they are. ``apart``:
+            the upgrade does not reach them.
+        how: In which steps, and what to do.
+        images: Release of the nodes' image now and afterwards; empty where it has none of ours.
+    """
+
+    pool: str
+    fate: Fate
+    how: str
+    images: tuple[str, ...]
+
+
+def pool_upgrades(plan: ClusterPlan, then: str) -> tuple[PoolUpgrade, ...]:
+    """Return what an upgrade of ``plan`` to the minor ``then`` does to each pool."""
+    return tuple(upgrade for pool in plan.all_pools for upgrade in _upgrades(plan, pool, then))
+
+
+def _upgrades(plan: ClusterPlan, pool: PoolPlan, then: str) -> Iterator[PoolUpgrade]:
+    if pool.provisioner in capacity.NODE_POOLS:
+        for node_pool in plan.node_pools:
+            if (node_pool.pool, node_pool.shard) == (pool.pool, pool.shard):
+                fate, how = _drift(pool, node_pool)
+                images = _images(pool, then) if pool.provisioner == "karpenter" else ()
+                yield PoolUpgrade(pool=node_pool.name, fate=fate, how=how, images=images)
+        return
+    fate, how = _of_group(pool)
+    images = () if pool.provisioner == capacity.HYPERPOD else _images(pool, then)
+    yield PoolUpgrade(pool=pool.name, fate=fate, how=how, images=images)
+
+
+def _images(pool: PoolPlan, then: str) -> tuple[str, str]:
+    try:
+        return (pool.ami_release, versions.ami_release(then).version)
+    except CatalogError:
+        return (pool.ami_release, "")
+
+
+def _of_group(pool: PoolPlan) -> tuple[Fate, str]:
+    if pool.provisioner == capacity.HYPERPOD:
+        return "apart", (
+            "HyperPod renews its image by a call of its own: `aws sagemaker "
+            "update-cluster-software`, once the control plane is upgraded"
+        )
+    if pool.provisioner == "self-managed":
+        behind = upgrades.KUBELET_MINORS_BEHIND
+        return "new nodes only", (
+            f"nodes that run stay, up to {behind} minors behind; renew them by `ultrascale roll`"
+        )
+    if pool.purchase == "capacity-block":
+        return "empty first", (
+            "EKS upgrades the group of a Capacity Block at a size of 0 only: before its window, "
+            "after it, or between jobs once its first hour is over"
+        )
+    if is_guarded(pool):
+        return "empty first", (
+            "a deploy fails while nodes of this pool run: a roll would break off their jobs"
+        )
+    order = (
+        "ending a node before its successor starts"
+        if pool.replace_before_launch
+        else ("starting a node before it ends another")
+    )
+    return "rolls", f"{pool.max_unavailable} at a time, {order}"
+
+
+def _drift(pool: PoolPlan, node_pool: NodePoolPlan) -> tuple[Fate, str]:
+    """Return what drift does: images are chosen for the control plane's minor, so all nodes drift.
+
+    Source: https://karpenter.sh/docs/tasks/managing-amis/
+    """
+    nodes = _at_a_time(node_pool, _DRIFTED)
+    if nodes != _NONE:
+        return "drifts", f"{nodes} of the nodes at a time, as soon as the control plane is upgraded"
+    how = f"all drift, and the budget of 0 keeps them; {_renewed(pool, node_pool)}"
+    if pool.provisioner == "auto-mode":
+        how += f"; EKS Auto Mode ends each after {auto_mode.NODE_DAYS} days at the latest"
+    return "kept", how
+
+
+def _renewed(pool: PoolPlan, node_pool: NodePoolPlan) -> str:
+    if pool.static:
+        return "renew them by `ultrascale roll`"
+    if _at_a_time(node_pool, _EMPTY) != _NONE and node_pool.consolidate_after != "Never":
+        return "empty ones go by themselves, and the next pods bring new ones"
+    return "end idle ones by `kubectl delete nodeclaim NAME`; the next pods bring new ones"
+
+
+def _at_a_time(node_pool: NodePoolPlan, reason: DisruptionReason) -> str:
+    """Return how many nodes may go for ``reason``: the first of the budgets for it, 0 before all.
+
+    Source: https://karpenter.sh/docs/concepts/disruption/#nodes
+    """
+    found = [b.nodes for b in node_pool.budgets if not b.reasons or reason in b.reasons]
+    return _NONE if _NONE in found else next(iter(found), "all")
