@@ -66,6 +66,8 @@ class FakeCluster(StubApiServer):
 
     def _patched(self, request: Request) -> tuple[int, Object]:
         found: Any = deepcopy(self.find(request.path))
+        if found is None:
+            return 404, {"kind": "Status", "message": "not found", "code": 404}
         for operation in cast("list[Any]", request.body):
             *way, last = operation["path"].strip("/").split("/")
             place = found
@@ -124,22 +126,11 @@ def put_node(
     *,
     drifted: bool = False,
 ) -> None:
-    """Store a node of a NodePool that takes work, and its NodeClaim."""
+    """Store a NodeClaim of a NodePool, and its node, which takes work and goes with it."""
     labels = {"karpenter.sh/nodepool": pool}
     name = f"{pool}-{number}"
-    stub.put(
-        f"{NODES}/{name}-node",
-        {
-            "metadata": {"labels": labels},
-            "spec": {"taints": []},
-            "status": {
-                "conditions": [{"type": "Ready", "status": "True"}],
-                "allocatable": dict(offers),
-            },
-        },
-    )
     conditions = [{"type": "Drifted", "status": "True"}] if drifted else []
-    stub.put(
+    claim = stub.put(
         f"{NODE_CLAIMS}/{name}",
         {
             "metadata": {"labels": labels, "creationTimestamp": f"2026-12-01T00:{number:02}:00Z"},
@@ -149,3 +140,52 @@ def put_node(
             },
         },
     )
+    owner = {"kind": "NodeClaim", "uid": claim["metadata"]["uid"]}
+    stub.put(
+        f"{NODES}/{name}-node",
+        {
+            "metadata": {"labels": labels, "ownerReferences": [owner]},
+            "spec": {"taints": []},
+            "status": {
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "allocatable": dict(offers),
+            },
+        },
+    )
+
+
+def put_pod(stub: StubApiServer, name: str, node: str, *, protected: bool = False) -> str:
+    """Store a pod of a job on a node, and return its path."""
+    annotations = {"karpenter.sh/do-not-disrupt": "true"} if protected else {}
+    path = f"/api/v1/namespaces/training/pods/{name}"
+    metadata = {"labels": {"ultrascale.dev/job": name}, "annotations": annotations}
+    stub.put(path, {"metadata": metadata, "spec": {"nodeName": node}, "status": {}})
+    return path
+
+
+class Karpenter:
+    """Keeps a static NodePool at its count: a successor comes at the look after a node has gone.
+
+    Attributes:
+        launches: Whether there is capacity.
+        most: Most NodeClaims that there were at a time.
+    """
+
+    def __init__(self, stub: FakeCluster, pool: str, count: int, offers: Mapping[str, str]) -> None:
+        self._stub, self._pool, self._count, self._offers = stub, pool, count, offers
+        self._next = count
+        self.launches, self.most = True, count
+        stub.put(f"{NODE_POOLS}/{pool}", {"spec": {"replicas": count}})
+        for number in range(count):
+            put_node(stub, pool, number, offers, drifted=True)
+
+    @property
+    def claims(self) -> list[str]:
+        found = (path for path in self._stub.paths() if path.startswith(f"{NODE_CLAIMS}/"))
+        return sorted(path.rpartition("/")[2] for path in found)
+
+    def tick(self) -> None:
+        while self.launches and len(self.claims) < self._count:
+            put_node(self._stub, self._pool, self._next, self._offers)
+            self._next += 1
+        self.most = max(self.most, len(self.claims))

@@ -20,6 +20,7 @@ from tests.pools import (
     as_text,
     make_document,
 )
+from tests.stub_api_http import kubeconfig
 from ultrascale.account import Account
 from ultrascale.jobs.cluster import Cluster
 
@@ -325,6 +326,18 @@ def test_what_another_size_costs_is_told_before_it_is_set(
     answer = ultrascale("scale", file, "train", 4)
 
     assert "per hour: $110.08 now, $220.16 then ($55.04 of p5.48xlarge On-Demand" in answer.stdout
+
+
+def test_the_kubeconfig_of_another_cluster_is_refused(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    other = "arn:aws:eks:us-west-2:111122223333:cluster/production"
+    path = kubeconfig(tmp_path, "http://127.0.0.1:1", cluster=other)
+
+    answer = ultrascale("scale", written(tmp_path, STATIC), "train", 3, "--kubeconfig", path)
+
+    assert answer.returncode == 1
+    assert "context is production in us-west-2" in answer.stderr
 
 
 # --- what nobody sets by hand -------------------------------------------------------------------

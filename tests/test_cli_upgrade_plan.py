@@ -8,6 +8,7 @@ import pytest
 
 from tests.command_line import Ultrascale, run
 from tests.pools import as_text, make_document
+from ultrascale.plan import names
 
 
 @pytest.fixture
@@ -27,9 +28,10 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def synthesized(name: str) -> None:
-    stack = {"type": "aws:cloudformation:stack"}
     Path("cdk.out").mkdir(exist_ok=True)
-    Path("cdk.out/manifest.json").write_text(json.dumps({"artifacts": {f"{name}-network": stack}}))
+    Path("cdk.out/manifest.json").write_text("{}")
+    template = {"Description": names.stack_description(name)}
+    Path("cdk.out/research-network.template.json").write_text(json.dumps(template))
 
 
 def write(text: str) -> None:
@@ -69,6 +71,7 @@ def test_programs_read_it_as_json(ultrascale: Ultrascale, file: Path) -> None:
 def test_manifests_of_another_cluster_file_are_not_taken_for_this_ones(
     ultrascale: Ultrascale, file: Path
 ) -> None:
+    # Of its stacks one may be called as one of this file's.
     synthesized("other")
 
     answer = ultrascale("upgrade-plan", file, "--to", "1.36")

@@ -10,9 +10,11 @@ from ultrascale import config, plan
 from ultrascale.cli import capacity, jobs
 from ultrascale.cli.advise import advise_command
 from ultrascale.cli.chart_values import chart_values
+from ultrascale.cli.connect import connect
 from ultrascale.cli.matrix import markdown, print_matrix
 from ultrascale.cli.needs import plan_command
 from ultrascale.cli.preflight import preflight
+from ultrascale.cli.roll import roll
 from ultrascale.cli.scale import scale
 from ultrascale.cli.summary import print_summary
 from ultrascale.cli.upgrade_plan import upgrade_plan
@@ -52,6 +54,8 @@ _app.add_typer(capacity.app, name="capacity")
 _app.command()(preflight)
 _app.command("upgrade-plan")(upgrade_plan)
 _app.command()(scale)
+_app.command()(roll)
+_app.command()(connect)
 
 
 @_app.command()

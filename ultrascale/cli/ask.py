@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,16 @@ from ultrascale.operate.clock import Clock
 
 if TYPE_CHECKING:
     from ultrascale.jobs.cluster import Cluster
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C."""
+
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(help="Kubeconfig; by default KUBECONFIG, ~/.kube/config, or the pod's account."),
+]
+Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig.")]
+Profile = Annotated[str | None, typer.Option(help="Profile of the AWS CLI's configuration.")]
 
 
 def clock() -> Clock:

@@ -13,15 +13,6 @@ if TYPE_CHECKING:
     from ultrascale.operate.clock import Clock
     from ultrascale.operate.scale import Target
 
-_INTERRUPTED = 130
-
-Kubeconfig = Annotated[
-    Path | None,
-    typer.Option(help="Kubeconfig; by default KUBECONFIG, ~/.kube/config, or the pod's account."),
-]
-Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig.")]
-Profile = Annotated[str | None, typer.Option(help="Profile of the AWS CLI's configuration.")]
-
 
 def scale(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file, as deployed.")],
@@ -35,9 +26,9 @@ def scale(
     timeout: Annotated[
         float, typer.Option(metavar="MINUTES", min=0, help="How long to wait for them.")
     ] = 30,
-    profile: Profile = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    profile: ask.Profile = None,
+    kubeconfig: ask.Kubeconfig = None,
+    context: ask.Context = None,
 ) -> None:
     """Set the size of a pool whose nodes somebody may set, and wait for it."""
     from ultrascale import account
@@ -100,5 +91,5 @@ def _wait(found: "Target", pool: str, nodes: int, minutes: float, time: "Clock")
         )
     except KeyboardInterrupt:
         typer.echo(f"\n{pool} stays set to {nodes} nodes; the same command waits again", err=True)
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(ask.INTERRUPTED) from None
     typer.echo(f"{pool}: {nodes} nodes run")

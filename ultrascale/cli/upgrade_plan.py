@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import typer
 import yaml
@@ -14,6 +14,7 @@ from rich.table import Table
 
 from ultrascale import config
 from ultrascale.errors import UltrascaleError
+from ultrascale.plan import names
 from ultrascale.plan.upgrade import Manifest, UpgradePlan, plan_upgrade
 
 BLOCKED = 3
@@ -54,17 +55,13 @@ def _refuse_another_cluster(name: str, file: Path, assembly: Path) -> None:
         UltrascaleError: They are, or nothing is synthesized there.
     """
     todo = f"run `make synth CLUSTER={file}`"
+    if not (assembly / "manifest.json").exists():
+        raise UltrascaleError(f"{assembly}: nothing is synthesized here; {todo}")
     try:
-        document: Any = json.loads((assembly / "manifest.json").read_text())
-    except OSError:
-        raise UltrascaleError(f"{assembly}: nothing is synthesized here; {todo}") from None
-    stacks = cast("Mapping[str, Mapping[str, str]]", document["artifacts"])
-    own = [
-        stack
-        for stack, artifact in stacks.items()
-        if artifact["type"] == "aws:cloudformation:stack" and stack.startswith(f"{name}-")
-    ]
-    if not own:
+        template = (assembly / f"{names.stack(name, 'network')}.template.json").read_text()
+    except FileNotFoundError:
+        template = "{}"
+    if json.loads(template).get("Description") != names.stack_description(name):
         raise UltrascaleError(f"{assembly}: synthesized from another cluster file; {todo}")
 
 
@@ -128,7 +125,7 @@ def _print_steps(console: Console, upgrade: UpgradePlan, file: Path) -> None:
     steps += [
         f"ultrascale roll {file} {pool.pool} --batch 1"
         for pool in upgrade.pools
-        if "ultrascale roll" in pool.how
+        if pool.rolled_by_hand
     ]
     for number, step in enumerate(steps, 1):
         console.print(f"  {number}. {step}", soft_wrap=True)

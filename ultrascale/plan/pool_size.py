@@ -1,4 +1,4 @@
-"""Which size somebody may give a pool by hand, and what becomes of it later.
+"""Which size somebody may give a pool by hand, whose nodes they renew, and what comes of it.
 
 Who sets the size of which pool is `PoolPlan.sized_by`; docs/decisions/0004 says why.
 """
@@ -11,6 +11,7 @@ from ultrascale.errors import QuestionError
 from ultrascale.plan import capacity
 from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan, WindowPlan
 from ultrascale.plan.needs_pools import PAID_BEFORE, on_demand_price
+from ultrascale.plan.node_groups import is_guarded
 
 # As long as the block calendar fills a node group that is at 0.
 _FILLED = timedelta(hours=1)
@@ -87,9 +88,69 @@ def _node_pool(plan: ClusterPlan, pool: PoolPlan) -> NodePoolPlan | None:
     return next(found, None)
 
 
-def static_node_pool(plan: ClusterPlan, pool: PoolPlan) -> NodePoolPlan | None:
-    """Return the static NodePool of ``pool``; None where it has none."""
-    return _node_pool(plan, pool) if pool.static else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewal:
+    """A pool whose nodes somebody has to renew.
+
+    Attributes:
+        pool: The pool, or the shard.
+        node_pool: Its static NodePool; None for a self-managed group.
+        until: When no further node may be taken; None where nothing ends it.
+    """
+
+    pool: PoolPlan
+    node_pool: NodePoolPlan | None
+    until: datetime | None
+
+
+def plan_renewal(plan: ClusterPlan, name: str, *, at: datetime, until: datetime | None) -> Renewal:
+    """Return what it is to renew the nodes of the pool ``name`` from ``at`` on.
+
+    Raises:
+        QuestionError: There is no such pool, its nodes are renewed by somebody else, or there is
+            no time for it.
+    """
+    pool = find_pool(plan, name)
+    wrong = [f"{name}: {why}" for why in (_renewed_otherwise(pool), _closed(pool, at)) if why]
+    if until is not None and until <= at:
+        wrong.append(f"--until: {_utc(until)} is over; write a time to come")
+    if wrong:
+        raise QuestionError(wrong)
+    if pool.window is not None:
+        until = min(until or pool.window.usable_until, pool.window.usable_until)
+    return Renewal(pool=pool, node_pool=_node_pool(plan, pool), until=until)
+
+
+def _renewed_otherwise(pool: PoolPlan) -> str:
+    """Return who renews the nodes of ``pool``, where that is not the user; else nothing."""
+    if pool.provisioner == capacity.HYPERPOD:
+        return (
+            "HyperPod renews its nodes itself: aws sagemaker update-cluster-software, or "
+            "batch-replace-cluster-nodes"
+        )
+    if pool.provisioner == "managed-node-group":
+        if is_guarded(pool):
+            return (
+                "EKS renews a managed group, and would break off the jobs of this one: scale it to "
+                "0 between jobs, deploy, and scale it up again"
+            )
+        return "EKS renews the nodes of a managed group with the deploy that changes them"
+    if pool.provisioner in capacity.NODE_POOLS and not pool.static:
+        return (
+            "its nodes come and go with their pods, and new ones are launched as the file has it; "
+            "end an idle one by `kubectl delete nodeclaim NAME`"
+        )
+    return ""
+
+
+def _closed(pool: PoolPlan, at: datetime) -> str:
+    window = pool.window
+    if window is None or window.starts <= at < window.usable_until:
+        return ""
+    return (
+        f"its capacity is of use from {_utc(window.starts)} to {_utc(window.usable_until)}, and "
+        "new nodes are launched from the current template anyway"
+    )
 
 
 def _refusal(pool: PoolPlan, nodes: int, at: datetime) -> str:

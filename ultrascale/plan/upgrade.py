@@ -234,4 +234,5 @@ def _image(name: str, now: str, then: str) -> VersionChange:
     except CatalogError:
         note = f"no release for {then} is pinned"
         return VersionChange(name=name, now=tag, then="", state="blocks", note=note)
-    return VersionChange(name=name, now=tag, then=found, state="changes", note="built for each minor")
+    note = "built for each minor"
+    return VersionChange(name=name, now=tag, then=found, state="changes", note=note)

@@ -29,12 +29,14 @@ class PoolUpgrade:
             ``kept``: they drift, and stay. ``new nodes only``: they stay as they are. ``apart``:
             the upgrade does not reach them.
         how: In which steps, and what to do.
+        rolled_by_hand: Whether `ultrascale roll` renews them.
         images: Release of the nodes' image now and afterwards; empty where it has none of ours.
     """
 
     pool: str
     fate: Fate
     how: str
+    rolled_by_hand: bool
     images: tuple[str, ...]
 
 
@@ -49,11 +51,23 @@ def _upgrades(plan: ClusterPlan, pool: PoolPlan, then: str) -> Iterator[PoolUpgr
             if (node_pool.pool, node_pool.shard) == (pool.pool, pool.shard):
                 fate, how = _drift(pool, node_pool)
                 images = _images(pool, then) if pool.provisioner == "karpenter" else ()
-                yield PoolUpgrade(pool=node_pool.name, fate=fate, how=how, images=images)
+                yield PoolUpgrade(
+                    pool=node_pool.name,
+                    fate=fate,
+                    how=how,
+                    rolled_by_hand=fate == "kept" and pool.static,
+                    images=images,
+                )
         return
     fate, how = _of_group(pool)
     images = () if pool.provisioner == capacity.HYPERPOD else _images(pool, then)
-    yield PoolUpgrade(pool=pool.name, fate=fate, how=how, images=images)
+    yield PoolUpgrade(
+        pool=pool.name,
+        fate=fate,
+        how=how,
+        rolled_by_hand=fate == "new nodes only",
+        images=images,
+    )
 
 
 def _images(pool: PoolPlan, then: str) -> tuple[str, str]:

@@ -1,0 +1,166 @@
+"""`ultrascale roll`, as its user sees it."""
+
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command_line import Ultrascale, run
+from tests.operate_cluster import FakeCluster, Karpenter, Time, put_pod
+from tests.pools import CAPACITY_BLOCK, ON_DEMAND, POOL, SYSTEM_POOL, as_text, make_document
+from ultrascale.jobs.cluster import Cluster
+
+OFFERS = {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32"}
+STATIC = POOL | {
+    "role": "reserved",
+    "provisioner": "karpenter",
+    "purchase": CAPACITY_BLOCK,
+    "nodes": {"static": 2},
+}
+BEFORE = datetime(2026, 11, 30, tzinfo=UTC)
+WITHIN = datetime(2026, 12, 4, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    found = Time()
+    monkeypatch.setattr("ultrascale.cli.ask.clock", lambda: found.clock)
+    return found
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    found = FakeCluster()
+
+    def connected(*_: object) -> Cluster:
+        return found.connected()
+
+    monkeypatch.setattr("ultrascale.cli.ask.connected", connected)
+    return found
+
+
+@pytest.fixture
+def ultrascale(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], time: Time
+) -> Ultrascale:
+    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
+
+
+def written(folder: Path, pool: dict[str, Any]) -> Path:
+    path = folder / "cluster.yaml"
+    changes: dict[str, Any] = {"pools": [SYSTEM_POOL, pool]}
+    if pool["provisioner"] == "karpenter":
+        changes["karpenter"] = {"version": "1.15.1"}
+    path.write_text(as_text(make_document(**changes)))
+    return path
+
+
+def test_what_is_renewed_is_shown_with_the_jobs_on_it_and_the_end_of_the_block(
+    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path, time: Time
+) -> None:
+    karpenter = Karpenter(stub, "train", 2, OFFERS)
+    time.each = karpenter.tick
+    put_pod(stub, "bert", "train-1-node")
+
+    answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--batch", 2, "--yes")
+
+    assert answer.returncode == 0
+    assert answer.stdout.splitlines() == [
+        "train: 2 nodes on an older template, 2 at a time",
+        "  train-0 (train-0-node)",
+        "  train-1 (train-1-node)",
+        "  jobs on them, bert, are waited for; --evict-jobs breaks them off",
+        "  no batch begins after 2026-12-08 10:50Z",
+        "train: 2 nodes renewed",
+    ]
+
+
+def test_nothing_ends_without_a_yes(
+    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path
+) -> None:
+    Karpenter(stub, "train", 2, OFFERS)
+
+    answer = ultrascale("roll", written(tmp_path, STATIC), "train")
+
+    assert answer.returncode == 1
+    assert "nothing was changed" in answer.stderr
+    assert {each.method for each in stub.requests} == {"GET"}
+
+
+def test_a_window_that_is_too_short_ends_with_a_status_of_its_own(
+    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path, time: Time
+) -> None:
+    karpenter = Karpenter(stub, "train", 2, OFFERS)
+    time.each = karpenter.tick
+    until = "2026-12-04T12:00:10Z"
+
+    answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--until", until, "--yes")
+
+    assert answer.returncode == 3
+    assert "the time is up, 1 nodes are still on an older template" in answer.stdout
+
+
+def test_where_nothing_is_old_a_successor_that_is_missing_is_told_all_the_same(
+    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path
+) -> None:
+    karpenter = Karpenter(stub, "train", 2, OFFERS)
+    for claim in karpenter.claims:
+        stub.remove(f"/apis/karpenter.sh/v1/nodeclaims/{claim}")
+    karpenter.tick()
+    whole = ultrascale("roll", written(tmp_path, STATIC), "train")
+    stub.remove("/apis/karpenter.sh/v1/nodeclaims/train-3")
+
+    broken = ultrascale("roll", written(tmp_path, STATIC), "train")
+
+    assert (whole.returncode, broken.returncode) == (0, 1)
+    assert "Karpenter finds drift some minutes after a deploy" in whole.stdout
+    assert "train: 1 of 2 new nodes ready" in broken.stderr
+
+
+@pytest.mark.parametrize(
+    ("pool", "at", "what"),
+    [
+        (STATIC, BEFORE, "its capacity is of use from 2026-12-01 11:30Z"),
+        (POOL, WITHIN, "scale it to 0 between jobs, deploy"),
+        (POOL | {"instance_types": ["m7g.8xlarge"]}, WITHIN, "with the deploy that changes them"),
+        (
+            POOL | {"provisioner": "karpenter", "purchase": ON_DEMAND},
+            WITHIN,
+            "its nodes come and go with their pods",
+        ),
+    ],
+)
+def test_nodes_that_somebody_else_renews_are_left_to_that(
+    ultrascale: Ultrascale,
+    stub: FakeCluster,
+    tmp_path: Path,
+    time: Time,
+    pool: dict[str, Any],
+    at: datetime,
+    what: str,
+) -> None:
+    time.now = at
+
+    answer = ultrascale("roll", written(tmp_path, pool), "train", "--yes")
+
+    assert answer.returncode == 1
+    assert what in answer.stderr
+    assert stub.requests == []
+
+
+@pytest.mark.parametrize(
+    ("until", "what"),
+    [
+        ("2026-12-04T11:00Z", "--until: 2026-12-04 11:00Z is over"),
+        ("noon", "--until: not a time in UTC, got 'noon'"),
+    ],
+)
+def test_a_time_that_is_over_or_none_is_no_window(
+    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path, until: str, what: str
+) -> None:
+    answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--until", until)
+
+    assert what in answer.stderr
+    assert stub.requests == []

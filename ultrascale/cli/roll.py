@@ -1,0 +1,149 @@
+"""`ultrascale roll`: the nodes of a reserved pool, renewed some at a time."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ultrascale import plan
+from ultrascale.cli import ask
+from ultrascale.errors import ClusterError, QuestionError, UltrascaleError
+from ultrascale.plan.needs_calendar import read_time
+from ultrascale.plan.pool_size import Renewal, plan_renewal
+
+if TYPE_CHECKING:
+    from ultrascale.account import Account
+    from ultrascale.jobs.cluster import Cluster
+    from ultrascale.operate.fleet import Fleet, Old
+    from ultrascale.operate.roll import Roll
+    from ultrascale.plan import ClusterPlan
+
+UNFINISHED = 3
+"""Exit status where the time was too short for every node."""
+
+_SHOWN = 20
+
+
+def roll(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file, as deployed.")],
+    pool: Annotated[str, typer.Argument(metavar="POOL", help="A pool, or a shard of one.")],
+    *,
+    batch: Annotated[int, typer.Option(min=1, help="Nodes at a time.")] = 1,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Begin no batch later, as 2026-12-15T00:00Z."),
+    ] = None,
+    evict_jobs: Annotated[
+        bool,
+        typer.Option("--evict-jobs", help="Break off training jobs; else wait for their end."),
+    ] = False,
+    drain_minutes: Annotated[
+        float, typer.Option(min=0, help="How long the pods of a batch may take to leave.")
+    ] = 60,
+    join_minutes: Annotated[
+        float, typer.Option(min=0, help="How long nodes may take to go, and new ones to join.")
+    ] = 30,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    profile: ask.Profile = None,
+    kubeconfig: ask.Kubeconfig = None,
+    context: ask.Context = None,
+) -> None:
+    """Renew the nodes of a static NodePool or a self-managed group, each ending before the next.
+
+    Never runs more nodes than are reserved. Run it again after a failure: nodes that are new are
+    left alone. Ends with status 3 where the time was too short.
+    """
+    from ultrascale import account
+    from ultrascale.operate.drain import Drain
+    from ultrascale.operate.roll import Pace, Roll
+
+    time = ask.clock()
+    cluster = plan.load(file)
+    renewal = plan_renewal(cluster, pool, at=time.now(), until=_end(until))
+    seen = ask.connected(file, kubeconfig, context)
+    owner = None if renewal.node_pool else account.connect(cluster.region, profile)
+    fleet = _fleet(cluster, renewal, seen, owner)
+    drain = Drain(cluster=seen, evicts_jobs=evict_jobs)
+    old = fleet.old()
+    if not old:
+        typer.echo(f"{pool}: no node is known to be on an older template{_doubt(renewal)}")
+        if missing := fleet.waiting_for_rest(()):
+            raise ClusterError(f"{missing}{f'; {why}' if (why := fleet.trouble()) else ''}")
+        return
+    _show(renewal, old, drain.jobs_on([each.node for each in old]), batch, evict_jobs)
+    ask.confirm(f"renew {len(old)} nodes of {pool}?", yes=yes)
+    pace = Pace(
+        batch=batch,
+        until=renewal.until,
+        drain_minutes=drain_minutes,
+        join_minutes=join_minutes,
+    )
+    left = _run(
+        Roll(fleet, drain, pace, time, lambda line: typer.echo(f"{pool}: {line}", err=True)), pool
+    )
+    if left:
+        typer.echo(f"{pool}: the time is up, {len(left)} nodes are still on an older template")
+        raise typer.Exit(UNFINISHED)
+    typer.echo(f"{pool}: {len(old)} nodes renewed")
+
+
+def _end(until: str | None) -> datetime | None:
+    try:
+        return None if until is None else read_time(until)
+    except UltrascaleError:
+        wrong = f"--until: not a time in UTC, got {until!r}; write it as 2026-12-15T00:00Z"
+        raise QuestionError([wrong]) from None
+
+
+def _fleet(
+    cluster: "ClusterPlan", renewal: Renewal, seen: "Cluster", account: "Account | None"
+) -> "Fleet":
+    from ultrascale.operate.fleet import GroupFleet, NodePoolFleet
+    from ultrascale.operate.groups import find_group
+    from ultrascale.operate.nodes import StaticNodePool
+
+    pool = renewal.pool
+    if account is None:
+        name = pool.name if renewal.node_pool is None else renewal.node_pool.name
+        return NodePoolFleet(node_pool=StaticNodePool(cluster=seen, name=name, pool=pool))
+    return GroupFleet(group=find_group(account, cluster, pool), cluster=seen, pool=pool)
+
+
+def _doubt(renewal: Renewal) -> str:
+    if renewal.node_pool is None:
+        return ""
+    return "; Karpenter finds drift some minutes after a deploy: ask again then"
+
+
+def _show(
+    renewal: Renewal, old: "Sequence[Old]", jobs: Sequence[str], batch: int, evicts: bool
+) -> None:
+    pool = renewal.pool
+    typer.echo(f"{pool.name}: {len(old)} nodes on an older template, {batch} at a time")
+    for each in old[:_SHOWN]:
+        typer.echo(f"  {each.id}{f' ({each.node})' if each.node else ''}")
+    if len(old) > _SHOWN:
+        typer.echo(f"  and {len(old) - _SHOWN} more")
+    if jobs:
+        fate = (
+            "are broken off, and go on from their last checkpoint"
+            if evicts
+            else ("are waited for; --evict-jobs breaks them off")
+        )
+        typer.echo(f"  jobs on them, {', '.join(jobs)}, {fate}")
+    if renewal.until is not None:
+        typer.echo(f"  no batch begins after {renewal.until:%Y-%m-%d %H:%M}Z")
+
+
+def _run(rolling: "Roll", pool: str) -> "Sequence[Old]":
+    try:
+        return rolling.run()
+    except KeyboardInterrupt:
+        typer.echo(
+            f"\n{pool}: stopped; nodes that are cordoned stay so, and an ended one is replaced; "
+            "the same command goes on",
+            err=True,
+        )
+        raise typer.Exit(ask.INTERRUPTED) from None

@@ -1,0 +1,109 @@
+"""A node that takes no new pods, and the pods on it that leave.
+
+Sources:
+    https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/
+    https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ultrascale.errors import RefusedError
+from ultrascale.jobs.cluster import NOT_FOUND, Cluster
+from ultrascale.jobs.fields import Object, field, label, name, objects, text
+from ultrascale.jobs.kinds import NODE, POD, Kind
+from ultrascale.plan.names import JOB_LABEL
+
+# What a disruption budget answers for the moment.
+_NOT_NOW = 429
+# Karpenter waits for such a pod, and so do we.
+# Source: https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
+_PROTECTED = "karpenter.sh/do-not-disrupt"
+_MIRROR = "kubernetes.io/config.mirror"
+_OVER = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """Empties nodes.
+
+    Attributes:
+        cluster: API server of their cluster.
+        evicts_jobs: Whether pods that say `karpenter.sh/do-not-disrupt`, as those of training jobs
+            do, are evicted too; else they are waited for.
+    """
+
+    cluster: Cluster
+    evicts_jobs: bool
+
+    def cordon(self, node: str) -> None:
+        """Keep new pods off a node; one that is gone needs that no more.
+
+        Raises:
+            ClusterError: The server refuses, or nobody answers.
+        """
+        try:
+            self.cluster.patch(
+                NODE.path(name=node), [{"op": "add", "path": "/spec/unschedulable", "value": True}]
+            )
+        except RefusedError as error:
+            if error.status != NOT_FOUND:
+                raise
+
+    def jobs_on(self, nodes: Sequence[str]) -> Sequence[str]:
+        """Return the jobs that have pods on any of ``nodes``."""
+        wanted = set(nodes)
+        pods = self.cluster.items(POD.path(), {"labelSelector": JOB_LABEL})
+        found = {label(pod, JOB_LABEL) for pod in pods if _node(pod) in wanted and not _over(pod)}
+        return sorted(found)
+
+    def waiting_for(self, nodes: Sequence[str]) -> str:
+        """Ask the pods of cordoned nodes to leave, and return which are still there; or nothing.
+
+        Raises:
+            ClusterError: The server refuses for another reason than a disruption budget.
+        """
+        left = [why for node in nodes for pod in self._work(node) if (why := self._evict(pod))]
+        if not left:
+            return ""
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        return f"{left[0]}{more}"
+
+    def _work(self, node: str) -> Sequence[Object]:
+        pods = self.cluster.items(POD.path(), {"fieldSelector": f"spec.nodeName={node}"})
+        return [pod for pod in pods if not _belongs_to_node(pod) and not _over(pod)]
+
+    def _evict(self, pod: Object) -> str:
+        """Ask a pod to leave, and return why it is still there."""
+        who = f"pod {name(pod)} in {text(pod, 'metadata', 'namespace')}"
+        if text(pod, "metadata", "deletionTimestamp"):
+            return f"{who} is in its grace period"
+        if not self.evicts_jobs and text(pod, "metadata", "annotations", _PROTECTED) == "true":
+            return f"{who} runs on until its job ends ({_PROTECTED})"
+        eviction = Kind("v1", "Eviction", f"pods/{name(pod)}/eviction")
+        namespace = text(pod, "metadata", "namespace")
+        metadata = {"name": name(pod), "namespace": namespace}
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+        try:
+            self.cluster.create(eviction, namespace, body, dry_run=False)
+        except RefusedError as error:
+            if error.status == NOT_FOUND:
+                return ""
+            if error.status != _NOT_NOW:
+                raise
+            return f"{who}: {error.message}"
+        return f"{who} was asked to leave"
+
+
+def _belongs_to_node(pod: Object) -> bool:
+    owners = {text(owner, "kind") for owner in objects(pod, "metadata", "ownerReferences")}
+    mirrored = field(pod, "metadata", "annotations", _MIRROR) is not None
+    return mirrored or bool(owners & {"DaemonSet", "Node"})
+
+
+def _over(pod: Object) -> bool:
+    return text(pod, "status", "phase") in _OVER
+
+
+def _node(pod: Object) -> str:
+    return text(pod, "spec", "nodeName")

@@ -1,0 +1,104 @@
+"""The nodes of a reserved pool, renewed some at a time: each ends before its successor starts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ultrascale.errors import ClusterError
+from ultrascale.operate.clock import Clock, wait
+from ultrascale.operate.drain import Drain
+from ultrascale.operate.fleet import Fleet, Old
+
+_LOOK_SECONDS = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How fast nodes are renewed, and how long each step may take.
+
+    Attributes:
+        batch: Nodes at a time.
+        until: No batch begins later, and no drain lasts longer; None sets no end.
+        drain_minutes: For the pods of a batch to leave.
+        join_minutes: For old nodes to be gone, and again for new ones to take work.
+    """
+
+    batch: int
+    until: datetime | None
+    drain_minutes: float
+    join_minutes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """One renewal of a pool's nodes.
+
+    Attributes:
+        fleet: The nodes.
+        drain: What empties them.
+        pace: How fast.
+        clock: The clock.
+        say: Is told of each step.
+    """
+
+    fleet: Fleet
+    drain: Drain
+    pace: Pace
+    clock: Clock
+    say: Callable[[str], None]
+
+    def run(self) -> Sequence[Old]:
+        """Renew the nodes on an older template, and return those that the time was too short for.
+
+        It can be repeated at any time: nodes that are new are left alone, and what a run that was
+        broken off has begun is finished first.
+
+        Raises:
+            ClusterError: A step failed or took too long; nothing after it was begun.
+        """
+        old = [*self.fleet.old()]
+        self._until_whole(old)
+        while old:
+            if self.pace.until is not None and self.clock.now() >= self.pace.until:
+                break
+            batch, old = old[: self.pace.batch], old[self.pace.batch :]
+            self._renew(batch, old)
+            self.say(f"{len(batch)} renewed, {len(old)} to go")
+        return old
+
+    def _renew(self, batch: Sequence[Old], rest: Sequence[Old]) -> None:
+        nodes = [each.node for each in batch if each.node]
+        self.say(f"renewing {', '.join(each.id for each in batch)}")
+        for node in nodes:
+            self.drain.cordon(node)
+        try:
+            self._wait(lambda: self.drain.waiting_for(nodes), self._drain_minutes())
+        except ClusterError as error:
+            raise ClusterError(
+                f"{error}; {', '.join(nodes)} stay cordoned and paid for: run this again, or "
+                f"`kubectl uncordon {' '.join(nodes)}`"
+            ) from error
+        for each in batch:
+            self.fleet.end(each)
+        self._wait(lambda: self.fleet.waiting_for_end(batch), self.pace.join_minutes)
+        self._until_whole(rest)
+
+    def _until_whole(self, old: Sequence[Old]) -> None:
+        """Return once all nodes but ``old`` are new and take work."""
+        self._wait(lambda: self.fleet.waiting_for_rest(old), self.pace.join_minutes)
+
+    def _drain_minutes(self) -> float:
+        if self.pace.until is None:
+            return self.pace.drain_minutes
+        left = (self.pace.until - self.clock.now()).total_seconds() / 60
+        return min(self.pace.drain_minutes, left)
+
+    def _wait(self, look: Callable[[], str], minutes: float) -> None:
+        wait(
+            self.clock,
+            look,
+            minutes=minutes,
+            every=_LOOK_SECONDS,
+            say=self.say,
+            stuck=self.fleet.trouble,
+        )

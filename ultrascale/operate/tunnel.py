@@ -1,0 +1,140 @@
+"""A port of this machine that leads to a cluster's private endpoint, through one of its nodes.
+
+The AWS CLI opens it, by Session Manager's plugin: no port of the node is open to anybody.
+
+Source: https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-sessions-start.html
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+
+from ultrascale.errors import ClusterError
+from ultrascale.operate.clock import Clock
+
+_DOCUMENT = "AWS-StartPortForwardingSessionToRemoteHost"
+_HTTPS = 443
+_LOCALHOST = "127.0.0.1"
+_OPEN_SECONDS = 30.0
+_LOOK_SECONDS = 0.1
+_END_SECONDS = 5.0
+
+_INSTALL = {
+    "aws": "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html",
+    "session-manager-plugin": "https://docs.aws.amazon.com/systems-manager/latest/userguide/"
+    "session-manager-working-with-install-plugin.html",
+}
+
+
+Process = subprocess.Popen[bytes]
+
+
+def refuse_missing_programs() -> None:
+    """Refuse to begin without the programs that open the port.
+
+    Raises:
+        ClusterError: Some are not installed; it says where they come from.
+    """
+    missing = [program for program in _INSTALL if shutil.which(program) is None]
+    if missing:
+        raise ClusterError(
+            *(f"{each}: not installed, or not on PATH; see {_INSTALL[each]}" for each in missing)
+        )
+
+
+def command(
+    instance: str, host: str, *, port: int, region: str, profile: str | None
+) -> Sequence[str]:
+    """Return the command that forwards ``port`` to ``host`` through ``instance``."""
+    parameters = {
+        "host": [host],
+        "portNumber": [str(_HTTPS)],
+        "localPortNumber": [str(port)],
+    }
+    words = ["aws", "ssm", "start-session", "--region", region, "--target", instance]
+    words += ["--document-name", _DOCUMENT, "--parameters", json.dumps(parameters)]
+    return words if profile is None else [*words, "--profile", profile]
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on."""
+    with socket.socket() as found:
+        found.bind((_LOCALHOST, 0))
+        return found.getsockname()[1]
+
+
+@contextmanager
+def opened(words: Sequence[str], port: int, *, clock: Clock) -> Generator[Process]:
+    """Let ``words`` open ``port`` meanwhile; whatever they started ends with it.
+
+    They run in a process group of their own, so that Ctrl-C does not reach them first.
+
+    Raises:
+        ClusterError: It does not open; what the command says stands on standard error.
+    """
+    if _is_open(port):
+        raise ClusterError(f"port {port} is taken; name another by --port, or leave it out")
+    with _ends_as_by_ctrl_c():
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            _until_open(process, port, clock)
+            yield process
+        finally:
+            _end(process)
+
+
+@contextmanager
+def _ends_as_by_ctrl_c() -> Generator[None]:
+    """Let this program clean up too when it is ended, or its terminal closed."""
+    signals = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(each, signal.default_int_handler) for each in signals]
+    try:
+        yield
+    finally:
+        for each, handler in zip(signals, before, strict=True):
+            signal.signal(each, handler)
+
+
+def _until_open(process: Process, port: int, clock: Clock) -> None:
+    started = clock.now()
+    while not _is_open(port):
+        status = process.poll()
+        if status is not None:
+            raise ClusterError(
+                f"the session ended with status {status} before its port was open; the lines of "
+                "the AWS CLI above say why"
+            )
+        if (clock.now() - started).total_seconds() >= _OPEN_SECONDS:
+            raise ClusterError(
+                f"port {port} was not open within {_OPEN_SECONDS:g} seconds; try again, or name "
+                "another by --port"
+            )
+        clock.sleep(_LOOK_SECONDS)
+
+
+def _is_open(port: int) -> bool:
+    try:
+        with socket.create_connection((_LOCALHOST, port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def _end(process: Process) -> None:
+    """End a program and what it has started: the AWS CLI leaves its plugin behind."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        # macOS refuses to signal a group that has ended.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, how)
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            continue
+        return
