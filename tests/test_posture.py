@@ -1,0 +1,114 @@
+"""What every cluster file becomes is closed to whom it is not for, and each rule notices it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests import posture_pods
+from tests.assembly import Assembly
+from tests.posture import RULES, Cluster, asset_findings, read
+from tests.posture_breaks import BREAKS, Break, applied
+from tests.posture_exceptions import ADMINISTRATORS, CONTAINERS, LOST, MANAGED_POLICIES, RIGHTS
+from tests.posture_secrets import text_findings
+
+NAMES = ("trainium", "mixed", "auto", "hybrid", "ultra")
+
+
+@pytest.fixture(scope="module")
+def assemblies(request: pytest.FixtureRequest) -> dict[str, Assembly]:
+    return {name: request.getfixturevalue(name) for name in NAMES}
+
+
+@pytest.fixture(scope="module")
+def clusters(assemblies: dict[str, Assembly]) -> dict[str, Cluster]:
+    return {name: read(assembly) for name, assembly in assemblies.items()}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_open_without_a_reason(
+    clusters: dict[str, Cluster], name: str, rule: str
+) -> None:
+    assert [*RULES[rule](clusters[name])] == []
+
+
+@pytest.mark.parametrize(
+    "change", BREAKS, ids=[f"{c.rule}-{c.kind}-{c.path[-1]}-{c.says}" for c in BREAKS]
+)
+def test_a_hole_in_a_cluster_is_noticed(clusters: dict[str, Cluster], change: Break) -> None:
+    changed = applied(clusters[change.cluster], change)
+
+    found = [*RULES[change.rule](changed)]
+
+    assert any(change.says in finding for finding in found), found
+
+
+def test_every_rule_has_a_hole_that_it_notices() -> None:
+    assert {change.rule for change in BREAKS} == {*RULES}
+
+
+def test_no_file_that_is_uploaded_holds_a_credential(assemblies: dict[str, Assembly]) -> None:
+    found = [
+        finding
+        for assembly in assemblies.values()
+        for finding in asset_findings(assembly.folder / "cdk.out")
+    ]
+
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-----BEGIN RSA PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----",
+        "postgresql://backend:horse@db.example.com/backend",
+        "ghp_" + "a" * 36,
+        "hf_" + "b" * 34,
+        "xoxb-" + "1" * 12,
+        "eyJ" + "a" * 12 + ".eyJ" + "b" * 12 + "." + "c" * 12,
+        "sk-" + "d" * 40,
+    ],
+)
+def test_a_credential_is_known_by_its_form(text: str) -> None:
+    assert [*text_findings(f"start {text} end")]
+
+
+def test_an_address_without_a_password_is_no_secret() -> None:
+    assert [*text_findings("https://example.com:8443/path and postgresql://${USER}@db")] == []
+
+
+def used(clusters: dict[str, Cluster]) -> Iterator[tuple[str, str]]:
+    for cluster in clusters.values():
+        for container, rules in posture_pods.by_container(cluster.documents).items():
+            yield from ((container, rule) for rule in rules)
+
+
+def test_no_exception_of_a_container_outlives_its_need(clusters: dict[str, Cluster]) -> None:
+    excepted = {(name, rule) for name, rules in CONTAINERS.items() for rule in rules}
+
+    assert excepted == {*used(clusters)}
+
+
+def test_no_right_is_excepted_that_nobody_has(clusters: dict[str, Cluster]) -> None:
+    granted = {
+        right
+        for cluster in clusters.values()
+        for right in posture_pods.right_findings(cluster.documents)
+    }
+
+    assert granted == {*RIGHTS}
+
+
+@pytest.mark.parametrize("name", [*ADMINISTRATORS, *LOST])
+def test_no_resource_is_excepted_that_is_not_made(clusters: dict[str, Cluster], name: str) -> None:
+    made = [id for c in clusters.values() for t in c.templates.values() for id in t["Resources"]]
+
+    assert any(name in logical_id for logical_id in made)
+
+
+@pytest.mark.parametrize("name", MANAGED_POLICIES)
+def test_no_managed_policy_is_excepted_that_no_role_has(
+    clusters: dict[str, Cluster], name: str
+) -> None:
+    assert any(name in str(t) for c in clusters.values() for t in c.templates.values())
