@@ -154,10 +154,10 @@ def asset_findings(folder: Path) -> Iterator[str]:
     for asset in sorted(folder.glob("asset.*")):
         for file in sorted(asset.rglob("*")) if asset.is_dir() else []:
             if file.is_file():
-                yield from (f"{file}: {what}" for what in _asset(file.name, file.read_bytes()))
+                yield from (f"{file}: {what}" for what in _asset(file.read_bytes()))
 
 
 @cache
-def _asset(name: str, content: bytes) -> tuple[str, ...]:
+def _asset(content: bytes) -> tuple[str, ...]:
     """Judge a file once: every cluster has most of them."""
     return tuple(text_findings(content.decode(errors="ignore")))

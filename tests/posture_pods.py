@@ -87,6 +87,8 @@ def container_findings(documents: Sequence[Document]) -> Iterator[tuple[str, str
 def admission_findings(documents: Sequence[Document]) -> Iterator[str]:
     """Find pods that the Pod Security of their own namespace would keep out.
 
+    It knows what a pod of ours could do wrong, not all of the standards.
+
     Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/
     """
     levels = {

@@ -73,6 +73,10 @@ _ENCRYPTED: Mapping[str, Callable[[Document], bool]] = {
     "AWS::EKS::Cluster": _secrets,
     "AWS::FSx::FileSystem": lambda p: "KmsKeyId" in p,
     "AWS::RDS::DBCluster": lambda p: p.get("StorageEncrypted") is True and "KmsKeyId" in p,
+    "AWS::RDS::DBInstance": lambda p: (
+        # An instance of a cluster has the cluster's storage.
+        "DBClusterIdentifier" in p or (p.get("StorageEncrypted") is True and "KmsKeyId" in p)
+    ),
     "AWS::SNS::Topic": lambda p: "KmsMasterKeyId" in p,
     "AWS::SQS::Queue": lambda p: p.get("SqsManagedSseEnabled") is True or "KmsMasterKeyId" in p,
     "AWS::CodeBuild::Project": lambda p: (
