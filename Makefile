@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 CDK := node_modules/.bin/cdk
 
 .DEFAULT_GOAL := help
-.PHONY: help synth test training lint lint-templates bench chart clean
+.PHONY: help synth test training lint lint-templates posture bench chart clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -30,6 +30,9 @@ lint: .venv/.dev ## format check, linter, types, import contracts
 lint-templates: .venv/.dev ## cfn-lint over what `make synth` wrote, in the cluster's Region
 	cfn-lint --regions $$(python -c 'import sys, yaml; print(yaml.safe_load(open(sys.argv[1]))["region"])' $(CLUSTER)) --template cdk.out/*.template.json
 
+posture: .venv/.dev .make/checkov/.installed ## scan what every file of clusters/ becomes by checkov
+	@python -m tests.scanner .make/checkov/bin/checkov
+
 bench: .venv/.dev node_modules/.installed ## measure synth time against an empty CDK app
 	@python tests/bench_synth.py
 
@@ -38,7 +41,7 @@ chart: .venv/.runtime ## write the values of charts/training-job anew, which kno
 	@mv charts/training-job/values.new charts/training-job/values.yaml
 
 clean: ## remove everything that the other targets made
-	rm -rf .venv node_modules cdk.out dist
+	rm -rf .venv .make node_modules cdk.out dist
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, got %d.%d; make PYTHON=<path>" % sys.version_info[:2])'
@@ -50,6 +53,11 @@ clean: ## remove everything that the other targets made
 
 .venv/.dev: requirements-dev.txt requirements-backend.txt backend/pyproject.toml .venv/.runtime
 	python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+.make/checkov/.installed: requirements-posture.txt | .venv/bin/python
+	python -m venv .make/checkov
+	.make/checkov/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-posture.txt
 	@touch $@
 
 .venv/.training: requirements-training.txt training/pyproject.toml .venv/.dev
