@@ -15,6 +15,7 @@ from ultrascale.cli.matrix import markdown, print_matrix
 from ultrascale.cli.needs import plan_command
 from ultrascale.cli.preflight import preflight
 from ultrascale.cli.roll import roll
+from ultrascale.cli.sbom import sbom
 from ultrascale.cli.scale import scale
 from ultrascale.cli.summary import print_summary
 from ultrascale.cli.upgrade_plan import upgrade_plan
@@ -56,6 +57,7 @@ _app.command("upgrade-plan")(upgrade_plan)
 _app.command()(scale)
 _app.command()(roll)
 _app.command()(connect)
+_app.command()(sbom)
 
 
 @_app.command()

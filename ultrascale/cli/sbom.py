@@ -1,0 +1,65 @@
+"""`ultrascale sbom`: what a synthesized cluster consists of, for who has to vouch for it."""
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from ultrascale import plan
+from ultrascale.sbom import Component, bill_of_materials, list_components
+
+_WIDTH = 160
+_UNSTATED = "not stated"
+
+
+class Format(StrEnum):
+    """How a bill of materials is printed."""
+
+    CYCLONEDX = "cyclonedx"
+    TABLE = "table"
+
+
+def sbom(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    output: Annotated[
+        Format, typer.Option("--format", help="CycloneDX 1.6 as JSON, or a table to read.")
+    ] = Format.CYCLONEDX,
+    assembly: Annotated[Path, typer.Option(help="Folder that `cdk synth` wrote.")] = Path(
+        "cdk.out"
+    ),
+    manifests: Annotated[Path, typer.Option(help="Folder of the manifests.")] = Path("dist"),
+) -> None:
+    """List what a deploy brings: images, charts, add-ons, machine images, runtimes, packages.
+
+    It reads what `make synth` wrote, and asks nobody: the same files give the same list.
+    """
+    cluster = plan.load(file)
+    components = list_components(cluster, assembly=assembly, manifests=manifests)
+    if output is Format.TABLE:
+        _print_table(components)
+        return
+    typer.echo(json.dumps(bill_of_materials(cluster.name, components), indent=2))
+
+
+def _print_table(components: Sequence[Component]) -> None:
+    console = Console(width=max(Console().width, _WIDTH))
+    table = Table("kind", "name", "version", "used by", box=SIMPLE)
+    for column in table.columns:
+        column.overflow = "fold"
+    for component in components:
+        _add(table, component)
+        for part in component.parts:
+            _add(table, part)
+    console.print(table)
+
+
+def _add(table: Table, component: Component) -> None:
+    first, *others = component.used_by
+    users = f"{first} and {len(others)} more" if others else first
+    table.add_row(component.kind, component.name, component.version or _UNSTATED, users)

@@ -1,0 +1,109 @@
+"""A bill of materials in the CycloneDX format.
+
+Source: https://cyclonedx.org/docs/1.6/json/
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from types import MappingProxyType
+from uuid import NAMESPACE_URL, uuid5
+
+from ultrascale.sbom.model import Component, Kind, merged
+
+SPEC_VERSION = "1.6"
+_TYPES: Mapping[Kind, str] = MappingProxyType(
+    {
+        "container image": "container",
+        "own image": "container",
+        "Python package": "library",
+        "Helm chart": "application",
+        "EKS add-on": "application",
+        "machine image": "operating-system",
+        "Lambda runtime": "platform",
+        "Lambda layer": "application",
+        "service": "platform",
+        "CDK library": "library",
+    }
+)
+# What holds nothing beside itself; every other kind brings what its publisher put into it.
+_WHOLE: tuple[Kind, ...] = ("Python package", "CDK library")
+
+
+def bill_of_materials(cluster: str, components: Sequence[Component]) -> dict[str, object]:
+    """Return the bill of materials of a cluster.
+
+    It has no time, and its serial number follows from its content: the same cluster has the same
+    bill of materials, byte for byte.
+
+    Args:
+        cluster: Name of the cluster.
+        components: What it consists of.
+    """
+    everything = merged(_with_parts(components))
+    root = f"cluster:{cluster}"
+    body: dict[str, object] = {
+        "version": 1,
+        "metadata": {
+            "tools": {
+                "components": [
+                    {"type": "application", "name": "ultrascale", "version": version("ultrascale")}
+                ]
+            },
+            "component": {"type": "platform", "bom-ref": root, "name": cluster},
+        },
+        "components": [_component(each) for each in everything],
+        "dependencies": [
+            {"ref": root, "dependsOn": sorted({each.ref for each in components})},
+            *(
+                {"ref": each.ref, "dependsOn": sorted({part.ref for part in each.parts})}
+                for each in everything
+                if each.parts
+            ),
+        ],
+        "compositions": [
+            {
+                "aggregate": "incomplete",
+                "assemblies": sorted(each.ref for each in everything if each.kind not in _WHOLE),
+            }
+        ],
+    }
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    return {
+        "$schema": f"http://cyclonedx.org/schema/bom-{SPEC_VERSION}.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": SPEC_VERSION,
+        "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, text)}",
+        **body,
+    }
+
+
+def _with_parts(components: Sequence[Component]) -> Iterator[Component]:
+    for component in components:
+        yield component
+        yield from _with_parts(component.parts)
+
+
+def _component(component: Component) -> dict[str, object]:
+    entry: dict[str, object] = {
+        "type": _TYPES[component.kind],
+        "bom-ref": component.ref,
+        "name": component.name,
+    }
+    if component.version is not None:
+        entry["version"] = component.version
+    if component.purl is not None:
+        entry["purl"] = component.purl
+    hashes = [{"alg": "SHA-256", "content": each} for each in component.sha256]
+    if component.source is not None:
+        # A Python package is one wheel for each platform: the digests are the files', not its own.
+        files = {"hashes": hashes} if hashes and component.kind == "Python package" else {}
+        kind = "distribution" if component.kind == "Python package" else "website"
+        entry["externalReferences"] = [{"type": kind, "url": component.source, **files}]
+    if hashes and component.kind != "Python package":
+        entry["hashes"] = hashes
+    entry["properties"] = [
+        {"name": "ultrascale:kind", "value": component.kind},
+        *({"name": "ultrascale:used-by", "value": each} for each in component.used_by),
+    ]
+    return entry

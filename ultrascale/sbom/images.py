@@ -1,0 +1,148 @@
+"""Container images: those that are pulled, and those that are built from this project."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from ultrascale.catalog import versions
+from ultrascale.errors import UltrascaleError
+from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan.build_context import ROOT
+from ultrascale.plan.model import ImageBuildPlan
+from ultrascale.sbom.model import Component
+
+_DOCKER_HUB = "docker.io"
+_FROM = re.compile(r"^FROM\s+(?:--\S+\s+)*(\S+)", re.MULTILINE)
+_REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)(.*)$", re.MULTILINE)
+_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
+
+
+def pulled_image(reference: str, plan: ClusterPlan, *, used_by: str) -> Component:
+    """Return the image that a container names.
+
+    An image from the cluster's cache is the one of its publisher, and named so.
+
+    Args:
+        reference: What stands in the container's ``image``.
+        plan: The cluster.
+        used_by: The object whose container it is.
+    """
+    reference = _published(reference, plan)
+    name, _, digest = reference.partition("@")
+    repository, tag = _split(name)
+    return Component(
+        kind="container image",
+        name=repository,
+        version=tag or digest or None,
+        purl=_purl(repository, tag, digest),
+        source=_source(reference, plan),
+        sha256=(digest.removeprefix("sha256:"),) if digest else (),
+        used_by=(used_by,),
+    )
+
+
+def own_images(plan: ClusterPlan, *, root: Path = ROOT) -> Iterator[Component]:
+    """Yield the images that are built from this project, with what they are built from.
+
+    Args:
+        plan: The cluster.
+        root: Folder of the project.
+
+    Raises:
+        UltrascaleError: The Dockerfiles are not there: the package was installed without them.
+    """
+    for build in plan.image_builds:
+        yield _own_image(build, plan, root)
+
+
+def is_own(reference: str, plan: ClusterPlan) -> bool:
+    """Return whether an image is one that is built from this project."""
+    repository, _ = _split(reference.partition("@")[0])
+    return any(
+        repository.endswith(f"/{names.repository(plan.name, build.repository)}")
+        for build in plan.image_builds
+    )
+
+
+def _own_image(build: ImageBuildPlan, plan: ClusterPlan, root: Path) -> Component:
+    folder = root / "images" / build.dockerfile
+    try:
+        dockerfile = (folder / "Dockerfile").read_text(encoding="utf-8")
+        requirements = (folder / "requirements.txt").read_text(encoding="utf-8")
+    except OSError:
+        message = f"{folder}: not there; list what images consist of from a clone of the project"
+        raise UltrascaleError(message) from None
+    name = names.repository(plan.name, build.repository)
+    # The last stage is what runs; the earlier ones only fetch and build.
+    base = pulled_image(_FROM.findall(dockerfile)[-1], plan, used_by=name)
+    return Component(
+        kind="own image",
+        name=name,
+        version=build.tag,
+        purl=f"pkg:docker/{name}@{build.tag}?arch={build.architecture}",
+        used_by=(plan.name,),
+        parts=(base, *_packages(requirements, used_by=name)),
+    )
+
+
+def _packages(requirements: str, *, used_by: str) -> Iterator[Component]:
+    for name, version, rest in _REQUIREMENT.findall(requirements):
+        yield Component(
+            kind="Python package",
+            name=name,
+            version=version,
+            purl=python_package(name, version),
+            source=f"https://pypi.org/project/{name}/{version}/",
+            sha256=tuple(_HASH.findall(rest)),
+            used_by=(used_by,),
+        )
+
+
+def python_package(name: str, version: str) -> str:
+    """Return the package URL of a Python package, with its name as the index normalizes it.
+
+    Source: https://packaging.python.org/en/latest/specifications/name-normalization/
+    """
+    return f"pkg:pypi/{re.sub(r'[-_.]+', '-', name).lower()}@{version}"
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Return the repository and the tag of an image's name; a registry's port is no tag."""
+    head, slash, last = name.rpartition("/")
+    repository, _, tag = last.partition(":")
+    return f"{head}{slash}{repository}", tag
+
+
+def _published(reference: str, plan: ClusterPlan) -> str:
+    cache = plan.image_cache
+    for rule in () if cache is None else cache.rules:
+        _, found, rest = reference.partition(f"/{rule.prefix}/")
+        if found:
+            return f"{rule.upstream}/{rest}"
+    return reference
+
+
+def _purl(repository: str, tag: str, digest: str) -> str:
+    """Return the package URL of an image: by its digest where one is pinned, or else by its tag.
+
+    Source: https://github.com/package-url/purl-spec/tree/main/types-doc
+    """
+    if digest:
+        last = repository.rpartition("/")[2]
+        tagged = f"&tag={quote(tag)}" if tag else ""
+        return f"pkg:oci/{last}@{quote(digest)}?repository_url={repository}{tagged}"
+    host, _, path = repository.partition("/")
+    if host == _DOCKER_HUB:
+        return f"pkg:docker/{path}@{quote(tag)}"
+    return f"pkg:docker/{path}@{quote(tag)}?repository_url={host}"
+
+
+def _source(reference: str, plan: ClusterPlan) -> str | None:
+    scheduler = versions.kube_scheduler(plan.control_plane.version)
+    sources: Mapping[str, str] = {
+        image.reference: image.source for image in (*versions.IMAGES.values(), scheduler)
+    }
+    # The registry's account of EKS's own images differs by Region, so that pins leave it out.
+    regional = reference.partition("/")[2]
+    return sources.get(reference) or sources.get(regional)

@@ -1,0 +1,61 @@
+"""A piece of software that a deploy brings."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Kind = Literal[
+    "container image",
+    "own image",
+    "Python package",
+    "Helm chart",
+    "EKS add-on",
+    "machine image",
+    "Lambda runtime",
+    "Lambda layer",
+    "service",
+    "CDK library",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """A piece of software.
+
+    Attributes:
+        kind: What it is.
+        name: Its name, without its version.
+        version: Its version; None where AWS picks it when it is deployed.
+        purl: Package URL, where its kind has one.
+        source: Page or address that states the version; None where there is none.
+        sha256: Digests of what is fetched: one image, or a wheel for each platform.
+        used_by: Stacks, objects or images that bring it.
+        parts: What it is built from.
+    """
+
+    kind: Kind
+    name: str
+    version: str | None
+    purl: str | None = None
+    source: str | None = None
+    sha256: tuple[str, ...] = ()
+    used_by: tuple[str, ...] = ()
+    parts: tuple["Component", ...] = ()
+
+    @property
+    def ref(self) -> str:
+        """What names it in a bill of materials: the same in every one of them."""
+        if self.purl is not None:
+            return self.purl
+        name = f"{self.kind}:{self.name}".replace(" ", "-")
+        return name if self.version is None else f"{name}@{self.version}"
+
+
+def merged(components: Iterable[Component]) -> tuple[Component, ...]:
+    """Return each component once, with all that uses it, in the order of kinds and names."""
+    found: dict[str, Component] = {}
+    for component in components:
+        known = found.get(component.ref, component)
+        users = {*known.used_by, *component.used_by}
+        found[component.ref] = replace(known, used_by=tuple(sorted(users)))
+    return tuple(sorted(found.values(), key=lambda each: (each.kind, each.name, each.ref)))

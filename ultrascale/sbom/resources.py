@@ -1,0 +1,132 @@
+"""What a resource of a CloudFormation template brings."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from ultrascale.catalog import AmiType, versions
+from ultrascale.plan import ClusterPlan
+from ultrascale.sbom.model import Component
+from ultrascale.sbom.values import mapping
+
+Properties = Mapping[str, object]
+_Reader = Callable[[Properties, ClusterPlan], Iterator[Component]]
+
+_IMAGE_PARAMETER = re.compile(r"(amazon-eks-node-[a-z0-9_.-]+)-(v\d{8})/image_id")
+# As the CDK describes its layers: `/opt/kubectl/kubectl 1.35.2; /opt/helm/helm 4.1.3`.
+_LAYER = re.compile(r"/opt/(\w+)/\S+?(?: (\d[\w.]*))?(?:;|$)")
+
+
+def components_of(body: Properties, plan: ClusterPlan, *, stack: str) -> Iterator[Component]:
+    """Yield what a resource brings; nothing for those without software of their own.
+
+    Args:
+        body: The resource.
+        plan: The cluster.
+        stack: Name of its stack.
+    """
+    reader = _READERS.get(str(body.get("Type")))
+    if reader is not None:
+        for component in reader(mapping(body.get("Properties")), plan):
+            yield replace(component, used_by=(stack,))
+
+
+def _cluster(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+    # EKS picks the patch release.
+    yield Component(kind="service", name="amazon-eks", version=_text(properties, "Version"))
+
+
+def _addon(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+    name, stated = str(properties["AddonName"]), _text(properties, "AddonVersion")
+    yield Component(kind="EKS add-on", name=name, version=stated)
+
+
+def _node_group(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+    pinned = versions.ami_release(plan.control_plane.version)
+    stated = _text(properties, "ReleaseVersion")
+    if stated is None:
+        yield Component(kind="machine image", name="amazon-eks-node-al2023", version=None)
+        return
+    release = pinned if pinned.version == stated else replace(pinned, version=stated)
+    ami_type: AmiType = properties["AmiType"]  # pyright: ignore[reportAssignmentType]
+    yield from _machine_image(release.image_parameter(ami_type), source=pinned.source)
+
+
+def _launch_template(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+    image = mapping(properties.get("LaunchTemplateData")).get("ImageId")
+    if isinstance(image, str):
+        source = versions.ami_release(plan.control_plane.version).source
+        yield from _machine_image(image, source=source)
+
+
+def _machine_image(parameter: str, *, source: str) -> Iterator[Component]:
+    for name, release in _IMAGE_PARAMETER.findall(parameter):
+        yield Component(kind="machine image", name=name, version=release, source=source)
+
+
+def _hyperpod(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+    yield Component(kind="machine image", name="sagemaker-hyperpod-eks-node", version=None)
+
+
+def _function(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+    runtime = _text(properties, "Runtime")
+    if runtime is not None:
+        language, release = re.findall(r"^([a-z]+)(.*)$", runtime)[0]
+        yield Component(kind="Lambda runtime", name=language, version=release)
+
+
+def _layer(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+    for name, release in _LAYER.findall(_text(properties, "Description") or ""):
+        yield Component(kind="Lambda layer", name=name, version=release or None)
+
+
+def _helm_chart(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+    yield Component(
+        kind="Helm chart",
+        name=str(properties["Chart"]),
+        version=_text(properties, "Version"),
+        source=_text(properties, "Repository"),
+    )
+
+
+def _build_project(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+    name, _, release = str(mapping(properties["Environment"])["Image"]).partition(":")
+    # CodeBuild publishes patched images under the same tag, in no registry that others read.
+    yield Component(kind="container image", name=name, version=release or None)
+
+
+def _database(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+    # The instances of an Aurora cluster have the cluster's.
+    if "EngineVersion" in properties:
+        version = _text(properties, "EngineVersion")
+        yield Component(kind="service", name=str(properties["Engine"]), version=version)
+
+
+def _file_system(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+    version = _text(properties, "FileSystemTypeVersion")
+    name = f"amazon-fsx-{str(properties['FileSystemType']).lower()}"
+    yield Component(kind="service", name=name, version=version)
+
+
+def _text(properties: Properties, key: str) -> str | None:
+    value = properties.get(key)
+    return value if isinstance(value, str) else None
+
+
+_READERS: Mapping[str, _Reader] = MappingProxyType(
+    {
+        "AWS::EKS::Cluster": _cluster,
+        "AWS::EKS::Addon": _addon,
+        "AWS::EKS::Nodegroup": _node_group,
+        "AWS::EC2::LaunchTemplate": _launch_template,
+        "AWS::SageMaker::Cluster": _hyperpod,
+        "AWS::Lambda::Function": _function,
+        "AWS::Lambda::LayerVersion": _layer,
+        "Custom::AWSCDK-EKS-HelmChart": _helm_chart,
+        "AWS::CodeBuild::Project": _build_project,
+        "AWS::RDS::DBCluster": _database,
+        "AWS::RDS::DBInstance": _database,
+        "AWS::FSx::FileSystem": _file_system,
+    }
+)
