@@ -146,6 +146,18 @@ def test_a_disruption_budget_is_asked_again_until_it_lets_the_pod_go() -> None:
     assert len(pool.stub.asked("POST", "eviction")) == 4
 
 
+def test_one_refusal_of_a_budget_is_enough_for_a_look_at_all_pods() -> None:
+    pool = Pool()
+    for number in range(3):
+        put_pod(pool.stub, f"serve-{number}", "train-0-node")
+    pool.stub.refuse("POST", "eviction", Refusal(429, "would violate the budget", times=2))
+
+    pool.roll()
+
+    assert any("would violate the budget and 2 more" in line for line in pool.said)
+    assert len(pool.stub.asked("POST", "eviction")) == 2 + 3
+
+
 def test_pods_that_belong_to_the_node_are_left_to_end_with_it() -> None:
     pool = Pool()
     path = put_pod(pool.stub, "efa-plugin", "train-0-node")

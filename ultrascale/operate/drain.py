@@ -63,23 +63,37 @@ class Drain:
         Raises:
             ClusterError: The server refuses for another reason than a disruption budget.
         """
-        left = [why for node in nodes for pod in self._work(node) if (why := self._evict(pod))]
-        if not left:
-            return ""
+        left: list[str] = []
+        asks = True
+        for pod in (pod for node in nodes for pod in self._work(node)):
+            why = self._stays(pod)
+            if not why and asks:
+                why, asks = self._evict(pod)
+            elif not why:
+                why = f"{_who(pod)} is asked next"
+            if why:
+                left.append(why)
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-        return f"{left[0]}{more}"
+        return f"{left[0]}{more}" if left else ""
 
     def _work(self, node: str) -> Sequence[Object]:
         pods = self.cluster.items(POD.path(), {"fieldSelector": f"spec.nodeName={node}"})
         return [pod for pod in pods if not _belongs_to_node(pod) and not _over(pod)]
 
-    def _evict(self, pod: Object) -> str:
-        """Ask a pod to leave, and return why it is still there."""
-        who = f"pod {name(pod)} in {text(pod, 'metadata', 'namespace')}"
+    def _stays(self, pod: Object) -> str:
+        """Return why a pod is not asked to leave, or not again; or nothing."""
         if text(pod, "metadata", "deletionTimestamp"):
-            return f"{who} is in its grace period"
+            return f"{_who(pod)} is in its grace period"
         if not self.evicts_jobs and text(pod, "metadata", "annotations", _PROTECTED) == "true":
-            return f"{who} runs on until its job ends ({_PROTECTED})"
+            return f"{_who(pod)} runs on until its job ends ({_PROTECTED})"
+        return ""
+
+    def _evict(self, pod: Object) -> tuple[str, bool]:
+        """Ask a pod to leave, and return why it is still there, and whether to ask others now.
+
+        Not after a disruption budget has refused: each refusal takes seconds, as requests that are
+        put off are sent again.
+        """
         eviction = Kind("v1", "Eviction", f"pods/{name(pod)}/eviction")
         namespace = text(pod, "metadata", "namespace")
         metadata = {"name": name(pod), "namespace": namespace}
@@ -88,11 +102,15 @@ class Drain:
             self.cluster.create(eviction, namespace, body, dry_run=False)
         except RefusedError as error:
             if error.status == NOT_FOUND:
-                return ""
+                return "", True
             if error.status != _NOT_NOW:
                 raise
-            return f"{who}: {error.message}"
-        return f"{who} was asked to leave"
+            return f"{_who(pod)}: {error.message}", False
+        return f"{_who(pod)} was asked to leave", True
+
+
+def _who(pod: Object) -> str:
+    return f"pod {name(pod)} in {text(pod, 'metadata', 'namespace')}"
 
 
 def _belongs_to_node(pod: Object) -> bool:
