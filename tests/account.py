@@ -183,7 +183,12 @@ def _copied(client: Any) -> Any:
 
 
 def _action(service: str, model: OperationModel) -> str:
-    prefixes = {"elbv2": "elasticloadbalancing", "service-quotas": "servicequotas"}
+    prefixes = {
+        "amp": "aps",
+        "elbv2": "elasticloadbalancing",
+        "resourcegroupstaggingapi": "tag",
+        "service-quotas": "servicequotas",
+    }
     return f"{prefixes.get(service, service)}:{model.name}"
 
 

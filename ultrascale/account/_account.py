@@ -30,7 +30,12 @@ _CONNECTIONS = 20
 
 # Services whose actions IAM calls otherwise than boto3 calls the service.
 # Source: https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
-_CLIENTS = {"elasticloadbalancing": "elbv2", "servicequotas": "service-quotas"}
+_CLIENTS = {
+    "aps": "amp",
+    "elasticloadbalancing": "elbv2",
+    "servicequotas": "service-quotas",
+    "tag": "resourcegroupstaggingapi",
+}
 
 
 class Session(Protocol):

@@ -9,6 +9,7 @@ from botocore.exceptions import (
     ClientError,
     ConnectTimeoutError,
     EndpointConnectionError,
+    HTTPClientError,
     MissingDependencyException,
     NoCredentialsError,
     PartialCredentialsError,
@@ -17,6 +18,9 @@ from botocore.exceptions import (
     SSOTokenLoadError,
     TokenRetrievalError,
     UnauthorizedSSOTokenError,
+)
+from botocore.exceptions import (
+    ConnectionError as BotoConnectionError,
 )
 from botocore.parsers import ResponseParserError
 
@@ -51,6 +55,19 @@ _THROTTLED = frozenset(
         "ThrottlingException",
         "ThrottledException",
         "TooManyRequestsException",
+    }
+)
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+_BROKEN = frozenset(
+    {
+        "InternalError",
+        "InternalFailure",
+        "InternalServerError",
+        "InternalServerException",
+        "ServerException",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+        "Unavailable",
     }
 )
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired"})
@@ -121,6 +138,17 @@ def unanswered(action: str, region: str, error: Failure) -> UnansweredError:
     else:
         reason = f"{code}: {message}"
     return UnansweredError(action, reason=reason, code=code)
+
+
+def is_passing(error: UnansweredError) -> bool:
+    """Return whether the same request may be answered a little later: throttles, broken networks.
+
+    Args:
+        error: Why it was not answered.
+    """
+    if error.code:
+        return error.code in _THROTTLED or error.code in _BROKEN
+    return isinstance(error.__cause__, HTTPClientError | BotoConnectionError)
 
 
 def no_account(region: str, error: Failure) -> AccountError:

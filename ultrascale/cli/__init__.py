@@ -11,6 +11,7 @@ from ultrascale.cli import capacity, jobs
 from ultrascale.cli.advise import advise_command
 from ultrascale.cli.chart_values import chart_values
 from ultrascale.cli.connect import connect
+from ultrascale.cli.destroy import destroy_command
 from ultrascale.cli.matrix import markdown, print_matrix
 from ultrascale.cli.needs import plan_command
 from ultrascale.cli.preflight import preflight
@@ -58,6 +59,7 @@ _app.command()(scale)
 _app.command()(roll)
 _app.command()(connect)
 _app.command()(sbom)
+_app.command("destroy")(destroy_command)
 
 
 @_app.command()

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.errors import UnansweredError
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.stacks import stack_names
 from ultrascale.preflight.model import Check, Context, Finding, unknown
 
 Answer = Mapping[str, Any]
@@ -42,12 +42,6 @@ _REVIEW = "REVIEW_IN_PROGRESS"
 _NEVER_MADE = frozenset({"CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED"})
 _HALF_UPDATED = frozenset({"UPDATE_ROLLBACK_FAILED"})
 _PAUSED = frozenset({"UPDATE_FAILED"})
-
-
-def stack_names(plan: ClusterPlan) -> frozenset[str]:
-    """Return every name that a stack of ``plan`` may have."""
-    layers = RESERVED_NAMES | {pool.name for pool in plan.all_pools}
-    return frozenset(names.stack(plan.name, layer) for layer in layers)
 
 
 def _run_stacks(context: Context) -> Iterator[Finding]:

@@ -1,0 +1,504 @@
+"""A cluster in an account that keeps its state: what a teardown finds, deletes and leaves.
+
+Stacks, resources and a few services behave as AWS documents; each deletion takes one more look. A
+test says what fails.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from botocore.exceptions import ClientError
+
+from tests.account import ID, FakeAws, Refusal, Told, fake_account
+from tests.stub_api_server import Request, StubApiServer
+from ultrascale.account import Account
+from ultrascale.account._answers import complete, unanswered
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.names import stack_description
+from ultrascale.teardown.journal import Journal
+from ultrascale.teardown.keeping import Asked
+from ultrascale.teardown.model import Teardown
+from ultrascale.teardown.plan import eks_status, look, plan_teardown
+from ultrascale.teardown.runner import Runner
+
+VPC = "vpc-0a1"
+Query = dict[str, Any]
+
+
+class KilledError(BaseException):
+    """The process ends here, and runs nothing of its own any more."""
+
+
+@dataclass
+class FakeClock:
+    """A clock whose time passes only by waiting."""
+
+    time: datetime = datetime(2026, 12, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+@dataclass
+class FakeStack:
+    """A stack.
+
+    Attributes:
+        name: Its name.
+        resources: Type, logical id, physical id, and whether it is retained.
+        imports: Stacks that it imports from.
+        status: Its state.
+        stuck: Logical id of a resource that does not go, and why; None where all go.
+        protected: Whether its termination protection is on.
+        cluster: The cluster that its description says it is of.
+        events: What happened to it, the latest first.
+    """
+
+    name: str
+    resources: list[tuple[str, str, str, bool]]
+    imports: tuple[str, ...] = ()
+    status: str = "CREATE_COMPLETE"
+    stuck: tuple[str, str] | None = None
+    protected: bool = False
+    cluster: str = "research"
+    events: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+    @property
+    def id(self) -> str:
+        return f"arn:aws:cloudformation:us-west-2:{ID}:stack/{self.name}/1"
+
+    @property
+    def live(self) -> bool:
+        return self.status != "DELETE_COMPLETE"
+
+    def tell(self, logical: str, type: str, id: str, status: str, reason: str = "") -> None:
+        event: dict[str, Any] = {
+            "StackId": self.id,
+            "EventId": str(len(self.events)),
+            "StackName": self.name,
+            "LogicalResourceId": logical,
+            "PhysicalResourceId": id,
+            "ResourceType": type,
+            "ResourceStatus": status,
+            "Timestamp": datetime(2026, 12, 1, tzinfo=UTC),
+        }
+        self.events.insert(0, event | ({"ResourceStatusReason": reason} if reason else {}))
+
+
+class Estate:
+    """The account.
+
+    Attributes:
+        stacks: Its stacks.
+        deleted: What was deleted by a request, in order: names of stacks, ids of other things.
+        api: Its API server.
+        kill_at: Number of the request that changes something before which the process is killed;
+            None lets it live.
+    """
+
+    def __init__(self, plan: ClusterPlan, *stacks: FakeStack) -> None:
+        self.plan = plan
+        self.stacks = {stack.name: stack for stack in stacks}
+        self.deleted: list[str] = []
+        self.api = StubApiServer()
+        self.api.groups |= {"/apis/karpenter.sh/v1"}
+        self.kill_at: int | None = None
+        self.changes = 0
+        self.cluster: dict[str, Any] | None = {"status": "ACTIVE", "deletionProtection": True}
+        self.hyperpod: list[str] | None = None
+        self.hyperpod_nodes: list[list[str]] = []
+        self.instances: dict[str, dict[str, Any]] = {}
+        self.interfaces: dict[str, dict[str, Any]] = {}
+        self.groups: dict[str, dict[str, Any]] = {}
+        self.file_systems: dict[str, dict[str, Any]] = {}
+        self.log_groups: set[str] = set()
+        self.repositories: set[str] = set()
+        self.buckets: dict[str, list[str]] = {}
+        self.answers: dict[str, Told] = self._answers()
+        self.account, self.aws = self._account()
+
+    def _account(self) -> tuple[Account, FakeAws]:
+        return fake_account(self.answers, region=self.plan.region)
+
+    def changing(self) -> None:
+        """Count a request that changes something; kill the process where that is due."""
+        self.changes += 1
+        if self.changes == self.kill_at:
+            raise KilledError
+
+    # What a test does.
+
+    def without_botocore(self) -> "Estate":
+        """Let requests pass no model of their service: for tests that send thousands."""
+        self.account = cast("Account", _Direct(self))
+        return self
+
+    def reach(self) -> Cluster:
+        return Cluster(cast("Any", _InMemory(self)), "")
+
+    def planned(self, asked: Asked | None = None) -> Teardown:
+        status = eks_status(self.account, self.plan.name)
+        api = self.reach() if status else None
+        found = look(self.account, self.plan, api, status)
+        return plan_teardown(self.account, self.plan, found, asked or Asked())
+
+    def run(
+        self, folder: Path, asked: Asked | None = None, clock: FakeClock | None = None
+    ) -> Teardown:
+        teardown = self.planned(asked)
+        self.carry_out(teardown, folder, clock)
+        return teardown
+
+    def carry_out(self, teardown: Teardown, folder: Path, clock: FakeClock | None = None) -> None:
+        clock = clock or FakeClock()
+        journal = Journal.opened(folder / "journal.jsonl", clock)
+        Runner(clock=clock, journal=journal, tell=lambda _: None).run(teardown)
+
+    # What AWS answers.
+
+    def _answers(self) -> dict[str, Told]:
+        return {
+            "cloudformation:DescribeStacks": self._describe,
+            "cloudformation:ListStacks": self._list,
+            "cloudformation:ListStackResources": self._resources,
+            "cloudformation:GetTemplate": self._template,
+            "cloudformation:DeleteStack": self._delete,
+            "cloudformation:DescribeStackEvents": lambda asked: {
+                "StackEvents": self._named(asked).events
+            },
+            "eks:DescribeCluster": self._eks,
+            "eks:UpdateClusterConfig": self._unprotect,
+            "sagemaker:DescribeCluster": self._hyperpod,
+            "sagemaker:ListClusterNodes": self._hyperpod_nodes,
+            "ec2:DescribeInstances": lambda asked: {
+                "Reservations": [{"Instances": _tagged(self.instances, asked)}]
+            },
+            "ec2:DescribeNetworkInterfaces": self._interfaces,
+            "ec2:DeleteNetworkInterface": self._delete_interface,
+            "ec2:DescribeSecurityGroups": self._groups,
+            "ec2:DeleteSecurityGroup": self._delete_group,
+            "ec2:DescribeVolumes": self._volumes,
+            "ec2:DescribeSnapshots": {"Snapshots": []},
+            "ec2:DescribeAddresses": {"Addresses": []},
+            "ec2:DescribeLaunchTemplates": {"LaunchTemplates": []},
+            "fsx:DescribeFileSystems": self._file_systems,
+            "fsx:DeleteFileSystem": self._delete_file_system,
+            "logs:DescribeLogGroups": lambda asked: {
+                "logGroups": [
+                    {"logGroupName": each}
+                    for each in sorted(self.log_groups)
+                    if each.startswith(asked["logGroupNamePrefix"])
+                ]
+            },
+            "logs:DeleteLogGroup": self._delete_log_group,
+            "ecr:DescribeRepositories": self._repositories,
+            "ecr:DeleteRepository": self._delete_repository,
+            "kms:DescribeKey": lambda asked: {
+                "KeyMetadata": {"KeyId": asked["KeyId"], "KeyState": "Enabled"}
+            },
+            "s3:GetBucketLocation": self._bucket,
+            "s3:ListObjectVersions": self._versions,
+            "s3:DeleteObjects": self._delete_objects,
+            "s3:DeleteBucket": self._delete_bucket,
+            "iam:ListInstanceProfiles": {"InstanceProfiles": []},
+            "tag:GetResources": {"ResourceTagMappingList": []},
+        }
+
+    def _named(self, asked: Query) -> FakeStack:
+        for stack in self.stacks.values():
+            if asked["StackName"] == stack.id or (asked["StackName"] == stack.name and stack.live):
+                return stack
+        raise Refusal("ValidationError", f"Stack with id {asked['StackName']} does not exist")
+
+    def _describe(self, asked: Query) -> Mapping[str, Any]:
+        if "StackName" not in asked:
+            return {"Stacks": [_described(each) for each in self.stacks.values() if each.live]}
+        stack = self._named(asked)
+        answer = {"Stacks": [_described(stack)]}
+        if stack.status == "DELETE_IN_PROGRESS":
+            self._end(stack)
+        return answer
+
+    def _end(self, stack: FakeStack) -> None:
+        """Let a deletion end."""
+        importers = [s.name for s in self.stacks.values() if s.live and stack.name in s.imports]
+        protected = self.cluster is not None and self.cluster["deletionProtection"]
+        holds_cluster = any(each[0] == "AWS::EKS::Cluster" for each in stack.resources)
+        if stack.stuck or importers or (holds_cluster and protected):
+            stack.status = "DELETE_FAILED"
+            for type, logical, id, _ in stack.resources:
+                if stack.stuck and logical == stack.stuck[0]:
+                    stack.tell(logical, type, id, "DELETE_FAILED", stack.stuck[1])
+            reason = f"Export is in use by {importers}" if importers else "some failed to delete"
+            stack.tell(stack.name, "AWS::CloudFormation::Stack", stack.id, stack.status, reason)
+            return
+        stack.status = "DELETE_COMPLETE"
+        if holds_cluster:
+            self.cluster = None
+        for instance in [*self.instances]:
+            if self.instances[instance]["Stack"] == stack.name:
+                del self.instances[instance]
+        if stack.name.endswith("-hyperpod-groups"):
+            self.hyperpod = None
+
+    def _list(self, _: Query) -> Mapping[str, Any]:
+        gone = [each for each in self.stacks.values() if not each.live]
+        said = [{"TemplateDescription": stack_description(each.cluster)} for each in gone]
+        return {"StackSummaries": [_summary(s) | told for s, told in zip(gone, said, strict=True)]}
+
+    def _resources(self, asked: Query) -> Mapping[str, Any]:
+        stack = self._named(asked)
+        return {
+            "StackResourceSummaries": [
+                {
+                    "ResourceType": type,
+                    "LogicalResourceId": logical,
+                    "PhysicalResourceId": id,
+                    "LastUpdatedTimestamp": datetime(2026, 12, 1, tzinfo=UTC),
+                    "ResourceStatus": "CREATE_COMPLETE"
+                    if stack.live
+                    else ("DELETE_SKIPPED" if retained else "DELETE_COMPLETE"),
+                }
+                for type, logical, id, retained in stack.resources
+            ]
+        }
+
+    def _template(self, asked: Query) -> Mapping[str, Any]:
+        stack = self._named(asked)
+        resources: dict[str, Any] = {
+            logical: {"Type": type} | ({"DeletionPolicy": "Retain"} if retained else {})
+            for type, logical, _, retained in stack.resources
+        }
+        return {"TemplateBody": json.dumps({"Resources": resources})}
+
+    def _delete(self, asked: Query) -> Mapping[str, Any]:
+        stack = self._named(asked)
+        self.changing()
+        if stack.status != "DELETE_IN_PROGRESS":
+            self.deleted.append(stack.name)
+            stack.status = "DELETE_IN_PROGRESS"
+            stack.tell(stack.name, "AWS::CloudFormation::Stack", stack.id, "DELETE_IN_PROGRESS")
+        return {}
+
+    def _eks(self, _: Query) -> Mapping[str, Any]:
+        if self.cluster is None:
+            raise Refusal("ResourceNotFoundException")
+        answer = {"cluster": dict(self.cluster)}
+        self.cluster["status"] = "ACTIVE"
+        return answer
+
+    def _unprotect(self, asked: Query) -> Mapping[str, Any]:
+        self.changing()
+        assert self.cluster is not None
+        self.cluster |= {"deletionProtection": asked["deletionProtection"], "status": "UPDATING"}
+        self.deleted.append("deletion protection")
+        return {}
+
+    def _hyperpod(self, _: Query) -> Mapping[str, Any]:
+        if self.hyperpod is None:
+            raise Refusal("ResourceNotFound")
+        status = self.hyperpod.pop(0) if len(self.hyperpod) > 1 else self.hyperpod[0]
+        return {"ClusterArn": "arn:x", "ClusterStatus": status, "InstanceGroups": []}
+
+    def _hyperpod_nodes(self, _: Query) -> Mapping[str, Any]:
+        nodes = self.hyperpod_nodes.pop(0) if self.hyperpod_nodes else []
+        return {
+            "NextToken": "",
+            "ClusterNodeSummaries": [
+                {
+                    "InstanceGroupName": "hp",
+                    "InstanceId": f"i-{number}",
+                    "InstanceType": "ml.p5.48xlarge",
+                    "LaunchTime": datetime(2026, 12, 1, tzinfo=UTC),
+                    "InstanceStatus": {"Status": status},
+                }
+                for number, status in enumerate(nodes)
+            ],
+        }
+
+    def _interfaces(self, asked: Query) -> Mapping[str, Any]:
+        if ids := asked.get("NetworkInterfaceIds"):
+            if ids[0] not in self.interfaces:
+                raise Refusal("InvalidNetworkInterfaceID.NotFound")
+            return {"NetworkInterfaces": [self.interfaces[ids[0]]]}
+        return {"NetworkInterfaces": _tagged(self.interfaces, asked)}
+
+    def _delete_interface(self, asked: Query) -> Mapping[str, Any]:
+        return self._drop(self.interfaces, asked["NetworkInterfaceId"])
+
+    def _groups(self, asked: Query) -> Mapping[str, Any]:
+        if ids := asked.get("GroupIds"):
+            if ids[0] not in self.groups:
+                raise Refusal("InvalidGroup.NotFound")
+            return {"SecurityGroups": [self.groups[ids[0]]]}
+        return {"SecurityGroups": _tagged(self.groups, asked)}
+
+    def _volumes(self, asked: Query) -> Mapping[str, Any]:
+        """Return the volumes that the driver has not deleted; it tags none with the cluster."""
+        held = {each["spec"]["csi"]["volumeHandle"] for each in self._kubernetes_volumes()}
+        wanted = asked.get("VolumeIds", [])
+        if not set(wanted) <= held:
+            raise Refusal("InvalidVolume.NotFound")
+        return {"Volumes": [{"VolumeId": each} for each in wanted]}
+
+    def _kubernetes_volumes(self) -> list[dict[str, Any]]:
+        paths = [each for each in self.api.paths() if "/persistentvolumes/" in each]
+        return [each for path in paths if (each := self.api.find(path)) is not None]
+
+    def _delete_group(self, asked: Query) -> Mapping[str, Any]:
+        if self.file_systems:
+            raise Refusal("DependencyViolation")
+        return self._drop(self.groups, asked["GroupId"])
+
+    def _file_systems(self, asked: Query) -> Mapping[str, Any]:
+        for id in asked.get("FileSystemIds", []):
+            if id not in self.file_systems:
+                raise Refusal("FileSystemNotFound")
+        return {"FileSystems": [*self.file_systems.values()]}
+
+    def _delete_file_system(self, asked: Query) -> Mapping[str, Any]:
+        return self._drop(self.file_systems, asked["FileSystemId"])
+
+    def _drop(self, things: dict[str, Any], id: str) -> Mapping[str, Any]:
+        self.changing()
+        del things[id]
+        self.deleted.append(id)
+        return {}
+
+    def _delete_log_group(self, asked: Query) -> Mapping[str, Any]:
+        self.changing()
+        self.log_groups.remove(asked["logGroupName"])
+        self.deleted.append(asked["logGroupName"])
+        return {}
+
+    def _repositories(self, asked: Query) -> Mapping[str, Any]:
+        wanted = set(asked.get("repositoryNames", self.repositories))
+        if not wanted <= self.repositories:
+            raise Refusal("RepositoryNotFoundException")
+        return {"repositories": [{"repositoryName": each} for each in sorted(wanted)]}
+
+    def _delete_repository(self, asked: Query) -> Mapping[str, Any]:
+        self.changing()
+        self.repositories.remove(asked["repositoryName"])
+        self.deleted.append(asked["repositoryName"])
+        return {}
+
+    def _bucket(self, asked: Query) -> Mapping[str, Any]:
+        if asked["Bucket"] not in self.buckets:
+            raise Refusal("NoSuchBucket")
+        return {}
+
+    def _versions(self, asked: Query) -> Mapping[str, Any]:
+        found = self.buckets[asked["Bucket"]][:2]
+        return {"Versions": [{"Key": each, "VersionId": "1"} for each in found]}
+
+    def _delete_objects(self, asked: Query) -> Mapping[str, Any]:
+        self.changing()
+        for each in asked["Delete"]["Objects"]:
+            self.buckets[asked["Bucket"]].remove(each["Key"])
+        return {}
+
+    def _delete_bucket(self, asked: Query) -> Mapping[str, Any]:
+        assert not self.buckets[asked["Bucket"]]
+        return self._drop(self.buckets, asked["Bucket"])
+
+
+class _Direct:
+    """What is used of `Account`."""
+
+    def __init__(self, estate: Estate) -> None:
+        self._answers = estate.answers
+        self.id, self.region = ID, estate.plan.region
+
+    def ask(self, action: str, /, **parameters: object) -> Mapping[str, Any]:
+        told = self._answers[action]
+        try:
+            if isinstance(told, Exception):
+                raise told
+            answer = cast("Any", told(parameters) if callable(told) else told)
+        except Refusal as refusal:
+            error = {"Error": {"Code": refusal.code, "Message": refusal.message}}
+            raise unanswered(action, self.region, ClientError(cast("Any", error), action)) from None
+        return cast("Mapping[str, Any]", complete(action, answer))
+
+    def ask_all(self, action: str, key: str, /, **parameters: object) -> list[Any]:
+        return self.ask(action, **parameters)[key]
+
+
+class _InMemory:
+    """The estate's API server, without a network."""
+
+    user_agent = ""
+
+    def __init__(self, estate: Estate) -> None:
+        self._estate = estate
+
+    def call_api(self, path: str, method: str, **asked: Any) -> Any:
+        from kubernetes.client.exceptions import ApiException
+
+        if self._estate.cluster is None:
+            raise ApiException(status=0, reason="no such host")
+        headers = {key.lower(): value for key, value in asked["header_params"].items()}
+        headers["authorization"] = "Bearer secret"
+        if method == "DELETE":
+            self._estate.changing()
+        request = Request(method, path, dict(asked["query_params"]), headers, asked["body"])
+        reply = self._estate.api.respond(request)
+        if reply.status >= 400:
+            error = ApiException(status=reply.status, reason="refused")
+            error.body = json.dumps(reply.answer)
+            raise error
+        if method == "DELETE":
+            self._estate.deleted.append(path.rpartition("/")[2])
+        return SimpleNamespace(data=json.dumps(reply.answer).encode())
+
+
+def _summary(stack: FakeStack) -> dict[str, Any]:
+    return {
+        "StackId": stack.id,
+        "StackName": stack.name,
+        "StackStatus": stack.status,
+        "CreationTime": datetime(2026, 12, 1, tzinfo=UTC),
+    }
+
+
+def _described(stack: FakeStack) -> dict[str, Any]:
+    return _summary(stack) | {
+        "Description": stack_description(stack.cluster),
+        "EnableTerminationProtection": stack.protected,
+    }
+
+
+def _tagged(things: Mapping[str, dict[str, Any]], asked: Query) -> list[dict[str, Any]]:
+    """Return what passes EC2's filters; fields that are no fields of EC2 are left out."""
+    found: list[dict[str, Any]] = []
+    for each in things.values():
+        tags = {tag["Key"]: tag["Value"] for tag in each.get("Tags", each.get("TagSet", []))}
+        if all(_passes(each, tags, one) for one in asked.get("Filters", [])):
+            found.append({key: value for key, value in each.items() if key != "Stack"})
+    return found
+
+
+def _passes(found: Mapping[str, Any], tags: Mapping[str, str], filter: Query) -> bool:
+    name, values = filter["Name"], filter["Values"]
+    if name == "tag-key":
+        return any(value in tags for value in values)
+    if name.startswith("tag:"):
+        return tags.get(name.removeprefix("tag:")) in values
+    if name == "vpc-id":
+        return found.get("VpcId") in values
+    if name == "group-id":
+        return any(each["GroupId"] in values for each in found.get("Groups", []))
+    if name == "subnet-id":
+        return found.get("SubnetId") in values
+    assert name == "instance-state-name"
+    return found["State"]["Name"] in values

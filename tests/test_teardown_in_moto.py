@@ -1,0 +1,57 @@
+"""What is left of a cluster, asked of an account that keeps its state by itself."""
+
+from typing import Any, cast
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from ultrascale.account import connect
+from ultrascale.teardown.tagged import tagged_questions
+
+REGION = "us-west-2"
+OWNED = {"Key": "kubernetes.io/cluster/research", "Value": "owned"}
+KARPENTERS = {"Key": "eks:eks-cluster-name", "Value": "research"}
+OTHERS = [
+    {"Key": "kubernetes.io/cluster/research-two", "Value": "owned"},
+    {"Key": "eks:eks-cluster-name", "Value": "research-two"},
+]
+
+
+def tagged(kind: str, *tags: dict[str, str]) -> list[dict[str, Any]]:
+    return [{"ResourceType": kind, "Tags": tags}]
+
+
+@mock_aws
+def test_what_others_made_for_the_cluster_is_found_by_its_tags_and_nobody_elses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    ec2: Any = cast("Any", boto3).client("ec2", region_name=REGION)
+    volumes = [
+        ec2.create_volume(
+            AvailabilityZone=f"{REGION}a", Size=100, TagSpecifications=tagged("volume", *tags)
+        )["VolumeId"]
+        for tags in ([OWNED], OTHERS)
+    ]
+    address: str = ec2.allocate_address(
+        Domain="vpc", TagSpecifications=tagged("elastic-ip", OWNED)
+    )["AllocationId"]
+    templates = [
+        ec2.create_launch_template(
+            LaunchTemplateName=f"t{number}",
+            LaunchTemplateData={},
+            TagSpecifications=tagged("launch-template", *tags),
+        )["LaunchTemplate"]["LaunchTemplateId"]
+        for number, tags in enumerate(([KARPENTERS], OTHERS))
+    ]
+    account = connect(REGION)
+
+    found = [each for question in tagged_questions(account, "research") for each in question()]
+
+    left = {each.thing.id: each for each in found}
+    assert left.keys() == {volumes[0], address, templates[0]}
+    assert left[volumes[0]].price.startswith("up to $8.00 per month")
+    assert left[address].usd_per_hour == 0.005
+    assert not left[templates[0]].paid

@@ -1,0 +1,63 @@
+"""How the plan of a teardown, and what it leaves, are printed."""
+
+from collections.abc import Iterable, Iterator
+
+from ultrascale.catalog import prices, standing_prices
+from ultrascale.teardown.model import Left, Teardown
+from ultrascale.teardown.sweep import Sweep
+
+
+def plan_lines(teardown: Teardown) -> Iterator[str]:
+    """Yield what goes, step by step with each id, and what stays."""
+    yield f"cluster {teardown.cluster}, {teardown.region}, account {teardown.account}"
+    if not teardown.steps:
+        yield "nothing of it is there"
+    for number, step in enumerate(teardown.steps, start=1):
+        yield f"\n{number}. {step.name}: {step.title}"
+        yield f"   up to {step.minutes} minutes for each of {len(step.waves)} rounds"
+        for wave in step.waves:
+            for target in wave:
+                yield f"   - {target.thing}"
+                for thing in target.things:
+                    if thing != target.thing:
+                        yield f"     - {thing}"
+    if teardown.kept:
+        yield "\nstays:"
+        yield from _left_lines(teardown.kept)
+        yield from _sum(teardown.kept)
+    yield ""
+
+
+def sweep_lines(found: Sweep) -> Iterator[str]:
+    """Yield what is left: orphans, then what was kept, then what nobody knows."""
+    yield ""
+    orphans = found.orphans
+    kept = [each for each in found.left if each.asked]
+    yield "left, although nobody kept it:" if orphans else "nothing is left that nobody kept"
+    yield from _left_lines(orphans)
+    yield from _sum(orphans)
+    if kept:
+        yield "kept:"
+        yield from _left_lines(kept)
+        yield from _sum(kept)
+    if found.unknown:
+        yield "could not be asked, so that nobody knows what is left of it:"
+        yield from (f"   - {each}" for each in found.unknown)
+
+
+def _left_lines(left: Iterable[Left]) -> Iterator[str]:
+    for each in left:
+        price = each.price or ("price unknown" if each.paid else "free")
+        yield f"   - {each.thing}: {each.why}; {price}"
+        yield f"     to remove it: {each.command}"
+
+
+def _sum(left: Iterable[Left]) -> Iterator[str]:
+    """Yield what is known to be paid for each hour, and how old the prices are."""
+    each = tuple(left)
+    hourly = sum(one.usd_per_hour for one in each)
+    if hourly:
+        yield (
+            f"   together at least ${hourly:,.3f} per hour, at prices of {prices.SEEN:%Y-%m-%d} "
+            f"and, of other things than instances, of {standing_prices.REGION}"
+        )

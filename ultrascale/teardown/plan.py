@@ -1,0 +1,238 @@
+"""Decides what goes, in which order, and what stays: by what the account and the cluster hold."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ultrascale.account import Account
+from ultrascale.errors import QuestionError, UnansweredError
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan.stacks import stack_names
+from ultrascale.teardown import keeping, order, workloads
+from ultrascale.teardown.gates import (
+    EKS,
+    HYPERPOD,
+    NO_CLUSTER,
+    NO_HYPERPOD,
+    HyperPodGate,
+    ProtectionTarget,
+)
+from ultrascale.teardown.keeping import Asked, Retained
+from ultrascale.teardown.model import Left, Step, Target, Teardown
+from ultrascale.teardown.remains import InterfaceTarget, VpcGate, remains
+from ultrascale.teardown.retained import IN_VPC, RetainedTarget
+from ultrascale.teardown.stacks import Stack, StackTarget, read_stacks
+
+_VPC, _CLUSTER = "AWS::EC2::VPC", "AWS::EKS::Cluster"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What there is of a cluster.
+
+    Attributes:
+        stacks: Its stacks, by name.
+        retained: What stacks of it keep, or have left.
+        cluster: Its API server; None where it answers no more.
+        status: EKS's word for the state of the cluster; empty where there is none.
+        has_hyperpod: Whether its HyperPod cluster is there.
+        remains: What Kubernetes left in its VPC.
+    """
+
+    stacks: Mapping[str, Stack]
+    retained: tuple[Retained, ...]
+    cluster: Cluster | None
+    status: str
+    has_hyperpod: bool
+    remains: tuple[InterfaceTarget | RetainedTarget, ...] = field(default=())
+
+
+def look(account: Account, plan: ClusterPlan, cluster: Cluster | None, status: str) -> Findings:
+    """Return what there is of a cluster.
+
+    Args:
+        account: Its account.
+        plan: The cluster.
+        cluster: Its API server; None where there is none to ask.
+        status: EKS's word for the state of the cluster; empty where there is none.
+
+    Raises:
+        UnansweredError: Something could not be asked: what is not known cannot be planned.
+        QuestionError: A stack is being changed, is protected, or is another's.
+    """
+    wanted = stack_names(plan)
+    stacks = read_stacks(account, plan.name, wanted)
+    _refuse(stacks.values())
+    made = (each for stack in stacks.values() for each in stack.resources if each.type == _CLUSTER)
+    if all(each.id != plan.name for each in made):
+        # No stack of ours made what has the name: it is somebody else's, or gone.
+        cluster, status = None, ""
+    own = frozenset(each.id for stack in stacks.values() for each in stack.resources)
+    vpc = _vpc(stacks, plan)
+    return Findings(
+        stacks=stacks,
+        retained=keeping.find(account, plan, stacks),
+        cluster=cluster,
+        status=status,
+        has_hyperpod=plan.hyperpod is not None and _has_hyperpod(account, plan.hyperpod.name),
+        remains=remains(account, plan.name, vpc, own) if vpc else (),
+    )
+
+
+def eks_status(account: Account, cluster: str) -> str:
+    """Return EKS's word for the state of a cluster; empty where there is none.
+
+    Raises:
+        UnansweredError: Nobody could tell.
+    """
+    try:
+        return str(account.ask(EKS, name=cluster)["cluster"]["status"])
+    except UnansweredError as error:
+        if error.code == NO_CLUSTER:
+            return ""
+        raise
+
+
+def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: Asked) -> Teardown:
+    """Return what goes and what stays.
+
+    Args:
+        account: The account.
+        plan: The cluster.
+        found: What there is of it.
+        asked: What is to go that would stay.
+    """
+    planner = _Planner(account=account, plan=plan, found=found, asked=asked)
+    steps = (
+        Step(name=phase.name, title=phase.title, minutes=phase.minutes, waves=waves)
+        for phase in order.PHASES
+        if (waves := tuple(filter(None, planner.waves(phase))))
+    )
+    return Teardown(
+        cluster=plan.name,
+        region=plan.region,
+        account=account.id,
+        steps=tuple(steps),
+        kept=tuple(planner.kept()),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planner:
+    account: Account
+    plan: ClusterPlan
+    found: Findings
+    asked: Asked
+
+    def waves(self, phase: order.Phase) -> Iterator[tuple[Target, ...]]:
+        """Yield the waves of a step; one that is empty has nothing to do."""
+        if phase == order.NETWORK and self._network_stays():
+            return
+        if self.found.cluster is not None:
+            yield from self._of_kubernetes(phase, self.found.cluster)
+        yield from self._of_account(phase)
+        for wave in phase.waves:
+            yield from self._before(wave)
+            former = self._former() if order.POOLS in wave else ()
+            yield (*self._stacks(order.layers(self.plan, wave)), *former)
+
+    def _of_kubernetes(self, phase: order.Phase, cluster: Cluster) -> Iterator[tuple[Target, ...]]:
+        if phase == order.JOBS:
+            yield from workloads.jobs(cluster, self.plan)
+        elif phase == order.NODE_POOLS:
+            yield workloads.node_pools(cluster, self.plan)[0]
+        elif phase == order.LOAD_BALANCERS:
+            yield workloads.load_balancers(cluster)
+        elif phase == order.VOLUMES:
+            yield workloads.volumes(cluster, self.plan.region)[0]
+
+    def _of_account(self, phase: order.Phase) -> Iterator[tuple[Target, ...]]:
+        if phase == order.CLUSTER and self.found.status:
+            yield (ProtectionTarget(account=self.account, cluster=self.plan.name),)
+        elif phase == order.REMAINS:
+            yield self.found.remains
+        elif phase == order.STORAGE:
+            yield from keeping.going(self.account, self.found.retained, self.asked)
+        elif phase == order.NETWORK:
+            yield from self._vpc_gate()
+
+    def kept(self) -> Iterator[Left]:
+        """Yield what stays."""
+        yield from keeping.staying(self.found.retained, self.asked, self.plan)
+        if self.found.cluster is not None:
+            yield from workloads.volumes(self.found.cluster, self.plan.region)[1]
+        pipeline = self.found.stacks.get(names.stack(self.plan.name, "pipeline"))
+        if pipeline is not None:
+            yield keeping.pipeline(pipeline, self.plan.region)
+        network = self.found.stacks.get(names.stack(self.plan.name, "network"))
+        if network is not None and self._network_stays():
+            yield from keeping.network(network, self.plan.region)
+
+    def _before(self, wave: Sequence[str]) -> Iterator[tuple[Target, ...]]:
+        """Yield what has to be done before the stacks of a wave can go."""
+        if "hyperpod-groups" in wave and self.found.has_hyperpod:
+            assert self.plan.hyperpod is not None
+            yield (HyperPodGate(account=self.account, cluster=self.plan.hyperpod.name),)
+        if "system-node-pools" in wave and self.found.cluster is not None:
+            yield workloads.node_pools(self.found.cluster, self.plan)[1]
+
+    def _stacks(self, layers: Sequence[str]) -> tuple[Target, ...]:
+        found = (self.found.stacks.get(names.stack(self.plan.name, layer)) for layer in layers)
+        return tuple(StackTarget(account=self.account, stack=each) for each in found if each)
+
+    def _former(self) -> tuple[Target, ...]:
+        """Return the stacks of pools that have left the cluster file: their nodes run on."""
+        wanted = stack_names(self.plan)
+        return tuple(
+            StackTarget(account=self.account, stack=stack)
+            for name, stack in self.found.stacks.items()
+            if name not in wanted
+        )
+
+    def _network_stays(self) -> bool:
+        staying = keeping.staying(self.found.retained, self.asked, self.plan)
+        return any(each.thing.kind in IN_VPC for each in staying)
+
+    def _vpc_gate(self) -> Iterator[tuple[Target, ...]]:
+        vpc = _vpc(self.found.stacks, self.plan)
+        if vpc:
+            own = {each.id for stack in self.found.stacks.values() for each in stack.resources}
+            yield (
+                VpcGate(
+                    account=self.account,
+                    cluster=self.plan.name,
+                    vpc=vpc,
+                    own=frozenset(own | {each.id for each in self.found.remains}),
+                ),
+            )
+
+
+def _vpc(stacks: Mapping[str, Stack], plan: ClusterPlan) -> str:
+    network = stacks.get(names.stack(plan.name, "network"))
+    found = (each.id for each in network.resources if each.type == _VPC) if network else ()
+    return next(iter(found), "")
+
+
+def _has_hyperpod(account: Account, name: str) -> bool:
+    try:
+        account.ask(HYPERPOD, ClusterName=name)
+    except UnansweredError as error:
+        if error.code == NO_HYPERPOD:
+            return False
+        raise
+    return True
+
+
+def _refuse(stacks: Iterable[Stack]) -> None:
+    wrong: list[str] = []
+    for stack in stacks:
+        if stack.busy:
+            wrong.append(f"stack {stack.name}: it is {stack.status}; wait until that ends")
+        if stack.protected:
+            wrong.append(
+                f"stack {stack.name}: its termination protection is on; `aws cloudformation "
+                f"update-termination-protection --no-enable-termination-protection --stack-name "
+                f"{stack.name}`"
+            )
+    if wrong:
+        raise QuestionError(wrong)

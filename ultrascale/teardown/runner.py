@@ -1,0 +1,146 @@
+"""Carries a plan out: step by step, each waited for, none begun before the one before has ended."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from ultrascale.account import is_passing
+from ultrascale.errors import ClusterError, RefusedError, UltrascaleError, UnansweredError
+from ultrascale.teardown.journal import Clock, Journal
+from ultrascale.teardown.model import Step, StoppedError, Target, Teardown
+
+# Seconds between two looks, and for how many things one second is left to look at each: nobody
+# publishes the rate that CloudFormation is asked at.
+_POLL = 10
+_LOOKS_PER_SECOND = 4
+_TOLD_EVERY = timedelta(minutes=1)
+_AGAIN = "then run the command again: it goes on here"
+# Statuses of the API server that no waiting mends.
+_REFUSED = frozenset({400, 401, 403, 405, 422})
+
+
+@dataclass(slots=True, kw_only=True)
+class Runner:
+    """Carries plans out.
+
+    Attributes:
+        clock: What time passes by.
+        journal: Where each request is written down before it is sent.
+        tell: What a line of progress is given to.
+    """
+
+    clock: Clock
+    journal: Journal
+    tell: Callable[[str], None]
+
+    def run(self, teardown: Teardown) -> None:
+        """Carry out all steps.
+
+        Raises:
+            StoppedError: Something does not go; what comes after it was not begun.
+        """
+        self.journal.begin(teardown)
+        for number, step in enumerate(teardown.steps, start=1):
+            self.tell(f"step {number} of {len(teardown.steps)}: {step.title}")
+            for wave in step.waves:
+                _Wave(runner=self, step=step, pending=list(wave)).run()
+            self.journal.write(step=step.name, done=True)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Wave:
+    """What goes at the same time. What fails does not keep the others: they are paid for, too."""
+
+    runner: Runner
+    step: Step
+    pending: list[Target]
+    _asked: set[str] = field(default_factory=set[str])
+    _unanswered: dict[str, str] = field(default_factory=dict[str, str])
+    _stopped: list[StoppedError] = field(default_factory=list[StoppedError])
+
+    def run(self) -> None:
+        clock = self.runner.clock
+        begun = told = clock.now()
+        while True:
+            self.pending = [each for each in self.pending if not self._is_over(each)]
+            if not self.pending:
+                break
+            now = clock.now()
+            if now - begun >= timedelta(minutes=self.step.minutes):
+                self._stopped += [self._too_long(each) for each in self.pending]
+                break
+            if now - told >= _TOLD_EVERY:
+                told = now
+                shown = ", ".join(str(each.thing) for each in self.pending[:3])
+                self.runner.tell(f"  waiting for {len(self.pending)}: {shown}")
+            clock.sleep(max(_POLL, len(self.pending) / _LOOKS_PER_SECOND))
+        self._end()
+
+    def _end(self) -> None:
+        if not self._stopped:
+            return
+        for each in self._stopped:
+            self.runner.journal.write(stopped=str(each))
+        if len(self._stopped) == 1:
+            raise self._stopped[0]
+        first, *others = self._stopped
+        more = "; ".join(f"{each.what}: {each.why}" for each in others)
+        raise StoppedError(first.what, why=f"{first.why}. Besides, {more}", fix=first.fix)
+
+    def _is_over(self, target: Target) -> bool:
+        """Look at a target, ask for its deletion where that is due; return whether it is over."""
+        try:
+            return self._advance(target)
+        except StoppedError as error:
+            self._stopped.append(error)
+        except (UnansweredError, ClusterError) as error:
+            if _passes(error):
+                self._unanswered[str(target.thing)] = str(error)
+                return False
+            self._stopped.append(_refused(target, error))
+        return True
+
+    def _advance(self, target: Target) -> bool:
+        key = str(target.thing)
+        state = target.look()
+        self._unanswered.pop(key, None)
+        if state == "gone":
+            self.runner.journal.gone(target.thing)
+            self.runner.tell(f"  gone: {key}")
+            return True
+        if state == "failed" and key in self._asked:
+            raise target.stuck()
+        if state != "going":
+            if key not in self._asked:
+                self.runner.journal.asked(target.thing)
+                self._asked.add(key)
+            target.remove()
+        return False
+
+    def _too_long(self, target: Target) -> StoppedError:
+        waited = f"not gone after {self.step.minutes} minutes"
+        unanswered = self._unanswered.get(str(target.thing))
+        if unanswered is not None:
+            return StoppedError(
+                str(target.thing), why=f"{waited}: {unanswered}", fix=f"wait, {_AGAIN}"
+            )
+        try:
+            stuck = target.stuck()
+        except UltrascaleError as error:
+            return StoppedError(str(target.thing), why=f"{waited}: {error}", fix=f"wait, {_AGAIN}")
+        return StoppedError(stuck.what, why=f"{waited}: {stuck.why}", fix=stuck.fix)
+
+
+def _passes(error: UnansweredError | ClusterError) -> bool:
+    """Return whether to ask again may help."""
+    if isinstance(error, UnansweredError):
+        return is_passing(error)
+    return not isinstance(error, RefusedError) or error.status not in _REFUSED
+
+
+def _refused(target: Target, error: UnansweredError | ClusterError) -> StoppedError:
+    if isinstance(error, UnansweredError) and error.denied:
+        fix = f"allow {error.action}, {_AGAIN}"
+    else:
+        fix = f"mend that, {_AGAIN}"
+    return StoppedError(str(target.thing), why=str(error), fix=fix)

@@ -1,0 +1,214 @@
+"""Looks for what is left of a cluster: what the plan keeps, and what is on no list.
+
+It deletes nothing. What could not be asked is told: it may hold something that is paid for.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from ultrascale.account import Account
+from ultrascale.errors import UnansweredError
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.stacks import stack_names
+from ultrascale.teardown import prices
+from ultrascale.teardown.gates import EKS, HYPERPOD, NO_CLUSTER, NO_HYPERPOD
+from ultrascale.teardown.keeping import made_by_services
+from ultrascale.teardown.model import Left, Teardown, Thing
+from ultrascale.teardown.remains import tags
+from ultrascale.teardown.retained import FILE_SYSTEM, command, is_known, is_paid, look
+from ultrascale.teardown.stacks import STACK, is_of
+from ultrascale.teardown.tagged import INSTANCE, tagged_questions
+
+_STACK_TAG = "aws:cloudformation:stack-name"
+_DESCRIBE = "cloudformation:DescribeStacks"
+_PROFILES = "iam:ListInstanceProfiles"
+_TAGGED = "tag:GetResources"
+_AGAIN = "run the command again"
+_BALANCER = "AWS::ElasticLoadBalancingV2::LoadBalancer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """What was found.
+
+    Attributes:
+        left: Orphans, and what the plan kept; the dearest first.
+        unknown: What could not be asked, and why: nobody knows what is left of that.
+    """
+
+    left: tuple[Left, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def orphans(self) -> tuple[Left, ...]:
+        """What nobody asked to keep."""
+        return tuple(each for each in self.left if not each.asked)
+
+
+def sweep(account: Account, plan: ClusterPlan, teardown: Teardown) -> Sweep:
+    """Return what is left of a cluster.
+
+    Args:
+        account: Its account.
+        plan: The cluster.
+        teardown: What was to go and to stay.
+    """
+    left: dict[tuple[str, str], Left] = {}
+    unknown: list[str] = []
+
+    def add(found: Callable[[], Iterator[Left]]) -> None:
+        try:
+            for each in found():
+                left.setdefault((each.thing.kind, each.thing.id), each)
+        except UnansweredError as error:
+            unknown.append(str(error))
+
+    for each in teardown.kept:
+        add(partial(_still_there, account, each))
+    for thing in sorted(teardown.things):
+        if is_known(thing.kind):
+            add(partial(_not_gone, account, thing))
+    for question in tagged_questions(account, plan.name):
+        add(question)
+    for other in (_stacks, _clusters, _hyperpod, _balancers, _profiles, _file_systems, _services):
+        add(partial(other, account, plan))
+    return Sweep(
+        left=tuple(sorted(left.values(), key=_dearness)), unknown=tuple(dict.fromkeys(unknown))
+    )
+
+
+def _dearness(each: Left) -> tuple[bool, float, bool, Left]:
+    """Return what sorts the dearest first: instances are, whether their price is known or not."""
+    return each.thing.kind != INSTANCE, -each.usd_per_hour, not each.paid, each
+
+
+def _still_there(account: Account, each: Left) -> Iterator[Left]:
+    if look(account, each.thing.kind, each.thing.id) != "gone":
+        yield each
+
+
+def _not_gone(account: Account, thing: Thing) -> Iterator[Left]:
+    """Yield what was to go: a driver may have failed that no tag tells of."""
+    if look(account, thing.kind, thing.id) != "gone":
+        yield Left(
+            thing=thing,
+            why="it was to go, and is there",
+            command=f"{_AGAIN}, or {command(thing.kind, thing.id, account.region)}",
+            price=prices.of_type(thing.kind),
+            paid=is_paid(thing.kind),
+        )
+
+
+def _stacks(account: Account, plan: ClusterPlan) -> Iterator[Left]:
+    for each in account.ask_all(_DESCRIBE, "Stacks"):
+        if is_of(each.get("Description"), plan.name):
+            yield Left(
+                thing=Thing(kind=STACK, id=each["StackName"], note=each["StackStatus"]),
+                why=each.get("StackStatusReason", "the teardown has not come to it"),
+                command=_AGAIN,
+            )
+
+
+def _clusters(account: Account, plan: ClusterPlan) -> Iterator[Left]:
+    try:
+        status = account.ask(EKS, name=plan.name)["cluster"]["status"]
+        price, hourly = prices.of_cluster(plan.control_plane.tier)
+        yield Left(
+            thing=Thing(kind="AWS::EKS::Cluster", id=plan.name, note=status),
+            why="EKS has a cluster of this name",
+            command=f"{_AGAIN}; where it is of no stack: aws eks delete-cluster --name {plan.name} "
+            f"--region {plan.region}",
+            price=price,
+            usd_per_hour=hourly,
+        )
+    except UnansweredError as error:
+        if error.code != NO_CLUSTER:
+            raise
+
+
+def _hyperpod(account: Account, plan: ClusterPlan) -> Iterator[Left]:
+    if plan.hyperpod is None:
+        return
+    name = plan.hyperpod.name
+    try:
+        status = account.ask(HYPERPOD, ClusterName=name)["ClusterStatus"]
+    except UnansweredError as error:
+        if error.code == NO_HYPERPOD:
+            return
+        raise
+    yield Left(
+        thing=Thing(kind="AWS::SageMaker::Cluster", id=name, note=status),
+        why="SageMaker has a cluster of this name, with its nodes",
+        command=f"{_AGAIN}; where it is of no stack: aws sagemaker delete-cluster --cluster-name "
+        f"{name} --region {plan.region}",
+    )
+
+
+def _balancers(account: Account, plan: ClusterPlan) -> Iterator[Left]:
+    for key, value in (
+        (f"kubernetes.io/cluster/{plan.name}", None),
+        ("elbv2.k8s.aws/cluster", plan.name),
+        ("eks:eks-cluster-name", plan.name),
+    ):
+        wanted = {"Key": key} if value is None else {"Key": key, "Values": [value]}
+        found = account.ask_all(
+            _TAGGED,
+            "ResourceTagMappingList",
+            TagFilters=[wanted],
+            ResourceTypeFilters=["elasticloadbalancing:loadbalancer"],
+        )
+        for each in found:
+            arn = each["ResourceARN"]
+            yield Left(
+                thing=Thing(kind=_BALANCER, id=arn),
+                why="its Service or Ingress went while its controller did not run",
+                command=_remove_balancer(arn, plan.region),
+                price=prices.of_type(_BALANCER),
+                usd_per_hour=prices.per_hour(_BALANCER),
+            )
+
+
+def _remove_balancer(arn: str, region: str) -> str:
+    name = arn.partition("loadbalancer/")[2]
+    if "/" in name:
+        return f"aws elbv2 delete-load-balancer --load-balancer-arn {arn} --region {region}"
+    return f"aws elb delete-load-balancer --load-balancer-name {name} --region {region}"
+
+
+def _profiles(account: Account, plan: ClusterPlan) -> Iterator[Left]:
+    # Source: https://karpenter.sh/docs/concepts/nodeclasses/#specrole
+    path = f"/karpenter/{plan.region}/{plan.name}/"
+    for each in account.ask_all(_PROFILES, "InstanceProfiles", PathPrefix=path):
+        name = each["InstanceProfileName"]
+        yield Left(
+            thing=Thing(kind="AWS::IAM::InstanceProfile", id=name),
+            why="Karpenter went before its EC2NodeClass",
+            command=f"aws iam delete-instance-profile --instance-profile-name {name}, its role "
+            "removed from it first",
+            paid=False,
+        )
+
+
+def _file_systems(account: Account, plan: ClusterPlan) -> Iterator[Left]:
+    wanted = stack_names(plan)
+    for each in account.ask_all("fsx:DescribeFileSystems", "FileSystems"):
+        if tags(each).get(_STACK_TAG) in wanted:
+            id, lustre = each["FileSystemId"], each.get("LustreConfiguration", {})
+            tier = lustre.get("PerUnitStorageThroughput", 0)
+            yield Left(
+                thing=Thing(kind=FILE_SYSTEM, id=id, note=each["Lifecycle"]),
+                why="its stack retained it",
+                command=command(FILE_SYSTEM, id, plan.region),
+                price=prices.of_lustre(each["StorageCapacity"], tier),
+            )
+
+
+def _services(account: Account, plan: ClusterPlan) -> Iterator[Left]:
+    for type, id in made_by_services(account, plan):
+        yield Left(
+            thing=Thing(kind=type, id=id),
+            why="a service made it since the plan was printed, or a stack has left it",
+            command=command(type, id, plan.region),
+            price=prices.of_type(type),
+        )

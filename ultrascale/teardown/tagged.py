@@ -1,0 +1,174 @@
+"""What is left of a cluster in EC2, found by the tags of those who made it.
+
+Sources:
+    https://docs.aws.amazon.com/eks/latest/userguide/eks-using-tags.html
+    https://karpenter.sh/docs/concepts/nodeclasses/#spectags
+    https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/tagging.md
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ultrascale.account import Account
+from ultrascale.teardown import prices
+from ultrascale.teardown.model import Left, Thing
+from ultrascale.teardown.remains import tags
+
+INSTANCE = "AWS::EC2::Instance"
+_LIVE = ["pending", "running", "stopping", "stopped"]
+Question = Callable[[], Iterator[Left]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """A kind of EC2's resources that are tagged by who made them.
+
+    Attributes:
+        type: CloudFormation's name of the type.
+        action: The request that lists them.
+        key: Where the list stands in an answer.
+        id: Where the id stands in an element.
+        remove: The command that removes one.
+        paid: Whether one costs while it is not used.
+        filters: More filters of the request.
+    """
+
+    type: str
+    action: str
+    key: str
+    id: str
+    remove: str
+    paid: bool = True
+    filters: Sequence[Mapping[str, object]] = ()
+
+
+_KINDS = (
+    _Kind(
+        type=INSTANCE,
+        action="ec2:DescribeInstances",
+        key="Reservations",
+        id="InstanceId",
+        remove="terminate-instances --instance-ids",
+        filters=({"Name": "instance-state-name", "Values": _LIVE},),
+    ),
+    _Kind(
+        type="AWS::EC2::Volume",
+        action="ec2:DescribeVolumes",
+        key="Volumes",
+        id="VolumeId",
+        remove="delete-volume --volume-id",
+    ),
+    _Kind(
+        type="AWS::EC2::Snapshot",
+        action="ec2:DescribeSnapshots",
+        key="Snapshots",
+        id="SnapshotId",
+        remove="delete-snapshot --snapshot-id",
+    ),
+    _Kind(
+        type="AWS::EC2::EIP",
+        action="ec2:DescribeAddresses",
+        key="Addresses",
+        id="AllocationId",
+        remove="release-address --allocation-id",
+    ),
+    _Kind(
+        type="AWS::EC2::NetworkInterface",
+        action="ec2:DescribeNetworkInterfaces",
+        key="NetworkInterfaces",
+        id="NetworkInterfaceId",
+        remove="delete-network-interface --network-interface-id",
+        paid=False,
+    ),
+    _Kind(
+        type="AWS::EC2::SecurityGroup",
+        action="ec2:DescribeSecurityGroups",
+        key="SecurityGroups",
+        id="GroupId",
+        remove="delete-security-group --group-id",
+        paid=False,
+    ),
+    _Kind(
+        type="AWS::EC2::LaunchTemplate",
+        action="ec2:DescribeLaunchTemplates",
+        key="LaunchTemplates",
+        id="LaunchTemplateId",
+        remove="delete-launch-template --launch-template-id",
+        paid=False,
+    ),
+)
+
+
+def tagged_questions(account: Account, cluster: str) -> Iterator[Question]:
+    """Yield what is to be asked, each by itself: one that is refused hides no other.
+
+    Args:
+        account: The account.
+        cluster: Name of the cluster.
+    """
+    for tag in _tag_filters(cluster):
+        for kind in _KINDS:
+            yield partial(_tagged, account, kind, tag)
+
+
+def _tag_filters(cluster: str) -> Iterator[Mapping[str, object]]:
+    """Yield EC2's filters for what EKS, Karpenter and the drivers tag."""
+    yield {"Name": "tag-key", "Values": [f"kubernetes.io/cluster/{cluster}"]}
+    for key in (
+        "aws:eks:cluster-name",
+        "eks:cluster-name",
+        "eks:eks-cluster-name",
+        "ebs.csi.aws.com/cluster-name",
+        "elbv2.k8s.aws/cluster",
+        "cluster.k8s.amazonaws.com/name",
+    ):
+        yield {"Name": f"tag:{key}", "Values": [cluster]}
+
+
+def _tagged(account: Account, kind: _Kind, tag: Mapping[str, object]) -> Iterator[Left]:
+    found = account.ask_all(kind.action, kind.key, Filters=[tag, *kind.filters])
+    if kind.key == "Reservations":
+        found = [instance for each in found for instance in each["Instances"]]
+    for each in found:
+        note, why, price, hourly = _facts(account.region, kind.type, each)
+        yield Left(
+            thing=Thing(kind=kind.type, id=each[kind.id], note=note),
+            why=why,
+            command=f"aws ec2 {kind.remove} {each[kind.id]} --region {account.region}",
+            price=price,
+            paid=kind.paid,
+            usd_per_hour=hourly,
+        )
+
+
+def _facts(region: str, type: str, found: Mapping[str, Any]) -> tuple[str, str, str, float]:
+    """Return what tells a resource from others, why it stays, and its price."""
+    made_by = tags(found).get("Name") or tags(found).get("karpenter.sh/nodepool", "")
+    match type:
+        case _ if type == INSTANCE:
+            price, hourly = prices.of_instance(region, found["InstanceType"])
+            block = found.get("CapacityReservationId")
+            why = f"it runs on, and holds {block}" if block else "it runs on"
+            note = " ".join(filter(None, (found["InstanceType"], found["State"]["Name"], made_by)))
+            return note, why, price, hourly
+        case "AWS::EC2::Volume":
+            claim = tags(found).get("kubernetes.io/created-for/pvc/name", made_by)
+            price = prices.of_size(type, found["Size"])
+            return claim, f"no driver has deleted it: {found['State']}", price, 0
+        case "AWS::EC2::Snapshot":
+            return made_by, "no driver has deleted it", prices.of_size(type, found["VolumeSize"]), 0
+        case "AWS::EC2::EIP":
+            return (
+                found.get("PublicIp", ""),
+                "nobody releases it",
+                prices.of_type(type),
+                (prices.per_hour(type)),
+            )
+        case "AWS::EC2::NetworkInterface":
+            about = found.get("Description", "")
+            return about, f"its node or controller left it: {found['Status']}", "", 0
+        case _:
+            name = found.get("GroupName") or found.get("LaunchTemplateName", made_by)
+            return name, "its controller left it", "", 0

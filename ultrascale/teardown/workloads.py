@@ -1,0 +1,140 @@
+"""What a cluster's Kubernetes objects hold in AWS: jobs, nodes, load balancers, volumes.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/delete-cluster.html
+"""
+
+from collections.abc import Iterator
+
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.jobs.fields import Object, label, mapping, name, objects, text
+from ultrascale.jobs.kinds import CLAIM, DEPLOYMENT, SERVICE, WORKLOADS, Kind
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.names import JOB_LABEL
+from ultrascale.teardown import prices
+from ultrascale.teardown.model import Left, Thing
+from ultrascale.teardown.objects import (
+    NODE_CLAIM,
+    NODE_POOL,
+    NODE_POOL_LABEL,
+    VOLUME,
+    NodePoolTarget,
+    ObjectTarget,
+    VolumeTarget,
+    claim_of,
+    instance_of,
+    volume_id,
+)
+
+CRON_JOB = Kind("batch/v1", "CronJob", "cronjobs")
+INGRESS = Kind("networking.k8s.io/v1", "Ingress", "ingresses")
+_PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+_EBS_DRIVERS = ("ebs.csi.aws.com", "ebs.csi.eks.amazonaws.com")
+# EKS Auto Mode has them by itself, and lets nobody delete them.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html
+_BUILT_IN = frozenset({"general-purpose", "system"})
+
+
+def jobs(
+    cluster: Cluster, plan: ClusterPlan
+) -> tuple[tuple[ObjectTarget, ...], tuple[ObjectTarget, ...]]:
+    """Return what makes jobs, and the jobs, in the namespaces of a cluster.
+
+    Pods get SIGTERM and their grace period, for a last checkpoint.
+    """
+    namespaces = [each.name for each in (*plan.namespaces, *plan.team_namespaces)]
+    schedules = tuple(
+        ObjectTarget(cluster=cluster, kind=CRON_JOB, found=each)
+        for namespace in namespaces
+        for each in cluster.collection(CRON_JOB, namespace, {})
+    )
+    running = tuple(
+        ObjectTarget(cluster=cluster, kind=kind, found=each, note=label(each, JOB_LABEL))
+        for namespace in namespaces
+        for kind in WORKLOADS
+        for each in cluster.collection(kind, namespace, {})
+        if not objects(each, "metadata", "ownerReferences")
+        # Deployments that are no job are the platform's.
+        and (kind != DEPLOYMENT or label(each, JOB_LABEL))
+    )
+    return schedules, running
+
+
+def node_pools(
+    cluster: Cluster, plan: ClusterPlan
+) -> tuple[tuple[NodePoolTarget | ObjectTarget, ...], tuple[NodePoolTarget, ...]]:
+    """Return the NodePools that go first, and those of the system nodes, which go last.
+
+    A NodeClaim of no NodePool goes with the first.
+    """
+    claims = cluster.collection(NODE_CLAIM, "", {})
+    found = cluster.collection(NODE_POOL, "", {})
+    ours = {each.pool for each in plan.system_pools}
+    system = {each.name for each in plan.node_pools if each.pool in ours}
+    targets = [
+        NodePoolTarget(
+            cluster=cluster,
+            found=pool,
+            claims=tuple(each for each in claims if label(each, NODE_POOL_LABEL) == name(pool)),
+        )
+        for pool in found
+        if not plan.control_plane.auto_mode or name(pool) not in _BUILT_IN
+    ]
+    pools = {name(pool) for pool in found}
+    alone = (
+        ObjectTarget(cluster=cluster, kind=NODE_CLAIM, found=each, note=instance_of(each))
+        for each in claims
+        if label(each, NODE_POOL_LABEL) not in pools
+    )
+    first = (each for each in targets if name(each.found) not in system)
+    return (*first, *alone), tuple(each for each in targets if name(each.found) in system)
+
+
+def load_balancers(cluster: Cluster) -> tuple[ObjectTarget, ...]:
+    """Return the Services and Ingresses behind which load balancers of AWS stand."""
+    services = (
+        (SERVICE, each)
+        for each in cluster.collection(SERVICE, "", {})
+        if text(each, "spec", "type") == "LoadBalancer"
+    )
+    ingresses = ((INGRESS, each) for each in cluster.collection(INGRESS, "", {}))
+    return tuple(
+        ObjectTarget(cluster=cluster, kind=kind, found=each, note=", ".join(_addresses(each)))
+        for kind, each in (*services, *ingresses)
+    )
+
+
+def volumes(cluster: Cluster, region: str) -> tuple[tuple[VolumeTarget, ...], tuple[Left, ...]]:
+    """Return the EBS volumes that Kubernetes made: those that go with their claim, and the others.
+
+    Args:
+        cluster: The API server.
+        region: Region of the cluster.
+    """
+    going: list[VolumeTarget] = []
+    staying: list[Left] = []
+    claims = {text(each, "metadata", "uid"): each for each in cluster.collection(CLAIM, "", {})}
+    for each in cluster.collection(VOLUME, "", {}):
+        made = text(mapping(each, "metadata", "annotations"), _PROVISIONED_BY)
+        if text(each, "spec", "csi", "driver") not in _EBS_DRIVERS or not made:
+            continue
+        if text(each, "spec", "persistentVolumeReclaimPolicy") == "Delete":
+            claim = claims.get(text(each, "spec", "claimRef", "uid"))
+            going.append(VolumeTarget(cluster=cluster, volume=each, claim=claim))
+            continue
+        id = volume_id(each)
+        thing = Thing(kind="AWS::EC2::Volume", id=id, note=claim_of(each))
+        staying.append(
+            Left(
+                thing=thing,
+                why="its PersistentVolume says Retain",
+                command=f"aws ec2 delete-volume --volume-id {id} --region {region}",
+                price=prices.of_type("AWS::EC2::Volume"),
+                asked=True,
+            )
+        )
+    return tuple(going), tuple(staying)
+
+
+def _addresses(found: Object) -> Iterator[str]:
+    for each in objects(found, "status", "loadBalancer", "ingress"):
+        yield text(each, "hostname") or text(each, "ip")
