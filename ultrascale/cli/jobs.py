@@ -118,6 +118,9 @@ def status(
     namespace: Annotated[
         str | None, typer.Option("--namespace", "-n", help="Namespace; by default the file's.")
     ] = None,
+    pools: Annotated[
+        bool, typer.Option("--pools", help="The nodes of each pool of FILE instead.")
+    ] = False,
     as_json: AsJson = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -127,6 +130,11 @@ def status(
     from ultrascale.jobs.status import find_job, job_status, jobs_in
 
     file, job = file_and_job(named or [])
+    if pools:
+        from ultrascale.cli.pool_views import show_pools
+
+        show_pools(file, job, lambda: _connect(kubeconfig, context, file), as_json=as_json)
+        return
     cluster = _connect(kubeconfig, context, file)
     namespaces = (namespace,) if namespace else _namespaces(file)
     if job is not None:

@@ -18,7 +18,7 @@ from ultrascale.plan.model import PoolPlan
 NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
 NODE_CLAIM = Kind("karpenter.sh/v1", "NodeClaim", "nodeclaims", namespaced=False)
 # On each node and NodeClaim of a NodePool.
-_OF_POOL = "karpenter.sh/nodepool"
+OF_NODE_POOL = "karpenter.sh/nodepool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +66,16 @@ class StaticNodePool:
 
     def claims(self) -> Sequence[Object]:
         """Return its NodeClaims, the oldest first."""
-        found = self.cluster.items(NODE_CLAIM.path(), {"labelSelector": f"{_OF_POOL}={self.name}"})
+        found = self.cluster.items(
+            NODE_CLAIM.path(), {"labelSelector": f"{OF_NODE_POOL}={self.name}"}
+        )
         return sorted(
             found, key=lambda each: (text(each, "metadata", "creationTimestamp"), name(each))
         )
 
     def nodes(self) -> Sequence[Object]:
         """Return its nodes."""
-        found = self.cluster.items(NODE.path(), {"labelSelector": f"{_OF_POOL}={self.name}"})
+        found = self.cluster.items(NODE.path(), {"labelSelector": f"{OF_NODE_POOL}={self.name}"})
         return [*found]
 
     def waiting_for(self, count: int) -> str:

@@ -1,0 +1,92 @@
+"""`ultrascale status FILE --pools`: paid nodes that take no work are seen, and why."""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command_line import Ultrascale, run
+from tests.operate_cluster import NODE_POOLS, FakeCluster
+from tests.pools import CAPACITY_BLOCK, POOL, SYSTEM_POOL, as_text, make_document
+from tests.stub_api_server import Object
+
+OFFERS = {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32"}
+STATIC = POOL | {
+    "role": "reserved",
+    "provisioner": "karpenter",
+    "purchase": CAPACITY_BLOCK,
+    "nodes": {"static": 4},
+}
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    found = FakeCluster()
+    monkeypatch.setattr(
+        "ultrascale.jobs.cluster.Cluster.connected",
+        lambda *_: found.connected(),  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    )
+    monkeypatch.setattr("ultrascale.jobs.submitted.same_cluster", lambda *_: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    return found
+
+
+@pytest.fixture
+def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
+    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "cluster.yaml"
+    document = make_document(pools=[SYSTEM_POOL, STATIC], karpenter={"version": "1.15.1"})
+    path.write_text(as_text(document))
+    return path
+
+
+def node(stub: FakeCluster, pool: str, number: int, **changes: Any) -> None:
+    found: Object = {
+        "metadata": {"labels": {"ultrascale.dev/pool": pool}},
+        "spec": {},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": OFFERS},
+    }
+    stub.put(f"/api/v1/nodes/{pool}-{number}", {**found, **changes})
+
+
+def test_nodes_that_are_paid_for_and_take_no_work_are_counted_with_their_reason(
+    ultrascale: Ultrascale, stub: FakeCluster, file: Path
+) -> None:
+    stub.put(f"{NODE_POOLS}/train", {"spec": {"replicas": 4}})
+    node(stub, "system", 0)
+    node(stub, "train", 0)
+    node(stub, "train", 1, spec={"unschedulable": True})
+    node(stub, "train", 2, status={"conditions": [{"type": "Ready", "status": "False"}]})
+    drifted = {"status": {"conditions": [{"type": "Drifted", "status": "True"}]}}
+    labels = {"metadata": {"labels": {"karpenter.sh/nodepool": "train"}}}
+    stub.put("/apis/karpenter.sh/v1/nodeclaims/train-x", {**labels, **drifted})
+
+    answer = ultrascale("status", file, "--pools", "--json")
+    table = ultrascale("status", file, "--pools").stdout
+
+    system, train = json.loads(answer.stdout)
+    assert (system["nodes"], system["ready"], system["kept"]) == (1, 1, None)
+    assert train == {
+        "pool": "train",
+        "fewest": 0,
+        "most": 4,
+        "kept": 4,
+        "nodes": 3,
+        "ready": 1,
+        "drifted": 1,
+        "unfit": {"cordoned": 1, "not ready": 1},
+    }
+    assert "1 cordoned, 1 not ready" in table
+
+
+def test_pools_are_those_of_a_cluster_file(ultrascale: Ultrascale, stub: FakeCluster) -> None:
+    answer = ultrascale("status", "--pools")
+
+    assert answer.returncode == 1
+    assert "--pools: goes with a cluster file alone" in answer.stderr
+    assert stub.requests == []
