@@ -17,6 +17,7 @@ from tests.posture_exceptions import (
     CONTAINERS,
     LOST,
     MANAGED_POLICIES,
+    PRIVILEGED_BUILDS,
     RIGHTS,
 )
 from tests.posture_secrets import text_findings, value_findings
@@ -96,6 +97,10 @@ def _retained(template: Document) -> Iterator[str]:
     return templates.retention_findings(template, lost=tuple(LOST))
 
 
+def _builds(template: Document) -> Iterator[str]:
+    return templates.build_findings(template, privileged=tuple(PRIVILEGED_BUILDS))
+
+
 def _containers(cluster: Cluster) -> Iterator[str]:
     for owner, container, rule in pods.container_findings(cluster.documents):
         if rule not in CONTAINERS.get(container, {}):
@@ -137,6 +142,7 @@ RULES: Mapping[str, Callable[[Cluster], Iterable[str]]] = {
     "retention": _each(_retained),
     "runtimes": _each(templates.runtime_findings),
     "repositories": _each(templates.image_findings),
+    "builds": _each(_builds),
     "secrets": _secrets,
     "containers": _containers,
     "admission": _documents(pods.admission_findings),
@@ -147,6 +153,28 @@ RULES: Mapping[str, Callable[[Cluster], Iterable[str]]] = {
     "rights": _rights,
     "node classes": _documents(pods.node_class_findings),
 }
+
+
+def acknowledged_rules(cluster: Cluster) -> set[str]:
+    """Return the rules of which something is acknowledged, without what it is."""
+    return {
+        finding.partition("[")[0]
+        for metadata in cluster.metadata.values()
+        for entries in metadata.values()
+        for entry in entries
+        if entry["type"] == "aws:cdk:acknowledged-rules"
+        for finding in entry["data"]
+    }
+
+
+def fired_rules(folder: Path) -> set[str]:
+    """Return the rules whose findings an acknowledgment held back, of what tests synthesize."""
+    report = json.loads((folder / "validation-report.json").read_text())
+    return {
+        found["acknowledgedId"].partition("[")[0]
+        for plugin in report["pluginReports"]
+        for found in plugin.get("suppressedViolations", ())
+    }
 
 
 def asset_findings(folder: Path) -> Iterator[str]:

@@ -98,3 +98,13 @@ LOST: Mapping[str, str] = {
     "HyperPodLifecycle": "its one script is part of this project, and comes back by a deploy",
     "Cache": "copies of public images, which come from their publishers again",
 }
+
+# Builds that are root on their host, by the beginning of the project's logical id.
+PRIVILEGED_BUILDS: Mapping[str, str] = {
+    "Builder": "Docker builds take it; nothing but this project's own Dockerfiles runs there",
+}
+
+# Acknowledged rules that fire on none of the five files.
+SILENT_RULES: Mapping[str, str] = {
+    "AwsSolutions::AwsSolutions-RDS11": "fires on MySQL, and on databases of a single instance",
+}

@@ -217,3 +217,20 @@ def image_findings(template: Document) -> Iterator[str]:
             and properties.get("EmptyOnDelete") is not True
         ):
             yield f"{logical_id}: its tags can be moved"
+
+
+def build_findings(template: Document, *, privileged: tuple[str, ...]) -> Iterator[str]:
+    """Find builds that are root on their host, or that build what anyone sends them.
+
+    Args:
+        template: The template.
+        privileged: Beginnings of logical ids of the builds that need it.
+    """
+    for logical_id, kind, properties in resources(template):
+        if kind != "AWS::CodeBuild::Project":
+            continue
+        root = at(properties, "Environment", "PrivilegedMode") is True
+        if root and not logical_id.startswith(privileged):
+            yield f"{logical_id}: is root on its host"
+        if properties.get("Visibility", "PRIVATE") != "PRIVATE":
+            yield f"{logical_id}: its logs are public"

@@ -6,9 +6,24 @@ import pytest
 
 from tests import posture_pods
 from tests.assembly import Assembly
-from tests.posture import RULES, Cluster, asset_findings, read
+from tests.posture import (
+    RULES,
+    Cluster,
+    acknowledged_rules,
+    asset_findings,
+    fired_rules,
+    read,
+)
 from tests.posture_breaks import BREAKS, Break, applied
-from tests.posture_exceptions import ADMINISTRATORS, CONTAINERS, LOST, MANAGED_POLICIES, RIGHTS
+from tests.posture_exceptions import (
+    ADMINISTRATORS,
+    CONTAINERS,
+    LOST,
+    MANAGED_POLICIES,
+    PRIVILEGED_BUILDS,
+    RIGHTS,
+    SILENT_RULES,
+)
 from tests.posture_secrets import text_findings
 
 NAMES = ("trainium", "mixed", "auto", "hybrid", "ultra")
@@ -100,7 +115,7 @@ def test_no_right_is_excepted_that_nobody_has(clusters: dict[str, Cluster]) -> N
     assert granted == {*RIGHTS}
 
 
-@pytest.mark.parametrize("name", [*ADMINISTRATORS, *LOST])
+@pytest.mark.parametrize("name", [*ADMINISTRATORS, *LOST, *PRIVILEGED_BUILDS])
 def test_no_resource_is_excepted_that_is_not_made(clusters: dict[str, Cluster], name: str) -> None:
     made = [id for c in clusters.values() for t in c.templates.values() for id in t["Resources"]]
 
@@ -112,3 +127,14 @@ def test_no_managed_policy_is_excepted_that_no_role_has(
     clusters: dict[str, Cluster], name: str
 ) -> None:
     assert any(name in str(t) for c in clusters.values() for t in c.templates.values())
+
+
+def test_no_acknowledgment_is_of_a_rule_that_never_fires(
+    assemblies: dict[str, Assembly], clusters: dict[str, Cluster]
+) -> None:
+    acknowledged = {rule for cluster in clusters.values() for rule in acknowledged_rules(cluster)}
+    fired = {rule for each in assemblies.values() for rule in fired_rules(each.folder / "cdk.out")}
+    # The CDK's own validation is off in tests.
+    judged = {rule for rule in acknowledged if rule.startswith(("AwsSolutions", "ultrascale"))}
+
+    assert judged - fired == {*SILENT_RULES}
