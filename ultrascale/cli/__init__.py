@@ -1,4 +1,4 @@
-"""The command line: `ultrascale check|plan|preflight|capacity|matrix|…`, and a cluster's jobs."""
+"""The command line: `ultrascale check|plan|preflight|diff|capacity|…`, and a cluster's jobs."""
 
 import sys
 from pathlib import Path
@@ -12,6 +12,7 @@ from ultrascale.cli.advise import advise_command
 from ultrascale.cli.chart_values import chart_values
 from ultrascale.cli.connect import connect
 from ultrascale.cli.destroy import destroy_command
+from ultrascale.cli.diff import diff
 from ultrascale.cli.matrix import markdown, print_matrix
 from ultrascale.cli.needs import plan_command
 from ultrascale.cli.preflight import preflight
@@ -60,6 +61,7 @@ _app.command()(roll)
 _app.command()(connect)
 _app.command()(sbom)
 _app.command("destroy")(destroy_command)
+_app.command()(diff)
 
 
 @_app.command()

@@ -1,0 +1,286 @@
+"""Changes the keys of the five cluster files, one at a time, and holds the guard to what follows.
+
+`python -m tests.guard_sweep` takes a sample that ends within two minutes, with ``--all`` every
+change. What is replaced is found a second time here, by simple means: a protected resource that
+goes without the guard's refusal ends it with status 1.
+"""
+
+import json
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from tests.create_only_schemas import PAGES, TABLE, known_types, schema_row, text
+from ultrascale.node import use_bundled_node
+
+use_bundled_node()
+
+from tests.assembly import Assembly, synthesize  # noqa: E402
+from tests.pools import as_text, loads_own  # noqa: E402
+from tests.test_keys import CASES, DOCUMENTS, OTHER_VALUES, Keys, changed  # noqa: E402
+from ultrascale.errors import ConfigError  # noqa: E402
+from ultrascale.guard import Change, compare  # noqa: E402
+from ultrascale.plan import ClusterPlan, plan_cluster  # noqa: E402
+
+PROTECTED = frozenset(
+    {
+        "AWS::EC2::Subnet",
+        "AWS::EC2::VPC",
+        "AWS::ECR::Repository",
+        "AWS::EKS::Cluster",
+        "AWS::FSx::FileSystem",
+        "AWS::KMS::Key",
+        "AWS::RDS::DBCluster",
+        "AWS::RDS::DBInstance",
+        "AWS::S3::Bucket",
+        "AWS::SageMaker::Cluster",
+    }
+)
+GROUPS = frozenset({"AWS::EKS::Nodegroup", "AWS::AutoScaling::AutoScalingGroup"})
+WRITE = "python -m tests.create_only_schemas"
+# Its scripts are made anew with every deployment.
+_SCRIPTS = "HyperPodLifecycle"
+# By the last keys: what is allowed there, and is another value.
+_ALSO: dict[Keys, object] = {
+    ("vpc_cidr",): "10.8.0.0/16",
+    ("capacity_gib",): 19200,
+    ("throughput_mbps_per_tib",): 1000,
+    ("instance_types",): ["p5en.48xlarge"],
+    ("reservation",): "cr-0fedcba9876543210",
+    ("version",): "1.34",
+    ("purchase",): {"option": "on-demand"},
+    ("provisioner",): "self-managed",
+    ("weight",): 7,
+    ("value",): "other",
+    ("email",): "other@example.com",
+}
+# One of so many changes is synthesized, so that all of it takes less than two minutes.
+_EVERY = 4
+
+_NODE_POOL = re.compile(r'"kind\\":\\"NodePool\\",\\"metadata\\":{\\"name\\":\\"([a-z0-9-]+)')
+
+Resource = tuple[str, str]
+Templates = Mapping[str, Mapping[str, Any]]
+
+
+def variants(name: str, path: Keys) -> Iterator[dict[str, Any]]:
+    """Yield a cluster file without a key, and with other values of it."""
+    document = DOCUMENTS[name]
+    yield changed(document, path)
+    for table in (OTHER_VALUES, _ALSO):
+        for keys, value in table.items():
+            if path[-len(keys) :] == keys:
+                yield changed(document, path, value)
+    value: Any = document
+    for part in path:
+        value = value[part]
+    if isinstance(value, bool):
+        yield changed(document, path, not value)
+    elif isinstance(value, int):
+        yield changed(document, path, value + 1)
+    elif isinstance(value, str):
+        yield changed(document, path, f"{value}x")
+
+
+def planned(document: Mapping[str, Any]) -> ClusterPlan | None:
+    """Return the plan of a cluster file; None where it is refused."""
+    try:
+        return plan_cluster(loads_own(as_text(dict(document))))
+    except ConfigError:
+        return None
+
+
+def made(document: Mapping[str, Any]) -> Assembly:
+    """Return what a cluster file becomes."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "cluster.yaml"
+        file.write_text(as_text(dict(document)))
+        return synthesize(file, Path(folder))
+
+
+def whole(assembly: Assembly) -> Templates:
+    """Return the templates by the whole names of their stacks."""
+    prefix = assembly.plan.name
+    return {f"{prefix}-{layer}": each for layer, each in assembly.templates.items()}
+
+
+def unnoticed(old: Assembly, new: Assembly) -> Iterator[str]:
+    """Yield what goes, or changes, without a word of the guard."""
+    before, after = whole(old), whole(new)
+    changes = compare(before, after, region=old.plan.region)
+    told = {(each.stack, each.logical_id): each for each in changes.resources}
+    for key in _replaced(before, after):
+        kind = _body(before, key)["Type"]
+        if _is_protected(before, key, kind) and not (key in told and told[key].protected):
+            yield f"{'/'.join(key)}: {kind} is replaced"
+    there = set(_standing(after))
+    for key in _standing(before):
+        if key[0] in after and key not in there:
+            yield from _unnoticed_loss(before, key, told.get(key))
+    for key in _changed(before, after):
+        if key not in told:
+            yield f"{'/'.join(key)}: changes"
+    told_pools = {each.name for each in changes.resources if each.type.endswith("::NodePool")}
+    kept = set(_node_pools(after, after))
+    for name in _node_pools(before, after):
+        if name not in kept | told_pools:
+            yield f"NodePool {name}: leaves"
+
+
+def _unnoticed_loss(before: Templates, key: Resource, told: Change | None) -> Iterator[str]:
+    body = _body(before, key)
+    retained = body.get("DeletionPolicy", "").startswith("Retain")
+    if told is None or told.action != ("kept" if retained else "deleted"):
+        yield f"{'/'.join(key)}: {body['Type']} leaves its stack"
+    elif _is_protected(before, key, body["Type"]) and not (retained or told.protected):
+        yield f"{'/'.join(key)}: {body['Type']} is deleted"
+
+
+def _node_pools(templates: Templates, standing: Templates) -> Iterator[str]:
+    """Yield the NodePools that the stacks of ``templates`` which are ``standing`` apply."""
+    for stack, template in templates.items():
+        if stack in standing:
+            yield from _NODE_POOL.findall(json.dumps(template))
+
+
+def _is_protected(templates: Templates, key: Resource, kind: str) -> bool:
+    if kind in GROUPS:
+        guards = [
+            each["Properties"]["Guarded"]
+            for each in templates[key[0]]["Resources"].values()
+            if each["Type"] == "Custom::NodeGroupGuard"
+        ]
+        return guards == ["true"]
+    return kind in PROTECTED and not key[1].startswith(_SCRIPTS)
+
+
+def _standing(templates: Templates) -> Iterator[Resource]:
+    for stack, template in templates.items():
+        yield from ((stack, logical_id) for logical_id in template.get("Resources", {}))
+
+
+def _body(templates: Templates, key: Resource) -> Mapping[str, Any]:
+    return templates[key[0]]["Resources"][key[1]]
+
+
+def _changed(before: Templates, after: Templates) -> Iterator[Resource]:
+    there = set(_standing(before))
+    for key in _standing(after):
+        if key in there:
+            old, new = (
+                json.dumps(_flat(side, key[0], _body(side, key).get("Properties")), sort_keys=True)
+                for side in (before, after)
+            )
+            if old != new:
+                yield key
+
+
+def _replaced(before: Templates, after: Templates) -> set[Resource]:
+    """Return what is replaced, by text: a create-only property differs, or names what is."""
+    there = set(_standing(before))
+    watched = {
+        key: [
+            (_at(before, key, path), _at(after, key, path))
+            for path in _create_only(_body(after, key)["Type"])
+        ]
+        for key in _standing(after)
+        if key in there
+    }
+    found = {key for key, pairs in watched.items() if any(old != new for old, new in pairs)}
+    while True:
+        marks = [f'"{stack}/{logical_id}"' for stack, logical_id in found]
+        more = {
+            key
+            for key, pairs in watched.items()
+            if key not in found and any(mark in new for _, new in pairs for mark in marks)
+        }
+        if not more:
+            return found
+        found |= more
+
+
+@cache
+def _create_only(kind: str) -> tuple[str, ...]:
+    return tuple(schema_row(kind)["create_only"].split()) if kind.startswith("AWS::") else ()
+
+
+def _at(templates: Templates, key: Resource, path: str) -> str:
+    value: Any = _body(templates, key).get("Properties", {})
+    for part in path.split("/"):
+        value = cast("dict[str, Any]", value).get(part) if isinstance(value, dict) else None
+    return json.dumps(_flat(templates, key[0], value), sort_keys=True)
+
+
+def _flat(templates: Templates, stack: str, value: object) -> object:
+    """Return a value in which imports are what they stand for, and references name their stack."""
+    if isinstance(value, list):
+        return [_flat(templates, stack, each) for each in cast("list[object]", value)]
+    if not isinstance(value, dict):
+        return value
+    items = cast("dict[str, Any]", value)
+    if set(items) == {"Fn::ImportValue"}:
+        found = _exports(templates, items["Fn::ImportValue"])
+        return items if found is None else _flat(templates, *found)
+    if set(items) == {"Ref"}:
+        return {"Ref": f"{stack}/{items['Ref']}"}
+    if set(items) == {"Fn::GetAtt"}:
+        return {"Fn::GetAtt": [f"{stack}/{items['Fn::GetAtt'][0]}", items["Fn::GetAtt"][1]]}
+    return {key: _flat(templates, stack, each) for key, each in items.items()}
+
+
+def _exports(templates: Templates, name: str) -> tuple[str, object] | None:
+    stack = name.partition(":")[0]
+    for output in templates.get(stack, {}).get("Outputs", {}).values():
+        if output.get("Export", {}).get("Name") == name:
+            return stack, output["Value"]
+    return None
+
+
+def _table() -> Iterator[str]:
+    """Yield what is wrong with the table itself."""
+    if TABLE.read_text() != text(known_types()):
+        yield f"{TABLE.name} is not what {PAGES.name} and cfn-lint say: `{WRITE}` writes it"
+
+
+def main(every: int) -> int:
+    """Sweep one of ``every`` changes, print what is found, and return the exit status."""
+    begun = time.monotonic()
+    wrong = list(_table())
+    counts: Counter[str] = Counter()
+    for name, document in DOCUMENTS.items():
+        base, plan = made(document), planned(document)
+        types = {each["Type"] for each in _bodies(base) if each["Type"].startswith("AWS::")}
+        wrong += [f"{each} is not in {TABLE.name}" for each in types - set(known_types())]
+        seen: list[ClusterPlan] = []
+        for path in (path for case, path in CASES if case == name):
+            for other in variants(name, path):
+                later = planned(other)
+                if later is None or later == plan or later in seen:
+                    counts["refused, or nothing else than another one"] += 1
+                    continue
+                seen.append(later)
+                counts["changes"] += 1
+                if len(seen) % every == 0:
+                    counts["synthesized"] += 1
+                    where = f"{name}: {'.'.join(map(str, path))}"
+                    wrong += [f"{where}: {line}" for line in unnoticed(base, made(other))]
+    for line in wrong:
+        print(line)
+    told = ", ".join(f"{count} {what}" for what, count in counts.items())
+    print(f"{told}; {len(wrong)} unnoticed; {time.monotonic() - begun:.0f} s")
+    return 1 if wrong else 0
+
+
+def _bodies(assembly: Assembly) -> Iterator[Mapping[str, Any]]:
+    for template in assembly.templates.values():
+        yield from template.get("Resources", {}).values()
+
+
+if __name__ == "__main__":
+    sys.exit(main(1 if "--all" in sys.argv[1:] else _EVERY))

@@ -1,0 +1,229 @@
+"""`ultrascale diff`, as its user and a pipeline see it."""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.account import Told, denied, fake_account
+from tests.changes import Body, body, guard, launch_template, node_group, template
+from tests.command_line import Ultrascale, run
+from tests.pools import as_text, make_document
+from ultrascale.account import Account
+from ultrascale.guard import Changes
+
+DESCRIBE, GET = "cloudformation:DescribeStacks", "cloudformation:GetTemplate"
+LUSTRE = "AWS::FSx::FileSystem"
+SAFE = {"A": body(LUSTRE, {"SubnetIds": ["subnet-1"], "Tags": []})}
+TAGGED = {"A": body(LUSTRE, {"SubnetIds": ["subnet-1"], "Tags": ["x"]})}
+MOVED = {"A": body(LUSTRE, {"SubnetIds": ["subnet-2"], "Tags": []})}
+
+
+@pytest.fixture
+def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
+    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(as_text(make_document()))
+    return path
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> partial[Path]:
+    return partial(assembly, tmp_path)
+
+
+def assembly(root: Path, name: str, resources: dict[str, Body], stack: str = "c-storage") -> Path:
+    """Write an assembly of one stack, and return its folder."""
+    folder = root / name
+    folder.mkdir()
+    (folder / "t.json").write_text(json.dumps(template(resources)))
+    artifact = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "t.json"}}
+    (folder / "manifest.json").write_text(json.dumps({"artifacts": {stack: artifact}}))
+    return folder
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, told: dict[str, Told]) -> None:
+    account, _ = fake_account(told)
+
+    def connect(_: str, __: str | None) -> Account:
+        return account
+
+    monkeypatch.setattr("ultrascale.account.connect", connect)
+
+
+def test_a_safe_change_ends_with_0_and_a_count(
+    ultrascale: Ultrascale, file: Path, saved: Any
+) -> None:
+    answer = ultrascale(
+        "diff", file, "--against", saved("old", SAFE), "--assembly", saved("new", TAGGED)
+    )
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.stdout.splitlines()[-1] == "safe: 1 updated"
+
+
+def test_a_protected_one_ends_with_3_and_says_what_is_lost_why_and_what_to_do_instead(
+    ultrascale: Ultrascale, file: Path, saved: Any
+) -> None:
+    answer = ultrascale(
+        "diff", file, "--against", saved("old", SAFE), "--assembly", saved("new", MOVED)
+    )
+
+    assert answer.returncode == 3
+    for words in (
+        "replaced: AWS::FSx::FileSystem A (c-storage/A)",
+        "SubnetIds: [subnet-1] -> [subnet-2]",
+        "loses: the file system and all files on it",
+        "instead: put the property back",
+        "to go on: --replace c-storage/A",
+    ):
+        assert words in answer.stdout
+
+
+def test_what_replace_names_may_go_and_is_still_told(
+    ultrascale: Ultrascale, file: Path, saved: Any
+) -> None:
+    options = ("--against", saved("old", SAFE), "--assembly", saved("new", MOVED))
+
+    answer = ultrascale("diff", file, *options, "--replace", "A")
+
+    assert answer.returncode == 0
+    assert "Permitted by --replace:" in answer.stdout
+    assert "loses: the file system" in answer.stdout
+
+
+def test_a_name_that_replace_gives_to_nothing_is_refused(
+    ultrascale: Ultrascale, file: Path, saved: Any
+) -> None:
+    options = ("--against", saved("old", SAFE), "--assembly", saved("new", MOVED))
+
+    answer = ultrascale("diff", file, *options, "--replace", "B")
+
+    assert answer.returncode == 1
+    assert "--replace: nothing that is called B is stopped" in answer.stderr
+
+
+def test_a_change_that_cloudformation_cannot_make_ends_with_3(
+    ultrascale: Ultrascale, file: Path, saved: Any
+) -> None:
+    old, new = ({"Q": body(kind)} for kind in ("AWS::SQS::Queue", "AWS::SNS::Topic"))
+
+    answer = ultrascale(
+        "diff", file, "--against", saved("old", old), "--assembly", saved("new", new)
+    )
+
+    assert answer.returncode == 3
+    assert "would roll back" in answer.stdout
+
+
+def test_nodes_that_roll_are_told_with_their_number_and_what_rolls_them(
+    ultrascale: Ultrascale, file: Path, saved: Any
+) -> None:
+    rest = {"Template": launch_template(), "Guard": guard(guarded=False)}
+    new = node_group(Version="1.36")
+
+    answer = ultrascale(
+        "diff",
+        file,
+        *("--against", saved("old", {"Group": node_group(), **rest})),
+        *("--assembly", saved("new", {"Group": new, **rest})),
+    )
+
+    assert answer.returncode == 0
+    assert "rolls: pool train (c-storage), at most 16 nodes" in answer.stdout
+    assert "Version from 1.35 to 1.36" in answer.stdout
+
+
+def test_a_stack_that_is_left_behind_is_told_with_how_to_remove_it(
+    ultrascale: Ultrascale, file: Path, saved: Any
+) -> None:
+    answer = ultrascale(
+        "diff",
+        file,
+        *("--against", saved("old", SAFE, "c-gone")),
+        *("--assembly", saved("new", {}, "c-a")),
+    )
+
+    assert answer.returncode == 0
+    assert "`cdk destroy c-gone`" in answer.stdout
+
+
+def test_programs_read_all_of_it(ultrascale: Ultrascale, file: Path, saved: Any) -> None:
+    options = ("--against", saved("old", SAFE), "--assembly", saved("new", MOVED))
+
+    answer = ultrascale("diff", file, *options, "--json")
+
+    document = json.loads(answer.stdout)
+    assert (answer.returncode, document["status"], document["safe"]) == (3, 3, False)
+    assert document["protected"] == ["c-storage/A"]
+    assert document["resources"][0]["properties"][0]["path"] == "SubnetIds"
+
+
+def test_without_a_folder_the_account_is_asked(
+    ultrascale: Ultrascale, file: Path, saved: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = {
+        "StackName": "c-storage",
+        "StackStatus": "CREATE_COMPLETE",
+        "CreationTime": "2026-11-01T00:00:00Z",
+    }
+    answers(
+        monkeypatch,
+        {DESCRIBE: {"Stacks": [stack]}, GET: {"TemplateBody": json.dumps(template(SAFE))}},
+    )
+
+    answer = ultrascale("diff", file, "--assembly", saved("new", MOVED))
+
+    assert answer.returncode == 3
+    assert "against account 918273645546" in answer.stdout
+
+
+def test_an_account_that_does_not_answer_is_never_safe(
+    ultrascale: Ultrascale, file: Path, saved: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(monkeypatch, {DESCRIBE: denied(DESCRIBE)})
+
+    answer = ultrascale("diff", file, "--assembly", saved("new", MOVED))
+
+    assert answer.returncode == 1
+    assert "cloudformation:DescribeStacks" in answer.stderr
+
+
+def test_a_file_that_is_wrong_is_refused_before_anything_is_compared(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("name: c\n")
+
+    answer = ultrascale("diff", file, "--against", tmp_path)
+
+    assert answer.returncode == 1
+    assert "region" in answer.stderr
+
+
+def test_the_file_is_synthesized_where_no_assembly_is_given(
+    ultrascale: Ultrascale, file: Path, saved: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+
+    def synthesize(given: Path, folder: Path) -> dict[str, Body]:
+        asked.append(given)
+        assert folder.is_dir()
+        return {"c-storage": template(TAGGED)}
+
+    monkeypatch.setattr("ultrascale.guard.synthesize", synthesize)
+
+    assert ultrascale("diff", file, "--against", saved("old", SAFE)).returncode == 0
+    assert asked == [file]
+
+
+def test_a_comparison_without_a_change_is_said_to_be_none() -> None:
+    from ultrascale.cli.change_views import text_lines
+
+    assert list(text_lines(Changes(resources=()))) == ["safe: no resource changes"]

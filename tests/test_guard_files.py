@@ -1,0 +1,47 @@
+"""The guard on whole cluster files: a sample of what `python -m tests.guard_sweep` does."""
+
+from typing import Any
+
+import pytest
+
+from tests.assembly import Assembly
+from tests.create_only_schemas import known_types
+from tests.guard_sweep import made, unnoticed, whole
+from tests.test_keys import DOCUMENTS, Keys, changed
+from ultrascale.guard import compare
+
+FILE = DOCUMENTS["auto-mode"]
+
+
+def test_a_file_that_stays_as_it_is_changes_nothing(auto: Assembly) -> None:
+    changes = compare(whole(auto), whole(auto), region=auto.plan.region)
+
+    assert (changes.resources, changes.pools, changes.unread) == ((), (), ())
+
+
+def test_every_type_of_the_templates_is_in_the_table(auto: Assembly) -> None:
+    types = {
+        body["Type"] for each in auto.templates.values() for body in each["Resources"].values()
+    }
+
+    assert {each for each in types if each.startswith("AWS::")} <= set(known_types())
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "protected"),
+    [
+        (("network", "vpc_cidr"), ("10.8.0.0/16",), "VPC"),
+        (("pools", 1), (), "NodePool"),
+        (("storage", "buckets", 0), (), ""),
+    ],
+)
+def test_no_protected_replacement_passes_unnoticed(
+    auto: Assembly, path: Keys, value: tuple[Any, ...], protected: str
+) -> None:
+    later = made(changed(FILE, path, *value))
+
+    assert list(unnoticed(auto, later)) == []
+    changes = compare(whole(auto), whole(later), region=auto.plan.region)
+    kinds = {each.type for each in changes.resources if each.protected}
+    assert changes.is_safe is not bool(protected)
+    assert not protected or any(kind.endswith(f"::{protected}") for kind in kinds)

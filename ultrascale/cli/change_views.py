@@ -1,0 +1,149 @@
+"""What a deployment would do, as people and programs read it."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+from ultrascale.guard.model import Action, Change, Changes, PropertyChange, RolledPool
+
+_MOST_NAMES = 4
+_MOST_PROPERTIES = 5
+_WORST_FIRST: Sequence[Action] = ("replaced", "deleted", "may be replaced", "kept", "updated")
+_TITLES: Mapping[Action, str] = {
+    "replaced": "Replaced, and not protected:",
+    "may be replaced": "May be replaced, and not protected:",
+    "deleted": "Deleted, and not protected:",
+    "kept": "Kept, outside of their stacks, which no command of the CDK's removes any more:",
+}
+
+
+def text_lines(changes: Changes) -> Iterator[str]:
+    """Yield what is to be read of ``changes``, the worst first."""
+    refused = [each for each in _sorted(changes.resources) if each.protected]
+    pools = [each for each in changes.pools if each.protected]
+    if refused or pools:
+        yield "Protected, and refused:"
+    for each in refused:
+        yield from _resource(each)
+    for each in pools:
+        yield from _pool(each)
+    stuck = [each for each in changes.resources if each.fails and not each.protected]
+    if any(not each.named for each in stuck):
+        yield "CloudFormation could not do this, and would roll back:"
+    for each in stuck:
+        if not each.named:
+            yield from _resource(each)
+    permitted = [each for each in (*changes.resources, *changes.pools) if each.named]
+    if permitted:
+        yield "Permitted by --replace:"
+    for each in permitted:
+        yield from _resource(each) if isinstance(each, Change) else _pool(each)
+    yield from _nodes([each for each in changes.pools if not each.lost])
+    yield from _rest(changes)
+    yield _verdict(changes)
+
+
+def as_document(changes: Changes) -> Mapping[str, object]:
+    """Return all of it as programs read it."""
+    return {
+        "safe": changes.is_safe,
+        "protected": [each.ids[-1] for each in changes.protected],
+        **asdict(changes),
+    }
+
+
+def _sorted(changes: Iterable[Change]) -> Sequence[Change]:
+    """Return changes by what happens, and those that cause others before those."""
+    order = (*_WORST_FIRST, "added")
+    return sorted(changes, key=lambda each: (order.index(each.action), _is_caused(each)))
+
+
+def _is_caused(change: Change) -> bool:
+    return all(each.why for each in change.properties) and bool(change.properties)
+
+
+def _resource(change: Change) -> Iterator[str]:
+    yield f"  {change.action}: {change.type} {change.name} ({change.stack}/{change.logical_id})"
+    telling = [each for each in change.properties if each.effect != "updates"] or change.properties
+    for each in telling[:_MOST_PROPERTIES]:
+        yield f"      {_property(each)}"
+    if len(telling) > _MOST_PROPERTIES:
+        yield f"      and {len(telling) - _MOST_PROPERTIES} more, which --json has"
+    if change.lost:
+        yield f"      loses: {change.lost}"
+    if change.fails:
+        yield f"      fails: {change.fails}"
+    if change.instead:
+        yield f"      instead: {change.instead}"
+    if change.lost and not change.named:
+        yield f"      to go on: --replace {change.stack}/{change.logical_id}"
+
+
+def _property(change: PropertyChange) -> str:
+    why = f" ({change.why})" if change.why else ""
+    return f"{change.path}: {change.old} -> {change.new}{why}"
+
+
+def _pool(pool: RolledPool) -> Iterator[str]:
+    yield f"  {pool.rolling}: pool {pool.pool} ({pool.stack}), {_size(pool)}, {pool.at_once}"
+    for each in pool.why[:_MOST_PROPERTIES]:
+        yield f"      {each}"
+    if len(pool.why) > _MOST_PROPERTIES:
+        yield f"      and {len(pool.why) - _MOST_PROPERTIES} more, which --json has"
+    if pool.lost:
+        yield f"      loses: {pool.lost}"
+        yield f"      instead: {pool.instead}"
+        if not pool.named:
+            yield f"      to go on: --replace {pool.stack}/{pool.pool}"
+
+
+def _size(pool: RolledPool) -> str:
+    nodes = "nodes of an unknown number" if pool.nodes is None else f"at most {pool.nodes:,} nodes"
+    if pool.usd_per_hour is None:
+        return f"{nodes} of no known price"
+    return f"{nodes}, ${pool.usd_per_hour:,.2f} an hour On-Demand"
+
+
+def _nodes(pools: Sequence[RolledPool]) -> Iterator[str]:
+    if pools:
+        yield "Nodes that run:"
+    for each in pools:
+        yield from _pool(each)
+
+
+def _rest(changes: Changes) -> Iterator[str]:
+    """Yield what needs no decision, in a line for each stack and type."""
+    quiet = [each for each in changes.resources if not (each.lost or each.fails)]
+    for action, title in _TITLES.items():
+        groups: dict[tuple[str, str], list[str]] = {}
+        for each in quiet:
+            if each.action == action:
+                groups.setdefault((each.stack, each.type), []).append(each.name)
+        if groups:
+            yield title
+        for (stack, kind), names in groups.items():
+            yield f"  {stack}: {len(names)} {kind} ({_few(names)})"
+    if changes.left_stacks:
+        yield "Left behind, running and paid for, as `cdk deploy` removes no stack:"
+    for stack in changes.left_stacks:
+        yield f"  {stack}: `cdk destroy {stack}`, with the file that still has it"
+    if changes.unread:
+        yield f"Not known, as a manifest cannot be read: {', '.join(changes.unread)}"
+
+
+def _few(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST_NAMES])
+    more = len(names) - _MOST_NAMES
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _verdict(changes: Changes) -> str:
+    counts = Counter(each.action for each in changes.resources)
+    of_new = len(changes.new_stacks)
+    counted = ", ".join(
+        f"{counts[each]} {each}" for each in (*_WORST_FIRST, "added") if counts[each]
+    )
+    told = f"{counted or 'no resource changes'}{f', {of_new} new stacks' if of_new else ''}"
+    if changes.is_safe:
+        return f"safe: {told}"
+    return f"refused: {len(changes.protected)} protected; {told}"

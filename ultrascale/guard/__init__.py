@@ -1,0 +1,17 @@
+"""The change guard: what a deployment would replace, delete or roll, told before it is made."""
+
+from ultrascale.guard.comparison import compare
+from ultrascale.guard.model import Change, Changes, PropertyChange, RolledPool
+from ultrascale.guard.sources import as_deployed, read_assembly, read_deployed, synthesize
+
+__all__ = [
+    "Change",
+    "Changes",
+    "PropertyChange",
+    "RolledPool",
+    "as_deployed",
+    "compare",
+    "read_assembly",
+    "read_deployed",
+    "synthesize",
+]

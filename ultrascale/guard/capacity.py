@@ -1,0 +1,231 @@
+"""Which nodes that run a change rolls or ends, how many, and what they cost in an hour."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from ultrascale.guard import drift
+from ultrascale.guard.figures import hourly, number
+from ultrascale.guard.hyperpod import HYPERPOD, changed_groups
+from ultrascale.guard.model import Change, RolledPool, Rolling
+from ultrascale.guard.objects import Objects
+from ultrascale.guard.protection import is_guarded_stack, reserved_protection
+from ultrascale.guard.replacement import Worlds, change_of
+from ultrascale.guard.templates import UPDATE_POLICY, Key, World, references
+from ultrascale.plan import names
+
+MANAGED = "AWS::EKS::Nodegroup"
+SELF_MANAGED = "AWS::AutoScaling::AutoScalingGroup"
+TEMPLATE = "AWS::EC2::LaunchTemplate"
+_CONTROL_PLANE = "AWS::EKS::Cluster"
+_CHART = "Custom::AWSCDK-EKS-HelmChart"
+_KARPENTER = "karpenter"
+# Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
+_ROLLING_UPDATE = "AutoScalingRollingUpdate"
+_REPLACED = ("replaced", "may be replaced")
+# What EKS replaces the nodes of a managed group for.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+_ROLLED_FOR = ("LaunchTemplate", "ReleaseVersion", "Version")
+
+
+def rolled_pools(
+    changes: Mapping[Key, Change], worlds: Worlds, objects: tuple[Objects, Objects], region: str
+) -> Iterator[RolledPool]:
+    """Yield the pools whose running nodes a change concerns.
+
+    Args:
+        changes: What happens to each resource.
+        worlds: Both sides.
+        objects: The objects in the cluster, of both sides.
+        region: Region, for prices.
+    """
+    # A group that stays as it is follows its launch template all the same.
+    groups = {
+        key: change_of(key, worlds.new, "updated")
+        for key in worlds.standing()
+        if worlds.new.resources(key[0])[key[1]]["Type"] in (MANAGED, SELF_MANAGED)
+    }
+    for change in {**groups, **changes}.values():
+        if change.type == MANAGED:
+            yield from _managed(change, changes, worlds, region)
+        elif change.type == SELF_MANAGED:
+            yield from _self_managed(change, changes, worlds, region)
+        elif change.type == HYPERPOD and change.action not in ("added", "deleted", "kept"):
+            yield from changed_groups(change, worlds, region)
+    yield from drift.drifted_pools(objects, tuple(_of_the_cluster(changes, worlds.old)), region)
+
+
+def _managed(
+    change: Change, changes: Mapping[Key, Change], worlds: Worlds, region: str
+) -> Iterator[RolledPool]:
+    if change.action in ("added", "kept"):
+        return
+    key = (change.stack, change.logical_id)
+    old = worlds.old.properties(key)
+    scaling = cast("Mapping[str, Any]", old.get("ScalingConfig", {}))
+    most = number(scaling.get("MaxSize"))
+    gone = _gone(change, "the new group is made, then all at once")
+    if gone is not None:
+        yield _pool(change, worlds.old, most, gone[0], gone[1], _reasons(change), region)
+        return
+    why = (*_rolled_for(change), *_template_changes(change, changes, worlds))
+    if why:
+        update = cast("Mapping[str, Any]", worlds.new.properties(key).get("UpdateConfig", {}))
+        at_once = f"{update.get('MaxUnavailable', 1)} at a time, by EKS"
+        yield _pool(change, worlds.old, most, "rolls", at_once, why, region)
+    less = _less(change, "ScalingConfig/MaxSize", most, worlds.new)
+    if less:
+        why = (f"MaxSize from {most} to {(most or 0) - less}",)
+        yield _pool(change, worlds.old, less, "ends", "as EKS scales in", why, region)
+
+
+def _self_managed(
+    change: Change, changes: Mapping[Key, Change], worlds: Worlds, region: str
+) -> Iterator[RolledPool]:
+    if change.action in ("added", "kept"):
+        return
+    most = number(worlds.old.properties((change.stack, change.logical_id)).get("MaxSize"))
+    gone = _gone(change, "the new group is made, then all at once")
+    if gone is not None:
+        yield _pool(change, worlds.old, most, gone[0], gone[1], _reasons(change), region)
+        return
+    why = _template_changes(change, changes, worlds)
+    policy = worlds.new.properties((change.stack, change.logical_id)).get(UPDATE_POLICY, {})
+    if why and _ROLLING_UPDATE in policy:
+        at_once = "in the batches of its update policy"
+        yield _pool(change, worlds.old, most, "rolls", at_once, why, region)
+    elif why:
+        at_once = "none: only nodes that are launched from now on are other ones"
+        yield _pool(change, worlds.old, most, "new nodes", at_once, why, region)
+    less = _less(change, "MaxSize", most, worlds.new)
+    if less:
+        why = (f"MaxSize from {most} to {(most or 0) - less}",)
+        yield _pool(change, worlds.old, less, "ends", "all at once", why, region)
+
+
+def _gone(change: Change, at_once: str) -> tuple[Rolling, str] | None:
+    if change.action == "deleted":
+        return "ends", "all at once"
+    if change.action in _REPLACED:
+        return ("ends" if change.action == "replaced" else "may roll"), at_once
+    return None
+
+
+def _reasons(change: Change) -> tuple[str, ...]:
+    if change.action == "deleted":
+        return ("it leaves its stack",)
+    return tuple(f"{each.path} from {each.old} to {each.new}" for each in change.properties)
+
+
+def _rolled_for(change: Change) -> tuple[str, ...]:
+    return tuple(
+        f"{each.path} from {each.old} to {each.new}"
+        for each in change.properties
+        if each.path.split("/")[0] in _ROLLED_FOR
+    )
+
+
+def _template_changes(
+    change: Change, changes: Mapping[Key, Change], worlds: Worlds
+) -> tuple[str, ...]:
+    """Return what changes in the launch template that a group follows."""
+    values = worlds.new.properties((change.stack, change.logical_id)).get("LaunchTemplate")
+    found: dict[str, None] = {}
+    for reference in references(values):
+        template = changes.get(reference.resource)
+        if template is not None and template.type == TEMPLATE:
+            for each in template.properties:
+                found[f"{each.path} from {each.old} to {each.new}"] = None
+    return tuple(found)
+
+
+def _less(change: Change, path: str, most: int | None, new: World) -> int:
+    """Return by how many nodes the most of a group is lowered."""
+    values: Any = new.properties((change.stack, change.logical_id))
+    for part in path.split("/"):
+        values = values.get(part, {})
+    later = number(values)
+    return 0 if most is None or later is None else max(0, most - later)
+
+
+def _pool(
+    change: Change,
+    old: World,
+    nodes: int | None,
+    rolling: Rolling,
+    at_once: str,
+    why: tuple[str, ...],
+    region: str,
+) -> RolledPool:
+    # A group that is gone as a whole is protected as a resource.
+    rolls = rolling == "rolls" and is_guarded_stack(old, change.stack)
+    lost, instead = reserved_protection() if rolls else ("", "")
+    return RolledPool(
+        pool=_pool_name(change, old),
+        stack=change.stack,
+        rolling=rolling,
+        nodes=nodes,
+        at_once=at_once,
+        why=why,
+        usd_per_hour=hourly(nodes, _instance_types(change, old), region),
+        lost=lost,
+        instead=instead,
+    )
+
+
+def _pool_name(change: Change, world: World) -> str:
+    values = world.properties((change.stack, change.logical_id))
+    labels = cast("Mapping[str, str]", values.get("Labels", {}))
+    tags = cast("Sequence[Mapping[str, str]]", values.get("Tags", []))
+    if names.POOL_LABEL in labels:
+        return labels[names.POOL_LABEL]
+    if change.type == SELF_MANAGED:
+        for tag in tags:
+            if tag.get("Key") == names.POOL_LABEL:
+                return tag["Value"]
+    return change.stack
+
+
+def _instance_types(change: Change, world: World) -> Sequence[str]:
+    values = world.properties((change.stack, change.logical_id))
+    own = cast("Sequence[str]", values.get("InstanceTypes", []))
+    if own:
+        return own
+    found: dict[str, None] = {}
+    _collect(values, found)
+    for reference in references([values.get("LaunchTemplate"), values.get("MixedInstancesPolicy")]):
+        stack, logical_id = reference.resource
+        if logical_id in world.resources(stack):
+            _collect(world.properties(reference.resource), found)
+    return tuple(found)
+
+
+def _collect(value: object, found: dict[str, None]) -> None:
+    """Note every instance type that a launch template or an override has."""
+    if isinstance(value, dict):
+        for key, each in cast("dict[str, object]", value).items():
+            if key == "InstanceType" and isinstance(each, str):
+                found[each] = None
+            else:
+                _collect(each, found)
+    elif isinstance(value, list):
+        for each in cast("list[object]", value):
+            _collect(each, found)
+
+
+def _of_the_cluster(changes: Mapping[Key, Change], old: World) -> Iterator[str]:
+    """Yield what may make every node of every NodePool another one than it should be.
+
+    Sources:
+        https://karpenter.sh/docs/concepts/disruption/#drift
+        https://karpenter.sh/docs/upgrading/upgrade-guide/
+    """
+    for key, change in changes.items():
+        if change.type == _CHART and old.properties(key).get("Release") == _KARPENTER:
+            subject = drift.KARPENTER
+        elif change.type == _CONTROL_PLANE:
+            subject = "the cluster"
+        else:
+            continue
+        for each in change.properties:
+            if each.path == "Version":
+                yield f"{subject}'s Version from {each.old} to {each.new}"

@@ -1,0 +1,162 @@
+"""The comparison of what is deployed with what would be."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ultrascale.guard.capacity import rolled_pools
+from ultrascale.guard.drift import ended_pool
+from ultrascale.guard.failures import missing_exports, with_failures
+from ultrascale.guard.model import Change, Changes, PropertyChange, RolledPool
+from ultrascale.guard.objects import NODE_POOL, KubernetesObject, Objects, read_objects
+from ultrascale.guard.properties import property_changes
+from ultrascale.guard.protection import is_retained, object_protection, with_protection
+from ultrascale.guard.replacement import Worlds, action_of, change_of, propagate
+from ultrascale.guard.templates import Key, Templates, World, shown, world
+
+# Kinds of which many other objects, or nodes, go with the one.
+_TELLING = frozenset({NODE_POOL, "Namespace", "CustomResourceDefinition"})
+_POLICIES = ("DeletionPolicy", "UpdateReplacePolicy")
+
+
+def compare(old: Templates, new: Templates, *, region: str) -> Changes:
+    """Return what a deployment of ``new`` does to what was deployed from ``old``.
+
+    Stacks that are new, and their resources, are no risk but for names that are taken; stacks that
+    are gone stay as they are, as `cdk deploy` has it.
+
+    Args:
+        old: The deployed templates, by the names of their stacks.
+        new: The templates that would be deployed.
+        region: Region, for prices.
+    """
+    worlds = Worlds(old=world(old), new=world(new))
+    objects = read_objects(worlds.old), read_objects(worlds.new)
+    found = propagate({key: each for key, each in _own(worlds)}, worlds)
+    changed = [
+        *with_protection(with_failures(found, worlds), worlds),
+        *missing_exports(worlds),
+    ]
+    gone = list(_gone_objects(objects, worlds))
+    pools: list[RolledPool] = list(rolled_pools(found, worlds, objects, region))
+    pools += [
+        ended_pool(each, "its NodePool leaves the cluster", region)
+        for each, change in gone
+        if each.kind == NODE_POOL and change.action == "deleted"
+    ]
+    return Changes(
+        resources=tuple((*changed, *(change for _, change in gone))),
+        pools=tuple(pools),
+        new_stacks=tuple(each for each in new if each not in old),
+        left_stacks=tuple(each for each in old if each not in new),
+        unread=tuple(dict.fromkeys(each for side in objects for each in side.unread)),
+    )
+
+
+def _own(worlds: Worlds) -> Iterator[tuple[Key, Change]]:
+    """Yield what changes by itself, of the resources of stacks that stay and of new ones."""
+    for stack in worlds.new.templates:
+        there = worlds.old.resources(stack)
+        wanted = worlds.new.resources(stack)
+        for logical_id in wanted:
+            key = (stack, logical_id)
+            if logical_id not in there:
+                yield key, change_of(key, worlds.new, "added")
+            elif (change := _changed(key, worlds)) is not None:
+                yield key, change
+        for logical_id, body in there.items():
+            if logical_id not in wanted:
+                action = "kept" if is_retained(body) else "deleted"
+                yield (stack, logical_id), change_of((stack, logical_id), worlds.old, action)
+
+
+def _changed(key: Key, worlds: Worlds) -> Change | None:
+    stack, logical_id = key
+    old, new = worlds.old.resources(stack)[logical_id], worlds.new.resources(stack)[logical_id]
+    properties = (*_of_properties(key, worlds), *_of_attributes(key, worlds, old, new))
+    if not properties:
+        return None
+    change = change_of(key, worlds.old, action_of(properties))
+    return replace(change, properties=properties)
+
+
+def _of_properties(key: Key, worlds: Worlds) -> Iterator[PropertyChange]:
+    kind = worlds.new.resources(key[0])[key[1]]["Type"]
+    yield from property_changes(kind, worlds.old.properties(key), worlds.new.properties(key))
+
+
+def _of_attributes(
+    key: Key, worlds: Worlds, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[PropertyChange]:
+    """Yield what changes of a resource beside its properties."""
+    if old["Type"] != new["Type"]:
+        yield PropertyChange(
+            path="Type",
+            old=old["Type"],
+            new=new["Type"],
+            effect="is refused",
+            why="CloudFormation gives no resource another type",
+        )
+    before, after = _condition(key, worlds.old), _condition(key, worlds.new)
+    if before != after:
+        yield PropertyChange(
+            path="Condition",
+            old=shown(before),
+            new=shown(after),
+            effect="may replace",
+            why="where it is not met, the resource is deleted",
+        )
+    for name in _POLICIES:
+        if old.get(name) != new.get(name):
+            yield PropertyChange(
+                path=name, old=shown(old.get(name)), new=shown(new.get(name)), effect="updates"
+            )
+
+
+def _condition(key: Key, side: World) -> object:
+    stack, logical_id = key
+    name = side.resources(stack)[logical_id].get("Condition")
+    if name is None:
+        return None
+    return side.value(stack, side.templates[stack].get("Conditions", {}).get(name, name))
+
+
+def _gone_objects(
+    objects: tuple[Objects, Objects], worlds: Worlds
+) -> Iterator[tuple[KubernetesObject, Change]]:
+    """Yield the telling objects that leave the cluster, or that nothing applies any more.
+
+    A custom resource that leaves its stack deletes what it applied, after everything else was
+    applied; an object that leaves a manifest stays, where the manifest has no label to prune by.
+    """
+    old, new = objects
+    for each in old.by_id.values():
+        if each.kind not in _TELLING:
+            continue
+        stack, logical_id = each.holder
+        later = new.by_id.get(each.id)
+        if stack not in worlds.new.templates or (later and later.holder == each.holder):
+            continue
+        holder = worlds.old.resources(stack)[logical_id]
+        stays = logical_id in worlds.new.resources(stack) or is_retained(holder)
+        if stays and later is not None:
+            continue
+        yield each, _object_change(each, kept=stays, moved=later)
+
+
+def _object_change(each: KubernetesObject, *, kept: bool, moved: KubernetesObject | None) -> Change:
+    stack, logical_id = each.holder
+    lost, instead = ("", "") if kept else object_protection(each)
+    fails = (
+        "" if moved is None else f"{'/'.join(moved.holder)} applies it first, and this deletes it"
+    )
+    return Change(
+        stack=stack,
+        logical_id=logical_id,
+        type=f"Kubernetes::{each.kind}",
+        name=each.name,
+        action="kept" if kept else "deleted",
+        fails=fails,
+        lost=lost,
+        instead=instead,
+    )

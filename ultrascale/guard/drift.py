@@ -1,0 +1,150 @@
+"""Nodes of NodePools that drift: what Karpenter and EKS Auto Mode replace, within their budgets.
+
+Sources:
+    https://karpenter.sh/docs/concepts/disruption/#drift
+    https://docs.aws.amazon.com/eks/latest/userguide/create-node-pool.html
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from ultrascale.guard.figures import hourly, number
+from ultrascale.guard.model import RolledPool, Rolling
+from ultrascale.guard.objects import (
+    NODE_CLASSES,
+    NODE_POOL,
+    KubernetesObject,
+    Objects,
+    is_reserved,
+)
+from ultrascale.guard.protection import reserved_protection
+from ultrascale.guard.templates import shown
+
+_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+_DRIFTED = "Drifted"
+_DEFAULT_BUDGET = "10%"
+_NONE = frozenset({"0", "0%"})
+KARPENTER = "Karpenter"
+"""What a change of Karpenter's own is called."""
+
+# A node stays where it still meets new requirements; a new Karpenter hashes other fields, or not.
+_PERHAPS = ("spec.requirements", f"{KARPENTER}'s")
+
+
+def drifted_pools(
+    objects: tuple[Objects, Objects], of_all: tuple[str, ...], region: str
+) -> Iterator[RolledPool]:
+    """Yield the NodePools whose nodes a change makes other than they should be, or ends.
+
+    Args:
+        objects: The objects in the cluster, of both sides.
+        of_all: What changes for the nodes of every NodePool.
+        region: Region, for prices.
+    """
+    old, new = objects
+    for pool in old.of_kind(NODE_POOL):
+        later = new.by_id.get(pool.id)
+        if later is None:
+            continue
+        why = [*of_all, *_template(pool, later), *_node_class(pool, old, new)]
+        if why:
+            yield _drifted(pool, later, tuple(dict.fromkeys(why)), region)
+        most, least = nodes_of(pool), nodes_of(later)
+        if "replicas" in pool.spec and most is not None and least is not None and least < most:
+            text = (f"nodes from {most} to {least}",)
+            at_once = "all at once, within the pods' disruption budgets"
+            yield _rolled(pool, "ends", most - least, at_once, text, region)
+
+
+def nodes_of(pool: KubernetesObject) -> int | None:
+    """Return the most nodes of a NodePool; None where it does not say."""
+    return number(pool.spec.get("limits", {}).get("nodes"))
+
+
+def ended_pool(pool: KubernetesObject, why: str, region: str) -> RolledPool:
+    """Return what the deletion of a NodePool ends: its nodes go with it."""
+    at_once = "all at once, within the pods' disruption budgets"
+    return _rolled(pool, "ends", nodes_of(pool), at_once, (why,), region)
+
+
+def _template(pool: KubernetesObject, later: KubernetesObject) -> Iterator[str]:
+    """Yield what of a node changes; weight, limits and disruption are of none."""
+    before, after = (each.spec.get("template", {}) for each in (pool, later))
+    yield from _fields("metadata", before.get("metadata", {}), after.get("metadata", {}))
+    yield from _fields("spec", before.get("spec", {}), after.get("spec", {}))
+
+
+def _node_class(pool: KubernetesObject, old: Objects, new: Objects) -> Iterator[str]:
+    name = pool.spec.get("template", {}).get("spec", {}).get("nodeClassRef", {}).get("name")
+    for before in old.of_kind(*NODE_CLASSES):
+        after = new.by_id.get(before.id)
+        if before.name == name and after is not None:
+            yield from _fields(before.kind, before.spec, after.spec)
+
+
+def _fields(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    for key in {**before, **after}:
+        if before.get(key) != after.get(key):
+            yield f"{kind}.{key} from {_told(before.get(key))} to {_told(after.get(key))}"
+
+
+def _told(value: object) -> str:
+    return shown(cast("Any", value), most=60)
+
+
+def _drifted(
+    pool: KubernetesObject, later: KubernetesObject, why: tuple[str, ...], region: str
+) -> RolledPool:
+    budgets = _budgets(later)
+    if any(nodes in _NONE and always for nodes, always in budgets):
+        at_once = "none: a budget of 0 holds drift back; a node is another one once it is renewed"
+        return _rolled(pool, "held", nodes_of(pool), at_once, why, region)
+    # A budget with a schedule holds back at its times alone.
+    counts = [nodes for nodes, always in budgets if always]
+    at_once = f"{' and '.join(counts)} at once, by drift" if counts else "all at once, by drift"
+    rolling: Rolling = "may roll" if all(each.startswith(_PERHAPS) for each in why) else "rolls"
+    return _rolled(pool, rolling, nodes_of(pool), at_once, why, region)
+
+
+def _budgets(pool: KubernetesObject) -> Sequence[tuple[str, bool]]:
+    """Return the nodes of each budget for drift, and whether it holds at all times."""
+    default = [{"nodes": _DEFAULT_BUDGET}]
+    budgets = cast(
+        "list[Mapping[str, Any]]", pool.spec.get("disruption", {}).get("budgets", default)
+    )
+    return [
+        (str(each["nodes"]), "schedule" not in each)
+        for each in budgets
+        if _DRIFTED in each.get("reasons", [_DRIFTED])
+    ]
+
+
+def _rolled(
+    pool: KubernetesObject,
+    rolling: Rolling,
+    nodes: int | None,
+    at_once: str,
+    why: tuple[str, ...],
+    region: str,
+) -> RolledPool:
+    rolls = rolling in ("rolls", "may roll") and is_reserved(pool)
+    lost, instead = reserved_protection() if rolls else ("", "")
+    return RolledPool(
+        pool=pool.name,
+        stack=pool.holder[0],
+        rolling=rolling,
+        nodes=nodes,
+        at_once=at_once,
+        why=why,
+        usd_per_hour=hourly(nodes, _instance_types(pool), region),
+        lost=lost,
+        instead=instead,
+    )
+
+
+def _instance_types(pool: KubernetesObject) -> Sequence[str]:
+    spec = pool.spec.get("template", {}).get("spec", {})
+    for requirement in spec.get("requirements", []):
+        if requirement.get("key") == _INSTANCE_TYPE and requirement.get("operator") == "In":
+            return cast("Sequence[str]", requirement["values"])
+    return ()

@@ -1,0 +1,142 @@
+"""What CloudFormation could not do, so that the deployment would be rolled back."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ultrascale.catalog import create_only
+from ultrascale.guard.model import Change
+from ultrascale.guard.properties import at
+from ultrascale.guard.replacement import Worlds, change_of
+from ultrascale.guard.templates import Key, World, references, shown
+
+_NEW = ("replaced", "may be replaced")
+_GONE = ("deleted", "kept")
+
+
+def with_failures(changes: Mapping[Key, Change], worlds: Worlds) -> Iterator[Change]:
+    """Yield ``changes`` with what each of them would fail on."""
+    gone = _taken_names(changes, worlds)
+    exported = _stuck_exports(changes, worlds)
+    for key, change in changes.items():
+        reasons = [
+            *_refused(change),
+            *_same_name(change, changes, worlds),
+            *_taken_name(change, gone, worlds.new),
+            *_protected_by_itself(key, change, worlds.old),
+            *exported.get(key, ()),
+        ]
+        yield replace(change, fails="; ".join(reasons)) if reasons else change
+
+
+def missing_exports(worlds: Worlds) -> Iterator[Change]:
+    """Yield exports that go while a stack that stays deployed as it is still imports them.
+
+    CloudFormation updates a producer before those that import from it.
+
+    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-exports.html
+    """
+    for name, (stack, _) in worlds.old.exports.items():
+        users = [user for user in worlds.old.importers.get(name, ()) if user != stack]
+        if stack in worlds.new.templates and name not in worlds.new.exports and users:
+            used = ", ".join(users)
+            yield Change(
+                stack=stack,
+                logical_id=name,
+                type="CloudFormation export",
+                name=name,
+                action="deleted",
+                fails=f"{used} still imports it; deploy that first, or destroy it: "
+                f"`cdk deploy --exclusively {users[0]}`",
+            )
+
+
+def _refused(change: Change) -> Iterator[str]:
+    for each in change.properties:
+        if each.effect == "is refused":
+            yield f"{each.path} from {each.old} to {each.new}: {each.why}"
+
+
+def _name(change: Change, world: World) -> Mapping[str, object] | None:
+    """Return the properties that together no two resources can have; None where AWS names it."""
+    behavior = create_only.lookup_update_behavior(change.type)
+    if behavior is None or not behavior.name:
+        return None
+    values = world.properties((change.stack, change.logical_id))
+    found = {path: at(values, path) for path in behavior.name}
+    return None if None in found.values() else found
+
+
+def _same_name(change: Change, changes: Mapping[Key, Change], worlds: Worlds) -> Iterator[str]:
+    """Say where the new resource would stand beside the old one under the same name.
+
+    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-name.html
+    """
+    behavior = create_only.lookup_update_behavior(change.type)
+    if change.action not in _NEW or behavior is None or behavior.deletes_first:
+        return
+    old, new = _name(change, worlds.old), _name(change, worlds.new)
+    if new is None or old != new:
+        return
+    renewed = any(
+        other.action in _NEW
+        for value in new.values()
+        for reference in references(value)
+        if (other := changes.get(reference.resource)) is not None
+    )
+    if not renewed:
+        yield f"the new one is made before the old one goes, and both would be {_told(new)}"
+
+
+def _taken_names(
+    changes: Mapping[Key, Change], worlds: Worlds
+) -> Sequence[tuple[Change, Mapping[str, object]]]:
+    """Return what has a name while the new resources are made, with all of the stacks that stay."""
+    left = [
+        change_of((stack, logical_id), worlds.old, "kept")
+        for stack in worlds.old.templates
+        if stack not in worlds.new.templates
+        for logical_id in worlds.old.resources(stack)
+    ]
+    return [
+        (change, name)
+        for change in (*changes.values(), *left)
+        if change.action in _GONE and (name := _name(change, worlds.old)) is not None
+    ]
+
+
+def _taken_name(
+    change: Change, gone: Sequence[tuple[Change, Mapping[str, object]]], new: World
+) -> Iterator[str]:
+    if change.action != "added":
+        return
+    name = _name(change, new)
+    for other, taken in gone:
+        if name is not None and other.type == change.type and taken == name:
+            verb = "stays" if other.action == "kept" else "goes only after this one is made"
+            yield f"{other.stack}/{other.logical_id} has the name already and {verb}: {_told(name)}"
+
+
+def _protected_by_itself(key: Key, change: Change, old: World) -> Iterator[str]:
+    if change.action not in ("deleted", *_NEW):
+        return
+    if old.properties(key).get("DeletionProtection") == "true":
+        yield "its deletion protection is on"
+
+
+def _stuck_exports(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key, Sequence[str]]:
+    """Return which replaced resources another stack imports: CloudFormation keeps such a value."""
+    found: dict[Key, list[str]] = {}
+    for name, (stack, value) in worlds.new.exports.items():
+        users = [user for user in worlds.old.importers.get(name, ()) if user != stack]
+        for reference in references(worlds.new.value(stack, value)) if users else ():
+            change = changes.get(reference.resource)
+            if change is not None and change.action == "replaced":
+                text = f"{', '.join(users)} imports what it exports, which cannot change meanwhile"
+                reasons = found.setdefault(reference.resource, [])
+                if text not in reasons:
+                    reasons.append(text)
+    return found
+
+
+def _told(name: Mapping[str, object]) -> str:
+    return ", ".join(f"{path} {shown(value)}" for path, value in name.items())

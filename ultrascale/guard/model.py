@@ -1,0 +1,174 @@
+"""What a deployment would do to what runs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ultrascale.errors import QuestionError
+
+Action = Literal["added", "updated", "replaced", "may be replaced", "deleted", "kept"]
+Effect = Literal["replaces", "may replace", "is refused", "updates"]
+Rolling = Literal["rolls", "may roll", "held", "new nodes", "ends"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PropertyChange:
+    """A property that changes.
+
+    Attributes:
+        path: Its path, with `/` between the parts.
+        old: What it is, in short.
+        new: What it would be.
+        effect: What CloudFormation does for it.
+        why: Why, where that is not the property's own change.
+    """
+
+    path: str
+    old: str
+    new: str
+    effect: Effect
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What would happen to a resource, or to an object in the cluster.
+
+    Attributes:
+        stack: Its stack.
+        logical_id: Its logical id.
+        type: Its type; of an object in the cluster ``Kubernetes::`` and its kind.
+        name: What people call it.
+        action: What happens to it. What is `kept` leaves its stack and stays.
+        properties: What of it changes.
+        fails: Why CloudFormation could not do it; empty where it could.
+        lost: What would be lost; empty where nothing is that is protected.
+        instead: What to do instead; empty where nothing is lost.
+        named: Whether the user named it as what may go.
+    """
+
+    stack: str
+    logical_id: str
+    type: str
+    name: str
+    action: Action
+    properties: tuple[PropertyChange, ...] = ()
+    fails: str = ""
+    lost: str = ""
+    instead: str = ""
+    named: bool = False
+
+    @property
+    def protected(self) -> bool:
+        """Whether it must not go on unless the user names it."""
+        return bool(self.lost) and not self.named
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """What the user may call it."""
+        return (self.name, self.logical_id, f"{self.stack}/{self.logical_id}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolledPool:
+    """Nodes that run, and that a change concerns.
+
+    Attributes:
+        pool: Their pool.
+        stack: Stack that changes them.
+        rolling: Whether they are replaced, may be, are held back by the pool's budget, stay until
+            others are launched, or end.
+        nodes: How many at most; None where nobody knows.
+        at_once: How many at the same time, in the words of what replaces them.
+        why: What changes.
+        usd_per_hour: Their On-Demand price together; None where no price is known.
+        lost: What would be lost; empty where the pool is not reserved.
+        instead: What to do instead; empty where nothing is lost.
+        named: Whether the user named the pool as what may go.
+    """
+
+    pool: str
+    stack: str
+    rolling: Rolling
+    nodes: int | None
+    at_once: str
+    why: tuple[str, ...]
+    usd_per_hour: float | None
+    lost: str = ""
+    instead: str = ""
+    named: bool = False
+
+    @property
+    def protected(self) -> bool:
+        """Whether it must not go on unless the user names it."""
+        return bool(self.lost) and not self.named
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """What the user may call it."""
+        return (self.pool, f"{self.stack}/{self.pool}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """All that a deployment would do.
+
+    Attributes:
+        resources: What happens to resources and objects.
+        pools: What happens to nodes that run.
+        new_stacks: Stacks that are not there yet.
+        left_stacks: Stacks that are in the file no more: `cdk deploy` leaves them as they are, with
+            all that runs in them.
+        unread: What could not be compared; nothing of it is known.
+    """
+
+    resources: tuple[Change, ...]
+    pools: tuple[RolledPool, ...] = ()
+    new_stacks: tuple[str, ...] = ()
+    left_stacks: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+    @property
+    def protected(self) -> tuple[Change | RolledPool, ...]:
+        """What must not go on unless the user names it."""
+        return tuple(each for each in (*self.resources, *self.pools) if each.protected)
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether nothing protected goes, all of it is known, and CloudFormation could do it."""
+        stuck = any(each.fails and not each.named for each in self.resources)
+        return not (self.protected or stuck or self.unread)
+
+    def permit(self, *names: str) -> "Changes":
+        """Return the same with the changes to ``names`` permitted.
+
+        Args:
+            names: Of resources and pools: a name, a logical id, or a stack and a logical id.
+
+        Raises:
+            QuestionError: A name is that of several things, or of nothing that goes.
+        """
+        mistakes = [line for name in names for line in self._mistakes(name)]
+        if mistakes:
+            raise QuestionError(mistakes)
+        wanted = set(names)
+        return replace(
+            self,
+            resources=tuple(
+                replace(each, named=bool(wanted & set(each.ids))) for each in self.resources
+            ),
+            pools=tuple(replace(each, named=bool(wanted & set(each.ids))) for each in self.pools),
+        )
+
+    def _mistakes(self, name: str) -> Iterator[str]:
+        going = [each for each in self.resources if (each.lost or each.fails) and name in each.ids]
+        if len(going) > 1:
+            ids = ", ".join(each.ids[-1] for each in going)
+            yield f"--replace: {name} is the name of several; name the one that may go: {ids}"
+        if not going and not any(each.lost and name in each.ids for each in self.pools):
+            stopped = [each for each in self.resources if each.lost or each.fails]
+            ids = ", ".join(
+                [each.ids[-1] for each in (*stopped, *(pool for pool in self.pools if pool.lost))]
+            )
+            known = f"what is stopped is {ids}" if ids else "nothing is stopped; leave it out"
+            yield f"--replace: nothing that is called {name} is stopped; {known}"

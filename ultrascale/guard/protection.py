@@ -1,0 +1,180 @@
+"""What must not be replaced or deleted unless the user names it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ultrascale.guard.model import Action, Change
+from ultrascale.guard.objects import NAMESPACE, KubernetesObject, is_reserved
+from ultrascale.guard.replacement import Worlds
+from ultrascale.guard.templates import Key, World
+
+GUARD = "Custom::NodeGroupGuard"
+_KEY = "AWS::KMS::Key"
+_EMPTIED = "Custom::S3AutoDeleteObjects"
+_RETAINING = ("Retain", "RetainExceptOnCreate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Protection:
+    """What a type of resource holds.
+
+    Attributes:
+        lost: What goes with it.
+        instead: What to do instead.
+    """
+
+    lost: str
+    instead: str
+
+
+_LEAVE = "put the property back"
+_TYPES: Mapping[str, _Protection] = {
+    "AWS::EKS::Cluster": _Protection(
+        lost="the cluster, with every node, job and object in it",
+        instead=f"{_LEAVE}, or make a second cluster of another name beside it and move there",
+    ),
+    "AWS::FSx::FileSystem": _Protection(
+        lost="the file system and all files on it; jobs would find an empty one",
+        instead=f"{_LEAVE}, or add a second file system of another name and copy the files",
+    ),
+    "AWS::S3::Bucket": _Protection(
+        lost="the bucket and its objects; jobs would find an empty one",
+        instead=f"{_LEAVE}, or add a second bucket of another name and copy the objects",
+    ),
+    _KEY: _Protection(
+        lost="the key; what it encrypts can never be read again",
+        instead="keep it: nothing that it encrypts is decrypted by another key",
+    ),
+    "AWS::RDS::DBCluster": _Protection(
+        lost="the database cluster and its data",
+        instead=f"{_LEAVE}, or restore a snapshot of it beside it first",
+    ),
+    "AWS::RDS::DBInstance": _Protection(
+        lost="the database instance, and the database where it is the only one",
+        instead=f"{_LEAVE}, or take a snapshot first",
+    ),
+    "AWS::SageMaker::Cluster": _Protection(
+        lost="the HyperPod cluster, with every node and its disks",
+        instead=f"{_LEAVE}, or change it after the training plan has ended",
+    ),
+    "AWS::ECR::Repository": _Protection(
+        lost="the repository and its images, which running jobs pull again when they restart",
+        instead=f"{_LEAVE}, or add a second repository and push the images there",
+    ),
+    "AWS::EC2::VPC": _Protection(
+        lost="the network of everything that runs",
+        instead=f"{_LEAVE}: a VPC keeps its range; add pod_cidrs at the end for more addresses",
+    ),
+    "AWS::EC2::Subnet": _Protection(
+        lost="the subnet, with the addresses of all that runs in it",
+        instead="leave ranges and zones as they are and add pod_cidrs at the end; `ultrascale "
+        "check` warns where subnets move",
+    ),
+    "AWS::EC2::CapacityReservation": _Protection(
+        lost="the reservation; EC2 may not give the capacity again",
+        instead=_LEAVE,
+    ),
+}
+_RESERVED_POOL = _Protection(
+    lost="the pool's nodes, with the jobs on them; what reserves them is paid on",
+    instead="let its jobs end and scale it to 0 first, or change it after its reservation",
+)
+_GROUPS = ("AWS::EKS::Nodegroup", "AWS::AutoScaling::AutoScalingGroup")
+_NAMESPACE = _Protection(
+    lost="the namespace and every object in it: its jobs, their pods and claims",
+    instead="keep what makes it, or let its jobs end first",
+)
+_DEFINITION = _Protection(
+    lost="the definition and every object of that kind",
+    instead="keep what makes it, or remove its objects first",
+)
+
+
+def is_retained(body: Mapping[str, Any]) -> bool:
+    """Return whether a resource stays when it leaves its stack."""
+    return body.get("DeletionPolicy") in _RETAINING
+
+
+def with_protection(changes: Iterable[Change], worlds: Worlds) -> Iterator[Change]:
+    """Yield ``changes`` with what each would lose, and what to do instead."""
+    every = list(changes)
+    added = {each.type for each in every if each.action == "added"}
+    for change in every:
+        found = _protection(change, worlds.old)
+        lost = "" if found is None else _lost(change, found, added, worlds)
+        if found is None or not lost:
+            yield change
+        else:
+            yield replace(change, lost=lost, instead=found.instead)
+
+
+def object_protection(found: KubernetesObject) -> tuple[str, str]:
+    """Return what the deletion of an object in the cluster loses, and what to do instead."""
+    protection = None
+    if found.kind == NAMESPACE:
+        protection = _NAMESPACE
+    elif found.kind == "CustomResourceDefinition":
+        protection = _DEFINITION
+    elif is_reserved(found):
+        protection = _RESERVED_POOL
+    return (protection.lost, protection.instead) if protection else ("", "")
+
+
+def reserved_protection() -> tuple[str, str]:
+    """Return what replacing the nodes of a reserved pool loses, and what to do instead."""
+    return _RESERVED_POOL.lost, _RESERVED_POOL.instead
+
+
+def is_guarded_stack(world: World, stack: str) -> bool:
+    """Return whether the nodes of a stack's pool must be left alone while they run."""
+    return any(
+        world.properties((stack, logical_id)).get("Guarded") == "true"
+        for logical_id, body in world.resources(stack).items()
+        if body["Type"] == GUARD
+    )
+
+
+def _protection(change: Change, old: World) -> _Protection | None:
+    if change.action == "added" or change.stack not in old.templates:
+        return None
+    if change.type in _GROUPS:
+        return _RESERVED_POOL if is_guarded_stack(old, change.stack) else None
+    if change.type == "AWS::S3::Bucket" and _is_emptied((change.stack, change.logical_id), old):
+        return None
+    return _TYPES.get(change.type)
+
+
+def _is_emptied(key: Key, world: World) -> bool:
+    """Return whether the template itself empties a bucket: it holds nothing of a user's."""
+    stack, logical_id = key
+    return any(
+        body["Type"] == _EMPTIED and body["Properties"].get("BucketName") == {"Ref": logical_id}
+        for body in world.resources(stack).values()
+    )
+
+
+_AT_ONCE: Sequence[Action] = ("replaced", "may be replaced", "deleted")
+
+
+def _lost(change: Change, found: _Protection, added: set[str], worlds: Worlds) -> str:
+    """Return what a change loses; empty where it loses nothing."""
+    old = worlds.old.resources(change.stack)[change.logical_id]
+    if change.action == "kept":
+        # A key that stays goes on to decrypt what it encrypted.
+        if change.type == _KEY or change.type not in added:
+            return ""
+        return "nothing is deleted, but another, empty one takes its place for all that uses it"
+    if change.action in _AT_ONCE:
+        new = worlds.new.resources(change.stack).get(change.logical_id)
+        if new is not None and {old.get("UpdateReplacePolicy"), new.get("UpdateReplacePolicy")} == {
+            "Retain"
+        }:
+            return (
+                f"{found.lost}: the old one stays outside of the stack, paid for and used by none"
+            )
+        return found.lost
+    new = worlds.new.resources(change.stack)[change.logical_id]
+    if is_retained(old) and not is_retained(new):
+        return f"its retention: once it leaves the file, {found.lost}"
+    return ""

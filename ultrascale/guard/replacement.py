@@ -1,0 +1,121 @@
+"""What is replaced because something else is: replacement goes on through references."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ultrascale.catalog import create_only
+from ultrascale.guard.model import Action, Change, PropertyChange
+from ultrascale.guard.properties import at, create_only_paths, is_custom
+from ultrascale.guard.templates import Key, Reference, World, path_name, references, shown
+
+# How the reason of a change ends that is another's.
+_CAUSED = "which it refers to"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worlds:
+    """The two sides of a comparison.
+
+    Attributes:
+        old: What is deployed.
+        new: What would be.
+    """
+
+    old: World
+    new: World
+
+    def standing(self) -> Iterator[Key]:
+        """Yield every resource that is on both sides."""
+        for stack in self.new.templates:
+            if stack in self.old.templates:
+                old = self.old.resources(stack)
+                yield from ((stack, each) for each in self.new.resources(stack) if each in old)
+
+
+def change_of(key: Key, world: World, action: Action) -> Change:
+    """Return a change of a resource, of which nothing but the action is said yet."""
+    stack, logical_id = key
+    body = world.resources(stack)[logical_id]
+    name = path_name(logical_id, body)
+    return Change(stack=stack, logical_id=logical_id, type=body["Type"], name=name, action=action)
+
+
+def action_of(properties: tuple[PropertyChange, ...]) -> Action:
+    """Return what happens to a resource whose properties change so."""
+    effects = {each.effect for each in properties}
+    if "replaces" in effects:
+        return "replaced"
+    return "may be replaced" if "may replace" in effects else "updated"
+
+
+def propagate(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key, Change]:
+    """Return ``changes`` with all that is replaced because of what it refers to.
+
+    A resource that is replaced has another id and other attributes: whatever has one of them in a
+    create-only property is replaced as well, in whichever stack it is.
+    """
+    found = dict(changes)
+    readers = _readers(worlds)
+    waiting = set(found)
+    while waiting:
+        concerned = {key for each in waiting for key in readers.get(each, ())}
+        waiting = set[Key]()
+        for key in concerned:
+            change = _affected(key, found, worlds)
+            if change.properties and change != found.get(key):
+                found[key] = change
+                waiting.add(key)
+    return found
+
+
+def _readers(worlds: Worlds) -> Mapping[Key, set[Key]]:
+    """Return which resources refer to each resource."""
+    found: dict[Key, set[Key]] = {}
+    for key in worlds.standing():
+        for reference in references(worlds.new.properties(key)):
+            found.setdefault(reference.resource, set()).add(key)
+    return found
+
+
+def _affected(key: Key, found: Mapping[Key, Change], worlds: Worlds) -> Change:
+    change = found.get(key) or change_of(key, worlds.new, "updated")
+    own = tuple(each for each in change.properties if not each.why.endswith(_CAUSED))
+    values = worlds.new.properties(key)
+    more = tuple(_caused(change.type, values, {each.path for each in own}, found))
+    properties = (*own, *more)
+    return replace(change, action=action_of(properties), properties=properties)
+
+
+def _caused(
+    resource_type: str, values: Mapping[str, Any], own: set[str], found: Mapping[Key, Change]
+) -> Iterator[PropertyChange]:
+    for path, effect, _ in create_only_paths(resource_type, values):
+        value = at(values, path)
+        causes = [(cause, each) for each in references(value) if (cause := _cause(each, found))]
+        if path in own or not causes:
+            continue
+        certain = any(cause == "replaced" for cause, _ in causes)
+        cause, reference = min(causes, key=lambda each: each[0] != "replaced")
+        yield PropertyChange(
+            path=path,
+            old=shown(value),
+            new="another",
+            effect=effect if certain or effect == "is refused" else "may replace",
+            why=f"{reference.logical_id} is {cause}, {_CAUSED}",
+        )
+
+
+def _cause(reference: Reference, found: Mapping[Key, Change]) -> Action | None:
+    """Return what happens to what a reference means, where that changes the reference's value."""
+    change = found.get(reference.resource)
+    if change is None:
+        return None
+    if change.action in ("replaced", "may be replaced"):
+        return change.action
+    if change.action != "updated" or not change.properties:
+        return None
+    if is_custom(change.type):
+        return "updated" if reference.attribute else None
+    changing = create_only.CHANGING_ATTRIBUTES.get(change.type, frozenset[str]())
+    return "updated" if reference.attribute in changing else None
