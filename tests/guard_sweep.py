@@ -61,7 +61,7 @@ _ALSO: dict[Keys, object] = {
     ("email",): "other@example.com",
 }
 # One of so many changes is synthesized, so that all of it takes less than two minutes.
-_EVERY = 4
+_EVERY = 6
 
 _NODE_POOL = re.compile(r'"kind\\":\\"NodePool\\",\\"metadata\\":{\\"name\\":\\"([a-z0-9-]+)')
 

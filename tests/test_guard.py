@@ -92,7 +92,7 @@ def test_a_replaced_file_system_that_is_retained_is_refused_and_said_to_be_paid_
         {"A": body(kind, {path: old}, **RETAINED)}, {"A": body(kind, {path: new}, **RETAINED)}
     )
 
-    assert "paid for and used by none" in of(changes, "A").lost
+    assert "stays outside of the stack, and is paid for" in of(changes, "A").lost
 
 
 def test_a_bucket_that_loses_its_retention_is_refused_before_anything_is_lost() -> None:
@@ -122,6 +122,12 @@ def test_a_change_of_a_type_that_nobody_knows_may_replace_it() -> None:
     changes = between({"A": body("AWS::New::Thing", {"X": 1})}, {"A": body("AWS::New::Thing")})
 
     assert of(changes, "A").action == "may be replaced"
+
+
+def test_what_the_cdk_notes_of_itself_is_no_change() -> None:
+    old, new = (body("AWS::CDK::Metadata", {"Analytics": each}) for each in "ab")
+
+    assert between({"A": old}, {"A": new, "B": new}).resources == ()
 
 
 @pytest.mark.parametrize(("kind", "protected"), [("reserved", True), ("burst", False)])

@@ -154,6 +154,10 @@ def _is_emptied(key: Key, world: World) -> bool:
     )
 
 
+_PARTED = (
+    "nothing is deleted, but a new, empty one takes its place for all that uses it; the old one "
+    "stays outside of the stack, and is paid for"
+)
 _AT_ONCE: Sequence[Action] = ("replaced", "may be replaced", "deleted")
 
 
@@ -170,9 +174,7 @@ def _lost(change: Change, found: _Protection, added: set[str], worlds: Worlds) -
         if new is not None and {old.get("UpdateReplacePolicy"), new.get("UpdateReplacePolicy")} == {
             "Retain"
         }:
-            return (
-                f"{found.lost}: the old one stays outside of the stack, paid for and used by none"
-            )
+            return _PARTED
         return found.lost
     new = worlds.new.resources(change.stack)[change.logical_id]
     if is_retained(old) and not is_retained(new):

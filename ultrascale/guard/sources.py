@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -105,7 +106,7 @@ def synthesize(file: Path, folder: Path) -> Templates:
         )
     # Its context is read from where it runs, and the manifests are written there.
     (folder / "cdk.json").write_text((_ROOT / "cdk.json").read_text())
-    app = f'"{sys.executable}" "{_ROOT / "app.py"}"'
+    app = shlex.join([sys.executable, str(_ROOT / "app.py")])
     command = [_NODE, _CDK, "synth", "--strict", "--quiet", "--no-notices", "--app", app]
     done = subprocess.run(
         [*map(str, command), "--context", f"cluster={file.resolve()}"],

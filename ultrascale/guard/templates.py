@@ -18,6 +18,7 @@ Key = tuple[str, str]
 UPDATE_POLICY = "UpdatePolicy"
 """The attribute of an Auto Scaling group that says what an update does to its instances."""
 
+_NOTE = "AWS::CDK::Metadata"
 _NO_VALUE = {"Ref": "AWS::NoValue"}
 # No property of any type has such a name.
 _REFERENCE = "::Resource"
@@ -177,6 +178,7 @@ class World:
 
 def world(templates: Templates) -> World:
     """Return the stacks of ``templates``, with what they export to each other."""
+    templates = {stack: _without_note(template) for stack, template in templates.items()}
     exports = {
         name: (stack, output["Value"])
         for stack, template in templates.items()
@@ -188,6 +190,13 @@ def world(templates: Templates) -> World:
         for name in dict.fromkeys(imports(template)):
             importers.setdefault(name, []).append(stack)
     return World(templates=templates, exports=exports, importers=importers)
+
+
+def _without_note(template: Template) -> Template:
+    """Return a template without what the CDK notes of itself: no service sees it."""
+    resources: Mapping[str, Any] = template.get("Resources", {})
+    kept = {id: body for id, body in resources.items() if body["Type"] != _NOTE}
+    return {**template, "Resources": kept}
 
 
 def references(value: object) -> Iterator[Reference]:
@@ -257,7 +266,10 @@ def path_name(logical_id: str, body: Mapping[str, Any]) -> str:
 def _spoken(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_spoken, cast('list[object]', value)))}]"
-    return text_of(value)
+    if is_atom(value):
+        return text_of(value)
+    items = cast("dict[str, object]", value).items()
+    return f"{{{', '.join(f'{key}: {_spoken(each)}' for key, each in items)}}}"
 
 
 def _joined(delimiter: object, value: object) -> object:
