@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import Ultrascale, run
-from tests.operate_cluster import FakeCluster, Karpenter, Time, put_pod
+from tests.operate_cluster import NODE_CLAIMS, FakeCluster, Karpenter, Time, put_pod
 from tests.pools import CAPACITY_BLOCK, ON_DEMAND, POOL, SYSTEM_POOL, as_text, make_document
 from ultrascale.jobs.cluster import Cluster
 
@@ -73,8 +73,28 @@ def test_what_is_renewed_is_shown_with_the_jobs_on_it_and_the_end_of_the_block(
         "  train-1 (train-1-node)",
         "  jobs on them, bert, are waited for; --evict-jobs breaks them off",
         "  no batch begins after 2026-12-08 10:50Z",
-        "train: 2 nodes renewed",
+        "train: renewed 2 nodes",
     ]
+
+
+def test_nodes_that_drift_meanwhile_are_told_and_left_to_the_next_run(
+    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path, time: Time
+) -> None:
+    karpenter = Karpenter(stub, "train", 2, OFFERS)
+    late = f"{NODE_CLAIMS}/train-1"
+    stub.update(late, status={"conditions": []})
+
+    def drifts() -> None:
+        karpenter.tick()
+        stub.update(late, status={"conditions": [{"type": "Drifted", "status": "True"}]})
+
+    time.each = drifts
+
+    answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--yes")
+
+    assert answer.returncode == 3
+    assert "train: renewed 1 node\ntrain: on an older template by now: 1 node" in answer.stdout
+    assert stub.find(late) is not None
 
 
 def test_nothing_ends_without_a_yes(
@@ -99,7 +119,7 @@ def test_a_window_that_is_too_short_ends_with_a_status_of_its_own(
     answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--until", until, "--yes")
 
     assert answer.returncode == 3
-    assert "the time is up, 1 nodes are still on an older template" in answer.stdout
+    assert "the time is up; still on an older template: 1 node" in answer.stdout
 
 
 def test_where_nothing_is_old_a_successor_that_is_missing_is_told_all_the_same(

@@ -216,6 +216,26 @@ def test_no_second_node_ends_while_the_successor_has_no_accelerators() -> None:
     assert pool.deleted == ["train-0"]
 
 
+def test_an_api_server_that_is_away_for_a_while_breaks_nothing_off() -> None:
+    pool = Pool()
+    pool.stub.refuse("GET", f"^{NODES}$", Refusal(503, "the server is currently away", times=3))
+
+    pool.roll()
+
+    assert any("currently away" in line for line in pool.said)
+    assert len(pool.deleted) == 3
+
+
+def test_nodes_that_may_not_be_listed_end_it_at_once() -> None:
+    pool = Pool()
+    pool.stub.refuse("GET", f"^{NODES}$", Refusal(403, "nodes is forbidden"))
+
+    with pytest.raises(ClusterError, match="forbidden"):
+        pool.roll()
+
+    assert (pool.time.sleeps, pool.deleted) == (0, [])
+
+
 @pytest.mark.parametrize("stops_after", range(12))
 def test_a_run_that_is_killed_anywhere_is_finished_by_the_next_one(stops_after: int) -> None:
     pool = Pool()

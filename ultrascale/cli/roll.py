@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ultrascale.plan import ClusterPlan
 
 UNFINISHED = 3
-"""Exit status where the time was too short for every node."""
+"""Exit status where nodes are left on an older template."""
 
 _SHOWN = 20
 
@@ -53,7 +53,7 @@ def roll(
     """Renew the nodes of a static NodePool or a self-managed group, each ending before the next.
 
     Never runs more nodes than are reserved. Run it again after a failure: nodes that are new are
-    left alone. Ends with status 3 where the time was too short.
+    left alone. Ends with status 3 where some are left, as the time was too short.
     """
     from ultrascale import account
     from ultrascale.operate.drain import Drain
@@ -73,7 +73,7 @@ def roll(
             raise ClusterError(f"{missing}{f'; {why}' if (why := fleet.trouble()) else ''}")
         return
     _show(renewal, old, drain.jobs_on([each.node for each in old]), batch, evict_jobs)
-    ask.confirm(f"renew {len(old)} nodes of {pool}?", yes=yes)
+    ask.confirm(f"renew {_nodes(old)} of {pool}?", yes=yes)
     pace = Pace(
         batch=batch,
         until=renewal.until,
@@ -84,9 +84,16 @@ def roll(
         Roll(fleet, drain, pace, time, lambda line: typer.echo(f"{pool}: {line}", err=True)), pool
     )
     if left:
-        typer.echo(f"{pool}: the time is up, {len(left)} nodes are still on an older template")
+        typer.echo(f"{pool}: the time is up; still on an older template: {_nodes(left)}")
         raise typer.Exit(UNFINISHED)
-    typer.echo(f"{pool}: {len(old)} nodes renewed")
+    typer.echo(f"{pool}: renewed {_nodes(old)}")
+    if more := fleet.old():
+        typer.echo(f"{pool}: on an older template by now: {_nodes(more)}; run it again")
+        raise typer.Exit(UNFINISHED)
+
+
+def _nodes(found: "Sequence[Old]") -> str:
+    return f"{len(found)} node{'' if len(found) == 1 else 's'}"
 
 
 def _end(until: str | None) -> datetime | None:
@@ -121,7 +128,7 @@ def _show(
     renewal: Renewal, old: "Sequence[Old]", jobs: Sequence[str], batch: int, evicts: bool
 ) -> None:
     pool = renewal.pool
-    typer.echo(f"{pool.name}: {len(old)} nodes on an older template, {batch} at a time")
+    typer.echo(f"{pool.name}: {_nodes(old)} on an older template, {batch} at a time")
     for each in old[:_SHOWN]:
         typer.echo(f"  {each.id}{f' ({each.node})' if each.node else ''}")
     if len(old) > _SHOWN:

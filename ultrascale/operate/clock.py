@@ -5,7 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ultrascale.errors import ClusterError
+from ultrascale.errors import ClusterError, RefusedError, UnansweredError
+
+_PUT_OFF, _SERVER_FAULT = 429, 500
 
 
 def _now() -> datetime:
@@ -36,6 +38,9 @@ def wait(
 ) -> None:
     """Return once ``look`` says that nothing is left to wait for.
 
+    A look that AWS or the API server does not answer is tried again like any other: an upgrade of
+    the control plane, or a connection that breaks, ends no work of hours.
+
     Args:
         clock: The clock.
         look: Says what is still waited for; empty once it is there.
@@ -45,10 +50,11 @@ def wait(
         stuck: Says what AWS or Kubernetes tells of the cause, where the time is up.
 
     Raises:
-        ClusterError: The time is up.
+        ClusterError: The time is up, or a look is refused.
+        UnansweredError: A look is denied.
     """
     started, said = clock.now(), ""
-    while waiting := look():
+    while waiting := _look(look):
         if waiting != said:
             say(waiting)
             said = waiting
@@ -58,3 +64,18 @@ def wait(
                 f"not within {minutes:g} minutes: {waiting}{f'; {why}' if why else ''}"
             )
         clock.sleep(every)
+
+
+def _look(look: Callable[[], str]) -> str:
+    try:
+        return look()
+    except RefusedError as error:
+        if error.status < _SERVER_FAULT and error.status != _PUT_OFF:
+            raise
+        return str(error)
+    except UnansweredError as error:
+        if error.denied:
+            raise
+        return str(error)
+    except ClusterError as error:
+        return str(error)
