@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 CDK := node_modules/.bin/cdk
 
 .DEFAULT_GOAL := help
-.PHONY: help synth test training lint lint-templates posture bench chart clean
+.PHONY: help synth pipeline test training lint lint-templates posture bench chart clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -15,6 +15,11 @@ synth: .venv/.runtime node_modules/.installed ## synthesize CLUSTER into cdk.out
 	@rm -rf dist cdk.out/*.json
 	@$(CDK) synth --strict --quiet --no-notices -c cluster=$(CLUSTER)
 	@ultrascale summary $(CLUSTER)
+
+pipeline: .venv/.runtime node_modules/.installed ## synthesize the pipeline of CLUSTER, with all of its stages
+	@ultrascale check $(CLUSTER)
+	@rm -rf dist cdk.out
+	@$(CDK) synth --strict --quiet --no-notices -c pipeline=$(CLUSTER)
 
 test: .venv/.dev ## run the tests
 	@pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder

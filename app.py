@@ -1,18 +1,23 @@
-"""Entry point of `cdk synth`, `cdk diff` and `cdk deploy`; takes `-c cluster=<path>`."""
+"""Entry point of `cdk synth`, `cdk diff` and `cdk deploy`.
+
+Takes `-c cluster=<path>` for a cluster, or `-c pipeline=<path>` for the pipeline that a file has.
+"""
 
 import sys
 from pathlib import Path
 
 from ultrascale import plan
-from ultrascale.errors import UltrascaleError
+from ultrascale.errors import ConfigError, UltrascaleError
 from ultrascale.node import use_bundled_node
+from ultrascale.plan.model import PipelinePlan
+from ultrascale.plan.pipeline import load_pipeline
 
 use_bundled_node()
 
 import aws_cdk as cdk  # noqa: E402 -- jsii reads JSII_NODE when it is imported
 
 from k8s import define_charts, write_manifests  # noqa: E402
-from stacks import define_stacks  # noqa: E402
+from stacks import define_pipeline, define_stacks, share_files  # noqa: E402
 from stacks.validation import validate  # noqa: E402
 
 DEFAULT_CLUSTER = "clusters/trainium-bert.yaml"
@@ -27,15 +32,34 @@ def synthesize(app: cdk.App, cluster: plan.ClusterPlan, *, manifests: Path) -> N
     write_manifests(charts, manifests)
 
 
+def synthesize_pipeline(app: cdk.App, plan: PipelinePlan, *, manifests: Path) -> None:
+    """Write the pipeline of ``plan``, and each stage as `synthesize` would, into folders."""
+    charts = {stage.name: define_charts(stage.cluster) for stage in plan.stages}
+    define_pipeline(app, plan, charts)
+    validate(app)
+    app.synth()
+    share_files(Path(app.outdir))
+    for stage, objects in charts.items():
+        write_manifests(objects, manifests / stage)
+
+
 def main() -> None:
-    """Synthesize the cluster file of the context key ``cluster``."""
+    """Synthesize the file of the context key ``pipeline`` or ``cluster``."""
     app = cdk.App()
-    path = Path(app.node.try_get_context("cluster") or DEFAULT_CLUSTER)
+    manifests = Path("dist")
+    piped = app.node.try_get_context("pipeline")
+    path = Path(piped or app.node.try_get_context("cluster") or DEFAULT_CLUSTER)
     try:
-        cluster = plan.load(path)
+        cluster = None if piped else plan.load(path)
+        pipeline = load_pipeline(path) if piped else None
+        if cluster is None and pipeline is None:
+            raise ConfigError([f"{path}: no pipeline; add the section, or use -c cluster={path}"])
     except UltrascaleError as error:
         sys.exit(str(error))
-    synthesize(app, cluster, manifests=Path("dist"))
+    if pipeline is not None:
+        synthesize_pipeline(app, pipeline, manifests=manifests)
+    if cluster is not None:
+        synthesize(app, cluster, manifests=manifests)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def test_every_mistake_is_named_at_once_without_a_traceback(tmp_path: Path) -> N
 
 def test_what_is_not_built_yet_is_refused_in_plain_words(tmp_path: Path) -> None:
     document = yaml.safe_load(TRAINIUM.read_text())
-    document["pipeline"] = {"connection_arn": "x"}
+    document["storage"]["lustre"][0]["efa"] = True
     file = tmp_path / "cluster.yaml"
     file.write_text(yaml.safe_dump(document))
 

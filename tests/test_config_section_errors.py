@@ -187,11 +187,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         make_document(agreed_limits={"nau_per_vpc": 2_000_000}),
         "agreed_limits.reference: missing; add it",
     ),
-    "connection that is none": (
-        make_document(pipeline={"connection": "github", "repository": "example/clusters"}),
-        "pipeline.connection: not the ARN of a CodeConnections connection, got 'github'; "
-        "write arn:aws:codeconnections:REGION:ACCOUNT:connection/ID",
-    ),
     "section that is a word": (
         make_document(storage="none"),
         "storage: not a mapping, got 'none'; write it as key: value",

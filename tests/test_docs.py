@@ -18,8 +18,6 @@ KEYS = re.sub(
     flags=re.DOTALL,
 )
 README = (ROOT / "README.md").read_text()
-# Nothing reads their keys yet.
-LATER = {"pipeline"}
 
 
 def models(annotation: object) -> set[type[pydantic.BaseModel]]:
@@ -32,9 +30,8 @@ def keys(model: type[pydantic.BaseModel]) -> set[str]:
     found: set[str] = set()
     for name, field in model.model_fields.items():
         found.add(name.removesuffix("_"))
-        if name not in LATER:
-            for inner in models(field.annotation):
-                found |= keys(inner)
+        for inner in models(field.annotation):
+            found |= keys(inner)
     return found
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.config_documents import with_lustre
 from tests.pools import NEURON_POOL, SYSTEM_POOL, make_cluster, make_document, pool_document
 from ultrascale.errors import ConfigError
 from ultrascale.plan import ClusterPlan, load, plan_cluster
@@ -47,16 +48,14 @@ class TestClusterFiles:
         assert plan.control_plane.public_cidrs == ("203.0.113.0/24",)
 
     def test_what_is_not_built_yet_is_refused_by_file_and_key(self, tmp_path: Path) -> None:
-        path = tmp_path / "piped.yaml"
-        connection = "arn:aws:codeconnections:us-west-2:111122223333:connection/1"
-        pipeline = {"connection": connection, "repository": "example/clusters"}
-        path.write_text(yaml.safe_dump(make_document(pipeline=pipeline)))
+        path = tmp_path / "efa.yaml"
+        path.write_text(yaml.safe_dump(with_lustre({"capacity_gib": 19200, "efa": True})))
 
         with pytest.raises(ConfigError) as caught:
             load(path)
 
         (line,) = caught.value.mistakes
-        assert line == f"{path}: pipeline: not supported yet; leave it out"
+        assert line == f"{path}: storage.lustre.0.efa: not supported yet, got true; use false"
 
     def test_a_mistake_of_the_network_names_the_file_too(self, tmp_path: Path) -> None:
         path = tmp_path / "small.yaml"

@@ -94,18 +94,19 @@ class TestTogether:
 
         assert {"regoin", "network.zonez", "network.vpc_cidr", "kubernetes.admin"} <= {*keys(lines)}
         assert {"kubernetes.version", "pools.0.nodez", "pools.1.efas"} <= {*keys(lines)}
-        assert "pipeline: not supported yet; leave it out" in lines
+        assert "pipeline.branches" in keys(lines)
 
     def test_everything_that_is_not_built_yet_is_named_in_the_order_of_the_file(
         self, file: Path
     ) -> None:
         lines = mistakes(
             file,
-            storage={"lustre": [LUSTRE | {"efa": True}]},
-            pipeline={"branch": "main"},
+            storage={
+                "lustre": [LUSTRE | {"efa": True}, LUSTRE | {"name": "b", "efa": True}],
+            },
         )
 
-        assert keys(lines) == ["storage.lustre.0.efa", "pipeline"]
+        assert keys(lines) == ["storage.lustre.0.efa", "storage.lustre.1.efa"]
         assert all("not supported yet" in line for line in lines)
 
     def test_one_mistake_is_one_line(self, file: Path) -> None:
@@ -152,10 +153,12 @@ class TestTogether:
 class TestUnsupported:
     """Advice that leads into the next refusal costs a run and a user's patience."""
 
-    def test_what_stands_within_an_unsupported_part_is_not_said_beside_it(self, file: Path) -> None:
-        lines = mistakes(file, pipeline={"branches": 0})
+    def test_what_rests_on_an_unsupported_value_is_not_said_beside_it(self, file: Path) -> None:
+        lines = mistakes(
+            file, storage={"lustre": [LUSTRE | {"efa": True, "capacity_gib": 1300}]}
+        )
 
-        assert lines == ["pipeline: not supported yet; leave it out"]
+        assert lines == ["storage.lustre.0.efa: not supported yet, got true; use false"]
 
     def test_regions_of_china_are_refused_plainly(self, file: Path) -> None:
         network = {"vpc_cidr": "10.0.0.0/16", "zones": ["cn-north-1a", "cn-north-1b"]}

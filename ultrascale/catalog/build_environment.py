@@ -1,4 +1,4 @@
-"""Where container images are built and a Helm chart is installed: AWS CodeBuild.
+"""Where images are built, a Helm chart is installed and pipelines run: AWS CodeBuild.
 
 Sources:
     https://docs.aws.amazon.com/codebuild/latest/userguide/build-env-ref-available.html
@@ -50,4 +50,12 @@ CHART_BUILD_ENVIRONMENT = BuildEnvironment(
     timeout_minutes=9,
     # The least that CodeBuild takes is five.
     queued_timeout_minutes=5,
+)
+
+PIPELINE_BUILD_ENVIRONMENT = BuildEnvironment(
+    image=_IMAGE,
+    # Four processors: synthesis and the tests compute, and each build of a run waits for another.
+    compute_type="BUILD_GENERAL1_MEDIUM",
+    timeout_minutes=60,
+    queued_timeout_minutes=60,
 )

@@ -9,6 +9,7 @@ import typer
 from ultrascale import config, plan
 from ultrascale.cli import capacity, jobs
 from ultrascale.cli.advise import advise_command
+from ultrascale.cli.bootstrap_policy import bootstrap_policy
 from ultrascale.cli.chart_values import chart_values
 from ultrascale.cli.connect import connect
 from ultrascale.cli.destroy import destroy_command
@@ -23,6 +24,7 @@ from ultrascale.cli.summary import print_summary
 from ultrascale.cli.upgrade_plan import upgrade_plan
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan.network import network_warnings
+from ultrascale.plan.pipeline import load_pipeline
 
 _app = typer.Typer(
     help="Ultra-scale AI/ML on Amazon EKS from one cluster file.",
@@ -46,6 +48,7 @@ def check(file: ClusterFile) -> None:
 
     cluster = read_cluster(file)
     check_templates(cluster)
+    load_pipeline(file)
     for warning in (*config.warnings(cluster.cluster), *network_warnings(cluster.plan.network)):
         typer.echo(f"{file}: warning: {warning}", err=True)
     typer.echo(f"{file}: ok")
@@ -53,6 +56,7 @@ def check(file: ClusterFile) -> None:
 
 _app.command("plan")(plan_command)
 _app.command("advise")(advise_command)
+_app.command("bootstrap-policy")(bootstrap_policy)
 _app.add_typer(capacity.app, name="capacity")
 _app.command()(preflight)
 _app.command("upgrade-plan")(upgrade_plan)

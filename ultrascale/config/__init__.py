@@ -21,7 +21,8 @@ from ultrascale.config._reader import Fields, Part
 from ultrascale.config._reading import Reading, Rules
 from ultrascale.config._storage_rules import folder
 from ultrascale.config._warnings import warnings
-from ultrascale.config.cluster import Cluster, is_account_id
+from ultrascale.config._places import is_account_id
+from ultrascale.config.cluster import Cluster
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.job_values import (
     ContainerResources,
@@ -53,9 +54,9 @@ from ultrascale.config.operations import (
     Backend,
     Database,
     Observability,
-    Pipeline,
     WriteLatencySlo,
 )
+from ultrascale.config.pipeline import ConnectionId, Pipeline, Stage, is_cluster_path
 from ultrascale.config.pools import Nodes, Pool, Provisioner, Role
 from ultrascale.config.purchase import (
     CapacityBlock,
@@ -86,6 +87,7 @@ __all__ = [
     "Claim",
     "Cluster",
     "CompileCache",
+    "ConnectionId",
     "ContainerResources",
     "Database",
     "DefaultClaim",
@@ -128,6 +130,7 @@ __all__ = [
     "Scheduling",
     "ServiceJob",
     "Spot",
+    "Stage",
     "Storage",
     "TaskGovernance",
     "Team",
@@ -143,6 +146,7 @@ __all__ = [
     "folder",
     "has_default_claims",
     "is_account_id",
+    "is_cluster_path",
     "load",
     "loads",
     "near",

@@ -11,6 +11,7 @@ from ultrascale.config import (
     _karpenter_rules,
     _list_rules,
     _network_rules,
+    _pipeline_rules,
     _pool_rules,
     _purchase_rules,
     _section_rules,
@@ -26,6 +27,7 @@ from ultrascale.config.jobs import Job, Resources, Toleration
 from ultrascale.config.kubernetes import Endpoint, Karpenter, Kubernetes
 from ultrascale.config.network import Network
 from ultrascale.config.operations import Backend, Database, Observability
+from ultrascale.config.pipeline import Pipeline
 from ultrascale.config.pools import Nodes, Pool
 from ultrascale.config.purchase import CapacityBlock, Reservation, TrainingPlan
 from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling
@@ -180,6 +182,14 @@ RULES: Rules = {
         _backend_rules.database_instance_exists,
         _backend_rules.database_storage_exists,
         _backend_rules.backups_can_be_kept,
+    ),
+    Pipeline: (
+        _pipeline_rules.connection_can_be_used,
+        _pipeline_rules.connection_is_of_the_partition,
+        _pipeline_rules.waves_stand_together,
+        _pipeline_rules.stages_have_names_of_their_own,
+        _pipeline_rules.stages_deploy_a_file_each,
+        _pipeline_rules.own_stage_states_what_the_file_does,
     ),
     Cluster: (
         _hyperpod_rules.hyperpod_has_nodes,

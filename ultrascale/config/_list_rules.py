@@ -13,6 +13,7 @@ from ultrascale.config.jobs import BatchJob, ServiceJob, TrainingJob
 from ultrascale.config.kubernetes import Endpoint, Kubernetes
 from ultrascale.config.network import Network
 from ultrascale.config.operations import Backend
+from ultrascale.config.pipeline import Stage
 from ultrascale.config.pools import FALLBACK_SUFFIX, Pool
 from ultrascale.config.purchase import Spot
 from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling
@@ -20,7 +21,7 @@ from ultrascale.config.storage import Claim, Images, Lustre, LustreS3, Storage
 
 Mistakes = Iterator[Mistake]
 
-_NAMED: tuple[type[Model], ...] = (Pool, Lustre, Queue, Team)
+_NAMED: tuple[type[Model], ...] = (Pool, Lustre, Queue, Team, Stage)
 _LISTS: tuple[tuple[type[Model], str], ...] = (
     (Network, "zones"),
     (Kubernetes, "admins"),
@@ -36,6 +37,7 @@ _LISTS: tuple[tuple[type[Model], str], ...] = (
     (ServiceJob, "prefer"),
     (Backend, "submits_to"),
     (Backend, "allow_from"),
+    (Stage, "replace"),
 )
 
 

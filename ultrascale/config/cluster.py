@@ -1,42 +1,21 @@
 """The whole cluster file."""
 
-import re
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from ultrascale.catalog import regions
-from ultrascale.config._base import Model, WrongValueError, dns_label, matching
+from ultrascale.config._base import Model, dns_label
+from ultrascale.config._places import AccountId, RegionName
 from ultrascale.config.hyperpod import HyperPod
 from ultrascale.config.jobs import AnyJob, JobName
 from ultrascale.config.kubernetes import Karpenter, Kubernetes
 from ultrascale.config.network import Network
-from ultrascale.config.operations import AgreedLimits, Backend, Observability, Pipeline
+from ultrascale.config.operations import AgreedLimits, Backend, Observability
+from ultrascale.config.pipeline import Pipeline
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Scheduling
 from ultrascale.config.storage import Images, Storage
-from ultrascale.errors import CatalogError
-
-
-def _known(value: str) -> str:
-    try:
-        regions.lookup_region(value)
-    except CatalogError as error:
-        raise WrongValueError(str(error), complete=True) from error
-    return value
-
-
-_ACCOUNT_ID = r"\d{12}"
-AccountId = Annotated[
-    str,
-    AfterValidator(matching(_ACCOUNT_ID, "not an AWS account id", "write its 12 digits in quotes")),
-]
-
-
-def is_account_id(text: str) -> bool:
-    """Return whether ``text`` is the id of an AWS account."""
-    return re.fullmatch(_ACCOUNT_ID, text) is not None
 
 
 class Cluster(Model):
@@ -58,12 +37,12 @@ class Cluster(Model):
         agreed_limits: Limits granted above the published ones; None: the published ones hold.
         backend: The application that submits jobs; None leaves it out.
         observability: What is measured and shown; None leaves it out.
-        pipeline: The pipeline that deploys the cluster; None leaves it out.
+        pipeline: The pipeline that deploys it, and other clusters; None leaves it out.
     """
 
     # Keys are read in this order: a pool takes its default zones from the network.
     name: Annotated[str, dns_label(40)]
-    region: Annotated[str, AfterValidator(_known)]
+    region: RegionName
     account: AccountId | None = None
     network: Network
     kubernetes: Kubernetes = Kubernetes()

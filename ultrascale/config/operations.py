@@ -1,4 +1,4 @@
-"""`agreed_limits`, `backend`, `observability` and `pipeline`: the cluster in its surroundings."""
+"""`agreed_limits`, `backend` and `observability`: the cluster in its surroundings."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -15,22 +15,6 @@ Email = Annotated[
         matching(
             r"[^@\s]+@[^@\s]+\.[^@\s.]+", "not an e-mail address", "write it as name@example.com"
         )
-    ),
-]
-ConnectionArn = Annotated[
-    str,
-    AfterValidator(
-        matching(
-            r"arn:aws[a-z-]*:(?:codeconnections|codestar-connections):[a-z0-9-]+:\d{12}:connection/[\w-]+",
-            "not the ARN of a CodeConnections connection",
-            "write arn:aws:codeconnections:REGION:ACCOUNT:connection/ID",
-        )
-    ),
-]
-RepositoryPath = Annotated[
-    str,
-    AfterValidator(
-        matching(r"[\w.-]+/[\w.-]+", "not the path of a repository", "write OWNER/NAME")
     ),
 ]
 
@@ -140,17 +124,3 @@ class Observability(Model):
     container_logs: bool = True
     hyperpod_addon: bool = False
     write_latency_slo: WriteLatencySlo | None = None
-
-
-class Pipeline(Model):
-    """The pipeline that deploys the cluster from a repository.
-
-    Attributes:
-        connection: ARN of the CodeConnections connection to the repository's host.
-        repository: OWNER/NAME.
-        branch: Branch whose commits are deployed.
-    """
-
-    connection: ConnectionArn
-    repository: RepositoryPath
-    branch: Annotated[str, Field(min_length=1)] = "main"

@@ -39,6 +39,7 @@ RESERVED_NAMES = frozenset(
         "nodes",
         "observability",
         "pipeline",
+        "pipeline-gate",
         "platform",
         "registry",
         "scaling",

@@ -107,6 +107,28 @@ def build_command(cluster: str, region: str) -> str:
     return f"aws codebuild start-build --project-name {project} --region {region}"
 
 
+def pipeline_role(cluster: str, region: str) -> str:
+    """Return the role of the builds of a pipeline that look before a cluster is deployed.
+
+    IAM is global, so the Region is part of it.
+
+    Args:
+        cluster: Name of the cluster whose file has the pipeline.
+        region: Region of the pipeline.
+    """
+    return f"{cluster}-pipeline-{region}"
+
+
+def gate_role(cluster: str, region: str) -> str:
+    """Return the role, in a cluster's account, by which a pipeline looks before it deploys.
+
+    Args:
+        cluster: Name of the cluster.
+        region: Its Region.
+    """
+    return f"{cluster}-gate-{region}"
+
+
 def hyperpod_chart_builder(cluster: str) -> str:
     """Return the CodeBuild project that installs AWS's HyperPod chart in a cluster."""
     return f"{cluster}-hyperpod-chart"

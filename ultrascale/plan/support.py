@@ -7,9 +7,7 @@ from ultrascale.catalog import regions
 
 Mistakes = Iterator[config.Mistake]
 
-_SECTIONS = ("pipeline",)
 _WRONG = "not supported yet"
-_LEAVE_OUT = "leave it out"
 
 
 def _region_is_built(region: str) -> Mistakes:
@@ -19,19 +17,13 @@ def _region_is_built(region: str) -> Mistakes:
         yield config.refuse("region", wrong, "use a Region of another partition")
 
 
-def _sections_are_built(given: frozenset[str]) -> Mistakes:
-    for key in _SECTIONS:
-        if key in given:
-            yield config.refuse(key, _WRONG, _LEAVE_OUT, got="")
-
-
 def _efa_is_built(efa: bool) -> Mistakes:
     if efa:
         yield config.refuse("efa", _WRONG, "use false")
 
 
 RULES: config.Rules = {
-    config.Cluster: (_region_is_built, _sections_are_built),
+    config.Cluster: (_region_is_built,),
     config.Lustre: (_efa_is_built,),
 }
 

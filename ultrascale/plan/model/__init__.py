@@ -72,6 +72,7 @@ from ultrascale.plan.model.observability import (
     SectionPlan,
     WriteLatencyPlan,
 )
+from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
 from ultrascale.plan.model.platform import (
     DevicePluginPlan,
     EtcdPlan,
@@ -168,6 +169,7 @@ __all__ = [
     "ObjectivePlan",
     "ObservabilityPlan",
     "PartPlan",
+    "PipelinePlan",
     "PodPlan",
     "PodSecurity",
     "PoolMoney",
@@ -191,6 +193,7 @@ __all__ = [
     "ServerlessCapacity",
     "ServingPlan",
     "SizedBy",
+    "StagePlan",
     "SubnetKind",
     "SubnetNeeds",
     "SubnetPlan",
@@ -203,6 +206,7 @@ __all__ = [
     "VolcanoPlan",
     "VolcanoScale",
     "VolumePlan",
+    "WavePlan",
     "WindowNeeds",
     "WindowPlan",
     "WindowState",

@@ -1,0 +1,133 @@
+"""The pipeline: what builds, checks, gates and deploys the clusters of a repository."""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from aws_cdk import Duration, RemovalPolicy, Stage, pipelines
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_codepipeline as codepipeline
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from ultrascale.catalog.build_environment import PIPELINE_BUILD_ENVIRONMENT
+from ultrascale.catalog.codepipeline import CDK_ASSETS_VERSION, CDK_CLI_VERSION
+from ultrascale.plan.model import PipelinePlan
+from ultrascale_constructs.pipeline_artifacts import artifact_bucket, keep_replicas
+from ultrascale_constructs.pipeline_gate import Gate
+from ultrascale_constructs.pipeline_permissions import complete_check
+from ultrascale_constructs.pipeline_reasons import accept_findings
+
+_CHECKS = "Checks"
+
+
+class DeploymentPipeline(Construct):
+    """Defines a pipeline that deploys clusters, one wave after the other.
+
+    Each run builds the assembly, updates the pipeline itself, tests, and gives each stage's account
+    the role by which it is looked at. Before a stage, its plan, its account and its changes are
+    looked at; permissions that grow, and each stage that asks for it, wait for an approval.
+
+    The builds lie outside any VPC: what reaches a private API server is a function of the stacks.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: PipelinePlan,
+        gates: Mapping[str, Stage],
+        clusters: Mapping[str, Stage],
+    ) -> None:
+        """Define the pipeline.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            plan: What it deploys.
+            gates: What gives the account of each stage its role, by name of the stage.
+            clusters: The stacks of each stage, by its name.
+        """
+        super().__init__(scope, id)
+        self._plan = plan
+        group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY)
+        # The L2's own property takes a member of an enumeration, not a number.
+        retained = cast("logs.CfnLogGroup", group.node.default_child)
+        retained.retention_in_days = plan.log_retention_days
+        self._source = pipelines.CodePipelineSource.connection(
+            plan.repository, plan.branch, connection_arn=plan.connection
+        )
+        pipeline = self._pipeline(cast("logs.ILogGroup", group))
+        gate = Gate(self, "Gate", plan=plan, source=self._source)
+        checks = pipeline.add_wave(_CHECKS, pre=[*self._checks()])
+        for stage in plan.stages:
+            checks.add_stage(gates[stage.name])
+        for wave in plan.waves:
+            side_by_side = pipeline.add_wave(wave.name)
+            for stage in wave.stages:
+                steps = gate.steps(stage, gates[stage.name])
+                side_by_side.add_stage(clusters[stage.name], pre=steps)
+        pipeline.build_pipeline()
+        for construct in self.node.find_all():
+            if isinstance(construct, codebuild.CfnProject):
+                queued = PIPELINE_BUILD_ENVIRONMENT.queued_timeout_minutes
+                construct.queued_timeout_in_minutes = queued
+        complete_check(pipeline, plan=plan, log_group_name=group.log_group_name)
+        keep_replicas(pipeline.pipeline)
+        accept_findings(self, pipeline, plan)
+
+    def _pipeline(self, group: logs.ILogGroup) -> pipelines.CodePipeline:
+        return pipelines.CodePipeline(
+            self,
+            "Resource",
+            pipeline_name=self._plan.name,
+            pipeline_type=codepipeline.PipelineType.V2,
+            cross_account_keys=True,
+            # A run that a newer commit overtakes would stop between two stacks.
+            execution_mode=codepipeline.ExecutionMode.QUEUED,
+            artifact_bucket=artifact_bucket(self, plan=self._plan),
+            cli_version=CDK_CLI_VERSION,
+            cdk_assets_cli_version=CDK_ASSETS_VERSION,
+            self_mutation=True,
+            # One build uploads all files: each of its own would take minutes to begin.
+            publish_assets_in_parallel=False,
+            synth=pipelines.ShellStep(
+                "Synth",
+                input=self._source,
+                commands=[f"make pipeline CLUSTER={self._plan.file}"],
+                primary_output_directory="cdk.out",
+            ),
+            code_build_defaults=_build_options(group),
+        )
+
+    def _checks(self) -> Sequence[pipelines.Step]:
+        """Return what has to pass before anything is deployed: tests, and rules over templates."""
+        rules = [
+            command
+            for stage in self._plan.stages
+            for command in (
+                f"make synth CLUSTER={stage.file}",
+                f"make lint-templates CLUSTER={stage.file}",
+            )
+        ]
+        return (
+            pipelines.ShellStep("Test", input=self._source, commands=["make test"]),
+            pipelines.ShellStep("Policy", input=self._source, commands=rules),
+        )
+
+
+def _build_options(group: logs.ILogGroup) -> pipelines.CodeBuildOptions:
+    environment = PIPELINE_BUILD_ENVIRONMENT
+    return pipelines.CodeBuildOptions(
+        build_environment=codebuild.BuildEnvironment(
+            build_image=codebuild.LinuxBuildImage.from_code_build_image_id(environment.image),
+            compute_type=codebuild.ComputeType[
+                environment.compute_type.removeprefix("BUILD_GENERAL1_")
+            ],
+        ),
+        timeout=Duration.minutes(environment.timeout_minutes),
+        logging=codebuild.LoggingOptions(
+            cloud_watch=codebuild.CloudWatchLoggingOptions(log_group=group)
+        ),
+    )
+

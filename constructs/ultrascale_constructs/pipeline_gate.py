@@ -1,0 +1,141 @@
+"""What looks at a cluster before a pipeline deploys it, and what lets it look."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from aws_cdk import Stage, pipelines
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from ultrascale.catalog.codepipeline import APPROVAL_COMMENT_LENGTH
+from ultrascale.plan.model import PipelinePlan, StagePlan
+from ultrascale_constructs.pipeline_reasons import accept_looking
+
+_PROFILE = "gate"
+_CHANGES = "changes.txt"
+# The address of a build, and a few words, take the rest.
+_SHOWN_CHANGES = APPROVAL_COMMENT_LENGTH - 400
+
+
+class Gate(Construct):
+    """Defines the steps before each stage, and the role of the builds among them."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, plan: PipelinePlan, source: pipelines.IFileSetProducer
+    ) -> None:
+        super().__init__(scope, id)
+        self._source = source
+        self._role = iam.Role(
+            self,
+            "Role",
+            role_name=plan.role,
+            description=f"Looks at the accounts that {plan.name} deploys into",
+            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("codebuild.amazonaws.com")),
+        )
+        self._role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["sts:AssumeRole"],
+                resources=[stage.gate_role_arn for stage in plan.stages],
+            )
+        )
+
+    def steps(self, stage: StagePlan, gate: Stage) -> list[pipelines.Step]:
+        """Return the steps before ``stage``, in their order.
+
+        Args:
+            stage: The stage.
+            gate: What gives its account the role by which it is looked at.
+        """
+        look = pipelines.CodeBuildStep(
+            f"Look-{stage.name}",
+            input=self._source,
+            role=cast("iam.IRole", self._role),
+            commands=gate_commands(stage),
+        )
+        confirm = pipelines.ConfirmPermissionsBroadening(f"Permissions-{stage.name}", stage=gate)
+        confirm.add_step_dependency(look)
+        if not stage.approval:
+            return [look, confirm]
+        approve = pipelines.ManualApprovalStep(
+            f"Approve-{stage.name}",
+            comment=(
+                f"What {stage.file} needs, replaces and rolls: {look.exported_variable('LOG')} "
+                f"{look.exported_variable('CHANGES')}"
+            ),
+        )
+        approve.add_step_dependency(confirm)
+        return [look, confirm, approve]
+
+
+def gate_commands(stage: StagePlan) -> list[str]:
+    """Return the commands that look at ``stage``; the first that fails stops the pipeline."""
+    ultrascale = f".venv/bin/ultrascale {{}} {stage.file}"
+    replace = "".join(f" --replace {name}" for name in stage.replace)
+    diff = f"{ultrascale.format('diff')} --assembly cdk.out --profile {_PROFILE}{replace}"
+    settings = {
+        "role_arn": stage.gate_role_arn,
+        # A build has the credentials of its role where tasks of ECS have theirs.
+        # Source: https://docs.aws.amazon.com/sdkref/latest/guide/feature-assume-role-credentials.html
+        "credential_source": "EcsContainer",
+        "region": stage.cluster.region,
+    }
+    return [
+        f"make synth CLUSTER={stage.file}",
+        *(f"aws configure set profile.{_PROFILE}.{key} {value}" for key, value in settings.items()),
+        ultrascale.format("plan"),
+        f"{ultrascale.format('preflight')} --profile {_PROFILE}",
+        f"bash -o pipefail -c '{diff} | tee {_CHANGES}'",
+        'export LOG="$CODEBUILD_BUILD_URL"',
+        # A comment is of one line, and a character that is cut in two is none.
+        f"export CHANGES=\"$(LC_ALL=C tr -cd '[:print:][:space:]' < {_CHANGES} "
+        f"| tr -s '[:space:]' ' ' | head -c {_SHOWN_CHANGES})\"",
+    ]
+
+
+class GateRole(Construct):
+    """Defines the role, in the account of a cluster, by which a pipeline looks before it deploys.
+
+    It changes nothing: it has what `ultrascale preflight --policy` prints, and reads templates.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        stage: StagePlan,
+        pipeline: PipelinePlan,
+        policy: Mapping[str, object],
+    ) -> None:
+        """Define the role.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            stage: The stage that is looked at.
+            pipeline: Whose builds look.
+            policy: What looking takes, as an IAM policy.
+        """
+        super().__init__(scope, id)
+        cluster = stage.cluster
+        place = f"{cluster.partition}:cloudformation:{cluster.region}:{stage.account}"
+        stacks = f"arn:{place}:stack/{cluster.name}-*"
+        # By its name, not as the principal: IAM refuses a principal that is not there yet.
+        trusted = iam.AccountPrincipal(pipeline.account).with_conditions(
+            {"ArnEquals": {"aws:PrincipalArn": pipeline.role_arn}}
+        )
+        role = iam.Role(
+            self,
+            "Resource",
+            role_name=stage.gate_role,
+            description=f"Lets {pipeline.name} look at {stage.cluster.name}",
+            assumed_by=cast("iam.IPrincipal", trusted),
+            inline_policies={"preflight": iam.PolicyDocument.from_json(policy)},
+        )
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["cloudformation:GetTemplate"],
+                resources=[stacks],
+            )
+        )
+        accept_looking(role, policy, stacks)

@@ -1,0 +1,70 @@
+"""What the CDK's check of permissions that grow needs here, beside what it has."""
+
+import json
+from collections.abc import Mapping
+from typing import cast
+
+from aws_cdk import Stack, pipelines
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_logs as logs
+
+from ultrascale.catalog.build_environment import PIPELINE_BUILD_ENVIRONMENT
+from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
+from ultrascale.plan.model import PipelinePlan
+
+# Of aws-cdk-lib 2.275.0: it takes whatever release is newest, and looks for a stage in the assembly
+# of the pipeline. A stage's stacks have an assembly of their own here.
+# Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/pipelines/lib/private/application-security-check.ts
+_REPLACED = {
+    "npm install -g aws-cdk": f"npm install -g aws-cdk@{CDK_CLI_VERSION}",
+    "cdk diff -a . --security-only --fail $STAGE_PATH/\\\\*": (
+        "cdk diff -a cluster-$STAGE_PATH --security-only --fail --all"
+    ),
+}
+
+
+def complete_check(
+    pipeline: pipelines.CodePipeline, *, plan: PipelinePlan, log_group_name: str
+) -> None:
+    """Pin the command line of the check of permissions, and point it at the stages' assemblies.
+
+    Args:
+        pipeline: The pipeline, built.
+        plan: What it deploys.
+        log_group_name: Where the check logs to.
+
+    Raises:
+        LookupError: The library's check is another than the one known here.
+    """
+    check = pipeline.node.find_child("PipelinesSecurityCheck")
+    project = cast(
+        "codebuild.CfnProject", check.node.find_child("CDKSecurityCheck").node.default_child
+    )
+    for construct in check.node.find_all():
+        if isinstance(construct, logs.CfnLogGroup):
+            construct.retention_in_days = plan.log_retention_days
+    resolved = cast("Mapping[str, object]", Stack.of(check).resolve(project.source))
+    text = replaced(json.dumps(resolved["buildSpec"]), _REPLACED)
+    project.add_property_override("Source.BuildSpec", json.loads(text))
+    project.add_property_override("Environment.Image", PIPELINE_BUILD_ENVIRONMENT.image)
+    project.add_property_override(
+        "LogsConfig.CloudWatchLogs", {"Status": "ENABLED", "GroupName": log_group_name}
+    )
+    key = pipeline.pipeline.artifact_bucket.encryption_key
+    assert key is not None
+    project.add_property_override("EncryptionKey", Stack.of(check).resolve(key.key_arn))
+
+
+
+def replaced(text: str, replacements: Mapping[str, str]) -> str:
+    """Return a document of JSON with each of ``replacements`` made in its strings.
+
+    Raises:
+        LookupError: One of them has nothing to replace.
+    """
+    for old, new in replacements.items():
+        known, wanted = json.dumps(old)[1:-1], json.dumps(new)[1:-1]
+        if known not in text:
+            raise LookupError(f"the check of permissions no longer runs {old!r}")
+        text = text.replace(known, wanted)
+    return text

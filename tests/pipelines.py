@@ -1,0 +1,94 @@
+"""Repositories with a pipeline, and what it becomes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.pools import NEURON_POOL, SYSTEM_POOL, make_document
+from ultrascale.plan.model import PipelinePlan
+
+HOME = "777788889999"
+DEV_ACCOUNT = "111122223333"
+PROD_ACCOUNT = "444455556666"
+CONNECTION = f"arn:aws:codeconnections:us-east-2:{HOME}:connection/0aa1"
+DEV = "clusters/dev.yaml"
+PROD = "clusters/prod.yaml"
+
+Document = Mapping[str, Any]
+
+
+def cluster(**changes: Any) -> dict[str, Any]:
+    """Return a cluster file that can be planned as a whole."""
+    return make_document(pools=[SYSTEM_POOL, NEURON_POOL], **changes)
+
+
+def pipeline(*stages: Document, **changes: Any) -> dict[str, Any]:
+    """Return a `pipeline` of ``stages``; without any, of a development cluster, then this one."""
+    return {
+        "connection": CONNECTION,
+        "repository": "example/clusters",
+        "stages": [*stages] or [{"name": "dev", "cluster": DEV, "approval": False}, PROD_STAGE],
+    } | changes
+
+
+PROD_STAGE: Document = {"name": "prod", "replace": ["Key1", "prod-network/Vpc2"]}
+
+
+def write(folder: Path, **files: Document) -> Path:
+    """Write clusters/NAME.yaml in ``folder`` for each of ``files``; return the one of `prod`."""
+    (folder / "clusters").mkdir(exist_ok=True)
+    for name, document in files.items():
+        (folder / "clusters" / f"{name}.yaml").write_text(yaml.safe_dump(document))
+    return Path(PROD)
+
+
+def two_accounts(folder: Path, **changes: Any) -> Path:
+    """Write a repository whose pipeline deploys two clusters into two accounts and Regions."""
+    zones = ["us-east-2a", "us-east-2b"]
+    prod = cluster(
+        name="prod",
+        account=PROD_ACCOUNT,
+        region="us-east-2",
+        network={"vpc_cidr": "10.0.0.0/16", "zones": zones},
+        pipeline=pipeline(**changes),
+    )
+    prod["pools"] = [SYSTEM_POOL, NEURON_POOL | {"zones": ["us-east-2b"]}]
+    return write(folder, dev=cluster(name="dev", account=DEV_ACCOUNT), prod=prod)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piped:
+    """What a pipeline of two stages becomes.
+
+    Attributes:
+        plan: Its plan.
+        folder: Where it was written to.
+        template: Template of the pipeline's stack.
+    """
+
+    plan: PipelinePlan
+    folder: Path
+    template: Document
+
+    def of(self, kind: str) -> list[Document]:
+        """Return the properties of every resource of a CloudFormation type."""
+        found = self.template["Resources"].values()
+        return [each["Properties"] for each in found if each["Type"] == kind]
+
+    def stage(self, name: str) -> list[Document]:
+        """Return the actions of a stage of the pipeline, in the order they run in."""
+        (made,) = self.of("AWS::CodePipeline::Pipeline")
+        (stage,) = (each for each in made["Stages"] if each["Name"] == name)
+        return sorted(stage["Actions"], key=lambda action: int(action["RunOrder"]))
+
+    def build(self, *words: str) -> Document:
+        """Return the one build project of which the specification has all of ``words``."""
+        (found,) = (
+            each
+            for each in self.of("AWS::CodeBuild::Project")
+            if all(word in str(each["Source"].get("BuildSpec")) for word in words)
+        )
+        return found

@@ -1,0 +1,126 @@
+"""`ultrascale bootstrap-policy` writes what an administrator runs once, and asks nothing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command_line import Answer, run
+from tests.pipelines import DEV, DEV_ACCOUNT, HOME, PROD, PROD_ACCOUNT, two_accounts
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    two_accounts(tmp_path)
+    assembly(
+        tmp_path / "cdk.out",
+        ("prod-pipeline", HOME, "us-east-2", ["AWS::CodePipeline::Pipeline"]),
+    )
+    assembly(
+        tmp_path / "cdk.out" / "cluster-prod",
+        ("prod-network", PROD_ACCOUNT, "us-east-2", ["AWS::EC2::VPC"]),
+    )
+    assembly(
+        tmp_path / "cdk.out" / "cluster-dev",
+        ("dev-cluster", DEV_ACCOUNT, "us-west-2", ["AWS::EKS::Cluster", "AWS::CDK::Metadata"]),
+    )
+    return tmp_path
+
+
+def assembly(folder: Path, *stacks: tuple[str, str, str, list[str]]) -> None:
+    folder.mkdir(parents=True)
+    artifacts: dict[str, Any] = {"Tree": {"type": "cdk:tree", "properties": {"file": "tree.json"}}}
+    for name, account, region, kinds in stacks:
+        template = {"Resources": {f"R{n}": {"Type": kind} for n, kind in enumerate(kinds)}}
+        (folder / f"{name}.template.json").write_text(json.dumps(template))
+        artifacts[name] = {
+            "type": "aws:cloudformation:stack",
+            "environment": f"aws://{account}/{region}",
+            "properties": {"templateFile": f"{name}.template.json"},
+        }
+    (folder / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
+
+
+@pytest.fixture
+def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    def command(*arguments: str | Path) -> Answer:
+        return run("bootstrap-policy", *arguments, monkeypatch=monkeypatch, capsys=capsys)
+
+    return command
+
+
+def actions(path: Path) -> set[str]:
+    document = json.loads(path.read_text())
+    return {action for each in document["Statement"] for action in each["Action"]}
+
+
+def test_the_clusters_account_gets_what_its_own_stacks_take(
+    repository: Path, ultrascale: Any
+) -> None:
+    answer = ultrascale(PROD)
+
+    assert answer.returncode == 0
+    written = actions(repository / "dist/bootstrap/prod-cdk-execution-us-east-2-1.json")
+    assert "ec2:CreateVpc" in written
+    assert not {"eks:CreateCluster", "codepipeline:CreatePipeline"} & written
+
+
+def test_the_command_bootstraps_with_policies_boundary_trust_and_protection(
+    repository: Path, ultrascale: Any
+) -> None:
+    *policies, bootstrap = ultrascale(PROD).stdout.splitlines()
+
+    assert policies == [
+        f"aws iam create-policy --policy-name {name} "
+        f"--policy-document file://dist/bootstrap/{name}.json"
+        for name in ("prod-cdk-execution-us-east-2-1", "prod-cdk-boundary-us-east-2")
+    ]
+    assert bootstrap == (
+        f"npx aws-cdk@2.1148.1 bootstrap aws://{PROD_ACCOUNT}/us-east-2 --trust {HOME} "
+        "--cloudformation-execution-policies "
+        f"arn:aws:iam::{PROD_ACCOUNT}:policy/prod-cdk-execution-us-east-2-1 "
+        "--custom-permissions-boundary prod-cdk-boundary-us-east-2 --termination-protection"
+    )
+
+
+def test_the_pipelines_account_gets_what_the_pipeline_takes(
+    repository: Path, ultrascale: Any
+) -> None:
+    answer = ultrascale(PROD, "--of-pipeline")
+
+    assert f"bootstrap aws://{HOME}/us-east-2 --cloudformation" in answer.stdout
+    written = actions(repository / "dist/bootstrap/prod-cdk-execution-us-east-2-1.json")
+    assert "codepipeline:CreatePipeline" in written
+    assert "ec2:CreateVpc" not in written
+
+
+def test_another_files_account_trusts_the_pipeline_that_is_named(
+    repository: Path, ultrascale: Any
+) -> None:
+    answer = ultrascale(DEV, "--trust", HOME, "--allow", "eks:Made", "--out", "policies")
+
+    assert f"aws://{DEV_ACCOUNT}/us-west-2 --trust {HOME} " in answer.stdout
+    written = actions(repository / "policies/dev-cdk-execution-us-west-2-1.json")
+    assert {"eks:CreateCluster", "eks:Made"} <= written
+
+
+def test_an_assembly_of_another_cluster_is_no_base_for_a_policy(
+    repository: Path, ultrascale: Any
+) -> None:
+    answer = ultrascale(PROD, "--assembly", "cdk.out/cluster-dev")
+
+    assert answer.returncode == 1
+    assert answer.stderr.splitlines() == [
+        f"cdk.out/cluster-dev: has no stack of prod for aws://{PROD_ACCOUNT}/us-east-2; "
+        f"run `make synth CLUSTER={PROD}`, for a pipeline `make pipeline CLUSTER={PROD}`"
+    ]
+    assert not (repository / "dist").exists()
+
+
+def test_a_file_without_a_pipeline_has_no_account_of_one(repository: Path, ultrascale: Any) -> None:
+    answer = ultrascale(DEV, "--of-pipeline")
+
+    assert answer.returncode == 1
+    assert answer.stderr == f"--of-pipeline: {DEV} has no pipeline; leave it out\n"

@@ -1,0 +1,379 @@
+"""The pipeline deploys what a workstation would, into two accounts, and only what was looked at."""
+
+import json
+from collections.abc import Iterator
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+
+import app as entry
+from stacks import share_files
+from tests.assembly import CONTEXT, Assembly, synthesize
+from tests.pipelines import DEV, DEV_ACCOUNT, HOME, PROD, PROD_ACCOUNT, Piped, two_accounts
+from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
+from ultrascale.plan.pipeline import load_pipeline
+from ultrascale.preflight.checks import CHECKS
+from ultrascale.preflight.policy import policy
+
+STAGES = {"dev": DEV_ACCOUNT, "prod": PROD_ACCOUNT}
+each_stage = pytest.mark.parametrize(("stage", "account"), STAGES.items(), ids=list(STAGES))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("piped")
+
+
+@pytest.fixture(scope="module")
+def piped(folder: Path) -> Piped:
+    """A pipeline of two stages in two accounts; its synthesis fails on any finding of cdk-nag."""
+    path = two_accounts(folder)
+    with chdir(folder):
+        plan = load_pipeline(path)
+    assert plan is not None
+    app = cdk.App(
+        outdir=str(folder / "cdk.out"),
+        context=dict(CONTEXT),
+        builtin_cloud_formation_validation=False,
+    )
+    entry.synthesize_pipeline(app, plan, manifests=folder / "dist")
+    template = json.loads((folder / "cdk.out" / "prod-pipeline.template.json").read_text())
+    return Piped(plan=plan, folder=folder, template=template)
+
+
+@pytest.fixture(scope="module")
+def by_hand(folder: Path, piped: Piped) -> dict[str, Assembly]:
+    """What the same files become without the pipeline."""
+    return {
+        name: synthesize(folder / file, folder / "by-hand" / name)
+        for name, file in (("dev", DEV), ("prod", PROD))
+    }
+
+
+def files_of(folder: Path, pattern: str) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.glob(pattern)}
+
+
+@each_stage
+def test_a_stage_has_the_templates_that_a_workstation_deploys(
+    stage: str, account: str, piped: Piped, by_hand: dict[str, Assembly]
+) -> None:
+    templates = files_of(piped.folder / "cdk.out" / f"cluster-{stage}", "*.template.json")
+
+    assert len(templates) > 5
+    assert templates == files_of(by_hand[stage].folder / "cdk.out", "*.template.json")
+
+
+@each_stage
+def test_a_stage_has_the_manifests_that_a_workstation_applies(
+    stage: str, account: str, piped: Piped, by_hand: dict[str, Assembly]
+) -> None:
+    manifests = files_of(piped.folder / "dist" / stage, "*.k8s.yaml")
+
+    assert manifests
+    assert manifests == files_of(by_hand[stage].folder / "dist", "*.k8s.yaml")
+
+
+@each_stage
+def test_every_stack_of_a_stage_is_deployed_under_its_own_name(
+    stage: str, account: str, piped: Piped, by_hand: dict[str, Assembly]
+) -> None:
+    deployed = {
+        action["Configuration"]["StackName"]
+        for action in piped.stage(stage)
+        if action["ActionTypeId"]["Provider"] == "CloudFormation"
+    }
+
+    assert deployed == {f"{stage}-{name}" for name in by_hand[stage].templates}
+
+
+@each_stage
+def test_a_stage_is_deployed_by_the_roles_of_its_account(
+    stage: str, account: str, piped: Piped
+) -> None:
+    roles = {
+        json.dumps(action[key] if key in action else action["Configuration"][key])
+        for action in piped.stage(stage)
+        if action["ActionTypeId"]["Provider"] == "CloudFormation"
+        for key in ("RoleArn",)
+    }
+
+    assert len(roles) == 1
+    assert f"cdk-hnb659fds-deploy-role-{account}-" in roles.pop()
+
+
+def test_a_run_updates_the_pipeline_and_checks_before_it_deploys(piped: Piped) -> None:
+    (made,) = piped.of("AWS::CodePipeline::Pipeline")
+
+    assert [stage["Name"] for stage in made["Stages"]] == [
+        *("Source", "Build", "UpdatePipeline", "Assets", "Checks", "dev", "prod")
+    ]
+    first = [action["Name"] for action in piped.stage("Checks") if action["RunOrder"] == 1]
+    assert sorted(first) == ["Policy", "Test"]
+
+
+def test_runs_wait_for_each_other_and_begin_again_with_a_new_pipeline(piped: Piped) -> None:
+    (made,) = piped.of("AWS::CodePipeline::Pipeline")
+
+    assert made["PipelineType"] == "V2"
+    assert made["ExecutionMode"] == "QUEUED"
+    assert made["RestartExecutionOnUpdate"] is True
+
+
+def test_the_commits_come_over_the_connection(piped: Piped) -> None:
+    (source,) = piped.stage("Source")
+
+    assert source["Configuration"]["ConnectionArn"].endswith(f"{HOME}:connection/0aa1")
+    assert source["Configuration"]["FullRepositoryId"] == "example/clusters"
+    assert source["Configuration"]["BranchName"] == "main"
+
+
+def test_the_assembly_is_built_by_the_readmes_own_commands(piped: Piped) -> None:
+    assert piped.build(f"make pipeline CLUSTER={PROD}")
+    assert piped.build("make test")
+    rules = piped.build("make lint-templates")["Source"]["BuildSpec"]
+    for file in (DEV, PROD):
+        assert f"make synth CLUSTER={file}" in rules
+        assert f"make lint-templates CLUSTER={file}" in rules
+
+
+class TestGate:
+    """What is looked at before a stage is deployed."""
+
+    @each_stage
+    def test_nothing_of_a_stage_is_deployed_before_it_was_looked_at(
+        self, stage: str, account: str, piped: Piped
+    ) -> None:
+        look, check, confirm, *others = piped.stage(stage)
+
+        assert look["Name"] == f"Look-{stage}"
+        assert check["Name"] == f"Permissions-{stage}.Check"
+        assert confirm["Name"] == f"Permissions-{stage}.Confirm"
+        assert look["RunOrder"] < check["RunOrder"] < confirm["RunOrder"]
+        assert all(action["RunOrder"] > confirm["RunOrder"] for action in others)
+
+    def test_plan_preflight_and_changes_stop_the_pipeline_in_this_order(
+        self, piped: Piped
+    ) -> None:
+        spec = json.loads(piped.build(f"ultrascale plan {PROD}")["Source"]["BuildSpec"])
+        commands = spec["phases"]["build"]["commands"]
+        gates = [each for each in commands if ".venv/bin/ultrascale" in each]
+
+        assert commands[0] == f"make synth CLUSTER={PROD}"
+        assert gates == [
+            f".venv/bin/ultrascale plan {PROD}",
+            f".venv/bin/ultrascale preflight {PROD} --profile gate",
+            "bash -o pipefail -c '.venv/bin/ultrascale diff clusters/prod.yaml --assembly cdk.out "
+            "--profile gate --replace Key1 --replace prod-network/Vpc2 | tee changes.txt'",
+        ]
+
+    def test_only_what_a_stage_names_may_be_replaced(self, piped: Piped) -> None:
+        spec = piped.build(f"ultrascale plan {DEV}")["Source"]["BuildSpec"]
+
+        assert "ultrascale diff" in spec
+        assert "--replace" not in spec
+
+    def test_an_approval_shows_what_changes_where_the_stage_asks_for_one(
+        self, piped: Piped
+    ) -> None:
+        assert not [each for each in piped.stage("dev") if each["Name"].startswith("Approve")]
+        (approval,) = (each for each in piped.stage("prod") if each["Name"].startswith("Approve"))
+        comment = approval["Configuration"]["CustomData"]
+        look = piped.stage("prod")[0]
+
+        assert f"#{{{look['Namespace']}.LOG}}" in comment
+        assert f"#{{{look['Namespace']}.CHANGES}}" in comment
+        exported = json.loads(piped.build(f"ultrascale plan {PROD}")["Source"]["BuildSpec"])["env"]
+        assert set(exported["exported-variables"]) == {"LOG", "CHANGES"}
+        deploys = [e for e in piped.stage("prod") if e["ActionTypeId"]["Provider"] != "CodeBuild"]
+        assert all(
+            each["RunOrder"] > approval["RunOrder"]
+            for each in deploys
+            if each["ActionTypeId"]["Provider"] == "CloudFormation"
+        )
+
+    def test_a_check_of_permissions_looks_at_the_stages_own_assembly(self, piped: Piped) -> None:
+        spec = json.dumps(piped.build("--security-only"))
+
+        assert "cdk diff -a cluster-$STAGE_PATH --security-only --fail --all" in spec
+        for stage in STAGES:
+            settings = piped.stage(stage)[1]["Configuration"]["EnvironmentVariables"]
+            variables = {each["name"]: each["value"] for each in json.loads(settings)}
+            path = piped.folder / "cdk.out" / f"cluster-{variables['STAGE_PATH']}"
+            assert (path / "manifest.json").is_file()
+            assert variables["STAGE_NAME"] == stage
+
+    @each_stage
+    def test_the_gate_may_look_and_change_nothing(
+        self, stage: str, account: str, piped: Piped
+    ) -> None:
+        plan = next(each for each in piped.plan.stages if each.name == stage)
+        (path,) = (piped.folder / "cdk.out" / f"assembly-{stage}").glob("*.template.json")
+        resources = json.loads(path.read_text())["Resources"].values()
+        (role,) = (each["Properties"] for each in resources if each["Type"] == "AWS::IAM::Role")
+        (more,) = (each["Properties"] for each in resources if each["Type"] == "AWS::IAM::Policy")
+
+        (allowed,) = role["Policies"]
+        assert actions(allowed["PolicyDocument"]) == actions(policy(CHECKS, plan.cluster, account))
+        assert set(actions(more["PolicyDocument"])) == {"cloudformation:GetTemplate"}
+        (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+        assert trust["Principal"] == {"AWS": f"arn:aws:iam::{HOME}:root"}
+        assert trust["Condition"] == {"ArnEquals": {"aws:PrincipalArn": piped.plan.role_arn}}
+        assert role["RoleName"] == plan.gate_role
+
+    def test_the_builds_that_look_may_take_the_gates_roles_alone(self, piped: Piped) -> None:
+        (role,) = (r for r in piped.of("AWS::IAM::Role") if r.get("RoleName") == piped.plan.role)
+        taken = {
+            resource
+            for each in piped.of("AWS::IAM::Policy")
+            if "GateRole" in json.dumps(each["Roles"])
+            for statement in each["PolicyDocument"]["Statement"]
+            if statement["Action"] == "sts:AssumeRole"
+            for resource in listed(statement["Resource"])
+        }
+
+        assert role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {
+            "Service": "codebuild.amazonaws.com"
+        }
+        assert taken == {stage.gate_role_arn for stage in piped.plan.stages}
+
+
+class TestPins:
+    """An unpinned command line refuses the assembly, in the middle of a run."""
+
+    def test_every_build_installs_a_pinned_command_line(self, piped: Piped) -> None:
+        specs = [json.dumps(each["Source"]) for each in piped.of("AWS::CodeBuild::Project")]
+        specs += [path.read_text() for path in (piped.folder / "cdk.out").glob("buildspec-*")]
+        installed = [word for text in specs for word in installs(text)]
+
+        assert set(installed) == {"aws-cdk@2.1148.1", "cdk-assets@4.7.3"}
+
+    def test_the_command_line_is_that_of_the_project(self) -> None:
+        package = json.loads((Path(entry.__file__).parent / "package.json").read_text())
+
+        from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
+
+        assert package["devDependencies"]["aws-cdk"] == CDK_CLI_VERSION
+
+    def test_a_check_that_the_library_changes_is_noticed(
+        self, monkeypatch: pytest.MonkeyPatch, piped: Piped
+    ) -> None:
+        from ultrascale_constructs import pipeline_permissions
+
+        with pytest.raises(LookupError, match="no longer runs 'cdk dif -a"):
+            pipeline_permissions.replaced('"cdk diff"', {"cdk dif -a": ""})
+
+
+class TestFiles:
+    """The files that stacks upload: AWS CloudFormation takes 256 MB of a pipeline's assembly."""
+
+    def test_the_program_that_uploads_files_reads_their_list(self, piped: Piped) -> None:
+        manifests = [*(piped.folder / "cdk.out").glob("**/*.assets.json")]
+
+        assert len(manifests) > 10
+        assert {json.loads(path.read_text())["version"] for path in manifests} == {
+            CDK_ASSETS_SCHEMA
+        }
+
+    def test_every_file_is_there_and_there_once(self, piped: Piped) -> None:
+        found = [path for path in (piped.folder / "cdk.out").glob("**/asset.*")]
+        sources = {
+            (manifest.parent / file["source"]["path"]).resolve()
+            for manifest in (piped.folder / "cdk.out").glob("**/*.assets.json")
+            for file in json.loads(manifest.read_text())["files"].values()
+        }
+
+        assert all(path.exists() for path in sources)
+        assert len({path.name for path in found}) == len(found) > 0
+
+    def test_what_was_shared_stays_as_it_is(self, piped: Piped) -> None:
+        before = files_of(piped.folder / "cdk.out", "**/*.assets.json")
+
+        share_files(piped.folder / "cdk.out")
+
+        assert files_of(piped.folder / "cdk.out", "**/*.assets.json") == before
+
+
+class TestCare:
+    """Keys, logs and what a build may do."""
+
+    def test_every_build_is_encrypted_logged_and_unprivileged(self, piped: Piped) -> None:
+        for build in piped.of("AWS::CodeBuild::Project"):
+            assert build["EncryptionKey"] != "alias/aws/s3"
+            assert build["LogsConfig"]["CloudWatchLogs"]["Status"] == "ENABLED"
+            assert build["Environment"].get("PrivilegedMode") is False
+            assert "VpcConfig" not in build
+
+    def test_logs_are_kept_as_long_as_all_others(self, piped: Piped) -> None:
+        groups = piped.of("AWS::Logs::LogGroup")
+
+        assert {group["RetentionInDays"] for group in groups} == {90}
+
+    def test_files_of_runs_are_encrypted_and_go_after_a_month(self, piped: Piped) -> None:
+        (bucket,) = piped.of("AWS::S3::Bucket")
+        (rule,) = bucket["LifecycleConfiguration"]["Rules"]
+
+        encryption = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]
+        assert encryption["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
+        assert rule["ExpirationInDays"] == 30
+
+    def test_keys_of_other_regions_outlive_their_stacks(self, piped: Piped) -> None:
+        (path,) = (piped.folder / "cdk.out").glob("cross-region-stack-*.template.json")
+        resources = json.loads(path.read_text())["Resources"].values()
+        kept = [each for each in resources if each["Type"] in ("AWS::KMS::Key", "AWS::S3::Bucket")]
+
+        assert len(kept) == 2
+        assert all(each["DeletionPolicy"] == "Retain" for each in kept)
+
+
+def test_a_file_without_a_pipeline_has_none_to_synthesize(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = two_accounts(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        cdk, "App", lambda: cdk_app_with(pipeline=str(Path("clusters/dev.yaml")))
+    )
+
+    with pytest.raises(SystemExit, match=f"{DEV}: no pipeline; add the section, or use -c cluster"):
+        entry.main()
+    assert path == Path(PROD)
+
+
+class _Node:
+    def __init__(self, context: dict[str, str]) -> None:
+        self._context = context
+
+    def try_get_context(self, key: str) -> str | None:
+        return self._context.get(key)
+
+
+class _App:
+    def __init__(self, context: dict[str, str]) -> None:
+        self.node = _Node(context)
+
+
+def cdk_app_with(**context: str) -> Any:
+    return _App(context)
+
+
+def actions(document: Any) -> list[str]:
+    return sorted(
+        action
+        for statement in document["Statement"]
+        for action in listed(statement["Action"])
+    )
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def installs(text: str) -> Iterator[str]:
+    words = text.replace("\\", " ").replace('"', " ").split()
+    for number, word in enumerate(words):
+        if word == "npm" and words[number + 1 : number + 3] == ["install", "-g"]:
+            yield words[number + 3].rstrip(",")

@@ -1,0 +1,42 @@
+"""AWS CodePipeline and CodeConnections, and what the pipelines of the CDK run.
+
+Sources:
+    https://docs.aws.amazon.com/codepipeline/latest/userguide/limits.html
+    https://docs.aws.amazon.com/dtconsole/latest/userguide/welcome-connections-how-it-works-global.html
+    https://github.com/aws-cloudformation/cfn-lint/tree/v1.58.0/src/cfnlint/data/schemas/providers
+    (CloudFormation's resource schemas of 2026-10-20: where AWS::CodeConnections::Connection exists)
+"""
+
+CONNECTION_REGIONS = frozenset(
+    {
+        *("ap-northeast-1", "ap-northeast-2", "ap-south-1", "ap-southeast-1", "ap-southeast-2"),
+        *("ca-central-1", "eu-central-1", "eu-north-1", "eu-south-1"),
+        *("eu-west-1", "eu-west-2", "eu-west-3", "me-south-1", "sa-east-1"),
+        *("us-east-1", "us-east-2", "us-west-1", "us-west-2", "us-gov-east-1", "us-gov-west-1"),
+    }
+)
+"""Regions where CloudFormation knows connections. They are made there and used anywhere."""
+
+OWN_STAGES = frozenset({"source", "build", "updatepipeline", "assets", "checks"})
+"""Names, in lower case, of the stages that each pipeline has before the first one of its file."""
+
+CDK_CLI_VERSION = "2.1148.1"
+"""The CDK's command line, as in package.json. The npm tag `latest` points at a broken 3.0.0.
+
+Source: https://github.com/aws/aws-cdk/issues/38113
+"""
+
+CDK_ASSETS_VERSION = "4.7.3"
+"""What uploads files from a pipeline: the newest release, of 2026-09-18."""
+
+CDK_ASSETS_SCHEMA = "54.0.0"
+"""Newest schema of asset manifests that `CDK_ASSETS_VERSION` reads.
+
+aws-cdk-lib 2.275.0 writes 55.0.0, which it refuses before it reads on; of files, both say the same.
+"""
+
+APPROVAL_COMMENT_LENGTH = 1000
+"""Characters that the comment of an approval has at most, its variables filled in.
+
+Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/action-reference-ApprovalAction.html
+"""

@@ -1,0 +1,59 @@
+"""What CloudFormation calls to make, change and delete resources of a type.
+
+`handler_permissions.csv` has what the schemas of resource types state of their handlers.
+
+Sources:
+    https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html
+    https://github.com/aws-cloudformation/cfn-lint/tree/v1.58.0/src/cfnlint/data/schemas/resources
+    (CloudFormation's resource schemas of 2026-10-20)
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ultrascale.catalog._sources import read_table
+from ultrascale.errors import CatalogError
+
+_WITHOUT_HANDLERS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        # Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_awscodebuild.html
+        "AWS::CodeBuild::Project": frozenset(
+            {
+                *("codebuild:BatchGetProjects", "codebuild:CreateProject"),
+                *("codebuild:DeleteProject", "codebuild:UpdateProject", "iam:PassRole"),
+            }
+        ),
+        # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/security-iam.html
+        "AWS::FSx::FileSystem": frozenset(
+            {
+                *("ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups"),
+                *("ec2:DescribeSubnets", "ec2:DescribeVpcs", "fsx:CreateFileSystem"),
+                *("fsx:DeleteFileSystem", "fsx:DescribeFileSystems", "fsx:ListTagsForResource"),
+                *("fsx:TagResource", "fsx:UntagResource", "fsx:UpdateFileSystem"),
+                *("iam:CreateServiceLinkedRole", "kms:CreateGrant", "kms:Decrypt"),
+                *("kms:DescribeKey", "kms:GenerateDataKey"),
+            }
+        ),
+    }
+)
+"""Types whose schemas state no handlers: what the services document of the calls for them."""
+
+_STATED: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        row["type"]: frozenset(row["permissions"].split())
+        for row in read_table("handler_permissions.csv")
+    }
+)
+
+
+def permissions_of(kind: str) -> frozenset[str]:
+    """Return the IAM actions that a resource of the type ``kind`` takes, as ``eks:CreateCluster``.
+
+    Raises:
+        CatalogError: The catalog has no such type.
+    """
+    known = _STATED | _WITHOUT_HANDLERS
+    try:
+        return known[kind]
+    except KeyError:
+        raise CatalogError(f"no source states what {kind} takes of its role") from None

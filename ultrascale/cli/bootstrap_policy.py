@@ -1,0 +1,142 @@
+"""`ultrascale bootstrap-policy`: what `cdk bootstrap` gives CloudFormation's role, and no more."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ultrascale import config, plan
+from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
+from ultrascale.errors import QuestionError
+from ultrascale.plan.execution_policy import (
+    Document,
+    ExecutionScope,
+    boundary,
+    execution_policies,
+)
+
+_STACK = "aws:cloudformation:stack"
+
+
+def bootstrap_policy(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    assembly: Annotated[
+        Path, typer.Option(metavar="DIR", help="What `make synth` or `make pipeline` wrote.")
+    ] = Path("cdk.out"),
+    of_pipeline: Annotated[
+        bool,
+        typer.Option("--of-pipeline", help="For the account of FILE's pipeline, not the cluster's."),
+    ] = False,
+    trust: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ACCOUNT", help="Account of a pipeline that deploys here."),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ACTION", help="Allow this action besides, such as eks:TagResource."),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the policies go.")] = Path(
+        "dist/bootstrap"
+    ),
+) -> None:
+    """Write the policies and the permissions boundary of CloudFormation's role; ask nothing.
+
+    They follow from the types of the resources in the synthesized templates. What it prints makes
+    them in the account, and bootstraps it with them.
+    """
+    cluster = config.load(file)
+    scope = _scope(file, cluster, of_pipeline=of_pipeline)
+    kinds = frozenset(_kinds(assembly, file, scope))
+    documents = {
+        scope.policy_name(number): document
+        for number, document in enumerate(execution_policies(kinds, scope, allow or ()), 1)
+    }
+    limits = {scope.boundary_name: boundary(kinds, scope, allow or ())}
+    _write(out, documents | limits)
+    trusted = [*(trust or ()), *_deployed_by(cluster, scope)]
+    for line in _commands(scope, [*documents], [*dict.fromkeys(trusted)], out):
+        typer.echo(line)
+
+
+def _scope(file: Path, cluster: config.Cluster, *, of_pipeline: bool) -> ExecutionScope:
+    partition = plan.load(file).partition
+    if not of_pipeline:
+        if cluster.account is None:
+            raise QuestionError([f"{file}: states no account; write account: beside region:"])
+        account, region = cluster.account, cluster.region
+    elif cluster.pipeline is None:
+        raise QuestionError([f"--of-pipeline: {file} has no pipeline; leave it out"])
+    else:
+        account, region = cluster.pipeline.home.account, cluster.pipeline.home.region
+    return ExecutionScope(
+        cluster=cluster.name, partition=partition, account=account, region=region
+    )
+
+
+def _deployed_by(cluster: config.Cluster, scope: ExecutionScope) -> Iterator[str]:
+    """Yield the account of the pipeline that deploys the cluster of its own file."""
+    pipeline = cluster.pipeline
+    if pipeline is not None and any(stage.cluster is None for stage in pipeline.stages):
+        if pipeline.home.account != scope.account:
+            yield pipeline.home.account
+
+
+def _kinds(assembly: Path, file: Path, scope: ExecutionScope) -> Iterator[str]:
+    """Yield the type of each resource that is deployed into ``scope``.
+
+    Raises:
+        QuestionError: The folder has no stack of the cluster there.
+    """
+    environment = f"aws://{scope.account}/{scope.region}"
+    found = False
+    for manifest in sorted(assembly.glob("**/manifest.json")):
+        for stack in _stacks(manifest):
+            properties = stack["properties"]
+            name: str = properties.get("stackName", "")
+            if stack["environment"] != environment or not name.startswith(f"{scope.cluster}-"):
+                continue
+            found = True
+            template = json.loads((manifest.parent / properties["templateFile"]).read_text())
+            yield from (each["Type"] for each in template.get("Resources", {}).values())
+    if not found:
+        raise QuestionError(
+            [
+                f"{assembly}: has no stack of {scope.cluster} for {environment}; "
+                f"run `make synth CLUSTER={file}`, for a pipeline `make pipeline CLUSTER={file}`"
+            ]
+        )
+
+
+def _stacks(manifest: Path) -> Iterator[dict[str, Any]]:
+    for name, artifact in json.loads(manifest.read_text())["artifacts"].items():
+        if artifact["type"] == _STACK:
+            yield artifact | {
+                "properties": {"stackName": name} | artifact["properties"],
+            }
+
+
+def _write(folder: Path, documents: dict[str, Document]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, document in documents.items():
+        # IAM does not count white space.
+        (folder / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
+def _commands(
+    scope: ExecutionScope, policies: Sequence[str], trusted: Sequence[str], folder: Path
+) -> Iterator[str]:
+    """Yield the commands that make the policies, and bootstrap the account with them."""
+    for name in (*policies, scope.boundary_name):
+        path = folder / f"{name}.json"
+        yield f"aws iam create-policy --policy-name {name} --policy-document file://{path}"
+    arns = ",".join(scope.iam(f"policy/{name}") for name in policies)
+    words = [
+        f"npx aws-cdk@{CDK_CLI_VERSION} bootstrap aws://{scope.account}/{scope.region}",
+        *(f"--trust {account}" for account in trusted),
+        f"--cloudformation-execution-policies {arns}",
+        f"--custom-permissions-boundary {scope.boundary_name}",
+        "--termination-protection",
+    ]
+    yield " ".join(words)

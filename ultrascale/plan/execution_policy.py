@@ -1,0 +1,235 @@
+"""What the role may do by which CloudFormation deploys, and what it may never do.
+
+Sources:
+    https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html
+    https://docs.aws.amazon.com/cdk/v2/guide/customize-permissions-boundaries.html
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ultrascale.catalog.handlers import permissions_of
+from ultrascale.errors import CatalogError
+
+Document = Mapping[str, object]
+
+POLICY_SIZE = 6_144
+"""Characters of a managed policy at most; white space does not count."""
+
+POLICIES_PER_ROLE = 10
+"""Managed policies of a role, by default."""
+
+# CloudFormation makes names of the stack's name, of which it cuts what is too long. How much it
+# leaves, no page says; names in the field keep 24 characters.
+_KEPT = 20
+_CUSTOM = ("Custom::", "AWS::CloudFormation::CustomResource")
+# Nothing is called for it.
+_METADATA = "AWS::CDK::Metadata"
+_READ = ("iam:Get", "iam:List")
+_SERVICE_LINKED = "iam:CreateServiceLinkedRole"
+_PEOPLE = ("User", "Group")
+_NEVER = (
+    *("iam:*AccessKey*", "iam:*Group*", "iam:*LoginProfile*", "iam:*MFADevice*", "iam:*User*"),
+    *("iam:*SAMLProvider*", "iam:*AccountPasswordPolicy*", "iam:*AccountAlias*"),
+)
+_CHANGE_ROLE = (
+    *("iam:AttachRolePolicy", "iam:DeleteRole", "iam:DeleteRolePermissionsBoundary"),
+    *("iam:DeleteRolePolicy", "iam:DetachRolePolicy", "iam:PassRole"),
+    *("iam:PutRolePermissionsBoundary", "iam:PutRolePolicy", "iam:UpdateAssumeRolePolicy"),
+)
+_CHANGE_POLICY = (
+    *("iam:CreatePolicyVersion", "iam:DeletePolicy", "iam:DeletePolicyVersion"),
+    "iam:SetDefaultPolicyVersion",
+)
+
+
+_NAMED_BY_IAM = ("role", "policy", "instance-profile")
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    effect: Literal["Allow", "Deny"]
+    sid: str
+    actions: Sequence[str]
+    resources: Sequence[str]
+
+    def parts(self) -> "Iterator[_Statement]":
+        """Yield the statement in as many parts as fit into a policy each, the actions divided."""
+        room = POLICY_SIZE - policy_size(_document([replace(self, actions=())]))
+        part: list[str] = []
+        taken = 0
+        for action in self.actions:
+            # Its quotation marks, and a comma.
+            length = len(action) + 3
+            if part and taken + length > room:
+                yield replace(self, actions=part)
+                part, taken = [], 0
+            part.append(action)
+            taken += length
+        yield replace(self, actions=part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionScope:
+    """Where the role deploys.
+
+    Attributes:
+        cluster: Name of the cluster, with which the names of its stacks begin.
+        partition: Partition of the account.
+        account: Its id.
+        region: The Region.
+    """
+
+    cluster: str
+    partition: str
+    account: str
+    region: str
+
+    @property
+    def prefix(self) -> str:
+        """What the names of everything in the stacks begin with, followed by anything."""
+        return f"{self.cluster}-"[:_KEPT] + "*"
+
+    def policy_name(self, number: int) -> str:
+        """Return the name of the execution policy of a number, from 1."""
+        return f"{self.cluster}-cdk-execution-{self.region}-{number}"
+
+    @property
+    def boundary_name(self) -> str:
+        """Name of the permissions boundary."""
+        return f"{self.cluster}-cdk-boundary-{self.region}"
+
+    def iam(self, resource: str) -> str:
+        """Return the ARN of something of IAM in the account."""
+        return f"arn:{self.partition}:iam::{self.account}:{resource}"
+
+    def regional(self, service: str, resource: str) -> str:
+        """Return the ARN of something of a service in the account and Region."""
+        return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
+
+
+def execution_policies(
+    kinds: Iterable[str], scope: ExecutionScope, allowed: Iterable[str] = ()
+) -> tuple[Document, ...]:
+    """Return the policies that let CloudFormation deploy resources of ``kinds``.
+
+    Roles, their policies and instance profiles are those of the cluster alone, by their names.
+    Other resources have no name before they are there.
+
+    Args:
+        kinds: Types of the resources in the templates.
+        scope: Where they are deployed.
+        allowed: Actions to allow besides.
+
+    Raises:
+        CatalogError: No source states what a type takes, or the policies are too many for a role.
+    """
+    actions = _actions(kinds) | frozenset(allowed)
+    policies = tuple(_packed(_statements(actions, scope)))
+    if len(policies) > POLICIES_PER_ROLE:
+        raise CatalogError(
+            f"{len(policies)} policies of {POLICY_SIZE} characters, and a role takes "
+            f"{POLICIES_PER_ROLE}; bootstrap with a policy of your own"
+        )
+    return policies
+
+
+def boundary(
+    kinds: Iterable[str], scope: ExecutionScope, allowed: Iterable[str] = ()
+) -> Document:
+    """Return the permissions boundary of the role: the services it needs, and no way out of it.
+
+    Args:
+        kinds: Types of the resources in the templates.
+        scope: Where they are deployed.
+        allowed: Actions to allow besides.
+
+    Raises:
+        CatalogError: No source states what a type takes.
+    """
+    actions = _actions(kinds) | frozenset(allowed)
+    services = {action.split(":")[0] for action in actions} | {"lambda", "s3", "ssm"}
+    own = [scope.iam(f"policy/{scope.cluster}-cdk-*")]
+    return _document(
+        [
+            _Statement("Allow", "Services", sorted(f"{each}:*" for each in services), ("*",)),
+            _Statement("Deny", "NoPeople", _NEVER, ("*",)),
+            _Statement("Deny", "KeepBootstrapRoles", _CHANGE_ROLE, (scope.iam("role/cdk-*"),)),
+            _Statement("Deny", "KeepThesePolicies", _CHANGE_POLICY, own),
+        ]
+    )
+
+
+def policy_size(document: Document) -> int:
+    """Return how many characters of a policy IAM counts."""
+    return len(json.dumps(document, separators=(",", ":")))
+
+
+def _actions(kinds: Iterable[str]) -> frozenset[str]:
+    unknown: list[str] = []
+    found: set[str] = set()
+    for kind in sorted(set(kinds)):
+        if kind.startswith(_CUSTOM) or kind == _METADATA:
+            continue
+        try:
+            found |= permissions_of(kind)
+        except CatalogError as error:
+            unknown.append(str(error))
+    if unknown:
+        raise CatalogError("\n".join(unknown))
+    return frozenset(found)
+
+
+def _statements(actions: frozenset[str], scope: ExecutionScope) -> Iterator[_Statement]:
+    iam = {action for action in actions if action.startswith("iam:")}
+    reads = {action for action in iam if action.startswith(_READ)}
+    writes = {
+        action
+        for action in iam - reads - {_SERVICE_LINKED}
+        if not any(word in action for word in _PEOPLE)
+    }
+    assets = f"arn:{scope.partition}:s3:::cdk-*-assets-{scope.account}-{scope.region}/*"
+    function = scope.regional("lambda", f"function:{scope.prefix}")
+    version = scope.regional("ssm", "parameter/cdk-bootstrap/*")
+    yield _Statement("Allow", "Bootstrap", ("ssm:GetParameters",), (version,))
+    yield _Statement("Allow", "Assets", ("s3:GetObject",), (assets,))
+    yield _Statement("Allow", "CustomResources", ("lambda:InvokeFunction",), (function,))
+    if writes:
+        named = [scope.iam(f"{kind}/{scope.prefix}") for kind in _NAMED_BY_IAM]
+        yield _Statement("Allow", "OwnRoles", sorted(writes), named)
+    if _SERVICE_LINKED in iam:
+        linked = scope.iam("role/aws-service-role/*")
+        yield _Statement("Allow", "ServiceLinkedRoles", (_SERVICE_LINKED,), (linked,))
+    if reads:
+        yield _Statement("Allow", "ReadRoles", sorted(reads), ("*",))
+    yield _Statement("Allow", "Resources", sorted(actions - iam), ("*",))
+
+
+def _packed(statements: Iterable[_Statement]) -> Iterator[Document]:
+    """Yield policies that hold all of ``statements``, each as full as IAM allows."""
+    held: list[_Statement] = []
+    for part in (part for statement in statements for part in statement.parts()):
+        if held and policy_size(_document([*held, part])) > POLICY_SIZE:
+            yield _document(held)
+            held = []
+        held.append(part)
+    if held:
+        yield _document(held)
+
+
+def _document(statements: Iterable[_Statement]) -> Document:
+    return {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Sid": each.sid,
+                "Effect": each.effect,
+                "Action": [*each.actions],
+                "Resource": [*each.resources],
+            }
+            for each in statements
+        ],
+    }

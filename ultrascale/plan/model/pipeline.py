@@ -1,0 +1,89 @@
+"""The pipeline that deploys clusters."""
+
+from dataclasses import dataclass
+
+from ultrascale.plan.model.cluster import ClusterPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagePlan:
+    """One cluster that a pipeline deploys.
+
+    Attributes:
+        name: What the pipeline calls it.
+        file: Its cluster file, from the repository's folder.
+        account: Account that it is deployed into.
+        cluster: The cluster.
+        approval: Whether somebody has to approve it.
+        replace: Protected resources that a deployment may replace or delete.
+        gate_role: Name of the role, in its account, by which the pipeline looks before it deploys.
+    """
+
+    name: str
+    file: str
+    account: str
+    cluster: ClusterPlan
+    approval: bool
+    replace: tuple[str, ...]
+    gate_role: str
+
+    @property
+    def gate_role_arn(self) -> str:
+        """ARN of the role by which the pipeline looks before it deploys."""
+        return f"arn:{self.cluster.partition}:iam::{self.account}:role/{self.gate_role}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WavePlan:
+    """Stages that are deployed side by side.
+
+    Attributes:
+        name: What the pipeline calls them together.
+        stages: The stages, at least one.
+    """
+
+    name: str
+    stages: tuple[StagePlan, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelinePlan:
+    """The pipeline that deploys clusters from a repository.
+
+    Attributes:
+        name: Its name, and that of its stack.
+        file: The cluster file that has it, from the repository's folder.
+        partition: Partition of its account.
+        account: Account that it lies in.
+        region: Region that it lies in.
+        connection: ARN of the CodeConnections connection to the repository's host.
+        repository: OWNER/NAME.
+        branch: Branch whose commits are deployed.
+        role: Name of the role of the builds that look before a stage is deployed.
+        waves: What it deploys, in this order.
+        log_retention_days: How long the logs of builds are kept, in days.
+        artifact_retention_days: How long the files of a run are kept, in days.
+    """
+
+    name: str
+    file: str
+    partition: str
+    account: str
+    region: str
+    connection: str
+    repository: str
+    branch: str
+    role: str
+    waves: tuple[WavePlan, ...]
+    log_retention_days: int
+    artifact_retention_days: int
+
+    @property
+    def stages(self) -> tuple[StagePlan, ...]:
+        """Every stage, in the order of deployment."""
+        return tuple(stage for wave in self.waves for stage in wave.stages)
+
+    @property
+    def role_arn(self) -> str:
+        """ARN of the role of the builds that look before a stage is deployed."""
+        return f"arn:{self.partition}:iam::{self.account}:role/{self.role}"

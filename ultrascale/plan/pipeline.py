@@ -1,0 +1,167 @@
+"""The pipeline of a cluster file, and of the files whose clusters it deploys."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path, PurePath
+
+from ultrascale import config
+from ultrascale.catalog import regions
+from ultrascale.errors import ConfigError
+from ultrascale.plan import names, retention
+from ultrascale.plan.cluster import assemble
+from ultrascale.plan.mistakes import all_mistakes
+from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
+
+Mistakes = Iterator[config.Mistake]
+
+
+def load_pipeline(path: Path) -> PipelinePlan | None:
+    """Read the cluster file at ``path``, and those of its pipeline's stages; plan the pipeline.
+
+    Args:
+        path: The file, from the repository's folder, which is the current one.
+
+    Returns:
+        The pipeline; None for a file without one.
+
+    Raises:
+        ConfigError: One of the files is wrong, or says something else than its stage. One line for
+            each mistake, ``file: key.path: …``.
+    """
+    reading = config.read(path)
+    mistakes = all_mistakes(reading)
+    if reading.cluster is None or mistakes:
+        raise reading.refusal(mistakes)
+    pipeline = reading.cluster.pipeline
+    if pipeline is None:
+        return None
+    here = Path.cwd()
+    path = path.relative_to(here) if path.is_relative_to(here) else path
+    if not config.is_cluster_path(path.as_posix()):
+        todo = "name it from the repository's folder, as clusters/prod.yaml"
+        raise ConfigError([f"{path}: the pipeline has to find this file as well; {todo}"])
+    others = _read_others(pipeline.stages)
+    clusters = {number: each.cluster for number, each in others.items() if each.cluster}
+    found = [*_stage_mistakes(path, reading.cluster, pipeline.stages, clusters)]
+    lines = [*(reading.refusal(found).mistakes if found else ()), *_lines_of(others)]
+    if lines:
+        raise ConfigError(dict.fromkeys(lines))
+    return _plan(path, reading.cluster, pipeline, clusters)
+
+
+def _read_others(stages: Sequence[config.Stage]) -> dict[int, config.Reading]:
+    """Return the file of each stage that names one, by the stage's number.
+
+    Raises:
+        ConfigError: A file cannot be read, or is no mapping; one line for each.
+    """
+    read: dict[int, config.Reading] = {}
+    lines: list[str] = []
+    for number, stage in enumerate(stages):
+        if stage.cluster is not None:
+            try:
+                read[number] = config.read(Path(stage.cluster))
+            except ConfigError as error:
+                lines += error.mistakes
+    if lines:
+        raise ConfigError(lines)
+    return read
+
+
+def _lines_of(readings: dict[int, config.Reading]) -> Iterator[str]:
+    for reading in readings.values():
+        if mistakes := all_mistakes(reading):
+            yield from reading.refusal(mistakes).mistakes
+
+
+def _stage_mistakes(
+    path: Path,
+    own: config.Cluster,
+    stages: Sequence[config.Stage],
+    clusters: dict[int, config.Cluster],
+) -> Mistakes:
+    """Yield what stages say of their files that these do not, and files that have no stage."""
+    placed: dict[tuple[str, str | None, str], int] = {}
+    for number, stage in enumerate(stages):
+        at = f"pipeline.stages.{number}"
+        if stage.cluster is None:
+            cluster = own
+        elif PurePath(stage.cluster) == PurePath(path):
+            yield config.refuse(f"{at}.cluster", "this very file", "leave it out")
+            continue
+        elif number in clusters:
+            cluster = clusters[number]
+            yield from _differences(at, stage, cluster, own)
+        else:
+            continue
+        place = (cluster.name, cluster.account, cluster.region)
+        if place in placed:
+            wrong = f"a cluster of the name, account and Region of stages.{placed[place]}"
+            yield config.refuse(at, wrong, "rename one of the clusters", got=f"{cluster.name!r}")
+        placed.setdefault(place, number)
+
+
+def _differences(
+    at: str, stage: config.Stage, cluster: config.Cluster, own: config.Cluster
+) -> Mistakes:
+    file = stage.cluster
+    if cluster.pipeline is not None:
+        wrong = "a file with a pipeline of its own, which would deploy it as well"
+        yield config.refuse(f"{at}.cluster", wrong, "remove one of the two")
+    if cluster.account is None:
+        wrong = "a file that states no account"
+        yield config.refuse(f"{at}.cluster", wrong, "write account: there, beside region:")
+    elif stage.account not in (None, cluster.account):
+        todo = f"{file} says {cluster.account}; change one of them"
+        yield config.refuse(f"{at}.account", "not the account of its file", todo)
+    if stage.region not in (None, cluster.region):
+        todo = f"{file} says {cluster.region}; change one of them"
+        yield config.refuse(f"{at}.region", "not the Region of its file", todo)
+    here, there = (regions.lookup_region(each.region).partition for each in (own, cluster))
+    if here != there:
+        todo = f"a pipeline of {here} reaches no account of {there}: give it one of its own"
+        yield config.refuse(f"{at}.cluster", "a file of another partition", todo)
+
+
+def _plan(
+    path: Path,
+    own: config.Cluster,
+    pipeline: config.Pipeline,
+    clusters: dict[int, config.Cluster],
+) -> PipelinePlan:
+    home = pipeline.home
+    stages = [
+        _stage(stage, clusters.get(number, own), stage.cluster or path.as_posix())
+        for number, stage in enumerate(pipeline.stages)
+    ]
+    named = zip((stage.wave or stage.name for stage in pipeline.stages), stages, strict=True)
+    return PipelinePlan(
+        name=names.stack(own.name, "pipeline"),
+        file=path.as_posix(),
+        partition=home.partition,
+        account=home.account,
+        region=home.region,
+        connection=pipeline.connection,
+        repository=pipeline.repository,
+        branch=pipeline.branch,
+        role=names.pipeline_role(own.name, home.region),
+        waves=tuple(
+            WavePlan(name=wave, stages=tuple(stage for _, stage in members))
+            for wave, members in groupby(named, key=lambda pair: pair[0])
+        ),
+        log_retention_days=retention.LOG_DAYS,
+        artifact_retention_days=retention.PIPELINE_ARTIFACT_DAYS,
+    )
+
+
+def _stage(stage: config.Stage, cluster: config.Cluster, file: str) -> StagePlan:
+    assert cluster.account is not None
+    return StagePlan(
+        name=stage.name,
+        file=file,
+        account=cluster.account,
+        cluster=assemble(cluster),
+        approval=stage.approval,
+        replace=stage.replace,
+        gate_role=names.gate_role(cluster.name, cluster.region),
+    )
