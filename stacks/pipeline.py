@@ -32,7 +32,12 @@ class PipelineStack(Stack):
         gates: Mapping[str, Stage],
         clusters: Mapping[str, Stage],
     ) -> None:
-        super().__init__(scope, id, env=Environment(account=plan.account, region=plan.region))
+        super().__init__(
+            scope,
+            id,
+            env=Environment(account=plan.account, region=plan.region),
+            description=names.stack_description(plan.cluster),
+        )
         DeploymentPipeline(self, "Pipeline", plan=plan, gates=gates, clusters=clusters)
 
 
@@ -42,7 +47,12 @@ class GateStack(Stack):
     def __init__(
         self, scope: Construct, id: str, *, stage: StagePlan, pipeline: PipelinePlan
     ) -> None:
-        super().__init__(scope, id, stack_name=names.stack(stage.cluster.name, "pipeline-gate"))
+        super().__init__(
+            scope,
+            id,
+            stack_name=names.stack(stage.cluster.name, "pipeline-gate"),
+            description=names.stack_description(stage.cluster.name),
+        )
         GateRole(
             self,
             "Gate",

@@ -28,7 +28,7 @@ def _index() -> Mapping[str, str]:
 
 
 def permissions(kind: str) -> frozenset[str] | None:
-    """Return the permissions of every handler of ``kind``; None where its schema has no handlers."""
+    """Return the permissions of every handler of ``kind``; None where its schema has none."""
     path = files("cfnlint") / "data" / "schemas" / "resources" / f"{_index()[kind]}.json"
     schema: Mapping[str, Any] = json.loads(path.read_text())
     handlers = cast("Mapping[str, Mapping[str, list[str]]] | None", schema.get("handlers"))

@@ -22,9 +22,7 @@ from ultrascale.plan.execution_policy import (
     policy_size,
 )
 
-SCOPE = ExecutionScope(
-    cluster="prod", partition="aws", account="444455556666", region="us-east-2"
-)
+SCOPE = ExecutionScope(cluster="prod", partition="aws", account="444455556666", region="us-east-2")
 KINDS = sorted(row["type"] for row in read_table("handler_permissions.csv"))
 
 
@@ -45,7 +43,9 @@ def test_a_type_takes_what_its_schema_states(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["AWS::CodeBuild::Project", "AWS::FSx::FileSystem"])
 def test_what_is_written_by_hand_has_no_schema_to_say_it(kind: str) -> None:
     assert permissions(kind) is None
-    assert any(action.startswith(("codebuild:", "fsx:")) for action in handlers.permissions_of(kind))
+    assert any(
+        action.startswith(("codebuild:", "fsx:")) for action in handlers.permissions_of(kind)
+    )
 
 
 def test_every_type_of_a_whole_cluster_is_known(hybrid: Assembly) -> None:

@@ -155,9 +155,7 @@ class TestGate:
         assert look["RunOrder"] < check["RunOrder"] < confirm["RunOrder"]
         assert all(action["RunOrder"] > confirm["RunOrder"] for action in others)
 
-    def test_plan_preflight_and_changes_stop_the_pipeline_in_this_order(
-        self, piped: Piped
-    ) -> None:
+    def test_plan_preflight_and_changes_stop_the_pipeline_in_this_order(self, piped: Piped) -> None:
         spec = json.loads(piped.build(f"ultrascale plan {PROD}")["Source"]["BuildSpec"])
         commands = spec["phases"]["build"]["commands"]
         gates = [each for each in commands if ".venv/bin/ultrascale" in each]
@@ -334,9 +332,7 @@ def test_a_file_without_a_pipeline_has_none_to_synthesize(
 ) -> None:
     path = two_accounts(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        cdk, "App", lambda: cdk_app_with(pipeline=str(Path("clusters/dev.yaml")))
-    )
+    monkeypatch.setattr(cdk, "App", lambda: cdk_app_with(pipeline=str(Path("clusters/dev.yaml"))))
 
     with pytest.raises(SystemExit, match=f"{DEV}: no pipeline; add the section, or use -c cluster"):
         entry.main()
@@ -362,9 +358,7 @@ def cdk_app_with(**context: str) -> Any:
 
 def actions(document: Any) -> list[str]:
     return sorted(
-        action
-        for statement in document["Statement"]
-        for action in listed(statement["Action"])
+        action for statement in document["Statement"] for action in listed(statement["Action"])
     )
 
 

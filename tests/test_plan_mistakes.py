@@ -154,9 +154,7 @@ class TestUnsupported:
     """Advice that leads into the next refusal costs a run and a user's patience."""
 
     def test_what_rests_on_an_unsupported_value_is_not_said_beside_it(self, file: Path) -> None:
-        lines = mistakes(
-            file, storage={"lustre": [LUSTRE | {"efa": True, "capacity_gib": 1300}]}
-        )
+        lines = mistakes(file, storage={"lustre": [LUSTRE | {"efa": True, "capacity_gib": 1300}]})
 
         assert lines == ["storage.lustre.0.efa: not supported yet, got true; use false"]
 

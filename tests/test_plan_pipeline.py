@@ -135,7 +135,9 @@ def test_a_stage_and_its_file_must_say_the_same(
 
 
 def test_two_clusters_of_one_name_and_place_are_refused(repository: Path) -> None:
-    path = two_accounts(repository, stages=[DEV_STAGE, DEV_STAGE | {"name": "b", "cluster": "b.yaml"}])
+    path = two_accounts(
+        repository, stages=[DEV_STAGE, DEV_STAGE | {"name": "b", "cluster": "b.yaml"}]
+    )
     (repository / "b.yaml").write_text((repository / DEV).read_text())
 
     assert lines(path) == (

@@ -130,4 +130,3 @@ def _build_options(group: logs.ILogGroup) -> pipelines.CodeBuildOptions:
             cloud_watch=codebuild.CloudWatchLoggingOptions(log_group=group)
         ),
     )
-

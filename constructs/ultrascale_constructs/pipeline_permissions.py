@@ -55,7 +55,6 @@ def complete_check(
     project.add_property_override("EncryptionKey", Stack.of(check).resolve(key.key_arn))
 
 
-
 def replaced(text: str, replacements: Mapping[str, str]) -> str:
     """Return a document of JSON with each of ``replacements`` made in its strings.
 

@@ -26,9 +26,7 @@ _BOOTSTRAP_ROLES = "roles of the CDK's bootstrap stack alone: the condition name
 _OWN_APPROVALS = "approvals of pipelines with the check's tag alone: the condition names it"
 
 
-def accept_findings(
-    scope: Construct, pipeline: pipelines.CodePipeline, plan: PipelinePlan
-) -> None:
+def accept_findings(scope: Construct, pipeline: pipelines.CodePipeline, plan: PipelinePlan) -> None:
     """Accept the wildcards of the CDK's own pipeline.
 
     Args:

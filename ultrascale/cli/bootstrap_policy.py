@@ -27,7 +27,9 @@ def bootstrap_policy(
     ] = Path("cdk.out"),
     of_pipeline: Annotated[
         bool,
-        typer.Option("--of-pipeline", help="For the account of FILE's pipeline, not the cluster's."),
+        typer.Option(
+            "--of-pipeline", help="For the account of FILE's pipeline, not the cluster's."
+        ),
     ] = False,
     trust: Annotated[
         list[str] | None,
@@ -70,17 +72,16 @@ def _scope(file: Path, cluster: config.Cluster, *, of_pipeline: bool) -> Executi
         raise QuestionError([f"--of-pipeline: {file} has no pipeline; leave it out"])
     else:
         account, region = cluster.pipeline.home.account, cluster.pipeline.home.region
-    return ExecutionScope(
-        cluster=cluster.name, partition=partition, account=account, region=region
-    )
+    return ExecutionScope(cluster=cluster.name, partition=partition, account=account, region=region)
 
 
 def _deployed_by(cluster: config.Cluster, scope: ExecutionScope) -> Iterator[str]:
     """Yield the account of the pipeline that deploys the cluster of its own file."""
     pipeline = cluster.pipeline
-    if pipeline is not None and any(stage.cluster is None for stage in pipeline.stages):
-        if pipeline.home.account != scope.account:
-            yield pipeline.home.account
+    if pipeline is None or pipeline.home.account == scope.account:
+        return
+    if any(stage.cluster is None for stage in pipeline.stages):
+        yield pipeline.home.account
 
 
 def _kinds(assembly: Path, file: Path, scope: ExecutionScope) -> Iterator[str]:

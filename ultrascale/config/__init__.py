@@ -16,12 +16,12 @@ from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config._job_document import JobReading, TranslatedJob, read_job, with_changes
 from ultrascale.config._placeholders import placeholders
+from ultrascale.config._places import is_account_id
 from ultrascale.config._pool_rules import others_domain
 from ultrascale.config._reader import Fields, Part
 from ultrascale.config._reading import Reading, Rules
 from ultrascale.config._storage_rules import folder
 from ultrascale.config._warnings import warnings
-from ultrascale.config._places import is_account_id
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.job_values import (

@@ -137,9 +137,7 @@ def execution_policies(
     return policies
 
 
-def boundary(
-    kinds: Iterable[str], scope: ExecutionScope, allowed: Iterable[str] = ()
-) -> Document:
+def boundary(kinds: Iterable[str], scope: ExecutionScope, allowed: Iterable[str] = ()) -> Document:
     """Return the permissions boundary of the role: the services it needs, and no way out of it.
 
     Args:

@@ -137,6 +137,7 @@ def _plan(
     named = zip((stage.wave or stage.name for stage in pipeline.stages), stages, strict=True)
     return PipelinePlan(
         name=names.stack(own.name, "pipeline"),
+        cluster=own.name,
         file=path.as_posix(),
         partition=home.partition,
         account=home.account,

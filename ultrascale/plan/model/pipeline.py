@@ -52,6 +52,7 @@ class PipelinePlan:
 
     Attributes:
         name: Its name, and that of its stack.
+        cluster: Name of the cluster whose file has it.
         file: The cluster file that has it, from the repository's folder.
         partition: Partition of its account.
         account: Account that it lies in.
@@ -66,6 +67,7 @@ class PipelinePlan:
     """
 
     name: str
+    cluster: str
     file: str
     partition: str
     account: str
