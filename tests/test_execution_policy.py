@@ -87,6 +87,15 @@ def test_roles_are_the_clusters_own() -> None:
             assert not {"iam:CreateRole", "iam:PassRole", "iam:PutRolePolicy"} & {*each["Action"]}
 
 
+def test_a_pipeline_alone_is_given_the_roles_that_it_deploys_by() -> None:
+    (given_roles,) = statements(
+        execution_policies(["AWS::CodePipeline::Pipeline"], SCOPE), "RolesOfActions"
+    )
+
+    assert given_roles["Resource"] == ["arn:aws:iam::*:role/cdk-*"]
+    assert not statements(execution_policies(["AWS::EKS::Cluster"], SCOPE), "RolesOfActions")
+
+
 def test_a_name_that_cloudformation_cuts_is_covered() -> None:
     scope = ExecutionScope(
         cluster="a-cluster-with-a-very-long-name", partition="aws", account="1" * 12, region="x"

@@ -77,6 +77,13 @@ def test_a_stage_has_the_manifests_that_a_workstation_applies(
     assert manifests == files_of(by_hand[stage].folder / "dist", "*.k8s.yaml")
 
 
+def test_no_template_says_how_it_was_synthesized() -> None:
+    """The CDK's record of the constructs in use is another one within a pipeline."""
+    settings = json.loads((Path(entry.__file__).parent / "cdk.json").read_text())
+
+    assert settings["versionReporting"] is False
+
+
 @each_stage
 def test_every_stack_of_a_stage_is_deployed_under_its_own_name(
     stage: str, account: str, piped: Piped, by_hand: dict[str, Assembly]
@@ -363,7 +370,7 @@ def actions(document: Any) -> list[str]:
 
 
 def listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+    return [*value] if isinstance(value, list) else [value]
 
 
 def installs(text: str) -> Iterator[str]:

@@ -42,28 +42,32 @@ def accept_findings(scope: Construct, pipeline: pipelines.CodePipeline, plan: Pi
     )
     every = _FINDING.format("Resource::*")
     acknowledge(
-        pipeline.node.find_child("UpdatePipeline"),
+        _child(pipeline, "UpdatePipeline"),
         {
             _FINDING.format(f"Resource::arn:*:iam::{plan.account}:role/*"): _BOOTSTRAP_ROLES,
             every: "the CDK looks for its bootstrap stack; names of stacks and objects are all "
             "that it reads",
         },
     )
-    assets = pipeline.node.try_find_child("Assets")
-    if assets is not None:
+    acknowledge(
+        _child(pipeline.pipeline, "Role"),
+        {every: "keys in other Regions have no ARN before they are there; their policies decide"},
+    )
+    if pipeline.node.try_find_child("Assets") is not None:
+        assets = _child(pipeline, "Assets")
         acknowledge(assets, {every: "the CDK lets the pipeline start the build by the same role"})
-    _accept_check(pipeline.node.find_child("PipelinesSecurityCheck"), every)
+    _accept_check(_child(pipeline, "PipelinesSecurityCheck"), every)
 
 
 def _accept_check(check: Construct, every: str) -> None:
-    function = check.node.find_child("CDKPipelinesAutoApprove")
+    function = _child(check, "CDKPipelinesAutoApprove")
     acknowledge_managed_policies(
         function, {"service-role/AWSLambdaBasicExecutionRole": "writes its own log, nothing else"}
     )
     acknowledge(function, {every: _OWN_APPROVALS})
     versions = f"Resource::<{_logical_id(function)}.Arn>:*"
     acknowledge(
-        check.node.find_child("CDKSecurityCheck"),
+        _child(check, "CDKSecurityCheck"),
         {every: _BOOTSTRAP_ROLES, _FINDING.format(versions): "versions of the one function"},
     )
 
@@ -88,6 +92,10 @@ def _builds(scope: Construct, plan: PipelinePlan) -> Iterator[str]:
         if isinstance(construct, codebuild.CfnProject):
             name = f"<{Stack.of(scope).get_logical_id(construct)}>"
             yield from (f"{logs}{name}:*", f"{reports}{name}-*")
+
+
+def _child(construct: Construct, name: str) -> Construct:
+    return cast("Construct", construct.node.find_child(name))
 
 
 def _logical_id(construct: Construct) -> str:

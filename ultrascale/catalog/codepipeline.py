@@ -11,7 +11,7 @@ CONNECTION_REGIONS = frozenset(
     {
         *("ap-northeast-1", "ap-northeast-2", "ap-south-1", "ap-southeast-1", "ap-southeast-2"),
         *("ca-central-1", "eu-central-1", "eu-north-1", "eu-south-1"),
-        *("eu-west-1", "eu-west-2", "eu-west-3", "me-south-1", "sa-east-1"),
+        *("eu-west-1", "eu-west-2", "eu-west-3", "sa-east-1"),
         *("us-east-1", "us-east-2", "us-west-1", "us-west-2", "us-gov-east-1", "us-gov-west-1"),
     }
 )

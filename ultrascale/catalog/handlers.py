@@ -52,8 +52,7 @@ def permissions_of(kind: str) -> frozenset[str]:
     Raises:
         CatalogError: The catalog has no such type.
     """
-    known = _STATED | _WITHOUT_HANDLERS
-    try:
-        return known[kind]
-    except KeyError:
-        raise CatalogError(f"no source states what {kind} takes of its role") from None
+    found = _STATED.get(kind) or _WITHOUT_HANDLERS.get(kind)
+    if found is None:
+        raise CatalogError(f"no source states what {kind} takes of its role")
+    return found

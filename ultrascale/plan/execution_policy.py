@@ -37,8 +37,8 @@ _NEVER = (
 )
 _CHANGE_ROLE = (
     *("iam:AttachRolePolicy", "iam:DeleteRole", "iam:DeleteRolePermissionsBoundary"),
-    *("iam:DeleteRolePolicy", "iam:DetachRolePolicy", "iam:PassRole"),
-    *("iam:PutRolePermissionsBoundary", "iam:PutRolePolicy", "iam:UpdateAssumeRolePolicy"),
+    *("iam:DeleteRolePolicy", "iam:DetachRolePolicy", "iam:PutRolePermissionsBoundary"),
+    *("iam:PutRolePolicy", "iam:UpdateAssumeRolePolicy"),
 )
 _CHANGE_POLICY = (
     *("iam:CreatePolicyVersion", "iam:DeletePolicy", "iam:DeletePolicyVersion"),
@@ -191,13 +191,21 @@ def _statements(actions: frozenset[str], scope: ExecutionScope) -> Iterator[_Sta
     }
     assets = f"arn:{scope.partition}:s3:::cdk-*-assets-{scope.account}-{scope.region}/*"
     function = scope.regional("lambda", f"function:{scope.prefix}")
-    version = scope.regional("ssm", "parameter/cdk-bootstrap/*")
-    yield _Statement("Allow", "Bootstrap", ("ssm:GetParameters",), (version,))
+    parameters = (
+        scope.regional("ssm", "parameter/cdk-bootstrap/*"),
+        # Of AWS, in no account: releases of machine images.
+        f"arn:{scope.partition}:ssm:{scope.region}::parameter/aws/service/*",
+    )
+    yield _Statement("Allow", "Parameters", ("ssm:GetParameters",), parameters)
     yield _Statement("Allow", "Assets", ("s3:GetObject",), (assets,))
     yield _Statement("Allow", "CustomResources", ("lambda:InvokeFunction",), (function,))
     if writes:
         named = [scope.iam(f"{kind}/{scope.prefix}") for kind in _NAMED_BY_IAM]
         yield _Statement("Allow", "OwnRoles", sorted(writes), named)
+    if any(action.startswith("codepipeline:") for action in actions):
+        # A pipeline deploys by them; whoever else they are handed to, they trust nobody else.
+        bootstrap = f"arn:{scope.partition}:iam::*:role/cdk-*"
+        yield _Statement("Allow", "RolesOfActions", ("iam:PassRole",), (bootstrap,))
     if _SERVICE_LINKED in iam:
         linked = scope.iam("role/aws-service-role/*")
         yield _Statement("Allow", "ServiceLinkedRoles", (_SERVICE_LINKED,), (linked,))
