@@ -88,7 +88,8 @@ def answers() -> dict[str, Told]:
     }
     node_group = {
         "nodegroupName": "system-x",
-        "status": "ACTIVE",
+        # Somebody wants to see what an update does.
+        "status": "UPDATING",
         "labels": {"ultrascale.dev/pool": "system"},
         "resources": {"autoScalingGroups": [{"name": "asg"}]},
     }

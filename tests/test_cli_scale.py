@@ -67,7 +67,7 @@ class Groups:
         }
 
     def _node_group(self, asked: dict[str, Any]) -> dict[str, Any]:
-        pool = asked["nodegroupName"].removesuffix("-x")
+        pool = asked["nodegroupName"][:-2]
         return {
             "nodegroup": {
                 "nodegroupName": asked["nodegroupName"],
@@ -255,6 +255,28 @@ def test_a_group_that_eks_updates_is_left_alone(
     answer = ultrascale("scale", written(tmp_path, MANAGED), "train", 4, "--yes")
 
     assert "EKS updates train-x; wait until that is done" in answer.stderr
+    assert EKS_SETS not in aws.actions
+
+
+@pytest.mark.parametrize(
+    ("groups", "what"),
+    [
+        (["system-x"], "deploy it: cdk deploy --exclusively research-train"),
+        (["train-x", "train-y"], "train-x, train-y stand side by side; wait"),
+    ],
+)
+def test_no_size_is_set_while_it_is_not_known_which_group_is_the_pools(
+    ultrascale: Ultrascale,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    groups: list[str],
+    what: str,
+) -> None:
+    aws = has(monkeypatch, Groups(2).answers | {LIST: {"nodegroups": groups}})
+
+    answer = ultrascale("scale", written(tmp_path, MANAGED), "train", 4, "--yes")
+
+    assert what in answer.stderr
     assert EKS_SETS not in aws.actions
 
 

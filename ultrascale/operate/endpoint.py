@@ -16,7 +16,7 @@ import yaml
 
 from ultrascale.account import Account
 from ultrascale.errors import ClusterError
-from ultrascale.operate.groups import find_group
+from ultrascale.operate.groups import standing_groups
 from ultrascale.plan import capacity
 from ultrascale.plan.model import ClusterPlan
 
@@ -76,7 +76,8 @@ def find_forwarder(account: Account, plan: ClusterPlan) -> str:
     running = [
         each["InstanceId"]
         for pool in pools
-        for each in find_group(account, plan, pool).instances()
+        for group in standing_groups(account, plan, pool)
+        for each in group.instances()
         if each["LifecycleState"] == "InService"
     ]
     if not running:

@@ -31,12 +31,14 @@ class Group:
         cluster: Name of the cluster.
         scaled_by_eks: Name of the managed node group; None for an Auto Scaling group of our own.
         auto_scaling: Name of the Auto Scaling group, behind it where EKS manages it.
+        updating: Whether EKS updates it at the moment, and takes no other update.
     """
 
     account: Account
     cluster: str
     scaled_by_eks: str | None
     auto_scaling: str
+    updating: bool = False
 
     @property
     def name(self) -> str:
@@ -113,15 +115,23 @@ class Group:
         return f"Auto Scaling says: {activities[0]['StatusMessage']}"
 
 
+def standing_groups(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Sequence[Group]:
+    """Return the node groups of ``pool`` that have nodes and keep them: two while one goes.
+
+    Raises:
+        UnansweredError: AWS does not say.
+    """
+    return [*(_managed if pool.provisioner == _MANAGED else _own)(account, plan, pool)]
+
+
 def find_group(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Group:
-    """Return the node group of ``pool`` as it stands.
+    """Return the one node group of ``pool``, which may be changed.
 
     Raises:
         ClusterError: There is none, or EKS replaces or updates it at the moment.
         UnansweredError: AWS does not say.
     """
-    managed = pool.provisioner == _MANAGED
-    found = [*(_managed if managed else _own)(account, plan, pool)]
+    found = standing_groups(account, plan, pool)
     if not found:
         stack = names.stack(plan.name, pool.name)
         raise ClusterError(
@@ -130,6 +140,8 @@ def find_group(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Group:
     if len(found) > 1:
         listed = ", ".join(each.name for each in found)
         raise ClusterError(f"{pool.name}: {listed} stand side by side; wait until one has gone")
+    if found[0].updating:
+        raise ClusterError(f"{pool.name}: EKS updates {found[0].name}; wait until that is done")
     return found[0]
 
 
@@ -144,10 +156,14 @@ def _managed(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Gr
         group = found["nodegroup"]
         if group["status"] not in _STANDING or not _is_of(pool, group.get("labels", {})):
             continue
-        if group["status"] == "UPDATING":
-            raise ClusterError(f"{pool.name}: EKS updates {name}; wait until that is done")
         behind = [each["name"] for each in group["resources"]["autoScalingGroups"]]
-        yield Group(account=account, cluster=plan.name, scaled_by_eks=name, auto_scaling=behind[0])
+        yield Group(
+            account=account,
+            cluster=plan.name,
+            scaled_by_eks=name,
+            auto_scaling=behind[0],
+            updating=group["status"] == "UPDATING",
+        )
 
 
 def _own(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Group]:
