@@ -1,0 +1,106 @@
+"""Nodes that are paid for from the first minute come last, and of this very file."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.account import ID
+from tests.deployments import write_assembly
+from tests.pools import HYPERPOD_POOL, ODCR, SYSTEM_POOL, as_text, make_document, pool_document
+from ultrascale import config
+from ultrascale.deploy.assembly import read_assembly, refuse_other
+from ultrascale.deploy.order import waits_for
+from ultrascale.errors import QuestionError
+from ultrascale.plan import ClusterPlan, plan_cluster
+
+STACKS = {
+    "research-network": [],
+    "research-cluster": ["research-network"],
+    "research-system": ["research-cluster"],
+    "research-platform": ["research-system"],
+    "research-node-pools": ["research-platform"],
+    "research-observability": ["research-platform"],
+    "research-hyperpod-groups": ["research-platform"],
+    "research-a": ["research-platform"],
+    "research-b": ["research-platform"],
+    "research-teams": ["research-hyperpod-groups"],
+}
+
+
+@pytest.fixture(scope="module")
+def plan() -> ClusterPlan:
+    pools = [pool_document(name=name, purchase=ODCR) for name in ("a", "b")]
+    document = make_document(pools=[SYSTEM_POOL, *pools, HYPERPOD_POOL])
+    return plan_cluster(config.loads(as_text(document)))
+
+
+def test_nothing_may_still_fail_once_nodes_are_paid_for(tmp_path: Path, plan: ClusterPlan) -> None:
+    write_assembly(tmp_path, STACKS)
+
+    order = waits_for(read_assembly(tmp_path), plan)
+
+    assert [*order] == [*STACKS]
+    first = {f"research-{name}" for name in ("network", "cluster", "system", "platform")}
+    first |= {"research-observability"}
+    for name in ("a", "b", "node-pools", "hyperpod-groups"):
+        assert order[f"research-{name}"] == first
+    assert order["research-teams"] == first | {"research-hyperpod-groups"}
+    assert order["research-observability"] == {"research-platform"}
+
+
+def refused(folder: Path, plan: ClusterPlan) -> list[str]:
+    stacks = read_assembly(folder)
+    with pytest.raises(QuestionError) as error:
+        refuse_other(stacks, plan, account=ID, folder=folder)
+    return [line.removeprefix("--assembly: the ") for line in error.value.mistakes]
+
+
+def test_a_folder_of_this_file_is_taken(tmp_path: Path, plan: ClusterPlan) -> None:
+    write_assembly(tmp_path, STACKS, account=ID)
+
+    refuse_other(read_assembly(tmp_path), plan, account=ID, folder=tmp_path)
+
+
+def test_a_folder_of_another_file_is_refused(tmp_path: Path, plan: ClusterPlan) -> None:
+    others = {name.replace("research", "other"): [] for name in STACKS}
+    write_assembly(tmp_path, others | {"research-network": []})
+
+    lines = refused(tmp_path, plan)
+
+    assert "stack other-network is none of the file's" in lines[0]
+    assert "file's stack research-a is missing" in "\n".join(lines)
+
+
+def test_a_folder_of_this_file_before_it_changed_is_refused(
+    tmp_path: Path, plan: ClusterPlan
+) -> None:
+    write_assembly(tmp_path, {**STACKS, "research-gone": []})
+    (gone,) = refused(tmp_path, plan)
+    write_assembly(tmp_path, {name: [] for name in STACKS if name != "research-b"})
+    (missing,) = refused(tmp_path, plan)
+
+    assert gone.startswith("stack research-gone is none of the file's")
+    assert missing.startswith("file's stack research-b is missing")
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"region": "us-east-1"}, "is for us-east-1, and the file for us-west-2"),
+        ({"account": "555566667777"}, f"is for account 555566667777, and not for {ID}"),
+    ],
+)
+def test_a_folder_for_another_place_is_refused(
+    tmp_path: Path, plan: ClusterPlan, changes: dict[str, str], told: str
+) -> None:
+    write_assembly(tmp_path, STACKS, **changes)
+
+    lines = refused(tmp_path, plan)
+
+    assert len(lines) == len(STACKS)
+    assert told in lines[0]
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(QuestionError, match="nothing is synthesized there"):
+        read_assembly(tmp_path)

@@ -1,0 +1,164 @@
+"""What the reasons of failed CloudFormation events mean, and what to do about them.
+
+A reason holds the message of the service that refused. The first pattern that is found in it
+counts, so the narrow ones stand before the wide ones.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+_EC2_ERRORS = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html"
+_EKS_GROUP_ERRORS = "https://docs.aws.amazon.com/eks/latest/APIReference/API_Issue.html"
+_CFN = "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/troubleshooting.html"
+_CUSTOM = "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeployFailure:
+    """A reason that deployments fail for.
+
+    Attributes:
+        pattern: What such a reason contains.
+        todo: What to do, with ``{file}``, ``{stack}``, ``{cluster}`` and ``{region}``.
+        source: Page that says what it means.
+    """
+
+    pattern: re.Pattern[str]
+    todo: str
+    source: str
+
+
+def _failure(pattern: str, todo: str, source: str) -> DeployFailure:
+    return DeployFailure(pattern=re.compile(pattern, re.IGNORECASE), todo=todo, source=source)
+
+
+FAILURES: tuple[DeployFailure, ...] = (
+    _failure(
+        r"too many requests|Rate exceeded|Throttling|TooManyRequests|RequestLimitExceeded",
+        "AWS throttled it: deploy again, with a smaller --concurrency",
+        _EC2_ERRORS,
+    ),
+    _failure(
+        r"failed calling webhook|no endpoints available for service",
+        "an admission webhook in the cluster has no pod that answers: `kubectl get pods -A` says "
+        "which does not run; then deploy again",
+        "https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/",
+    ),
+    _failure(
+        r"ReservationCapacityExceeded|CapacityReservation\S*(Incompatible|NotFound)",
+        "the reservation has no free instance for the pool, or is not active: `ultrascale "
+        "preflight {file}` holds it against the pool",
+        _EC2_ERRORS,
+    ),
+    _failure(
+        r"InsufficientInstanceCapacity|InsufficientCapacity|do not have sufficient .* capacity|"
+        r"no Spot capacity|capacity-not-available",
+        "AWS has no such instances in that zone now. Deploy again later, name another zone or "
+        "type, or buy a reservation: `ultrascale capacity {file}`",
+        _EC2_ERRORS,
+    ),
+    _failure(
+        r"VcpuLimitExceeded|MaxSpotInstanceCountExceeded|LimitExceeded|QuotaExceeded|"
+        r"exceeded .*(quota|limit)|maximum number of",
+        "a service quota is reached: `ultrascale preflight {file} --request-quotas` shows which, "
+        "and files the increase",
+        _EC2_ERRORS,
+    ),
+    _failure(
+        r"InsufficientFreeAddresses|Ec2SubnetInvalidConfiguration|not enough free addresses",
+        "a subnet has no addresses left: `ultrascale plan {file}` says how many each zone holds",
+        _EKS_GROUP_ERRORS,
+    ),
+    _failure(
+        r"NodeCreationFailure|failed to join the kubernetes cluster",
+        "instances came and did not join: read the log of one of them (`aws ec2 "
+        "get-console-output --latest --region {region} --instance-id ID`), and whether its subnet "
+        "reaches the cluster, ECR, S3 and STS",
+        _EKS_GROUP_ERRORS,
+    ),
+    _failure(
+        r"Version and ReleaseVersion updates cannot be combined",
+        "deploy twice: the version of the nodes alone, then the rest of what changed",
+        "https://github.com/aws/containers-roadmap/issues/1258",
+    ),
+    _failure(
+        r"cannot be (deleted|updated) as it is in use by|Export .* in use by",
+        "another stack still imports what this one gives up: deploy that one first, as the "
+        "decision about stacks says (docs/decisions/0002-stacks-follow-lifecycles.md)",
+        _CFN,
+    ),
+    _failure(
+        r"already exists|AlreadyExists|EntityAlreadyExists",
+        "something else has the name: `ultrascale preflight {file}` says what, and "
+        "`ultrascale deploy {file} --import-existing-resources` takes over what an earlier "
+        "deployment left",
+        _CFN,
+    ),
+    _failure(
+        r"is not authorized to perform|AccessDenied|UnauthorizedOperation|Forbidden",
+        "allow that action to the role that CloudFormation deploys with (cdk-hnb659fds-cfn-exec-"
+        "role-…), or to the function that the message names; look at service control policies and "
+        "at a permissions boundary, too",
+        _CFN,
+    ),
+    _failure(
+        r"did not receive a response from your Custom Resource|Custom Resource failed to stabilize|"
+        r"Task timed out",
+        "the function of that resource did not answer in time; its log group says how far it came: "
+        "`aws logs tail LOG-GROUP --since 1h --region {region}`",
+        _CUSTOM,
+    ),
+    _failure(
+        r"Unable to connect to the server|i/o timeout|connection refused|no such host|"
+        r"context deadline exceeded",
+        "the function that applies manifests did not reach the API server: look whether the "
+        "cluster is ACTIVE, and whether its subnets reach it; then deploy again",
+        "https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html",
+    ),
+    _failure(
+        r"DependencyViolation|has a dependent object|resource .* is in use",
+        "something that no stack made still uses it, such as a network interface of a load "
+        "balancer: remove that, and deploy again",
+        _EC2_ERRORS,
+    ),
+    _failure(
+        r"NotStabilized|Exceeded attempts to wait|did not stabilize|timed out",
+        "AWS did not finish it in time: look at the resource itself in the console, then deploy "
+        "again",
+        _CFN,
+    ),
+    _failure(
+        r"hook\(s\) failed|HOOK_COMPLETE_FAILED",
+        "a CloudFormation Hook of the account refuses it: its reason says which rule; ask whoever "
+        "runs the account",
+        "https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/what-is-cloudformation-hooks.html",
+    ),
+)
+
+STATUSES: Mapping[str, str] = MappingProxyType(
+    {
+        "ROLLBACK_COMPLETE": "it was new, and what it made is gone again, but for what is "
+        "retained. `aws cloudformation delete-stack --stack-name {stack} --region {region}`, then "
+        "deploy again",
+        "ROLLBACK_FAILED": "it was new, and some of what it made is still there: remove that by "
+        "hand, then `aws cloudformation delete-stack --stack-name {stack} --region {region}`",
+        "CREATE_FAILED": "it was new, and is still there, half made: `aws cloudformation "
+        "delete-stack --stack-name {stack} --region {region}`",
+        "UPDATE_ROLLBACK_COMPLETE": "it is again as it was before: put the cause right, and deploy "
+        "again",
+        "UPDATE_ROLLBACK_FAILED": "it is stuck half-way back: put the cause right, then `aws "
+        "cloudformation continue-update-rollback --stack-name {stack} --region {region}`",
+        "UPDATE_FAILED": "it is paused half-way: `npx cdk rollback {stack}`, then deploy again",
+    }
+)
+"""What each status means in which a failed operation leaves a stack, and what to do.
+
+Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+"""
+
+
+def what_to_do(reason: str) -> str | None:
+    """Return what to do about the reason of a failed event; None where nothing is known of it."""
+    return next((each.todo for each in FAILURES if each.pattern.search(reason)), None)

@@ -1,0 +1,100 @@
+"""The CDK's own command line, in the version that the project pins."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from ultrascale.errors import UltrascaleError
+
+_PROJECT = Path(__file__).parent.parent
+_PACKAGE = "aws-cdk"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CdkCli:
+    """The pinned CDK CLI of a project.
+
+    Attributes:
+        project: Folder of ``app.py`` and ``cdk.json``, in which it has to run.
+        version: The version that is pinned and installed.
+    """
+
+    project: Path
+    version: str
+
+    @property
+    def program(self) -> Path:
+        """The program."""
+        return self.project / "node_modules" / ".bin" / "cdk"
+
+    def environment(self) -> Mapping[str, str]:
+        """Return what it runs in: the Python of this process, and the Node.js beside it."""
+        own = str(Path(sys.executable).parent)
+        return {**os.environ, "PATH": os.pathsep.join((own, os.environ.get("PATH", os.defpath)))}
+
+
+def find_cdk_cli(project: Path | None = None) -> CdkCli:
+    """Return the pinned CDK CLI of ``project``, or of the one that this module is of.
+
+    Raises:
+        UltrascaleError: The folder is no project, or holds no CDK CLI or another one. The npm tag
+            ``aws-cdk@latest`` has pointed at a 3.0.0 that reads no assembly of aws-cdk-lib 2.
+            Source: https://github.com/aws/aws-cdk/issues/38113
+    """
+    folder = _PROJECT if project is None else project
+    wanted = folder / "package.json"
+    if not all((folder / name).is_file() for name in ("app.py", "cdk.json", wanted.name)):
+        raise UltrascaleError(
+            f"{folder}: no project here, with its app.py and cdk.json; install it from a clone by "
+            "`pip install -e .`, or use the clone's own .venv/bin/ultrascale"
+        )
+    pinned = _mapping(_mapping(_read(wanted))["devDependencies"])[_PACKAGE]
+    installed = folder / "node_modules" / _PACKAGE / "package.json"
+    if not installed.is_file():
+        raise UltrascaleError(f"{folder}: the CDK CLI is not installed; run `npm ci` there")
+    version = _mapping(_read(installed))["version"]
+    if version != pinned:
+        raise UltrascaleError(
+            f"{folder}: the CDK CLI is {version}, and {pinned} is pinned; run `npm ci` there"
+        )
+    return CdkCli(project=folder, version=str(pinned))
+
+
+def synthesize(cdk: CdkCli, file: Path, assembly: Path) -> None:
+    """Write the assembly of a cluster file to ``assembly``, validated.
+
+    Manifests go to the folder ``dist`` of the project, as those of `make synth`.
+
+    Raises:
+        UltrascaleError: The CDK CLI failed; what it said stands in the message.
+    """
+    told = subprocess.run(
+        [
+            str(cdk.program),
+            *("synth", "--strict", "--quiet", "--no-notices", "--no-color"),
+            *("--context", f"cluster={file.resolve()}", "--output", str(assembly)),
+        ],
+        cwd=cdk.project,
+        env=cdk.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if told.returncode:
+        raise UltrascaleError(f"{file}: `cdk synth` failed:\n{told.stdout.rstrip()}")
+
+
+def _read(path: Path) -> object:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value)

@@ -1,0 +1,1 @@
+"""Deploys the stacks of a cluster by `cdk deploy`, and says why one failed."""

@@ -1,0 +1,118 @@
+"""`cdk deploy` of one stack of an assembly."""
+
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from ultrascale.cdk_cli import CdkCli
+from ultrascale.errors import AccountError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeployCommand:
+    """How stacks are deployed.
+
+    Attributes:
+        cdk: The CDK CLI.
+        assembly: Folder that `cdk synth` wrote.
+        profile: Profile of the AWS CLI's configuration; None for what it takes by itself.
+        import_existing: Whether stacks take over resources that have their names already.
+    """
+
+    cdk: CdkCli
+    assembly: Path
+    profile: str | None = None
+    import_existing: bool = False
+
+    def arguments(self, stack: str) -> tuple[str, ...]:
+        """Return the arguments that deploy ``stack``, and nothing that it depends on."""
+        return (
+            *("deploy", stack, "--exclusively", "--app", str(self.assembly)),
+            # Whoever is asked has agreed to all of it before; the CDK could ask nobody.
+            *("--require-approval", "never", "--progress", "events", "--no-notices", "--no-color"),
+            *(("--profile", self.profile) if self.profile else ()),
+            *(("--import-existing-resources",) if self.import_existing else ()),
+        )
+
+    def by_hand(self, stack: str) -> str:
+        """Return the command as a shell takes it, in the project's folder."""
+        return shlex.join(("npx", "cdk", *self.arguments(stack)))
+
+    def start(self, stack: str) -> "CdkDeploy":
+        """Start to deploy ``stack``."""
+        return CdkDeploy((str(self.cdk.program), *self.arguments(stack)), self.cdk)
+
+
+class CdkDeploy:
+    """A `cdk deploy` that runs."""
+
+    def __init__(self, command: tuple[str, ...], cdk: CdkCli) -> None:
+        # In a session of its own, as Ctrl-C would else end it before we have told anybody.
+        self._process = subprocess.Popen(
+            command,
+            cwd=cdk.project,
+            env=cdk.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+
+    def lines(self) -> Iterator[str]:
+        """Yield what it says, until it ends."""
+        with cast("IO[str]", self._process.stdout) as output:
+            for line in output:
+                yield line.rstrip()
+
+    def wait(self) -> int:
+        """Return the status that it ended with."""
+        return self._process.wait()
+
+    def stop(self) -> None:
+        """Tell it to end. What CloudFormation has begun goes on."""
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+
+def refuse_two_sources(environment: Mapping[str, str], profile: str | None) -> None:
+    """Refuse credentials of which boto3 and the CDK CLI would each take others.
+
+    Where AWS_PROFILE is set beside keys, boto3 takes the keys, and the CDK CLI the profile: what
+    was looked at would be one account, and what is deployed to another.
+
+    Args:
+        environment: The variables of the process.
+        profile: Profile that the user named; it wins in both.
+
+    Raises:
+        AccountError: There are two sources.
+
+    Sources:
+        https://docs.aws.amazon.com/boto3/latest/guide/credentials.html
+        https://github.com/aws/aws-sdk-js-v3/blob/main/packages/credential-provider-node/src/defaultProvider.ts
+    """
+    named = next((name for name in _PROFILES if environment.get(name)), None)
+    if profile is None and named is not None and all(environment.get(key) for key in _KEYS):
+        raise AccountError(
+            f"{named} and AWS_ACCESS_KEY_ID are both set: AWS's Python SDK takes the key, and the "
+            f"CDK the profile; unset one of them, or name the profile by --profile"
+        )
+
+
+_PROFILES = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE")
+_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")

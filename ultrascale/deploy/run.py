@@ -1,0 +1,225 @@
+"""Runs one program for each stack, several at once, and goes on where one fails."""
+
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Literal, Protocol
+
+State = Literal["deployed", "unchanged", "failed", "interrupted", "not started"]
+
+_KEPT_LINES = 40
+# Seconds that programs have to end once they are told to.
+_GRACE = 10.0
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_NO_CHANGES = "(no changes)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a stack.
+
+    Attributes:
+        stack: Its name.
+        state: Whether it is as its template says, failed, was left to CloudFormation half-way, or
+            was not begun.
+        seconds: How long it took.
+        said: The last lines of its program.
+        waited_for: Why it was not begun: the stacks that it waited for, and which failed.
+    """
+
+    stack: str
+    state: State
+    seconds: float = 0.0
+    said: tuple[str, ...] = ()
+    waited_for: tuple[str, ...] = ()
+
+
+class Program(Protocol):
+    """A program that deploys one stack."""
+
+    def lines(self) -> Iterator[str]:
+        """Yield what it says, until it ends."""
+        ...
+
+    def wait(self) -> int:
+        """Return the status that it ended with."""
+        ...
+
+    def stop(self) -> None:
+        """Tell it to end."""
+        ...
+
+    def kill(self) -> None:
+        """End it."""
+        ...
+
+
+class Watcher(Protocol):
+    """Whoever follows a deployment."""
+
+    def started(self, stack: str) -> None:
+        """Take note that a stack is begun."""
+        ...
+
+    def said(self, stack: str, line: str) -> None:
+        """Take note of a line of its program."""
+        ...
+
+    def ended(self, outcome: Outcome) -> None:
+        """Take note of what became of a stack."""
+        ...
+
+
+Launch = Callable[[str], Program]
+# A line of a stack's program, or the status that it ended with; None where this process is to end.
+_Told = tuple[str, str | int] | None
+
+
+def run_stacks(
+    waits_for: Mapping[str, frozenset[str]],
+    launch: Launch,
+    watcher: Watcher,
+    *,
+    concurrency: int,
+) -> tuple[Outcome, ...]:
+    """Deploy each stack once those that it waits for are deployed.
+
+    A stack that fails keeps those from being begun that wait for it, and no other. Ctrl-C, and what
+    else ends a process, ends the programs that run, and begins no more; a second time at once.
+    To be called in the main thread, as only that one hears of it.
+
+    Args:
+        waits_for: The stacks, in the order in which they are begun, and what each waits for.
+        launch: Starts the program of a stack.
+        watcher: Whoever follows.
+        concurrency: How many programs may run at once.
+
+    Returns:
+        What became of each stack, in the order of ``waits_for``.
+    """
+    return _Run(waits_for, launch, watcher, concurrency).outcomes()
+
+
+class _Run:
+    def __init__(
+        self,
+        waits_for: Mapping[str, frozenset[str]],
+        launch: Launch,
+        watcher: Watcher,
+        concurrency: int,
+    ) -> None:
+        self._waits_for = waits_for
+        self._launch = launch
+        self._watcher = watcher
+        self._concurrency = concurrency
+        self._programs: dict[str, Program] = {}
+        self._began: dict[str, float] = {}
+        self._said: dict[str, deque[str]] = {}
+        self._outcomes: dict[str, Outcome] = {}
+        self._told: SimpleQueue[_Told] = SimpleQueue()
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        with self._told_of_signals():
+            self._start()
+            while self._programs:
+                told = self._told.get()
+                if told is None:
+                    self._interrupt()
+                    break
+                self._take(*told)
+                self._start()
+        return tuple(self._outcomes[stack] for stack in self._waits_for)
+
+    @contextmanager
+    def _told_of_signals(self) -> Generator[None]:
+        # An exception in their place could come between the start of a program and our note of it.
+        before = {
+            number: signal.signal(number, lambda *_: self._told.put(None)) for number in _ENDING
+        }
+        try:
+            yield
+        finally:
+            # Where a mistake of our own ends it, nothing is left behind.
+            for program in self._programs.values():
+                program.stop()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _start(self) -> None:
+        """Begin what may be, and give up what waits for a failure."""
+        for stack, earlier in self._waits_for.items():
+            if stack in self._outcomes or stack in self._programs:
+                continue
+            if lost := self._lost(earlier):
+                self._end(Outcome(stack=stack, state="not started", waited_for=lost))
+            elif len(self._programs) < self._concurrency and earlier <= self._outcomes.keys():
+                self._watcher.started(stack)
+                self._begin(stack)
+
+    def _begin(self, stack: str) -> None:
+        self._said[stack] = deque(maxlen=_KEPT_LINES)
+        self._began[stack] = time.monotonic()
+        program = self._programs[stack] = self._launch(stack)
+        threading.Thread(target=self._follow, args=(stack, program), daemon=True).start()
+
+    def _lost(self, stacks: frozenset[str]) -> tuple[str, ...]:
+        """Return those of ``stacks`` that failed, or the failures that they waited for."""
+        found: list[str] = []
+        for stack in sorted(stacks & self._outcomes.keys()):
+            outcome = self._outcomes[stack]
+            if outcome.state == "failed":
+                found.append(stack)
+            found += outcome.waited_for
+        return tuple(dict.fromkeys(found))
+
+    def _follow(self, stack: str, program: Program) -> None:
+        for line in program.lines():
+            self._told.put((stack, line))
+        self._told.put((stack, program.wait()))
+
+    def _take(self, stack: str, told: str | int) -> None:
+        if isinstance(told, str):
+            self._said[stack].append(told)
+            self._watcher.said(stack, told)
+            return
+        unchanged = any(line.rstrip().endswith(_NO_CHANGES) for line in self._said[stack])
+        self._finish(stack, "failed" if told else "unchanged" if unchanged else "deployed")
+
+    def _finish(self, stack: str, state: State) -> None:
+        del self._programs[stack]
+        seconds = time.monotonic() - self._began[stack]
+        said = tuple(self._said[stack])
+        self._end(Outcome(stack=stack, state=state, seconds=seconds, said=said))
+
+    def _end(self, outcome: Outcome) -> None:
+        self._outcomes[outcome.stack] = outcome
+        self._watcher.ended(outcome)
+
+    def _interrupt(self) -> None:
+        for program in self._programs.values():
+            program.stop()
+        ends = time.monotonic() + _GRACE
+        while self._programs:
+            try:
+                told = self._told.get(timeout=max(ends - time.monotonic(), 0))
+            except Empty:
+                break
+            if told is None:
+                break
+            stack, said = told
+            # One that was through before it heard of it is done.
+            if said == 0:
+                self._take(stack, said)
+            elif isinstance(said, int):
+                self._finish(stack, "interrupted")
+        for stack, program in [*self._programs.items()]:
+            program.kill()
+            self._finish(stack, "interrupted")
+        for stack in self._waits_for:
+            if stack not in self._outcomes:
+                self._end(Outcome(stack=stack, state="not started"))
