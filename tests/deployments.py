@@ -14,13 +14,8 @@ from ultrascale.cdk_cli import CdkCli
 _PROGRAM = """#!/bin/sh
 project={project}
 echo "$@" >> $project/calls
-case $1 in
-    synth) echo {cannot_synthesize}; [ -z {cannot_synthesize} ] || exit 1
-        while [ "$1" != --output ]; do shift; done
-        cp $project/prepared/* "$2" ;;
-    deploy) [ ! -f "$project/does/$2" ] || . "$project/does/$2"
-        echo " ✅  $2" ;;
-esac
+[ ! -f "$project/does/$2" ] || . "$project/does/$2"
+echo " ✅  $2"
 """
 VERSION = "2.1148.1"
 
@@ -46,7 +41,7 @@ class Project:
     @property
     def deployed(self) -> list[str]:
         """Each stack whose `cdk deploy` was begun."""
-        return [call[1] for call in self.calls if call[0] == "deploy"]
+        return [call[1] for call in self.calls]
 
     def does(self, stack: str, script: str) -> None:
         """Let `cdk deploy` of a stack do something before it is through."""
@@ -57,16 +52,9 @@ class Project:
         self.does(stack, f"echo '{says}'; exit 1\n")
 
 
-def make_project(
-    folder: Path,
-    stacks: Mapping[str, Sequence[str]],
-    *,
-    region: str = REGION,
-    account: str = "unknown-account",
-    cannot_synthesize: str = "",
-) -> Project:
-    """Return a project whose `cdk synth` writes ``stacks``, each with those that it needs."""
-    for name in ("does", "prepared", "node_modules/.bin", "node_modules/aws-cdk"):
+def make_project(folder: Path) -> Project:
+    """Return a project whose CDK CLI deploys whatever it is asked for."""
+    for name in ("does", "node_modules/.bin", "node_modules/aws-cdk"):
         (folder / name).mkdir(parents=True)
     for name in ("app.py", "cdk.json"):
         (folder / name).touch()
@@ -75,10 +63,8 @@ def make_project(
     installed = folder / "node_modules" / "aws-cdk" / "package.json"
     installed.write_text(json.dumps({"version": VERSION}))
     program = folder / "node_modules" / ".bin" / "cdk"
-    text = _PROGRAM.format(project=folder, cannot_synthesize=json.dumps(cannot_synthesize))
-    program.write_text(text)
+    program.write_text(_PROGRAM.format(project=folder))
     os.chmod(program, 0o755)  # noqa: PTH101 one call
-    write_assembly(folder / "prepared", stacks, region=region, account=account)
     return Project(folder=folder, cdk=CdkCli(project=folder, version=VERSION))
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from tests.assembly import ROOT
 from tests.deployments import VERSION, make_project
-from ultrascale.cdk_cli import find_cdk_cli, synthesize
+from ultrascale.cdk_cli import find_cdk_cli
 from ultrascale.errors import UltrascaleError
 
 
 def test_the_one_that_is_pinned_is_taken(tmp_path: Path) -> None:
-    project = make_project(tmp_path, {})
+    project = make_project(tmp_path)
 
     cdk = find_cdk_cli(tmp_path)
 
@@ -26,7 +26,7 @@ def test_the_project_pins_what_it_installs() -> None:
 
 
 def test_another_version_is_refused(tmp_path: Path) -> None:
-    make_project(tmp_path, {})
+    make_project(tmp_path)
     other = tmp_path / "node_modules" / "aws-cdk" / "package.json"
     other.write_text(json.dumps({"version": "3.0.0"}))
 
@@ -42,7 +42,7 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_there_is_told(tmp_path: Path, missing: str, told: str) -> None:
-    make_project(tmp_path, {})
+    make_project(tmp_path)
     (tmp_path / missing).unlink()
 
     with pytest.raises(UltrascaleError, match=told):
@@ -50,25 +50,6 @@ def test_what_is_not_there_is_told(tmp_path: Path, missing: str, told: str) -> N
 
 
 def test_it_runs_on_the_python_of_the_command_and_the_node_beside_it(tmp_path: Path) -> None:
-    path = make_project(tmp_path, {}).cdk.environment()["PATH"]
+    path = make_project(tmp_path).cdk.environment()["PATH"]
 
     assert path.split(":")[0] == str(Path(sys.executable).parent)
-
-
-def test_a_file_is_synthesized_validated_into_a_folder_of_its_own(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project", {"a": []})
-    (tmp_path / "out").mkdir()
-
-    synthesize(project.cdk, tmp_path / "c.yaml", tmp_path / "out")
-
-    (call,) = project.calls
-    assert call[:2] == ["synth", "--strict"]
-    assert call[-4:] == ["--context", f"cluster={tmp_path}/c.yaml", "--output", f"{tmp_path}/out"]
-    assert (tmp_path / "out" / "manifest.json").is_file()
-
-
-def test_why_synthesis_failed_is_told(tmp_path: Path) -> None:
-    project = make_project(tmp_path, {}, cannot_synthesize="rule 7 is broken")
-
-    with pytest.raises(UltrascaleError, match=r"c.yaml: `cdk synth` failed:\nrule 7 is broken"):
-        synthesize(project.cdk, Path("c.yaml"), tmp_path)

@@ -49,7 +49,7 @@ def states(outcomes: Mapping[str, Outcome]) -> Mapping[str, str]:
 
 
 def test_a_stack_is_begun_after_all_that_it_waits_for(tmp_path: Path) -> None:
-    project = make_project(tmp_path, {})
+    project = make_project(tmp_path)
 
     outcomes, notes = deploy(project, waits(c="a b", a="", b="a"), concurrency=3)
 
@@ -58,7 +58,7 @@ def test_a_stack_is_begun_after_all_that_it_waits_for(tmp_path: Path) -> None:
 
 
 def test_a_pool_without_capacity_leaves_the_others_alone(tmp_path: Path) -> None:
-    project = make_project(tmp_path, {})
+    project = make_project(tmp_path)
     project.fails("gpu", "❌ no capacity")
 
     outcomes, notes = deploy(project, waits(base="", gpu="base", trn="base", teams="gpu"))
@@ -76,7 +76,7 @@ def test_a_pool_without_capacity_leaves_the_others_alone(tmp_path: Path) -> None
 
 
 def test_what_waits_for_what_was_not_begun_says_what_failed_at_first(tmp_path: Path) -> None:
-    project = make_project(tmp_path, {})
+    project = make_project(tmp_path)
     project.fails("a")
 
     outcomes, _ = deploy(project, waits(a="", b="a", c="b a"))
@@ -85,7 +85,7 @@ def test_what_waits_for_what_was_not_begun_says_what_failed_at_first(tmp_path: P
 
 
 def test_no_more_run_at_once_than_agreed(tmp_path: Path) -> None:
-    project = make_project(tmp_path, {})
+    project = make_project(tmp_path)
     # Each waits until two run: three would never be two.
     for stack in "abcd":
         project.does(
@@ -101,7 +101,7 @@ def test_no_more_run_at_once_than_agreed(tmp_path: Path) -> None:
 
 
 def test_a_stack_without_changes_is_told_apart(tmp_path: Path) -> None:
-    project = make_project(tmp_path, {})
+    project = make_project(tmp_path)
     project.does("a", "echo ' ✅  a (no changes)'; exit 0\n")
 
     outcomes, _ = deploy(project, waits(a=""))
@@ -119,7 +119,7 @@ def interrupt_when(path: Path) -> None:
 
 
 def test_ctrl_c_begins_nothing_more_and_leaves_no_program_behind(tmp_path: Path) -> None:
-    project = make_project(tmp_path, {})
+    project = make_project(tmp_path)
     project.does("a", "echo $$ > $project/pid; sleep 30\n")
     interrupt_when(tmp_path / "pid")
 
@@ -133,7 +133,7 @@ def test_ctrl_c_begins_nothing_more_and_leaves_no_program_behind(tmp_path: Path)
 
 
 def test_a_second_ctrl_c_waits_for_nobody(tmp_path: Path) -> None:
-    project = make_project(tmp_path, {})
+    project = make_project(tmp_path)
     again = "kill -INT $PPID; echo $$ > $project/pid"
     project.does("a", f"trap '{again}' TERM; kill -INT $PPID; sleep 30 & wait; wait\n")
 
@@ -148,7 +148,7 @@ def test_a_program_that_does_not_end_when_told_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ultrascale.deploy.run._GRACE", 0.05)
-    project = make_project(tmp_path, {})
+    project = make_project(tmp_path)
     project.does("a", "trap '' TERM; echo $$ > $project/pid; sleep 30; sleep 30\n")
     interrupt_when(tmp_path / "pid")
 
@@ -158,7 +158,7 @@ def test_a_program_that_does_not_end_when_told_is_killed(
 
 
 def test_the_cdk_is_asked_for_one_stack_and_asks_nobody(tmp_path: Path) -> None:
-    project = make_project(tmp_path, {})
+    project = make_project(tmp_path)
     command = DeployCommand(
         cdk=project.cdk, assembly=tmp_path / "out", profile="ml", import_existing=True
     )

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,33 +62,6 @@ def find_cdk_cli(project: Path | None = None) -> CdkCli:
             f"{folder}: the CDK CLI is {version}, and {pinned} is pinned; run `npm ci` there"
         )
     return CdkCli(project=folder, version=str(pinned))
-
-
-def synthesize(cdk: CdkCli, file: Path, assembly: Path) -> None:
-    """Write the assembly of a cluster file to ``assembly``, validated.
-
-    Manifests go to the folder ``dist`` of the project, as those of `make synth`.
-
-    Raises:
-        UltrascaleError: The CDK CLI failed; what it said stands in the message.
-    """
-    told = subprocess.run(
-        [
-            str(cdk.program),
-            *("synth", "--strict", "--quiet", "--no-notices", "--no-color"),
-            *("--context", f"cluster={file.resolve()}", "--output", str(assembly)),
-        ],
-        cwd=cdk.project,
-        env=cdk.environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    if told.returncode:
-        raise UltrascaleError(f"{file}: `cdk synth` failed:\n{told.stdout.rstrip()}")
 
 
 def _read(path: Path) -> object:

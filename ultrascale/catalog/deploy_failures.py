@@ -53,8 +53,8 @@ FAILURES: tuple[DeployFailure, ...] = (
         _EC2_ERRORS,
     ),
     _failure(
-        r"InsufficientInstanceCapacity|InsufficientCapacity|do not have sufficient .* capacity|"
-        r"no Spot capacity|capacity-not-available",
+        r"InsufficientInstanceCapacity|InsufficientCapacity|UnfulfillableCapacity|"
+        r"do not have sufficient .* capacity|no Spot capacity|capacity-not-available",
         "AWS has no such instances in that zone now. Deploy again later, name another zone or "
         "type, or buy a reservation: `ultrascale capacity {file}`",
         _EC2_ERRORS,
@@ -67,7 +67,7 @@ FAILURES: tuple[DeployFailure, ...] = (
         _EC2_ERRORS,
     ),
     _failure(
-        r"InsufficientFreeAddresses|Ec2SubnetInvalidConfiguration|not enough free addresses",
+        r"InsufficientFreeAddresses|not enough free addresses",
         "a subnet has no addresses left: `ultrascale plan {file}` says how many each zone holds",
         _EKS_GROUP_ERRORS,
     ),
@@ -111,8 +111,8 @@ FAILURES: tuple[DeployFailure, ...] = (
         _CUSTOM,
     ),
     _failure(
-        r"Unable to connect to the server|i/o timeout|connection refused|no such host|"
-        r"context deadline exceeded",
+        r"ClusterUnreachable|Unable to connect to the server|i/o timeout|connection refused|"
+        r"no such host|context deadline exceeded",
         "the function that applies manifests did not reach the API server: look whether the "
         "cluster is ACTIVE, and whether its subnets reach it; then deploy again",
         "https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html",

@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
-from ultrascale import config, plan
+from ultrascale import plan
 from ultrascale.cli import capacity, jobs
 from ultrascale.cli.advise import advise_command
 from ultrascale.cli.bootstrap_policy import bootstrap_policy
 from ultrascale.cli.chart_values import chart_values
+from ultrascale.cli.check import check_file
 from ultrascale.cli.connect import connect
+from ultrascale.cli.deploy import deploy_command
 from ultrascale.cli.destroy import destroy_command
 from ultrascale.cli.diff import diff
 from ultrascale.cli.matrix import markdown, print_matrix
@@ -23,8 +25,6 @@ from ultrascale.cli.scale import scale
 from ultrascale.cli.summary import print_summary
 from ultrascale.cli.upgrade_plan import upgrade_plan
 from ultrascale.errors import UltrascaleError
-from ultrascale.plan.network import network_warnings
-from ultrascale.plan.pipeline import load_pipeline
 
 _app = typer.Typer(
     help="Ultra-scale AI/ML on Amazon EKS from one cluster file.",
@@ -43,14 +43,7 @@ def _root() -> None:
 @_app.command()
 def check(file: ClusterFile) -> None:
     """Say what is wrong with a cluster file, all mistakes at once."""
-    from ultrascale.jobs.preparation import read_cluster
-    from ultrascale.jobs.templates import check_templates
-
-    cluster = read_cluster(file)
-    check_templates(cluster)
-    load_pipeline(file)
-    for warning in (*config.warnings(cluster.cluster), *network_warnings(cluster.plan.network)):
-        typer.echo(f"{file}: warning: {warning}", err=True)
+    check_file(file)
     typer.echo(f"{file}: ok")
 
 
@@ -66,6 +59,7 @@ _app.command()(connect)
 _app.command()(sbom)
 _app.command("destroy")(destroy_command)
 _app.command()(diff)
+_app.command("deploy")(deploy_command)
 
 
 @_app.command()

@@ -58,7 +58,7 @@ def preflight(
         _print_policy(plan.load(file), requests=request_quotas)
         return
     moment = datetime.now(UTC) if at is None else read_time(at)
-    context = _context(file, moment, profile)
+    context = context_of(file, moment, profile)
     if request_quotas:
         from ultrascale.cli.quota_requests import file_requests
 
@@ -68,12 +68,12 @@ def preflight(
             )
         status = 0 if file_requests(context, ask=not yes) else FAILED
     else:
-        status = _look(context, as_json=as_json, allow_unknown=allow_unknown)
+        status = look(context, as_json=as_json, allow_unknown=allow_unknown)
     if status:
         raise typer.Exit(status)
 
 
-def _context(file: Path, moment: datetime, profile: str | None) -> "Context":
+def context_of(file: Path, moment: datetime, profile: str | None) -> "Context":
     """Read the file, refuse what no account has to be asked for, and connect.
 
     Raises:
@@ -94,7 +94,7 @@ def _context(file: Path, moment: datetime, profile: str | None) -> "Context":
     return Context(plan=cluster, needs=needs, account=seen, at=moment)
 
 
-def _look(context: "Context", *, as_json: bool, allow_unknown: bool) -> int:
+def look(context: "Context", *, as_json: bool, allow_unknown: bool) -> int:
     """Run every check, print what is found, and return the exit status."""
     from ultrascale.cli.findings import as_document, print_findings, progress_bar
     from ultrascale.preflight.checks import CHECKS

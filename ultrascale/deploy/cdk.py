@@ -30,8 +30,11 @@ class DeployCommand:
     profile: str | None = None
     import_existing: bool = False
 
-    def arguments(self, stack: str) -> tuple[str, ...]:
-        """Return the arguments that deploy ``stack``, and nothing that it depends on."""
+    def by_hand(self, stack: str) -> str:
+        """Return the command as a shell takes it, in the project's folder."""
+        return shlex.join(("npx", "cdk", *self._arguments(stack)))
+
+    def _arguments(self, stack: str) -> tuple[str, ...]:
         return (
             *("deploy", stack, "--exclusively", "--app", str(self.assembly)),
             # Whoever is asked has agreed to all of it before; the CDK could ask nobody.
@@ -40,13 +43,9 @@ class DeployCommand:
             *(("--import-existing-resources",) if self.import_existing else ()),
         )
 
-    def by_hand(self, stack: str) -> str:
-        """Return the command as a shell takes it, in the project's folder."""
-        return shlex.join(("npx", "cdk", *self.arguments(stack)))
-
     def start(self, stack: str) -> "CdkDeploy":
-        """Start to deploy ``stack``."""
-        return CdkDeploy((str(self.cdk.program), *self.arguments(stack)), self.cdk)
+        """Start to deploy ``stack``, and nothing that it depends on."""
+        return CdkDeploy((str(self.cdk.program), *self._arguments(stack)), self.cdk)
 
 
 class CdkDeploy:

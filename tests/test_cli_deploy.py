@@ -1,0 +1,411 @@
+"""`ultrascale deploy`, as its user sees it: each step stops what follows."""
+
+import json
+import sys
+from collections.abc import Iterator
+from functools import partial
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from tests.account import AT, ID, FakeAws, Refusal, Told, denied, fake_account
+from tests.assembly import ROOT
+from tests.command_line import Ultrascale, run
+from tests.deployments import Project, event, make_project, stack_event, write_assembly
+from tests.pools import ON_DEMAND, SYSTEM_POOL, as_text, make_document, pool_document
+from ultrascale.account import Account
+from ultrascale.deploy.cause import EVENTS
+from ultrascale.errors import UltrascaleError
+from ultrascale.preflight import checks
+from ultrascale.preflight.model import Check, Context, Finding, State
+
+ADMINS = {"admins": [f"arn:aws:iam::{ID}:role/Admin"]}
+STACKS = {
+    "research-network": [],
+    "research-cluster": ["research-network"],
+    "research-system": ["research-cluster"],
+    "research-platform": ["research-system"],
+    "research-train": ["research-platform"],
+    "research-other": ["research-platform"],
+}
+NOT_THERE = Refusal("ValidationError", "Stack does not exist")
+
+
+@pytest.fixture
+def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
+    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    found = make_project(tmp_path / "project")
+    monkeypatch.setattr("ultrascale.cdk_cli._PROJECT", found.folder)
+    synthesizes(monkeypatch)
+    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    has(monkeypatch)
+    return found
+
+
+def synthesizes(monkeypatch: pytest.MonkeyPatch, told: str | None = None) -> list[Path]:
+    """Let synthesis write the stacks, or fail; return each folder that it is asked to write to."""
+    folders: list[Path] = []
+
+    def synthesize(_: Path, folder: Path) -> None:
+        folders.append(folder)
+        if told is not None:
+            raise UltrascaleError(told)
+        (folder / "cdk.out").mkdir()
+        write_assembly(folder / "cdk.out", STACKS)
+
+    monkeypatch.setattr("ultrascale.guard.synthesize", synthesize)
+    return folders
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return written(tmp_path)
+
+
+def written(folder: Path, **changes: object) -> Path:
+    path = folder / "cluster.yaml"
+    pools = [
+        pool_document(name=name, purchase=ON_DEMAND, nodes={"max": 4})
+        for name in ("train", "other")
+    ]
+    document = make_document(**{"kubernetes": ADMINS, "pools": [SYSTEM_POOL, *pools], **changes})
+    path.write_text(as_text(document))
+    return path
+
+
+def has(
+    monkeypatch: pytest.MonkeyPatch,
+    *states: State,
+    events: Told = NOT_THERE,
+    deployed: dict[str, Told] | None = None,
+) -> FakeAws:
+    """Let the account answer, and preflight find ``states`` in it."""
+    nothing: dict[str, Told] = {"cloudformation:DescribeStacks": {"Stacks": []}}
+    account, aws = fake_account(nothing | {EVENTS: events} | (deployed or {}))
+
+    def connect(_region: str, _profile: str | None) -> Account:
+        return account
+
+    def look(_: Context) -> Iterator[Finding]:
+        for state in states or ("pass",):
+            yield Finding(check="c", subject="it", state=state, evidence="seen")
+
+    monkeypatch.setattr("ultrascale.account.connect", connect)
+    monkeypatch.setattr(checks, "CHECKS", (Check(name="c", title="c", actions=(), run=look),))
+    return aws
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+# --- the whole way ------------------------------------------------------------------------------
+
+
+def test_every_stack_is_deployed_in_its_order(
+    ultrascale: Ultrascale, project: Project, file: Path
+) -> None:
+    answer = ultrascale("deploy", file, "--yes", "--concurrency", "1")
+
+    assert answer.returncode == 0
+    assert project.deployed == [*STACKS]
+    assert answer.stdout.splitlines()[-1] == "6 stacks: 6 deployed"
+    assert "[6/6] research-other: deployed" in answer.stdout
+
+
+def test_the_folder_that_was_compared_is_the_one_that_is_deployed(
+    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = synthesizes(monkeypatch)
+
+    ultrascale("deploy", file, "--yes")
+
+    (folder,) = folders
+    assert {call[call.index("--app") + 1] for call in project.calls} == {str(folder / "cdk.out")}
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(("says", "status", "count"), [("y\n", 0, 6), ("n\n", 1, 0)])
+def test_nothing_is_deployed_unless_the_user_agrees_to_what_is_shown(
+    ultrascale: Ultrascale,
+    project: Project,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    says: str,
+    status: int,
+    count: int,
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(says))
+
+    answer = ultrascale("deploy", file)
+
+    assert (answer.returncode, len(project.deployed)) == (status, count)
+    before = answer.stdout.partition("deploy 6 stacks")[0]
+    assert "USD/hour" in before
+    assert f"deploy 6 stacks of research in us-west-2, account {ID}?" in answer.stdout
+
+
+def test_a_dry_run_prints_what_is_run_by_hand(
+    ultrascale: Ultrascale, project: Project, file: Path
+) -> None:
+    answer = ultrascale("deploy", file, "--dry-run")
+
+    synth, *commands = answer.stdout.splitlines()[-1 - len(STACKS) :]
+    assert synth == f"make synth CLUSTER={file}"
+    assert [command.split()[3] for command in commands] == [*STACKS]
+    assert "--exclusively --app cdk.out --require-approval never" in commands[0]
+    assert (answer.returncode, project.deployed) == (0, [])
+
+
+# --- what stops it ------------------------------------------------------------------------------
+
+
+def test_an_example_is_refused(ultrascale: Ultrascale, project: Project) -> None:
+    answer = ultrascale("deploy", ROOT / "clusters" / "trainium-bert.yaml", "--yes")
+
+    assert (answer.returncode, project.calls) == (1, [])
+    assert "111122223333 is an account of documentation" in answer.stderr
+
+
+def test_a_file_with_mistakes_is_refused(
+    ultrascale: Ultrascale, project: Project, tmp_path: Path
+) -> None:
+    answer = ultrascale("deploy", written(tmp_path, region="us-west-9"), "--yes")
+
+    assert (answer.returncode, project.calls) == (1, [])
+
+
+def test_nobody_to_ask_is_no_consent(
+    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", StringIO())
+
+    answer = ultrascale("deploy", file)
+
+    assert (answer.returncode, "add --yes" in answer.stderr) == (1, True)
+    assert project.calls == []
+
+
+def test_another_account_than_the_files_is_refused_whatever_is_skipped(
+    ultrascale: Ultrascale, project: Project, tmp_path: Path
+) -> None:
+    file = written(tmp_path, account="918273645547")
+
+    answer = ultrascale("deploy", file, "--yes", "--skip-preflight")
+
+    assert (answer.returncode, project.calls) == (1, [])
+    assert f"account: the credentials are of account {ID}, got 918273645547" in answer.stderr
+
+
+def test_two_sources_of_credentials_are_refused(
+    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+
+    refused = ultrascale("deploy", file, "--yes")
+    named = ultrascale("deploy", file, "--dry-run", "--profile", "ml")
+
+    assert (refused.returncode, named.returncode) == (1, 0)
+    assert "unset one of them" in refused.stderr
+
+
+def test_more_than_aws_grants_anybody_stops_it_before_the_account_is_asked(
+    ultrascale: Ultrascale, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path, **beyond_limits())
+    granted = tmp_path / "granted"
+    granted.mkdir()
+    agreed = {"nau_per_vpc": 600_000, "reference": "case 17"}
+    asked = has(monkeypatch, "fail")
+
+    refused = ultrascale("deploy", file, "--yes")
+    preflight = ultrascale(
+        "deploy", written(granted, **beyond_limits(), agreed_limits=agreed), "--yes"
+    )
+
+    assert (refused.returncode, preflight.returncode) == (2, 3)
+    assert "AWS publishes 256,000 as the most" in refused.stderr
+    assert (project.calls, asked.calls) == ([], [])
+
+
+def beyond_limits() -> dict[str, object]:
+    fleet = {
+        "purchase": {"option": "odcr", "reservation_tags": {"fleet": "p5"}},
+        "provisioner": "karpenter",
+        "role": "reserved",
+        "nodes": {"static": 4000},
+        "shards": 2,
+    }
+    return {
+        "pools": [SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}, pool_document(**fleet)],
+        "karpenter": {"version": "1.15.1"},
+        "network": {
+            "vpc_cidr": "10.0.0.0/16",
+            "zones": ["us-west-2a", "us-west-2b"],
+            "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "options", "status"),
+    [
+        ("fail", (), 3),
+        ("unknown", (), 3),
+        ("unknown", ("--allow-unknown",), 0),
+        ("fail", ("--skip-preflight",), 0),
+        ("warn", (), 0),
+    ],
+)
+def test_what_the_account_lacks_stops_it(
+    ultrascale: Ultrascale,
+    project: Project,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    state: State,
+    options: tuple[str, ...],
+    status: int,
+) -> None:
+    has(monkeypatch, state)
+
+    answer = ultrascale("deploy", file, "--dry-run", *options)
+
+    assert answer.returncode == status
+    assert ("preflight is skipped" in answer.stderr) == ("--skip-preflight" in options)
+    assert ("nothing was deployed" in answer.stderr) == bool(status)
+    assert bool(project.calls) == (status == 0)
+
+
+def test_what_cannot_be_synthesized_is_not_deployed(
+    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synthesizes(monkeypatch, "rule 7 is broken")
+
+    answer = ultrascale("deploy", file, "--yes")
+
+    assert (answer.returncode, project.deployed) == (1, [])
+    assert answer.stderr.endswith("rule 7 is broken\n")
+
+
+def test_an_assembly_of_another_file_is_refused(
+    ultrascale: Ultrascale, project: Project, tmp_path: Path
+) -> None:
+    file = written(tmp_path, name="another")
+    write_assembly(tmp_path, STACKS)
+
+    answer = ultrascale("deploy", file, "--yes", "--assembly", tmp_path)
+
+    assert (answer.returncode, project.calls) == (1, [])
+    assert "the stack research-network is none of the file's" in answer.stderr
+
+
+def deployed(**resources: object) -> dict[str, Told]:
+    """Return the answers of an account in which the first stack is deployed, with ``resources``."""
+    stack = {"StackName": "research-network", "StackStatus": "UPDATE_COMPLETE", "CreationTime": AT}
+    return {
+        "cloudformation:DescribeStacks": {"Stacks": [stack]},
+        "cloudformation:GetTemplate": {"TemplateBody": json.dumps({"Resources": resources})},
+    }
+
+
+@pytest.mark.parametrize(("options", "status"), [((), 3), (("--replace", "Data"), 0)])
+def test_what_is_protected_is_lost_only_where_it_is_named(
+    ultrascale: Ultrascale,
+    project: Project,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    status: int,
+) -> None:
+    has(monkeypatch, deployed=deployed(Data={"Type": "AWS::S3::Bucket", "Properties": {}}))
+
+    answer = ultrascale("deploy", file, "--yes", *options)
+
+    assert (answer.returncode, bool(project.calls)) == (status, status == 0)
+    assert "Data" in answer.stdout
+
+
+def test_templates_that_cannot_be_read_are_not_taken_for_none(
+    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    get = "cloudformation:GetTemplate"
+    has(monkeypatch, deployed=deployed() | {get: denied(get)})
+
+    answer = ultrascale("deploy", file, "--yes")
+
+    assert (answer.returncode, project.calls) == (1, [])
+    assert f"{get}: denied" in answer.stderr
+
+
+# --- failures -----------------------------------------------------------------------------------
+
+
+def test_a_failed_pool_is_told_by_its_first_cause_and_the_others_are_deployed(
+    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reason = "We currently do not have sufficient p5.48xlarge capacity"
+    told = [
+        stack_event(3, "ROLLBACK_COMPLETE"),
+        event(2, "CREATE_FAILED", reason),
+        stack_event(1, "CREATE_IN_PROGRESS"),
+    ]
+    has(monkeypatch, events=[NOT_THERE] * 6 + [{"StackEvents": told}])
+    project.fails("research-train")
+
+    answer = ultrascale("deploy", file, "--yes", "--concurrency", "1")
+
+    assert answer.returncode == 4
+    assert project.deployed == [*STACKS]
+    assert f"first: NodeGroup (AWS::EKS::Nodegroup): {reason}" in answer.stderr
+    assert f"ultrascale capacity {file}" in answer.stderr
+    assert "delete-stack --stack-name research-train" in answer.stderr
+    assert answer.stdout.splitlines()[-1] == "6 stacks: 5 deployed, 1 failed"
+
+
+def test_no_node_is_paid_for_where_what_it_needs_failed(
+    ultrascale: Ultrascale, project: Project, file: Path
+) -> None:
+    project.fails("research-platform", "❌ the assets cannot be uploaded")
+
+    answer = ultrascale("deploy", file, "--yes")
+
+    assert answer.returncode == 4
+    assert not {"research-train", "research-other"} & {*project.deployed}
+    assert "CloudFormation made no event of it; the CDK says:" in answer.stderr
+    assert "❌ the assets cannot be uploaded" in answer.stderr
+    assert "research-train: waits for research-platform" in answer.stderr
+
+
+def test_events_that_cannot_be_read_are_not_passed_over(
+    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has(monkeypatch, events=Refusal("AccessDenied", "no"))
+    project.fails("research-network")
+
+    answer = ultrascale("deploy", file, "--yes")
+
+    assert answer.returncode == 4
+    assert f"its events are not known: {EVENTS}: denied" in answer.stderr
+    assert "❌ it failed" in answer.stderr
+
+
+@pytest.mark.parametrize("number", ["INT", "TERM", "HUP"])
+def test_what_ends_the_command_says_what_goes_on(
+    ultrascale: Ultrascale, project: Project, file: Path, number: str
+) -> None:
+    project.does("research-cluster", f"kill -{number} $PPID; sleep 30\n")
+
+    answer = ultrascale("deploy", file, "--yes")
+
+    assert answer.returncode == 130
+    assert project.deployed == ["research-network", "research-cluster"]
+    assert "research-cluster: CloudFormation goes on with it" in answer.stderr
+    assert answer.stdout.splitlines()[-1] == ("6 stacks: 1 deployed, 1 interrupted, 4 not started")

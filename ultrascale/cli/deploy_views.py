@@ -1,0 +1,131 @@
+"""What a deployment costs, how it goes, and why it failed, as a person reads it."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import typer
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from ultrascale.catalog import prices
+from ultrascale.cli.needs_words import cell
+from ultrascale.deploy.cause import Cause
+from ultrascale.deploy.run import Outcome, State
+from ultrascale.plan.model import ClusterNeeds, ClusterPlan
+from ultrascale.plan.needs import MONEY
+
+_WIDTH = 160
+_STATES: tuple[State, ...] = ("deployed", "unchanged", "failed", "interrupted", "not started")
+# What the CDK CLI puts before the error that it ends with.
+_ERROR = "❌"
+_LAST_LINES = 5
+
+
+def print_money(plan: ClusterPlan, needs: ClusterNeeds) -> None:
+    """Print the nodes that each pool starts with and may have, and what those cost an hour."""
+    table = Table("pool", "instance types", "purchase", box=SIMPLE)
+    for title in ("nodes at once", "at most", "USD/hour at most"):
+        table.add_column(title, justify="right")
+    at_once = Counter({pool.pool: 0 for pool in plan.all_pools})
+    for pool in plan.all_pools:
+        at_once[pool.pool] += pool.initial_nodes
+    first = {pool.pool: pool for pool in reversed(plan.all_pools)}
+    for each in needs.pools:
+        pool = first[each.pool]
+        table.add_row(
+            each.pool,
+            ", ".join(pool.instance_types),
+            pool.purchase,
+            f"{at_once[each.pool]:,}",
+            cell(each.figures["nodes"], places=0),
+            cell(each.figures[MONEY[0]], places=2),
+        )
+    table.add_row("total", "", "", "", "", cell(needs.totals[MONEY[0]], places=2))
+    console = Console(width=max(Console().width, _WIDTH), highlight=False, markup=False)
+    console.print(table)
+    console.print(
+        f"EC2 On-Demand prices of {prices.SEEN}, nodes alone: no storage, no traffic, no fee of "
+        "EKS. Capacity Blocks and training plans are paid before.",
+        soft_wrap=True,
+    )
+
+
+class Progress:
+    """Prints what is done, a line for each thing.
+
+    Args:
+        stacks: How many stacks there are.
+    """
+
+    def __init__(self, stacks: int) -> None:
+        self._stacks = stacks
+        self._ended = 0
+
+    def started(self, stack: str) -> None:
+        """Say that a stack is begun."""
+        typer.echo(f"{stack}: begun")
+
+    def said(self, stack: str, line: str) -> None:
+        """Repeat what its `cdk deploy` says."""
+        if line.strip():
+            typer.echo(line if line.startswith(stack) else f"{stack} | {line}")
+
+    def ended(self, outcome: Outcome) -> None:
+        """Say what became of a stack."""
+        self._ended += 1
+        after = f" after {_duration(outcome.seconds)}" if outcome.seconds else ""
+        typer.echo(f"[{self._ended}/{self._stacks}] {outcome.stack}: {outcome.state}{after}")
+
+
+def print_failure(outcome: Outcome, cause: Cause | None, unanswered: str | None) -> None:
+    """Print why a stack failed, and what to do.
+
+    Args:
+        outcome: What became of it.
+        cause: The first event that failed; None where there is none.
+        unanswered: Why the events are not known; None where they are.
+    """
+    typer.echo(f"\n{outcome.stack} failed", err=True)
+    for line in _reason(outcome, cause, unanswered):
+        typer.echo(f"  {line}", err=True)
+
+
+def _reason(outcome: Outcome, cause: Cause | None, unanswered: str | None) -> Iterator[str]:
+    if cause is not None:
+        what = f"{cause.resource} ({cause.kind}): " if cause.resource is not None else ""
+        yield f"first: {what}{cause.reason}"
+        yield f"the stack is in {cause.status}"
+        yield from (f"to do: {each}" for each in cause.todo)
+        return
+    if unanswered is not None:
+        yield f"its events are not known: {unanswered}"
+    else:
+        yield "CloudFormation made no event of it; the CDK says:"
+    said = [line for line in outcome.said if line.strip()]
+    errors = [line for line in said if _ERROR in line]
+    yield from errors or said[-_LAST_LINES:]
+
+
+def print_outcomes(outcomes: Sequence[Outcome]) -> None:
+    """Print what was not begun, and how many stacks there are of each kind."""
+    waiting = [each for each in outcomes if each.state == "not started"]
+    for outcome in waiting:
+        if outcome.waited_for:
+            typer.echo(f"{outcome.stack}: waits for {', '.join(outcome.waited_for)}", err=True)
+    counts = Counter(outcome.state for outcome in outcomes)
+    told = ", ".join(f"{counts[state]} {state}" for state in _STATES if counts[state])
+    typer.echo(f"{len(outcomes)} stacks: {told}")
+
+
+def interrupted(stack: str, region: str) -> str:
+    """Return what is to be known of a stack whose `cdk deploy` was ended."""
+    return (
+        f"{stack}: CloudFormation goes on with it; `aws cloudformation describe-stacks "
+        f"--stack-name {stack} --region {region}` says how far it is"
+    )
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
