@@ -13,7 +13,7 @@ from ultrascale.deploy.order import waits_for
 from ultrascale.errors import QuestionError
 from ultrascale.plan import ClusterPlan, plan_cluster
 
-STACKS = {
+STACKS: dict[str, list[str]] = {
     "research-network": [],
     "research-cluster": ["research-network"],
     "research-system": ["research-cluster"],
@@ -62,7 +62,7 @@ def test_a_folder_of_this_file_is_taken(tmp_path: Path, plan: ClusterPlan) -> No
 
 
 def test_a_folder_of_another_file_is_refused(tmp_path: Path, plan: ClusterPlan) -> None:
-    others = {name.replace("research", "other"): [] for name in STACKS}
+    others: dict[str, list[str]] = {name.replace("research", "other"): [] for name in STACKS}
     write_assembly(tmp_path, others | {"research-network": []})
 
     lines = refused(tmp_path, plan)

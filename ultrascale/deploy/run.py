@@ -138,9 +138,10 @@ class _Run:
     @contextmanager
     def _told_of_signals(self) -> Generator[None]:
         # An exception in their place could come between the start of a program and our note of it.
-        before = {
-            number: signal.signal(number, lambda *_: self._told.put(None)) for number in _ENDING
-        }
+        def tell(*_: object) -> None:
+            self._told.put(None)
+
+        before = {number: signal.signal(number, tell) for number in _ENDING}
         try:
             yield
         finally:
