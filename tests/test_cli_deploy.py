@@ -375,14 +375,15 @@ def test_a_failed_pool_is_told_by_its_first_cause_and_the_others_are_deployed(
 def test_no_node_is_paid_for_where_what_it_needs_failed(
     ultrascale: Ultrascale, project: Project, file: Path
 ) -> None:
-    project.fails("research-platform", "❌ the assets cannot be uploaded")
+    project.fails("research-platform", "begun\n❌ research-platform failed to deploy\n‣ no bucket")
 
     answer = ultrascale("deploy", file, "--yes")
 
     assert answer.returncode == 4
     assert not {"research-train", "research-other"} & {*project.deployed}
-    assert "CloudFormation made no event of it; the CDK says:" in answer.stderr
-    assert "❌ the assets cannot be uploaded" in answer.stderr
+    assert (
+        "the CDK says:\n  ❌ research-platform failed to deploy\n  ‣ no bucket\n" in answer.stderr
+    )
     assert "research-train: waits for research-platform" in answer.stderr
 
 

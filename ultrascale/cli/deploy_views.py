@@ -17,7 +17,7 @@ from ultrascale.plan.needs import MONEY
 
 _WIDTH = 160
 _STATES: tuple[State, ...] = ("deployed", "unchanged", "failed", "interrupted", "not started")
-# What the CDK CLI puts before the error that it ends with.
+# What the CDK CLI puts before some of the errors that it ends with.
 _ERROR = "❌"
 _LAST_LINES = 5
 
@@ -103,8 +103,9 @@ def _reason(outcome: Outcome, cause: Cause | None, unanswered: str | None) -> It
     else:
         yield "CloudFormation made no event of it; the CDK says:"
     said = [line for line in outcome.said if line.strip()]
-    errors = [line for line in said if _ERROR in line]
-    yield from errors or said[-_LAST_LINES:]
+    # What it is about stands below it.
+    begins = next((number for number, line in enumerate(said) if _ERROR in line), None)
+    yield from said[-_LAST_LINES:] if begins is None else said[begins:]
 
 
 def print_outcomes(outcomes: Sequence[Outcome]) -> None:
