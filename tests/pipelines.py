@@ -1,5 +1,6 @@
 """Repositories with a pipeline, and what it becomes."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import yaml
 
 from tests.pools import NEURON_POOL, SYSTEM_POOL, make_document
+from tests.posture import Cluster
 from ultrascale.plan.model import PipelinePlan
 
 HOME = "777788889999"
@@ -77,6 +79,25 @@ class Piped:
         """Return the properties of every resource of a CloudFormation type."""
         found = self.template["Resources"].values()
         return [each["Properties"] for each in found if each["Type"] == kind]
+
+    def as_cluster(self) -> Cluster:
+        """Return the stacks beside those of the clusters, as the rules of the posture take them."""
+        own = self.folder / "cdk.out"
+        written = [*own.glob("*.template.json"), *own.glob("assembly-*/*.template.json")]
+        notes = [*own.glob("*.metadata.json"), *own.glob("assembly-*/*.metadata.json")]
+        return Cluster(
+            templates={
+                path.name.removesuffix(".template.json"): json.loads(path.read_text())
+                for path in written
+            },
+            metadata={
+                path.name.removesuffix(".metadata.json"): json.loads(path.read_text())
+                for path in notes
+            },
+            documents=[],
+            public_cidrs=(),
+            admins=(),
+        )
 
     def stage(self, name: str) -> list[Document]:
         """Return the actions of a stage of the pipeline, in the order they run in."""

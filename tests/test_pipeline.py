@@ -13,6 +13,7 @@ import app as entry
 from stacks import share_files
 from tests.assembly import CONTEXT, Assembly, synthesize
 from tests.pipelines import DEV, DEV_ACCOUNT, HOME, PROD, PROD_ACCOUNT, Piped, two_accounts
+from tests.posture import RULES
 from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
 from ultrascale.plan.pipeline import load_pipeline
 from ultrascale.preflight.checks import CHECKS
@@ -303,7 +304,11 @@ class TestFiles:
 
 
 class TestCare:
-    """Keys, logs and what a build may do."""
+    """Keys, logs, rights and what a build may do."""
+
+    @pytest.mark.parametrize("rule", RULES)
+    def test_the_pipeline_holds_what_every_cluster_does(self, rule: str, piped: Piped) -> None:
+        assert not [*RULES[rule](piped.as_cluster())]
 
     def test_every_build_is_encrypted_logged_and_unprivileged(self, piped: Piped) -> None:
         for build in piped.of("AWS::CodeBuild::Project"):
