@@ -5,7 +5,8 @@ from typing import Any
 
 from tests.jobs import job_cluster
 from tests.pools import ON_DEMAND, as_text, loads_own, pool_document
-from tests.teardown_estate import VPC, Estate, FakeStack
+from tests.teardown_doubles import FakeStack
+from tests.teardown_estate import VPC, Estate
 from ultrascale.plan import ClusterPlan, plan_cluster
 
 FILE_SYSTEM, BUCKET, REPOSITORY = (

@@ -6,18 +6,15 @@ test says what fails.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
-from botocore.exceptions import ClientError
-
-from tests.account import ID, FakeAws, Refusal, Told, fake_account
-from tests.stub_api_server import Request, StubApiServer
+from tests.account import FakeAws, Refusal, Told, fake_account
+from tests.stub_api_server import StubApiServer
+from tests.teardown_doubles import FakeClock, FakeStack, KilledError, described, summary
+from tests.teardown_services import Direct, InMemory, tagged
 from ultrascale.account import Account
-from ultrascale.account._answers import complete, unanswered
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.names import stack_description
@@ -29,69 +26,6 @@ from ultrascale.teardown.runner import Runner
 
 VPC = "vpc-0a1"
 Query = dict[str, Any]
-
-
-class KilledError(BaseException):
-    """The process ends here, and runs nothing of its own any more."""
-
-
-@dataclass
-class FakeClock:
-    """A clock whose time passes only by waiting."""
-
-    time: datetime = datetime(2026, 12, 1, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.time += timedelta(seconds=seconds)
-
-
-@dataclass
-class FakeStack:
-    """A stack.
-
-    Attributes:
-        name: Its name.
-        resources: Type, logical id, physical id, and whether it is retained.
-        imports: Stacks that it imports from.
-        status: Its state.
-        stuck: Logical id of a resource that does not go, and why; None where all go.
-        protected: Whether its termination protection is on.
-        cluster: The cluster that its description says it is of.
-        events: What happened to it, the latest first.
-    """
-
-    name: str
-    resources: list[tuple[str, str, str, bool]]
-    imports: tuple[str, ...] = ()
-    status: str = "CREATE_COMPLETE"
-    stuck: tuple[str, str] | None = None
-    protected: bool = False
-    cluster: str = "research"
-    events: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-
-    @property
-    def id(self) -> str:
-        return f"arn:aws:cloudformation:us-west-2:{ID}:stack/{self.name}/1"
-
-    @property
-    def live(self) -> bool:
-        return self.status != "DELETE_COMPLETE"
-
-    def tell(self, logical: str, type: str, id: str, status: str, reason: str = "") -> None:
-        event: dict[str, Any] = {
-            "StackId": self.id,
-            "EventId": str(len(self.events)),
-            "StackName": self.name,
-            "LogicalResourceId": logical,
-            "PhysicalResourceId": id,
-            "ResourceType": type,
-            "ResourceStatus": status,
-            "Timestamp": datetime(2026, 12, 1, tzinfo=UTC),
-        }
-        self.events.insert(0, event | ({"ResourceStatusReason": reason} if reason else {}))
 
 
 class Estate:
@@ -139,11 +73,11 @@ class Estate:
 
     def without_botocore(self) -> "Estate":
         """Let requests pass no model of their service: for tests that send thousands."""
-        self.account = cast("Account", _Direct(self))
+        self.account = cast("Account", Direct(self))
         return self
 
     def reach(self) -> Cluster:
-        return Cluster(cast("Any", _InMemory(self)), "")
+        return Cluster(cast("Any", InMemory(self)), "")
 
     def planned(self, asked: Asked | None = None) -> Teardown:
         status = eks_status(self.account, self.plan.name)
@@ -180,7 +114,7 @@ class Estate:
             "sagemaker:DescribeCluster": self._hyperpod,
             "sagemaker:ListClusterNodes": self._hyperpod_nodes,
             "ec2:DescribeInstances": lambda asked: {
-                "Reservations": [{"Instances": _tagged(self.instances, asked)}]
+                "Reservations": [{"Instances": tagged(self.instances, asked)}]
             },
             "ec2:DescribeNetworkInterfaces": self._interfaces,
             "ec2:DeleteNetworkInterface": self._delete_interface,
@@ -221,11 +155,13 @@ class Estate:
 
     def _describe(self, asked: Query) -> Mapping[str, Any]:
         if "StackName" not in asked:
-            return {"Stacks": [_described(each) for each in self.stacks.values() if each.live]}
+            return {"Stacks": [described(each) for each in self.stacks.values() if each.live]}
         stack = self._named(asked)
-        answer = {"Stacks": [_described(stack)]}
+        answer = {"Stacks": [described(stack)]}
         if stack.status == "DELETE_IN_PROGRESS":
-            self._end(stack)
+            stack.looks -= 1
+            if not stack.looks:
+                self._end(stack)
         return answer
 
     def _end(self, stack: FakeStack) -> None:
@@ -234,7 +170,7 @@ class Estate:
         protected = self.cluster is not None and self.cluster["deletionProtection"]
         holds_cluster = any(each[0] == "AWS::EKS::Cluster" for each in stack.resources)
         if stack.stuck or importers or (holds_cluster and protected):
-            stack.status = "DELETE_FAILED"
+            stack.status, stack.looks = "DELETE_FAILED", 1
             for type, logical, id, _ in stack.resources:
                 if stack.stuck and logical == stack.stuck[0]:
                     stack.tell(logical, type, id, "DELETE_FAILED", stack.stuck[1])
@@ -253,7 +189,7 @@ class Estate:
     def _list(self, _: Query) -> Mapping[str, Any]:
         gone = [each for each in self.stacks.values() if not each.live]
         said = [{"TemplateDescription": stack_description(each.cluster)} for each in gone]
-        return {"StackSummaries": [_summary(s) | told for s, told in zip(gone, said, strict=True)]}
+        return {"StackSummaries": [summary(s) | told for s, told in zip(gone, said, strict=True)]}
 
     def _resources(self, asked: Query) -> Mapping[str, Any]:
         stack = self._named(asked)
@@ -330,7 +266,7 @@ class Estate:
             if ids[0] not in self.interfaces:
                 raise Refusal("InvalidNetworkInterfaceID.NotFound")
             return {"NetworkInterfaces": [self.interfaces[ids[0]]]}
-        return {"NetworkInterfaces": _tagged(self.interfaces, asked)}
+        return {"NetworkInterfaces": tagged(self.interfaces, asked)}
 
     def _delete_interface(self, asked: Query) -> Mapping[str, Any]:
         return self._drop(self.interfaces, asked["NetworkInterfaceId"])
@@ -340,7 +276,7 @@ class Estate:
             if ids[0] not in self.groups:
                 raise Refusal("InvalidGroup.NotFound")
             return {"SecurityGroups": [self.groups[ids[0]]]}
-        return {"SecurityGroups": _tagged(self.groups, asked)}
+        return {"SecurityGroups": tagged(self.groups, asked)}
 
     def _volumes(self, asked: Query) -> Mapping[str, Any]:
         """Return the volumes that the driver has not deleted; it tags none with the cluster."""
@@ -410,95 +346,3 @@ class Estate:
     def _delete_bucket(self, asked: Query) -> Mapping[str, Any]:
         assert not self.buckets[asked["Bucket"]]
         return self._drop(self.buckets, asked["Bucket"])
-
-
-class _Direct:
-    """What is used of `Account`."""
-
-    def __init__(self, estate: Estate) -> None:
-        self._answers = estate.answers
-        self.id, self.region = ID, estate.plan.region
-
-    def ask(self, action: str, /, **parameters: object) -> Mapping[str, Any]:
-        told = self._answers[action]
-        try:
-            if isinstance(told, Exception):
-                raise told
-            answer = cast("Any", told(parameters) if callable(told) else told)
-        except Refusal as refusal:
-            error = {"Error": {"Code": refusal.code, "Message": refusal.message}}
-            raise unanswered(action, self.region, ClientError(cast("Any", error), action)) from None
-        return cast("Mapping[str, Any]", complete(action, answer))
-
-    def ask_all(self, action: str, key: str, /, **parameters: object) -> list[Any]:
-        return self.ask(action, **parameters)[key]
-
-
-class _InMemory:
-    """The estate's API server, without a network."""
-
-    user_agent = ""
-
-    def __init__(self, estate: Estate) -> None:
-        self._estate = estate
-
-    def call_api(self, path: str, method: str, **asked: Any) -> Any:
-        from kubernetes.client.exceptions import ApiException
-
-        if self._estate.cluster is None:
-            raise ApiException(status=0, reason="no such host")
-        headers = {key.lower(): value for key, value in asked["header_params"].items()}
-        headers["authorization"] = "Bearer secret"
-        if method == "DELETE":
-            self._estate.changing()
-        request = Request(method, path, dict(asked["query_params"]), headers, asked["body"])
-        reply = self._estate.api.respond(request)
-        if reply.status >= 400:
-            error = ApiException(status=reply.status, reason="refused")
-            error.body = json.dumps(reply.answer)
-            raise error
-        if method == "DELETE":
-            self._estate.deleted.append(path.rpartition("/")[2])
-        return SimpleNamespace(data=json.dumps(reply.answer).encode())
-
-
-def _summary(stack: FakeStack) -> dict[str, Any]:
-    return {
-        "StackId": stack.id,
-        "StackName": stack.name,
-        "StackStatus": stack.status,
-        "CreationTime": datetime(2026, 12, 1, tzinfo=UTC),
-    }
-
-
-def _described(stack: FakeStack) -> dict[str, Any]:
-    return _summary(stack) | {
-        "Description": stack_description(stack.cluster),
-        "EnableTerminationProtection": stack.protected,
-    }
-
-
-def _tagged(things: Mapping[str, dict[str, Any]], asked: Query) -> list[dict[str, Any]]:
-    """Return what passes EC2's filters; fields that are no fields of EC2 are left out."""
-    found: list[dict[str, Any]] = []
-    for each in things.values():
-        tags = {tag["Key"]: tag["Value"] for tag in each.get("Tags", each.get("TagSet", []))}
-        if all(_passes(each, tags, one) for one in asked.get("Filters", [])):
-            found.append({key: value for key, value in each.items() if key != "Stack"})
-    return found
-
-
-def _passes(found: Mapping[str, Any], tags: Mapping[str, str], filter: Query) -> bool:
-    name, values = filter["Name"], filter["Values"]
-    if name == "tag-key":
-        return any(value in tags for value in values)
-    if name.startswith("tag:"):
-        return tags.get(name.removeprefix("tag:")) in values
-    if name == "vpc-id":
-        return found.get("VpcId") in values
-    if name == "group-id":
-        return any(each["GroupId"] in values for each in found.get("Groups", []))
-    if name == "subnet-id":
-        return found.get("SubnetId") in values
-    assert name == "instance-state-name"
-    return found["State"]["Name"] in values

@@ -14,7 +14,8 @@ from tests.command_line import Answer, Ultrascale, run
 from tests.pools import as_text
 from tests.stub_api_server import Refusal
 from tests.teardown_cluster import BUCKET, DOCUMENT, FILE_SYSTEM, estate, instance, stack
-from tests.teardown_estate import Estate, FakeClock
+from tests.teardown_doubles import FakeClock
+from tests.teardown_estate import Estate
 from ultrascale.account import Account
 from ultrascale.cli.destroy import UNFINISHED
 from ultrascale.jobs.cluster import Cluster

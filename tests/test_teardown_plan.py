@@ -13,7 +13,7 @@ from tests.teardown_cluster import (
     research,
     stack,
 )
-from tests.teardown_estate import FakeStack
+from tests.teardown_doubles import FakeStack
 from ultrascale.errors import QuestionError
 from ultrascale.teardown.keeping import Asked, refuse_unknown
 from ultrascale.teardown.model import Left, Teardown
@@ -191,6 +191,12 @@ def test_a_cluster_that_is_gone_needs_no_api_server() -> None:
     cluster.cluster = None
 
     assert "jobs" not in steps(cluster.planned())
+
+
+def test_a_cluster_of_our_name_that_no_stack_of_ours_made_is_not_touched() -> None:
+    teardown = estate(cluster=stack("cluster", status="DELETE_COMPLETE")).planned()
+
+    assert not {"training/bert", "burst", "research"} & ids(teardown)
 
 
 def test_nothing_is_deleted_by_planning() -> None:

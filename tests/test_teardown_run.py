@@ -19,7 +19,8 @@ from tests.teardown_cluster import (
     research,
     stack,
 )
-from tests.teardown_estate import Estate, FakeClock, FakeStack, KilledError
+from tests.teardown_doubles import FakeClock, FakeStack, KilledError
+from tests.teardown_estate import Estate
 from tests.test_teardown_plan import ALL, ids
 from ultrascale.errors import UltrascaleError
 from ultrascale.teardown import prices
@@ -160,7 +161,7 @@ def test_a_refusal_stops_says_what_to_allow_and_the_next_run_goes_on(
 def test_a_stuck_network_interface_is_named_and_what_else_is_paid_for_goes(tmp_path: Path) -> None:
     held = [("AWS::EC2::SecurityGroup", "Group", "sg-9", False)]
     stuck = stack("train", resources=held, stuck=("Group", "resource sg-9 has a dependent object"))
-    other = FakeStack("research-old", [], imports=("research-scaling",))
+    other = FakeStack("research-old", [], looks=9)
     cluster = estate(other, train=stuck)
     cluster.interfaces["eni-9"] = interface(
         "eni-9", Status="in-use", Description="ELB app/web", Groups=[{"GroupId": "sg-9"}]
@@ -171,7 +172,7 @@ def test_a_stuck_network_interface_is_named_and_what_else_is_paid_for_goes(tmp_p
 
     assert stopped.value.why == "AWS::EC2::SecurityGroup sg-9: resource sg-9 has a dependent object"
     assert "(eni-9 in-use: ELB app/web)" in stopped.value.fix
-    assert "research-old" in cluster.deleted
+    assert cluster.stacks["research-old"].status == "DELETE_COMPLETE"
     assert "web" not in cluster.deleted
     (node,) = (
         each
@@ -321,7 +322,8 @@ def test_an_instance_has_its_price_where_the_catalog_has_one() -> None:
 
     assert words == f"${usd:,.3f} per hour On-Demand"
     assert usd > 20
-    assert prices.of_instance("us-west-2", "p5.48xlarge") == ("", 0)
+    elsewhere = f"${usd:,.3f} per hour On-Demand in us-east-1, here unknown"
+    assert prices.of_instance("us-west-2", "p5.48xlarge") == (elsewhere, 0)
 
 
 def test_each_request_stands_in_the_journal_before_it_is_sent(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ def plan_lines(teardown: Teardown) -> Iterator[str]:
         yield "nothing of it is there"
     for number, step in enumerate(teardown.steps, start=1):
         yield f"\n{number}. {step.name}: {step.title}"
-        yield f"   up to {step.minutes} minutes for each of {len(step.waves)} rounds"
+        rounds = f" for each of {len(step.waves)} rounds" if len(step.waves) > 1 else ""
+        yield f"   up to {step.minutes} minutes{rounds}"
         for wave in step.waves:
             for target in wave:
                 yield f"   - {target.thing}"

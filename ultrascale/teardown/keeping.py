@@ -33,8 +33,8 @@ _LOG_GROUPS = "logs:DescribeLogGroups"
 _REPOSITORIES = "ecr:DescribeRepositories"
 # Of what has a fixed name.
 _BLOCKS = (
-    "a deployment under the same name fails while it is there, unless it takes it over (`cdk deploy "
-    "--import-existing-resources`)"
+    "a deployment under the same name fails while it is there, unless it takes it over "
+    "(`cdk deploy --import-existing-resources`)"
 )
 # The CDK ends the id of a resource so.
 _HASH = 8

@@ -99,7 +99,7 @@ class NodePoolTarget:
     @property
     def thing(self) -> Thing:
         """The NodePool."""
-        note = f"{len(self.claims)} nodes, and what it launches until then"
+        note = f"nodes: {len(self.claims)}, and what it launches until then"
         return Thing(kind=NODE_POOL.kind, id=name(self.found), note=note)
 
     @property

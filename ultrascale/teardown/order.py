@@ -93,7 +93,9 @@ REMAINS = Phase(
     minutes=20,
 )
 STORAGE = Phase(
-    name="storage", title="delete storage that --delete-storage names, and logs", minutes=120
+    name="storage",
+    title="delete for good what --delete-storage and --delete-logs name; no backup is made",
+    minutes=120,
 )
 # Lambda gives back the interfaces of functions only after a while.
 NETWORK = Phase(name="network", title="delete the VPC", minutes=90, waves=(("network",),))

@@ -38,9 +38,21 @@ def of_lustre(gib: int, throughput_mbps_per_tib: int) -> str:
 
 
 def of_instance(region: str, instance_type: str) -> tuple[str, float]:
-    """Return the On-Demand price of an instance, in words and in US dollars an hour; 0: unknown."""
+    """Return the On-Demand price of an instance, in words and in US dollars an hour; 0: unknown.
+
+    Where the Region's is not known, the words say that of another one.
+
+    Args:
+        region: Its Region.
+        instance_type: EC2's name of its type.
+    """
     usd = prices.on_demand(region, [instance_type]).get(instance_type)
-    return ("", 0) if usd is None else (f"${usd:,.3f} per hour On-Demand", usd)
+    if usd is not None:
+        return f"${usd:,.3f} per hour On-Demand", usd
+    elsewhere = prices.on_demand(standing_prices.REGION, [instance_type]).get(instance_type)
+    if elsewhere is None:
+        return "", 0
+    return f"${elsewhere:,.3f} per hour On-Demand in {standing_prices.REGION}, here unknown", 0
 
 
 def per_hour(type: str) -> float:
