@@ -51,7 +51,7 @@ def states(outcomes: Mapping[str, Outcome]) -> Mapping[str, str]:
 def test_a_stack_is_begun_after_all_that_it_waits_for(tmp_path: Path) -> None:
     project = make_project(tmp_path)
 
-    outcomes, notes = deploy(project, waits(c="a b", a="", b="a"), concurrency=3)
+    outcomes, notes = deploy(project, waits(a="", b="a", c="a b"), concurrency=3)
 
     assert notes.told == ["+a", "-a", "+b", "-b", "+c", "-c"]
     assert set(states(outcomes).values()) == {"deployed"}

@@ -9,17 +9,31 @@ from ultrascale.plan.model import ClusterPlan
 
 
 def waits_for(stacks: Sequence[StackArtifact], plan: ClusterPlan) -> Mapping[str, frozenset[str]]:
-    """Return the stacks that each stack waits for, in the order of the assembly.
+    """Return the stacks that each stack waits for, each after those that it waits for itself.
 
+    Where that leaves a choice, the order is the assembly's, which need not be one to deploy in.
     Those that launch accelerated nodes, and what follows them, wait for all the others: their nodes
     are paid for from the first minute. They do not wait for each other, so that one that finds no
     capacity leaves the rest alone.
     """
     last = _last(stacks, plan)
     first = frozenset(stack.name for stack in stacks) - last
-    return {
-        stack.name: stack.needs | first if stack.name in last else stack.needs for stack in stacks
-    }
+    return _in_order(
+        {stack.name: stack.needs | first if stack.name in last else stack.needs for stack in stacks}
+    )
+
+
+def _in_order(waits_for: Mapping[str, frozenset[str]]) -> Mapping[str, frozenset[str]]:
+    placed: dict[str, frozenset[str]] = {}
+    while len(placed) < len(waits_for):
+        ready = (
+            stack
+            for stack, earlier in waits_for.items()
+            if stack not in placed and earlier <= placed.keys()
+        )
+        stack = next(ready)
+        placed[stack] = waits_for[stack]
+    return placed
 
 
 def _last(stacks: Sequence[StackArtifact], plan: ClusterPlan) -> frozenset[str]:

@@ -94,7 +94,8 @@ def run_stacks(
     To be called in the main thread, as only that one hears of it.
 
     Args:
-        waits_for: The stacks, in the order in which they are begun, and what each waits for.
+        waits_for: The stacks, and what each waits for. They are begun in this order, in which each
+            stands after what it waits for.
         launch: Starts the program of a stack.
         watcher: Whoever follows.
         concurrency: How many programs may run at once.
@@ -132,7 +133,8 @@ class _Run:
                     self._interrupt()
                     break
                 self._take(*told)
-                self._start()
+                if not isinstance(told[1], str):
+                    self._start()
         return tuple(self._outcomes[stack] for stack in self._waits_for)
 
     @contextmanager
