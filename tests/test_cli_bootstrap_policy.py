@@ -17,6 +17,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     assembly(
         tmp_path / "cdk.out",
         ("prod-pipeline", HOME, "us-east-2", ["AWS::CodePipeline::Pipeline"]),
+        ("prod-pipeline-support-us-west-2", HOME, "us-west-2", ["AWS::S3::Bucket"]),
     )
     assembly(
         tmp_path / "cdk.out" / "cluster-prod",
@@ -94,6 +95,18 @@ def test_the_pipelines_account_gets_what_the_pipeline_takes(
     written = actions(repository / "dist/bootstrap/prod-cdk-execution-us-east-2-1.json")
     assert "codepipeline:CreatePipeline" in written
     assert "ec2:CreateVpc" not in written
+
+
+def test_the_pipelines_account_is_bootstrapped_in_each_region_that_it_deploys_into(
+    repository: Path, ultrascale: Any
+) -> None:
+    lines = ultrascale(PROD, "--of-pipeline").stdout.splitlines()
+
+    found = [line.split()[3] for line in lines if " bootstrap " in line]
+    assert found == [f"aws://{HOME}/us-east-2", f"aws://{HOME}/us-west-2"]
+    there = actions(repository / "dist/bootstrap/prod-cdk-execution-us-west-2-1.json")
+    assert "s3:CreateBucket" in there
+    assert "codepipeline:CreatePipeline" not in there
 
 
 def test_another_files_account_trusts_the_pipeline_that_is_named(

@@ -16,6 +16,7 @@ from ultrascale.plan.execution_policy import (
     boundary,
     execution_policies,
 )
+from ultrascale.plan.pipeline import load_pipeline
 
 _STACK = "aws:cloudformation:stack"
 
@@ -49,30 +50,40 @@ def bootstrap_policy(
     them in the account, and bootstraps it with them.
     """
     cluster = config.load(file)
-    scope = _scope(file, cluster, of_pipeline=of_pipeline)
-    kinds = frozenset(_kinds(assembly, file, scope))
-    documents = {
-        scope.policy_name(number): document
-        for number, document in enumerate(execution_policies(kinds, scope, allow or ()), 1)
-    }
-    limits = {scope.boundary_name: boundary(kinds, scope, allow or ())}
-    _write(out, documents | limits)
-    trusted = [*(trust or ()), *_deployed_by(cluster, scope)]
-    for line in _commands(scope, [*documents], [*dict.fromkeys(trusted)], out):
-        typer.echo(line)
+    for scope in _scopes(file, cluster, of_pipeline=of_pipeline):
+        kinds = frozenset(_kinds(assembly, file, scope))
+        policies = {
+            scope.policy_name(number): document
+            for number, document in enumerate(execution_policies(kinds, scope, allow or ()), 1)
+        }
+        _write(out, policies | {scope.boundary_name: boundary(kinds, scope, allow or ())})
+        trusted = dict.fromkeys([*(trust or ()), *_deployed_by(cluster, scope)])
+        for line in _commands(scope, [*policies], [*trusted], out):
+            typer.echo(line)
 
 
-def _scope(file: Path, cluster: config.Cluster, *, of_pipeline: bool) -> ExecutionScope:
-    partition = plan.load(file).partition
-    if not of_pipeline:
-        if cluster.account is None:
-            raise QuestionError([f"{file}: states no account; write account: beside region:"])
-        account, region = cluster.account, cluster.region
-    elif cluster.pipeline is None:
+def _scopes(file: Path, cluster: config.Cluster, *, of_pipeline: bool) -> Sequence[ExecutionScope]:
+    """Return where the cluster is deployed, or the pipeline with what it keeps in other Regions.
+
+    Raises:
+        ConfigError: The file is wrong, or another one of its pipeline.
+        QuestionError: It states no account, or has no pipeline.
+    """
+    pipeline = load_pipeline(file)
+    if of_pipeline and pipeline is None:
         raise QuestionError([f"--of-pipeline: {file} has no pipeline; leave it out"])
+    if of_pipeline and pipeline is not None:
+        account, partition = pipeline.account, pipeline.partition
+        regions = [pipeline.region, *(stage.cluster.region for stage in pipeline.stages)]
+    elif cluster.account is None:
+        raise QuestionError([f"{file}: states no account; write account: beside region:"])
     else:
-        account, region = cluster.pipeline.home.account, cluster.pipeline.home.region
-    return ExecutionScope(cluster=cluster.name, partition=partition, account=account, region=region)
+        account, partition = cluster.account, plan.load(file).partition
+        regions = [cluster.region]
+    return [
+        ExecutionScope(cluster=cluster.name, partition=partition, account=account, region=region)
+        for region in dict.fromkeys(regions)
+    ]
 
 
 def _deployed_by(cluster: config.Cluster, scope: ExecutionScope) -> Iterator[str]:
