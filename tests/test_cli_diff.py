@@ -195,6 +195,19 @@ def test_an_account_that_does_not_answer_is_never_safe(
     assert "cloudformation:DescribeStacks" in answer.stderr
 
 
+def test_another_account_than_the_files_is_never_safe(
+    ultrascale: Ultrascale, tmp_path: Path, saved: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(monkeypatch, {DESCRIBE: {"Stacks": []}})
+    file = tmp_path / "other.yaml"
+    file.write_text(as_text(make_document(account="210987654321")))
+
+    answer = ultrascale("diff", file, "--assembly", saved("new", SAFE))
+
+    assert answer.returncode == 1
+    assert "of account 918273645546, and the file is for 210987654321" in answer.stderr
+
+
 def test_a_file_that_is_wrong_is_refused_before_anything_is_compared(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:

@@ -84,6 +84,12 @@ def test_a_retained_bucket_whose_name_changes_is_refused_as_another_empty_one_ta
     assert not changes.is_safe
 
 
+def test_a_key_that_is_retained_goes_on_to_decrypt_whatever_key_comes() -> None:
+    key = body("AWS::KMS::Key", **RETAINED)
+
+    assert between({"Key11111111": key}, {"Key22222222": key}).is_safe
+
+
 def test_a_replaced_file_system_that_is_retained_is_refused_and_said_to_be_paid_on() -> None:
     path, old, new = CREATE_ONLY["AWS::FSx::FileSystem"]
     kind = "AWS::FSx::FileSystem"
@@ -263,6 +269,20 @@ def test_an_attribute_that_a_custom_resource_gives_anew_may_replace_what_has_it(
     assert of(changes, "A").action == "may be replaced"
 
 
+def test_what_names_a_resource_that_may_be_replaced_may_be_too() -> None:
+    association = body(
+        "AWS::FSx::DataRepositoryAssociation", {"FileSystemId": {"Ref": "A"}, "FileSystemPath": "/"}
+    )
+    old, new = (
+        body(LUSTRE, {"LustreConfiguration": {"PerUnitStorageThroughput": each}})
+        for each in (250, 500)
+    )
+
+    changes = between({"A": old, "D": association}, {"A": new, "D": association})
+
+    assert of(changes, "D").action == "may be replaced"
+
+
 # --- the same value in other words --------------------------------------------------------------
 
 SAME: dict[str, tuple[Any, Any]] = {
@@ -332,8 +352,9 @@ def test_a_replacement_under_the_same_name_is_said_to_fail() -> None:
 
 
 def test_a_replacement_that_deletes_first_is_not() -> None:
-    kind = "AWS::Logs::MetricFilter"
-    old, new = ({"FilterName": "f", "LogGroupName": each} for each in "ab")
+    kind = "AWS::SageMaker::ComputeQuota"
+    rest = {"ClusterArn": "arn:h", "Name": "quota"}
+    old, new = (rest | {"ComputeQuotaTarget": {"TeamName": each}} for each in "ab")
 
     assert of(between({"A": body(kind, old)}, {"A": body(kind, new)}), "A").fails == ""
 
@@ -356,6 +377,12 @@ def test_a_name_in_a_stack_that_is_left_behind_is_taken() -> None:
     assert changes.left_stacks == ("c-karpenter",)
     assert changes.new_stacks == ("c-nodes",)
     assert "c-karpenter/A has the name already" in changes.resources[0].fails
+
+
+def test_what_deletion_protection_holds_is_said_to_fail() -> None:
+    cluster = body("AWS::EKS::Cluster", {"DeletionProtection": True})
+
+    assert "deletion protection" in of(between({"A": cluster}, {}), "A").fails
 
 
 def test_another_type_under_the_same_id_is_said_to_fail() -> None:

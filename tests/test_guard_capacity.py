@@ -214,6 +214,14 @@ def test_a_new_karpenter_may_drift_every_pool() -> None:
     assert pool_of(between(old, new), "train").rolling == "may roll"
 
 
+def test_a_chart_that_comes_or_goes_drifts_nothing() -> None:
+    pool = {"M": manifest(node_pool())}
+    chart = body("Custom::AWSCDK-EKS-HelmChart", {"Release": "karpenter", "Version": "1.15.0"})
+
+    assert between(pool, {**pool, "K": chart}).pools == ()
+    assert between({**pool, "K": chart}, pool).pools == ()
+
+
 def test_fewer_nodes_of_a_static_pool_end_the_others() -> None:
     old, new = (node_pool(nodes=each, replicas=0) for each in (8, 5))
 

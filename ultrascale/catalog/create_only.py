@@ -60,6 +60,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "AWS::SQS::Queue": ("QueueName",),
     "AWS::SageMaker::Cluster": ("ClusterName",),
     "AWS::SageMaker::ClusterSchedulerConfig": ("ClusterArn", "Name"),
+    "AWS::SageMaker::ComputeQuota": ("ClusterArn", "Name"),
 }
 # FSx has no request that changes it.
 # Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystemLustreConfiguration.html

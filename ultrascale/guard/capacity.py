@@ -220,6 +220,8 @@ def _of_the_cluster(changes: Mapping[Key, Change], old: World) -> Iterator[str]:
         https://karpenter.sh/docs/upgrading/upgrade-guide/
     """
     for key, change in changes.items():
+        if not change.properties:
+            continue
         if change.type == _CHART and old.properties(key).get("Release") == _KARPENTER:
             subject = drift.KARPENTER
         elif change.type == _CONTROL_PLANE:
