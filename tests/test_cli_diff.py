@@ -86,6 +86,21 @@ def test_a_protected_one_ends_with_3_and_says_what_is_lost_why_and_what_to_do_in
         assert words in answer.stdout
 
 
+def test_what_is_lost_alike_is_told_at_once(ultrascale: Ultrascale, file: Path, saved: Any) -> None:
+    old, new = (
+        {each: body("AWS::EC2::Subnet", {"CidrBlock": f"10.0.{n}.0/24"}) for each in "AB"}
+        for n in (0, 1)
+    )
+
+    answer = ultrascale(
+        "diff", file, "--against", saved("old", old), "--assembly", saved("new", new)
+    )
+
+    assert "replaced: 2 AWS::EC2::Subnet of c-storage" in answer.stdout
+    assert "B: CidrBlock: 10.0.0.0/24 -> 10.0.1.0/24" in answer.stdout
+    assert answer.stdout.count("instead:") == 1
+
+
 def test_what_replace_names_may_go_and_is_still_told(
     ultrascale: Ultrascale, file: Path, saved: Any
 ) -> None:

@@ -369,6 +369,15 @@ def test_another_logical_id_under_the_same_name_is_said_to_fail(policy: str, ver
     assert not changes.is_safe
 
 
+def test_ranges_that_change_places_are_said_to_fail() -> None:
+    kind = "AWS::EC2::Subnet"
+    one, other = (body(kind, {"VpcId": "vpc-1", "CidrBlock": f"10.0.{n}.0/24"}) for n in (0, 1))
+
+    changes = between({"A": one, "B": other}, {"A": other, "B": one})
+
+    assert f"{STACK}/B is VpcId vpc-1, CidrBlock 10.0.1.0/24 already" in of(changes, "A").fails
+
+
 def test_a_name_in_a_stack_that_is_left_behind_is_taken() -> None:
     role = template({"A": body("AWS::IAM::Role", {"RoleName": "node"})})
 
@@ -376,7 +385,7 @@ def test_a_name_in_a_stack_that_is_left_behind_is_taken() -> None:
 
     assert changes.left_stacks == ("c-karpenter",)
     assert changes.new_stacks == ("c-nodes",)
-    assert "c-karpenter/A has the name already" in changes.resources[0].fails
+    assert "c-karpenter/A is RoleName node already, and stays" in changes.resources[0].fails
 
 
 def test_what_deletion_protection_holds_is_said_to_fail() -> None:

@@ -8,6 +8,7 @@ from ultrascale.guard.model import Action, Change, Changes, PropertyChange, Roll
 
 _MOST_NAMES = 4
 _MOST_PROPERTIES = 5
+_MOST_REASONS = 1
 _WORST_FIRST: Sequence[Action] = ("replaced", "deleted", "may be replaced", "kept", "updated")
 _TITLES: Mapping[Action, str] = {
     "replaced": "Replaced, and not protected:",
@@ -23,8 +24,8 @@ def text_lines(changes: Changes) -> Iterator[str]:
     pools = [each for each in changes.pools if each.protected]
     if refused or pools:
         yield "Protected, and refused:"
-    for each in refused:
-        yield from _resource(each)
+    for group in _alike(refused):
+        yield from _resource(group[0]) if len(group) == 1 else _several(group)
     for each in pools:
         yield from _pool(each)
     stuck = [each for each in changes.resources if each.fails and not each.protected]
@@ -77,6 +78,31 @@ def _resource(change: Change) -> Iterator[str]:
         yield f"      instead: {change.instead}"
     if change.lost and not change.named:
         yield f"      to go on: --replace {change.stack}/{change.logical_id}"
+
+
+def _alike(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
+    """Yield changes that are told at once: of one type, in one stack, with one loss."""
+    groups: dict[tuple[str, ...], list[Change]] = {}
+    for each in changes:
+        groups.setdefault((each.stack, each.type, each.action, each.lost), []).append(each)
+    yield from groups.values()
+
+
+def _several(changes: Sequence[Change]) -> Iterator[str]:
+    first = changes[0]
+    yield f"  {first.action}: {len(changes)} {first.type} of {first.stack}"
+    for each in changes:
+        telling = [_property(one) for one in each.properties if one.effect != "updates"]
+        more = f" and {len(telling) - 1} more" if len(telling) > 1 else ""
+        yield f"      {each.logical_id}{': ' if telling else ''}{''.join(telling[:1])}{more}"
+    yield f"      loses, each: {first.lost}"
+    reasons = [each.fails for each in changes if each.fails]
+    for reason in reasons[:_MOST_REASONS]:
+        yield f"      fails: {reason}"
+    if len(reasons) > _MOST_REASONS:
+        yield f"      fails: {len(reasons) - _MOST_REASONS} more likewise"
+    yield f"      instead: {first.instead}"
+    yield f"      to go on: --replace {first.stack}/{first.logical_id}, and so for each"
 
 
 def _property(change: PropertyChange) -> str:

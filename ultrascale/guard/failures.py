@@ -41,7 +41,7 @@ def missing_exports(worlds: Worlds) -> Iterator[Change]:
             used = ", ".join(users)
             yield Change(
                 stack=stack,
-                logical_id=name,
+                logical_id=name.rpartition(":")[2],
                 type="CloudFormation export",
                 name=name,
                 action="deleted",
@@ -72,7 +72,7 @@ def _same_name(change: Change, changes: Mapping[Key, Change], worlds: Worlds) ->
     Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-name.html
     """
     behavior = create_only.lookup_update_behavior(change.type)
-    if change.action not in _NEW or behavior is None or behavior.deletes_first:
+    if change.action != "replaced" or behavior is None or behavior.deletes_first:
         return
     old, new = _name(change, worlds.old), _name(change, worlds.new)
     if new is None or old != new:
@@ -100,24 +100,26 @@ def _taken_names(
     return [
         (change, name)
         for change in (*changes.values(), *left)
-        if change.action in _GONE and (name := _name(change, worlds.old)) is not None
+        if change.action in (*_GONE, *_NEW) and (name := _name(change, worlds.old)) is not None
     ]
 
 
 def _taken_name(
     change: Change, gone: Sequence[tuple[Change, Mapping[str, object]]], new: World
 ) -> Iterator[str]:
-    if change.action != "added":
+    if change.action not in ("added", *_NEW):
         return
     name = _name(change, new)
     for other, taken in gone:
-        if name is not None and other.type == change.type and taken == name:
+        if other.ids[-1] == change.ids[-1] or other.type != change.type:
+            continue
+        if name is not None and taken == name:
             verb = "stays" if other.action == "kept" else "goes only after this one is made"
-            yield f"{other.stack}/{other.logical_id} has the name already and {verb}: {_told(name)}"
+            yield f"{other.ids[-1]} is {_told(name)} already, and {verb}"
 
 
 def _protected_by_itself(key: Key, change: Change, old: World) -> Iterator[str]:
-    if change.action not in ("deleted", *_NEW):
+    if change.action not in ("deleted", "replaced"):
         return
     if old.properties(key).get("DeletionProtection") == "true":
         yield "its deletion protection is on"

@@ -77,8 +77,8 @@ _TYPES: Mapping[str, _Protection] = {
     ),
 }
 _RESERVED_POOL = _Protection(
-    lost="the pool's nodes, with the jobs on them; what reserves them is paid on",
-    instead="let its jobs end and scale it to 0 first, or change it after its reservation",
+    lost="the pool's nodes, with the jobs on them; a reservation of theirs is paid on",
+    instead="let its jobs end and scale it to 0 first, or change it once no reservation holds it",
 )
 _GROUPS = ("AWS::EKS::Nodegroup", "AWS::AutoScaling::AutoScalingGroup")
 _NAMESPACE = _Protection(
