@@ -160,8 +160,11 @@ def _extender_pod(image: str) -> kube.PodSpec:
         image=image,
         env=[kube.EnvVar(name="PORT", value=str(_EXTENDER_PORT))],
         ports=[kube.ContainerPort(name="http", container_port=_EXTENDER_PORT)],
+        # No page says which user AWS's image runs as, or that it writes nothing.
         security_context=kube.SecurityContext(
-            allow_privilege_escalation=False, capabilities=kube.Capabilities(drop=["ALL"])
+            allow_privilege_escalation=False,
+            capabilities=kube.Capabilities(drop=["ALL"]),
+            seccomp_profile=kube.SeccompProfile(type="RuntimeDefault"),
         ),
         resources=resources(cpu="100m", memory="128Mi", memory_limit="1Gi"),
     )

@@ -24,6 +24,10 @@ CONTAINERS: Mapping[str, Mapping[str, str]] = {
         "capabilities": "a privileged container has them all",
         "privileged": "without a device plugin's share it sees devices only so; AWS runs it so",
     },
+    "neuron-scheduler": {
+        "non-root": "no page says which user AWS's image runs as",
+        "read-only root": "no page says that it writes nothing",
+    },
     "nvidia-device-plugin": {
         "non-root": _OWN_SOCKETS,
         "read-only root": _VENDOR,

@@ -1,6 +1,6 @@
 """What every cluster file becomes is closed to whom it is not for, and each rule notices it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -24,6 +24,7 @@ from tests.posture_exceptions import (
     RIGHTS,
     SILENT_RULES,
 )
+from tests.posture_options import OPTIONS, option
 from tests.posture_secrets import text_findings
 
 NAMES = ("trainium", "mixed", "auto", "hybrid", "ultra")
@@ -39,12 +40,25 @@ def clusters(assemblies: dict[str, Assembly]) -> dict[str, Cluster]:
     return {name: read(assembly) for name, assembly in assemblies.items()}
 
 
+@pytest.fixture(scope="module")
+def options() -> dict[str, Cluster]:
+    return {name: option(name) for name in OPTIONS}
+
+
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_open_without_a_reason(
     clusters: dict[str, Cluster], name: str, rule: str
 ) -> None:
     assert [*RULES[rule](clusters[name])] == []
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_what_no_file_asks_for_is_closed_as_well(options: dict[str, Cluster], name: str) -> None:
+    found = [finding for rule in RULES.values() for finding in rule(options[name])]
+
+    assert len(options[name].documents) > 20
+    assert found == []
 
 
 @pytest.mark.parametrize(
@@ -93,16 +107,18 @@ def test_an_address_without_a_password_is_no_secret() -> None:
     assert [*text_findings("https://example.com:8443/path and postgresql://${USER}@db")] == []
 
 
-def used(clusters: dict[str, Cluster]) -> Iterator[tuple[str, str]]:
-    for cluster in clusters.values():
+def used(clusters: Iterable[Cluster]) -> Iterator[tuple[str, str]]:
+    for cluster in clusters:
         for container, rules in posture_pods.by_container(cluster.documents).items():
             yield from ((container, rule) for rule in rules)
 
 
-def test_no_exception_of_a_container_outlives_its_need(clusters: dict[str, Cluster]) -> None:
+def test_no_exception_of_a_container_outlives_its_need(
+    clusters: dict[str, Cluster], options: dict[str, Cluster]
+) -> None:
     excepted = {(name, rule) for name, rules in CONTAINERS.items() for rule in rules}
 
-    assert excepted == {*used(clusters)}
+    assert excepted == {*used([*clusters.values(), *options.values()])}
 
 
 def test_no_right_is_excepted_that_nobody_has(clusters: dict[str, Cluster]) -> None:
