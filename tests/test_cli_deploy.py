@@ -149,7 +149,8 @@ def test_nothing_is_deployed_unless_the_user_agrees_to_what_is_shown(
 
     assert (answer.returncode, len(project.deployed)) == (status, count)
     before = answer.stdout.partition("deploy 6 stacks")[0]
-    assert "USD/hour" in before
+    (train,) = (line for line in before.splitlines() if line.split()[:1] == ["train"])
+    assert train.split() == ["train", "p5.48xlarge", "on-demand", "0", "4", "unknown"]
     assert f"deploy 6 stacks of research in us-west-2, account {ID}?" in answer.stdout
 
 

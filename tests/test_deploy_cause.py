@@ -104,6 +104,25 @@ def test_a_stack_that_failed_as_a_whole_says_so() -> None:
     assert (found.resource, found.reason) == (None, "Stack creation time exceeded")
 
 
+def test_a_hook_that_refuses_says_why() -> None:
+    hook = {
+        "HookType": "Corp::Guard::Tags",
+        "HookStatus": "HOOK_COMPLETE_FAILED",
+        "HookStatusReason": "no tag cost-centre",
+        "HookFailureMode": "FAIL",
+    }
+
+    found = cause(
+        MISSING,
+        event(1, "CREATE_IN_PROGRESS", **hook),
+        event(2, "CREATE_FAILED", "The following hook(s) failed: [Corp::Guard::Tags]"),
+    )
+
+    assert found is not None
+    assert found.reason.endswith("Corp::Guard::Tags: no tag cost-centre")
+    assert "Hook of the account" in found.todo[0]
+
+
 def test_the_words_of_a_custom_resource_stand_without_its_stack_trace() -> None:
     reason = (
         "Received response status [FAILED] from custom resource. Message returned: Error: "

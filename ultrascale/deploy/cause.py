@@ -6,7 +6,7 @@ Sources:
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ EVENTS = "cloudformation:DescribeStackEvents"
 # What CloudFormation answers of a stack that is not there.
 _NO_STACK = "ValidationError"
 _STACK = "AWS::CloudFormation::Stack"
+_REFUSED = frozenset({"HOOK_COMPLETE_FAILED", "HOOK_FAILED"})
 # What is ended since something else failed has a reason such as `Resource creation cancelled`.
 _CANCELLED = re.compile(r"\bcancell?ed\b", re.IGNORECASE)
 _MESSAGE = re.compile(r"Message returned: (.*)", re.DOTALL)
@@ -92,6 +93,7 @@ class Events:
         failed = _first(reversed(events))
         if failed is None:
             return None
+        failed = _refused_by_hook(failed, events) or failed
         status = next((each["ResourceStatus"] for each in events if _is_stack(each)), "unknown")
         return _cause(failed, status, {**words, "stack": stack})
 
@@ -113,7 +115,7 @@ def _first(events: Iterator[Event]) -> Event | None:
     """Return the first failure of a resource; of the stack itself where no resource failed."""
     whole: Event | None = None
     for event in events:
-        status: str = event["ResourceStatus"]
+        status: str = event.get("ResourceStatus", "")
         reason: str = event.get("ResourceStatusReason", "")
         if _is_stack(event):
             if whole is None and ("ROLLBACK" in status or status.endswith("_FAILED")):
@@ -121,6 +123,20 @@ def _first(events: Iterator[Event]) -> Event | None:
         elif status.endswith("_FAILED") and not _CANCELLED.search(reason):
             return event
     return whole
+
+
+def _refused_by_hook(failed: Event, events: Iterable[Event]) -> Event | None:
+    """Return the event of a CloudFormation Hook that refused what failed: it alone says why."""
+    for event in events:
+        if (
+            event.get("HookStatus") in _REFUSED
+            and event.get("HookFailureMode") == "FAIL"
+            and event["LogicalResourceId"] == failed["LogicalResourceId"]
+        ):
+            words = event.get("HookStatusReason", "it gives no reason")
+            reason = f"The following hook(s) failed: {event['HookType']}: {words}"
+            return {**failed, "ResourceStatusReason": reason}
+    return None
 
 
 def _newest_first(account: "Account", stack: str) -> Iterator[Event]:
