@@ -36,6 +36,7 @@ class FakeStack:
         status: Its state.
         stuck: Logical id of a resource that does not go, and why; None where all go.
         looks: How often one has to look until its deletion has ended.
+        cancelled: Logical id of a resource that is not tried any more; empty without one.
         protected: Whether its termination protection is on.
         cluster: The cluster that its description says it is of.
         events: What happened to it, the latest first.
@@ -48,6 +49,7 @@ class FakeStack:
     stuck: tuple[str, str] | None = None
     protected: bool = False
     looks: int = 1
+    cancelled: str = ""
     cluster: str = "research"
     events: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 

@@ -172,6 +172,8 @@ class Estate:
         if stack.stuck or importers or (holds_cluster and protected):
             stack.status, stack.looks = "DELETE_FAILED", 1
             for type, logical, id, _ in stack.resources:
+                if logical == stack.cancelled:
+                    stack.tell(logical, type, id, "DELETE_FAILED", "Resource deletion cancelled")
                 if stack.stuck and logical == stack.stuck[0]:
                     stack.tell(logical, type, id, "DELETE_FAILED", stack.stuck[1])
             reason = f"Export is in use by {importers}" if importers else "some failed to delete"

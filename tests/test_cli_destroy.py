@@ -202,3 +202,26 @@ def test_an_api_server_that_does_not_answer_is_told_with_how_to_reach_it(destroy
     assert answer.returncode == 1
     assert "aws eks update-kubeconfig --name research --region us-west-2" in answer.stderr
     assert cluster.changes == 0
+
+
+def test_nobody_does_without_the_api_server_while_nodes_run_that_it_alone_can_end(
+    destroy: Destroy,
+) -> None:
+    cluster = estate()
+    tags = [
+        {"Key": "kubernetes.io/cluster/research", "Value": "owned"},
+        {"Key": "karpenter.sh/nodepool", "Value": "burst"},
+    ]
+    cluster.instances["i-9"] = instance("i-9", "", "m7i.8xlarge", Tags=tags)
+
+    refused = destroy(cluster, "--confirm=research", "--skip-kubernetes")
+
+    assert refused.returncode == 1
+    assert "1 nodes of NodePools run (i-9)" in refused.stderr
+    assert cluster.changes == 0
+
+    del cluster.instances["i-9"]
+    cluster.api.refuse("GET", "", Refusal(503))
+    answer = destroy(cluster, "--confirm=research", "--skip-kubernetes", *ALL)
+    assert answer.returncode == 0
+    assert "research-network" in cluster.deleted

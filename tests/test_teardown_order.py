@@ -9,12 +9,10 @@ from tests.teardown_cluster import research
 from tests.test_stacks import stacks_before
 from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.plan import ClusterPlan
-from ultrascale.teardown.order import PHASES, layers
+from ultrascale.teardown.order import PHASES, PIPELINE, layers
 
 # Names that no stack has: pools may not be called so for other reasons.
 NO_STACKS = {"default", "jobs", "scheduling"}
-# It outlives the cluster, which it would deploy again: a plan says so.
-STAYS = {"pipeline"}
 
 
 def places(plan: ClusterPlan) -> Mapping[str, tuple[int, int]]:
@@ -40,7 +38,7 @@ def test_no_stack_goes_before_those_that_were_deployed_on_top_of_it(
 
 
 def test_every_stack_that_a_cluster_may_have_goes() -> None:
-    assert places(research()).keys() >= RESERVED_NAMES - NO_STACKS - STAYS
+    assert places(research()).keys() >= RESERVED_NAMES - NO_STACKS - {*PIPELINE}
 
 
 def test_nodes_of_pools_go_before_the_controllers_that_end_them() -> None:

@@ -123,10 +123,13 @@ def test_another_cluster_whose_name_begins_alike_is_left_alone() -> None:
 
 
 def test_a_pipeline_that_would_deploy_the_cluster_again_is_told() -> None:
-    teardown = estate(FakeStack("research-pipeline", [])).planned()
+    pipeline = {"research-pipeline", "research-pipeline-gate"}
 
-    assert "research-pipeline" not in ids(teardown)
-    assert "deploys the cluster again" in kept(teardown)["research-pipeline"].why
+    teardown = estate(*(FakeStack(name, []) for name in pipeline)).planned()
+
+    assert not pipeline & ids(teardown)
+    for name in pipeline:
+        assert "deploys the cluster again" in kept(teardown)[name].why
 
 
 def test_jobs_outside_the_namespaces_of_the_cluster_are_not_ours_to_stop() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.account import ID, THROTTLED, Refusal, denied
+from tests.stub_api_server import Refusal as ApiRefusal
 from tests.teardown_cluster import (
     BUCKET,
     FILE_SYSTEM,
@@ -158,6 +159,31 @@ def test_a_refusal_stops_says_what_to_allow_and_the_next_run_goes_on(
     assert set(cluster.deleted) == set(ORDER)
 
 
+@pytest.mark.parametrize("kind", ["jobs", "nodepools", "services", "persistentvolumeclaims"])
+def test_a_refusal_of_the_api_server_stops_and_the_next_run_goes_on(
+    kind: str, tmp_path: Path
+) -> None:
+    cluster = estate().without_botocore()
+    cluster.api.refuse("DELETE", f"/{kind}/", refusal := ApiRefusal(403, "may not delete"))
+
+    with pytest.raises(StoppedError, match=r"may not delete; .*; mend that"):
+        cluster.run(tmp_path, ALL)
+
+    refusal.times = 0
+    cluster.run(tmp_path, ALL)
+    assert set(cluster.deleted) == set(ORDER)
+
+
+@pytest.mark.parametrize("kind", ["jobs", "nodepools", "services", "persistentvolumeclaims"])
+def test_an_api_server_that_fails_for_a_moment_ends_no_teardown(kind: str, tmp_path: Path) -> None:
+    cluster = estate().without_botocore()
+    cluster.api.refuse("DELETE", f"/{kind}/", ApiRefusal(500, times=2))
+
+    cluster.run(tmp_path, ALL)
+
+    assert set(cluster.deleted) == set(ORDER)
+
+
 def test_a_stuck_network_interface_is_named_and_what_else_is_paid_for_goes(tmp_path: Path) -> None:
     held = [("AWS::EC2::SecurityGroup", "Group", "sg-9", False)]
     stuck = stack("train", resources=held, stuck=("Group", "resource sg-9 has a dependent object"))
@@ -192,6 +218,8 @@ def test_the_first_cause_is_told_and_not_what_follows_from_it(tmp_path: Path) ->
     train = cluster.stacks["research-train"]
     train.stuck = ("Group", "Nodegroup is in use")
     train.tell("Old", "AWS::IAM::Role", "old", "DELETE_FAILED", "of an earlier attempt")
+    train.resources.append(("AWS::IAM::Role", "Role", "role-1", False))
+    train.cancelled = "Role"
 
     with pytest.raises(StoppedError, match="Nodegroup is in use"):
         cluster.run(tmp_path)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 UNFINISHED = 3
 """Exit status where a step stopped, something is left that nobody kept, or something is unknown."""
 _INTERRUPTED = 130
+_SHOWN = 5
 # In these its API server answers. It must be asked: nobody else can end the nodes of NodePools.
 _ANSWERING = frozenset({"ACTIVE", "UPDATING"})
 _GOING = frozenset({"", "DELETING", "FAILED"})
@@ -65,6 +66,13 @@ def destroy_command(
         Path | None, typer.Option(help="Kubeconfig that names the cluster by its ARN.")
     ] = None,
     context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
+    skip_kubernetes: Annotated[
+        bool,
+        typer.Option(
+            "--skip-kubernetes",
+            help="Do without the API server; refused while a node of a NodePool runs.",
+        ),
+    ] = False,
 ) -> None:
     """Take a cluster down: jobs first, the VPC last; storage stays unless it is named.
 
@@ -83,7 +91,11 @@ def destroy_command(
     seen = account.connect(cluster.region, profile)
     _refuse_account(cluster, seen)
     status = eks_status(seen, cluster.name)
-    api = _api_server(cluster, seen, status, kubeconfig, context)
+    if skip_kubernetes:
+        _refuse_nodes(cluster.name, seen)
+        api = None
+    else:
+        api = _api_server(cluster, seen, status, kubeconfig, context)
     try:
         teardown = plan_teardown(seen, cluster, look(seen, cluster, api, status), asked)
     except ClusterError as error:
@@ -119,6 +131,25 @@ def _refuse_account(cluster: ClusterPlan, seen: "Account") -> None:
             [
                 f"account: the file is of {cluster.account}, and the credentials of {seen.id}; "
                 "name another profile by --profile"
+            ]
+        )
+
+
+def _refuse_nodes(cluster: str, seen: "Account") -> None:
+    """Refuse to do without the API server while it alone can end nodes.
+
+    Raises:
+        QuestionError: Some run.
+    """
+    from ultrascale.teardown.plan import running_nodes
+
+    running = running_nodes(seen, cluster)
+    if running:
+        shown = ", ".join(running[:_SHOWN])
+        raise QuestionError(
+            [
+                f"--skip-kubernetes: {len(running)} nodes of NodePools run ({shown}), and nobody "
+                "else would end them; leave it out, or wait until they are gone"
             ]
         )
 
@@ -162,9 +193,9 @@ def _api_server(
 
 def _how_to_reach(cluster: ClusterPlan) -> str:
     return (
-        f"write a kubeconfig by `aws eks update-kubeconfig --name {cluster.name} --region "
-        f"{cluster.region}`, run this where the private endpoint is reached, and name the "
-        "kubeconfig by --kubeconfig"
+        "name a kubeconfig that reaches it by --kubeconfig: `ultrascale connect` writes one, or "
+        f"`aws eks update-kubeconfig --name {cluster.name} --region {cluster.region}`. Once no "
+        "node of a NodePool runs, --skip-kubernetes does without"
     )
 
 

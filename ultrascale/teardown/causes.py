@@ -52,9 +52,14 @@ def _first_failure(events: Iterable[Mapping[str, Any]], stack_id: str) -> Mappin
         status = event.get("ResourceStatus")
         if is_stack and status == "DELETE_IN_PROGRESS":
             break
-        if status == "DELETE_FAILED":
+        if status == "DELETE_FAILED" and not _is_cancelled(event):
             own, first = (event, first) if is_stack else (own, event)
     return first or own
+
+
+def _is_cancelled(event: Mapping[str, Any]) -> bool:
+    """Return whether a resource only stays because another one failed before it."""
+    return "deletion cancelled" in str(event.get("ResourceStatusReason", "")).lower()
 
 
 def _still_going(events: Iterable[Mapping[str, Any]], stack_id: str) -> list[str]:

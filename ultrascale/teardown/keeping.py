@@ -239,7 +239,7 @@ def staying(found: Iterable[Retained], asked: Asked, plan: ClusterPlan) -> Itera
 
 
 def pipeline(stack: Stack, region: str) -> Left:
-    """Return that a pipeline stays: other clusters may be deployed by it.
+    """Return that a pipeline stays, or what it looks at the cluster's account by.
 
     Args:
         stack: Its stack.
@@ -247,7 +247,7 @@ def pipeline(stack: Stack, region: str) -> Left:
     """
     return Left(
         thing=Thing(kind=STACK, id=stack.name),
-        why="it deploys the cluster again whenever it runs",
+        why="it belongs to a pipeline, which deploys the cluster again whenever it runs",
         command=f"aws cloudformation delete-stack --stack-name {stack.name} --region {region}",
         asked=True,
     )

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.capacity import NODE_GROUPS
 
+PIPELINE = ("pipeline", "pipeline-gate")
+"""Layers that stay: other clusters may be deployed by them."""
+
 # Stand for the stacks of pools, which have the pools' names.
 POOLS, SYSTEM_POOLS = "<pools>", "<system pools>"
 

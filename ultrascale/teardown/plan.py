@@ -22,6 +22,7 @@ from ultrascale.teardown.model import Left, Step, Target, Teardown
 from ultrascale.teardown.remains import InterfaceTarget, VpcGate, remains
 from ultrascale.teardown.retained import IN_VPC, RetainedTarget
 from ultrascale.teardown.stacks import Stack, StackTarget, read_stacks
+from ultrascale.teardown.tagged import INSTANCES, LIVE
 
 _VPC, _CLUSTER = "AWS::EC2::VPC", "AWS::EKS::Cluster"
 
@@ -93,6 +94,24 @@ def eks_status(account: Account, cluster: str) -> str:
         raise
 
 
+def running_nodes(account: Account, cluster: str) -> tuple[str, ...]:
+    """Return the instances of a cluster that only its API server can end: NodePools' nodes.
+
+    Args:
+        account: The account.
+        cluster: Name of the cluster.
+    """
+    found: set[str] = set()
+    for owner in (
+        {"Name": "tag-key", "Values": [f"kubernetes.io/cluster/{cluster}"]},
+        {"Name": "tag:eks:eks-cluster-name", "Values": [cluster]},
+    ):
+        filters = [owner, {"Name": "tag-key", "Values": ["karpenter.sh/nodepool"]}, LIVE]
+        for each in account.ask_all(INSTANCES, "Reservations", Filters=filters):
+            found |= {instance["InstanceId"] for instance in each["Instances"]}
+    return tuple(sorted(found))
+
+
 def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: Asked) -> Teardown:
     """Return what goes and what stays.
 
@@ -161,9 +180,10 @@ class _Planner:
         yield from keeping.staying(self.found.retained, self.asked, self.plan)
         if self.found.cluster is not None:
             yield from workloads.volumes(self.found.cluster, self.plan.region)[1]
-        pipeline = self.found.stacks.get(names.stack(self.plan.name, "pipeline"))
-        if pipeline is not None:
-            yield keeping.pipeline(pipeline, self.plan.region)
+        for layer in order.PIPELINE:
+            pipeline = self.found.stacks.get(names.stack(self.plan.name, layer))
+            if pipeline is not None:
+                yield keeping.pipeline(pipeline, self.plan.region)
         network = self.found.stacks.get(names.stack(self.plan.name, "network"))
         if network is not None and self._network_stays():
             yield from keeping.network(network, self.plan.region)

@@ -17,7 +17,12 @@ from ultrascale.teardown.model import Left, Thing
 from ultrascale.teardown.remains import tags
 
 INSTANCE = "AWS::EC2::Instance"
-_LIVE = ["pending", "running", "stopping", "stopped"]
+INSTANCES = "ec2:DescribeInstances"
+LIVE: Mapping[str, object] = {
+    "Name": "instance-state-name",
+    "Values": ["pending", "running", "stopping", "stopped"],
+}
+"""EC2's filter for instances that are there."""
 Question = Callable[[], Iterator[Left]]
 
 
@@ -47,11 +52,11 @@ class _Kind:
 _KINDS = (
     _Kind(
         type=INSTANCE,
-        action="ec2:DescribeInstances",
+        action=INSTANCES,
         key="Reservations",
         id="InstanceId",
         remove="terminate-instances --instance-ids",
-        filters=({"Name": "instance-state-name", "Values": _LIVE},),
+        filters=(LIVE,),
     ),
     _Kind(
         type="AWS::EC2::Volume",
