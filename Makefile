@@ -12,7 +12,7 @@ help: ## list the targets
 
 synth: .venv/.runtime node_modules/.installed ## synthesize CLUSTER into cdk.out/ and dist/, validated
 	@ultrascale check $(CLUSTER)
-	@rm -rf dist cdk.out/*.json
+	@rm -rf dist cdk.out/*.json cdk.out/assembly-* cdk.out/cluster-*
 	@$(CDK) synth --strict --quiet --no-notices -c cluster=$(CLUSTER)
 	@ultrascale summary $(CLUSTER)
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.assembly import Assembly
-from tests.handler_schemas import kinds_in, permissions
+from tests.handler_schemas import permissions
 from ultrascale.catalog import handlers
 from ultrascale.catalog._sources import read_table
 from ultrascale.errors import CatalogError
@@ -46,18 +45,6 @@ def test_what_is_written_by_hand_has_no_schema_to_say_it(kind: str) -> None:
     assert any(
         action.startswith(("codebuild:", "fsx:")) for action in handlers.permissions_of(kind)
     )
-
-
-def test_every_type_of_a_whole_cluster_is_known(hybrid: Assembly) -> None:
-    kinds = kinds_in(hybrid.folder / "cdk.out")
-
-    documents = execution_policies(kinds, SCOPE)
-
-    assert "AWS::SageMaker::Cluster" in kinds
-    assert {"sagemaker:CreateCluster", "eks:CreateCluster", "fsx:CreateFileSystem"} <= actions(
-        documents
-    )
-    assert "*" not in actions(documents)
 
 
 @given(kinds=st.sets(st.sampled_from(KINDS)))

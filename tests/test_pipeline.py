@@ -12,9 +12,11 @@ import pytest
 import app as entry
 from stacks import share_files
 from tests.assembly import CONTEXT, Assembly, synthesize
+from tests.handler_schemas import kinds_in
 from tests.pipelines import DEV, DEV_ACCOUNT, HOME, PROD, PROD_ACCOUNT, Piped, two_accounts
 from tests.posture import RULES
 from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
+from ultrascale.plan.execution_policy import ExecutionScope, execution_policies
 from ultrascale.plan.pipeline import load_pipeline
 from ultrascale.preflight.checks import CHECKS
 from ultrascale.preflight.policy import policy
@@ -301,6 +303,19 @@ class TestFiles:
         share_files(piped.folder / "cdk.out")
 
         assert files_of(piped.folder / "cdk.out", "**/*.assets.json") == before
+
+
+def test_all_that_a_run_deploys_is_covered_by_the_policies_of_the_role(piped: Piped) -> None:
+    """No action is a wildcard: each is one that a schema states."""
+    kinds = kinds_in(piped.folder / "cdk.out")
+    anywhere = ExecutionScope(cluster="prod", partition="aws", account=HOME, region="us-east-2")
+
+    allowed = {
+        action for document in execution_policies(kinds, anywhere) for action in actions(document)
+    }
+
+    assert {"eks:CreateCluster", "codepipeline:CreatePipeline", "iam:CreateRole"} <= allowed
+    assert not [action for action in allowed if action.endswith(":*")]
 
 
 class TestCare:
