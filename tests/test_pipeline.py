@@ -22,6 +22,7 @@ from ultrascale.preflight.checks import CHECKS
 from ultrascale.preflight.policy import policy
 
 STAGES = {"dev": DEV_ACCOUNT, "prod": PROD_ACCOUNT}
+_BUILD = "AWS::CodeBuild::Project"
 each_stage = pytest.mark.parametrize(("stage", "account"), STAGES.items(), ids=list(STAGES))
 
 
@@ -331,6 +332,20 @@ class TestCare:
             assert build["LogsConfig"]["CloudWatchLogs"]["Status"] == "ENABLED"
             assert build["Environment"].get("PrivilegedMode") is False
             assert "VpcConfig" not in build
+
+    def test_every_build_may_write_to_its_log(self, piped: Piped) -> None:
+        """CodeBuild begins no build that it cannot log."""
+        writers = {
+            role["Ref"]
+            for policy_ in piped.of("AWS::IAM::Policy")
+            for statement in policy_["PolicyDocument"]["Statement"]
+            for role in policy_["Roles"]
+            if "logs:PutLogEvents" in listed(statement["Action"])
+            and any("PipelineLogs" in str(each) for each in listed(statement["Resource"]))
+        }
+
+        builders = {each["ServiceRole"]["Fn::GetAtt"][0] for each in piped.of(_BUILD)}
+        assert builders == writers
 
     def test_logs_are_kept_as_long_as_all_others(self, piped: Piped) -> None:
         groups = piped.of("AWS::Logs::LogGroup")

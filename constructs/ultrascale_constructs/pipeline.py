@@ -72,7 +72,7 @@ class DeploymentPipeline(Construct):
             if isinstance(construct, codebuild.CfnProject):
                 queued = PIPELINE_BUILD_ENVIRONMENT.queued_timeout_minutes
                 construct.queued_timeout_in_minutes = queued
-        complete_check(pipeline, plan=plan, log_group_name=group.log_group_name)
+        complete_check(pipeline, plan=plan, group=group)
         keep_replicas(pipeline.pipeline)
         accept_findings(self, pipeline, plan)
 

@@ -24,22 +24,22 @@ _REPLACED = {
 
 
 def complete_check(
-    pipeline: pipelines.CodePipeline, *, plan: PipelinePlan, log_group_name: str
+    pipeline: pipelines.CodePipeline, *, plan: PipelinePlan, group: logs.LogGroup
 ) -> None:
     """Pin the command line of the check of permissions, and point it at the stages' assemblies.
 
     Args:
         pipeline: The pipeline, built.
         plan: What it deploys.
-        log_group_name: Where the check logs to.
+        group: Where the check logs to.
 
     Raises:
         LookupError: The library's check is another than the one known here.
     """
     check = pipeline.node.find_child("PipelinesSecurityCheck")
-    project = cast(
-        "codebuild.CfnProject", check.node.find_child("CDKSecurityCheck").node.default_child
-    )
+    build = cast("codebuild.Project", check.node.find_child("CDKSecurityCheck"))
+    group.grant_write(build)
+    project = cast("codebuild.CfnProject", build.node.default_child)
     for construct in check.node.find_all():
         if isinstance(construct, logs.CfnLogGroup):
             construct.retention_in_days = plan.log_retention_days
@@ -48,7 +48,8 @@ def complete_check(
     project.add_property_override("Source.BuildSpec", json.loads(text))
     project.add_property_override("Environment.Image", PIPELINE_BUILD_ENVIRONMENT.image)
     project.add_property_override(
-        "LogsConfig.CloudWatchLogs", {"Status": "ENABLED", "GroupName": log_group_name}
+        "LogsConfig.CloudWatchLogs",
+        {"Status": "ENABLED", "GroupName": Stack.of(check).resolve(group.log_group_name)},
     )
     key = pipeline.pipeline.artifact_bucket.encryption_key
     assert key is not None
