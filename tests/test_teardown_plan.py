@@ -1,5 +1,7 @@
 """What a teardown says that it deletes and keeps, before it asks."""
 
+from typing import Any
+
 import pytest
 
 from tests.teardown_cluster import (
@@ -14,6 +16,7 @@ from tests.teardown_cluster import (
     stack,
 )
 from tests.teardown_doubles import FakeStack
+from tests.teardown_estate import VPC
 from ultrascale.errors import QuestionError
 from ultrascale.teardown.keeping import Asked, refuse_unknown
 from ultrascale.teardown.model import Left, Teardown
@@ -184,9 +187,36 @@ def test_a_stack_of_another_cluster_under_our_name_stops_everything() -> None:
         estate(train=stack("train", cluster="research-tr")).planned()
 
 
+def test_a_change_set_that_nobody_executed_goes_and_has_no_template() -> None:
+    cluster = estate(train=stack("train", status="REVIEW_IN_PROGRESS"))
+    template: Any = cluster.answers["cloudformation:GetTemplate"]
+
+    def answer(asked: dict[str, Any]) -> Any:
+        assert "research-train" not in asked["StackName"]
+        return template(asked)
+
+    cluster.answers["cloudformation:GetTemplate"] = answer
+
+    assert "research-train" in ids(cluster.planned())
+
+
 def test_storage_that_the_file_does_not_have_is_refused_with_what_it_has() -> None:
     with pytest.raises(QuestionError, match="got 'dta'; name one of data, scratch, trainer"):
         refuse_unknown(research(), Asked(storage=frozenset({"dta"})))
+
+
+def test_security_groups_of_controllers_are_printed_and_those_of_others_are_not() -> None:
+    cluster = estate()
+    for id, tag, owner in (
+        ("sg-1", "eks:eks-cluster-name", "research"),
+        ("sg-2", "elbv2.k8s.aws/cluster", "research"),
+        ("sg-3", "elbv2.k8s.aws/cluster", "research-two"),
+        ("sg-4", "Name", "research"),
+    ):
+        tags = [{"Key": tag, "Value": owner}]
+        cluster.groups[id] = {"GroupId": id, "VpcId": VPC, "GroupName": id, "Tags": tags}
+
+    assert ids(cluster.planned()) & {*cluster.groups} == {"sg-1", "sg-2"}
 
 
 def test_a_cluster_that_is_gone_needs_no_api_server() -> None:

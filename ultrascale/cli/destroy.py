@@ -92,7 +92,7 @@ def destroy_command(
     _refuse_account(cluster, seen)
     status = eks_status(seen, cluster.name)
     if skip_kubernetes:
-        _refuse_nodes(cluster.name, seen)
+        _refuse_nodes(cluster, seen)
         api = None
     else:
         api = _api_server(cluster, seen, status, kubeconfig, context)
@@ -135,16 +135,20 @@ def _refuse_account(cluster: ClusterPlan, seen: "Account") -> None:
         )
 
 
-def _refuse_nodes(cluster: str, seen: "Account") -> None:
+def _refuse_nodes(cluster: ClusterPlan, seen: "Account") -> None:
     """Refuse to do without the API server while it alone can end nodes.
+
+    EKS ends those of Auto Mode with the cluster.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/delete-cluster.html
 
     Raises:
         QuestionError: Some run.
     """
     from ultrascale.teardown.plan import running_nodes
 
-    running = running_nodes(seen, cluster)
-    if running:
+    running = running_nodes(seen, cluster.name)
+    if running and not cluster.control_plane.auto_mode:
         shown = ", ".join(running[:_SHOWN])
         raise QuestionError(
             [

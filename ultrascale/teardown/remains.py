@@ -5,6 +5,7 @@ keeps a subnet and a security group from being deleted.
 
 Sources:
     https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/troubleshooting.md
+    https://docs.aws.amazon.com/eks/latest/userguide/auto-disable.html (security groups)
     https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/service/annotations/
 """
 
@@ -25,6 +26,7 @@ _ABSENT = "InvalidNetworkInterfaceID.NotFound"
 _PLUGIN_TAG = "cluster.k8s.amazonaws.com/name"
 _BALANCER_TAG = "elbv2.k8s.aws/cluster"
 _EKS_TAG = "aws:eks:cluster-name"
+_AUTO_MODE_TAG = "eks:eks-cluster-name"
 # The network plugin of a node writes so before it knows the cluster.
 _PLUGIN_WORDS = "aws-K8S-"
 
@@ -185,6 +187,6 @@ def _is_of(group: Mapping[str, Any], cluster: str) -> bool:
 
 
 def _owners(found: Mapping[str, str]) -> Iterator[str]:
-    for key in (_BALANCER_TAG, _EKS_TAG):
+    for key in (_BALANCER_TAG, _EKS_TAG, _AUTO_MODE_TAG):
         if key in found:
             yield found[key]

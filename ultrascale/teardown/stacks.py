@@ -109,7 +109,7 @@ def read_stacks(account: Account, cluster: str, wanted: frozenset[str]) -> Mappi
     for answer in account.ask_all(_DESCRIBE, "Stacks"):
         name = answer["StackName"]
         if is_of(answer.get("Description"), cluster):
-            found[name] = _stack(account, answer, _template(account, answer["StackId"]))
+            found[name] = _stack(account, answer)
         elif name in wanted and answer["StackStatus"] != _REVIEW:
             foreign.append(
                 f"stack {name}: it is no stack of this cluster: "
@@ -126,13 +126,16 @@ def is_of(description: str | None, cluster: str) -> bool:
     return description == names.stack_description(cluster)
 
 
-def _stack(account: Account, answer: Mapping[str, Any], template: Mapping[str, Any]) -> Stack:
+def _stack(account: Account, answer: Mapping[str, Any]) -> Stack:
+    id = answer["StackId"]
+    # What was never executed has neither a template nor resources.
+    made = answer["StackStatus"] != _REVIEW
     return Stack(
         name=answer["StackName"],
-        id=answer["StackId"],
+        id=id,
         status=answer["StackStatus"],
         protected=bool(answer.get("EnableTerminationProtection", False)),
-        resources=_resources(account, answer["StackId"], template),
+        resources=_resources(account, id, _template(account, id)) if made else (),
     )
 
 

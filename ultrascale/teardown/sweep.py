@@ -9,8 +9,7 @@ from functools import partial
 
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
-from ultrascale.plan import ClusterPlan
-from ultrascale.plan.stacks import stack_names
+from ultrascale.plan import ClusterPlan, names
 from ultrascale.teardown import prices
 from ultrascale.teardown.gates import EKS, HYPERPOD, NO_CLUSTER, NO_HYPERPOD
 from ultrascale.teardown.keeping import made_by_services
@@ -191,9 +190,9 @@ def _profiles(account: Account, plan: ClusterPlan) -> Iterator[Left]:
 
 
 def _file_systems(account: Account, plan: ClusterPlan) -> Iterator[Left]:
-    wanted = stack_names(plan)
+    stack = names.stack(plan.name, "storage")
     for each in account.ask_all("fsx:DescribeFileSystems", "FileSystems"):
-        if tags(each).get(_STACK_TAG) in wanted:
+        if tags(each).get(_STACK_TAG) == stack:
             id, lustre = each["FileSystemId"], each.get("LustreConfiguration", {})
             tier = lustre.get("PerUnitStorageThroughput", 0)
             yield Left(
