@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from tests.create_only_schemas import PAGES, TABLE, known_types, schema_row, text
+from tests.create_only_schemas import PAGES, REGION, TABLE, known_types, schema_row, text
 from ultrascale.node import use_bundled_node
 
 use_bundled_node()
@@ -25,7 +25,7 @@ from tests.assembly import Assembly, synthesize  # noqa: E402
 from tests.pools import as_text, loads_own  # noqa: E402
 from tests.test_keys import CASES, DOCUMENTS, OTHER_VALUES, Keys, changed  # noqa: E402
 from ultrascale.errors import ConfigError  # noqa: E402
-from ultrascale.guard import Change, compare  # noqa: E402
+from ultrascale.guard import Change, Changes, compare  # noqa: E402
 from ultrascale.plan import ClusterPlan, plan_cluster  # noqa: E402
 
 PROTECTED = frozenset(
@@ -126,11 +126,49 @@ def unnoticed(old: Assembly, new: Assembly) -> Iterator[str]:
     for key in _changed(before, after):
         if key not in told:
             yield f"{'/'.join(key)}: changes"
+    yield from _unnoticed_nodes(old, new, changes)
+
+
+def _unnoticed_nodes(old: Assembly, new: Assembly, changes: Changes) -> Iterator[str]:
+    before, after = whole(old), whole(new)
+    stacks = {each.stack for each in changes.pools}
+    for stack in _rolled_groups(before, after):
+        if stack not in stacks:
+            yield f"{stack}: its nodes roll"
+    if old.plan.name == new.plan.name:
+        rolled = {each.pool for each in changes.pools}
+        for name in _pool_names(old) & _pool_names(new):
+            if _nodes_of(old, name) != _nodes_of(new, name) and name not in rolled:
+                yield f"NodePool {name}: its nodes drift"
     told_pools = {each.name for each in changes.resources if each.type.endswith("::NodePool")}
     kept = set(_node_pools(after, after))
     for name in _node_pools(before, after):
         if name not in kept | told_pools:
             yield f"NodePool {name}: leaves"
+
+
+def _rolled_groups(before: Templates, after: Templates) -> Iterator[str]:
+    """Yield stacks whose node group has other nodes, or whose launch template has."""
+    there = set(_standing(before))
+    paths = {
+        "AWS::EKS::Nodegroup": ("Version", "ReleaseVersion"),
+        "AWS::EC2::LaunchTemplate": ("LaunchTemplateData",),
+    }
+    for key in _standing(after):
+        for path in paths.get(_body(after, key)["Type"], ()) if key in there else ():
+            if _at(before, key, path) != _at(after, key, path):
+                yield key[0]
+
+
+def _pool_names(assembly: Assembly) -> set[str]:
+    return {each["metadata"]["name"] for each in assembly.documents if each["kind"] == "NodePool"}
+
+
+def _nodes_of(assembly: Assembly, name: str) -> object:
+    """Return what the nodes of a NodePool are made of."""
+    template = assembly.find("NodePool", name)["spec"]["template"]
+    reference = template["spec"]["nodeClassRef"]
+    return template, assembly.find(reference["kind"], reference["name"])["spec"]
 
 
 def _unnoticed_loss(before: Templates, key: Resource, told: Change | None) -> Iterator[str]:
@@ -255,6 +293,8 @@ def main(every: int) -> int:
     counts: Counter[str] = Counter()
     for name, document in DOCUMENTS.items():
         base, plan = made(document), planned(document)
+        unread = compare(whole(base), whole(base), region=REGION).unread
+        wrong += [f"{name}: {each} cannot be read" for each in unread]
         types = {each["Type"] for each in _bodies(base) if each["Type"].startswith("AWS::")}
         wrong += [f"{each} is not in {TABLE.name}" for each in types - set(known_types())]
         seen: list[ClusterPlan] = []
