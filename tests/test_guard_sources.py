@@ -109,8 +109,9 @@ def test_a_stack_that_is_not_there_is_new() -> None:
     assert deployed({DESCRIBE: stacks()}) == {}
 
 
-def test_a_stack_whose_first_change_set_was_never_executed_is_new() -> None:
-    assert deployed({DESCRIBE: stacks(**{"c-a": "REVIEW_IN_PROGRESS"})}) == {}
+@pytest.mark.parametrize("status", ["REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE"])
+def test_a_stack_that_was_never_made_is_new(status: str) -> None:
+    assert deployed({DESCRIBE: stacks(**{"c-a": status})}) == {}
 
 
 def test_a_stack_that_is_changing_is_waited_for() -> None:

@@ -29,8 +29,9 @@ _STACK = "aws:cloudformation:stack"
 _ASSEMBLY = "cdk:cloud-assembly"
 # They are deployed beside the cluster, and stay when the file has them no more.
 _APART = frozenset({"pipeline", "pipeline-gate"})
-# A change set was made and never executed: there is no template yet.
-_REVIEW = "REVIEW_IN_PROGRESS"
+# A change set was made and never executed, or a first deployment failed and left nothing.
+# Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+_EMPTY = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE"})
 # CloudFormation keeps a question mark for each of them.
 # Source: https://github.com/aws/aws-cdk-cli (mangleLikeCloudFormation)
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -77,7 +78,7 @@ def read_deployed(account: Account, cluster: str, new: Templates) -> Templates:
     own = {names.stack(cluster, layer) for layer in RESERVED_NAMES - _APART}
     found: dict[str, Template] = {}
     for name, status in there.items():
-        if status == _REVIEW or not (name in new or name.startswith(f"{cluster}-")):
+        if status in _EMPTY or not (name in new or name.startswith(f"{cluster}-")):
             continue
         template = _deployed(account, name)
         if not (name in new or name in own or _is_of(template, new)):
