@@ -1,5 +1,6 @@
 """What a teardown says that it deletes and keeps, before it asks."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from tests.teardown_cluster import (
 from tests.teardown_doubles import FakeStack
 from tests.teardown_estate import VPC
 from ultrascale.errors import QuestionError
+from ultrascale.plan.model import ImageCachePlan, ImageCacheRule
 from ultrascale.teardown.keeping import Asked, refuse_unknown
 from ultrascale.teardown.model import Left, Teardown
 
@@ -165,7 +167,10 @@ def test_interfaces_that_a_node_has_left_are_printed_and_those_in_use_are_not() 
     cluster.interfaces["eni-2"] = interface("eni-2", Status="in-use")
     cluster.interfaces["eni-3"] = interface("eni-3", Description="somebody else's")
 
-    assert ids(cluster.planned()) & {"eni-1", "eni-2", "eni-3"} == {"eni-1"}
+    other = [{"Key": "cluster.k8s.amazonaws.com/name", "Value": "research-two"}]
+    cluster.interfaces["eni-4"] = interface("eni-4", TagSet=other)
+
+    assert ids(cluster.planned()) & {*cluster.interfaces} == {"eni-1"}
 
 
 @pytest.mark.parametrize(
@@ -239,3 +244,22 @@ def test_nothing_is_deleted_by_planning() -> None:
 
     assert cluster.deleted == []
     assert cluster.changes == 0
+
+
+def test_the_stack_of_a_pool_whose_nodes_now_come_from_a_node_pool_goes() -> None:
+    cluster = estate(stack("burst"))
+
+    assert "research-burst" in ids(cluster.planned())
+
+
+def test_a_cached_image_is_not_taken_for_a_repository_of_the_same_name() -> None:
+    cluster = estate()
+    rule = ImageCacheRule(upstream="docker.io", kind="docker-hub", prefix="hub")
+    cache = ImageCachePlan(registry="x", rules=(rule,))
+    cluster.plan = replace(research(), repositories=("hub/base",), image_cache=cache)
+    cluster.repositories |= {"hub/base", "research/hub/base"}
+
+    printed = ids(cluster.planned(Asked(storage=frozenset({"hub/base"}))))
+
+    assert "research/hub/base" in printed
+    assert "hub/base" not in printed

@@ -209,8 +209,48 @@ def test_a_stuck_network_interface_is_named_and_what_else_is_paid_for_goes(tmp_p
     assert node.why == "it runs on"
 
     stuck.stuck = None
+    cluster.interfaces.clear()
     cluster.run(tmp_path, ALL)
     assert set(ORDER) <= set(cluster.deleted)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"Description": "Amazon EKS research-two"},
+        {"Description": "VPC Endpoint Interface vpce-0f9"},
+        {"Description": "aws-K8S-i-0f9", "Attachment": {"InstanceId": "i-0f9"}},
+    ],
+)
+def test_a_vpc_that_others_are_in_keeps_its_gateways(
+    fields: dict[str, Any], tmp_path: Path
+) -> None:
+    cluster, clock = estate(), FakeClock()
+    cluster.interfaces["eni-7"] = interface("eni-7", Status="in-use", **fields)
+    begun = clock.time
+
+    with pytest.raises(StoppedError, match=f"eni-7 in-use: {fields['Description']}"):
+        cluster.run(tmp_path, ALL, clock)
+
+    assert "research-network" not in cluster.deleted
+    assert (clock.time - begun).total_seconds() < 3600
+
+
+def test_interfaces_that_aws_gives_back_are_waited_for(tmp_path: Path) -> None:
+    cluster = estate()
+    nat = {"Description": "Interface for NAT Gateway nat-0a1"}
+    cluster.interfaces["eni-6"] = interface("eni-6", Status="in-use", **nat)
+    lambda_ = {"Description": "AWS Lambda VPC ENI-research-cluster-Kubectl"}
+    cluster.interfaces["eni-7"] = interface("eni-7", Status="in-use", **lambda_)
+
+    with pytest.raises(StoppedError, match="not gone after 90 minutes: it is in use") as stopped:
+        cluster.run(tmp_path, ALL)
+
+    assert "eni-7 in-use: AWS Lambda VPC ENI" in stopped.value.why
+    assert "eni-6" not in stopped.value.why
+    del cluster.interfaces["eni-7"]
+    cluster.run(tmp_path, ALL)
+    assert "research-network" in cluster.deleted
 
 
 def test_the_first_cause_is_told_and_not_what_follows_from_it(tmp_path: Path) -> None:
@@ -254,6 +294,20 @@ def test_a_stack_that_was_changed_since_the_plan_was_printed_is_not_deleted(
         cluster.carry_out(teardown, tmp_path)
 
     assert "research-train" not in cluster.deleted
+
+
+def test_a_stack_that_no_longer_keeps_what_the_plan_says_stays_is_not_deleted(
+    tmp_path: Path,
+) -> None:
+    cluster = estate()
+    teardown = cluster.planned()
+    held = cluster.stacks["research-storage"].resources
+    held[:] = [(type, logical, id, False) for type, logical, id, _ in held]
+
+    with pytest.raises(StoppedError, match=f"no longer keeps .*{FSX_GROUP}"):
+        cluster.carry_out(teardown, tmp_path)
+
+    assert "research-storage" not in cluster.deleted
 
 
 def test_a_job_of_the_same_name_that_came_later_is_not_deleted(tmp_path: Path) -> None:

@@ -166,8 +166,9 @@ def made_by_services(account: Account, plan: ClusterPlan) -> Iterator[tuple[str,
 def _component(plan: ClusterPlan, found: Retained) -> str:
     """Return what the cluster file calls a resource."""
     if found.type == REPOSITORY:
-        name = found.id.removeprefix(f"{plan.name}/")
-        return name if name in plan.repositories else ""
+        # One that the cache of images fills may be called as one of the file is.
+        owned = {names.repository(plan.name, each): each for each in plan.repositories}
+        return owned.get(found.id, "")
     if found.stack != names.stack(plan.name, "storage"):
         return ""
     # The CDK leaves out of an id what is no letter and no digit.

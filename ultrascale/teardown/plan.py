@@ -7,6 +7,7 @@ from ultrascale.account import Account
 from ultrascale.errors import QuestionError, UnansweredError
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.stacks import stack_names
 from ultrascale.teardown import keeping, order, workloads
 from ultrascale.teardown.gates import (
@@ -201,8 +202,9 @@ class _Planner:
         return tuple(StackTarget(account=self.account, stack=each) for each in found if each)
 
     def _former(self) -> tuple[Target, ...]:
-        """Return the stacks of pools that have left the cluster file: their nodes run on."""
-        wanted = stack_names(self.plan)
+        """Return the stacks of pools that have left the file, or whose nodes now come otherwise."""
+        moved = {each.name for each in self.plan.all_pools if each.provisioner not in NODE_GROUPS}
+        wanted = stack_names(self.plan) - {names.stack(self.plan.name, each) for each in moved}
         return tuple(
             StackTarget(account=self.account, stack=stack)
             for name, stack in self.found.stacks.items()

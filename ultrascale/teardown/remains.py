@@ -9,6 +9,7 @@ Sources:
     https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/service/annotations/
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -29,6 +30,11 @@ _EKS_TAG = "aws:eks:cluster-name"
 _AUTO_MODE_TAG = "eks:eks-cluster-name"
 # The network plugin of a node writes so before it knows the cluster.
 _PLUGIN_WORDS = "aws-K8S-"
+# So EKS describes the interfaces of a control plane.
+_EKS_WORDS = "Amazon EKS "
+# How descriptions name what a stack has interfaces for: gateways, endpoints, attachments.
+_NAMED = re.compile(r"\b(?:nat|vpce|tgw-attach|rslvr-in|rslvr-out)-[0-9a-f]+")
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +97,9 @@ class InterfaceTarget:
 class VpcGate:
     """Lets a VPC go only once nothing is in it that the plan did not print.
 
+    CloudFormation would take its gateways, routes and endpoints before it fails at a subnet that is
+    in use, and leave what is in that, such as another cluster, without a network.
+
     Attributes:
         account: The account.
         cluster: Name of the cluster.
@@ -115,15 +124,30 @@ class VpcGate:
 
     def look(self) -> State:
         """Return `gone` where nothing unknown is left in the VPC."""
-        return "there" if self._unprinted() else "gone"
+        if self._unprinted():
+            return "there"
+        used = self._used()
+        # AWS takes those of functions, load balancers and control planes away, in its own time.
+        return "there" if any(map(self._stays, used)) else "going" if used else "gone"
 
     def remove(self) -> None:
         """Stop: what the plan did not print is never deleted."""
         raise self.stuck()
 
     def stuck(self) -> StoppedError:
-        """Return what the nodes or their controllers left since the plan was printed."""
-        left = ", ".join(str(each) for each in self._unprinted())
+        """Return what is in it: remains since the plan was printed, or what others have there."""
+        unprinted = self._unprinted()
+        used = self._used()
+        if used and not unprinted:
+            shown = ", ".join(_described(each) for each in used[:_SHOWN])
+            more = f" and {len(used) - _SHOWN} more" if len(used) > _SHOWN else ""
+            return StoppedError(
+                f"VPC {self.vpc}",
+                why=f"it is in use by network interfaces of no stack of the cluster: {shown}{more}",
+                fix="where they are another cluster's, or a service's that needs the VPC, leave it "
+                "as it is; else remove what has them, then run the command again: it goes on here",
+            )
+        left = ", ".join(str(each) for each in unprinted)
         return StoppedError(
             f"VPC {self.vpc}",
             why=f"left in it since the plan was printed: {left or 'nothing any more'}",
@@ -133,6 +157,27 @@ class VpcGate:
     def _unprinted(self) -> list[Thing]:
         found = remains(self.account, self.cluster, self.vpc, frozenset())
         return [each.thing for each in found if each.id not in self.own]
+
+    def _used(self) -> list[Mapping[str, Any]]:
+        """Return the interfaces that neither the stacks nor the plan delete.
+
+        Those of gateways and endpoints name them in their descriptions.
+        """
+        found = self.account.ask_all(INTERFACES, "NetworkInterfaces", Filters=in_vpc(self.vpc))
+        return [
+            each
+            for each in found
+            if self.own.isdisjoint(
+                {each["NetworkInterfaceId"], *_NAMED.findall(each.get("Description", ""))}
+            )
+        ]
+
+    def _stays(self, interface: Mapping[str, Any]) -> bool:
+        """Return whether an interface is an instance's, a gateway's or another control plane's."""
+        description = str(interface.get("Description", ""))
+        other = description.startswith(_EKS_WORDS) and description != _EKS_WORDS + self.cluster
+        attached = "InstanceId" in interface.get("Attachment", {})
+        return other or attached or _NAMED.search(description) is not None
 
 
 def remains(
@@ -148,7 +193,7 @@ def remains(
     """
     found: list[InterfaceTarget | RetainedTarget] = []
     for each in account.ask_all(INTERFACES, "NetworkInterfaces", Filters=in_vpc(vpc)):
-        if each["Status"] == "available" and _is_plugins(each):
+        if each["Status"] == "available" and _is_plugins(each, cluster):
             id = each["NetworkInterfaceId"]
             if id not in stacks:
                 note = each.get("Description", "")
@@ -177,9 +222,19 @@ def tags(found: Mapping[str, Any]) -> Mapping[str, str]:
     return {each["Key"]: each["Value"] for each in listed}
 
 
-def _is_plugins(interface: Mapping[str, Any]) -> bool:
+def _is_plugins(interface: Mapping[str, Any], cluster: str) -> bool:
+    """Return whether the network plugin of a cluster made an interface, or that of an unknown one.
+
+    Another cluster may be in the VPC, whose plugin is about to attach what it has just made.
+    """
+    owner = tags(interface).get(_PLUGIN_TAG)
     plugins = str(interface.get("Description", "")).startswith(_PLUGIN_WORDS)
-    return plugins or _PLUGIN_TAG in tags(interface)
+    return plugins if owner is None else owner == cluster
+
+
+def _described(interface: Mapping[str, Any]) -> str:
+    about = interface.get("Description") or interface.get("InterfaceType", "")
+    return f"{interface['NetworkInterfaceId']} {interface['Status']}: {about}"
 
 
 def _is_of(group: Mapping[str, Any], cluster: str) -> bool:

@@ -202,13 +202,22 @@ class StackTarget:
         return "going" if status == "DELETE_IN_PROGRESS" else "there"
 
     def remove(self) -> None:
-        """Delete the stack, if it holds nothing that the plan did not print."""
+        """Delete the stack, if it takes nothing with it that the plan did not print."""
         printed = {each.id for each in self.stack.resources}
-        now = _resources(self.account, self.stack.id, {})
-        if new := sorted(f"{each.type} {each.id}" for each in now if each.id not in printed):
+        kept = {each.id for each in self.stack.resources if each.retained}
+        now = _resources(self.account, self.stack.id, _template(self.account, self.stack.id))
+        new = sorted(
+            f"it holds {each.type} {each.id}, too" for each in now if each.id not in printed
+        )
+        new += sorted(
+            f"it no longer keeps {each.type} {each.id}"
+            for each in now
+            if each.id in kept and not each.retained
+        )
+        if new:
             raise StoppedError(
                 f"stack {self.stack.name}",
-                why=f"somebody has changed it since the plan was printed: it holds {new[0]}, too",
+                why=f"somebody has changed it since the plan was printed: {new[0]}",
                 fix="run the command again and read the plan anew",
             )
         self.account.ask(_DELETE, StackName=self.stack.id)
