@@ -142,6 +142,20 @@ def test_the_commits_come_over_the_connection(piped: Piped) -> None:
     assert source["Configuration"]["BranchName"] == "main"
 
 
+def test_the_source_may_use_the_connection_by_the_prefix_of_its_arn(piped: Piped) -> None:
+    """IAM compares an action with the prefix of the resource, and there are two of both."""
+    allowed = [
+        statement
+        for each in piped.of("AWS::IAM::Policy")
+        for statement in each["PolicyDocument"]["Statement"]
+        if piped.plan.connection in listed(statement["Resource"])
+    ]
+
+    assert "codeconnections:UseConnection" in {
+        action for each in allowed for action in listed(each["Action"])
+    }
+
+
 def test_the_assembly_is_built_by_the_readmes_own_commands(piped: Piped) -> None:
     assert piped.build(f"make pipeline CLUSTER={PROD}")
     assert piped.build("make test")
@@ -259,6 +273,13 @@ class TestPins:
         installed = [word for text in specs for word in installs(text)]
 
         assert set(installed) == {"aws-cdk@2.1148.1", "cdk-assets@4.7.3"}
+
+    def test_every_build_of_the_source_runs_on_a_python_that_is_chosen(self, piped: Piped) -> None:
+        """The newest of the image is another one whenever AWS changes the image."""
+        for command in ("make pipeline", "make test", "make lint-templates", f"plan {PROD}"):
+            spec = json.loads(piped.build(command)["Source"]["BuildSpec"])
+
+            assert spec["phases"]["install"]["runtime-versions"]["python"] == "3.11"
 
     def test_the_command_line_is_that_of_the_project(self) -> None:
         package = json.loads((Path(entry.__file__).parent / "package.json").read_text())

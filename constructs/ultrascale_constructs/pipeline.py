@@ -9,12 +9,12 @@ from aws_cdk import aws_codepipeline as codepipeline
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from ultrascale.catalog.build_environment import PIPELINE_BUILD_ENVIRONMENT
+from ultrascale.catalog.build_environment import PIPELINE_BUILD_ENVIRONMENT, PIPELINE_RUNTIMES
 from ultrascale.catalog.codepipeline import CDK_ASSETS_VERSION, CDK_CLI_VERSION
 from ultrascale.plan.model import PipelinePlan
 from ultrascale_constructs.pipeline_artifacts import artifact_bucket, keep_replicas
 from ultrascale_constructs.pipeline_gate import Gate
-from ultrascale_constructs.pipeline_permissions import complete_check
+from ultrascale_constructs.pipeline_permissions import allow_connection, complete_check
 from ultrascale_constructs.pipeline_reasons import accept_findings
 
 _CHECKS = "Checks"
@@ -72,6 +72,7 @@ class DeploymentPipeline(Construct):
             if isinstance(construct, codebuild.CfnProject):
                 queued = PIPELINE_BUILD_ENVIRONMENT.queued_timeout_minutes
                 construct.queued_timeout_in_minutes = queued
+        allow_connection(pipeline, plan.connection)
         complete_check(pipeline, plan=plan, group=group)
         keep_replicas(pipeline.pipeline)
         accept_findings(self, pipeline, plan)
@@ -124,6 +125,9 @@ def _build_options(group: logs.ILogGroup) -> pipelines.CodeBuildOptions:
             compute_type=codebuild.ComputeType[
                 environment.compute_type.removeprefix("BUILD_GENERAL1_")
             ],
+        ),
+        partial_build_spec=codebuild.BuildSpec.from_object(
+            {"phases": {"install": {"runtime-versions": dict(PIPELINE_RUNTIMES)}}}
         ),
         timeout=Duration.minutes(environment.timeout_minutes),
         logging=codebuild.LoggingOptions(

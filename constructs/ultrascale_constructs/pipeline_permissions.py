@@ -6,6 +6,7 @@ from typing import cast
 
 from aws_cdk import Stack, pipelines
 from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 
 from ultrascale.catalog.build_environment import PIPELINE_BUILD_ENVIRONMENT
@@ -21,6 +22,26 @@ _REPLACED = {
         "cdk diff -a cluster-$STAGE_PATH --security-only --fail --all"
     ),
 }
+
+
+def allow_connection(pipeline: pipelines.CodePipeline, connection: str) -> None:
+    """Let the source be read over the connection.
+
+    aws-cdk-lib 2.275.0 allows the action of the former service prefix alone, and the prefix has to
+    be that of the connection's ARN.
+
+    Source: https://docs.aws.amazon.com/dtconsole/latest/userguide/rename.html
+
+    Args:
+        pipeline: The pipeline, built.
+        connection: ARN of the connection.
+    """
+    service = connection.split(":")[2]
+    for construct in pipeline.pipeline.node.find_child("Source").node.find_all():
+        if isinstance(construct, iam.Role):
+            construct.add_to_policy(
+                iam.PolicyStatement(actions=[f"{service}:UseConnection"], resources=[connection])
+            )
 
 
 def complete_check(

@@ -59,3 +59,10 @@ PIPELINE_BUILD_ENVIRONMENT = BuildEnvironment(
     timeout_minutes=60,
     queued_timeout_minutes=60,
 )
+
+PIPELINE_RUNTIMES = {"python": "3.11", "nodejs": "24"}
+"""The runtimes of a pipeline's builds. Without a version a build takes the image's newest, which is
+another one whenever AWS changes the image; tests have run on these.
+
+Source: https://docs.aws.amazon.com/codebuild/latest/userguide/available-runtimes.html
+"""
