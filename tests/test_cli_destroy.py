@@ -110,6 +110,24 @@ def test_a_step_that_stops_is_told_with_what_is_still_paid_for(destroy: Destroy)
     assert "an earlier run ended at" in again.stdout
 
 
+def test_ctrl_c_says_that_what_is_left_is_paid_for_and_how_to_go_on(
+    destroy: Destroy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = estate()
+
+    def interrupt(_self: FakeClock, _seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FakeClock, "sleep", interrupt)
+        answer = destroy(cluster, "--confirm=research")
+
+    assert answer.returncode == 130
+    assert "what is left is paid for; run the command again" in answer.stderr
+    assert cluster.deleted == ["bert"]
+    assert destroy(cluster, "--confirm=research", *ALL).returncode == 0
+
+
 def test_an_orphan_fails_the_command_with_the_command_that_removes_it(destroy: Destroy) -> None:
     cluster = estate()
     cluster.instances["i-9"] = instance("i-9", "", "p5.48xlarge", CapacityReservationId="cr-9")

@@ -390,6 +390,37 @@ def test_what_was_to_go_and_did_not_is_told_although_no_tag_tells_of_it(tmp_path
     assert volume.paid
 
 
+def test_what_controllers_and_services_left_is_told_with_what_removes_it() -> None:
+    cluster = estate()
+    balancer = f"arn:aws:elasticloadbalancing:us-west-2:{ID}:loadbalancer"
+    arns = [f"{balancer}/net/k8s-web/0a1", f"{balancer}/classic"]
+    cluster.answers["tag:GetResources"] = {
+        "ResourceTagMappingList": [{"ResourceARN": each} for each in arns]
+    }
+    profile = {"InstanceProfileName": "research_1", "InstanceProfileId": "AIPA0123456789ABC"}
+    cluster.answers["iam:ListInstanceProfiles"] = {
+        "InstanceProfiles": [
+            profile
+            | {
+                "Path": "/karpenter/us-west-2/research/1/",
+                "Arn": f"arn:aws:iam::{ID}:instance-profile/research_1",
+                "CreateDate": FakeClock().now(),
+                "Roles": [],
+            }
+        ]
+    }
+    cluster.log_groups.add("/aws/containerinsights/research/performance")
+
+    found = sweep(cluster.account, research(), NOTHING)
+
+    commands = {each.thing.id: each.command for each in found.orphans}
+    assert commands[arns[0]].startswith("aws elbv2 delete-load-balancer --load-balancer-arn")
+    assert "elb delete-load-balancer --load-balancer-name classic" in commands[arns[1]]
+    assert "delete-instance-profile --instance-profile-name research_1" in commands["research_1"]
+    assert "/aws/containerinsights/research/performance" in commands
+    assert FILE_SYSTEM in commands
+
+
 def test_instances_are_told_first_whether_their_price_is_known_or_not() -> None:
     cluster = estate()
     cluster.instances["i-9"] = instance("i-9", "", "m7i.8xlarge")

@@ -109,7 +109,7 @@ def find(account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]) -> tu
     for type, id in made_by_services(account, plan):
         if id not in held:
             found.setdefault(id, Retained(stack="", type=type, logical_id="", id=id))
-    named = (replace(each, component=_component(plan, each)) for each in found.values())
+    named = (replace(each, component=component(plan, each)) for each in found.values())
     return tuple(each for each in named if each.type not in PARTS)
 
 
@@ -163,7 +163,7 @@ def made_by_services(account: Account, plan: ClusterPlan) -> Iterator[tuple[str,
             yield REPOSITORY, each["repositoryName"]
 
 
-def _component(plan: ClusterPlan, found: Retained) -> str:
+def component(plan: ClusterPlan, found: Retained) -> str:
     """Return what the cluster file calls a resource."""
     if found.type == REPOSITORY:
         # One that the cache of images fills may be called as one of the file is.

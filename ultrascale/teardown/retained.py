@@ -253,6 +253,11 @@ def is_known(type: str) -> bool:
     return type in _KINDS
 
 
+def is_free(type: str) -> bool:
+    """Return whether nothing of a type is ever charged for, so that nobody has to look for it."""
+    return type in _FREE
+
+
 def command(type: str, id: str, region: str) -> str:
     """Return what removes a resource."""
     kind = _KINDS.get(type)
