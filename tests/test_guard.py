@@ -466,3 +466,19 @@ def test_a_name_permits_nothing_else_that_goes_with_it() -> None:
     changes = between({"V": old, "S": subnet}, {"V": new, "S": subnet}).permit("V")
 
     assert [each.ids[1] for each in changes.protected] == ["S"]
+
+
+def test_what_a_function_answers_goes_on_through_the_next_one() -> None:
+    rest = {
+        "Next": body("Custom::B", {"ServiceToken": "arn:f", "In": {"Fn::GetAtt": ["First", "O"]}}),
+        "Net": body("AWS::EC2::Subnet", {"CidrBlock": {"Fn::GetAtt": ["Next", "O"]}}),
+    }
+
+    def first(value: str) -> Body:
+        return body("Custom::A", {"ServiceToken": "arn:f", "In": value})
+
+    changes = between({"First": first("a"), **rest}, {"First": first("b"), **rest})
+
+    assert of(changes, "Next").action == "updated"
+    assert of(changes, "Net").action == "may be replaced"
+    assert not changes.is_safe

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.changes import (
+    STACK,
     Body,
     between,
     body,
@@ -58,6 +59,29 @@ def test_a_new_launch_template_rolls_the_group_that_follows_it() -> None:
     assert pool.why == ("LaunchTemplateData/ImageId from nothing to ami-2",)
 
 
+@pytest.mark.parametrize(
+    ("kind", "key", "value"),
+    [
+        ("AWS::EC2::SecurityGroup", "GroupDescription", {"Fn::GetAtt": ["Part", "GroupId"]}),
+        ("AWS::EC2::PlacementGroup", "Strategy", {"Ref": "Part"}),
+        ("AWS::IAM::InstanceProfile", "Path", {"Fn::Sub": "x-${Part.Arn}"}),
+    ],
+)
+def test_a_group_rolls_where_something_in_its_launch_template_is_replaced(
+    kind: str, key: str, value: object
+) -> None:
+    rest = {"Template": launch_template(Part=value), "Group": node_group(), "Guard": guard()}
+
+    changes = between(
+        {"Part": body(kind, {key: "a"}), **rest}, {"Part": body(kind, {key: "b"}), **rest}
+    )
+
+    pool = pool_of(changes, "train")
+    assert (pool.rolling, pool.protected, changes.is_safe) == ("rolls", True, False)
+    (why,) = pool.why
+    assert why.startswith("LaunchTemplateData/Part from ")
+
+
 def test_the_nodes_of_a_guarded_group_are_refused_to_roll() -> None:
     changes = group_changes(guarded=True, ImageId="ami-2")
 
@@ -84,6 +108,19 @@ def test_a_replaced_group_ends_every_node_of_the_old_one() -> None:
     pool = pool_of(group_changes(node_group(Subnets=["subnet-2"])), "train")
 
     assert (pool.rolling, pool.nodes) == ("ends", 16)
+
+
+def test_a_group_with_several_types_launches_other_nodes_for_another_launch_template() -> None:
+    spec = {"LaunchTemplateSpecification": {"LaunchTemplateId": {"Ref": "Template"}}}
+    properties = {"MaxSize": "8", "MixedInstancesPolicy": {"LaunchTemplate": spec}}
+    group = body("AWS::AutoScaling::AutoScalingGroup", properties)
+
+    changes = between(
+        {"Group": group, "Template": launch_template()},
+        {"Group": group, "Template": launch_template(ImageId="ami-2")},
+    )
+
+    assert pool_of(changes, STACK).rolling == "new nodes"
 
 
 def scaling_group(**attributes: Any) -> Body:

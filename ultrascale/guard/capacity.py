@@ -9,7 +9,7 @@ from ultrascale.guard.hyperpod import HYPERPOD, changed_groups
 from ultrascale.guard.model import Change, RolledPool, Rolling
 from ultrascale.guard.objects import Objects
 from ultrascale.guard.protection import is_guarded_stack, reserved_protection
-from ultrascale.guard.replacement import Worlds, change_of
+from ultrascale.guard.replacement import Worlds, change_of, is_caused
 from ultrascale.guard.templates import UPDATE_POLICY, Key, World, references
 from ultrascale.plan import names
 
@@ -21,6 +21,8 @@ _CHART = "Custom::AWSCDK-EKS-HelmChart"
 _KARPENTER = "karpenter"
 # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 _ROLLING_UPDATE = "AutoScalingRollingUpdate"
+# Where a group names the launch templates that it follows.
+_TEMPLATES_OF = ("LaunchTemplate", "MixedInstancesPolicy")
 _REPLACED = ("replaced", "may be replaced")
 # What EKS replaces the nodes of a managed group for.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
@@ -67,7 +69,8 @@ def _managed(
     if gone is not None:
         yield _pool(change, worlds.old, most, gone[0], gone[1], _reasons(change), region)
         return
-    why = (*_rolled_for(change), *_template_changes(change, changes, worlds))
+    of_template = _template_changes(change, changes, worlds)
+    why = (*_rolled_for(change, told=bool(of_template)), *of_template)
     if why:
         update = cast("Mapping[str, Any]", worlds.new.properties(key).get("UpdateConfig", {}))
         at_once = f"{update.get('MaxUnavailable', 1)} at a time, by EKS"
@@ -113,14 +116,19 @@ def _gone(change: Change, at_once: str) -> tuple[Rolling, str] | None:
 def _reasons(change: Change) -> tuple[str, ...]:
     if change.action == "deleted":
         return ("it leaves its stack",)
-    return tuple(f"{each.path} from {each.old} to {each.new}" for each in change.properties)
-
-
-def _rolled_for(change: Change) -> tuple[str, ...]:
     return tuple(
         f"{each.path} from {each.old} to {each.new}"
         for each in change.properties
-        if each.path.split("/")[0] in _ROLLED_FOR
+        if each.effect != "updates"
+    )
+
+
+def _rolled_for(change: Change, *, told: bool) -> tuple[str, ...]:
+    """Return what of a group itself rolls it, but its template's version where that is ``told``."""
+    return tuple(
+        f"{each.path} from {each.old} to {each.new}"
+        for each in change.properties
+        if each.path.split("/")[0] in _ROLLED_FOR and not (told and is_caused(each))
     )
 
 
@@ -128,9 +136,9 @@ def _template_changes(
     change: Change, changes: Mapping[Key, Change], worlds: Worlds
 ) -> tuple[str, ...]:
     """Return what changes in the launch template that a group follows."""
-    values = worlds.new.properties((change.stack, change.logical_id)).get("LaunchTemplate")
+    values = worlds.new.properties((change.stack, change.logical_id))
     found: dict[str, None] = {}
-    for reference in references(values):
+    for reference in references([values.get(each) for each in _TEMPLATES_OF]):
         template = changes.get(reference.resource)
         if template is not None and template.type == TEMPLATE:
             for each in template.properties:
@@ -192,7 +200,7 @@ def _instance_types(change: Change, world: World) -> Sequence[str]:
         return own
     found: dict[str, None] = {}
     _collect(values, found)
-    for reference in references([values.get("LaunchTemplate"), values.get("MixedInstancesPolicy")]):
+    for reference in references([values.get(each) for each in _TEMPLATES_OF]):
         stack, logical_id = reference.resource
         if logical_id in world.resources(stack):
             _collect(world.properties(reference.resource), found)

@@ -104,6 +104,15 @@ def at(values: object, path: str) -> object:
     return found
 
 
+def leaves(values: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, object]]:
+    """Yield every value within ``values`` that has no names inside, with its path; lists whole."""
+    if is_atom(values) or isinstance(values, list):
+        yield "/".join(path), values
+        return
+    for key, value in cast("Mapping[str, object]", values).items():
+        yield from leaves(value, (*path, key))
+
+
 def _differences(
     old: object, new: object, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, object, object]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ultrascale.catalog import create_only
 from ultrascale.guard.model import Action, Change, PropertyChange
-from ultrascale.guard.properties import at, create_only_paths, is_custom
+from ultrascale.guard.properties import at, create_only_paths, is_custom, leaves
 from ultrascale.guard.templates import Key, Reference, World, path_name, references, shown
 
 # How the reason of a change ends that is another's.
@@ -49,11 +49,17 @@ def action_of(properties: tuple[PropertyChange, ...]) -> Action:
     return "may be replaced" if "may replace" in effects else "updated"
 
 
+def is_caused(change: PropertyChange) -> bool:
+    """Return whether a property changes because of what it refers to."""
+    return change.why.endswith(_CAUSED)
+
+
 def propagate(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key, Change]:
-    """Return ``changes`` with all that is replaced because of what it refers to.
+    """Return ``changes`` with all that changes because of what it refers to.
 
     A resource that is replaced has another id and other attributes: whatever has one of them in a
-    create-only property is replaced as well, in whichever stack it is.
+    create-only property is replaced as well, in whichever stack it is, and whatever has one of them
+    elsewhere is updated, as a launch template is for another security group.
     """
     found = dict(changes)
     readers = _readers(worlds)
@@ -80,10 +86,11 @@ def _readers(worlds: Worlds) -> Mapping[Key, set[Key]]:
 
 def _affected(key: Key, found: Mapping[Key, Change], worlds: Worlds) -> Change:
     change = found.get(key) or change_of(key, worlds.new, "updated")
-    own = tuple(each for each in change.properties if not each.why.endswith(_CAUSED))
+    own = tuple(each for each in change.properties if not is_caused(each))
     values = worlds.new.properties(key)
     more = tuple(_caused(change.type, values, {each.path for each in own}, found))
-    properties = (*own, *more)
+    told = {each.path for each in (*own, *more)}
+    properties = (*own, *more, *_followed(values, told, found))
     return replace(change, action=action_of(properties), properties=properties)
 
 
@@ -104,6 +111,27 @@ def _caused(
             effect=effect if certain or effect == "is refused" else "may replace",
             why=f"{reference.logical_id} is {cause}, {_CAUSED}",
         )
+
+
+def _followed(
+    values: Mapping[str, Any], told: set[str], found: Mapping[Key, Change]
+) -> Iterator[PropertyChange]:
+    """Yield the other properties that have another value, as what they refer to has."""
+    for path, value in leaves(values):
+        parts = path.split("/")
+        if any("/".join(parts[: end + 1]) in told for end in range(len(parts))):
+            continue
+        for reference in references(value):
+            cause = _cause(reference, found)
+            if cause is not None:
+                yield PropertyChange(
+                    path=path,
+                    old=shown(value),
+                    new="another",
+                    effect="updates",
+                    why=f"{reference.logical_id} is {cause}, {_CAUSED}",
+                )
+                break
 
 
 def _cause(reference: Reference, found: Mapping[Key, Change]) -> Action | None:
