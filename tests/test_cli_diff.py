@@ -38,7 +38,9 @@ def saved(tmp_path: Path) -> partial[Path]:
     return partial(assembly, tmp_path)
 
 
-def assembly(root: Path, name: str, resources: dict[str, Body], stack: str = "c-storage") -> Path:
+def assembly(
+    root: Path, name: str, resources: dict[str, Body], stack: str = "research-storage"
+) -> Path:
     """Write an assembly of one stack, and return its folder."""
     folder = root / name
     folder.mkdir()
@@ -77,11 +79,11 @@ def test_a_protected_one_ends_with_3_and_says_what_is_lost_why_and_what_to_do_in
 
     assert answer.returncode == 3
     for words in (
-        "replaced: AWS::FSx::FileSystem A (c-storage/A)",
+        "replaced: AWS::FSx::FileSystem A (research-storage/A)",
         "SubnetIds: [subnet-1] -> [subnet-2]",
         "loses: the file system and all files on it",
         "instead: put the property back",
-        "to go on: --replace c-storage/A",
+        "to go on: --replace research-storage/A",
     ):
         assert words in answer.stdout
 
@@ -96,7 +98,7 @@ def test_what_is_lost_alike_is_told_at_once(ultrascale: Ultrascale, file: Path, 
         "diff", file, "--against", saved("old", old), "--assembly", saved("new", new)
     )
 
-    assert "replaced: 2 AWS::EC2::Subnet of c-storage" in answer.stdout
+    assert "replaced: 2 AWS::EC2::Subnet of research-storage" in answer.stdout
     assert "B: CidrBlock: 10.0.0.0/24 -> 10.0.1.0/24" in answer.stdout
     assert answer.stdout.count("instead:") == 1
 
@@ -151,7 +153,7 @@ def test_nodes_that_roll_are_told_with_their_number_and_what_rolls_them(
     )
 
     assert answer.returncode == 0
-    assert "rolls: pool train (c-storage), at most 16 nodes" in answer.stdout
+    assert "rolls: pool train (research-storage), at most 16 nodes" in answer.stdout
     assert "Version from 1.35 to 1.36" in answer.stdout
 
 
@@ -161,12 +163,32 @@ def test_a_stack_that_is_left_behind_is_told_with_how_to_remove_it(
     answer = ultrascale(
         "diff",
         file,
-        *("--against", saved("old", SAFE, "c-gone")),
-        *("--assembly", saved("new", {}, "c-a")),
+        *("--against", saved("old", SAFE, "research-gone")),
+        *("--assembly", saved("new", {}, "research-access")),
     )
 
     assert answer.returncode == 0
-    assert "`cdk destroy c-gone`" in answer.stdout
+    assert "`cdk destroy research-gone`" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "stack"),
+    [
+        ("--assembly", "other-storage"),
+        ("--assembly", "research-eu-storage"),
+        ("--against", "other-storage"),
+    ],
+)
+def test_an_assembly_of_another_cluster_never_passes_for_all_new(
+    ultrascale: Ultrascale, file: Path, saved: Any, option: str, stack: str
+) -> None:
+    folders = {"--assembly": saved("new", SAFE), "--against": saved("old", SAFE)}
+    folders[option] = saved("other", SAFE, stack)
+
+    answer = ultrascale("diff", file, *(each for pair in folders.items() for each in pair))
+
+    assert answer.returncode == 1
+    assert f"{option}: {folders[option]} has stacks that are not of research" in answer.stderr
 
 
 def test_programs_read_all_of_it(ultrascale: Ultrascale, file: Path, saved: Any) -> None:
@@ -176,7 +198,7 @@ def test_programs_read_all_of_it(ultrascale: Ultrascale, file: Path, saved: Any)
 
     document = json.loads(answer.stdout)
     assert (answer.returncode, document["status"], document["safe"]) == (3, 3, False)
-    assert document["protected"] == ["c-storage/A"]
+    assert document["protected"] == ["research-storage/A"]
     assert document["resources"][0]["properties"][0]["path"] == "SubnetIds"
 
 
@@ -184,7 +206,7 @@ def test_without_a_folder_the_account_is_asked(
     ultrascale: Ultrascale, file: Path, saved: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stack = {
-        "StackName": "c-storage",
+        "StackName": "research-storage",
         "StackStatus": "CREATE_COMPLETE",
         "CreationTime": "2026-11-01T00:00:00Z",
     }
@@ -243,7 +265,7 @@ def test_the_file_is_synthesized_where_no_assembly_is_given(
     def synthesize(given: Path, folder: Path) -> dict[str, Body]:
         asked.append(given)
         assert folder.is_dir()
-        return {"c-storage": template(TAGGED)}
+        return {"research-storage": template(TAGGED)}
 
     monkeypatch.setattr("ultrascale.guard.synthesize", synthesize)
 

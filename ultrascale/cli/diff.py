@@ -1,7 +1,7 @@
 """`ultrascale diff`: what a deployment of a cluster file would replace, delete or roll."""
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Set
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ultrascale import plan
-from ultrascale.errors import AccountError
+from ultrascale.errors import AccountError, QuestionError
+from ultrascale.plan.stacks import stack_names
 
 if TYPE_CHECKING:
     from ultrascale.guard.templates import Templates
@@ -58,6 +59,7 @@ def diff(
 
     cluster = plan.load(file)
     with _new_templates(file, assembly) as new:
+        _refuse_others("--assembly", assembly, new.keys() - stack_names(cluster), cluster.name)
         old, of, new = _old_templates(cluster, against, profile, new)
     changes = compare(old, new, region=cluster.region).permit(*(replace or ()))
     status = 0 if changes.is_safe else PROTECTED
@@ -90,7 +92,11 @@ def _old_templates(
     from ultrascale import account, guard
 
     if against is not None:
-        return guard.read_assembly(against), str(against), new
+        old = guard.read_assembly(against)
+        # A stack of a pool that the file has no more is the cluster's all the same.
+        others = {name for name in old if not name.startswith(f"{cluster.name}-")}
+        _refuse_others("--against", against, others, cluster.name)
+        return old, str(against), new
     seen = account.connect(cluster.region, profile)
     if cluster.account not in (None, seen.id):
         raise AccountError(
@@ -99,3 +105,14 @@ def _old_templates(
         )
     deployed = guard.read_deployed(seen, cluster.name, new)
     return deployed, f"account {seen.id}", guard.as_deployed(new)
+
+
+def _refuse_others(option: str, folder: Path | None, others: Set[str], cluster: str) -> None:
+    """Refuse the assembly of another cluster: all of it would be new, and nothing protected."""
+    if others:
+        raise QuestionError(
+            [
+                f"{option}: {folder} has stacks that are not of {cluster}, got {min(others)}; name "
+                "what `cdk synth` wrote for this file"
+            ]
+        )
