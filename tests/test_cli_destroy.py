@@ -77,6 +77,18 @@ def test_a_dry_run_prints_what_goes_and_stays_and_deletes_nothing(destroy: Destr
     assert "together at least $0.045 per hour" in staying
 
 
+def test_a_dry_run_finds_what_an_earlier_teardown_has_left(destroy: Destroy) -> None:
+    cluster = estate()
+    destroy(cluster, "--confirm=research", *ALL)
+    cluster.instances["i-9"] = instance("i-9", "", "p5.48xlarge", CapacityReservationId="cr-9")
+
+    answer = destroy(cluster, "--dry-run")
+
+    assert answer.returncode == UNFINISHED
+    assert "nothing of it is there" in answer.stdout
+    assert "it runs on, and holds cr-9" in answer.stdout
+
+
 def test_a_cluster_that_goes_whole_ends_well_and_leaves_a_journal(
     destroy: Destroy, tmp_path: Path
 ) -> None:

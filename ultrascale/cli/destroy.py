@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ultrascale.account import Account
     from ultrascale.jobs.cluster import Cluster
     from ultrascale.teardown.model import Teardown
+    from ultrascale.teardown.sweep import Sweep
 
 UNFINISHED = 3
 """Exit status where a step stopped, something is left that nobody kept, or something is unknown."""
@@ -102,7 +103,9 @@ def destroy_command(
         raise ClusterError(f"{error}; {_how_to_reach(cluster)}") from error
     _print_plan(teardown)
     if dry_run:
-        return
+        # With steps to come, everything of a cluster that runs would look like an orphan.
+        found = None if teardown.steps else _search(seen, cluster, teardown)
+        raise typer.Exit(UNFINISHED if found and (found.orphans or found.unknown) else 0)
     if teardown.steps:
         _agree(cluster.name, confirm)
     path = journal or Path(f"destroy-{cluster.name}-{cluster.region}.jsonl")
@@ -217,11 +220,9 @@ def _agree(cluster: str, confirm: str | None) -> None:
 
 def _carry_out(seen: "Account", cluster: ClusterPlan, teardown: "Teardown", path: Path) -> int:
     """Run the steps, look what is left, and return the exit status."""
-    from ultrascale.cli.destroy_views import sweep_lines
     from ultrascale.teardown.journal import Journal
     from ultrascale.teardown.model import StoppedError
     from ultrascale.teardown.runner import Runner
-    from ultrascale.teardown.sweep import sweep
 
     clock = SystemClock()
     journal = Journal.opened(path, clock)
@@ -241,11 +242,20 @@ def _carry_out(seen: "Account", cluster: ClusterPlan, teardown: "Teardown", path
             err=True,
         )
         return _INTERRUPTED
-    found = sweep(seen, cluster, teardown)
-    for line in sweep_lines(found):
-        typer.echo(line)
+    found = _search(seen, cluster, teardown)
     journal.write(left=[str(each.thing) for each in found.left], unknown=list(found.unknown))
     if stopped:
         return UNFINISHED
     journal.write(end=True)
     return UNFINISHED if found.orphans or found.unknown else 0
+
+
+def _search(seen: "Account", cluster: ClusterPlan, teardown: "Teardown") -> "Sweep":
+    """Look for what is left, and print it."""
+    from ultrascale.cli.destroy_views import sweep_lines
+    from ultrascale.teardown.sweep import sweep
+
+    found = sweep(seen, cluster, teardown)
+    for line in sweep_lines(found):
+        typer.echo(line)
+    return found
