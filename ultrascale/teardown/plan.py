@@ -21,6 +21,7 @@ from ultrascale.teardown.gates import (
 from ultrascale.teardown.keeping import Asked, Retained
 from ultrascale.teardown.model import Left, Step, Target, Teardown
 from ultrascale.teardown.remains import InterfaceTarget, VpcGate, remains
+from ultrascale.teardown.reserved import reservations
 from ultrascale.teardown.retained import IN_VPC, RetainedTarget
 from ultrascale.teardown.stacks import Stack, StackTarget, read_stacks
 from ultrascale.teardown.tagged import INSTANCES, LIVE
@@ -179,6 +180,7 @@ class _Planner:
     def kept(self) -> Iterator[Left]:
         """Yield what stays."""
         yield from keeping.staying(self.found.retained, self.asked, self.plan)
+        yield from reservations(self.account, self.plan)
         if self.found.cluster is not None:
             yield from workloads.volumes(self.found.cluster, self.plan.region)[1]
         for layer in order.PIPELINE:
