@@ -13,7 +13,7 @@ from ultrascale.catalog.build_environment import PIPELINE_BUILD_ENVIRONMENT, PIP
 from ultrascale.catalog.codepipeline import CDK_ASSETS_VERSION, CDK_CLI_VERSION
 from ultrascale.plan.model import PipelinePlan
 from ultrascale_constructs.pipeline_artifacts import artifact_bucket, keep_replicas
-from ultrascale_constructs.pipeline_gate import Gate
+from ultrascale_constructs.pipeline_gate import Gate, gate_of
 from ultrascale_constructs.pipeline_permissions import allow_connection, complete_check
 from ultrascale_constructs.pipeline_reasons import accept_findings
 
@@ -63,10 +63,14 @@ class DeploymentPipeline(Construct):
         for stage in plan.stages:
             checks.add_stage(gates[stage.name])
         for wave in plan.waves:
+            # A stage of their own: the CDK divides what is above 50 actions, and counts the check
+            # of permissions, which is two, as one.
+            # Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/limits.html
+            before = [gate.steps(stage, gates[stage.name]) for stage in wave.stages]
+            pipeline.add_wave(gate_of(wave.name), pre=[step for steps in before for step in steps])
             side_by_side = pipeline.add_wave(wave.name)
             for stage in wave.stages:
-                steps = gate.steps(stage, gates[stage.name])
-                side_by_side.add_stage(clusters[stage.name], pre=steps)
+                side_by_side.add_stage(clusters[stage.name])
         pipeline.build_pipeline()
         for construct in self.node.find_all():
             if isinstance(construct, codebuild.CfnProject):

@@ -67,6 +67,11 @@ class Gate(Construct):
         return [look, confirm, approve]
 
 
+def gate_of(wave: str) -> str:
+    """Return what the pipeline calls the stage before a wave. No wave has a point in its name."""
+    return f"{wave}.Gate"
+
+
 def gate_commands(stage: StagePlan) -> list[str]:
     """Return the commands that look at ``stage``; the first that fails stops the pipeline."""
     ultrascale = f".venv/bin/ultrascale {{}} {stage.file}"
