@@ -123,6 +123,33 @@ def test_a_group_with_several_types_launches_other_nodes_for_another_launch_temp
     assert pool_of(changes, STACK).rolling == "new nodes"
 
 
+@pytest.mark.parametrize(
+    ("kept", "zones", "rolls"),
+    [(False, "ab", True), (False, "aa", False), (True, "ab", False)],
+)
+def test_a_self_managed_group_moves_to_other_zones_where_it_keeps_them_in_balance(
+    kept: bool, zones: str, rolls: bool
+) -> None:
+    rest = {
+        f"Subnet{index}": body("AWS::EC2::Subnet", {"AvailabilityZone": f"us-west-2{zone}"})
+        for index, zone in enumerate(zones)
+    } | {"Guard": guard()}
+    if kept:
+        rest["Zones"] = body("Custom::SuspendedZoneRebalancing", {"ServiceToken": "arn:f"})
+    old, new = (
+        body(
+            "AWS::AutoScaling::AutoScalingGroup",
+            {"MaxSize": "8", "VPCZoneIdentifier": [{"Ref": f"Subnet{index}"}]},
+        )
+        for index in (0, 1)
+    )
+
+    changes = between({"Group": old, **rest}, {"Group": new, **rest})
+
+    assert changes.is_safe is not rolls
+    assert [(each.rolling, each.nodes) for each in changes.pools] == [("rolls", 8)] * rolls
+
+
 def scaling_group(**attributes: Any) -> Body:
     """Return a self-managed group that follows a launch template."""
     properties = {

@@ -10,12 +10,14 @@ from ultrascale.guard.model import Change, RolledPool, Rolling
 from ultrascale.guard.objects import Objects
 from ultrascale.guard.protection import is_guarded_stack, reserved_protection
 from ultrascale.guard.replacement import Worlds, change_of, is_caused
-from ultrascale.guard.templates import UPDATE_POLICY, Key, World, references
+from ultrascale.guard.templates import UPDATE_POLICY, Key, World, references, shown, text_of
 from ultrascale.plan import names
 
 MANAGED = "AWS::EKS::Nodegroup"
 SELF_MANAGED = "AWS::AutoScaling::AutoScalingGroup"
 TEMPLATE = "AWS::EC2::LaunchTemplate"
+_KEPT_IN_ZONES = "Custom::SuspendedZoneRebalancing"
+_ZONE = "AvailabilityZone"
 _CONTROL_PLANE = "AWS::EKS::Cluster"
 _CHART = "Custom::AWSCDK-EKS-HelmChart"
 _KARPENTER = "karpenter"
@@ -99,6 +101,10 @@ def _self_managed(
     elif why:
         at_once = "none: only nodes that are launched from now on are other ones"
         yield _pool(change, worlds.old, most, "new nodes", at_once, why, region)
+    moved = _other_zones(change, worlds)
+    if moved:
+        at_once = "by EC2 Auto Scaling, as it balances the zones"
+        yield _pool(change, worlds.old, most, "rolls", at_once, moved, region)
     less = _less(change, "MaxSize", most, worlds.new)
     if less:
         why = (f"MaxSize from {most} to {(most or 0) - less}",)
@@ -144,6 +150,26 @@ def _template_changes(
             for each in template.properties:
                 found[f"{each.path} from {each.old} to {each.new}"] = None
     return tuple(found)
+
+
+def _other_zones(change: Change, worlds: Worlds) -> tuple[str, ...]:
+    """Return what changes of the zones of a group that Auto Scaling keeps in balance.
+
+    Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/suspend-resume-considerations.html
+    """
+    standing = worlds.old.resources(change.stack).values()
+    if any(body["Type"] == _KEPT_IN_ZONES for body in standing):
+        return ()
+    old, new = (
+        _zones((change.stack, change.logical_id), side) for side in (worlds.old, worlds.new)
+    )
+    return () if old == new else (f"zones from {shown(old)} to {shown(new)}",)
+
+
+def _zones(group: Key, world: World) -> list[str]:
+    """Return the zones of a group's subnets, of those that stand in the templates."""
+    subnets = references(world.properties(group).get("VPCZoneIdentifier"))
+    return sorted({text_of(world.properties(each.resource).get(_ZONE, "")) for each in subnets})
 
 
 def _less(change: Change, path: str, most: int | None, new: World) -> int:
