@@ -39,7 +39,14 @@ def assembly(folder: Path, *stacks: tuple[str, str, str, list[str]]) -> None:
         artifacts[name] = {
             "type": "aws:cloudformation:stack",
             "environment": f"aws://{account}/{region}",
-            "properties": {"templateFile": f"{name}.template.json"},
+            "properties": {
+                "templateFile": f"{name}.template.json",
+                # As the CDK has it for the part of a pipeline that lies in another Region.
+                "cloudFormationExecutionRoleArn": (
+                    f"arn:${{AWS::Partition}}:iam::{account}:role/cdk-hnb659fds-cfn-exec-role-"
+                    f"{account}-{'us-east-2' if '-support-' in name else region}"
+                ),
+            },
         }
     (folder / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
 
@@ -107,6 +114,16 @@ def test_the_pipelines_account_is_bootstrapped_in_each_region_that_it_deploys_in
     there = actions(repository / "dist/bootstrap/prod-cdk-execution-us-west-2-1.json")
     assert "s3:CreateBucket" in there
     assert "codepipeline:CreatePipeline" not in there
+
+
+def test_the_role_of_the_pipelines_region_deploys_what_it_keeps_in_others(
+    repository: Path, ultrascale: Any
+) -> None:
+    """The CDK lets that one role deploy the stack with the bucket and key of another Region."""
+    ultrascale(PROD, "--of-pipeline")
+
+    written = actions(repository / "dist/bootstrap/prod-cdk-execution-us-east-2-1.json")
+    assert {"codepipeline:CreatePipeline", "s3:CreateBucket"} <= written
 
 
 def test_another_files_account_trusts_the_pipeline_that_is_named(

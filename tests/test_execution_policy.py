@@ -83,6 +83,14 @@ def test_a_pipeline_alone_is_given_the_roles_that_it_deploys_by() -> None:
     assert not statements(execution_policies(["AWS::EKS::Cluster"], SCOPE), "RolesOfActions")
 
 
+def test_a_pipeline_may_pass_a_connection_of_either_prefix() -> None:
+    kinds = ["AWS::CodePipeline::Pipeline"]
+    passing = {"codestar-connections:PassConnection", "codeconnections:PassConnection"}
+
+    assert passing <= actions(execution_policies(kinds, SCOPE))
+    assert "codeconnections:*" in actions([boundary(kinds, SCOPE)])
+
+
 def test_a_name_that_cloudformation_cuts_is_covered() -> None:
     scope = ExecutionScope(
         cluster="a-cluster-with-a-very-long-name", partition="aws", account="1" * 12, region="x"

@@ -96,18 +96,23 @@ def _deployed_by(cluster: config.Cluster, scope: ExecutionScope) -> Iterator[str
 
 
 def _kinds(assembly: Path, file: Path, scope: ExecutionScope) -> Iterator[str]:
-    """Yield the type of each resource that is deployed into ``scope``.
+    """Yield the type of each resource that is deployed into ``scope``, or by its role.
+
+    What a pipeline keeps in another Region is deployed by the role of the pipeline's own.
 
     Raises:
         QuestionError: The folder has no stack of the cluster there.
     """
     environment = f"aws://{scope.account}/{scope.region}"
+    role = f"-{scope.account}-{scope.region}"
     found = False
     for manifest in sorted(assembly.glob("**/manifest.json")):
         for stack in _stacks(manifest):
             properties = stack["properties"]
             name: str = properties.get("stackName", "")
-            if stack["environment"] != environment or not name.startswith(f"{scope.cluster}-"):
+            deployer: str = properties.get("cloudFormationExecutionRoleArn", "")
+            here = stack["environment"] == environment or deployer.endswith(role)
+            if not here or not name.startswith(f"{scope.cluster}-"):
                 continue
             found = True
             template = json.loads((manifest.parent / properties["templateFile"]).read_text())

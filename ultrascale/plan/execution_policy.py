@@ -29,6 +29,9 @@ _CUSTOM = ("Custom::", "AWS::CloudFormation::CustomResource")
 # Nothing is called for it.
 _METADATA = "AWS::CDK::Metadata"
 _READ = ("iam:Get", "iam:List")
+# The schemas state the former prefix. IAM wants that of the connection's ARN: it may be either.
+# Source: https://docs.aws.amazon.com/dtconsole/latest/userguide/rename.html
+_FORMER, _RENAMED = "codestar-connections:", "codeconnections:"
 _SERVICE_LINKED = "iam:CreateServiceLinkedRole"
 _PEOPLE = ("User", "Group")
 _NEVER = (
@@ -178,7 +181,10 @@ def _actions(kinds: Iterable[str]) -> frozenset[str]:
             unknown.append(str(error))
     if unknown:
         raise CatalogError("\n".join(unknown))
-    return frozenset(found)
+    renamed = {
+        _RENAMED + action.removeprefix(_FORMER) for action in found if action.startswith(_FORMER)
+    }
+    return frozenset(found | renamed)
 
 
 def _statements(actions: frozenset[str], scope: ExecutionScope) -> Iterator[_Statement]:
