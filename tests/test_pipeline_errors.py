@@ -86,6 +86,12 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "pipeline.stages.2.wave: parted from stages.0 of the same wave, got 'first'; "
         "let them follow each other: a wave is deployed as one",
     ),
+    "wave of too many": (
+        with_pipeline(
+            *({"name": f"s{n}", "cluster": f"{n}.yaml", "wave": "all"} for n in range(13))
+        ),
+        "pipeline.stages.0.wave: more than 12 stages in one wave, got 'all'; divide it",
+    ),
     "one file twice": (
         with_pipeline(DEV, DEV | {"name": "again"}),
         "pipeline.stages.1.cluster: the cluster of stages.0 too, got 'clusters/dev.yaml'; "
@@ -169,6 +175,12 @@ def test_a_pipeline_of_several_waves_and_accounts_is_accepted() -> None:
     )
 
     assert mistakes_in(with_pipeline(*stages, repository="group/team/clusters")) == []
+
+
+def test_a_wave_of_twelve_is_accepted() -> None:
+    twelve = ({"name": f"s{n}", "cluster": f"{n}.yaml", "wave": "all"} for n in range(12))
+
+    assert mistakes_in(with_pipeline(*twelve)) == []
 
 
 def test_connections_are_taken_where_cloudformation_has_them() -> None:

@@ -20,6 +20,9 @@ CONNECTION_REGIONS = frozenset(
 OWN_STAGES = frozenset({"source", "build", "updatepipeline", "assets", "checks"})
 """Names, in lower case, of the stages that each pipeline has before the first one of its file."""
 
+GATED_STAGES = 12
+"""Stages of a wave at most: each has four actions before it, and a stage of CodePipeline 50."""
+
 CDK_CLI_VERSION = "2.1148.1"
 """The CDK's command line, as in package.json. The npm tag `latest` points at a broken 3.0.0.
 

@@ -1,5 +1,6 @@
 """What a pipeline must be to its connection, and its stages to each other and to the file."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from ultrascale.catalog import codepipeline, regions
@@ -37,6 +38,14 @@ def waves_stand_together(stages: tuple[Stage, ...]) -> Mistakes:
             todo = "let them follow each other: a wave is deployed as one"
             yield refuse(f"stages.{number}.wave", wrong, todo)
         last[stage.wave] = number
+
+
+def waves_have_room(stages: tuple[Stage, ...]) -> Mistakes:
+    counts = Counter(stage.wave for stage in stages if stage.wave is not None)
+    for number, stage in enumerate(stages):
+        if stage.wave is not None and counts.pop(stage.wave, 0) > codepipeline.GATED_STAGES:
+            wrong = f"more than {codepipeline.GATED_STAGES} stages in one wave"
+            yield refuse(f"stages.{number}.wave", wrong, "divide it")
 
 
 def stages_have_names_of_their_own(stages: tuple[Stage, ...]) -> Mistakes:
