@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.account import FakeAws, Refusal, Told, fake_account
+from tests.account import ID, FakeAws, Refusal, Told, fake_account
 from tests.command_line import Answer, Ultrascale, run
 from tests.operate_cluster import NODE_POOLS, FakeCluster, Time, put_node
 from tests.pools import (
@@ -18,11 +18,15 @@ from tests.pools import (
     SPOT,
     SYSTEM_POOL,
     as_text,
+    make_cluster,
     make_document,
 )
 from tests.stub_api_http import kubeconfig
 from ultrascale.account import Account
+from ultrascale.cli import ask
+from ultrascale.errors import QuestionError
 from ultrascale.jobs.cluster import Cluster
+from ultrascale.plan import plan_cluster
 
 GROUPS = "autoscaling:DescribeAutoScalingGroups"
 LIST, DESCRIBE = "eks:ListNodegroups", "eks:DescribeNodegroup"
@@ -348,6 +352,32 @@ def test_what_another_size_costs_is_told_before_it_is_set(
     answer = ultrascale("scale", file, "train", 4)
 
     assert "per hour: $110.08 now, $220.16 then ($55.04 of p5.48xlarge On-Demand" in answer.stdout
+
+
+def test_the_group_of_another_account_is_not_touched(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    aws = has(monkeypatch, Groups(2).answers)
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(make_document(account="444455556666", pools=[SYSTEM_POOL, MANAGED])))
+
+    answer = ultrascale("scale", file, "train", 4, "--yes")
+
+    assert answer.returncode == 1
+    assert f"the file is of 444455556666, and the credentials of {ID}" in answer.stderr
+    assert not aws.parameters(EKS_SETS)
+
+
+@pytest.mark.parametrize("name", ["444455556666:cluster/research", f"{ID}:cluster/production"])
+def test_nodes_of_one_cluster_are_not_ended_after_those_of_another_are_drained(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    has(monkeypatch, {})
+    path = kubeconfig(tmp_path, "http://127.0.0.1:1", cluster=f"arn:aws:eks:us-west-2:{name}")
+    plan = plan_cluster(make_cluster())
+
+    with pytest.raises(QuestionError, match=f"not of research of {ID} in us-west-2"):
+        ask.owner(plan, None, Cluster.connected(path, None))
 
 
 def test_the_kubeconfig_of_another_cluster_is_refused(

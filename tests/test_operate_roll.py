@@ -363,3 +363,15 @@ def test_an_instance_of_an_older_launch_template_is_ended_and_followed_by_the_gr
     assert [each["InstanceId"] for each in ended] == ["i-0"]
     assert sorted(instances.versions) == ["i-1", "i-2"]
     assert [each.path.rpartition("/")[2] for each in stub.asked("PATCH")] == ["node-i-0"]
+
+
+def test_an_old_node_of_other_labels_is_drained_all_the_same() -> None:
+    stub = FakeCluster()
+    instances = Instances(stub)
+    stub.update(f"{NODES}/node-i-0", metadata={"labels": {}})
+    account, _ = fake_account({"autoscaling:DescribeAutoScalingGroups": instances.describe})
+    group = Group(account=account, cluster="research", scaled_by_eks=None, auto_scaling="asg")
+
+    (old,) = GroupFleet(group=group, cluster=stub.connected(), pool=OWN_POOL).old()
+
+    assert old.node == "node-i-0"

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale.errors import UltrascaleError
+from ultrascale.errors import QuestionError, UltrascaleError
 from ultrascale.operate.clock import Clock
 
 if TYPE_CHECKING:
+    from ultrascale.account import Account
     from ultrascale.jobs.cluster import Cluster
+    from ultrascale.plan import ClusterPlan
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C."""
@@ -41,6 +43,42 @@ def connected(file: Path, kubeconfig: Path | None, context: str | None) -> "Clus
     if context is None:
         same_cluster(file, found)
     return found
+
+
+def owner(plan: "ClusterPlan", profile: str | None, cluster: "Cluster | None" = None) -> "Account":
+    """Return the account that a cluster is in: another may have one of the same name.
+
+    Args:
+        plan: The cluster.
+        profile: Profile of the AWS CLI's configuration; None for the one that is set, if any.
+        cluster: What the kubeconfig names, where nodes of the account are to be emptied there.
+
+    Raises:
+        AccountError: AWS does not answer.
+        QuestionError: The file or the kubeconfig is of another account, or of another cluster.
+    """
+    from ultrascale import account
+    from ultrascale.jobs.cluster import ClusterArn
+
+    seen = account.connect(plan.region, profile)
+    if plan.account is not None and plan.account != seen.id:
+        raise QuestionError(
+            [
+                f"account: the file is of {plan.account}, and the credentials of {seen.id}; "
+                "name another profile by --profile"
+            ]
+        )
+    named = cluster.arn if cluster is not None else None
+    wanted = ClusterArn(region=plan.region, account=seen.id, cluster=plan.name)
+    if named is not None and named != wanted:
+        raise QuestionError(
+            [
+                f"--kubeconfig: it is of {named.cluster} of {named.account} in {named.region}, not "
+                f"of {plan.name} of {seen.id} in {plan.region}; name that by --context, or another "
+                "profile by --profile"
+            ]
+        )
+    return seen
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -55,7 +55,6 @@ def roll(
     Never runs more nodes than are reserved. Run it again after a failure: nodes that are new are
     left alone. Ends with status 3 where some are left, as the time was too short.
     """
-    from ultrascale import account
     from ultrascale.operate.drain import Drain
     from ultrascale.operate.roll import Pace, Roll
 
@@ -63,7 +62,7 @@ def roll(
     cluster = plan.load(file)
     renewal = plan_renewal(cluster, pool, at=time.now(), until=_end(until))
     seen = ask.connected(file, kubeconfig, context)
-    owner = None if renewal.node_pool else account.connect(cluster.region, profile)
+    owner = None if renewal.node_pool else ask.owner(cluster, profile, seen)
     fleet = _fleet(cluster, renewal, seen, owner)
     drain = Drain(cluster=seen, evicts_jobs=evict_jobs)
     old = fleet.old()

@@ -31,7 +31,6 @@ def scale(
     context: ask.Context = None,
 ) -> None:
     """Set the size of a pool whose nodes somebody may set, and wait for it."""
-    from ultrascale import account
     from ultrascale.operate.scale import target
 
     time = ask.clock()
@@ -40,7 +39,7 @@ def scale(
     found = target(
         cluster,
         change,
-        account=lambda: account.connect(cluster.region, profile),
+        account=lambda: ask.owner(cluster, profile),
         cluster=lambda: ask.connected(file, kubeconfig, context),
     )
     before = found.size()

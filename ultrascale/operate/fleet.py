@@ -120,7 +120,9 @@ class GroupFleet:
         """Return the instances of another version of the launch template than the group's."""
         group = self.group.describe()
         version = _version(group)
-        nodes = {_instance(each): name(each) for each in self._nodes()}
+        # Of all nodes: an older template may have given them other labels, and an instance without
+        # a node ends without being drained.
+        nodes = {_instance(each): name(each) for each in self.cluster.items(NODE.path(), {})}
         return [
             Old(id=each["InstanceId"], node=nodes.get(each["InstanceId"], ""))
             for each in group["Instances"]
