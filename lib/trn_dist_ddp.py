@@ -1,6 +1,7 @@
 """PyTorch on Trainium nodes: the component of AWS's tutorial, with its parameters.
 
-`lib/trn1_dist_ddp.py`, as the tutorial's repository calls it, is a copy: CodePipeline keeps no links.
+`lib/trn1_dist_ddp.py`, as the tutorial's repository calls it, is a copy: CodePipeline keeps no
+links.
 
 Source: https://github.com/aws-neuron/aws-neuron-eks-samples/tree/master/dp_bert_hf_pretrain
 """
