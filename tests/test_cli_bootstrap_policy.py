@@ -104,16 +104,13 @@ def test_the_pipelines_account_gets_what_the_pipeline_takes(
     assert "ec2:CreateVpc" not in written
 
 
-def test_the_pipelines_account_is_bootstrapped_in_each_region_that_it_deploys_into(
+def test_the_pipelines_account_needs_no_bootstrap_where_its_stages_are(
     repository: Path, ultrascale: Any
 ) -> None:
     lines = ultrascale(PROD, "--of-pipeline").stdout.splitlines()
 
     found = [line.split()[3] for line in lines if " bootstrap " in line]
-    assert found == [f"aws://{HOME}/us-east-2", f"aws://{HOME}/us-west-2"]
-    there = actions(repository / "dist/bootstrap/prod-cdk-execution-us-west-2-1.json")
-    assert "s3:CreateBucket" in there
-    assert "codepipeline:CreatePipeline" not in there
+    assert found == [f"aws://{HOME}/us-east-2"]
 
 
 def test_the_role_of_the_pipelines_region_deploys_what_it_keeps_in_others(

@@ -386,6 +386,20 @@ class TestCare:
         assert encryption["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
         assert rule["ExpirationInDays"] == 30
 
+    def test_what_lies_in_another_region_is_deployed_from_the_pipelines_own(
+        self, piped: Piped
+    ) -> None:
+        """It needs no bootstrap stack there, as the page about pipelines says."""
+        manifest = json.loads((piped.folder / "cdk.out" / "manifest.json").read_text())
+        (support,) = (
+            each["properties"]
+            for name, each in manifest["artifacts"].items()
+            if name.startswith("cross-region-stack-") and "stack" in each["type"]
+        )
+
+        assert support["cloudFormationExecutionRoleArn"].endswith(f"-{HOME}-us-east-2")
+        assert "requiresBootstrapStackVersion" not in support
+
     def test_keys_of_other_regions_outlive_their_stacks(self, piped: Piped) -> None:
         (path,) = (piped.folder / "cdk.out").glob("cross-region-stack-*.template.json")
         resources = json.loads(path.read_text())["Resources"].values()

@@ -50,20 +50,20 @@ def bootstrap_policy(
     them in the account, and bootstraps it with them.
     """
     cluster = config.load(file)
-    for scope in _scopes(file, cluster, of_pipeline=of_pipeline):
-        kinds = frozenset(_kinds(assembly, file, scope))
-        policies = {
-            scope.policy_name(number): document
-            for number, document in enumerate(execution_policies(kinds, scope, allow or ()), 1)
-        }
-        _write(out, policies | {scope.boundary_name: boundary(kinds, scope, allow or ())})
-        trusted = dict.fromkeys([*(trust or ()), *_deployed_by(cluster, scope)])
-        for line in _commands(scope, [*policies], [*trusted], out):
-            typer.echo(line)
+    scope = _scope(file, cluster, of_pipeline=of_pipeline)
+    kinds = frozenset(_kinds(assembly, file, scope))
+    policies = {
+        scope.policy_name(number): document
+        for number, document in enumerate(execution_policies(kinds, scope, allow or ()), 1)
+    }
+    _write(out, policies | {scope.boundary_name: boundary(kinds, scope, allow or ())})
+    trusted = dict.fromkeys([*(trust or ()), *_deployed_by(cluster, scope)])
+    for line in _commands(scope, [*policies], [*trusted], out):
+        typer.echo(line)
 
 
-def _scopes(file: Path, cluster: config.Cluster, *, of_pipeline: bool) -> Sequence[ExecutionScope]:
-    """Return where the cluster is deployed, or the pipeline with what it keeps in other Regions.
+def _scope(file: Path, cluster: config.Cluster, *, of_pipeline: bool) -> ExecutionScope:
+    """Return where the cluster is deployed, or its pipeline.
 
     Raises:
         ConfigError: The file is wrong, or another one of its pipeline.
@@ -73,17 +73,13 @@ def _scopes(file: Path, cluster: config.Cluster, *, of_pipeline: bool) -> Sequen
     if of_pipeline and pipeline is None:
         raise QuestionError([f"--of-pipeline: {file} has no pipeline; leave it out"])
     if of_pipeline and pipeline is not None:
-        account, partition = pipeline.account, pipeline.partition
-        regions = [pipeline.region, *(stage.cluster.region for stage in pipeline.stages)]
+        account, region, partition = pipeline.account, pipeline.region, pipeline.partition
     elif cluster.account is None:
         raise QuestionError([f"{file}: states no account; write account: beside region:"])
     else:
-        account, partition = cluster.account, plan.load(file).partition
-        regions = [cluster.region]
-    return [
-        ExecutionScope(cluster=cluster.name, partition=partition, account=account, region=region)
-        for region in dict.fromkeys(regions)
-    ]
+        account, region = cluster.account, cluster.region
+        partition = plan.load(file).partition
+    return ExecutionScope(cluster=cluster.name, partition=partition, account=account, region=region)
 
 
 def _deployed_by(cluster: config.Cluster, scope: ExecutionScope) -> Iterator[str]:
