@@ -379,3 +379,36 @@ def test_the_nodes_are_priced_by_the_dearest_of_their_types() -> None:
 @pytest.mark.parametrize("types", [[], ["nobody.knows"], ["g6e.12xlarge", "nobody.knows"]])
 def test_a_price_that_is_not_known_is_no_number(types: list[str]) -> None:
     assert hourly(3, types, "us-east-1") is None
+
+
+@pytest.mark.parametrize(("budget", "rolling"), [("10%", "may roll"), ("0", None)])
+def test_a_budget_that_held_drift_back_and_goes_lets_drifted_nodes_roll(
+    budget: str, rolling: str | None
+) -> None:
+    old, new = (
+        manifest(node_class(), node_pool(role="reserved", budgets=[{"nodes": nodes}]))
+        for nodes in ("0", budget)
+    )
+
+    changes = between({"M": old}, {"M": new})
+
+    assert [each.rolling for each in changes.pools] == ([rolling] if rolling else [])
+    assert changes.is_safe is (rolling is None)
+
+
+@pytest.mark.parametrize(("kind", "rolls"), [("NodeClass", True), ("EC2NodeClass", False)])
+def test_the_nodes_of_auto_mode_end_when_it_is_disabled_whatever_holds_drift_back(
+    kind: str, rolls: bool
+) -> None:
+    reference = {"nodeClassRef": {"kind": kind, "name": "train"}}
+    budgets: list[Body] = [{"nodes": "0"}]
+    pool = manifest(node_pool(role="reserved", budgets=budgets, node_spec=reference))
+    old, new = (
+        body("AWS::EKS::Cluster", {"ComputeConfig": {"Enabled": enabled}})
+        for enabled in (True, False)
+    )
+
+    changes = between({"Cluster": old, "Pool": pool}, {"Cluster": new, "Pool": pool})
+
+    assert [(each.rolling, each.protected) for each in changes.pools] == [("rolls", True)] * rolls
+    assert changes.is_safe is not rolls

@@ -19,6 +19,7 @@ TEMPLATE = "AWS::EC2::LaunchTemplate"
 _KEPT_IN_ZONES = "Custom::SuspendedZoneRebalancing"
 _ZONE = "AvailabilityZone"
 _CONTROL_PLANE = "AWS::EKS::Cluster"
+_AUTO_MODE = "ComputeConfig/Enabled"
 _CHART = "Custom::AWSCDK-EKS-HelmChart"
 _KARPENTER = "karpenter"
 # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
@@ -55,7 +56,12 @@ def rolled_pools(
             yield from _self_managed(change, changes, worlds, region)
         elif change.type == HYPERPOD and change.action not in ("added", "deleted", "kept"):
             yield from changed_groups(change, worlds, region)
-    yield from drift.drifted_pools(objects, tuple(_of_the_cluster(changes, worlds.old)), region)
+    ended = list(drift.disabled_pools(objects, region)) if _disables_auto_mode(changes) else []
+    yield from ended
+    told = {each.pool for each in ended}
+    of_all = tuple(_of_the_cluster(changes, worlds.old))
+    drifted = drift.drifted_pools(objects, of_all, region)
+    yield from (each for each in drifted if each.pool not in told)
 
 
 def _managed(
@@ -244,6 +250,14 @@ def _collect(value: object, found: dict[str, None]) -> None:
     elif isinstance(value, list):
         for each in cast("list[object]", value):
             _collect(each, found)
+
+
+def _disables_auto_mode(changes: Mapping[Key, Change]) -> bool:
+    return any(
+        change.type == _CONTROL_PLANE and each.path == _AUTO_MODE and each.new == "false"
+        for change in changes.values()
+        for each in change.properties
+    )
 
 
 def _of_the_cluster(changes: Mapping[Key, Change], old: World) -> Iterator[str]:

@@ -20,6 +20,8 @@ from ultrascale.guard.objects import (
 from ultrascale.guard.protection import reserved_protection
 from ultrascale.guard.templates import shown
 
+# Kind of the node classes of EKS Auto Mode.
+_AUTO_MODE_CLASS = "NodeClass"
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _DRIFTED = "Drifted"
 _DEFAULT_BUDGET = "10%"
@@ -27,8 +29,9 @@ _NONE = frozenset({"0", "0%"})
 KARPENTER = "Karpenter"
 """What a change of Karpenter's own is called."""
 
+_OPENED = "the budget of 0 for drift goes"
 # A node stays where it still meets new requirements; a new Karpenter hashes other fields, or not.
-_PERHAPS = ("spec.requirements", f"{KARPENTER}'s")
+_PERHAPS = ("spec.requirements", f"{KARPENTER}'s", _OPENED)
 
 
 def drifted_pools(
@@ -47,6 +50,8 @@ def drifted_pools(
         if later is None:
             continue
         why = [*of_all, *_template(pool, later), *_node_class(pool, old, new)]
+        if not why and _holds(pool) and not _holds(later):
+            why = [f"{_OPENED}, for nodes that drifted before"]
         if why:
             yield _drifted(pool, later, tuple(dict.fromkeys(why)), region)
         most, least = nodes_of(pool), nodes_of(later)
@@ -54,6 +59,23 @@ def drifted_pools(
             text = (f"nodes from {most} to {least}",)
             at_once = "all at once, within the pods' disruption budgets"
             yield _rolled(pool, "ends", most - least, at_once, text, region)
+
+
+def disabled_pools(objects: tuple[Objects, Objects], region: str) -> Iterator[RolledPool]:
+    """Yield the NodePools that stay while their nodes go, as EKS Auto Mode is disabled.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-disable.html
+
+    Args:
+        objects: The objects in the cluster, of both sides.
+        region: Region, for prices.
+    """
+    old, new = objects
+    for pool in old.of_kind(NODE_POOL):
+        reference = pool.spec.get("template", {}).get("spec", {}).get("nodeClassRef", {})
+        if reference.get("kind") == _AUTO_MODE_CLASS and pool.id in new.by_id:
+            text = ("EKS Auto Mode is disabled, with which EKS ends all its instances",)
+            yield _rolled(pool, "rolls", nodes_of(pool), "all at once, by EKS", text, region)
 
 
 def nodes_of(pool: KubernetesObject) -> int | None:
@@ -96,7 +118,7 @@ def _drifted(
     pool: KubernetesObject, later: KubernetesObject, why: tuple[str, ...], region: str
 ) -> RolledPool:
     budgets = _budgets(later)
-    if any(nodes in _NONE and always for nodes, always in budgets):
+    if _holds(later):
         at_once = "none: a budget of 0 holds drift back; a node is another one once it is renewed"
         return _rolled(pool, "held", nodes_of(pool), at_once, why, region)
     # A budget with a schedule holds back at its times alone.
@@ -104,6 +126,11 @@ def _drifted(
     at_once = f"{' and '.join(counts)} at once, by drift" if counts else "all at once, by drift"
     rolling: Rolling = "may roll" if all(each.startswith(_PERHAPS) for each in why) else "rolls"
     return _rolled(pool, rolling, nodes_of(pool), at_once, why, region)
+
+
+def _holds(pool: KubernetesObject) -> bool:
+    """Return whether a budget of 0 holds drift back at all times."""
+    return any(nodes in _NONE and always for nodes, always in _budgets(pool))
 
 
 def _budgets(pool: KubernetesObject) -> Sequence[tuple[str, bool]]:
