@@ -368,7 +368,7 @@ def test_an_instance_of_an_older_launch_template_is_ended_and_followed_by_the_gr
 def test_an_old_node_of_other_labels_is_drained_all_the_same() -> None:
     stub = FakeCluster()
     instances = Instances(stub)
-    stub.update(f"{NODES}/node-i-0", metadata={"labels": {}})
+    stub.update(f"{NODES}/node-i-0", metadata={"labels": {"ultrascale.dev/pool": "old"}})
     account, _ = fake_account({"autoscaling:DescribeAutoScalingGroups": instances.describe})
     group = Group(account=account, cluster="research", scaled_by_eks=None, auto_scaling="asg")
 

@@ -35,12 +35,11 @@ def connect(
 
     Writes a kubeconfig of its own, and takes it away at the end. Ends with COMMAND's status.
     """
-    from ultrascale import account
     from ultrascale.operate import endpoint, tunnel
 
     cluster = plan.load(file)
     tunnel.refuse_missing_programs()
-    seen = account.connect(cluster.region, profile)
+    seen = ask.owner(cluster, profile)
     found = endpoint.find_endpoint(seen, cluster)
     instance = endpoint.find_forwarder(seen, cluster)
     local = port or tunnel.free_port()
