@@ -219,6 +219,7 @@ def test_a_stuck_network_interface_is_named_and_what_else_is_paid_for_goes(tmp_p
     [
         {"Description": "Amazon EKS research-two"},
         {"Description": "VPC Endpoint Interface vpce-0f9"},
+        {"Description": "AWS created network interface for fs-0f9"},
         {"Description": "aws-K8S-i-0f9", "Attachment": {"InstanceId": "i-0f9"}},
     ],
 )

@@ -32,8 +32,8 @@ _AUTO_MODE_TAG = "eks:eks-cluster-name"
 _PLUGIN_WORDS = "aws-K8S-"
 # So EKS describes the interfaces of a control plane.
 _EKS_WORDS = "Amazon EKS "
-# How descriptions name what a stack has interfaces for: gateways, endpoints, attachments.
-_NAMED = re.compile(r"\b(?:nat|vpce|tgw-attach|rslvr-in|rslvr-out)-[0-9a-f]+")
+# How descriptions name what has an interface: gateways, endpoints, attachments, file systems.
+_NAMED = re.compile(r"\b(?:nat|vpce|tgw-attach|rslvr-in|rslvr-out|fs)-[0-9a-f]+")
 _SHOWN = 5
 
 
@@ -173,7 +173,7 @@ class VpcGate:
         ]
 
     def _stays(self, interface: Mapping[str, Any]) -> bool:
-        """Return whether an interface is an instance's, a gateway's or another control plane's."""
+        """Return whether nobody takes an interface away: an instance has it, or another cluster."""
         description = str(interface.get("Description", ""))
         other = description.startswith(_EKS_WORDS) and description != _EKS_WORDS + self.cluster
         attached = "InstanceId" in interface.get("Attachment", {})
