@@ -17,6 +17,7 @@ from tests.changes import (
     node_pool,
     pool_of,
 )
+from ultrascale.errors import QuestionError
 from ultrascale.guard import Changes
 from ultrascale.guard.figures import hourly
 
@@ -88,6 +89,22 @@ def test_the_nodes_of_a_guarded_group_are_refused_to_roll() -> None:
     assert pool_of(changes, "train").protected
     assert not changes.is_safe
     assert changes.permit("train").is_safe
+
+
+def test_the_name_of_a_pool_and_of_a_bucket_permits_neither() -> None:
+    def stack(image: str, bucket: str) -> dict[str, Body]:
+        return {
+            "Group": node_group(),
+            "Template": launch_template(ImageId=image),
+            "Guard": guard(),
+            "train": body("AWS::S3::Bucket", {"BucketName": bucket}),
+        }
+
+    changes = between(stack("ami-1", "a"), stack("ami-2", "b"))
+
+    assert len(changes.protected) == 2
+    with pytest.raises(QuestionError, match="train is the name of several"):
+        changes.permit("train")
 
 
 @pytest.mark.parametrize("key", ["Labels", "Taints", "UpdateConfig"])

@@ -161,14 +161,21 @@ class Changes:
         )
 
     def _mistakes(self, name: str) -> Iterator[str]:
-        going = [each for each in self.resources if (each.lost or each.fails) and name in each.ids]
+        going = [each.ids[-1] for each in self.resources if _stops(each) and name in each.ids]
+        pools = [each.ids[-1] for each in self.pools if each.lost and name in each.ids]
+        # The nodes of one pool may be concerned twice.
+        going += dict.fromkeys(pools)
         if len(going) > 1:
-            ids = ", ".join(each.ids[-1] for each in going)
+            ids = ", ".join(going)
             yield f"--replace: {name} is the name of several; name the one that may go: {ids}"
-        if not going and not any(each.lost and name in each.ids for each in self.pools):
-            stopped = [each for each in self.resources if each.lost or each.fails]
+        if not going:
+            stopped = [each for each in self.resources if _stops(each)]
             ids = ", ".join(
                 [each.ids[-1] for each in (*stopped, *(pool for pool in self.pools if pool.lost))]
             )
             known = f"what is stopped is {ids}" if ids else "nothing is stopped; leave it out"
             yield f"--replace: nothing that is called {name} is stopped; {known}"
+
+
+def _stops(change: Change) -> bool:
+    return bool(change.lost or change.fails)
