@@ -482,3 +482,12 @@ def test_what_a_function_answers_goes_on_through_the_next_one() -> None:
     assert of(changes, "Next").action == "updated"
     assert of(changes, "Net").action == "may be replaced"
     assert not changes.is_safe
+
+
+def test_each_of_several_objects_of_one_manifest_can_be_named() -> None:
+    spaces = [{"kind": "Namespace", "metadata": {"name": name}} for name in ("a", "b")]
+
+    changes = between({"M": manifest(*spaces)}, {})
+
+    assert [each.ids[-1] for each in changes.protected] == [f"{STACK}/a", f"{STACK}/b"]
+    assert changes.permit(f"{STACK}/a", f"{STACK}/b").is_safe

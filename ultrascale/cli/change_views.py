@@ -77,7 +77,7 @@ def _resource(change: Change) -> Iterator[str]:
     if change.instead:
         yield f"      instead: {change.instead}"
     if change.lost and not change.named:
-        yield f"      to go on: --replace {change.stack}/{change.logical_id}"
+        yield f"      to go on: --replace {change.ids[-1]}"
 
 
 def _alike(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
@@ -102,7 +102,7 @@ def _several(changes: Sequence[Change]) -> Iterator[str]:
     if len(reasons) > _MOST_REASONS:
         yield f"      fails: {len(reasons) - _MOST_REASONS} more likewise"
     yield f"      instead: {first.instead}"
-    yield f"      to go on: --replace {first.stack}/{first.logical_id}, and so for each"
+    yield f"      to go on: --replace {first.ids[-1]}, and so for each"
 
 
 def _property(change: PropertyChange) -> str:

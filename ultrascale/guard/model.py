@@ -65,8 +65,10 @@ class Change:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """What the user may call it."""
-        return (self.name, self.logical_id, f"{self.stack}/{self.logical_id}")
+        """What the user may call it; the last is that of no other."""
+        # One resource of a stack applies many objects.
+        own = self.name if self.type.startswith("Kubernetes::") else self.logical_id
+        return (self.name, self.logical_id, f"{self.stack}/{own}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
