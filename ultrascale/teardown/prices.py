@@ -2,7 +2,7 @@
 
 from ultrascale.catalog import prices, standing_prices
 
-_WHOSE = f"price of {standing_prices.REGION}"
+_WHOSE = f"about, in {standing_prices.REGION}"
 
 
 def of_type(type: str) -> str:
