@@ -1,7 +1,10 @@
 """`ultrascale connect`: the way to a private endpoint, and a kubeconfig for it."""
 
 import os
+import signal
 import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,16 +64,32 @@ def connect(
 
 def _run(command: list[str], kubeconfig: Path) -> int:
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+    running: subprocess.Popen[bytes] | None = None
     try:
-        running = subprocess.Popen(command, env=environment)
+        with _signals_held_back():
+            running = subprocess.Popen(command, env=environment)
+        return running.wait()
     except OSError as error:
         raise ClusterError(f"{command[0]}: {error.strerror}; write a command after --") from error
-    try:
-        return running.wait()
     finally:
-        if running.poll() is None:
+        if running is not None and running.poll() is None:
             running.terminate()
             running.wait()
+
+
+@contextmanager
+def _signals_held_back() -> Generator[None]:
+    """Let a signal end this program only after what is begun within is known: it would run on."""
+    missed: list[int] = []
+    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {each: signal.signal(each, lambda number, _: missed.append(number)) for each in ending}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    if missed:
+        raise KeyboardInterrupt
 
 
 def _stay(session: "Process", kubeconfig: Path) -> int:
