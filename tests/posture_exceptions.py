@@ -107,8 +107,3 @@ LOST: Mapping[str, str] = {
 PRIVILEGED_BUILDS: Mapping[str, str] = {
     "Builder": "Docker builds take it; nothing but this project's own Dockerfiles runs there",
 }
-
-# Acknowledged rules that fire on none of the five files.
-SILENT_RULES: Mapping[str, str] = {
-    "AwsSolutions::AwsSolutions-RDS11": "fires on MySQL, and on databases of a single instance",
-}

@@ -14,7 +14,7 @@ from stacks import share_files
 from tests.assembly import CONTEXT, Assembly, synthesize
 from tests.handler_schemas import kinds_in
 from tests.pipelines import DEV, DEV_ACCOUNT, HOME, PROD, PROD_ACCOUNT, Piped, two_accounts
-from tests.posture import RULES
+from tests.posture import RULES, needless
 from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
 from ultrascale.plan.execution_policy import ExecutionScope, execution_policies
 from ultrascale.plan.pipeline import load_pipeline
@@ -351,6 +351,9 @@ class TestCare:
     @pytest.mark.parametrize("rule", RULES)
     def test_the_pipeline_holds_what_every_cluster_does(self, rule: str, piped: Piped) -> None:
         assert not [*RULES[rule](piped.as_cluster())]
+
+    def test_nothing_is_acknowledged_where_nothing_breaks_a_rule(self, piped: Piped) -> None:
+        assert needless(piped.folder / "cdk.out") == set()
 
     def test_every_build_is_encrypted_logged_and_unprivileged(self, piped: Piped) -> None:
         for build in piped.of("AWS::CodeBuild::Project"):

@@ -181,7 +181,6 @@ class Database(Construct):
                 promotion_tier=1,
             )
             instance.apply_removal_policy(RemovalPolicy.DESTROY)
-            self._acknowledge_port(instance)
 
     def _instance(self, capacity: InstanceCapacity) -> rds.CfnDBInstance:
         plan = self._plan
@@ -222,6 +221,8 @@ class Database(Construct):
     def _acknowledge_instance(
         self, instance: rds.CfnDBInstance, capacity: InstanceCapacity
     ) -> None:
+        reason = "its security group says who connects; another port would hide it from nobody"
+        acknowledge(instance, {"AwsSolutions::AwsSolutions-RDS11": reason})
         if not capacity.multi_az:
             reason = "the cluster file asks for one instance, by database.multi_az: false"
             acknowledge(instance, {"AwsSolutions::AwsSolutions-RDS3": reason})
@@ -250,7 +251,6 @@ class Database(Construct):
         else:
             database.manage_master_user_password = True
             database.add_property_override("MasterUserSecret.KmsKeyId", self._key.key_arn)
-        self._acknowledge_port(database)
 
     def _keep_logs(self, prefix: str) -> None:
         """Keep its logs as long as all others: RDS makes their groups, to be kept for ever."""
@@ -272,14 +272,4 @@ class Database(Construct):
             acknowledge_managed_policies(
                 provider, {"service-role/AWSLambdaBasicExecutionRole": reason}
             )
-            acknowledge(
-                provider,
-                {
-                    "AwsSolutions::AwsSolutions-IAM5[Resource::*]": reason,
-                    "AwsSolutions::AwsSolutions-L1": "the CDK chooses its function's runtime",
-                },
-            )
-
-    def _acknowledge_port(self, resource: CfnResource) -> None:
-        reason = "its security group says who connects; another port would hide it from nobody"
-        acknowledge(resource, {"AwsSolutions::AwsSolutions-RDS11": reason})
+            acknowledge(provider, {"AwsSolutions::AwsSolutions-IAM5[Resource::*]": reason})

@@ -38,7 +38,10 @@ def accept_findings(scope: Construct, pipeline: pipelines.CodePipeline, plan: Pi
         scope,
         {_FINDING.format(f"Action::{action}"): _OWN_FILES for action in _GRANTED_ACTIONS}
         | {_FINDING.format(f"Resource::{each}/*"): _OWN_FILES for each in _buckets(pipeline, plan)}
-        | {_FINDING.format(f"Resource::{each}"): _OWN_BUILDS for each in _builds(scope, plan)},
+        | {
+            _FINDING.format(f"Resource::{each}"): _OWN_BUILDS
+            for each in _builds(scope, pipeline, plan)
+        },
     )
     every = _FINDING.format("Resource::*")
     acknowledge(
@@ -82,14 +85,18 @@ def _buckets(pipeline: pipelines.CodePipeline, plan: PipelinePlan) -> Iterator[s
         yield f"arn:{plan.partition}:s3:::{name}"
 
 
-def _builds(scope: Construct, plan: PipelinePlan) -> Iterator[str]:
-    """Yield what findings call the logs and reports of each build, and of those of uploads."""
+def _builds(
+    scope: Construct, pipeline: pipelines.CodePipeline, plan: PipelinePlan
+) -> Iterator[str]:
+    """Yield what findings call the logs and reports of each build, and of all those of uploads."""
     place = f"{plan.region}:{plan.account}"
     logs = f"arn:{plan.partition}:logs:{place}:log-group:/aws/codebuild/"
     reports = f"arn:{plan.partition}:codebuild:{place}:report-group/"
     yield from (f"{logs}*", f"{reports}*")
+    assets = pipeline.node.try_find_child("Assets")
+    uploads = {each.node.path for each in assets.node.find_all()} if assets is not None else set()
     for construct in scope.node.find_all():
-        if isinstance(construct, codebuild.CfnProject):
+        if isinstance(construct, codebuild.CfnProject) and construct.node.path not in uploads:
             name = f"<{Stack.of(scope).get_logical_id(construct)}>"
             yield from (f"{logs}{name}:*", f"{reports}{name}-*")
 
