@@ -152,6 +152,7 @@ RULES: Mapping[str, Callable[[Cluster], Iterable[str]]] = {
     "tokens": _documents(pods.token_findings),
     "rights": _rights,
     "node classes": _documents(pods.node_class_findings),
+    "storage classes": _documents(pods.storage_class_findings),
 }
 
 

@@ -199,7 +199,7 @@ def administrator_findings(
         if kind != "AWS::EKS::AccessEntry":
             continue
         principal = text(properties["PrincipalArn"])
-        if principal in admins or re.search(appliers, principal):
+        if principal in admins or (appliers and re.search(appliers, principal)):
             continue
         for policy in properties.get("AccessPolicies", ()):
             if re.search(r"/AmazonEKS(Cluster)?AdminPolicy", text(policy["PolicyArn"])):

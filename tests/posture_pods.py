@@ -272,6 +272,20 @@ def node_class_findings(documents: Sequence[Document]) -> Iterator[str]:
             yield f"{named(document)}: nodes have public addresses"
 
 
+def storage_class_findings(documents: Sequence[Document]) -> Iterator[str]:
+    """Find classes whose volumes are plain, wherever the account does not encrypt them anyway.
+
+    Source: https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/parameters.md
+    """
+    for document in documents:
+        if (
+            document["kind"] == "StorageClass"
+            and document["provisioner"].startswith("ebs.csi.")
+            and document.get("parameters", {}).get("encrypted") != "true"
+        ):
+            yield f"{named(document)}: volumes are not encrypted"
+
+
 def by_container(documents: Sequence[Document]) -> Mapping[str, set[str]]:
     """Return the rules that each container breaks, by its name."""
     found: defaultdict[str, set[str]] = defaultdict(set)

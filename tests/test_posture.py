@@ -129,18 +129,29 @@ def test_no_right_is_excepted_that_nobody_has(clusters: dict[str, Cluster]) -> N
     assert granted == {*RIGHTS}
 
 
-@pytest.mark.parametrize("name", [*ADMINISTRATORS, *LOST, *PRIVILEGED_BUILDS])
-def test_no_resource_is_excepted_that_is_not_made(clusters: dict[str, Cluster], name: str) -> None:
-    made = [id for c in clusters.values() for t in c.templates.values() for id in t["Resources"]]
-
-    assert any(name in logical_id for logical_id in made)
-
-
-@pytest.mark.parametrize("name", MANAGED_POLICIES)
-def test_no_managed_policy_is_excepted_that_no_role_has(
-    clusters: dict[str, Cluster], name: str
+@pytest.mark.parametrize(
+    ("rule", "excepted", "name"),
+    [
+        (rule, excepted, name)
+        for rule, excepted in (
+            ("administrators", ADMINISTRATORS),
+            ("builds", PRIVILEGED_BUILDS),
+            ("managed policies", MANAGED_POLICIES),
+            ("retention", LOST),
+        )
+        for name in excepted
+    ],
+)
+def test_no_exception_of_a_resource_outlives_its_need(
+    clusters: dict[str, Cluster],
+    monkeypatch: pytest.MonkeyPatch,
+    rule: str,
+    excepted: dict[str, str],
+    name: str,
 ) -> None:
-    assert any(name in str(t) for c in clusters.values() for t in c.templates.values())
+    monkeypatch.delitem(excepted, name)
+
+    assert [finding for cluster in clusters.values() for finding in RULES[rule](cluster)]
 
 
 @pytest.mark.parametrize("name", NAMES)
