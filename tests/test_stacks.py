@@ -201,6 +201,20 @@ class TestManifestsOfThePlatform:
 
         assert not waiting
 
+    def test_no_function_is_called_before_its_log_group_is_there(self, trainium: Assembly) -> None:
+        # Lambda would make the group itself, and CloudFormation fail because it exists.
+        resources = trainium.templates["platform"]["Resources"]
+        groups = {key for key, body in resources.items() if body["Type"] == "AWS::Logs::LogGroup"}
+
+        (first,) = (
+            body
+            for body in self.applied(trainium).values()
+            if not set(body["DependsOn"]) & self.applied(trainium).keys()
+        )
+
+        assert len(groups) == 2
+        assert groups <= set(first["DependsOn"])
+
     def test_namespaces_crds_and_claims_stay_when_they_leave_the_template(
         self, trainium: Assembly
     ) -> None:

@@ -9,6 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import lambda_layer_kubectl_v35 as kubectl
+from aws_cdk.aws_logs import CfnLogGroup
 from constructs import Construct, IConstruct
 
 from ultrascale.catalog.eks import CLUSTER_ADMIN_POLICY
@@ -65,8 +66,12 @@ class ManifestApplier(Construct):
             kubectl_provider=provider,
             prune=False,
         )
-        # Manifests name the provider's function, not its right to use the cluster.
-        self._last: Construct = self._access(provider)
+        # Manifests name the provider's function, neither its right to use the cluster nor the log
+        # groups of its functions. Called before CloudFormation has made those, Lambda makes them
+        # itself, and the stack fails with `already exists` (aws/aws-cdk#667).
+        self._access = self._entry(provider)
+        logs = [each for each in provider.node.find_all() if isinstance(each, CfnLogGroup)]
+        self._last: tuple[IConstruct, ...] = (self._access, *logs)
 
     def apply(self, id: str, manifests: Sequence[Manifest], *, retain: bool) -> None:
         """Apply ``manifests`` after everything applied before.
@@ -165,15 +170,15 @@ class ManifestApplier(Construct):
 
         To be called before anything is applied.
         """
-        self._last.node.add_dependency(*constructs)
+        self._access.node.add_dependency(*constructs)
 
     def before(self, construct: IConstruct) -> None:
         """Define ``construct`` after everything applied so far, and delete it before that."""
-        construct.node.add_dependency(self._last)
+        construct.node.add_dependency(*self._last)
 
     def _append(self, resource: Construct) -> None:
-        resource.node.add_dependency(self._last)
-        self._last = resource
+        resource.node.add_dependency(*self._last)
+        self._last = (resource,)
 
     def _acknowledge(self, provider: eks.KubectlProvider) -> None:
         """Accept what the CDK's own kubectl provider is made of."""
@@ -211,7 +216,7 @@ class ManifestApplier(Construct):
             },
         )
 
-    def _access(self, provider: eks.KubectlProvider) -> eks.AccessEntry:
+    def _entry(self, provider: eks.KubectlProvider) -> eks.AccessEntry:
         role = cast("iam.IRole", provider.role)
         return eks.AccessEntry(
             self,
