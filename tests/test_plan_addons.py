@@ -160,6 +160,30 @@ class TestConfiguration:
             cast("Mapping[str, object]", controller)["affinity"]
         )
 
+    # The scheduler of a cluster with accelerators fills a node before it opens another.
+    @pytest.mark.parametrize(
+        ("name", "label"),
+        [
+            ("coredns", ("k8s-app", "kube-dns")),
+            ("aws-ebs-csi-driver", ("app", "ebs-csi-controller")),
+        ],
+    )
+    def test_the_loss_of_one_node_takes_not_all_replicas(
+        self, name: str, label: tuple[str, str]
+    ) -> None:
+        settings = planned()[name].configuration
+        controller = cast(
+            "dict[str, Any]", settings if name == "coredns" else settings["controller"]
+        )
+        (apart,) = controller["affinity"]["podAntiAffinity"][
+            "preferredDuringSchedulingIgnoredDuringExecution"
+        ]
+
+        assert apart["podAffinityTerm"] == {
+            "labelSelector": {"matchLabels": dict([label])},
+            "topologyKey": "kubernetes.io/hostname",
+        }
+
     # By EKS's rule a replica for 16 nodes or 256 vCPUs; four m7g.2xlarge have 32, a
     # trn1.32xlarge has 128.
     @pytest.mark.parametrize(

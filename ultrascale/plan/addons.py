@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import addons, auto_mode, eks
+from ultrascale.catalog import addons, auto_mode, eks, kubernetes_names
 from ultrascale.errors import CatalogError
 from ultrascale.plan import names
 from ultrascale.plan.dns import corefile
@@ -50,6 +50,23 @@ ON_SYSTEM_NODES: Mapping[str, object] = {
         }
     }
 }
+
+
+def _on_system_nodes(label: str, value: str) -> Mapping[str, object]:
+    """Return the affinity of a controller whose pods, with this label, keep off each other's nodes.
+
+    Neither add-on says whether an affinity of ours is merged with its own or takes its place; in
+    its place `MostAllocated` would put all replicas on one node.
+    """
+    term = {
+        "labelSelector": {"matchLabels": {label: value}},
+        "topologyKey": kubernetes_names.HOSTNAME_LABEL,
+    }
+    apart = {"weight": 100, "podAffinityTerm": term}
+    return {
+        **ON_SYSTEM_NODES,
+        "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [apart]},
+    }
 
 
 def addon_mistakes(cluster: config.Cluster) -> Iterator[tuple[str, str]]:
@@ -100,7 +117,10 @@ def workload_addons(
         "coredns": _coredns(pools, scale.dns),
         "aws-ebs-csi-driver": {
             # The containers beside the driver get as much.
-            "controller": {"affinity": ON_SYSTEM_NODES, **_resources(scale.ebs_csi)}
+            "controller": {
+                "affinity": _on_system_nodes("app", "ebs-csi-controller"),
+                **_resources(scale.ebs_csi),
+            }
         },
         _MOUNTPOINT_ADDON: {
             "controller": {"nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE}},
@@ -232,7 +252,7 @@ def _coredns(pools: Sequence[PoolPlan], dns: DnsScale) -> Mapping[str, object]:
     bounds = {"minReplicas": dns.min_replicas, "maxReplicas": most}
     configuration = corefile(dns)
     return {
-        "affinity": ON_SYSTEM_NODES,
+        "affinity": _on_system_nodes("k8s-app", "kube-dns"),
         "autoScaling": {"enabled": True, **bounds},
         **({} if configuration is None else {"corefile": configuration}),
         **_resources(dns.resources),
