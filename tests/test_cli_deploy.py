@@ -18,6 +18,7 @@ from tests.pools import ON_DEMAND, SYSTEM_POOL, as_text, make_document, pool_doc
 from ultrascale.account import Account
 from ultrascale.deploy.cause import EVENTS
 from ultrascale.errors import UltrascaleError
+from ultrascale.plan.names import stack_description
 from ultrascale.preflight import checks
 from ultrascale.preflight.model import Check, Context, Finding, State
 
@@ -311,7 +312,12 @@ def test_an_assembly_of_another_file_is_refused(
 
 def deployed(**resources: object) -> dict[str, Told]:
     """Return the answers of an account in which the first stack is deployed, with ``resources``."""
-    stack = {"StackName": "research-network", "StackStatus": "UPDATE_COMPLETE", "CreationTime": AT}
+    stack = {
+        "StackName": "research-network",
+        "StackStatus": "UPDATE_COMPLETE",
+        "CreationTime": AT,
+        "Description": stack_description("research"),
+    }
     return {
         "cloudformation:DescribeStacks": {"Stacks": [stack]},
         "cloudformation:GetTemplate": {"TemplateBody": json.dumps({"Resources": resources})},

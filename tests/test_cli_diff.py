@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from tests.account import Told, denied, fake_account
+from tests.assemblies import described, write_assembly
 from tests.changes import Body, body, guard, launch_template, node_group, template
 from tests.command_line import Ultrascale, run
 from tests.pools import as_text, make_document
 from ultrascale.account import Account
 from ultrascale.guard import Changes
+from ultrascale.plan.names import stack_description
 
 DESCRIBE, GET = "cloudformation:DescribeStacks", "cloudformation:GetTemplate"
 LUSTRE = "AWS::FSx::FileSystem"
@@ -41,13 +43,9 @@ def saved(tmp_path: Path) -> partial[Path]:
 def assembly(
     root: Path, name: str, resources: dict[str, Body], stack: str = "research-storage"
 ) -> Path:
-    """Write an assembly of one stack, and return its folder."""
-    folder = root / name
-    folder.mkdir()
-    (folder / "t.json").write_text(json.dumps(template(resources)))
-    artifact = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "t.json"}}
-    (folder / "manifest.json").write_text(json.dumps({"artifacts": {stack: artifact}}))
-    return folder
+    """Write an assembly of one stack beside the cluster's, and return its folder."""
+    stacks = {stack: template(resources), "research-cluster": template({})}
+    return write_assembly(root / name, {each: described(stacks[each]) for each in stacks})
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, told: dict[str, Told]) -> None:
@@ -57,6 +55,16 @@ def answers(monkeypatch: pytest.MonkeyPatch, told: dict[str, Told]) -> None:
         return account
 
     monkeypatch.setattr("ultrascale.account.connect", connect)
+
+
+def stack(name: str, cluster: str = "research") -> Body:
+    """Return what AWS says of a stack that stands."""
+    return {
+        "StackName": name,
+        "StackStatus": "CREATE_COMPLETE",
+        "CreationTime": "2026-11-01T00:00:00Z",
+        "Description": stack_description(cluster),
+    }
 
 
 def test_a_safe_change_ends_with_0_and_a_count(
@@ -171,24 +179,30 @@ def test_a_stack_that_is_left_behind_is_told_with_how_to_remove_it(
     assert "`cdk destroy research-gone`" in answer.stdout
 
 
-@pytest.mark.parametrize(
-    ("option", "stack"),
-    [
-        ("--assembly", "other-storage"),
-        ("--assembly", "research-eu-storage"),
-        ("--against", "other-storage"),
-    ],
-)
+@pytest.mark.parametrize("option", ["--assembly", "--against"])
+@pytest.mark.parametrize("cluster", ["other", "research-eu"])
 def test_an_assembly_of_another_cluster_never_passes_for_all_new(
-    ultrascale: Ultrascale, file: Path, saved: Any, option: str, stack: str
+    ultrascale: Ultrascale, file: Path, saved: Any, tmp_path: Path, option: str, cluster: str
 ) -> None:
+    stacks = {f"{cluster}-cluster": described(template(SAFE), cluster)}
     folders = {"--assembly": saved("new", SAFE), "--against": saved("old", SAFE)}
-    folders[option] = saved("other", SAFE, stack)
+    folders[option] = write_assembly(tmp_path / "other", stacks)
 
     answer = ultrascale("diff", file, *(each for pair in folders.items() for each in pair))
 
     assert answer.returncode == 1
     assert f"{option}: {folders[option]} has stacks that are not of research" in answer.stderr
+
+
+def test_a_stack_of_a_pool_that_the_file_has_no_more_is_not_deployed_from_an_old_assembly(
+    ultrascale: Ultrascale, file: Path, saved: Any
+) -> None:
+    options = ("--against", saved("old", SAFE), "--assembly", saved("new", SAFE, "research-gone"))
+
+    answer = ultrascale("diff", file, *options)
+
+    assert answer.returncode == 1
+    assert "got research-gone; synthesize the file anew" in answer.stderr
 
 
 def test_programs_read_all_of_it(ultrascale: Ultrascale, file: Path, saved: Any) -> None:
@@ -205,20 +219,38 @@ def test_programs_read_all_of_it(ultrascale: Ultrascale, file: Path, saved: Any)
 def test_without_a_folder_the_account_is_asked(
     ultrascale: Ultrascale, file: Path, saved: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stack = {
-        "StackName": "research-storage",
-        "StackStatus": "CREATE_COMPLETE",
-        "CreationTime": "2026-11-01T00:00:00Z",
-    }
-    answers(
-        monkeypatch,
-        {DESCRIBE: {"Stacks": [stack]}, GET: {"TemplateBody": json.dumps(template(SAFE))}},
-    )
+    deployed = {"Stacks": [stack("research-storage")]}
+    answers(monkeypatch, {DESCRIBE: deployed, GET: {"TemplateBody": json.dumps(template(SAFE))}})
 
     answer = ultrascale("diff", file, "--assembly", saved("new", MOVED))
 
     assert answer.returncode == 3
     assert "against account 918273645546" in answer.stdout
+
+
+def test_a_cluster_that_would_be_a_second_one_is_told_beside_which(
+    ultrascale: Ultrascale, file: Path, saved: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(monkeypatch, {DESCRIBE: {"Stacks": [stack("old-storage", "old")]}})
+
+    answer = ultrascale("diff", file, "--assembly", saved("new", SAFE))
+
+    assert answer.returncode == 0
+    assert "a whole cluster would be made, beside the clusters that are there: old" in answer.stdout
+
+
+def test_a_comparison_that_is_killed_says_nothing_that_passes_for_safe(
+    ultrascale: Ultrascale, file: Path, saved: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ultrascale.guard.synthesize", interrupted)
+
+    answer = ultrascale("diff", file, "--against", saved("old", SAFE))
+
+    assert answer.returncode != 0
+    assert "safe" not in answer.stdout
 
 
 def test_an_account_that_does_not_answer_is_never_safe(
@@ -265,7 +297,7 @@ def test_the_file_is_synthesized_where_no_assembly_is_given(
     def synthesize(given: Path, folder: Path) -> dict[str, Body]:
         asked.append(given)
         assert folder.is_dir()
-        return {"research-storage": template(TAGGED)}
+        return {"research-storage": template(TAGGED), "research-cluster": template({})}
 
     monkeypatch.setattr("ultrascale.guard.synthesize", synthesize)
 

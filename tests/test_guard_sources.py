@@ -1,4 +1,4 @@
-"""Where the guard reads templates: what it cannot read never passes for no change."""
+"""What the account has, and a synthesis: what cannot be read never passes for no change."""
 
 import json
 from pathlib import Path
@@ -7,173 +7,137 @@ from typing import Any
 import pytest
 
 from tests.account import Refusal, Told, denied, fake_account
+from tests.assemblies import write_assembly
 from tests.changes import body, export, template
-from ultrascale.errors import AccountError, QuestionError, UltrascaleError
-from ultrascale.guard import read_assembly, read_deployed, synthesize
+from tests.deployments import make_project
+from ultrascale.errors import AccountError, UltrascaleError
+from ultrascale.guard import other_clusters, read_deployed, synthesize
 from ultrascale.guard.sources import as_deployed
+from ultrascale.plan.names import stack_description
 
 DESCRIBE, GET = "cloudformation:DescribeStacks", "cloudformation:GetTemplate"
 BUCKET = template({"A": body("AWS::S3::Bucket")})
 
 
-def written(folder: Path, *stacks: str, **artifacts: Any) -> Path:
-    """Write an assembly with stacks, and return its folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in stacks:
-        file = f"{name}.template.json"
-        (folder / file).write_text(json.dumps(BUCKET))
-        artifacts[name] = {"type": "aws:cloudformation:stack", "properties": {"templateFile": file}}
-    (folder / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
-    return folder
-
-
-# --- a saved assembly ---------------------------------------------------------------------------
-
-
-def test_an_assembly_is_read_by_its_manifest_and_not_by_what_lies_beside_it(tmp_path: Path) -> None:
-    written(tmp_path, "c-a")
-    (tmp_path / "c-old.template.json").write_text(json.dumps(BUCKET))
-
-    assert read_assembly(tmp_path) == {"c-a": BUCKET}
-
-
-def test_a_folder_that_has_the_assembly_in_cdk_out_will_do(tmp_path: Path) -> None:
-    written(tmp_path / "cdk.out", "c-a")
-
-    assert list(read_assembly(tmp_path)) == ["c-a"]
-
-
-def test_the_stages_of_a_pipeline_are_read_with_it(tmp_path: Path) -> None:
-    written(tmp_path / "assembly-prod", "c-a")
-    nested = {"type": "cdk:cloud-assembly", "properties": {"directoryName": "assembly-prod"}}
-    written(tmp_path, "pipeline", prod=nested)
-
-    assert set(read_assembly(tmp_path)) == {"pipeline", "c-a"}
-
-
-def test_the_same_stack_in_two_stages_is_asked_about(tmp_path: Path) -> None:
-    artifacts = {}
-    for stage in ("test", "prod"):
-        written(tmp_path / stage, "c-a")
-        artifacts[stage] = {
-            "type": "cdk:cloud-assembly",
-            "properties": {"directoryName": stage},
-        }
-    written(tmp_path, **artifacts)
-
-    with pytest.raises(QuestionError, match="c-a twice"):
-        read_assembly(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [(None, "name a folder"), ("{", "is no JSON"), ("[]", "no JSON object"), ("{}", "no stack")],
-)
-def test_what_is_no_assembly_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
-    if text is not None:
-        (tmp_path / "manifest.json").write_text(text)
-
-    with pytest.raises(QuestionError, match=message):
-        read_assembly(tmp_path)
-
-
 # --- the account --------------------------------------------------------------------------------
 
 
-def stacks(**statuses: str) -> dict[str, Any]:
-    return {
-        "Stacks": [
-            {"StackName": name, "CreationTime": "2026-11-01T00:00:00Z", "StackStatus": status}
-            for name, status in statuses.items()
-        ]
-    }
+def stack(name: str, status: str = "CREATE_COMPLETE", cluster: str | None = "c") -> Any:
+    """Return what AWS says of a stack."""
+    whose = {} if cluster is None else {"Description": stack_description(cluster)}
+    made = "2026-11-01T00:00:00Z"
+    return {"StackName": name, "CreationTime": made, "StackStatus": status, **whose}
 
 
-def deployed(told: dict[str, Told], cluster: str = "c") -> Any:
+def answers(*stacks: Any, template: object = BUCKET) -> dict[str, Told]:
+    text = template if isinstance(template, str) else json.dumps(template)
+    return {DESCRIBE: {"Stacks": [*stacks]}, GET: {"TemplateBody": text}}
+
+
+def deployed(told: dict[str, Told]) -> Any:
     account, _ = fake_account(told)
-    return read_deployed(account, cluster, {f"{cluster}-a": BUCKET})
+    return read_deployed(account, "c", {"c-a": BUCKET})
 
 
 def test_deployed_templates_are_the_ones_that_were_given() -> None:
-    found = deployed(
-        {
-            DESCRIBE: stacks(**{"c-a": "UPDATE_COMPLETE", "other": "CREATE_COMPLETE"}),
-            GET: {"TemplateBody": json.dumps(BUCKET)},
-        }
-    )
+    told = answers(stack("c-a", "UPDATE_COMPLETE"), stack("other", cluster=None))
 
-    assert found == {"c-a": BUCKET}
+    assert deployed(told) == {"c-a": BUCKET}
 
 
-def test_a_stack_that_is_not_there_is_new() -> None:
-    assert deployed({DESCRIBE: stacks()}) == {}
+def test_a_template_in_yaml_is_the_one_in_json() -> None:
+    text = "Resources:\n  A:\n    Type: AWS::S3::Bucket\n    Properties: {}\n"
+
+    assert deployed(answers(stack("c-a"), template=text)) == {"c-a": BUCKET}
 
 
-@pytest.mark.parametrize("status", ["REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE"])
-def test_a_stack_that_was_never_made_is_new(status: str) -> None:
-    assert deployed({DESCRIBE: stacks(**{"c-a": status})}) == {}
+def test_a_template_as_large_as_any_is_read_whole() -> None:
+    large = template({f"A{n}": body("AWS::S3::Bucket", {"X": "x" * 2000}) for n in range(500)})
+
+    assert deployed(answers(stack("c-a"), template=large)) == {"c-a": large}
 
 
-def test_a_stack_that_is_changing_is_waited_for() -> None:
-    told: dict[str, Told] = {
-        DESCRIBE: stacks(**{"c-a": "UPDATE_IN_PROGRESS"}),
-        GET: {"TemplateBody": json.dumps(BUCKET)},
-    }
+def test_a_stack_without_resources_is_no_new_one() -> None:
+    assert deployed(answers(stack("c-a"), template={"Resources": {}})) == {"c-a": {"Resources": {}}}
 
-    with pytest.raises(AccountError, match="UPDATE_IN_PROGRESS; wait"):
-        deployed(told)
+
+@pytest.mark.parametrize("status", ["REVIEW_IN_PROGRESS", "DELETE_COMPLETE"])
+def test_a_stack_that_is_not_there_is_new(status: str) -> None:
+    assert deployed({DESCRIBE: {"Stacks": []}}) == {}
+    assert deployed({DESCRIBE: {"Stacks": [stack("c-a", status, None)]}}) == {}
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        "CREATE_FAILED",
+        "DELETE_FAILED",
+        "ROLLBACK_COMPLETE",
+        "ROLLBACK_FAILED",
+        "UPDATE_FAILED",
+        "UPDATE_ROLLBACK_FAILED",
+    ],
+)
+def test_a_stack_that_failed_half_way_is_not_what_its_template_says(status: str) -> None:
+    with pytest.raises(AccountError, match=f"c-a: StackStatus is {status}; .*preflight"):
+        deployed(answers(stack("c-a", status)))
+
+
+@pytest.mark.parametrize(
+    "status", ["UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"]
+)
+def test_a_stack_that_is_changing_is_waited_for(status: str) -> None:
+    with pytest.raises(AccountError, match=f"{status}; wait"):
+        deployed(answers(stack("c-a", status)))
+
+
+def test_every_stack_that_cannot_be_compared_is_told_at_once() -> None:
+    with pytest.raises(AccountError, match=r"c-a: .*\nc-gone: "):
+        deployed(answers(stack("c-a", "UPDATE_FAILED"), stack("c-gone", "DELETE_FAILED")))
+
+
+@pytest.mark.parametrize("whose", ["c-x", None])
+def test_a_stack_of_another_cluster_under_the_same_name_is_never_compared(
+    whose: str | None,
+) -> None:
+    with pytest.raises(AccountError, match=r"c-a: it is no stack of c: .*another name"):
+        deployed({DESCRIBE: {"Stacks": [stack("c-a", cluster=whose)]}})
 
 
 @pytest.mark.parametrize("action", [DESCRIBE, GET])
 @pytest.mark.parametrize("throttled", [True, False])
 def test_no_answer_never_passes_for_no_stack(action: str, throttled: bool) -> None:
     refusal = Refusal("Throttling") if throttled else denied(action)
-    told: dict[str, Told] = {
-        DESCRIBE: stacks(**{"c-a": "CREATE_COMPLETE"}),
-        GET: {"TemplateBody": json.dumps(BUCKET)},
-    }
 
     with pytest.raises(AccountError, match=action):
-        deployed(told | {action: refusal})
+        deployed(answers(stack("c-a")) | {action: refusal})
 
 
-def test_a_stack_of_a_pool_that_left_the_file_is_found_and_one_of_another_cluster_is_not() -> None:
-    own = template({"A": body("AWS::S3::Bucket", {"X": {"Fn::ImportValue": "c-a:Vpc"}})})
-    other = template({"A": body("AWS::S3::Bucket", {"X": {"Fn::ImportValue": "c-x-a:Vpc"}})})
-    bodies = {"c-a": BUCKET, "c-gone": own, "c-x-b": other}
+def test_what_left_the_file_is_found_by_whose_it_is_and_not_by_its_name() -> None:
+    others = (stack("c-x-b", cluster="c-x"), stack("c-tool", cluster=None))
+    apart = (stack("c-pipeline"), stack("c-pipeline-gate"))
 
-    found = deployed(
-        {
-            DESCRIBE: stacks(**dict.fromkeys(bodies, "CREATE_COMPLETE")),
-            GET: lambda asked: {"TemplateBody": json.dumps(bodies[asked["StackName"]])},
-        }
-    )
+    found = deployed(answers(stack("c-a"), stack("c-gone"), *others, *apart))
 
     assert set(found) == {"c-a", "c-gone"}
 
 
-def test_a_layer_that_left_the_file_is_found_although_it_imports_nothing() -> None:
-    layers = ("c-registry", "c-pipeline", "c-pipeline-gate", "c-x-registry")
+def test_other_clusters_of_the_account_are_known_by_name() -> None:
+    there = [
+        stack("b-a", cluster="b"),
+        stack("b-b", cluster="b"),
+        stack("c-a"),
+        stack("d", "", None),
+    ]
+    account, _ = fake_account({DESCRIBE: {"Stacks": there}})
 
-    found = deployed(
-        {
-            DESCRIBE: stacks(**dict.fromkeys(layers, "CREATE_COMPLETE")),
-            GET: {"TemplateBody": json.dumps(BUCKET)},
-        }
-    )
-
-    assert set(found) == {"c-registry"}
+    assert other_clusters(account, "c") == ("b",)
 
 
-@pytest.mark.parametrize("text", ["Resources: !Sub x", "text", "{"])
+@pytest.mark.parametrize("text", ["Resources: !Sub x", "text", "{", "Resources: [A]"])
 def test_a_template_that_is_none_of_the_cdks_is_refused(text: str) -> None:
-    told: dict[str, Told] = {
-        DESCRIBE: stacks(**{"c-a": "CREATE_COMPLETE"}),
-        GET: {"TemplateBody": text},
-    }
-
     with pytest.raises(AccountError, match="c-a: its template"):
-        deployed(told)
+        deployed(answers(stack("c-a"), template=text))
 
 
 def test_letters_that_cloudformation_does_not_keep_are_no_change() -> None:
@@ -185,28 +149,17 @@ def test_letters_that_cloudformation_does_not_keep_are_no_change() -> None:
 # --- a synthesis --------------------------------------------------------------------------------
 
 
-def test_without_the_cdk_it_is_said_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ultrascale.guard.sources._CDK", tmp_path / "cdk")
-
-    with pytest.raises(UltrascaleError, match="run `make synth` once"):
-        synthesize(tmp_path / "c.yaml", tmp_path)
-
-
 @pytest.mark.parametrize("works", [True, False])
 def test_the_cdk_is_run_where_it_can_overwrite_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: bool
 ) -> None:
-    program = tmp_path / "cdk"
-    program.write_text("")
-    node = tmp_path / "node"
+    cdk = make_project(tmp_path).cdk
     end = f"mkdir cdk.out && cp {tmp_path}/ready/* cdk.out" if works else "echo why >&2; exit 1"
-    node.write_text(f'#!/bin/sh\necho "$@" > arguments\n{end}\n')
-    node.chmod(0o755)
-    written(tmp_path / "ready", "c-a")
-    monkeypatch.setattr("ultrascale.guard.sources._CDK", program)
-    monkeypatch.setattr("ultrascale.guard.sources._NODE", node)
+    cdk.program.unlink()
+    cdk.program.write_text(f'#!/bin/sh\necho "$@" > arguments\n{end}\n')
+    cdk.program.chmod(0o755)
+    write_assembly(tmp_path / "ready", {"c-a": BUCKET})
+    monkeypatch.setattr("ultrascale.guard.sources.find_cdk_cli", lambda: cdk)
     folder = tmp_path / "work"
     folder.mkdir()
 
@@ -217,4 +170,16 @@ def test_the_cdk_is_run_where_it_can_overwrite_nothing(
             synthesize(tmp_path / "c.yaml", folder)
 
     assert f"cluster={tmp_path}/c.yaml" in (folder / "arguments").read_text()
-    assert (folder / "cdk.json").is_file()
+    assert (folder / "cdk.json").read_text() == (tmp_path / "cdk.json").read_text()
+
+
+def test_another_cdk_than_the_pinned_one_synthesizes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise UltrascaleError("the CDK CLI is 3.0.0")
+
+    monkeypatch.setattr("ultrascale.guard.sources.find_cdk_cli", refuse)
+
+    with pytest.raises(UltrascaleError, match=r"3\.0\.0"):
+        synthesize(tmp_path / "c.yaml", tmp_path)

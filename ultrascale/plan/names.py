@@ -5,6 +5,7 @@ from hashlib import sha256
 from ultrascale.catalog import eks, kubernetes_names
 from ultrascale.config.pools import NODE_TYPE
 
+_DESCRIPTION = "Part of the cluster {cluster}, made by ultrascale"
 _SAGEMAKER_NAME = 63
 _DIGITS = 8
 
@@ -79,7 +80,14 @@ def stack_description(cluster: str) -> str:
     A name alone does not say whose a stack is: the layer ``addons`` of a cluster ``x-node`` and
     ``node-addons`` of a cluster ``x`` have the same.
     """
-    return f"Part of the cluster {cluster}, made by ultrascale"
+    return _DESCRIPTION.format(cluster=cluster)
+
+
+def described_cluster(description: str) -> str | None:
+    """Return the cluster that a stack's description names; None where it is none of ours."""
+    before, after = _DESCRIPTION.split("{cluster}")
+    ours = description.startswith(before) and description.endswith(after)
+    return description.removeprefix(before).removesuffix(after) if ours else None
 
 
 def repository(cluster: str, name: str) -> str:
