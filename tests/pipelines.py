@@ -1,7 +1,7 @@
 """Repositories with a pipeline, and what it becomes."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -113,3 +113,24 @@ class Piped:
             if all(word in str(each["Source"].get("BuildSpec")) for word in words)
         )
         return found
+
+
+def files_of(folder: Path, pattern: str) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.glob(pattern)}
+
+
+def actions(document: Any) -> list[str]:
+    return sorted(
+        action for statement in document["Statement"] for action in listed(statement["Action"])
+    )
+
+
+def listed(value: Any) -> list[Any]:
+    return [*value] if isinstance(value, list) else [value]
+
+
+def installs(text: str) -> Iterator[str]:
+    words = text.replace("\\", " ").replace('"', " ").split()
+    for number, word in enumerate(words):
+        if word == "npm" and words[number + 1 : number + 3] == ["install", "-g"]:
+            yield words[number + 3].rstrip(",")

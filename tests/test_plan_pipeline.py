@@ -1,5 +1,6 @@
 """A pipeline is planned from every file that it deploys, or refused before it is made."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.pipelines import (
     two_accounts,
     write,
 )
+from tests.pools import NEURON_POOL, SYSTEM_POOL
 from ultrascale.errors import ConfigError
 from ultrascale.plan import load
 from ultrascale.plan.pipeline import load_pipeline
@@ -152,6 +154,38 @@ def test_this_very_file_is_named_by_no_path(repository: Path) -> None:
     assert lines(path) == (
         f"{PROD}: pipeline.stages.0.cluster: this very file, got '{PROD}'; leave it out",
     )
+
+
+def groups(number: int) -> dict[str, Any]:
+    """Return a cluster of ``number`` node groups, each of which has a stack of its own."""
+    group = NEURON_POOL | {"provisioner": "self-managed", "nodes": {"max": 1}}
+    pools = [SYSTEM_POOL, *(group | {"name": f"group-{n}"} for n in range(number))]
+    return cluster(name="dev", account=DEV_ACCOUNT) | {"pools": pools}
+
+
+def test_a_cluster_of_more_stacks_than_a_stage_can_deploy_is_refused(repository: Path) -> None:
+    path = two_accounts(repository)
+    write(repository, dev=groups(50))
+
+    (line,) = lines(path)
+
+    assert re.fullmatch(
+        f"{PROD}: pipeline.stages.0: takes [6-9][0-9] actions to look at and deploy, and a stage "
+        "of CodePipeline has room for 50; take it out, and deploy it by `ultrascale deploy`",
+        line,
+    )
+
+
+def test_a_wave_of_more_stacks_than_a_stage_can_deploy_is_refused(repository: Path) -> None:
+    """The CDK would divide it, and another run could look between its parts."""
+    stages = [DEV_STAGE | {"wave": "all"}, {"name": "prod", "wave": "all"}]
+    path = two_accounts(repository, stages=stages)
+    write(repository, dev=groups(28))
+
+    (line,) = lines(path)
+
+    assert line.startswith(f"{PROD}: pipeline.stages.0: takes 5")
+    assert re.search(r"; divide the wave: dev takes 4\d, prod takes 1\d$", line)
 
 
 def test_mistakes_of_every_file_are_named_at_once(repository: Path) -> None:

@@ -16,7 +16,7 @@ from tests.test_stacks import stacks_before
 from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.names import stack_description
-from ultrascale.preflight.stacks import stack_names
+from ultrascale.plan.stacks import planned_stacks, stack_names
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,15 @@ def test_every_stack_says_whose_it_is(name: str, request: pytest.FixtureRequest)
 
 
 @pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra"])
-def test_preflight_looks_for_every_stack(name: str, request: pytest.FixtureRequest) -> None:
+def test_preflight_looks_for_every_stack_and_a_pipeline_counts_them(
+    name: str, request: pytest.FixtureRequest
+) -> None:
     assembly: Assembly = request.getfixturevalue(name)
     cluster = assembly.plan.name
 
-    assert {f"{cluster}-{layer}" for layer in assembly.templates} <= stack_names(assembly.plan)
+    made = {f"{cluster}-{layer}" for layer in assembly.templates}
+    assert made == planned_stacks(assembly.plan)
+    assert made <= stack_names(assembly.plan)
 
 
 @pytest.mark.parametrize("name", ["mixed", "auto", "hybrid"])

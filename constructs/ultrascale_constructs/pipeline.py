@@ -13,7 +13,7 @@ from ultrascale.catalog.build_environment import PIPELINE_BUILD_ENVIRONMENT, PIP
 from ultrascale.catalog.codepipeline import CDK_ASSETS_VERSION, CDK_CLI_VERSION
 from ultrascale.plan.model import PipelinePlan
 from ultrascale_constructs.pipeline_artifacts import artifact_bucket, keep_replicas
-from ultrascale_constructs.pipeline_gate import Gate, gate_of
+from ultrascale_constructs.pipeline_gate import Gate
 from ultrascale_constructs.pipeline_permissions import allow_connection, complete_check
 from ultrascale_constructs.pipeline_reasons import accept_findings
 
@@ -63,12 +63,11 @@ class DeploymentPipeline(Construct):
         for stage in plan.stages:
             checks.add_stage(gates[stage.name])
         for wave in plan.waves:
-            # A stage of their own: the CDK divides what is above 50 actions, and counts the check
-            # of permissions, which is two, as one.
-            # Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/limits.html
+            # In the wave's own stage, which a run locks: no other deploys between look and stacks.
+            # Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/concepts-how-it-works.html
             before = [gate.steps(stage, gates[stage.name]) for stage in wave.stages]
-            pipeline.add_wave(gate_of(wave.name), pre=[step for steps in before for step in steps])
-            side_by_side = pipeline.add_wave(wave.name)
+            steps = [step for each in before for step in each]
+            side_by_side = pipeline.add_wave(wave.name, pre=steps)
             for stage in wave.stages:
                 side_by_side.add_stage(clusters[stage.name])
         pipeline.build_pipeline()
@@ -94,6 +93,10 @@ class DeploymentPipeline(Construct):
             cli_version=CDK_CLI_VERSION,
             cdk_assets_cli_version=CDK_ASSETS_VERSION,
             self_mutation=True,
+            # CloudFormation drops the change set of a deployment that failed, and CodePipeline
+            # tries the failed action alone again: with change sets no stack could be retried.
+            # Source: https://github.com/aws/aws-cdk/issues/21677
+            use_change_sets=False,
             # One build uploads all files: each of its own would take minutes to begin.
             publish_assets_in_parallel=False,
             synth=pipelines.ShellStep(

@@ -13,8 +13,9 @@ from ultrascale_constructs.pipeline_reasons import accept_looking
 
 _PROFILE = "gate"
 _CHANGES = "changes.txt"
-# The address of a build, and a few words, take the rest.
-_SHOWN_CHANGES = APPROVAL_COMMENT_LENGTH - 400
+_TOLD = "What it needs, replaces and rolls: "
+# The address of the build takes some of it, and a space.
+_ROOM = APPROVAL_COMMENT_LENGTH - len(_TOLD) - 1
 
 
 class Gate(Construct):
@@ -58,18 +59,10 @@ class Gate(Construct):
             return [look, confirm]
         approve = pipelines.ManualApprovalStep(
             f"Approve-{stage.name}",
-            comment=(
-                f"What {stage.file} needs, replaces and rolls: {look.exported_variable('LOG')} "
-                f"{look.exported_variable('CHANGES')}"
-            ),
+            comment=f"{_TOLD}{look.exported_variable('LOG')} {look.exported_variable('CHANGES')}",
         )
         approve.add_step_dependency(confirm)
         return [look, confirm, approve]
-
-
-def gate_of(wave: str) -> str:
-    """Return what the pipeline calls the stage before a wave. No wave has a point in its name."""
-    return f"{wave}.Gate"
 
 
 def gate_commands(stage: StagePlan) -> list[str]:
@@ -93,7 +86,7 @@ def gate_commands(stage: StagePlan) -> list[str]:
         'export LOG="$CODEBUILD_BUILD_URL"',
         # A comment is of one line, and a character that is cut in two is none.
         f"export CHANGES=\"$(LC_ALL=C tr -cd '[:print:][:space:]' < {_CHANGES} "
-        f"| tr -s '[:space:]' ' ' | head -c {_SHOWN_CHANGES})\"",
+        f"| tr -s '[:space:]' ' ' | head -c $(({_ROOM} - ${{#LOG}})))\"",
     ]
 
 

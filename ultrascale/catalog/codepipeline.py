@@ -20,8 +20,14 @@ CONNECTION_REGIONS = frozenset(
 OWN_STAGES = frozenset({"source", "build", "updatepipeline", "assets", "checks"})
 """Names, in lower case, of the stages that each pipeline has before the first one of its file."""
 
-GATED_STAGES = 12
-"""Stages of a wave at most: each has four actions before it, and a stage of CodePipeline 50."""
+STAGE_ACTIONS = 50
+"""Actions of a stage of CodePipeline at most."""
+
+PIPELINE_STAGES = 50
+"""Stages of a pipeline at most."""
+
+PIPELINE_ACTIONS = 500
+"""Actions of a pipeline at most, those of all of its stages together."""
 
 CDK_CLI_VERSION = "2.1148.1"
 """The CDK's command line, as in package.json. The npm tag `latest` points at a broken 3.0.0.

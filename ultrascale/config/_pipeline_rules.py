@@ -1,6 +1,5 @@
 """What a pipeline must be to its connection, and its stages to each other and to the file."""
 
-from collections import Counter
 from collections.abc import Iterator
 
 from ultrascale.catalog import codepipeline, regions
@@ -40,12 +39,12 @@ def waves_stand_together(stages: tuple[Stage, ...]) -> Mistakes:
         last[stage.wave] = number
 
 
-def waves_have_room(stages: tuple[Stage, ...]) -> Mistakes:
-    counts = Counter(stage.wave for stage in stages if stage.wave is not None)
-    for number, stage in enumerate(stages):
-        if stage.wave is not None and counts.pop(stage.wave, 0) > codepipeline.GATED_STAGES:
-            wrong = f"more than {codepipeline.GATED_STAGES} stages in one wave"
-            yield refuse(f"stages.{number}.wave", wrong, "divide it")
+def pipeline_has_room(stages: tuple[Stage, ...]) -> Mistakes:
+    room = codepipeline.PIPELINE_STAGES - len(codepipeline.OWN_STAGES)
+    waves = len(dict.fromkeys(stage.wave or stage.name for stage in stages))
+    if waves > room:
+        wrong = f"{waves} waves, and a pipeline has room for {room}"
+        yield refuse("stages", wrong, "let stages share a wave:", got="")
 
 
 def stages_have_names_of_their_own(stages: tuple[Stage, ...]) -> Mistakes:

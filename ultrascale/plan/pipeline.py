@@ -5,14 +5,20 @@ from itertools import groupby
 from pathlib import Path, PurePath
 
 from ultrascale import config
-from ultrascale.catalog import regions
+from ultrascale.catalog import codepipeline, regions
 from ultrascale.errors import ConfigError
 from ultrascale.plan import names, retention
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
+from ultrascale.plan.stacks import planned_stacks
 
 Mistakes = Iterator[config.Mistake]
+
+# The build that looks, the check of permissions, and what confirms them.
+_LOOKING = 3
+# Source, build, update of the pipeline, files, tests and rules. A role for each stage comes after.
+_BEFORE_WAVES = 6
 
 
 def load_pipeline(path: Path) -> PipelinePlan | None:
@@ -46,7 +52,54 @@ def load_pipeline(path: Path) -> PipelinePlan | None:
     lines = [*(reading.refusal(found).mistakes if found else ()), *_lines_of(others)]
     if lines:
         raise ConfigError(dict.fromkeys(lines))
-    return _plan(path, reading.cluster, pipeline, clusters)
+    plan = _plan(path, reading.cluster, pipeline, clusters)
+    if crowded := [*_room_mistakes(plan)]:
+        raise reading.refusal(crowded)
+    return plan
+
+
+def stage_actions(wave: WavePlan) -> int:
+    """Return how many actions look at the clusters of ``wave``, and deploy their stacks."""
+    return sum(_actions(stage) for stage in wave.stages)
+
+
+def pipeline_actions(plan: PipelinePlan) -> int:
+    """Return how many actions a pipeline has."""
+    roles = len(plan.stages)
+    return _BEFORE_WAVES + roles + sum(stage_actions(wave) for wave in plan.waves)
+
+
+def _actions(stage: StagePlan) -> int:
+    return _LOOKING + stage.approval + len(planned_stacks(stage.cluster))
+
+
+def _room_mistakes(plan: PipelinePlan) -> Mistakes:
+    """Yield waves, and a pipeline, of more actions than CodePipeline takes.
+
+    The CDK would divide such a wave, and a run locks a stage alone: while the second part of the
+    wave is deployed, the next run would look at clusters that are about to change.
+
+    Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/concepts-how-it-works.html
+    """
+    number = 0
+    for wave in plan.waves:
+        if stage_actions(wave) > codepipeline.STAGE_ACTIONS:
+            wrong = (
+                f"takes {stage_actions(wave)} actions to look at and deploy, and a stage of "
+                f"CodePipeline has room for {codepipeline.STAGE_ACTIONS}"
+            )
+            each = ", ".join(f"{stage.name} takes {_actions(stage)}" for stage in wave.stages)
+            todo = f"divide the wave: {each}"
+            if len(wave.stages) == 1:
+                todo = "take it out, and deploy it by `ultrascale deploy`"
+            yield config.refuse(f"pipeline.stages.{number}", wrong, todo, got="")
+        number += len(wave.stages)
+    if pipeline_actions(plan) > codepipeline.PIPELINE_ACTIONS:
+        wrong = (
+            f"{pipeline_actions(plan)} actions, and a pipeline has room for "
+            f"{codepipeline.PIPELINE_ACTIONS}"
+        )
+        yield config.refuse("pipeline.stages", wrong, "move some to another pipeline", got="")
 
 
 def _read_others(stages: Sequence[config.Stage]) -> dict[int, config.Reading]:
