@@ -4,6 +4,7 @@ import os
 import socket
 import stat
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from tests.command_line import Ultrascale, run
 from tests.pools import as_text, make_document
 from ultrascale.account import Account
 from ultrascale.errors import ClusterError
-from ultrascale.operate.endpoint import Endpoint, write_kubeconfig
+from ultrascale.operate.endpoint import Endpoint, lent_kubeconfig
 
 CLUSTER, AGENTS = "eks:DescribeCluster", "ssm:DescribeInstanceInformation"
 ARN = "arn:aws:eks:us-west-2:918273645546:cluster/research"
@@ -33,7 +34,10 @@ json.dump({{"pid": os.getpid(), "told": told}}, open({said!r}, "w"))
 {fate}
 (port,) = json.loads(told["--parameters"])["localPortNumber"]
 with socket.create_server(("127.0.0.1", int(port))) as server:
-    {life}
+    try:
+        {life}
+    except KeyboardInterrupt:
+        open({said!r} + ".goodbye", "w").close()
 """
 
 
@@ -195,9 +199,34 @@ def test_a_session_ends_with_the_program_that_opened_it(
     answer = ultrascale("connect", file, "--", "sh", "-c", "kill -TERM $PPID; exec sleep 5")
 
     session: Any = yaml.safe_load(said.read_text())
-    assert answer.returncode == 0
+    assert answer.returncode == 130
     assert not is_running(session["pid"])
+    assert said.with_suffix(".json.goodbye").exists(), "a session that stays open in AWS"
     assert [*(tmp_path / ".kube").rglob("*.yaml")] == []
+
+
+def test_ctrl_c_belongs_to_the_command_and_ends_no_shell_under_its_user(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+) -> None:
+    install(tmp_path)
+    has(monkeypatch, answers())
+    # As a terminal sends it: to both.
+    command = "trap 'echo' INT; kill -INT $PPID; kill -INT $$; test -e $KUBECONFIG && kill -QUIT $$"
+
+    answer = ultrascale("connect", file, "--", "sh", "-c", command)
+
+    assert answer.returncode == 128 + 3
+
+
+def test_what_the_plugin_says_of_a_failure_is_told(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+) -> None:
+    install(tmp_path, fate="print('Cannot perform start session: EOF'); sys.exit(255)")
+    has(monkeypatch, answers())
+
+    answer = ultrascale("connect", file)
+
+    assert "or its plugin: Cannot perform start session: EOF" in answer.stderr
 
 
 def test_a_port_that_somebody_listens_on_is_not_taken_for_the_session(
@@ -252,21 +281,82 @@ def test_a_cluster_of_auto_mode_alone_has_no_node_that_takes_a_session(
     assert "nodes of EKS Auto Mode take no sessions" in answer.stderr
 
 
-@pytest.mark.parametrize("text", ["kind: Config\ncontexts: []\n", "- 1\n", "{", ""])
-def test_a_kubeconfig_of_other_clusters_is_never_overwritten(tmp_path: Path, text: str) -> None:
+# --- kubeconfigs --------------------------------------------------------------------------------
+
+# What `aws eks update-kubeconfig` writes where there was nothing before.
+THEIRS = f"""
+apiVersion: v1
+kind: Config
+clusters: [{{name: "{ARN}", cluster: {{server: "https://{HOST}"}}}}]
+contexts: [{{name: "{ARN}", context: {{cluster: "{ARN}", user: "{ARN}"}}}}]
+current-context: "{ARN}"
+users: [{{name: "{ARN}", user: {{exec: {{command: aws}}}}}}]
+"""
+
+
+@pytest.mark.parametrize("text", [THEIRS, "kind: Config\ncontexts: []\n", "- 1\n", "{", ""])
+def test_a_kubeconfig_that_somebody_else_wrote_is_neither_overwritten_nor_taken_away(
+    tmp_path: Path, text: str
+) -> None:
     path = tmp_path / "config"
     path.write_text(text)
 
-    with pytest.raises(ClusterError, match="is left alone"):
-        write_kubeconfig(path, ENDPOINT, port=1, profile=None)
+    with (
+        pytest.raises(ClusterError, match="is left alone"),
+        lent_kubeconfig(path, ENDPOINT, port=1, profile=None),
+    ):
+        pass
 
     assert path.read_text() == text
 
 
-def test_a_kubeconfig_that_was_left_behind_is_written_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("profile", [None, "ml"])
+def test_a_kubeconfig_that_was_left_behind_is_written_anew_for_its_owner_alone(
+    tmp_path: Path, profile: str | None
+) -> None:
     path = tmp_path / "config"
-    write_kubeconfig(path, ENDPOINT, port=1, profile=None)
+    with lent_kubeconfig(path, replace(ENDPOINT, host="OLD"), port=1, profile=profile):
+        left = path.read_text()
+    path.write_text(left)
+    path.chmod(0o644)
 
-    write_kubeconfig(path, ENDPOINT, port=2, profile=None)
+    with lent_kubeconfig(path, ENDPOINT, port=2, profile=profile):
+        assert "https://127.0.0.1:2" in path.read_text()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
-    assert "https://127.0.0.1:2" in path.read_text()
+    assert not path.exists()
+
+
+def test_the_kubeconfig_of_a_way_that_is_open_stays_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    with socket.create_server(("127.0.0.1", 0)) as way:
+        port = way.getsockname()[1]
+        with lent_kubeconfig(path, ENDPOINT, port=port, profile=None):
+            with (
+                pytest.raises(ClusterError, match=f"in use: port {port} leads to research"),
+                lent_kubeconfig(path, ENDPOINT, port=1, profile=None),
+            ):
+                pass
+
+            assert str(port) in path.read_text()
+
+
+def test_a_kubeconfig_that_somebody_has_written_anew_meanwhile_is_not_taken_away(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "config"
+
+    with lent_kubeconfig(path, ENDPOINT, port=1, profile=None):
+        path.write_text(THEIRS)
+
+    assert path.read_text() == THEIRS
+
+
+def test_a_kubeconfig_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with (
+        pytest.raises(ClusterError, match=r"cannot be written: .*; name another"),
+        lent_kubeconfig(tmp_path / "file" / "config", ENDPOINT, port=1, profile=None),
+    ):
+        pass

@@ -1,6 +1,7 @@
 """`ultrascale connect`: the way to a private endpoint, and a kubeconfig for it."""
 
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Generator
@@ -17,6 +18,10 @@ from ultrascale.errors import ClusterError
 if TYPE_CHECKING:
     from ultrascale.operate.tunnel import Process
 
+# A shell's status of a program that a signal ended is this and the signal's number.
+_ENDED_BY_SIGNAL = 128
+_STOP_SECONDS = 5.0
+
 
 def connect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file, as deployed.")],
@@ -30,7 +35,7 @@ def connect(
     ] = None,
     kubeconfig: Annotated[
         Path | None,
-        typer.Option(help="File to write; by default ~/.kube/ultrascale/CLUSTER.yaml."),
+        typer.Option(help="File to write; by default one in ~/.kube/ultrascale."),
     ] = None,
     profile: ask.Profile = None,
 ) -> None:
@@ -46,35 +51,61 @@ def connect(
     found = endpoint.find_endpoint(seen, cluster)
     instance = endpoint.find_forwarder(seen, cluster)
     local = port or tunnel.free_port()
-    path = kubeconfig or Path("~/.kube/ultrascale").expanduser() / f"{cluster.name}.yaml"
+    # One that stays has a name that stays; commands beside it, and each other, have files as well.
+    name = f"{cluster.name}-{local}" if command else cluster.name
+    path = (kubeconfig or Path(f"~/.kube/ultrascale/{name}.yaml")).expanduser()
     words = tunnel.command(instance, found.host, port=local, region=cluster.region, profile=profile)
-    endpoint.write_kubeconfig(path, found, port=local, profile=profile)
     status = 0
     try:
-        with tunnel.opened(words, local, clock=ask.clock()) as session:
+        with (
+            tunnel.opened(words, local, clock=ask.clock()) as session,
+            endpoint.lent_kubeconfig(path, found, port=local, profile=profile),
+        ):
             typer.echo(f"{cluster.name}: port {local} leads to it through {instance}", err=True)
-            status = _run(command, path) if command else _stay(session, path)
+            status = _run(command, path, session) if command else _stay(session, path)
     except KeyboardInterrupt:
         typer.echo("", err=True)
-    finally:
-        # It leads nowhere any more.
-        path.unlink(missing_ok=True)
+        status = ask.INTERRUPTED if command else 0
     raise typer.Exit(status)
 
 
-def _run(command: list[str], kubeconfig: Path) -> int:
-    environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+def _run(command: list[str], kubeconfig: Path, session: "Process") -> int:
+    environment = {**os.environ, "KUBECONFIG": str(kubeconfig.absolute())}
     running: subprocess.Popen[bytes] | None = None
     try:
         with _signals_held_back():
             running = subprocess.Popen(command, env=environment)
-        return running.wait()
+        status = _wait(running)
     except OSError as error:
         raise ClusterError(f"{command[0]}: {error.strerror}; write a command after --") from error
     finally:
-        if running is not None and running.poll() is None:
-            running.terminate()
-            running.wait()
+        if running is not None:
+            _stop(running)
+    if session.poll() is not None:
+        typer.echo(f"{_ended(session)}: {command[0]} may have lost its way meanwhile", err=True)
+    return status
+
+
+def _wait(running: subprocess.Popen[bytes]) -> int:
+    """Return the status of a command as a shell has it; what Ctrl-C does there is its affair."""
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    try:
+        status = running.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return status if status >= 0 else _ENDED_BY_SIGNAL - status
+
+
+def _stop(running: subprocess.Popen[bytes]) -> None:
+    """End a command that still runs; a shell that talks to somebody takes no SIGTERM."""
+    if running.poll() is not None:
+        return
+    running.terminate()
+    try:
+        running.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        running.wait()
 
 
 @contextmanager
@@ -93,10 +124,14 @@ def _signals_held_back() -> Generator[None]:
 
 
 def _stay(session: "Process", kubeconfig: Path) -> int:
-    typer.echo(f"export KUBECONFIG={kubeconfig}")
+    typer.echo(f"export KUBECONFIG={shlex.quote(str(kubeconfig.absolute()))}")
     typer.echo("Ctrl-C ends it", err=True)
-    status = session.wait()
+    session.wait()
     raise ClusterError(
-        f"the session ended with status {status}; Session Manager ends idle ones after 20 minutes, "
-        "unless its preferences say otherwise: connect again"
+        f"{_ended(session)}; Session Manager ends idle ones after 20 minutes, unless its "
+        "preferences say otherwise: connect again"
     )
+
+
+def _ended(session: "Process") -> str:
+    return f"the session ended with status {session.returncode}"

@@ -6,22 +6,29 @@ Sources:
 """
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 from urllib.parse import urlsplit
 
 import yaml
 
 from ultrascale.account import Account
 from ultrascale.errors import ClusterError
+from ultrascale.jobs.fields import Object, mapping, objects, text
 from ultrascale.operate.groups import standing_groups
+from ultrascale.operate.tunnel import is_open
 from ultrascale.plan import capacity
 from ultrascale.plan.model import ClusterPlan
 
 _ONLINE = "Online"
+# As many as one filter takes.
+# Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_InstanceInformationStringFilter.html
+_MOST_ASKED = 100
 _OWNER_ONLY = 0o600
+_SERVER = re.compile(r"https://127\.0\.0\.1:(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +89,7 @@ def find_forwarder(account: Account, plan: ClusterPlan) -> str:
     ]
     if not running:
         raise ClusterError(f"{plan.name}: no system node runs; deploy the system pool first")
+    running = running[:_MOST_ASKED]
     agents = account.ask_all(
         "ssm:DescribeInstanceInformation",
         "InstanceInformationList",
@@ -96,37 +104,83 @@ def find_forwarder(account: Account, plan: ClusterPlan) -> str:
     )
 
 
-def write_kubeconfig(path: Path, endpoint: Endpoint, *, port: int, profile: str | None) -> None:
-    """Write a kubeconfig of this cluster alone, by way of a local port.
+@contextmanager
+def lent_kubeconfig(
+    path: Path, endpoint: Endpoint, *, port: int, profile: str | None
+) -> Generator[None]:
+    """Keep a kubeconfig of this cluster alone meanwhile, by way of a local port.
 
-    A file of another cluster, or of several, is never overwritten: `KUBECONFIG` joins files.
+    A file that anybody else wrote is never overwritten, and none but this one taken away:
+    `KUBECONFIG` joins files.
 
     Raises:
-        ClusterError: There is such a file.
+        ClusterError: There is such a file, or it cannot be written.
     """
-    if path.exists() and not _is_own(path, endpoint):
+    _refuse_others(path, endpoint)
+    content = yaml.safe_dump(_kubeconfig(endpoint, port, profile), sort_keys=False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Never readable by others, not even for a moment, nor where it was before.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY)
+        with os.fdopen(descriptor, "w") as file:
+            os.fchmod(descriptor, _OWNER_ONLY)
+            file.write(content)
+    except OSError as error:
+        raise ClusterError(
+            f"{path}: cannot be written: {error.strerror}; name another file by --kubeconfig"
+        ) from error
+    try:
+        yield
+    finally:
+        # It leads nowhere any more, unless somebody has written it anew.
+        if _own_port(path, endpoint) == port:
+            path.unlink(missing_ok=True)
+
+
+def _refuse_others(path: Path, endpoint: Endpoint) -> None:
+    if not path.exists():
+        return
+    port = _own_port(path, endpoint)
+    if port is None:
         raise ClusterError(
             f"{path}: holds more than the way to {endpoint.cluster}, and is left alone; name "
             "another file by --kubeconfig, and join both: export KUBECONFIG=ONE:OTHER"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = yaml.safe_dump(_kubeconfig(endpoint, port, profile), sort_keys=False)
-    # Never readable by others, not even for a moment.
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
+    if is_open(port):
+        raise ClusterError(
+            f"{path}: is in use: port {port} leads to {endpoint.cluster} already; use that, or "
+            "name another file by --kubeconfig"
+        )
 
 
-def _is_own(path: Path, endpoint: Endpoint) -> bool:
+def _own_port(path: Path, endpoint: Endpoint) -> int | None:
+    """Return the local port of a kubeconfig that was written here; None of every other file.
+
+    That of `aws eks update-kubeconfig` has the same names and is somebody's own.
+    """
     try:
-        found: object = yaml.safe_load(path.read_bytes())
-    except yaml.YAMLError:
-        return False
-    mine = _kubeconfig(endpoint, 0, None)
-    if not isinstance(found, Mapping):
-        return False
-    told = cast("Mapping[str, object]", found)
-    return all(told.get(key) == mine[key] for key in ("contexts", "current-context"))
+        read: object = yaml.safe_load(path.read_bytes())
+    except (OSError, yaml.YAMLError):
+        return None
+    found = mapping({"file": read}, "file")
+    cluster, user = (_first(found, key) for key in ("clusters", "users"))
+    match = _SERVER.fullmatch(text(cluster, "cluster", "server"))
+    if match is None:
+        return None
+    port = int(match[1])
+    # Where a cluster of the same name was before, all of this may have changed.
+    then = replace(
+        endpoint,
+        host=text(cluster, "cluster", "tls-server-name"),
+        certificate_authority=text(cluster, "cluster", "certificate-authority-data"),
+    )
+    profiles = [text(each, "value") for each in objects(user, "user", "exec", "env")]
+    return port if found == _kubeconfig(then, port, next(iter(profiles), None)) else None
+
+
+def _first(found: Object, key: str) -> Object:
+    several = objects(found, key)
+    return several[0] if several else {}
 
 
 def _kubeconfig(endpoint: Endpoint, port: int, profile: str | None) -> dict[str, object]:

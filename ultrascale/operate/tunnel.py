@@ -11,8 +11,10 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
+from typing import BinaryIO
 
 from ultrascale.errors import ClusterError
 from ultrascale.operate.clock import Clock
@@ -23,6 +25,7 @@ _LOCALHOST = "127.0.0.1"
 _OPEN_SECONDS = 30.0
 _LOOK_SECONDS = 0.1
 _END_SECONDS = 5.0
+_LAST_LINES = 3
 
 _INSTALL = {
     "aws": "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html",
@@ -75,16 +78,17 @@ def opened(words: Sequence[str], port: int, *, clock: Clock) -> Generator[Proces
     They run in a process group of their own, so that Ctrl-C does not reach them first.
 
     Raises:
-        ClusterError: It does not open; what the command says stands on standard error.
+        ClusterError: It does not open; what the AWS CLI says stands on standard error.
     """
-    if _is_open(port):
+    if is_open(port):
         raise ClusterError(f"port {port} is taken; name another by --port, or leave it out")
-    with _ends_as_by_ctrl_c():
+    # The plugin says what goes wrong where it says everything else: on standard output.
+    with _ends_as_by_ctrl_c(), tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+            words, stdin=subprocess.DEVNULL, stdout=said, start_new_session=True
         )
         try:
-            _until_open(process, port, clock)
+            _until_open(process, port, clock, said)
             yield process
         finally:
             _end(process)
@@ -102,14 +106,14 @@ def _ends_as_by_ctrl_c() -> Generator[None]:
             signal.signal(each, handler)
 
 
-def _until_open(process: Process, port: int, clock: Clock) -> None:
+def _until_open(process: Process, port: int, clock: Clock, said: BinaryIO) -> None:
     started = clock.now()
-    while not _is_open(port):
+    while not is_open(port):
         status = process.poll()
         if status is not None:
             raise ClusterError(
                 f"the session ended with status {status} before its port was open; the lines of "
-                "the AWS CLI above say why"
+                f"the AWS CLI above say why{_last_of(said)}"
             )
         if (clock.now() - started).total_seconds() >= _OPEN_SECONDS:
             raise ClusterError(
@@ -119,7 +123,15 @@ def _until_open(process: Process, port: int, clock: Clock) -> None:
         clock.sleep(_LOOK_SECONDS)
 
 
-def _is_open(port: int) -> bool:
+def _last_of(said: BinaryIO) -> str:
+    said.seek(0)
+    lines = said.read().decode(errors="replace").split("\n")
+    last = [line.strip() for line in lines if line.strip()][-_LAST_LINES:]
+    return f", or its plugin: {'; '.join(last)}" if last else ""
+
+
+def is_open(port: int) -> bool:
+    """Return whether anybody listens on a port of this machine."""
     try:
         with socket.create_connection((_LOCALHOST, port), timeout=1):
             return True
@@ -128,8 +140,14 @@ def _is_open(port: int) -> bool:
 
 
 def _end(process: Process) -> None:
-    """End a program and what it has started: the AWS CLI leaves its plugin behind."""
-    for how in (signal.SIGTERM, signal.SIGKILL):
+    """End a program and what it has started: the AWS CLI leaves its plugin behind.
+
+    By Ctrl-C first: of anything else the plugin ends without a word, and the session would stay
+    open in Session Manager until it has been idle for long enough.
+
+    Source: https://github.com/aws/session-manager-plugin/blob/mainline/src/sessionmanagerplugin/session/portsession/muxportforwarding.go
+    """
+    for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         # macOS refuses to signal a group that has ended.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, how)
