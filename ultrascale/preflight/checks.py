@@ -5,6 +5,7 @@ from ultrascale.preflight.addresses import ADDRESSES
 from ultrascale.preflight.admins import ADMINS
 from ultrascale.preflight.bootstrap import BOOTSTRAP
 from ultrascale.preflight.cluster import CLUSTER
+from ultrascale.preflight.endpoints import ENDPOINTS
 from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.model import Check
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
@@ -24,6 +25,7 @@ CHECKS: tuple[Check, ...] = (
     ADMINS,
     QUOTAS,
     ZONES,
+    ENDPOINTS,
     OFFERINGS,
     INSTANCE_TYPES,
     NETWORK_CARDS,

@@ -1,0 +1,67 @@
+"""Where AWS has the interface endpoints of the VPC: each gets an address in every zone of the file.
+
+A service need not be in every zone of a Region, and CloudFormation makes none of an endpoint whose
+service lacks one of its subnets' zones.
+
+Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeVpcEndpointServices.html
+"""
+
+from collections.abc import Iterator, Mapping, Set
+
+from ultrascale.catalog import regions
+from ultrascale.preflight import zones
+from ultrascale.preflight.model import Check, Context, Finding, State
+
+_ACTION = "ec2:DescribeVpcEndpointServices"
+_NAME = "endpoints"
+
+
+def _run(context: Context) -> Iterator[Finding]:
+    network, region = context.plan.network, context.plan.region
+    services = {f"com.amazonaws.{region}.{name}": name for name in network.interface_endpoints}
+    # A filter passes over a service that the Region lacks, where its name would be refused.
+    found = context.account.ask_all(
+        _ACTION,
+        "ServiceDetails",
+        Filters=[{"Name": "service-name", "Values": sorted(services)}],
+    )
+    there = {
+        services[each["ServiceName"]]: frozenset[str](each["AvailabilityZones"])
+        for each in found
+        if each["ServiceName"] in services
+    }
+    for name in network.interface_endpoints:
+        if name not in there:
+            fix = "choose another Region: every cluster here has this endpoint in its VPC"
+            yield _finding(name, "fail", f"{region} has no endpoint of this service", fix)
+    for name, zone in _names(context).items():
+        yield _zone(name, zone, there)
+
+
+def _names(context: Context) -> Mapping[str, str]:
+    """Return what the account calls the zones of the file; those that it lacks are left out."""
+    wanted = context.plan.network.zones
+    if not any(map(regions.is_zone_id, wanted)):
+        return {name: name for name in wanted}
+    known = zones.account_zones(context)
+    return {name: known[name].name for name in wanted if name in known}
+
+
+def _zone(name: str, zone: str, there: Mapping[str, Set[str]]) -> Finding:
+    missing = [service for service, offered in there.items() if zone not in offered]
+    if not missing:
+        return _finding(name, "pass", f"{len(there)} services have endpoints there")
+    fix = "leave it out of network.zones: the stack of the network would fail"
+    return _finding(name, "fail", f"no endpoint there of {', '.join(missing)}", fix)
+
+
+def _finding(subject: str, state: State, evidence: str, fix: str | None = None) -> Finding:
+    return Finding(check=_NAME, subject=subject, state=state, evidence=evidence, fix=fix)
+
+
+ENDPOINTS = Check(
+    name=_NAME,
+    title="AWS has the VPC's interface endpoints in the file's zones",
+    actions=(_ACTION, zones.ACTION),
+    run=_run,
+)
