@@ -57,7 +57,7 @@ def make_project(folder: Path) -> Project:
     for name in ("does", "node_modules/.bin", "node_modules/aws-cdk"):
         (folder / name).mkdir(parents=True)
     for name in ("app.py", "cdk.json"):
-        (folder / name).touch()
+        (folder / name).write_text("{}")
     pinned = {"devDependencies": {"aws-cdk": VERSION}}
     (folder / "package.json").write_text(json.dumps(pinned))
     installed = folder / "node_modules" / "aws-cdk" / "package.json"

@@ -44,8 +44,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     found = make_project(tmp_path / "project")
     monkeypatch.setattr("ultrascale.cdk_cli._PROJECT", found.folder)
     synthesizes(monkeypatch)
-    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
+    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "CDK_PROFILE"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
     has(monkeypatch)
     return found
 
@@ -210,14 +211,13 @@ def test_another_account_than_the_files_is_refused_whatever_is_skipped(
 def test_two_sources_of_credentials_are_refused(
     ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("CDK_PROFILE", "other")
 
     refused = ultrascale("deploy", file, "--yes")
     named = ultrascale("deploy", file, "--dry-run", "--profile", "ml")
 
     assert (refused.returncode, named.returncode) == (1, 0)
-    assert "unset one of them" in refused.stderr
+    assert "CDK_PROFILE is set" in refused.stderr
 
 
 def test_more_than_aws_grants_anybody_stops_it_before_the_account_is_asked(

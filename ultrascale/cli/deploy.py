@@ -29,7 +29,8 @@ from ultrascale.cli.needs_words import beyond
 from ultrascale.cli.preflight import context_of, look
 from ultrascale.deploy.assembly import read_assembly, refuse_other
 from ultrascale.deploy.cause import Cause, Events
-from ultrascale.deploy.cdk import CdkDeploy, DeployCommand, refuse_two_sources
+from ultrascale.deploy.cdk import CdkDeploy, DeployCommand
+from ultrascale.deploy.credentials import refuse_two_sources
 from ultrascale.deploy.order import waits_for
 from ultrascale.deploy.run import Outcome, run_stacks
 from ultrascale.errors import ConfigError, UltrascaleError, UnansweredError
@@ -41,6 +42,10 @@ STACK_FAILED = 4
 """Exit status where a stack failed."""
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
+
+# The user's settings of the CDK CLI, in the home folder.
+# Source: https://docs.aws.amazon.com/cdk/v2/guide/cli.html
+_SETTINGS = ".cdk.json"
 
 
 def deploy_command(
@@ -87,7 +92,7 @@ def deploy_command(
     if not (yes or dry_run or sys.stdin.isatty()):
         raise UltrascaleError("deploy asks before it deploys; without a terminal add --yes")
     cdk = find_cdk_cli()
-    refuse_two_sources(os.environ, profile)
+    refuse_two_sources(os.environ, profile, (Path.home() / _SETTINGS, cdk.project / "cdk.json"))
     check_file(file)
     context = context_of(file, datetime.now(UTC), profile)
     _refuse_account(file, context)

@@ -4,14 +4,13 @@ import os
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
 from ultrascale.cdk_cli import CdkCli
-from ultrascale.errors import AccountError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +59,7 @@ class CdkDeploy:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             start_new_session=True,
         )
@@ -86,32 +85,3 @@ class CdkDeploy:
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
-
-
-def refuse_two_sources(environment: Mapping[str, str], profile: str | None) -> None:
-    """Refuse credentials of which boto3 and the CDK CLI would each take others.
-
-    Where AWS_PROFILE is set beside keys, boto3 takes the keys, and the CDK CLI the profile: what
-    was looked at would be one account, and what is deployed to another.
-
-    Args:
-        environment: The variables of the process.
-        profile: Profile that the user named; it wins in both.
-
-    Raises:
-        AccountError: There are two sources.
-
-    Sources:
-        https://docs.aws.amazon.com/boto3/latest/guide/credentials.html
-        https://github.com/aws/aws-sdk-js-v3/blob/main/packages/credential-provider-node/src/defaultProvider.ts
-    """
-    named = next((name for name in _PROFILES if environment.get(name)), None)
-    if profile is None and named is not None and all(environment.get(key) for key in _KEYS):
-        raise AccountError(
-            f"{named} and AWS_ACCESS_KEY_ID are both set: AWS's Python SDK takes the key, and the "
-            f"CDK the profile; unset one of them, or name the profile by --profile"
-        )
-
-
-_PROFILES = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE")
-_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
