@@ -52,7 +52,9 @@ def test_what_is_not_there_is_told(tmp_path: Path, missing: str, told: str) -> N
         find_cdk_cli(tmp_path)
 
 
-def test_it_runs_on_the_python_of_the_command_and_the_node_beside_it(tmp_path: Path) -> None:
-    path = make_project(tmp_path).cdk.environment()["PATH"]
+def test_it_runs_on_the_bundled_node_and_the_python_of_the_command(tmp_path: Path) -> None:
+    """The `node` of the virtual environment would be one more process for each stack."""
+    node, python = make_project(tmp_path).cdk.environment()["PATH"].split(":")[:2]
 
-    assert path.split(":")[0] == str(Path(sys.executable).parent)
+    assert Path(node, "node").read_bytes()[:2] != b"#!"
+    assert python == str(Path(sys.executable).parent)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from ultrascale.errors import UltrascaleError
+from ultrascale.node import bundled_node
 
 _PROJECT = Path(__file__).parent.parent
 _PACKAGE = "aws-cdk"
@@ -32,9 +33,9 @@ class CdkCli:
         return self.project / "node_modules" / ".bin" / "cdk"
 
     def environment(self) -> Mapping[str, str]:
-        """Return what it runs in: the Python of this process, and the Node.js beside it."""
-        own = str(Path(sys.executable).parent)
-        return {**os.environ, "PATH": os.pathsep.join((own, os.environ.get("PATH", os.defpath)))}
+        """Return what it runs in: the bundled Node.js, and the Python of this process."""
+        own = (str(bundled_node().parent), str(Path(sys.executable).parent))
+        return {**os.environ, "PATH": os.pathsep.join((*own, os.environ.get("PATH", os.defpath)))}
 
 
 def find_cdk_cli(project: Path | None = None) -> CdkCli:

