@@ -102,7 +102,8 @@ def test_no_more_run_at_once_than_agreed(tmp_path: Path) -> None:
 
 def test_a_stack_without_changes_is_told_apart(tmp_path: Path) -> None:
     project = make_project(tmp_path)
-    project.does("a", "echo ' ✅  a (no changes)'; exit 0\n")
+    outputs = 'for n in $(seq 60); do echo "a.Output$n = x"; done'
+    project.does("a", f"echo ' ✅  a (no changes)'; {outputs}; exit 0\n")
 
     outcomes, _ = deploy(project, waits(a=""))
 

@@ -121,6 +121,7 @@ class _Run:
         self._programs: dict[str, Program] = {}
         self._began: dict[str, float] = {}
         self._said: dict[str, deque[str]] = {}
+        self._unchanged: set[str] = set()
         self._outcomes: dict[str, Outcome] = {}
         self._told: SimpleQueue[_Told] = SimpleQueue()
 
@@ -188,9 +189,12 @@ class _Run:
     def _take(self, stack: str, told: str | int) -> None:
         if isinstance(told, str):
             self._said[stack].append(told)
+            # Any number of outputs follow.
+            if told.endswith(_NO_CHANGES):
+                self._unchanged.add(stack)
             self._watcher.said(stack, told)
             return
-        unchanged = any(line.rstrip().endswith(_NO_CHANGES) for line in self._said[stack])
+        unchanged = stack in self._unchanged
         self._finish(stack, "failed" if told else "unchanged" if unchanged else "deployed")
 
     def _finish(self, stack: str, state: State) -> None:
