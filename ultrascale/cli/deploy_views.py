@@ -1,5 +1,8 @@
 """What a deployment costs, how it goes, and why it failed, as a person reads it."""
 
+import os
+import signal
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -64,18 +67,30 @@ class Progress:
 
     def started(self, stack: str) -> None:
         """Say that a stack is begun."""
-        typer.echo(f"{stack}: begun")
+        _say(f"{stack}: begun")
 
     def said(self, stack: str, line: str) -> None:
         """Repeat what its `cdk deploy` says."""
         if line.strip():
-            typer.echo(line if line.startswith(stack) else f"{stack} | {line}")
+            _say(line if line.startswith(stack) else f"{stack} | {line}")
 
     def ended(self, outcome: Outcome) -> None:
         """Say what became of a stack."""
         self._ended += 1
         after = f" after {_duration(outcome.seconds)}" if outcome.seconds else ""
-        typer.echo(f"[{self._ended}/{self._stacks}] {outcome.stack}: {outcome.state}{after}")
+        _say(f"[{self._ended}/{self._stacks}] {outcome.stack}: {outcome.state}{after}")
+
+
+def _say(line: str) -> None:
+    """Print a line of a deployment, which no line may end half-way."""
+    encoding = sys.stdout.encoding
+    try:
+        typer.echo(line.encode(encoding, "replace").decode(encoding))
+    except OSError:
+        # Whoever read it is gone, such as `tee` after Ctrl-C: a connection that is lost. What is
+        # still to be written goes nowhere, as Python would fail at it when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        signal.raise_signal(signal.SIGHUP)
 
 
 def print_failure(outcome: Outcome, cause: Cause | None, unanswered: str | None) -> None:
