@@ -30,6 +30,13 @@ on_demand_node = partial(node, plan=pool(PLAN, "eks-on-demand"))
 spot = partial(node, plan=pool(PLAN, "eks-spot"))
 system = partial(node, plan=pool(PLAN, "system"))
 
+
+def found_broken(name: str, condition: str, status: str = "False") -> dict[str, Any]:
+    told = reserved(name)
+    told["status"]["conditions"].append({"type": condition, "status": status})
+    return told
+
+
 RESERVED: Key = ("NodeType", "hyperpod")
 BURST: Key = ("NodeType", "eks-on-demand")
 SPOT: Key = ("NodeType", "eks-spot")
@@ -110,14 +117,34 @@ def test_nodes_that_a_training_plan_owes_are_missed_from_its_start_to_its_end(
         reserved("h1", health="UnschedulablePendingReplacement"),
         reserved("h1", health="Unschedulable"),
         {**reserved("h1"), "spec": {"unschedulable": True}},
+        found_broken("h1", "AcceleratedHardwareReady"),
     ],
-    ids=["not ready", "to be replaced", "in checks", "cordoned"],
+    ids=["not ready", "to be replaced", "in checks", "cordoned", "found broken"],
 )
 def test_a_reserved_node_that_nobody_can_use_does_not_idle(broken: dict[str, Any]) -> None:
     # Else its repair would look like waste, and wake somebody for nothing.
     measures = measure(broken, on_demand_node("d1"))
 
     assert measures.get("reserved_idle_beside_burst") == 0
+
+
+@pytest.mark.parametrize(
+    ("broken", "count"),
+    [
+        (found_broken("h1", "AcceleratedHardwareReady"), 1),
+        (found_broken("h1", "AcceleratedHardwareReady", "True"), 0),
+        # Pressure passes; and a node may report what nobody here knows.
+        (found_broken("h1", "DiskPressure"), 0),
+        (reserved("h1", ready=False), 1),
+    ],
+    ids=["GPU", "healthy", "another condition", "not ready"],
+)
+def test_a_node_that_is_broken_is_told_with_its_side(broken: dict[str, Any], count: int) -> None:
+    # Reserved nodes are never repaired by a verdict: they are paid for until somebody hears of it.
+    measures = measure(broken, on_demand_node("d1"))
+
+    assert measures.get("broken_nodes") == count
+    assert [measures.get("broken_nodes", key) for key in (RESERVED, BURST)] == [count, 0]
 
 
 def test_accelerators_that_pods_of_any_namespace_hold_are_in_use() -> None:

@@ -30,6 +30,22 @@ def test_somebody_is_told_of_nodes_that_a_training_plan_owes() -> None:
     assert missing.periods * missing.period_seconds == 60 * 60
 
 
+@pytest.mark.parametrize(("nodes", "threshold"), [(16, 1), (2_000, 2)])
+def test_somebody_is_told_of_nodes_that_nobody_repairs(nodes: int, threshold: int) -> None:
+    pool = NEURON_POOL | {"provisioner": "karpenter", "nodes": {"max": nodes}}
+    document = make_document(
+        observability={"alarms": {"email": "ml@example.com"}}, pools=[SYSTEM_POOL, pool]
+    )
+    cluster = planned({**document, "karpenter": {"version": "1.15.1"}})
+
+    (broken,) = (a for a in alerts(cluster).alarms if a.name == "broken-nodes")
+
+    # EKS itself waits half an hour, for a node that may come back.
+    assert broken.periods * broken.period_seconds == 40 * 60
+    assert broken.threshold == threshold
+    assert broken.metrics["m"].name == "BrokenNodes"
+
+
 def test_the_shards_of_a_training_plan_owe_their_nodes_together() -> None:
     pools = [
         {**pool, "shards": 2, "nodes": {"static": 4}} if pool["name"] == "hyperpod" else pool

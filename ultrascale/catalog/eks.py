@@ -68,6 +68,18 @@ TIER_LIMITS_SOURCE = (
     "https://docs.aws.amazon.com/eks/latest/userguide/eks-provisioned-control-plane.html"
 )
 
+# Conditions of a node by which the node monitoring agent tells that it is broken, `False` then, and
+# how long EKS waits at most before it repairs a node for any of them or for not being `Ready`.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/node-repair.html
+NODE_CONDITIONS = (
+    "AcceleratedHardwareReady",
+    "ContainerRuntimeReady",
+    "KernelReady",
+    "NetworkingReady",
+    "StorageReady",
+)
+NODE_REPAIR_MINUTES = 30
+
 # Zones, by id, of which EKS takes no subnet for a control plane.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
 ZONES_WITHOUT_CONTROL_PLANE = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from ultrascale import config
-from ultrascale.catalog import cloudwatch
+from ultrascale.catalog import cloudwatch, eks
 from ultrascale.plan import capacity, fleet_metrics, names
 from ultrascale.plan.control_plane import control_plane_alarms
 from ultrascale.plan.model import (
@@ -19,11 +19,15 @@ from ultrascale.plan.model import (
 )
 
 _IDLE_MINUTES = 15
+# Longer than node repair waits: what is still broken then, nobody repairs.
+_BROKEN_MINUTES = eks.NODE_REPAIR_MINUTES + 10
 # Long enough for a function that failed once, and for a rollout of it.
 _SILENT_MINUTES = 15
 # A plan's nodes take half an hour to come, and so does one that takes another's place.
 _MISSING_MINUTES = 60
 _FREE_SHARE = 0.1
+# Of a large fleet some nodes are always down; our choice.
+_BROKEN_SHARE = 0.001
 _GIB = 1024**3
 _BEFORE_END = {"a-day": timedelta(hours=24), "two-hours": timedelta(hours=2)}
 _WORDS = {"a-day": "24 hours", "two-hours": "2 hours"}
@@ -80,6 +84,7 @@ def _fleet_alarms(
             # Another alarm tells of a function that does not measure.
             missing_is_wrong=False,
         )
+    yield _broken_nodes(cluster, pools, seconds)
     if fleet_metrics.planned_pools(pools):
         yield AlarmPlan(
             name="reserved-missing",
@@ -121,6 +126,26 @@ def _fleet_alarms(
         period_seconds=seconds,
         periods=_SILENT_MINUTES * 60 // seconds,
         missing_is_wrong=True,
+    )
+
+
+def _broken_nodes(cluster: config.Cluster, pools: Sequence[PoolPlan], seconds: int) -> AlarmPlan:
+    nodes = sum(pool.max_nodes for pool in pools)
+    return AlarmPlan(
+        name="broken-nodes",
+        description=(
+            "Nodes are not ready, or the node monitoring agent finds them broken, for longer than "
+            "EKS takes to repair any. Nobody repairs those of Karpenter, of self-managed groups "
+            "and of reserved pools, and they are paid for: `kubectl describe node NAME` says what "
+            "is wrong. Drain it, then delete its NodeClaim or end its instance: another one is "
+            "launched in its place."
+        ),
+        metrics={"m": fleet_metrics.metric(cluster.name, "broken_nodes")},
+        comparison="GreaterThanOrEqualToThreshold",
+        threshold=max(1, round(nodes * _BROKEN_SHARE)),
+        period_seconds=seconds,
+        periods=_BROKEN_MINUTES * 60 // seconds,
+        missing_is_wrong=False,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import addons, hyperpod, hyperpod_chart, prices
+from ultrascale.catalog import addons, eks, hyperpod, hyperpod_chart, prices
 from ultrascale.plan import capacity, names, retention
 from ultrascale.plan.model import FleetMetricsPlan, MetricPlan, PoolPlan
 from ultrascale.plan.namespaces import plan_namespaces
@@ -19,6 +19,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "burst_nodes": ("BurstNodes", "Count"),
     "reserved_idle": ("ReservedIdleAccelerators", "Count"),
     "reserved_idle_beside_burst": ("ReservedIdleBesideBurst", "Count"),
+    "broken_nodes": ("BrokenNodes", "Count"),
     "nodes_missing": ("ReservedNodesMissing", "Count"),
     "spend": ("SpendPerHour", "None"),
     "unpriced_nodes": ("UnpricedNodes", "Count"),
@@ -130,6 +131,7 @@ def _input(
         },
         "Healthy": hyperpod.HEALTHY,
         "Checking": hyperpod.UNDER_CHECKS,
+        "Conditions": list(eks.NODE_CONDITIONS),
         "NodeTypes": {pool.pool: pool.labels[names.NODE_TYPE_LABEL] for pool in pools},
         "Capacities": sorted({pool.purchase for pool in pools}),
         "Accelerators": [names.NVIDIA_GPU, names.NEURON_DEVICE],

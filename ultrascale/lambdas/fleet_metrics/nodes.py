@@ -61,6 +61,8 @@ def measure_nodes(
         accelerators = _accelerators(node, settings)
         measures.add("nodes", 1, *keys)
         measures.add("accelerators", accelerators, *keys)
+        broken = _broken(node, settings)
+        measures.add("broken_nodes", broken, *keys)
         if capacity := labels.get(settings.capacity_label):
             measures.add("nodes", 1, (CAPACITY, capacity))
             keys = (*keys, (CAPACITY, capacity))
@@ -69,7 +71,7 @@ def measure_nodes(
         role = labels.get(settings.role_label)
         if role == BURST:
             measures.add("burst_nodes", 1, None)
-        counts = role == RESERVED and _usable(node, settings)
+        counts = role == RESERVED and not broken and _usable(node, settings)
         if counts:
             found.reserved += accelerators
         place = Place(node_type, counts)
@@ -87,7 +89,7 @@ def measure_missing(nodes: Nodes, settings: Settings, measures: Measures, *, now
 def _make_known(settings: Settings, measures: Measures) -> None:
     """Let what is not there count as 0: a gap in a metric would mean that nobody looked."""
     keys: list[Key] = [(NODE_TYPE, name) for name in sorted({*settings.node_types.values()})]
-    for measure in ("nodes", "accelerators", "accelerators_in_use"):
+    for measure in ("nodes", "broken_nodes", "accelerators", "accelerators_in_use"):
         measures.add(measure, 0, None, *keys)
     measures.add("nodes", 0, *((CAPACITY, name) for name in settings.capacities))
     for measure in ("burst_nodes", "unpriced_nodes", "nodes_in_recovery", "nodes_in_checks"):
@@ -120,9 +122,14 @@ def _add_health(labels: Mapping[str, str], settings: Settings, measures: Measure
     measures.add("nodes_in_checks" if checked else "nodes_in_recovery", 1, None)
 
 
-def _usable(node: Mapping[str, Any], settings: Settings) -> bool:
-    """Return whether pods could use the node now: it is healthy, and nobody keeps them off."""
-    health = node["metadata"]["labels"].get(settings.health_label, settings.healthy)
+def _broken(node: Mapping[str, Any], settings: Settings) -> bool:
+    """Return whether its kubelet or the node monitoring agent says that no work is to be had."""
     conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", ())}
-    ready = conditions.get("Ready") == "True"
-    return ready and health == settings.healthy and not node["spec"].get("unschedulable")
+    failed = any(conditions.get(name) == "False" for name in settings.conditions)
+    return failed or conditions.get("Ready") != "True"
+
+
+def _usable(node: Mapping[str, Any], settings: Settings) -> bool:
+    """Return whether HyperPod takes the node for healthy, and nobody keeps pods off."""
+    health = node["metadata"]["labels"].get(settings.health_label, settings.healthy)
+    return health == settings.healthy and not node["spec"].get("unschedulable")

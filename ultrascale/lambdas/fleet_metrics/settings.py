@@ -57,6 +57,7 @@ class Settings:
         health_label: Label with HyperPod's word on a node.
         healthy: Its value on a node that takes work.
         checking: Its value on a node that is being checked.
+        conditions: Conditions of a node that are false when it is broken.
         pool_label: Label with the name of the pool.
         job_label: Label of pods with the name of their job.
         node_types: Node type of each pool.
@@ -82,6 +83,7 @@ class Settings:
     health_label: str
     healthy: str
     checking: str
+    conditions: frozenset[str]
     pool_label: str
     job_label: str
     node_types: Mapping[str, str]
@@ -111,6 +113,7 @@ class Settings:
             health_label=labels["Health"],
             healthy=event["Healthy"],
             checking=event["Checking"],
+            conditions=frozenset(event["Conditions"]),
             pool_label=labels["Pool"],
             job_label=labels["Job"],
             node_types=event["NodeTypes"],
