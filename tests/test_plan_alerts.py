@@ -30,13 +30,16 @@ def test_somebody_is_told_of_nodes_that_a_training_plan_owes() -> None:
     assert missing.periods * missing.period_seconds == 60 * 60
 
 
-@pytest.mark.parametrize(("nodes", "threshold"), [(16, 1), (2_000, 2)])
+@pytest.mark.parametrize(("nodes", "threshold"), [(16, 1), (4_000, 4)])
 def test_somebody_is_told_of_nodes_that_nobody_repairs(nodes: int, threshold: int) -> None:
     pool = NEURON_POOL | {"provisioner": "karpenter", "nodes": {"max": nodes}}
     document = make_document(
-        observability={"alarms": {"email": "ml@example.com"}}, pools=[SYSTEM_POOL, pool]
+        observability={"alarms": {"email": "ml@example.com"}},
+        karpenter={"version": "1.15.1"},
+        pools=[SYSTEM_POOL, pool],
     )
-    cluster = planned({**document, "karpenter": {"version": "1.15.1"}})
+    ranges = {"pod_cidrs": {"count": 8, "from": "100.64.0.0/10"}}
+    cluster = planned({**document, "network": {**document["network"], **ranges}})
 
     (broken,) = (a for a in alerts(cluster).alarms if a.name == "broken-nodes")
 
