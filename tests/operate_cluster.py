@@ -7,14 +7,24 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
+from tests.pools import POOL, SYSTEM_POOL, as_text, loads_own, make_document
 from tests.stub_api_server import Object, Reply, Request, StubApiServer
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.connection import Transport
 from ultrascale.operate.clock import Clock
+from ultrascale.plan import PoolPlan, plan_cluster
 
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
 NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 NODES = "/api/v1/nodes"
+
+
+def make_pool(changes: dict[str, Any]) -> PoolPlan:
+    """Return the plan of the pool `train` in which ``changes`` replace keys."""
+    document: dict[str, Any] = {"pools": [SYSTEM_POOL, POOL | changes]}
+    if changes["provisioner"] == "karpenter":
+        document["karpenter"] = {"version": "1.15.1"}
+    return plan_cluster(loads_own(as_text(make_document(**document)))).pools[0]
 
 
 @dataclass
@@ -167,12 +177,14 @@ class Karpenter:
     """Keeps a static NodePool at its count: a successor comes at the look after a node has gone.
 
     Attributes:
+        count: Nodes that it keeps.
+        offers: What new nodes offer.
         launches: Whether there is capacity.
         most: Most NodeClaims that there were at a time.
     """
 
     def __init__(self, stub: FakeCluster, pool: str, count: int, offers: Mapping[str, str]) -> None:
-        self._stub, self._pool, self._count, self._offers = stub, pool, count, offers
+        self._stub, self._pool, self.count, self.offers = stub, pool, count, offers
         self._next = count
         self.launches, self.most = True, count
         stub.put(f"{NODE_POOLS}/{pool}", {"spec": {"replicas": count}})
@@ -185,7 +197,7 @@ class Karpenter:
         return sorted(path.rpartition("/")[2] for path in found)
 
     def tick(self) -> None:
-        while self.launches and len(self.claims) < self._count:
-            put_node(self._stub, self._pool, self._next, self._offers)
+        while self.launches and len(self.claims) < self.count:
+            put_node(self._stub, self._pool, self._next, self.offers)
             self._next += 1
         self.most = max(self.most, len(self.claims))

@@ -9,7 +9,15 @@ import pytest
 
 from tests.command_line import Ultrascale, run
 from tests.operate_cluster import NODE_CLAIMS, FakeCluster, Karpenter, Time, put_pod
-from tests.pools import CAPACITY_BLOCK, ON_DEMAND, POOL, SYSTEM_POOL, as_text, make_document
+from tests.pools import (
+    CAPACITY_BLOCK,
+    ODCR,
+    ON_DEMAND,
+    POOL,
+    SYSTEM_POOL,
+    as_text,
+    make_document,
+)
 from ultrascale.jobs.cluster import Cluster
 
 OFFERS = {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32"}
@@ -63,6 +71,7 @@ def test_what_is_renewed_is_shown_with_the_jobs_on_it_and_the_end_of_the_block(
     karpenter = Karpenter(stub, "train", 2, OFFERS)
     time.each = karpenter.tick
     put_pod(stub, "bert", "train-1-node")
+    put_pod(stub, "waits-for-a-node", "")
 
     answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--batch", 2, "--yes")
 
@@ -71,10 +80,31 @@ def test_what_is_renewed_is_shown_with_the_jobs_on_it_and_the_end_of_the_block(
         "train: 2 nodes on an older template, 2 at a time",
         "  train-0 (train-0-node)",
         "  train-1 (train-1-node)",
-        "  jobs on them, bert, are waited for; --evict-jobs breaks them off",
         "  no batch begins after 2026-12-08 10:50Z",
+        "  jobs on them, bert, are waited for, 60 minutes in each batch; --evict-jobs breaks them "
+        "off",
         "train: renewed 2 nodes",
     ]
+
+
+def test_what_ends_with_the_nodes_is_told_before_anybody_agrees(
+    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path
+) -> None:
+    Karpenter(stub, "train", 2, OFFERS)
+    for number in range(2):
+        pod = put_pod(stub, f"bert-{number}", f"train-{number}-node", protected=True)
+        stub.update(pod, metadata={"labels": {"ultrascale.dev/job": "bert"}})
+    for name, owners in (("notebook", []), ("serve", [{"kind": "ReplicaSet", "uid": "r"}])):
+        path = f"/api/v1/namespaces/research/pods/{name}"
+        metadata = {"ownerReferences": owners}
+        stub.put(path, {"metadata": metadata, "spec": {"nodeName": "train-0-node"}, "status": {}})
+
+    answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--evict-jobs")
+
+    assert "jobs on them, bert, are broken off" in answer.stdout
+    assert "bert runs in 2 batches, each of which breaks it off again" in answer.stdout
+    assert "other pods on them, 1, are evicted and started again elsewhere" in answer.stdout
+    assert "nothing starts these again: pod notebook in research" in answer.stdout
 
 
 def test_nodes_that_drift_meanwhile_are_told_and_left_to_the_next_run(
@@ -184,3 +214,17 @@ def test_a_time_that_is_over_or_none_is_no_window(
 
     assert what in answer.stderr
     assert stub.requests == []
+
+
+def test_reserved_nodes_that_pods_bring_are_renewed_too(
+    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path, time: Time
+) -> None:
+    karpenter = Karpenter(stub, "train", 2, OFFERS)
+    time.each = karpenter.tick
+    pool = STATIC | {"purchase": ODCR, "nodes": {"max": 4}}
+
+    answer = ultrascale("roll", written(tmp_path, pool), "train", "--batch", 2, "--yes")
+
+    assert answer.returncode == 0
+    assert "each ends; new ones come for pods that wait" in answer.stdout
+    assert karpenter.claims == ["train-2", "train-3"]

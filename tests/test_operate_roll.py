@@ -1,43 +1,40 @@
 """Nodes of reserved pools are renewed one after the other, and never more of them than are paid."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tests.account import fake_account
 from tests.operate_cluster import (
     NODE_CLAIMS,
+    NODE_POOLS,
     NODES,
     FakeCluster,
     Karpenter,
     Time,
+    make_pool,
     put_pod,
 )
-from tests.pools import CAPACITY_BLOCK, POOL, SYSTEM_POOL, as_text, loads_own, make_document
+from tests.pools import CAPACITY_BLOCK, ODCR
 from tests.stub_api_server import Refusal
 from ultrascale.errors import ClusterError
 from ultrascale.operate.drain import Drain
-from ultrascale.operate.fleet import Fleet, GroupFleet, NodePoolFleet
-from ultrascale.operate.groups import Group
-from ultrascale.operate.nodes import StaticNodePool
+from ultrascale.operate.fleet import NodePoolFleet, Old
+from ultrascale.operate.nodes import NodePool
 from ultrascale.operate.roll import Pace, Roll
-from ultrascale.plan import PoolPlan, plan_cluster
 
 OFFERS = {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32"}
-STATIC = POOL | {"role": "reserved", "purchase": CAPACITY_BLOCK, "nodes": {"static": 3}}
 
-
-def planned(provisioner: str) -> PoolPlan:
-    nodes = {"static": 3} if provisioner == "karpenter" else {"max": 3}
-    pool = STATIC | {"provisioner": provisioner, "nodes": nodes}
-    changes: dict[str, Any] = {"pools": [SYSTEM_POOL, pool]}
-    if provisioner == "karpenter":
-        changes["karpenter"] = {"version": "1.15.1"}
-    return plan_cluster(loads_own(as_text(make_document(**changes)))).pools[0]
-
-
-KARPENTER_POOL, OWN_POOL = planned("karpenter"), planned("self-managed")
+KARPENTER_POOL = make_pool(
+    {
+        "role": "reserved",
+        "provisioner": "karpenter",
+        "purchase": CAPACITY_BLOCK,
+        "nodes": {"static": 3},
+    }
+)
 
 
 class Pool:
@@ -48,22 +45,28 @@ class Pool:
         self.karpenter = Karpenter(self.stub, "train", 3, OFFERS)
         self.time = Time(each=self.karpenter.tick)
         self.said: list[str] = []
+        self.node_pool = NodePool(cluster=self.stub.connected(), name="train", pool=KARPENTER_POOL)
 
     def roll(
-        self, *, batch: int = 1, evicts: bool = False, minutes: float | None = None
+        self,
+        *,
+        batch: int = 1,
+        evicts: bool = False,
+        minutes: float | None = None,
+        agreed: Sequence[Old] = (),
     ) -> list[str]:
         """Renew the nodes, and return those that are left."""
-        cluster = self.stub.connected()
-        node_pool = StaticNodePool(cluster=cluster, name="train", pool=KARPENTER_POOL)
+        cluster = self.node_pool.cluster
+        fleet = NodePoolFleet(node_pools=[self.node_pool])
         until = None if minutes is None else self.time.now + timedelta(minutes=minutes)
         rolling = Roll(
-            NodePoolFleet(node_pool=node_pool),
+            fleet,
             Drain(cluster=cluster, evicts_jobs=evicts),
             Pace(batch=batch, until=until, drain_minutes=10, join_minutes=10),
             self.time.clock,
             self.said.append,
         )
-        return [each.id for each in rolling.run()]
+        return [each.id for each in rolling.run(agreed or fleet.old())]
 
     @property
     def deleted(self) -> list[str]:
@@ -158,6 +161,30 @@ def test_one_refusal_of_a_budget_is_enough_for_a_look_at_all_pods() -> None:
     assert len(pool.stub.asked("POST", "eviction")) == 2 + 3
 
 
+def test_a_pod_that_a_budget_holds_keeps_no_other_waiting() -> None:
+    pool = Pool()
+    put_pod(pool.stub, "a-held", "train-0-node")
+    put_pod(pool.stub, "b-free", "train-0-node")
+    pool.stub.refuse("POST", "a-held/eviction", Refusal(429, "would violate the budget"))
+
+    with pytest.raises(ClusterError, match="not within 10 minutes: pod a-held"):
+        pool.roll()
+
+    assert len(pool.stub.asked("POST", "b-free/eviction")) == 1
+
+
+@pytest.mark.parametrize("said", ["true", "4h", "1h30m"])
+def test_a_pod_is_protected_in_each_way_that_karpenter_knows(said: str) -> None:
+    pool = Pool()
+    pod = put_pod(pool.stub, "bert", "train-0-node")
+    pool.stub.update(pod, metadata={"annotations": {"karpenter.sh/do-not-disrupt": said}})
+
+    with pytest.raises(ClusterError, match="bert in training runs on until its job ends"):
+        pool.roll()
+
+    assert pool.stub.asked("POST", "eviction") == []
+
+
 def test_pods_that_belong_to_the_node_are_left_to_end_with_it() -> None:
     pool = Pool()
     path = put_pod(pool.stub, "efa-plugin", "train-0-node")
@@ -183,6 +210,63 @@ def test_a_drain_that_does_not_end_stops_everything_and_says_what_stays_cordoned
     assert pool.cordoned == ["train-0-node"]
 
 
+def test_an_end_that_is_refused_says_what_stays_cordoned() -> None:
+    pool = Pool()
+    pool.stub.refuse("DELETE", NODE_CLAIMS, Refusal(403, "nodeclaims is forbidden"))
+
+    with pytest.raises(
+        ClusterError, match=r"forbidden.*train-0-node, train-1-node stay cordoned"
+    ) as error:
+        pool.roll(batch=2)
+
+    assert "kubectl uncordon train-0-node train-1-node" in str(error.value)
+
+
+def test_an_api_server_that_is_away_while_nodes_end_breaks_nothing_off() -> None:
+    pool = Pool()
+    pool.stub.refuse("PATCH", NODES, Refusal(503, "the server is currently away", times=2))
+    pool.stub.refuse("DELETE", NODE_CLAIMS, Refusal(503, "the server is currently away", times=2))
+
+    pool.roll()
+
+    assert pool.karpenter.claims == ["train-3", "train-4", "train-5"]
+
+
+def test_no_node_is_ended_that_nobody_agreed_to() -> None:
+    pool = Pool()
+    agreed = [Old(id="train-1", node="train-1-node")]
+
+    pool.roll(agreed=agreed)
+
+    assert pool.deleted == ["train-1"]
+
+
+def test_an_old_node_that_somebody_else_renews_meanwhile_holds_nobody_up() -> None:
+    pool = Pool()
+    before = pool.karpenter.tick
+
+    def repaired() -> None:
+        if pool.time.sleeps == 1:
+            pool.stub.remove(f"{NODE_CLAIMS}/train-2")
+        before()
+
+    pool.time.each = repaired
+
+    pool.roll()
+
+    assert pool.deleted == ["train-0", "train-1"]
+    assert pool.karpenter.claims == ["train-3", "train-4", "train-5"]
+
+
+def test_a_node_that_joins_late_is_still_an_old_one() -> None:
+    pool = Pool()
+    old = [Old(id=each, node="") for each in pool.karpenter.claims]
+
+    pool.roll(agreed=old)
+
+    assert pool.cordoned == ["train-0-node", "train-1-node", "train-2-node"]
+
+
 def test_a_node_claim_that_does_not_go_stops_everything() -> None:
     pool = Pool()
     pool.stub.on_delete = lambda _path: True
@@ -205,10 +289,7 @@ def test_no_second_node_ends_while_the_successor_of_the_first_does_not_come() ->
 
 def test_no_second_node_ends_while_the_successor_has_no_accelerators() -> None:
     pool = Pool()
-    without = {"nvidia.com/gpu": "7", "vpc.amazonaws.com/efa": "32"}
-    pool.karpenter = Karpenter(pool.stub, "train", 3, OFFERS)
-    pool.karpenter._offers = without  # pyright: ignore[reportPrivateUsage]
-    pool.time.each = pool.karpenter.tick
+    pool.karpenter.offers = {"nvidia.com/gpu": "7", "vpc.amazonaws.com/efa": "32"}
 
     with pytest.raises(ClusterError, match=r"train-3-node is 7 of 8 nvidia\.com/gpu"):
         pool.roll()
@@ -278,100 +359,50 @@ def test_no_batch_begins_after_the_window_and_the_rest_is_told() -> None:
     assert pool.deleted == ["train-0", "train-1"]
 
 
-# --- self-managed groups ------------------------------------------------------------------------
+# --- NodePools that scale with their pods -------------------------------------------------------
+
+SCALING_POOL = make_pool(
+    {"role": "reserved", "provisioner": "karpenter", "purchase": ODCR, "nodes": {"max": 3}}
+)
 
 
-class Instances:
-    """An Auto Scaling group of two instances, the first of an older launch template."""
-
-    def __init__(self, stub: FakeCluster) -> None:
-        self._stub = stub
-        self.versions = {"i-0": "1", "i-1": "2"}
-        self.join()
-
-    def join(self) -> None:
-        for instance in self.versions:
-            labels = {"ultrascale.dev/pool": "train"}
-            self._stub.put(
-                f"{NODES}/node-{instance}",
-                {
-                    "metadata": {"labels": labels},
-                    "spec": {"providerID": f"aws:///us-west-2b/{instance}", "taints": []},
-                    "status": {
-                        "conditions": [{"type": "Ready", "status": "True"}],
-                        "allocatable": OFFERS,
-                    },
-                },
-            )
-
-    def describe(self, _: dict[str, Any]) -> dict[str, Any]:
-        template = {"LaunchTemplateId": "lt-1", "LaunchTemplateName": "train"}
-        instances = [
-            {
-                "InstanceId": each,
-                "AvailabilityZone": "us-west-2b",
-                "LifecycleState": "InService",
-                "HealthStatus": "Healthy",
-                "ProtectedFromScaleIn": False,
-                "LaunchTemplate": {**template, "Version": version},
-            }
-            for each, version in self.versions.items()
-        ]
-        group = {
-            "AutoScalingGroupName": "asg",
-            "MinSize": 0,
-            "MaxSize": 3,
-            "DesiredCapacity": 2,
-            "DefaultCooldown": 300,
-            "AvailabilityZones": ["us-west-2b"],
-            "HealthCheckType": "EC2",
-            "CreatedTime": Time().now,
-            "LaunchTemplate": {**template, "Version": "2"},
-            "Instances": instances,
-        }
-        return {"AutoScalingGroups": [group]}
-
-    def terminate(self, asked: dict[str, Any]) -> dict[str, Any]:
-        assert asked["ShouldDecrementDesiredCapacity"] is False
-        del self.versions[asked["InstanceId"]]
-        self._stub.remove(f"{NODES}/node-{asked['InstanceId']}")
-        return {}
-
-    def launch(self) -> None:
-        if len(self.versions) < 2:
-            self.versions["i-2"] = "2"
-            self.join()
+def scaling(*, wanted: int) -> Pool:
+    """Return three old nodes of a NodePool without a count, whose pods want so many new ones."""
+    pool = Pool()
+    pool.stub.put(f"{NODE_POOLS}/train", {"spec": {}})
+    pool.node_pool = replace(pool.node_pool, pool=SCALING_POOL)
+    pool.karpenter.count = wanted
+    return pool
 
 
-def test_an_instance_of_an_older_launch_template_is_ended_and_followed_by_the_group() -> None:
-    stub = FakeCluster()
-    instances = Instances(stub)
-    account, aws = fake_account(
-        {
-            "autoscaling:DescribeAutoScalingGroups": instances.describe,
-            "autoscaling:TerminateInstanceInAutoScalingGroup": instances.terminate,
-        }
+@pytest.mark.parametrize("wanted", [0, 1, 3])
+def test_reserved_nodes_that_pods_bring_are_renewed_as_far_as_pods_want_them(wanted: int) -> None:
+    pool = scaling(wanted=wanted)
+
+    left = pool.roll(batch=2)
+
+    assert left == []
+    assert pool.deleted == ["train-0", "train-1", "train-2"]
+    assert len(pool.karpenter.claims) == wanted
+
+
+def test_no_second_node_ends_while_what_pods_brought_does_not_take_work() -> None:
+    pool = scaling(wanted=3)
+    pool.karpenter.offers = {"nvidia.com/gpu": "7", "vpc.amazonaws.com/efa": "32"}
+
+    with pytest.raises(ClusterError, match=r"train-3 is 7 of 8 nvidia\.com/gpu"):
+        pool.roll()
+
+    assert pool.deleted == ["train-0"]
+
+
+def test_a_node_claim_that_does_not_join_stops_everything() -> None:
+    pool = scaling(wanted=3)
+    pool.stub.put(
+        f"{NODE_CLAIMS}/late", {"metadata": {"labels": {"karpenter.sh/nodepool": "train"}}}
     )
-    cluster, time = stub.connected(), Time(each=instances.launch)
-    group = Group(account=account, cluster="research", scaled_by_eks=None, auto_scaling="asg")
-    fleet: Fleet = GroupFleet(group=group, cluster=cluster, pool=OWN_POOL)
-    pace = Pace(batch=1, until=None, drain_minutes=10, join_minutes=10)
 
-    Roll(fleet, Drain(cluster=cluster, evicts_jobs=False), pace, time.clock, print).run()
+    with pytest.raises(ClusterError, match="0 of 1 new nodes ready: late is not joined"):
+        pool.roll()
 
-    ended = aws.parameters("autoscaling:TerminateInstanceInAutoScalingGroup")
-    assert [each["InstanceId"] for each in ended] == ["i-0"]
-    assert sorted(instances.versions) == ["i-1", "i-2"]
-    assert [each.path.rpartition("/")[2] for each in stub.asked("PATCH")] == ["node-i-0"]
-
-
-def test_an_old_node_of_other_labels_is_drained_all_the_same() -> None:
-    stub = FakeCluster()
-    instances = Instances(stub)
-    stub.update(f"{NODES}/node-i-0", metadata={"labels": {"ultrascale.dev/pool": "old"}})
-    account, _ = fake_account({"autoscaling:DescribeAutoScalingGroups": instances.describe})
-    group = Group(account=account, cluster="research", scaled_by_eks=None, auto_scaling="asg")
-
-    (old,) = GroupFleet(group=group, cluster=stub.connected(), pool=OWN_POOL).old()
-
-    assert old.node == "node-i-0"
+    assert pool.deleted == []

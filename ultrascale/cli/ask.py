@@ -33,6 +33,9 @@ def clock() -> Clock:
 def connected(file: Path, kubeconfig: Path | None, context: str | None) -> "Cluster":
     """Return the cluster of a kubeconfig, which is to be that of the file.
 
+    A context that is named is no less wrong. One that says of no EKS cluster that it is its own,
+    as `aws eks update-kubeconfig` does, is shown to the user.
+
     Raises:
         ClusterError: It is another, or there is no kubeconfig.
     """
@@ -40,8 +43,10 @@ def connected(file: Path, kubeconfig: Path | None, context: str | None) -> "Clus
     from ultrascale.jobs.submitted import same_cluster
 
     found = Cluster.connected(kubeconfig, context)
-    if context is None:
-        same_cluster(file, found)
+    same_cluster(file, found, context)
+    if found.arn is None:
+        called = found.name or "the one that this pod runs in"
+        typer.echo(f"{file}: see that {called} is its cluster: no ARN says so", err=True)
     return found
 
 

@@ -1,6 +1,5 @@
 """`ultrascale roll`: the nodes of a reserved pool, renewed some at a time."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,10 +13,13 @@ from ultrascale.plan.needs_calendar import read_time
 from ultrascale.plan.pool_size import Renewal, plan_renewal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ultrascale.account import Account
     from ultrascale.jobs.cluster import Cluster
+    from ultrascale.operate.drain import Work
     from ultrascale.operate.fleet import Fleet, Old
-    from ultrascale.operate.roll import Roll
+    from ultrascale.operate.roll import Pace, Roll
     from ultrascale.plan import ClusterPlan
 
 UNFINISHED = 3
@@ -50,7 +52,7 @@ def roll(
     kubeconfig: ask.Kubeconfig = None,
     context: ask.Context = None,
 ) -> None:
-    """Renew the nodes of a static NodePool or a self-managed group, each ending before the next.
+    """Renew the nodes of a reserved NodePool or a self-managed group, each ending before the next.
 
     Never runs more nodes than are reserved. Run it again after a failure: nodes that are new are
     left alone. Ends with status 3 where some are left, as the time was too short.
@@ -62,7 +64,7 @@ def roll(
     cluster = plan.load(file)
     renewal = plan_renewal(cluster, pool, at=time.now(), until=_end(until))
     seen = ask.connected(file, kubeconfig, context)
-    owner = None if renewal.node_pool else ask.owner(cluster, profile, seen)
+    owner = None if renewal.node_pools else ask.owner(cluster, profile, seen)
     fleet = _fleet(cluster, renewal, seen, owner)
     drain = Drain(cluster=seen, evicts_jobs=evict_jobs)
     old = fleet.old()
@@ -71,16 +73,19 @@ def roll(
         if missing := fleet.waiting_for_rest(()):
             raise ClusterError(f"{missing}{f'; {why}' if (why := fleet.trouble()) else ''}")
         return
-    _show(renewal, old, drain.jobs_on([each.node for each in old]), batch, evict_jobs)
-    ask.confirm(f"renew {_nodes(old)} of {pool}?", yes=yes)
     pace = Pace(
         batch=batch,
         until=renewal.until,
         drain_minutes=drain_minutes,
         join_minutes=join_minutes,
     )
+    _show(renewal, old, pace)
+    _show_work(drain.work_on([each.node for each in old if each.node]), old, pace, evict_jobs)
+    ask.confirm(f"renew {_nodes(old)} of {pool}?", yes=yes)
     left = _run(
-        Roll(fleet, drain, pace, time, lambda line: typer.echo(f"{pool}: {line}", err=True)), pool
+        Roll(fleet, drain, pace, time, lambda line: typer.echo(f"{pool}: {line}", err=True)),
+        old,
+        pool,
     )
     if left:
         typer.echo(f"{pool}: the time is up; still on an older template: {_nodes(left)}")
@@ -108,44 +113,63 @@ def _fleet(
 ) -> "Fleet":
     from ultrascale.operate.fleet import GroupFleet, NodePoolFleet
     from ultrascale.operate.groups import find_group
-    from ultrascale.operate.nodes import StaticNodePool
+    from ultrascale.operate.nodes import NodePool
 
     pool = renewal.pool
     if account is None:
-        name = pool.name if renewal.node_pool is None else renewal.node_pool.name
-        return NodePoolFleet(node_pool=StaticNodePool(cluster=seen, name=name, pool=pool))
+        found = [NodePool(cluster=seen, name=each.name, pool=pool) for each in renewal.node_pools]
+        return NodePoolFleet(node_pools=found)
     return GroupFleet(group=find_group(account, cluster, pool), cluster=seen, pool=pool)
 
 
 def _doubt(renewal: Renewal) -> str:
-    if renewal.node_pool is None:
+    if not renewal.node_pools:
         return ""
     return "; Karpenter finds drift some minutes after a deploy: ask again then"
 
 
-def _show(
-    renewal: Renewal, old: "Sequence[Old]", jobs: Sequence[str], batch: int, evicts: bool
-) -> None:
-    pool = renewal.pool
-    typer.echo(f"{pool.name}: {_nodes(old)} on an older template, {batch} at a time")
+def _show(renewal: Renewal, old: "Sequence[Old]", pace: "Pace") -> None:
+    typer.echo(f"{renewal.pool.name}: {_nodes(old)} on an older template, {pace.batch} at a time")
     for each in old[:_SHOWN]:
         typer.echo(f"  {each.id}{f' ({each.node})' if each.node else ''}")
     if len(old) > _SHOWN:
         typer.echo(f"  and {len(old) - _SHOWN} more")
-    if jobs:
-        fate = (
-            "are broken off, and go on from their last checkpoint"
-            if evicts
-            else ("are waited for; --evict-jobs breaks them off")
+    if renewal.node_pools and not renewal.pool.static:
+        typer.echo(
+            "  each ends; new ones come for pods that wait, and otherwise with the next pods"
         )
-        typer.echo(f"  jobs on them, {', '.join(jobs)}, {fate}")
     if renewal.until is not None:
         typer.echo(f"  no batch begins after {renewal.until:%Y-%m-%d %H:%M}Z")
 
 
-def _run(rolling: "Roll", pool: str) -> "Sequence[Old]":
+def _show_work(work: "Work", old: "Sequence[Old]", pace: "Pace", evicts: bool) -> None:
+    if work.jobs:
+        fate = (
+            "are broken off, and go on from their last checkpoint"
+            if evicts
+            else (
+                f"are waited for, {pace.drain_minutes:g} minutes in each batch; --evict-jobs "
+                "breaks them off"
+            )
+        )
+        typer.echo(f"  jobs on them, {', '.join(work.jobs)}, {fate}")
+    if evicts:
+        batches = {each.node: place // pace.batch for place, each in enumerate(old)}
+        for job, nodes in work.jobs.items():
+            if (times := len({batches[node] for node in nodes})) > 1:
+                typer.echo(
+                    f"  {job} runs in {times} batches, each of which breaks it off again: suspend "
+                    f"it, or take all at once by --batch {len(old)}"
+                )
+    if work.others:
+        typer.echo(f"  other pods on them, {work.others}, are evicted and started again elsewhere")
+    if work.lost:
+        typer.echo(f"  nothing starts these again: {'; '.join(work.lost)}")
+
+
+def _run(rolling: "Roll", old: "Sequence[Old]", pool: str) -> "Sequence[Old]":
     try:
-        return rolling.run()
+        return rolling.run(old)
     except KeyboardInterrupt:
         typer.echo(
             f"\n{pool}: stopped; nodes that are cordoned stay so, and an ended one is replaced; "

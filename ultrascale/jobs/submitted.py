@@ -232,17 +232,28 @@ def _choose(
     return tiers.choose(cluster, request, found)
 
 
-def same_cluster(file: Path, cluster: Cluster) -> None:
-    """Refuse the current context where it is plainly another cluster than the file's.
+def same_cluster(file: Path, cluster: Cluster, context: str | None = None) -> None:
+    """Refuse a context where it is plainly another cluster than the file's.
+
+    Args:
+        file: The cluster file.
+        cluster: The context's cluster.
+        context: Its name; None for the current one.
 
     Raises:
-        ClusterError: The kubeconfig names another EKS cluster, or the same in another Region.
+        ClusterError: The kubeconfig names another EKS cluster, or one of the same name in another
+            Region or account.
     """
     expected = config.load(file)
     arn = cluster.arn
-    if arn is not None and (arn.region, arn.cluster) != (expected.region, expected.name):
+    if arn is None:
+        return
+    account = f" of account {arn.account}" if expected.account not in (None, arn.account) else ""
+    if (arn.region, arn.cluster) != (expected.region, expected.name) or account:
+        of = f" of account {expected.account}" if account else ""
+        which = "current context" if context is None else f"context {context}"
         raise ClusterError(
-            f"{file}: cluster {expected.name} in {expected.region}, but the kubeconfig's current "
-            f"context is {arn.cluster} in {arn.region}; choose it by --context, or "
+            f"{file}: cluster {expected.name} in {expected.region}{of}, but the kubeconfig's "
+            f"{which} is {arn.cluster} in {arn.region}{account}; choose it by --context, or "
             f"`aws eks update-kubeconfig --name {expected.name} --region {expected.region}`"
         )

@@ -5,22 +5,43 @@ Sources:
     https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ultrascale.errors import RefusedError
+from ultrascale.jobs import fields
 from ultrascale.jobs.cluster import NOT_FOUND, Cluster
-from ultrascale.jobs.fields import Object, field, label, name, objects, text
+from ultrascale.jobs.fields import Object, label, name, objects, text
 from ultrascale.jobs.kinds import NODE, POD, Kind
 from ultrascale.plan.names import JOB_LABEL
 
 # What a disruption budget answers for the moment.
 _NOT_NOW = 429
-# Karpenter waits for such a pod, and so do we.
-# Source: https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
+# Karpenter waits for such a pod, and so do we: to its end, even where it says for how long.
+# Sources:
+#     https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
+#     https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/utils/pod/scheduling.go
 _PROTECTED = "karpenter.sh/do-not-disrupt"
+_PROTECTS = re.compile(r"true|(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+")
 _MIRROR = "kubernetes.io/config.mirror"
 _OVER = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What runs on nodes that are to end, but for what belongs to each node.
+
+    Attributes:
+        jobs: The nodes that each job has pods on.
+        others: How many other pods are started again elsewhere, by what owns them.
+        lost: Pods that nothing starts again.
+    """
+
+    jobs: Mapping[str, Sequence[str]]
+    others: int
+    lost: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +56,7 @@ class Drain:
 
     cluster: Cluster
     evicts_jobs: bool
+    _refused: Counter[str] = field(default_factory=Counter[str], init=False, repr=False)
 
     def cordon(self, node: str) -> None:
         """Keep new pods off a node; one that is gone needs that no more.
@@ -50,12 +72,23 @@ class Drain:
             if error.status != NOT_FOUND:
                 raise
 
-    def jobs_on(self, nodes: Sequence[str]) -> Sequence[str]:
-        """Return the jobs that have pods on any of ``nodes``."""
-        wanted = set(nodes)
-        pods = self.cluster.items(POD.path(), {"labelSelector": JOB_LABEL})
-        found = {label(pod, JOB_LABEL) for pod in pods if _node(pod) in wanted and not _over(pod)}
-        return sorted(found)
+    def work_on(self, nodes: Sequence[str]) -> Work:
+        """Return what runs on ``nodes``.
+
+        Raises:
+            ClusterError: The server refuses, or nobody answers.
+        """
+        jobs: dict[str, list[str]] = {}
+        others, lost = 0, list[str]()
+        for node in nodes:
+            pods = self._work(node)
+            for job in {label(pod, JOB_LABEL) for pod in pods} - {""}:
+                jobs.setdefault(job, []).append(node)
+            rest = [pod for pod in pods if not label(pod, JOB_LABEL)]
+            alone = [_who(pod) for pod in rest if not objects(pod, "metadata", "ownerReferences")]
+            others += len(rest) - len(alone)
+            lost += alone
+        return Work(jobs=dict(sorted(jobs.items())), others=others, lost=lost)
 
     def waiting_for(self, nodes: Sequence[str]) -> str:
         """Ask the pods of cordoned nodes to leave, and return which are still there; or nothing.
@@ -65,7 +98,9 @@ class Drain:
         """
         left: list[str] = []
         asks = True
-        for pod in (pod for node in nodes for pod in self._work(node)):
+        pods = [pod for node in nodes for pod in self._work(node)]
+        # Those last that were refused most often: they keep nobody else waiting.
+        for pod in sorted(pods, key=lambda each: self._refused[_who(each)]):
             why = self._stays(pod)
             if not why and asks:
                 why, asks = self._evict(pod)
@@ -84,7 +119,7 @@ class Drain:
         """Return why a pod is not asked to leave, or not again; or nothing."""
         if text(pod, "metadata", "deletionTimestamp"):
             return f"{_who(pod)} is in its grace period"
-        if not self.evicts_jobs and text(pod, "metadata", "annotations", _PROTECTED) == "true":
+        if not self.evicts_jobs and _is_protected(pod):
             return f"{_who(pod)} runs on until its job ends ({_PROTECTED})"
         return ""
 
@@ -105,6 +140,7 @@ class Drain:
                 return "", True
             if error.status != _NOT_NOW:
                 raise
+            self._refused[_who(pod)] += 1
             return f"{_who(pod)}: {error.message}", False
         return f"{_who(pod)} was asked to leave", True
 
@@ -115,7 +151,7 @@ def _who(pod: Object) -> str:
 
 def _belongs_to_node(pod: Object) -> bool:
     owners = {text(owner, "kind") for owner in objects(pod, "metadata", "ownerReferences")}
-    mirrored = field(pod, "metadata", "annotations", _MIRROR) is not None
+    mirrored = fields.field(pod, "metadata", "annotations", _MIRROR) is not None
     return mirrored or bool(owners & {"DaemonSet", "Node"})
 
 
@@ -123,5 +159,6 @@ def _over(pod: Object) -> bool:
     return text(pod, "status", "phase") in _OVER
 
 
-def _node(pod: Object) -> str:
-    return text(pod, "spec", "nodeName")
+def _is_protected(pod: Object) -> bool:
+    said = text(pod, "metadata", "annotations", _PROTECTED)
+    return _PROTECTS.fullmatch(said) is not None

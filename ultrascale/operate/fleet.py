@@ -1,23 +1,26 @@
 """Nodes that somebody has to renew: who is on an older template, how one ends, who follows.
 
-Nothing here launches a node: the static NodePool, or the Auto Scaling group, brings a successor
-once an old one has gone, so that there are never more than the reservation holds.
+Nothing here launches a node: Karpenter or the Auto Scaling group brings a successor once an old
+one has gone, so that there are never more than the reservation holds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ultrascale.errors import ClusterError
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.fields import Object, condition, name, text
 from ultrascale.jobs.kinds import NODE
 from ultrascale.operate.groups import Group
-from ultrascale.operate.nodes import NODE_CLAIM, StaticNodePool, unfit
+from ultrascale.operate.nodes import NODE_CLAIM, NodePool, unfit
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.names import POOL_LABEL, SHARD_LABEL
 
 # Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
 _ON_ITS_WAY_OUT = ("Terminat", "Detach")
+# Longer than Karpenter waits for more pods before it launches nodes for those that wait.
+_PODS_SEEN_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +39,17 @@ class Old:
 class Fleet(Protocol):
     """The nodes of one pool."""
 
+    @property
+    def pause_seconds(self) -> float:
+        """How long nobody knows yet whether a node that has ended gets a successor."""
+        ...
+
     def old(self) -> Sequence[Old]:
         """Return the nodes on an older template, the oldest first."""
         ...
 
     def end(self, old: Old) -> None:
-        """End a node that is drained."""
+        """End a node that is drained, unless it is gone or going."""
         ...
 
     def waiting_for_end(self, ended: Sequence[Old]) -> str:
@@ -59,13 +67,29 @@ class Fleet(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePoolFleet:
-    """The nodes of a static NodePool.
+    """The nodes of a pool of Karpenter or EKS Auto Mode.
+
+    That deletion of a NodeClaim ends its instance is Karpenter's API; of EKS Auto Mode, which has
+    the same, AWS does not say it in so many words.
 
     Attributes:
-        node_pool: The NodePool.
+        node_pools: Its NodePools.
     """
 
-    node_pool: StaticNodePool
+    node_pools: Sequence[NodePool]
+
+    @property
+    def pause_seconds(self) -> float:
+        """How long Karpenter may take to see that pods wait; a static NodePool needs none."""
+        return 0 if self._static else _PODS_SEEN_SECONDS
+
+    @property
+    def _static(self) -> bool:
+        return self.node_pools[0].pool.static
+
+    @property
+    def _cluster(self) -> Cluster:
+        return self.node_pools[0].cluster
 
     def old(self) -> Sequence[Old]:
         """Return the nodes that Karpenter finds drifted, the oldest first.
@@ -76,30 +100,46 @@ class NodePoolFleet:
         """
         return [
             Old(id=name(each), node=text(each, "status", "nodeName"))
-            for each in self.node_pool.claims()
+            for each in self._claims()
             if condition(each, "Drifted")
         ]
 
     def end(self, old: Old) -> None:
         """Delete its NodeClaim: Karpenter ends the instance, then launches its successor."""
-        cluster = self.node_pool.cluster
-        found = cluster.find(NODE_CLAIM.path(name=old.id))
+        found = self._cluster.find(NODE_CLAIM.path(name=old.id))
         if found is not None:
-            cluster.delete(NODE_CLAIM, "", found)
+            self._cluster.delete(NODE_CLAIM, "", found)
 
     def waiting_for_end(self, ended: Sequence[Old]) -> str:
         """Return which NodeClaims are still there; or nothing."""
-        there = {name(each) for each in self.node_pool.claims()}
+        there = {name(each) for each in self._claims()}
         return _still([each.id for each in ended if each.id in there], "NodeClaim")
 
     def waiting_for_rest(self, old: Sequence[Old]) -> str:
-        """Return what is missing until all but ``old`` are new and take work; or nothing."""
-        pool = self.node_pool
-        return _missing(pool.nodes(), old, pool.replicas(), pool.pool, pool.name)
+        """Return what is missing until all but ``old`` are new and take work; or nothing.
+
+        A static NodePool keeps its count. Of others nobody knows how many nodes their pods need:
+        those that there are have to take work.
+        """
+        olds = {each.id for each in old}
+        claims = self._claims()
+        rest = [each for each in claims if name(each) in olds]
+        fresh = [each for each in claims if name(each) not in olds]
+        nodes = [each for node_pool in self.node_pools for each in node_pool.nodes()]
+        first = self.node_pools[0]
+        if self._static:
+            names = {text(each, "status", "nodeName") for each in rest}
+            due = first.replicas() - len(rest)
+            return _missing(nodes, names, due, first.pool, first.name)
+        return _unready(fresh, nodes, first.pool, first.name)
 
     def trouble(self) -> str:
         """Return why NodeClaims do not become nodes; or nothing."""
-        return self.node_pool.trouble()
+        found = (each.trouble() for each in self.node_pools)
+        return "; ".join(each for each in found if each)
+
+    def _claims(self) -> Sequence[Object]:
+        return [each for node_pool in self.node_pools for each in node_pool.claims()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,22 +156,42 @@ class GroupFleet:
     cluster: Cluster
     pool: PoolPlan
 
+    @property
+    def pause_seconds(self) -> float:
+        """Not at all: the group keeps its desired capacity."""
+        return 0
+
     def old(self) -> Sequence[Old]:
-        """Return the instances of another version of the launch template than the group's."""
+        """Return the instances of another launch template than the group's, or of its versions.
+
+        Raises:
+            ClusterError: No instance of the group is a node of this cluster, which the kubeconfig
+                does not name in full: it may be another, and nothing would be drained.
+        """
         group = self.group.describe()
-        version = _version(group)
+        template = _template(group)
         # Of all nodes: an older template may have given them other labels, and an instance without
         # a node ends without being drained.
         nodes = {_instance(each): name(each) for each in self.cluster.items(NODE.path(), {})}
+        instances = [each for each in group["Instances"] if not _is_going(each)]
+        joined = [each for each in instances if each["InstanceId"] in nodes]
+        if instances and not joined and self.cluster.arn is None:
+            raise ClusterError(
+                f"{self.group.name}: none of its {len(instances)} instances is a node of the "
+                f"cluster {self.cluster.name or 'of this pod'}, so that none would be drained; "
+                "name the right one by --context, or scale the pool to 0 and up again"
+            )
         return [
             Old(id=each["InstanceId"], node=nodes.get(each["InstanceId"], ""))
-            for each in group["Instances"]
-            if each["LaunchTemplate"]["Version"] != version
-            and not each["LifecycleState"].startswith(_ON_ITS_WAY_OUT)
+            for each in instances
+            if _launched_from(each["LaunchTemplate"]) != template
         ]
 
     def end(self, old: Old) -> None:
         """End its instance: the group launches its successor."""
+        there = {each["InstanceId"] for each in self.group.instances() if not _is_going(each)}
+        if old.id not in there:
+            return
         self.group.account.ask(
             "autoscaling:TerminateInstanceInAutoScalingGroup",
             InstanceId=old.id,
@@ -145,8 +205,14 @@ class GroupFleet:
 
     def waiting_for_rest(self, old: Sequence[Old]) -> str:
         """Return what is missing until all but ``old`` are new and take work; or nothing."""
-        wanted = self.group.describe()["DesiredCapacity"]
-        return _missing(self._nodes(), old, wanted, self.pool, self.group.name)
+        group = self.group.describe()
+        there = {each["InstanceId"] for each in group["Instances"]}
+        rest = {each.id for each in old} & there
+        nodes = self._nodes()
+        names = {name(each) for each in nodes if _instance(each) in rest}
+        return _missing(
+            nodes, names, group["DesiredCapacity"] - len(rest), self.pool, self.group.name
+        )
 
     def trouble(self) -> str:
         """Return what Auto Scaling says of its newest failure; or nothing."""
@@ -162,12 +228,20 @@ class GroupFleet:
         return [*self.cluster.items(NODE.path(), {"labelSelector": selector})]
 
 
-def _version(group: Mapping[str, Any]) -> str:
-    """Return the version of the launch template that the group launches from."""
+def _template(group: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the launch template that the group launches from, and its version."""
     if "LaunchTemplate" in group:
-        return group["LaunchTemplate"]["Version"]
+        return _launched_from(group["LaunchTemplate"])
     template = group["MixedInstancesPolicy"]["LaunchTemplate"]
-    return template["LaunchTemplateSpecification"]["Version"]
+    return _launched_from(template["LaunchTemplateSpecification"])
+
+
+def _launched_from(template: Mapping[str, str]) -> tuple[str, str]:
+    return template["LaunchTemplateId"], template["Version"]
+
+
+def _is_going(instance: Mapping[str, Any]) -> bool:
+    return instance["LifecycleState"].startswith(_ON_ITS_WAY_OUT)
 
 
 def _instance(node: Object) -> str:
@@ -182,18 +256,34 @@ def _still(there: Sequence[str], kind: str) -> str:
     return f"{kind} {there[0]}{more} to be gone"
 
 
-def _missing(
-    nodes: Sequence[Object], old: Sequence[Old], wanted: int, pool: PoolPlan, about: str
-) -> str:
-    """Return what is missing until there are ``wanted`` nodes that take work, the old among them.
+def _missing(nodes: Sequence[Object], old: Set[str], due: int, pool: PoolPlan, about: str) -> str:
+    """Return what is missing until all of ``due`` nodes beside the old take work.
 
     Old ones may be cordoned: by a run that was broken off.
     """
-    olds = {each.node for each in old}
-    fresh = [each for each in nodes if name(each) not in olds]
+    fresh = [each for each in nodes if name(each) not in old]
     reasons = [f"{name(each)} is {why}" for each in fresh if (why := unfit(each, pool))]
-    due = wanted - len(old)
     if len(fresh) == due and not reasons:
         return ""
     why = f": {reasons[0]}" if reasons else ""
     return f"{about}: {len(fresh) - len(reasons)} of {due} new nodes ready{why}"
+
+
+def _unready(claims: Sequence[Object], nodes: Sequence[Object], pool: PoolPlan, about: str) -> str:
+    """Return which NodeClaims are not there to stay, or have no node that takes work."""
+    known = {name(each): each for each in nodes}
+    reasons: list[str] = []
+    for claim in claims:
+        node = known.get(text(claim, "status", "nodeName"))
+        if why := _going_or_unfit(claim, node, pool):
+            reasons.append(f"{name(claim)} is {why}")
+    if not reasons:
+        return ""
+    ready = len(claims) - len(reasons)
+    return f"{about}: {ready} of {len(claims)} new nodes ready: {reasons[0]}"
+
+
+def _going_or_unfit(claim: Object, node: Object | None, pool: PoolPlan) -> str:
+    if text(claim, "metadata", "deletionTimestamp"):
+        return "on its way out"
+    return "not joined" if node is None else unfit(node, pool)

@@ -1,4 +1,4 @@
-"""Nodes of a static NodePool, the NodeClaims behind them, and the count that is kept.
+"""Nodes of a NodePool, the NodeClaims behind them, and the count that a static one keeps.
 
 Sources:
     https://karpenter.sh/docs/concepts/nodepools/
@@ -19,11 +19,12 @@ NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
 NODE_CLAIM = Kind("karpenter.sh/v1", "NodeClaim", "nodeclaims", namespaced=False)
 # On each node and NodeClaim of a NodePool.
 OF_NODE_POOL = "karpenter.sh/nodepool"
+_SOFT = "PreferNoSchedule"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StaticNodePool:
-    """A static NodePool, of Karpenter or EKS Auto Mode.
+class NodePool:
+    """A NodePool, of Karpenter or EKS Auto Mode.
 
     Attributes:
         cluster: API server of its cluster.
@@ -36,7 +37,7 @@ class StaticNodePool:
     pool: PoolPlan
 
     def replicas(self) -> int:
-        """Return the nodes that it is set to.
+        """Return the nodes that it is set to, where it is static.
 
         Raises:
             ClusterError: There is no such NodePool, it is not static, or nobody answers.
@@ -81,11 +82,12 @@ class StaticNodePool:
     def waiting_for(self, count: int) -> str:
         """Return what is missing until exactly ``count`` nodes take work; or nothing."""
         nodes = self.nodes()
-        fit = [each for each in nodes if not unfit(each, self.pool)]
-        if len(fit) == count == len(nodes):
+        others = [f"{name(each)} is {why}" for each in nodes if (why := unfit(each, self.pool))]
+        fit = len(nodes) - len(others)
+        if fit == count == len(nodes):
             return ""
-        going = f", {len(nodes) - len(fit)} that are not" if len(nodes) > len(fit) else ""
-        return f"{self.name}: {len(fit)} of {count} nodes ready{going}"
+        going = f", {len(others)} not: {others[0]}" if others else ""
+        return f"{self.name}: {fit} of {count} nodes ready{going}"
 
     def trouble(self) -> str:
         """Return why NodeClaims are not launched or do not become nodes; or nothing."""
@@ -102,10 +104,11 @@ def unfit(node: Object, pool: PoolPlan) -> str:
     for resource, wanted in _offers(pool).items():
         if _count(node, resource) < wanted:
             return f"{_count(node, resource)} of {wanted} {resource}"
-    # Startup taints go once what they wait for is there; the pool's own stay.
+    # Startup taints go once what they wait for is there; the pool's own stay. One that pods are
+    # only better kept from, as the Cluster Autoscaler's of an idle node, keeps none away.
     own = {taint.key for taint in pool.taints}
-    others = [text(taint, "key") for taint in objects(node, "spec", "taints")]
-    passing = [key for key in others if key not in own]
+    others = [each for each in objects(node, "spec", "taints") if text(each, "effect") != _SOFT]
+    passing = [key for each in others if (key := text(each, "key")) not in own]
     return f"tainted {', '.join(passing)}" if passing else ""
 
 

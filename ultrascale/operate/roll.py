@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ultrascale.errors import ClusterError
+from ultrascale.errors import AccountError, ClusterError
 from ultrascale.operate.clock import Clock, wait
 from ultrascale.operate.drain import Drain
 from ultrascale.operate.fleet import Fleet, Old
@@ -47,41 +47,67 @@ class Roll:
     clock: Clock
     say: Callable[[str], None]
 
-    def run(self) -> Sequence[Old]:
-        """Renew the nodes on an older template, and return those that the time was too short for.
+    def run(self, agreed: Sequence[Old]) -> Sequence[Old]:
+        """Renew nodes on an older template, and return those that the time was too short for.
 
         It can be repeated at any time: nodes that are new are left alone, and what a run that was
         broken off has begun is finished first.
 
+        Args:
+            agreed: The nodes. No other is touched, whatever drifts meanwhile.
+
         Raises:
             ClusterError: A step failed or took too long; nothing after it was begun.
         """
-        old = [*self.fleet.old()]
-        self._until_whole(old)
-        while old:
+        self._until_whole(agreed)
+        while left := self._still_old(agreed):
             if self.pace.until is not None and self.clock.now() >= self.pace.until:
-                break
-            batch, old = old[: self.pace.batch], old[self.pace.batch :]
-            self._renew(batch, old)
-            self.say(f"{len(batch)} renewed, {len(old)} to go")
-        return old
+                return left
+            batch, rest = left[: self.pace.batch], left[self.pace.batch :]
+            self._renew(batch, rest)
+            self.say(f"{len(batch)} renewed, {len(rest)} to go")
+        return ()
+
+    def _still_old(self, agreed: Sequence[Old]) -> Sequence[Old]:
+        """Return those that nobody else has renewed or ended meanwhile."""
+        found: list[Old] = []
+
+        def look() -> str:
+            found[:] = self.fleet.old()
+            return ""
+
+        self._wait(look, self.pace.join_minutes)
+        old = {each.id: each for each in found}
+        return [old[each.id] for each in agreed if each.id in old]
 
     def _renew(self, batch: Sequence[Old], rest: Sequence[Old]) -> None:
         nodes = [each.node for each in batch if each.node]
         self.say(f"renewing {', '.join(each.id for each in batch)}")
+        try:
+            self._wait(lambda: self._cordoned(nodes), self.pace.join_minutes)
+            self._wait(lambda: self.drain.waiting_for(nodes), self._drain_minutes())
+            self._wait(lambda: self._ended(batch), self.pace.join_minutes)
+        except (AccountError, ClusterError) as error:
+            if not nodes:
+                raise
+            raise ClusterError(
+                f"{error}; {', '.join(nodes)} stay cordoned and paid for, unless they have ended: "
+                f"run this again, or `kubectl uncordon {' '.join(nodes)}`"
+            ) from error
+        self._wait(lambda: self.fleet.waiting_for_end(batch), self.pace.join_minutes)
+        if self.fleet.pause_seconds:
+            self.clock.sleep(self.fleet.pause_seconds)
+        self._until_whole(rest)
+
+    def _cordoned(self, nodes: Sequence[str]) -> str:
         for node in nodes:
             self.drain.cordon(node)
-        try:
-            self._wait(lambda: self.drain.waiting_for(nodes), self._drain_minutes())
-        except ClusterError as error:
-            raise ClusterError(
-                f"{error}; {', '.join(nodes)} stay cordoned and paid for: run this again, or "
-                f"`kubectl uncordon {' '.join(nodes)}`"
-            ) from error
+        return ""
+
+    def _ended(self, batch: Sequence[Old]) -> str:
         for each in batch:
             self.fleet.end(each)
-        self._wait(lambda: self.fleet.waiting_for_end(batch), self.pace.join_minutes)
-        self._until_whole(rest)
+        return ""
 
     def _until_whole(self, old: Sequence[Old]) -> None:
         """Return once all nodes but ``old`` are new and take work."""

@@ -8,7 +8,7 @@ from ultrascale.account import Account
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.operate.clock import Clock, wait
 from ultrascale.operate.groups import Group, find_group
-from ultrascale.operate.nodes import StaticNodePool
+from ultrascale.operate.nodes import NodePool
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.pool_size import SizeChange
 
@@ -72,7 +72,7 @@ class NodePoolTarget:
         node_pool: The NodePool.
     """
 
-    node_pool: StaticNodePool
+    node_pool: NodePool
 
     def size(self) -> int:
         """Return the nodes that it is set to."""
@@ -112,7 +112,7 @@ def target(
     """
     pool = change.pool
     if change.node_pool is not None:
-        found = StaticNodePool(cluster=cluster(), name=change.node_pool.name, pool=pool)
+        found = NodePool(cluster=cluster(), name=change.node_pool.name, pool=pool)
         return NodePoolTarget(node_pool=found)
     return GroupTarget(group=find_group(account(), plan, pool), minimum=pool.min_nodes)
 

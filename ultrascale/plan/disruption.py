@@ -110,6 +110,11 @@ def _in_steps(disruption: Disruption) -> Disruption:
     return replace(disruption, budgets=budgets)
 
 
+def is_kept(pool: PoolPlan) -> bool:
+    """Return whether nodes of ``pool`` stay, drifted or empty, until somebody ends them by hand."""
+    return plan_disruption(pool) is _KEPT
+
+
 def expire_after(pool: PoolPlan) -> str:
     """Return the age at which a node of ``pool`` is replaced, budgets or not; or ``Never``."""
     if plan_disruption(pool).expires:

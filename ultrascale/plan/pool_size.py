@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from ultrascale import config
 from ultrascale.errors import QuestionError
 from ultrascale.plan import capacity
+from ultrascale.plan.disruption import is_kept
 from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan, WindowPlan
 from ultrascale.plan.needs_pools import PAID_BEFORE, on_demand_price
 from ultrascale.plan.node_groups import is_guarded
@@ -68,7 +69,7 @@ def plan_size(plan: ClusterPlan, name: str, nodes: int, at: datetime) -> SizeCha
         QuestionError: There is no such pool, nobody sets its size by hand, or it cannot have it.
     """
     pool = find_pool(plan, name)
-    node_pool = _node_pool(plan, pool)
+    node_pool = next(iter(_node_pools(plan, pool)), None)
     if wrong := _refusal(pool, nodes, at):
         raise QuestionError([f"{name}: {wrong}"])
     price = on_demand_price(pool, plan.region)
@@ -83,9 +84,10 @@ def plan_size(plan: ClusterPlan, name: str, nodes: int, at: datetime) -> SizeCha
     )
 
 
-def _node_pool(plan: ClusterPlan, pool: PoolPlan) -> NodePoolPlan | None:
-    found = (each for each in plan.node_pools if (each.pool, each.shard) == (pool.pool, pool.shard))
-    return next(found, None)
+def _node_pools(plan: ClusterPlan, pool: PoolPlan) -> tuple[NodePoolPlan, ...]:
+    return tuple(
+        each for each in plan.node_pools if (each.pool, each.shard) == (pool.pool, pool.shard)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +96,12 @@ class Renewal:
 
     Attributes:
         pool: The pool, or the shard.
-        node_pool: Its static NodePool; None for a self-managed group.
+        node_pools: Its NodePools; none for a self-managed group.
         until: When no further node may be taken; None where nothing ends it.
     """
 
     pool: PoolPlan
-    node_pool: NodePoolPlan | None
+    node_pools: tuple[NodePoolPlan, ...]
     until: datetime | None
 
 
@@ -118,7 +120,7 @@ def plan_renewal(plan: ClusterPlan, name: str, *, at: datetime, until: datetime 
         raise QuestionError(wrong)
     if pool.window is not None:
         until = min(until or pool.window.usable_until, pool.window.usable_until)
-    return Renewal(pool=pool, node_pool=_node_pool(plan, pool), until=until)
+    return Renewal(pool=pool, node_pools=_node_pools(plan, pool), until=until)
 
 
 def _renewed_otherwise(pool: PoolPlan) -> str:
@@ -135,7 +137,7 @@ def _renewed_otherwise(pool: PoolPlan) -> str:
                 "0 between jobs, deploy, and scale it up again"
             )
         return "EKS renews the nodes of a managed group with the deploy that changes them"
-    if pool.provisioner in capacity.NODE_POOLS and not pool.static:
+    if pool.provisioner in capacity.NODE_POOLS and not is_kept(pool):
         return (
             "its nodes come and go with their pods, and new ones are launched as the file has it; "
             "end an idle one by `kubectl delete nodeclaim NAME`"

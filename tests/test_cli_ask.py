@@ -1,0 +1,53 @@
+"""A command that changes a cluster changes the one of its file, whatever a kubeconfig offers."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.pools import as_text, make_document
+from tests.stub_api_http import kubeconfig
+from ultrascale.cli import ask
+from ultrascale.errors import ClusterError
+
+ACCOUNT = "111122223333"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(as_text(make_document(account=ACCOUNT)))
+    return path
+
+
+def named(folder: Path, cluster: str) -> Path:
+    return kubeconfig(folder, "http://127.0.0.1:1", cluster=cluster)
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+@pytest.mark.parametrize(
+    ("place", "what"),
+    [
+        (f"us-west-2:{ACCOUNT}:cluster/production", "is production in us-west-2; choose it"),
+        (f"us-east-1:{ACCOUNT}:cluster/research", "is research in us-east-1; choose it"),
+        ("us-west-2:444455556666:cluster/research", "in us-west-2 of account 444455556666"),
+    ],
+)
+def test_another_cluster_is_refused_even_where_its_context_is_named(
+    tmp_path: Path, file: Path, place: str, what: str, chosen: bool
+) -> None:
+    arn = f"arn:aws:eks:{place}"
+    path = named(tmp_path, arn)
+
+    with pytest.raises(ClusterError, match=what):
+        ask.connected(file, path, arn if chosen else None)
+
+
+def test_a_cluster_of_another_name_is_shown_and_one_of_the_right_name_is_not(
+    tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask.connected(file, named(tmp_path, f"arn:aws:eks:us-west-2:{ACCOUNT}:cluster/research"), None)
+    told = capsys.readouterr().err
+    ask.connected(file, named(tmp_path, "kind-laptop"), None)
+
+    assert told == ""
+    assert "see that kind-laptop is its cluster" in capsys.readouterr().err
