@@ -18,6 +18,10 @@ _MANAGED = "AwsSolutions::AwsSolutions-IAM4"
 _FEWEST_WORDS = 4
 # Whoever has one of them has the account, or can give it to himself.
 _ADMINISTRATORS = ("AdministratorAccess", "PowerUserAccess", "IAMFullAccess")
+# They act for whoever names a role, and say in the request for whom.
+_ACT_FOR_MANY = frozenset(
+    {"pods.eks.amazonaws.com", "scheduler.amazonaws.com", "vpc-flow-logs.amazonaws.com"}
+)
 _RESOURCE_POLICIES = {
     "AWS::S3::BucketPolicy": "PolicyDocument",
     "AWS::SQS::QueuePolicy": "PolicyDocument",
@@ -142,10 +146,18 @@ def principal_findings(template: Document) -> Iterator[str]:
                 yield f"{logical_id}: lets in all but whom it names"
             if _everyone(statement.get("Principal")) and not _bounded(statement.get("Condition")):
                 yield f"{logical_id}: lets everyone in"
+            if kind == "AWS::IAM::Role" and "Condition" not in statement:
+                for service in _ACT_FOR_MANY & {*_services(statement.get("Principal"))}:
+                    yield f"{logical_id}: lets {service} in, for whomever it acts"
         if kind == "AWS::Lambda::Permission" and properties.get("Principal") == "*":
             yield f"{logical_id}: lets everyone call a function"
         if kind == "AWS::Lambda::Url" and properties.get("AuthType") != "AWS_IAM":
             yield f"{logical_id}: lets everyone call a function"
+
+
+def _services(principal: object) -> Iterator[str]:
+    if isinstance(principal, Mapping):
+        yield from map(text, listed(cast("Document", principal).get("Service", [])))
 
 
 def _everyone(principal: object) -> bool:

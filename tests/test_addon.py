@@ -78,12 +78,20 @@ class TestPodIdentity:
             },
         )
 
-    def test_pods_alone_may_take_it_and_say_who_they_are(self, cni: Template) -> None:
-        statement = the(cni, "AWS::IAM::Role")["AssumeRolePolicyDocument"]["Statement"]
+    def test_its_own_pods_of_its_own_cluster_alone_may_take_it(self, cni: Template) -> None:
+        (statement,) = the(cni, "AWS::IAM::Role")["AssumeRolePolicyDocument"]["Statement"]
 
-        actions = {action for each in statement for action in _listed(each["Action"])}
-        assert actions == {"sts:AssumeRole", "sts:TagSession"}
-        assert all(e["Principal"] == {"Service": "pods.eks.amazonaws.com"} for e in statement)
+        assert statement == {
+            "Effect": "Allow",
+            "Action": ["sts:AssumeRole", "sts:TagSession"],
+            "Principal": {"Service": "pods.eks.amazonaws.com"},
+            "Condition": {
+                "StringEquals": {
+                    "aws:RequestTag/eks-cluster-name": "research",
+                    "aws:RequestTag/kubernetes-service-account": "aws-node",
+                }
+            },
+        }
 
     def test_it_has_the_one_policy_of_its_plan(self, cni: Template) -> None:
         assert managed_policies(the(cni, "AWS::IAM::Role")) == {"AmazonEKS_CNI_Policy"}
@@ -98,7 +106,3 @@ class TestPodIdentity:
     def test_what_calls_no_aws_api_has_no_role(self, plain: Template) -> None:
         plain.resource_count_is("AWS::IAM::Role", 0)
         plain.has_resource_properties(ADDON, {"PodIdentityAssociations": Match.absent()})
-
-
-def _listed(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else value

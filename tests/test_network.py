@@ -315,6 +315,16 @@ class TestFlowLogs:
 
         built.template.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 365})
 
+    def test_no_flow_log_of_another_account_can_have_them_written(self, built: Synthesized) -> None:
+        role = the(built.template, "AWS::IAM::Role")
+        (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+
+        assert statement["Principal"] == {"Service": "vpc-flow-logs.amazonaws.com"}
+        assert statement["Condition"]["StringEquals"] == {
+            "aws:SourceAccount": {"Ref": "AWS::AccountId"}
+        }
+        assert ":vpc-flow-log/*" in str(statement["Condition"]["ArnLike"]["aws:SourceArn"])
+
     def test_they_may_be_written_and_nothing_else(self, built: Synthesized) -> None:
         (role,) = built.template.find_resources("AWS::IAM::Role")
         write, look = the(built.template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]

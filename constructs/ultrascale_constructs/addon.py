@@ -1,7 +1,6 @@
 """EKS add-ons and the permissions of their pods."""
 
 import json
-from typing import cast
 
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
@@ -9,6 +8,7 @@ from constructs import Construct
 
 from ultrascale.plan.model import AddonPlan
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
+from ultrascale_constructs.pod_identity import pods_of
 
 
 class Addon(Construct):
@@ -25,21 +25,20 @@ class Addon(Construct):
             configuration_values=json.dumps(plan.configuration, sort_keys=True)
             if plan.configuration
             else None,
-            pod_identity_associations=self._identity(plan),
+            pod_identity_associations=self._identity(plan, cluster_name),
             # What the file says wins over what was changed by hand or installed by Helm.
             resolve_conflicts="OVERWRITE",
         )
 
     def _identity(
-        self, plan: AddonPlan
+        self, plan: AddonPlan, cluster_name: str
     ) -> list[eks.CfnAddon.PodIdentityAssociationProperty] | None:
         if plan.service_account is None:
             return None
-        pods = cast("iam.IPrincipal", iam.ServicePrincipal("pods.eks.amazonaws.com"))
         role = iam.Role(
             self,
             "Role",
-            assumed_by=cast("iam.IPrincipal", iam.SessionTagsPrincipal(pods)),
+            assumed_by=pods_of(cluster_name, plan.service_account),
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(plan.managed_policy)]
             if plan.managed_policy
             else None,

@@ -1,7 +1,5 @@
 """HyperPod's observability add-on, and the workspace that it writes to."""
 
-from typing import cast
-
 from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_aps as aps
 from aws_cdk import aws_eks_v2 as eks
@@ -10,6 +8,7 @@ from constructs import Construct
 
 from ultrascale.plan.model import AddonPlan
 from ultrascale_constructs.key import Key
+from ultrascale_constructs.pod_identity import pods_of
 
 
 class HyperPodObservability(Construct):
@@ -27,11 +26,10 @@ class HyperPodObservability(Construct):
         key = Key(self, "Key", description=f"Prometheus metrics of {cluster_name}").key
         workspace = aps.CfnWorkspace(self, "Workspace", alias=cluster_name, kms_key_arn=key.key_arn)
         workspace.apply_removal_policy(RemovalPolicy.RETAIN)
-        pods = cast("iam.IPrincipal", iam.ServicePrincipal("pods.eks.amazonaws.com"))
         role = iam.Role(
             self,
             "Role",
-            assumed_by=cast("iam.IPrincipal", iam.SessionTagsPrincipal(pods)),
+            assumed_by=pods_of(cluster_name, plan.service_account),
             inline_policies={
                 "Write": iam.PolicyDocument(
                     statements=[

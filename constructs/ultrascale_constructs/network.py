@@ -183,17 +183,20 @@ class Network(Construct):
         )
 
     def _flow_logs_role(self, group: logs.LogGroup) -> iam.Role:
-        """Let flow logs find their log group and write to it.
+        """Let flow logs of this account find their log group and write to it.
 
         Source: https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-iam-role.html
         """
-        role = iam.Role(
-            self,
-            "FlowLogsRole",
-            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("vpc-flow-logs.amazonaws.com")),
-        )
-        group.grant_write(role)
         stack = Stack.of(self)
+        # A flow log has no id before it is there, and it takes the role with it.
+        own = stack.format_arn(service="ec2", resource="vpc-flow-log", resource_name="*")
+        conditions = {
+            "StringEquals": {"aws:SourceAccount": stack.account},
+            "ArnLike": {"aws:SourceArn": own},
+        }
+        service = iam.ServicePrincipal("vpc-flow-logs.amazonaws.com", conditions=conditions)
+        role = iam.Role(self, "FlowLogsRole", assumed_by=cast("iam.IPrincipal", service))
+        group.grant_write(role)
         groups = stack.format_arn(
             service="logs",
             resource="log-group",

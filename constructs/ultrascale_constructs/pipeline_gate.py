@@ -31,7 +31,7 @@ class Gate(Construct):
             "Role",
             role_name=plan.role,
             description=f"Looks at the accounts that {plan.name} deploys into",
-            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("codebuild.amazonaws.com")),
+            assumed_by=cast("iam.IPrincipal", _builds_of(plan)),
         )
         self._role.add_to_policy(
             iam.PolicyStatement(
@@ -63,6 +63,18 @@ class Gate(Construct):
         )
         approve.add_step_dependency(confirm)
         return [look, confirm, approve]
+
+
+def _builds_of(plan: PipelinePlan) -> iam.ServicePrincipal:
+    """Return the builds of the pipeline's account; its projects have no names beforehand.
+
+    Source: https://docs.aws.amazon.com/codebuild/latest/userguide/setting-up-service-role.html
+    """
+    place = f"{plan.partition}:codebuild:{plan.region}:{plan.account}"
+    return iam.ServicePrincipal(
+        "codebuild.amazonaws.com",
+        conditions={"ArnLike": {"aws:SourceArn": f"arn:{place}:project/*"}},
+    )
 
 
 def gate_commands(stage: StagePlan) -> list[str]:

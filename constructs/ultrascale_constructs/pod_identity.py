@@ -32,13 +32,36 @@ class Permission:
     why_wildcards: str | None = None
 
 
+def pods_of(
+    cluster_name: str, service_account: str, namespace: str | None = None
+) -> iam.IPrincipal:
+    """Return the pods of one service account of one cluster, as what a role trusts.
+
+    EKS states whose pods they are as tags of the session: without the conditions, an association
+    of any cluster of the account could have the role.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
+
+    Args:
+        cluster_name: Name of the cluster.
+        service_account: Name of the service account.
+        namespace: Its namespace; None where an EKS add-on chooses it.
+    """
+    tags = {"eks-cluster-name": cluster_name, "kubernetes-service-account": service_account}
+    if namespace is not None:
+        tags["kubernetes-namespace"] = namespace
+    pods = iam.ServicePrincipal(
+        "pods.eks.amazonaws.com",
+        conditions={"StringEquals": {f"aws:RequestTag/{key}": tags[key] for key in sorted(tags)}},
+    )
+    return cast("iam.IPrincipal", iam.SessionTagsPrincipal(cast("iam.IPrincipal", pods)))
+
+
 class PodIdentityRole(Construct):
     """Defines the role that the pods of one service account have, and its association.
 
     Only that account's pods, of that cluster, can take it. A pod that was there before the
     association has no credentials until it is restarted: deploy the pods afterwards.
-
-    Source: https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
 
     Attributes:
         role_arn: ARN of the role.
@@ -55,21 +78,10 @@ class PodIdentityRole(Construct):
         namespace: str = SYSTEM_NAMESPACE,
     ) -> None:
         super().__init__(scope, id)
-        tags = {
-            "eks-cluster-name": cluster_name,
-            "kubernetes-namespace": namespace,
-            "kubernetes-service-account": service_account,
-        }
-        pods = iam.ServicePrincipal(
-            "pods.eks.amazonaws.com",
-            conditions={"StringEquals": {f"aws:RequestTag/{key}": tags[key] for key in tags}},
-        )
         role = iam.Role(
             self,
             "Role",
-            assumed_by=cast(
-                "iam.IPrincipal", iam.SessionTagsPrincipal(cast("iam.IPrincipal", pods))
-            ),
+            assumed_by=pods_of(cluster_name, service_account, namespace),
             inline_policies={
                 "Permissions": iam.PolicyDocument(
                     statements=[_statement(permission) for permission in permissions]
