@@ -10,9 +10,12 @@ from tests.account import Refusal, Told, denied, fake_account
 from tests.assemblies import write_assembly
 from tests.changes import body, export, template
 from tests.deployments import make_project
+from tests.pools import make_cluster
+from ultrascale.cli.change_views import text_lines
 from ultrascale.errors import AccountError, UltrascaleError
-from ultrascale.guard import other_clusters, read_deployed, synthesize
-from ultrascale.guard.sources import as_deployed
+from ultrascale.guard import compare_deployed, other_clusters, synthesize
+from ultrascale.guard.sources import as_deployed, read_deployed
+from ultrascale.plan import plan_cluster
 from ultrascale.plan.names import stack_description
 
 DESCRIBE, GET = "cloudformation:DescribeStacks", "cloudformation:GetTemplate"
@@ -36,7 +39,7 @@ def answers(*stacks: Any, template: object = BUCKET) -> dict[str, Told]:
 
 def deployed(told: dict[str, Told]) -> Any:
     account, _ = fake_account(told)
-    return read_deployed(account, "c", {"c-a": BUCKET})
+    return read_deployed(account, "c", {"c-a": BUCKET}).templates
 
 
 def test_deployed_templates_are_the_ones_that_were_given() -> None:
@@ -120,6 +123,18 @@ def test_what_left_the_file_is_found_by_whose_it_is_and_not_by_its_name() -> Non
     found = deployed(answers(stack("c-a"), stack("c-gone"), *others, *apart))
 
     assert set(found) == {"c-a", "c-gone"}
+
+
+def test_termination_protection_that_the_cdk_would_take_off_is_told() -> None:
+    on = {"EnableTerminationProtection": True}
+    there = (stack("research-a", cluster="research") | on, stack("research-b", cluster="research"))
+    account, _ = fake_account(answers(*there))
+    plan = plan_cluster(make_cluster())
+
+    changes = compare_deployed(account, plan, {"research-a": BUCKET, "research-b": BUCKET})
+
+    assert changes.unprotected == ("research-a",)
+    assert "Termination protection, which `cdk deploy` takes off" in "\n".join(text_lines(changes))
 
 
 def test_other_clusters_of_the_account_are_known_by_name() -> None:

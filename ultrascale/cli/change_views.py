@@ -9,7 +9,9 @@ from ultrascale.guard.model import Action, Change, Changes, PropertyChange, Roll
 _MOST_NAMES = 4
 _MOST_PROPERTIES = 5
 _MOST_REASONS = 1
-_WORST_FIRST: Sequence[Action] = ("replaced", "deleted", "may be replaced", "kept", "updated")
+_WORST_FIRST: Sequence[Action] = (
+    *("replaced", "deleted", "may be replaced", "loses protection", "kept", "updated"),
+)
 _TITLES: Mapping[Action, str] = {
     "replaced": "Replaced, and not protected:",
     "may be replaced": "May be replaced, and not protected:",
@@ -153,6 +155,9 @@ def _rest(changes: Changes) -> Iterator[str]:
         yield "Left behind, running and paid for, as `cdk deploy` removes no stack:"
     for stack in changes.left_stacks:
         yield f"  {stack}: `cdk destroy {stack}`, with the file that still has it"
+    if changes.unprotected:
+        yield "Termination protection, which `cdk deploy` takes off and a pipeline does not:"
+        yield f"  {', '.join(changes.unprotected)}"
     if changes.unread:
         yield f"Not known, as a manifest cannot be read: {', '.join(changes.unread)}"
 

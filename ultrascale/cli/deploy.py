@@ -167,9 +167,7 @@ def _compare(file: Path, context: "Context", folder: Path, permitted: Sequence[s
     from ultrascale import guard
 
     new = guard.read_assembly(folder)
-    deployed = guard.read_deployed(context.account, context.plan.name, new)
-    changes = guard.compare(deployed, guard.as_deployed(new), region=context.plan.region)
-    changes = changes.permit(*permitted)
+    changes = guard.compare_deployed(context.account, context.plan, new).permit(*permitted)
     for line in text_lines(changes):
         typer.echo(line)
     if not changes.is_safe:

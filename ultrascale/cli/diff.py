@@ -3,7 +3,6 @@
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +14,7 @@ from ultrascale.errors import AccountError, QuestionError
 from ultrascale.plan.stacks import stack_names
 
 if TYPE_CHECKING:
+    from ultrascale.guard import Changes
     from ultrascale.guard.templates import Templates
 
 PROTECTED = 3
@@ -56,46 +56,23 @@ def diff(
     CloudFormation could not do the change, and with 1 where that is not known.
     """
     from ultrascale.cli.change_views import as_document, text_lines
-    from ultrascale.guard import compare
 
     cluster = plan.load(file)
     with _new_templates(cluster, file, assembly) as new:
-        sides = _sides(cluster, against, profile, new)
-    changes = compare(sides.old, sides.new, region=cluster.region).permit(*(replace or ()))
+        of, changes, note = _compared(cluster, against, profile, new)
+    changes = changes.permit(*(replace or ()))
     status = 0 if changes.is_safe else PROTECTED
     if as_json:
-        head = {
-            "cluster": cluster.name,
-            "region": cluster.region,
-            "against": sides.of,
-            "status": status,
-        }
+        head = {"cluster": cluster.name, "region": cluster.region, "against": of, "status": status}
         typer.echo(json.dumps({**head, **as_document(changes)}, indent=2, ensure_ascii=False))
     else:
-        typer.echo(f"{cluster.name} in {cluster.region}, against {sides.of}")
-        if sides.note:
-            typer.echo(sides.note)
+        typer.echo(f"{cluster.name} in {cluster.region}, against {of}")
+        if note:
+            typer.echo(note)
         for line in text_lines(changes):
             typer.echo(line)
     if status:
         raise typer.Exit(status)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sides:
-    """What is compared.
-
-    Attributes:
-        old: What is deployed.
-        new: The new templates, as ``old`` has them.
-        of: Where ``old`` is from.
-        note: What is to be known of it; empty where nothing is.
-    """
-
-    old: "Templates"
-    new: "Templates"
-    of: str
-    note: str = ""
 
 
 @contextmanager
@@ -120,24 +97,25 @@ def _new_templates(
     yield new
 
 
-def _sides(
+def _compared(
     cluster: plan.ClusterPlan, against: Path | None, profile: str | None, new: "Templates"
-) -> _Sides:
+) -> tuple[str, "Changes", str]:
+    """Return what is compared with, what changes, and what is to be known of it, if anything."""
     from ultrascale import account, guard
 
     if against is not None:
         old = guard.read_assembly_of(cluster, against, option="--against")
-        return _Sides(old=old, new=new, of=str(against))
+        return str(against), guard.compare(old, new, region=cluster.region), ""
     seen = account.connect(cluster.region, profile)
     if cluster.account not in (None, seen.id):
         raise AccountError(
             f"the credentials are of account {seen.id}, and the file is for {cluster.account}; "
             "name a profile of that one by --profile"
         )
-    old = guard.read_deployed(seen, cluster.name, new)
+    changes = guard.compare_deployed(seen, cluster, new)
     note = ""
-    if not old:
+    if not changes.left_stacks and set(changes.new_stacks) == set(new):
         others = ", ".join(guard.other_clusters(seen, cluster.name))
         beside = f", beside the clusters that are there: {others}" if others else ""
         note = f"Nothing of it is deployed: a whole cluster would be made{beside}"
-    return _Sides(old=old, new=guard.as_deployed(new), of=f"account {seen.id}", note=note)
+    return f"account {seen.id}", changes, note

@@ -3,18 +3,17 @@
 from ultrascale.guard.assembly import read_assembly, read_assembly_of
 from ultrascale.guard.comparison import compare
 from ultrascale.guard.model import Change, Changes, PropertyChange, RolledPool
-from ultrascale.guard.sources import as_deployed, other_clusters, read_deployed, synthesize
+from ultrascale.guard.sources import compare_deployed, other_clusters, synthesize
 
 __all__ = [
     "Change",
     "Changes",
     "PropertyChange",
     "RolledPool",
-    "as_deployed",
     "compare",
+    "compare_deployed",
     "other_clusters",
     "read_assembly",
     "read_assembly_of",
-    "read_deployed",
     "synthesize",
 ]

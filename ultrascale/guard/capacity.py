@@ -1,6 +1,7 @@
 """Which nodes that run a change rolls or ends, how many, and what they cost in an hour."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from ultrascale.guard import drift
@@ -8,7 +9,12 @@ from ultrascale.guard.figures import hourly, number
 from ultrascale.guard.hyperpod import HYPERPOD, changed_groups
 from ultrascale.guard.model import Change, RolledPool, Rolling
 from ultrascale.guard.objects import Objects
-from ultrascale.guard.protection import is_guarded_stack, reserved_protection
+from ultrascale.guard.properties import at
+from ultrascale.guard.protection import (
+    fewer_protection,
+    is_guarded_stack,
+    reserved_protection,
+)
 from ultrascale.guard.replacement import Worlds, change_of, is_caused
 from ultrascale.guard.templates import UPDATE_POLICY, Key, World, references, shown, text_of
 from ultrascale.plan import names
@@ -83,10 +89,8 @@ def _managed(
         update = cast("Mapping[str, Any]", worlds.new.properties(key).get("UpdateConfig", {}))
         at_once = f"{update.get('MaxUnavailable', 1)} at a time, by EKS"
         yield _pool(change, worlds.old, most, "rolls", at_once, why, region)
-    less = _less(change, "ScalingConfig/MaxSize", most, worlds.new)
-    if less:
-        why = (f"MaxSize from {most} to {(most or 0) - less}",)
-        yield _pool(change, worlds.old, less, "ends", "as EKS scales in", why, region)
+    sizes = ("ScalingConfig/MaxSize", "ScalingConfig/DesiredSize")
+    yield from _fewer(change, worlds, sizes, "as EKS scales in", region)
 
 
 def _self_managed(
@@ -111,10 +115,7 @@ def _self_managed(
     if moved:
         at_once = "by EC2 Auto Scaling, as it balances the zones"
         yield _pool(change, worlds.old, most, "rolls", at_once, moved, region)
-    less = _less(change, "MaxSize", most, worlds.new)
-    if less:
-        why = (f"MaxSize from {most} to {(most or 0) - less}",)
-        yield _pool(change, worlds.old, less, "ends", "all at once", why, region)
+    yield from _fewer(change, worlds, ("MaxSize", "DesiredCapacity"), "all at once", region)
 
 
 def _gone(change: Change, at_once: str) -> tuple[Rolling, str] | None:
@@ -178,13 +179,28 @@ def _zones(group: Key, world: World) -> list[str]:
     return sorted({text_of(world.properties(each.resource).get(_ZONE, "")) for each in subnets})
 
 
-def _less(change: Change, path: str, most: int | None, new: World) -> int:
-    """Return by how many nodes the most of a group is lowered."""
-    values: Any = new.properties((change.stack, change.logical_id))
-    for part in path.split("/"):
-        values = values.get(part, {})
-    later = number(values)
-    return 0 if most is None or later is None else max(0, most - later)
+def _fewer(
+    change: Change, worlds: Worlds, sizes: Sequence[str], at_once: str, region: str
+) -> Iterator[RolledPool]:
+    """Yield the nodes above a size that is lowered: its maximum, or the one that is set.
+
+    A lower minimum ends none; whatever scales the group may, later, those without jobs.
+    """
+    key = (change.stack, change.logical_id)
+    old, new = worlds.old.properties(key), worlds.new.properties(key)
+    pairs = {path: (number(at(old, path)), number(at(new, path))) for path in sizes}
+    lowered = {
+        path: (before, after)
+        for path, (before, after) in pairs.items()
+        if before is not None and after is not None and after < before
+    }
+    if lowered:
+        why = tuple(f"{path} from {old} to {new}" for path, (old, new) in lowered.items())
+        nodes = max(before - after for before, after in lowered.values())
+        fewer = _pool(change, worlds.old, nodes, "ends", at_once, why, region)
+        guarded = is_guarded_stack(worlds.old, change.stack)
+        lost, instead = fewer_protection() if guarded else ("", "")
+        yield replace(fewer, lost=lost, instead=instead)
 
 
 def _pool(

@@ -6,6 +6,7 @@ Sources:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from ultrascale.guard.figures import hourly, number
@@ -17,12 +18,13 @@ from ultrascale.guard.objects import (
     Objects,
     is_reserved,
 )
-from ultrascale.guard.protection import reserved_protection
+from ultrascale.guard.protection import fewer_protection, reserved_protection
 from ultrascale.guard.templates import shown
 
 # Kind of the node classes of EKS Auto Mode.
 _AUTO_MODE_CLASS = "NodeClass"
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+_SIZE = "replicas"
 _DRIFTED = "Drifted"
 _DEFAULT_BUDGET = "10%"
 _NONE = frozenset({"0", "0%"})
@@ -54,11 +56,25 @@ def drifted_pools(
             why = [f"{_OPENED}, for nodes that drifted before"]
         if why:
             yield _drifted(pool, later, tuple(dict.fromkeys(why)), region)
-        most, least = nodes_of(pool), nodes_of(later)
-        if "replicas" in pool.spec and most is not None and least is not None and least < most:
-            text = (f"nodes from {most} to {least}",)
-            at_once = "all at once, within the pods' disruption budgets"
-            yield _rolled(pool, "ends", most - least, at_once, text, region)
+        yield from _fewer(pool, later, region)
+
+
+def _fewer(pool: KubernetesObject, later: KubernetesObject, region: str) -> Iterator[RolledPool]:
+    """Yield the nodes above the size of a static NodePool that is lowered.
+
+    A limit of other NodePools ends none that runs: it only keeps more from being launched.
+
+    Sources:
+        https://karpenter.sh/docs/concepts/nodepools/#specreplicas
+        https://docs.aws.amazon.com/eks/latest/userguide/auto-static-capacity.html
+    """
+    before, after = nodes_of(pool), nodes_of(later)
+    if _SIZE in pool.spec and before is not None and after is not None and after < before:
+        text = (f"nodes from {before} to {after}",)
+        at_once = "all at once, within the pods' disruption budgets"
+        fewer = _rolled(pool, "ends", before - after, at_once, text, region)
+        lost, instead = fewer_protection() if is_reserved(pool) else ("", "")
+        yield replace(fewer, lost=lost, instead=instead)
 
 
 def disabled_pools(objects: tuple[Objects, Objects], region: str) -> Iterator[RolledPool]:
@@ -79,8 +95,11 @@ def disabled_pools(objects: tuple[Objects, Objects], region: str) -> Iterator[Ro
 
 
 def nodes_of(pool: KubernetesObject) -> int | None:
-    """Return the most nodes of a NodePool; None where it does not say."""
-    return number(pool.spec.get("limits", {}).get("nodes"))
+    """Return the most nodes of a NodePool; None where it does not say.
+
+    Those that a static one has, unless a calendar sets them: its manifest has none.
+    """
+    return number(pool.spec.get(_SIZE)) or number(pool.spec.get("limits", {}).get("nodes"))
 
 
 def ended_pool(pool: KubernetesObject, why: str, region: str) -> RolledPool:

@@ -12,7 +12,7 @@ from typing import Any, cast
 from ultrascale.guard.figures import hourly, number
 from ultrascale.guard.model import Change, RolledPool, Rolling
 from ultrascale.guard.objects import RESERVED
-from ultrascale.guard.protection import reserved_protection
+from ultrascale.guard.protection import fewer_protection, reserved_protection
 from ultrascale.guard.replacement import Worlds
 from ultrascale.guard.templates import shown
 from ultrascale.plan import names
@@ -78,8 +78,8 @@ def _rolled(
 ) -> RolledPool:
     kind = str(group.get("InstanceType", "")).removeprefix("ml.")
     shrinks = rolling == "ends" and why[0].startswith(_COUNT)
-    reserved = not shrinks and _is_reserved(group)
-    lost, instead = reserved_protection() if reserved else ("", "")
+    protection = fewer_protection() if shrinks else reserved_protection()
+    lost, instead = protection if _is_reserved(group) else ("", "")
     return RolledPool(
         pool=name,
         stack=change.stack,

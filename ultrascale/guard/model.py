@@ -6,7 +6,9 @@ from typing import Literal
 
 from ultrascale.errors import QuestionError
 
-Action = Literal["added", "updated", "replaced", "may be replaced", "deleted", "kept"]
+Action = Literal[
+    "added", "updated", "loses protection", "replaced", "may be replaced", "deleted", "kept"
+]
 Effect = Literal["replaces", "may replace", "is refused", "updates"]
 Rolling = Literal["rolls", "may roll", "held", "new nodes", "ends"]
 
@@ -39,7 +41,8 @@ class Change:
         logical_id: Its logical id.
         type: Its type; of an object in the cluster ``Kubernetes::`` and its kind.
         name: What people call it.
-        action: What happens to it. What is `kept` leaves its stack and stays.
+        action: What happens to it. What is `kept` leaves its stack and stays; what `loses
+            protection` is updated, and nothing keeps it from loss any more.
         properties: What of it changes.
         fails: Why CloudFormation could not do it; empty where it could.
         lost: What would be lost; empty where nothing is that is protected.
@@ -122,6 +125,7 @@ class Changes:
         left_stacks: Stacks that are in the file no more: `cdk deploy` leaves them as they are, with
             all that runs in them.
         unread: What could not be compared; nothing of it is known.
+        unprotected: Stacks whose termination protection the CDK's command line takes off.
     """
 
     resources: tuple[Change, ...]
@@ -129,6 +133,7 @@ class Changes:
     new_stacks: tuple[str, ...] = ()
     left_stacks: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    unprotected: tuple[str, ...] = ()
 
     @property
     def protected(self) -> tuple[Change | RolledPool, ...]:

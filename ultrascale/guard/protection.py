@@ -7,6 +7,7 @@ from typing import Any
 from ultrascale.guard.model import Action, Change
 from ultrascale.guard.objects import NAMESPACE, KubernetesObject, is_reserved
 from ultrascale.guard.replacement import Worlds
+from ultrascale.guard.safeguards import lost_policies, lost_switches
 from ultrascale.guard.templates import Key, World
 
 GUARD = "Custom::NodeGroupGuard"
@@ -29,6 +30,7 @@ class _Protection:
 
 
 _LEAVE = "put the property back"
+_KEEP = f"{_LEAVE}; what is to go, `ultrascale destroy` takes down by itself"
 _TYPES: Mapping[str, _Protection] = {
     "AWS::EKS::Cluster": _Protection(
         lost="the cluster, with every node, job and object in it",
@@ -80,6 +82,11 @@ _RESERVED_POOL = _Protection(
     lost="the pool's nodes, with the jobs on them; a reservation of theirs is paid on",
     instead="let its jobs end and scale it to 0 first, or change it once no reservation holds it",
 )
+_FEWER = _Protection(
+    lost="the nodes above the new size, with the jobs on them: nobody chooses which nodes go; a "
+    "reservation of theirs is paid on",
+    instead="put the size back; or let the jobs end first, and name it",
+)
 _GROUPS = ("AWS::EKS::Nodegroup", "AWS::AutoScaling::AutoScalingGroup")
 _NAMESPACE = _Protection(
     lost="the namespace and every object in it: its jobs, their pods and claims",
@@ -103,10 +110,12 @@ def with_protection(changes: Iterable[Change], worlds: Worlds) -> Iterator[Chang
     for change in every:
         found = _protection(change, worlds.old)
         lost = "" if found is None else _lost(change, found, added, worlds)
-        if found is None or not lost:
+        if found is None:
             yield change
-        else:
+        elif lost:
             yield replace(change, lost=lost, instead=found.instead)
+        else:
+            yield _unprotected(change, found, worlds)
 
 
 def object_protection(found: KubernetesObject) -> tuple[str, str]:
@@ -124,6 +133,11 @@ def object_protection(found: KubernetesObject) -> tuple[str, str]:
 def reserved_protection() -> tuple[str, str]:
     """Return what replacing the nodes of a reserved pool loses, and what to do instead."""
     return _RESERVED_POOL.lost, _RESERVED_POOL.instead
+
+
+def fewer_protection() -> tuple[str, str]:
+    """Return what fewer nodes of a reserved pool lose, and what to do instead."""
+    return _FEWER.lost, _FEWER.instead
 
 
 def is_guarded_stack(world: World, stack: str) -> bool:
@@ -176,7 +190,18 @@ def _lost(change: Change, found: _Protection, added: set[str], worlds: Worlds) -
         }:
             return _PARTED
         return found.lost
-    new = worlds.new.resources(change.stack)[change.logical_id]
-    if is_retained(old) and not is_retained(new):
-        return f"its retention: once it leaves the file, {found.lost}"
     return ""
+
+
+def _unprotected(change: Change, found: _Protection, worlds: Worlds) -> Change:
+    """Return a change with what kept its resource from loss until now."""
+    if change.action != "updated":
+        return change
+    key = (change.stack, change.logical_id)
+    old, new = (side.resources(key[0])[key[1]] for side in (worlds.old, worlds.new))
+    values = (worlds.old.properties(key), worlds.new.properties(key))
+    gone = (*lost_policies(old, new), *lost_switches(change.type, *values))
+    if not gone:
+        return change
+    lost = f"{'; '.join(gone)}; what may go then: {found.lost}"
+    return replace(change, action="loses protection", lost=lost, instead=_KEEP)

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,8 +17,11 @@ import yaml
 from ultrascale.cdk_cli import find_cdk_cli
 from ultrascale.errors import AccountError, UltrascaleError
 from ultrascale.guard.assembly import read_assembly
+from ultrascale.guard.comparison import compare
+from ultrascale.guard.model import Changes
 from ultrascale.guard.templates import Template, Templates
 from ultrascale.plan import names
+from ultrascale.plan.model import ClusterPlan
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
@@ -44,8 +48,39 @@ _WHOLE = frozenset(
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
-def read_deployed(account: "Account", cluster: str, new: Templates) -> Templates:
-    """Return the templates that are deployed: of the stacks of ``new``, and of those left behind.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """The stacks of a cluster in its account.
+
+    Attributes:
+        templates: Their templates, by their names.
+        protected: Names of those whose termination protection is on.
+    """
+
+    templates: Templates
+    protected: tuple[str, ...] = ()
+
+
+def compare_deployed(account: "Account", plan: ClusterPlan, new: Templates) -> Changes:
+    """Return what a deployment of ``new`` does to what the account has.
+
+    Args:
+        account: The account to ask.
+        plan: The cluster.
+        new: What would be deployed.
+
+    Raises:
+        AccountError: As `read_deployed`.
+    """
+    deployed = read_deployed(account, plan.name, new)
+    changes = compare(deployed.templates, as_deployed(new), region=plan.region)
+    # The CDK's command line sets what its stacks say, and ours say none.
+    # Source: https://github.com/aws/aws-cdk-cli/blob/main/packages/@aws-cdk/toolkit-lib/lib/api/deployments/deploy-stack.ts
+    return replace(changes, unprotected=tuple(each for each in deployed.protected if each in new))
+
+
+def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
+    """Return what is deployed: of the stacks of ``new``, and of those left behind.
 
     Args:
         account: The account to ask.
@@ -59,6 +94,7 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Templates
     described = names.stack_description(cluster)
     apart = {names.stack(cluster, layer) for layer in _APART}
     found: list[str] = []
+    protected: list[str] = []
     wrong: list[str] = []
     for each in account.ask_all("cloudformation:DescribeStacks", "Stacks"):
         name, status = each["StackName"], each["StackStatus"]
@@ -71,11 +107,14 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Templates
                 wrong.append(f"{name}: it is no stack of {cluster}: {whose}; {todo}")
         elif status in _WHOLE:
             found.append(name)
+            if each.get("EnableTerminationProtection", False):
+                protected.append(name)
         else:
             wrong.append(f"{name}: StackStatus is {status}; {_advice(status)}")
     if wrong:
         raise AccountError("\n".join(wrong))
-    return {name: _deployed(account, name) for name in found}
+    templates = {name: _deployed(account, name) for name in found}
+    return Deployed(templates=templates, protected=tuple(protected))
 
 
 def other_clusters(account: "Account", cluster: str) -> tuple[str, ...]:

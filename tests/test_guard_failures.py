@@ -1,0 +1,94 @@
+"""What CloudFormation could not do: told before a deployment is rolled back for it."""
+
+import pytest
+
+from tests.changes import REGION, STACK, between, body, export, of, template
+from ultrascale.guard import compare
+
+LUSTRE = "AWS::FSx::FileSystem"
+
+
+def test_a_replacement_under_the_same_name_is_said_to_fail() -> None:
+    old, new = ({"Name": "c", "RoleArn": f"arn:{each}"} for each in "ab")
+
+    change = of(
+        between({"A": body("AWS::EKS::Cluster", old)}, {"A": body("AWS::EKS::Cluster", new)}), "A"
+    )
+
+    assert "both would be Name c" in change.fails
+
+
+def test_a_replacement_that_deletes_first_is_not() -> None:
+    kind = "AWS::SageMaker::ComputeQuota"
+    rest = {"ClusterArn": "arn:h", "Name": "quota"}
+    old, new = (rest | {"ComputeQuotaTarget": {"TeamName": each}} for each in "ab")
+
+    assert of(between({"A": body(kind, old)}, {"A": body(kind, new)}), "A").fails == ""
+
+
+@pytest.mark.parametrize(("policy", "verb"), [("Retain", "stays"), ("Delete", "goes only after")])
+def test_another_logical_id_under_the_same_name_is_said_to_fail(policy: str, verb: str) -> None:
+    role = body("AWS::IAM::Role", {"RoleName": "node"}, DeletionPolicy=policy)
+
+    changes = between({"A": role}, {"B": role})
+
+    assert verb in of(changes, "B").fails
+    assert not changes.is_safe
+
+
+def test_ranges_that_change_places_are_said_to_fail() -> None:
+    kind = "AWS::EC2::Subnet"
+    one, other = (body(kind, {"VpcId": "vpc-1", "CidrBlock": f"10.0.{n}.0/24"}) for n in (0, 1))
+
+    changes = between({"A": one, "B": other}, {"A": other, "B": one})
+
+    assert f"{STACK}/B is VpcId vpc-1, CidrBlock 10.0.1.0/24 already" in of(changes, "A").fails
+
+
+def test_a_name_in_a_stack_that_is_left_behind_is_taken() -> None:
+    role = template({"A": body("AWS::IAM::Role", {"RoleName": "node"})})
+
+    changes = compare({"c-karpenter": role}, {"c-nodes": role}, region=REGION)
+
+    assert changes.left_stacks == ("c-karpenter",)
+    assert changes.new_stacks == ("c-nodes",)
+    assert "c-karpenter/A is RoleName node already, and stays" in changes.resources[0].fails
+
+
+def test_what_deletion_protection_holds_is_said_to_fail() -> None:
+    cluster = body("AWS::EKS::Cluster", {"DeletionProtection": True})
+
+    assert "deletion protection" in of(between({"A": cluster}, {}), "A").fails
+
+
+def test_another_type_under_the_same_id_is_said_to_fail() -> None:
+    changes = between({"A": body("AWS::SQS::Queue")}, {"A": body("AWS::SNS::Topic")})
+
+    assert "another type" in of(changes, "A").fails
+
+
+@pytest.mark.parametrize("kind", ["Custom::Build", "AWS::CloudFormation::CustomResource"])
+def test_another_function_behind_a_custom_resource_is_said_to_fail(kind: str) -> None:
+    old, new = (body(kind, {"ServiceToken": f"arn:{each}"}) for each in "ab")
+
+    assert "never lets another function" in of(between({"A": old}, {"A": new}), "A").fails
+
+
+def test_a_file_system_that_would_shrink_is_said_to_fail() -> None:
+    old, new = (body(LUSTRE, {"StorageCapacity": each}) for each in (2400, 1200))
+
+    assert "only grows" in of(between({"A": old}, {"A": new}), "A").fails
+    assert between({"A": new}, {"A": old}).is_safe
+
+
+def test_an_export_that_goes_before_its_user_is_said_to_fail() -> None:
+    queue = {"Q": body("AWS::SQS::Queue")}
+    user = template({"U": body("AWS::SQS::Queue", {"X": {"Fn::ImportValue": "q"}})})
+
+    changes = compare(
+        {"a": template(queue, **export("q", {"Ref": "Q"})), "b": user},
+        {"a": template(queue), "b": template({})},
+        region=REGION,
+    )
+
+    assert "b still imports it" in of(changes, "q").fails
