@@ -1,37 +1,19 @@
 """`ultrascale deploy`, as its user sees it: each step stops what follows."""
 
-import json
 import sys
-from collections.abc import Iterator
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.account import AT, ID, FakeAws, Refusal, Told, denied, fake_account
+from tests.account import ID, denied
 from tests.assembly import ROOT
+from tests.cli_deployments import STACKS, deployed, has, prepare, synthesizes, written
 from tests.command_line import Ultrascale, run
-from tests.deployments import Project, event, make_project, stack_event, write_assembly
-from tests.pools import ON_DEMAND, SYSTEM_POOL, as_text, make_document, pool_document
-from ultrascale.account import Account
-from ultrascale.deploy.cause import EVENTS
-from ultrascale.errors import UltrascaleError
-from ultrascale.plan.names import stack_description
-from ultrascale.preflight import checks
-from ultrascale.preflight.model import Check, Context, Finding, State
-
-ADMINS = {"admins": [f"arn:aws:iam::{ID}:role/Admin"]}
-STACKS: dict[str, list[str]] = {
-    "research-network": [],
-    "research-cluster": ["research-network"],
-    "research-system": ["research-cluster"],
-    "research-platform": ["research-system"],
-    "research-train": ["research-platform"],
-    "research-other": ["research-platform"],
-}
-NOT_THERE = Refusal("ValidationError", "Stack does not exist")
+from tests.deployments import Project, write_assembly
+from tests.pools import SYSTEM_POOL, pool_document
+from ultrascale.preflight.model import State
 
 
 @pytest.fixture
@@ -41,67 +23,12 @@ def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    found = make_project(tmp_path / "project")
-    monkeypatch.setattr("ultrascale.cdk_cli._PROJECT", found.folder)
-    synthesizes(monkeypatch)
-    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "CDK_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    has(monkeypatch)
-    return found
-
-
-def synthesizes(monkeypatch: pytest.MonkeyPatch, told: str | None = None) -> list[Path]:
-    """Let synthesis write the stacks, or fail; return each folder that it is asked to write to."""
-    folders: list[Path] = []
-
-    def synthesize(_: Path, folder: Path) -> None:
-        folders.append(folder)
-        if told is not None:
-            raise UltrascaleError(told)
-        (folder / "cdk.out").mkdir()
-        write_assembly(folder / "cdk.out", STACKS)
-
-    monkeypatch.setattr("ultrascale.guard.synthesize", synthesize)
-    return folders
+    return prepare(tmp_path, monkeypatch)
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return written(tmp_path)
-
-
-def written(folder: Path, **changes: object) -> Path:
-    path = folder / "cluster.yaml"
-    pools = [
-        pool_document(name=name, purchase=ON_DEMAND, nodes={"max": 4})
-        for name in ("train", "other")
-    ]
-    document = make_document(**{"kubernetes": ADMINS, "pools": [SYSTEM_POOL, *pools], **changes})
-    path.write_text(as_text(document))
-    return path
-
-
-def has(
-    monkeypatch: pytest.MonkeyPatch,
-    *states: State,
-    events: Told = NOT_THERE,
-    deployed: dict[str, Told] | None = None,
-) -> FakeAws:
-    """Let the account answer, and preflight find ``states`` in it."""
-    nothing: dict[str, Told] = {"cloudformation:DescribeStacks": {"Stacks": []}}
-    account, aws = fake_account(nothing | {EVENTS: events} | (deployed or {}))
-
-    def connect(_region: str, _profile: str | None) -> Account:
-        return account
-
-    def look(_: Context) -> Iterator[Finding]:
-        for state in states or ("pass",):
-            yield Finding(check="c", subject="it", state=state, evidence="seen")
-
-    monkeypatch.setattr("ultrascale.account.connect", connect)
-    monkeypatch.setattr(checks, "CHECKS", (Check(name="c", title="c", actions=(), run=look),))
-    return aws
 
 
 class Terminal(StringIO):
@@ -310,20 +237,6 @@ def test_an_assembly_of_another_file_is_refused(
     assert "the stack research-network is none of the file's" in answer.stderr
 
 
-def deployed(**resources: object) -> dict[str, Told]:
-    """Return the answers of an account in which the first stack is deployed, with ``resources``."""
-    stack = {
-        "StackName": "research-network",
-        "StackStatus": "UPDATE_COMPLETE",
-        "CreationTime": AT,
-        "Description": stack_description("research"),
-    }
-    return {
-        "cloudformation:DescribeStacks": {"Stacks": [stack]},
-        "cloudformation:GetTemplate": {"TemplateBody": json.dumps({"Resources": resources})},
-    }
-
-
 @pytest.mark.parametrize(("options", "status"), [((), 3), (("--replace", "Data"), 0)])
 def test_what_is_protected_is_lost_only_where_it_is_named(
     ultrascale: Ultrascale,
@@ -351,71 +264,3 @@ def test_templates_that_cannot_be_read_are_not_taken_for_none(
 
     assert (answer.returncode, project.calls) == (1, [])
     assert f"{get}: denied" in answer.stderr
-
-
-# --- failures -----------------------------------------------------------------------------------
-
-
-def test_a_failed_pool_is_told_by_its_first_cause_and_the_others_are_deployed(
-    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reason = "We currently do not have sufficient p5.48xlarge capacity"
-    events = [
-        stack_event(3, "ROLLBACK_COMPLETE"),
-        event(2, "CREATE_FAILED", reason),
-        stack_event(1, "CREATE_IN_PROGRESS"),
-    ]
-    told: list[Any] = [*[NOT_THERE] * len(STACKS), {"StackEvents": events}]
-    has(monkeypatch, events=told)
-    project.fails("research-train")
-
-    answer = ultrascale("deploy", file, "--yes", "--concurrency", "1")
-
-    assert answer.returncode == 4
-    assert project.deployed == [*STACKS]
-    assert f"first: NodeGroup (AWS::EKS::Nodegroup): {reason}" in answer.stderr
-    assert f"ultrascale capacity {file}" in answer.stderr
-    assert "delete-stack --stack-name research-train" in answer.stderr
-    assert answer.stdout.splitlines()[-1] == "6 stacks: 5 deployed, 1 failed"
-
-
-def test_no_node_is_paid_for_where_what_it_needs_failed(
-    ultrascale: Ultrascale, project: Project, file: Path
-) -> None:
-    project.fails("research-platform", "begun\n❌ research-platform failed to deploy\n‣ no bucket")
-
-    answer = ultrascale("deploy", file, "--yes")
-
-    assert answer.returncode == 4
-    assert not {"research-train", "research-other"} & {*project.deployed}
-    assert (
-        "the CDK says:\n  ❌ research-platform failed to deploy\n  ‣ no bucket\n" in answer.stderr
-    )
-    assert "research-train: waits for research-platform" in answer.stderr
-
-
-def test_events_that_cannot_be_read_are_not_passed_over(
-    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    has(monkeypatch, events=Refusal("AccessDenied", "no"))
-    project.fails("research-network")
-
-    answer = ultrascale("deploy", file, "--yes")
-
-    assert answer.returncode == 4
-    assert f"its events are not known: {EVENTS}: denied" in answer.stderr
-    assert "❌ it failed" in answer.stderr
-
-
-@pytest.mark.parametrize("number", ["INT", "TERM", "HUP"])
-def test_what_ends_the_command_says_what_goes_on(
-    ultrascale: Ultrascale, project: Project, file: Path, number: str
-) -> None:
-    project.does("research-cluster", f"kill -{number} $PPID; sleep 30\n")
-
-    answer = ultrascale("deploy", file, "--yes")
-
-    assert answer.returncode == 130
-    assert project.deployed == ["research-network", "research-cluster"]
-    assert "research-cluster: CloudFormation goes on with it" in answer.stderr
-    assert answer.stdout.splitlines()[-1] == ("6 stacks: 1 deployed, 1 interrupted, 4 not started")

@@ -7,7 +7,14 @@ import pytest
 
 from tests.account import Refusal, Told, denied, fake_account
 from tests.deployments import event, stack_event
-from ultrascale.catalog.deploy_failures import FAILURES, STATUSES, what_to_do
+from ultrascale.catalog.deploy_failures import (
+    CDK_FAILURES,
+    FAILURES,
+    GOES_ON,
+    IN_PROGRESS,
+    STATUSES,
+    what_to_do,
+)
 from ultrascale.deploy.cause import EVENTS, Cause, Events
 from ultrascale.errors import UnansweredError
 
@@ -180,6 +187,58 @@ def test_a_known_reason_says_what_to_do(reason: str, todo: str) -> None:
     assert todo in (what_to_do(reason) or "")
 
 
+def test_a_service_that_cancelled_something_is_a_cause() -> None:
+    found = cause(
+        MISSING,
+        stack_event(1, "CREATE_IN_PROGRESS"),
+        event(2, "CREATE_FAILED", "Resource creation cancelled", LogicalResourceId="Early"),
+        event(3, "CREATE_FAILED", "The Spot request was cancelled by the service"),
+        stack_event(4, "ROLLBACK_COMPLETE"),
+    )
+
+    assert found is not None
+    assert found.reason == "The Spot request was cancelled by the service"
+
+
+def test_a_stack_that_goes_on_without_us_has_not_failed() -> None:
+    """The credentials of a `cdk deploy` end, or its network: CloudFormation does not notice."""
+    found = cause(MISSING, stack_event(1, "CREATE_IN_PROGRESS"), event(2, "CREATE_IN_PROGRESS"))
+
+    assert found is not None
+    assert (found.resource, found.reason, found.status) == (None, None, "CREATE_IN_PROGRESS")
+    assert "CloudFormation goes on with it: wait" in found.todo[0]
+
+
+def test_a_change_set_that_was_refused_changed_nothing() -> None:
+    assert cause(MISSING, stack_event(1, "REVIEW_IN_PROGRESS")) is None
+
+
+def left(*after: dict[str, Any]) -> list[tuple[str, str | None]]:
+    """Return the id of what is left, and why, where these events follow, oldest first."""
+    account, _ = fake_account({EVENTS: [MISSING, {"StackEvents": [*reversed(after)]}]})
+    events = Events(account)
+    events.mark(STACK)
+    return [(each.id, each.reason) for each in events.left(STACK)]
+
+
+def test_what_is_paid_for_after_its_stack_is_gone_is_named() -> None:
+    database: dict[str, Any] = {"ResourceType": "AWS::RDS::DBCluster", "PhysicalResourceId": "db"}
+    found = left(
+        stack_event(1, "CREATE_IN_PROGRESS"),
+        event(2, "CREATE_FAILED", "no", PhysicalResourceId=""),
+        stack_event(3, "ROLLBACK_IN_PROGRESS"),
+        event(4, "DELETE_SKIPPED", **database),
+        event(5, "DELETE_SKIPPED", ResourceType="Custom::Manifest", PhysicalResourceId="crd"),
+        event(6, "DELETE_SKIPPED", PhysicalResourceId=""),
+        event(7, "DELETE_FAILED", "it is in use", PhysicalResourceId="sg-1"),
+        event(8, "DELETE_FAILED", "not yet", PhysicalResourceId="sg-2"),
+        event(9, "DELETE_COMPLETE", PhysicalResourceId="sg-2"),
+        stack_event(10, "ROLLBACK_COMPLETE"),
+    )
+
+    assert found == [("db", None), ("sg-1", "it is in use")]
+
+
 def test_an_unknown_reason_is_told_as_it_is_with_no_advice_made_up() -> None:
     found = cause(MISSING, event(1, "CREATE_FAILED", "the moon is full"))
 
@@ -187,7 +246,31 @@ def test_an_unknown_reason_is_told_as_it_is_with_no_advice_made_up() -> None:
     assert (found.reason, found.todo) == ("the moon is full", ())
 
 
-@pytest.mark.parametrize("text", [*(each.todo for each in FAILURES), *STATUSES.values()])
+@pytest.mark.parametrize(
+    ("said", "todo"),
+    [
+        ("‣ ExpiredToken: The security token included in the request is expired", "log in again"),
+        ("‣ CredentialsProviderError: The SSO session associated with it has expired", "log in"),
+        ("Stack:arn is in UPDATE_IN_PROGRESS state and can not be updated.", "wait until that"),
+        ("SSM parameter x not found. Has the environment been bootstrapped?", "npx cdk bootstrap"),
+        ("y could not be used to assume 'arn:aws:iam::1:role/cdk-hnb'", "sts:AssumeRole"),
+        ("❌ a failed: Rate exceeded", "smaller --concurrency"),
+        ("/aws/eks/research/cluster already exists", "--import-existing-resources"),
+    ],
+)
+def test_what_the_cdk_says_by_itself_has_an_answer(said: str, todo: str) -> None:
+    assert todo in (what_to_do(said, CDK_FAILURES) or "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(each.todo for each in (*FAILURES, *CDK_FAILURES)),
+        *STATUSES.values(),
+        IN_PROGRESS,
+        GOES_ON,
+    ],
+)
 def test_all_advice_can_be_filled_in(text: str) -> None:
     filled = text.format(stack=STACK, **WORDS)
 

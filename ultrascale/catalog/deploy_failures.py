@@ -1,17 +1,19 @@
 """What the reasons of failed CloudFormation events mean, and what to do about them.
 
 A reason holds the message of the service that refused. The first pattern that is found in it
-counts, so the narrow ones stand before the wide ones.
+counts, so the narrow ones stand before the wide ones. Where there is no event, the CDK's own error
+is all there is.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 _EC2_ERRORS = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html"
 _EKS_GROUP_ERRORS = "https://docs.aws.amazon.com/eks/latest/APIReference/API_Issue.html"
 _CFN = "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/troubleshooting.html"
+_CDK = "https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-troubleshoot.html"
 _CUSTOM = "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html"
 
 
@@ -33,6 +35,13 @@ class DeployFailure:
 def _failure(pattern: str, todo: str, source: str) -> DeployFailure:
     return DeployFailure(pattern=re.compile(pattern, re.IGNORECASE), todo=todo, source=source)
 
+
+_EXISTS = _failure(
+    r"already exists|AlreadyExists|EntityAlreadyExists",
+    "something else has the name: `ultrascale preflight {file}` says what, and `ultrascale deploy "
+    "{file} --import-existing-resources` takes over what an earlier deployment left",
+    _CFN,
+)
 
 FAILURES: tuple[DeployFailure, ...] = (
     _failure(
@@ -89,13 +98,7 @@ FAILURES: tuple[DeployFailure, ...] = (
         "decision about stacks says (docs/decisions/0002-stacks-follow-lifecycles.md)",
         _CFN,
     ),
-    _failure(
-        r"already exists|AlreadyExists|EntityAlreadyExists",
-        "something else has the name: `ultrascale preflight {file}` says what, and "
-        "`ultrascale deploy {file} --import-existing-resources` takes over what an earlier "
-        "deployment left",
-        _CFN,
-    ),
+    _EXISTS,
     _failure(
         r"is not authorized to perform|AccessDenied|UnauthorizedOperation|Forbidden",
         "allow that action to the role that CloudFormation deploys with (cdk-hnb659fds-cfn-exec-"
@@ -137,6 +140,47 @@ FAILURES: tuple[DeployFailure, ...] = (
     ),
 )
 
+CDK_FAILURES: tuple[DeployFailure, ...] = (
+    _failure(
+        r"ExpiredToken|RequestExpired|(token|session|credentials)\b.{0,60}\bexpired",
+        "the credentials ended: log in again or export new ones that last for as long as a "
+        "deployment takes, which may be hours; then deploy again. What CloudFormation has begun "
+        "goes on meanwhile",
+        "https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_temp.html",
+    ),
+    _failure(
+        r"_IN_PROGRESS state and can ?not be updated|OperationInProgress",
+        "another deployment changes it: wait until that ends, and deploy again",
+        _CFN,
+    ),
+    _failure(
+        r"Has the environment been bootstrapped|requires bootstrap stack version",
+        "`npx cdk bootstrap aws://ACCOUNT/{region}` once, in the project's folder; then deploy "
+        "again",
+        _CDK,
+    ),
+    _failure(
+        r"could not be used to assume|Could not assume role",
+        "allow sts:AssumeRole on the roles cdk-hnb659fds-* of the account",
+        _CDK,
+    ),
+    _failure(
+        r"Throttling|Rate exceeded|TooManyRequests",
+        "AWS throttled it: deploy again, with a smaller --concurrency",
+        _EC2_ERRORS,
+    ),
+    _EXISTS,
+)
+"""The same of what the CDK CLI says, where CloudFormation made no event that failed."""
+
+_HOW_FAR = "`aws cloudformation describe-stacks --stack-name {stack} --region {region}`"
+IN_PROGRESS = (
+    f"CloudFormation goes on with it: wait until {_HOW_FAR} says that it ended, then deploy again"
+)
+"""What to do about a stack that is still changing."""
+GOES_ON = f"what CloudFormation has begun of it goes on; {_HOW_FAR} says how far it is"
+"""What is to be known of a stack that nobody follows any more."""
+
 STATUSES: Mapping[str, str] = MappingProxyType(
     {
         "ROLLBACK_COMPLETE": "it was new, and what it made is gone again, but for what is "
@@ -150,7 +194,8 @@ STATUSES: Mapping[str, str] = MappingProxyType(
         "again",
         "UPDATE_ROLLBACK_FAILED": "it is stuck half-way back: put the cause right, then `aws "
         "cloudformation continue-update-rollback --stack-name {stack} --region {region}`",
-        "UPDATE_FAILED": "it is paused half-way: `npx cdk rollback {stack}`, then deploy again",
+        "UPDATE_FAILED": "it is paused half-way: `aws cloudformation rollback-stack --stack-name "
+        "{stack} --region {region}`, then deploy again",
     }
 )
 """What each status means in which a failed operation leaves a stack, and what to do.
@@ -159,6 +204,11 @@ Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stac
 """
 
 
-def what_to_do(reason: str) -> str | None:
-    """Return what to do about the reason of a failed event; None where nothing is known of it."""
-    return next((each.todo for each in FAILURES if each.pattern.search(reason)), None)
+def what_to_do(reason: str, among: Sequence[DeployFailure] = FAILURES) -> str | None:
+    """Return what to do about a reason; None where nothing is known of it.
+
+    Args:
+        reason: What a failed event says, or the CDK CLI.
+        among: What is known of such reasons.
+    """
+    return next((each.todo for each in among if each.pattern.search(reason)), None)

@@ -20,6 +20,7 @@ from ultrascale.cli.deploy_views import (
     Progress,
     interrupted,
     print_failure,
+    print_left,
     print_money,
     print_outcomes,
 )
@@ -28,7 +29,7 @@ from ultrascale.cli.needs import BEYOND
 from ultrascale.cli.needs_words import beyond
 from ultrascale.cli.preflight import context_of, look
 from ultrascale.deploy.assembly import read_assembly, refuse_other
-from ultrascale.deploy.cause import Cause, Events
+from ultrascale.deploy.cause import Cause, Events, Left
 from ultrascale.deploy.cdk import CdkDeploy, DeployCommand
 from ultrascale.deploy.credentials import refuse_two_sources
 from ultrascale.deploy.order import waits_for
@@ -208,8 +209,7 @@ def _deploy(
     outcomes = run_stacks(order, launch, Progress(len(order)), concurrency=concurrency)
     words = {"file": str(file), "cluster": context.plan.name, "region": context.plan.region}
     for outcome in outcomes:
-        if outcome.state == "failed":
-            print_failure(outcome, *_cause(events, outcome.stack, words))
+        _tell(outcome, events, words)
     print_outcomes(outcomes)
     left = [outcome.stack for outcome in outcomes if outcome.state == "interrupted"]
     for stack in left:
@@ -226,9 +226,22 @@ def _status(outcomes: Sequence[Outcome]) -> int:
     return STACK_FAILED if any(each.state == "failed" for each in outcomes) else 0
 
 
-def _cause(events: Events, stack: str, words: Mapping[str, str]) -> tuple[Cause | None, str | None]:
-    """Return why a stack failed, or why that is not known."""
+def _tell(outcome: Outcome, events: Events, words: Mapping[str, str]) -> None:
+    """Print why a stack failed, and what was taken out of it and is still there."""
+    failed = outcome.state == "failed"
+    cause: Cause | None = None
+    left: Sequence[Left] = ()
+    unanswered = None
     try:
-        return events.first_cause(stack, words), None
+        if failed:
+            cause = events.first_cause(outcome.stack, words)
+        # What is new and was made has left nothing.
+        if failed or (outcome.state == "deployed" and events.was_there(outcome.stack)):
+            left = events.left(outcome.stack)
     except UnansweredError as error:
-        return None, str(error)
+        unanswered = str(error)
+    if failed:
+        print_failure(outcome, cause, unanswered, words)
+    elif unanswered is not None:
+        typer.echo(f"{outcome.stack}: what it left behind is not known: {unanswered}", err=True)
+    print_left(outcome.stack, left)

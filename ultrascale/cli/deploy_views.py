@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import typer
 from rich.box import SIMPLE
@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ultrascale.catalog import prices
+from ultrascale.catalog.deploy_failures import CDK_FAILURES, GOES_ON, what_to_do
 from ultrascale.cli.needs_words import cell
-from ultrascale.deploy.cause import Cause
+from ultrascale.deploy.cause import Cause, Left
 from ultrascale.deploy.run import Outcome, State
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
 from ultrascale.plan.needs import MONEY
@@ -93,34 +94,67 @@ def _say(line: str) -> None:
         signal.raise_signal(signal.SIGHUP)
 
 
-def print_failure(outcome: Outcome, cause: Cause | None, unanswered: str | None) -> None:
+def print_failure(
+    outcome: Outcome, cause: Cause | None, unanswered: str | None, words: Mapping[str, str]
+) -> None:
     """Print why a stack failed, and what to do.
 
     Args:
         outcome: What became of it.
-        cause: The first event that failed; None where there is none.
+        cause: The first event that failed; None where nothing was done to the stack.
         unanswered: Why the events are not known; None where they are.
+        words: What stands for ``{file}`` and ``{region}`` in what to do.
     """
     typer.echo(f"\n{outcome.stack} failed", err=True)
-    for line in _reason(outcome, cause, unanswered):
+    for line in _reason(outcome, cause, unanswered, {**words, "stack": outcome.stack}):
         typer.echo(f"  {line}", err=True)
 
 
-def _reason(outcome: Outcome, cause: Cause | None, unanswered: str | None) -> Iterator[str]:
-    if cause is not None:
+def _reason(
+    outcome: Outcome, cause: Cause | None, unanswered: str | None, words: Mapping[str, str]
+) -> Iterator[str]:
+    if cause is not None and cause.reason is not None:
         what = f"{cause.resource} ({cause.kind}): " if cause.resource is not None else ""
         yield f"first: {what}{cause.reason}"
-        yield f"the stack is in {cause.status}"
-        yield from (f"to do: {each}" for each in cause.todo)
-        return
-    if unanswered is not None:
-        yield f"its events are not known: {unanswered}"
+    elif cause is not None:
+        yield "nothing of it has failed, and `cdk deploy` ended; it says:"
+        yield from _last_words(outcome)
+    elif unanswered is not None:
+        yield f"its events are not known: {unanswered}; `cdk deploy` says:"
+        yield from _last_words(outcome)
     else:
-        yield "CloudFormation made no event of it; the CDK says:"
+        yield "CloudFormation changed nothing of it; the CDK says:"
+        yield from _last_words(outcome)
+    if cause is not None:
+        yield f"the stack is in {cause.status}"
+    if (cause is None or cause.reason is None) and (
+        todo := what_to_do("\n".join(outcome.said), CDK_FAILURES)
+    ):
+        yield f"to do: {todo.format(**words)}"
+    if unanswered is not None:
+        yield f"to do: {GOES_ON.format(**words)}"
+    yield from (f"to do: {each}" for each in (cause.todo if cause is not None else ()))
+
+
+def _last_words(outcome: Outcome) -> Sequence[str]:
     said = [line for line in outcome.said if line.strip()]
     # What it is about stands below it.
     begins = next((number for number, line in enumerate(said) if _ERROR in line), None)
-    yield from said[-_LAST_LINES:] if begins is None else said[begins:]
+    return said[-_LAST_LINES:] if begins is None else said[begins:]
+
+
+def print_left(stack: str, left: Sequence[Left]) -> None:
+    """Print what a deployment took out of a stack and did not delete.
+
+    Args:
+        stack: Name of the stack.
+        left: What is left.
+    """
+    if left:
+        typer.echo(f"{stack}: no more in the stack, and still there:", err=True)
+    for each in left:
+        why = "its policy keeps it" if each.reason is None else f"not deleted: {each.reason}"
+        typer.echo(f"  {each.kind} {each.id} ({each.resource}): {why}", err=True)
 
 
 def print_outcomes(outcomes: Sequence[Outcome]) -> None:
@@ -136,10 +170,7 @@ def print_outcomes(outcomes: Sequence[Outcome]) -> None:
 
 def interrupted(stack: str, region: str) -> str:
     """Return what is to be known of a stack whose `cdk deploy` was ended."""
-    return (
-        f"{stack}: CloudFormation goes on with it; `aws cloudformation describe-stacks "
-        f"--stack-name {stack} --region {region}` says how far it is"
-    )
+    return f"{stack}: {GOES_ON.format(stack=stack, region=region)}"
 
 
 def _duration(seconds: float) -> str:
