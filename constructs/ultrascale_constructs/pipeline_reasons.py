@@ -94,7 +94,7 @@ def _builds(
     reports = f"arn:{plan.partition}:codebuild:{place}:report-group/"
     yield from (f"{logs}*", f"{reports}*")
     assets = pipeline.node.try_find_child("Assets")
-    uploads = {each.node.path for each in assets.node.find_all()} if assets is not None else set()
+    uploads = [each.node.path for each in assets.node.find_all()] if assets is not None else []
     for construct in scope.node.find_all():
         if isinstance(construct, codebuild.CfnProject) and construct.node.path not in uploads:
             name = f"<{Stack.of(scope).get_logical_id(construct)}>"
