@@ -1,6 +1,7 @@
 """`ultrascale upgrade-plan`, as its user sees it."""
 
 import json
+import re
 from functools import partial
 from pathlib import Path
 
@@ -42,11 +43,63 @@ def write(text: str) -> None:
 def test_the_steps_of_an_upgrade_come_in_their_order(ultrascale: Ultrascale, file: Path) -> None:
     answer = ultrascale("upgrade-plan", file, "--to", "1.36")
 
-    steps = [line.strip() for line in answer.stdout.splitlines() if line.startswith("  1.")]
+    steps = [line.strip() for line in answer.stdout.splitlines() if re.match(r"  \d+\. ", line)]
     assert answer.returncode == 0
-    assert steps == [f'1. write `version: "1.36"` under `kubernetes` in {file}']
-    assert f"between its jobs: ultrascale scale {file} train 0" in answer.stdout
-    assert "1.35: in standard support to 2027-03-27" in answer.stdout
+    assert [step.partition(".")[0] for step in steps] == [str(n + 1) for n in range(len(steps))]
+    assert f'write `version: "1.36"` under `kubernetes` in {file}' in answer.stdout
+    assert (
+        "1.35: in standard support until 2027-03-27, then for $0.50 an hour more until 2028-03-27"
+    ) in answer.stdout
+    assert "the way back: within 7 days of an upgrade" in answer.stdout
+
+
+def test_what_nobody_looked_at_is_not_said_to_be_fine(ultrascale: Ultrascale, file: Path) -> None:
+    answer = ultrascale("upgrade-plan", file, "--to", "1.36")
+
+    unknown = answer.stdout.partition("not known here:")[2]
+    assert "EKS needs up to 5 free addresses" in unknown
+    assert "manifests of your own and of charts: --also FOLDER reads them" in unknown
+
+
+OLD = "apiVersion: storage.k8s.io/v1alpha1\nkind: VolumeAttributesClass\nmetadata: {name: mine}\n"
+
+
+@pytest.mark.parametrize(
+    "text", [OLD, "kind: List\nitems:\n- " + OLD.strip().replace("\n", "\n  ")]
+)
+@pytest.mark.parametrize("place", ["own", "own/nested/a.yml"])
+def test_manifests_of_ones_own_are_read_as_well(
+    ultrascale: Ultrascale, file: Path, text: str, place: str
+) -> None:
+    Path("own/nested").mkdir(parents=True)
+    Path("own/nested/a.yml").write_text(text)
+
+    answer = ultrascale("upgrade-plan", file, "--to", "1.36", "--also", place)
+
+    assert answer.returncode == 3
+    assert "own/nested/a.yml: VolumeAttributesClass mine: storage.k8s.io/v1alpha1" in answer.stdout
+    assert "manifests of your own" not in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("kind: {{ .Values.kind }}", "a.yaml: not YAML; render it first (`helm template`)"),
+        ("a: [", "a.yaml: not YAML; "),
+        (None, "--also: no manifests in own/a.yaml; write a file or a folder"),
+    ],
+)
+def test_manifests_that_cannot_be_read_are_no_clean_ones(
+    ultrascale: Ultrascale, file: Path, text: str | None, what: str
+) -> None:
+    Path("own").mkdir()
+    if text is not None:
+        Path("own/a.yaml").write_text(text)
+
+    answer = ultrascale("upgrade-plan", file, "--to", "1.36", "--also", "own/a.yaml")
+
+    assert answer.returncode == 1
+    assert what in answer.stderr
 
 
 def test_a_blocker_ends_with_a_status_of_its_own_and_no_steps(
@@ -64,7 +117,8 @@ def test_a_blocker_ends_with_a_status_of_its_own_and_no_steps(
 def test_programs_read_it_as_json(ultrascale: Ultrascale, file: Path) -> None:
     found = json.loads(ultrascale("upgrade-plan", file, "--to", "1.36", "--json").stdout)
 
-    assert found["support_ends"]["1.36"] == "2027-08-02"
+    assert found["support"][1]["standard_ends"] == "2027-08-02"
+    assert found["steps"]
     assert [each["pool"] for each in found["pools"]] == ["system", "train"]
 
 

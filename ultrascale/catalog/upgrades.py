@@ -16,15 +16,54 @@ _OPENAPI = "https://github.com/kubernetes/kubernetes/tree/release-{}/api/openapi
 STANDARD_SUPPORT_ENDS: Mapping[str, date] = MappingProxyType(
     {"1.34": date(2026, 12, 2), "1.35": date(2027, 3, 27), "1.36": date(2027, 8, 2)}
 )
-"""Last day of EKS's standard support of each minor.
+"""Day, in UTC, from whose start EKS bills extended support of each minor.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
+"""
+
+EXTENDED_SUPPORT_USD_PER_HOUR = 0.50
+"""What a cluster costs more in extended support, in US dollars: 0.60 an hour instead of 0.10.
+
+Source: https://aws.amazon.com/eks/pricing/
 """
 
 KUBELET_MINORS_BEHIND = 3
 """How many minors a kubelet may be behind the API server; it may never be ahead.
 
 Source: https://kubernetes.io/releases/version-skew-policy/#kubelet
+"""
+
+EVICTION_MINUTES = 15
+"""How long EKS waits for the pods of a managed group's node before it gives its update up.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+"""
+
+FREE_ADDRESSES = 5
+"""Most addresses of the control plane's subnets that EKS needs to upgrade it.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
+"""
+
+WAY_BACK_DAYS = 7
+"""How long after an upgrade EKS takes a control plane back to the minor before.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
+"""
+
+KUBECTL_VERSION = "1.35"
+"""Minor of the `kubectl` that applies manifests: it may be one away from the API server's.
+
+Source: https://kubernetes.io/releases/version-skew-policy/#kubectl
+"""
+
+HELM_VERSION, LATEST_HELM_VERSION = "4.1", "1.35"
+"""The Helm that installs charts, and the latest minor that it promises to know.
+
+That is of 3.20, which came out with 4.1 and is built with the same libraries: the page has no row
+for 4.1 yet.
+
+Source: https://helm.sh/docs/topics/version_skew/
 """
 
 
@@ -104,6 +143,17 @@ REMOVED_APIS: tuple[RemovedApi, ...] = (
     _removed("1.37", "storage.k8s.io/v1beta1", ("VolumeAttributesClass",), "storage.k8s.io/v1"),
 )
 """Oldest first, from 1.34 on: every cluster of this product has at least that."""
+
+
+def extended_support_ends(version: str) -> date | None:
+    """Return when extended support of a minor ends, and EKS upgrades its clusters by itself.
+
+    It lasts 12 months. None where no page says when it begins.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
+    """
+    begins = STANDARD_SUPPORT_ENDS.get(version)
+    return None if begins is None else begins.replace(year=begins.year + 1)
 
 
 def minor(version: str) -> int:

@@ -1,7 +1,7 @@
 """`ultrascale upgrade-plan`: what another minor of Kubernetes takes, with no account."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, cast
@@ -15,7 +15,7 @@ from rich.table import Table
 from ultrascale import config
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import names
-from ultrascale.plan.upgrade import Manifest, UpgradePlan, plan_upgrade
+from ultrascale.plan.upgrade import Manifest, Support, UpgradePlan, plan_upgrade
 
 BLOCKED = 3
 """Exit status where something has to be done before the upgrade."""
@@ -31,6 +31,10 @@ def upgrade_plan(
         "cdk.out"
     ),
     manifests: Annotated[Path, typer.Option(help="Folder of the manifests.")] = Path("dist"),
+    also: Annotated[
+        list[Path] | None,
+        typer.Option(help="Manifests of your own, a file or a folder; repeatable."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
     """Say what an upgrade of Kubernetes takes: blockers, versions, and which nodes go.
@@ -39,11 +43,12 @@ def upgrade_plan(
     """
     cluster = config.load(file)
     _refuse_another_cluster(cluster.name, file, assembly)
-    upgrade = plan_upgrade(cluster, to, _read(manifests))
+    found = {**_read(manifests), **_read_also(also or [])}
+    upgrade = plan_upgrade(cluster, to, found, file=str(file))
     if as_json:
         typer.echo(json.dumps(asdict(upgrade), indent=2, ensure_ascii=False, default=str))
     else:
-        _print(upgrade, file)
+        _print(upgrade, own=also is None)
     if upgrade.blockers:
         raise typer.Exit(BLOCKED)
 
@@ -72,17 +77,44 @@ def _read(manifests: Path) -> Mapping[str, Sequence[Manifest]]:
     return {str(each): [*_documents(each)] for each in files}
 
 
+def _read_also(places: Iterable[Path]) -> Mapping[str, Sequence[Manifest]]:
+    """Return the manifests of files, and of all files in folders.
+
+    Raises:
+        UltrascaleError: There are none, or one is no YAML.
+    """
+    found: dict[str, Sequence[Manifest]] = {}
+    for place in places:
+        files = sorted(each for each in place.rglob("*.y*ml")) if place.is_dir() else [place]
+        if not files or not files[0].is_file():
+            raise UltrascaleError(f"--also: no manifests in {place}; write a file or a folder")
+        found |= {str(each): [*_documents(each)] for each in files}
+    return found
+
+
 def _documents(file: Path) -> Iterator[Manifest]:
-    for document in yaml.load_all(file.read_bytes(), Loader=_LOADER):
+    """Yield the objects in a file, those of lists one by one.
+
+    Raises:
+        UltrascaleError: It is no YAML.
+    """
+    try:
+        documents = [*yaml.load_all(file.read_bytes(), Loader=_LOADER)]
+    except yaml.YAMLError as error:
+        why = "render it first (`helm template`)" if "{{" in file.read_text() else str(error)
+        raise UltrascaleError(f"{file}: not YAML; {why}") from None
+    for document in documents:
         if isinstance(document, Mapping):
-            yield cast("Manifest", document)
+            found = cast("Manifest", document)
+            items = found.get("items") if str(found.get("kind")).endswith("List") else None
+            yield from cast("list[Manifest]", items) if isinstance(items, list) else [found]
 
 
-def _print(upgrade: UpgradePlan, file: Path) -> None:
+def _print(upgrade: UpgradePlan, *, own: bool) -> None:
     console = Console(width=max(Console().width, _WIDTH), highlight=False, markup=False)
     console.print(f"{upgrade.cluster}: Kubernetes {upgrade.now} to {upgrade.then}")
-    for line in _support(upgrade):
-        console.print(line)
+    for each in upgrade.support:
+        console.print(_support(each))
     changes = Table("", "now", f"with {upgrade.then}", "", box=SIMPLE)
     for each in upgrade.versions:
         then = each.then if each.state == "changes" else each.state
@@ -92,40 +124,33 @@ def _print(upgrade: UpgradePlan, file: Path) -> None:
     for pool in upgrade.pools:
         pools.add_row(pool.pool, pool.fate, pool.how, " to ".join(filter(None, pool.images)))
     console.print(pools)
-    _print_steps(console, upgrade, file)
-
-
-def _support(upgrade: UpgradePlan) -> Iterator[str]:
-    for version, ends in upgrade.support_ends.items():
-        if ends is None:
-            yield f"{version}: when its standard support ends is not known here"
-        else:
-            after = (
-                "EKS upgrades the cluster by itself"
-                if upgrade.upgraded_by_eks
-                else ("extended support is paid for by the hour")
-            )
-            yield f"{version}: in standard support to {ends}; after that {after}"
-
-
-def _print_steps(console: Console, upgrade: UpgradePlan, file: Path) -> None:
+    unknown = [*upgrade.unknown]
+    if own:
+        unknown.append("manifests of your own and of charts: --also FOLDER reads them")
+    _print_lines(console, "not known here:", unknown)
     if upgrade.blockers:
-        console.print("blockers, to be gone before the upgrade:")
-        for line in upgrade.blockers:
-            console.print(f"  {line}", soft_wrap=True)
+        _print_lines(console, "blockers, to be gone before the upgrade:", upgrade.blockers)
         return
-    console.print("nothing stands in the way; in this order:")
-    steps = [f'write `version: "{upgrade.then}"` under `kubernetes` in {file}']
-    steps += [
-        f"between its jobs: ultrascale scale {file} {pool.pool} 0"
-        for pool in upgrade.pools
-        if pool.fate == "empty first"
-    ]
-    steps += ["deploy: the control plane is upgraded first, then add-ons, then the pools"]
-    steps += [
-        f"ultrascale roll {file} {pool.pool} --batch 1"
-        for pool in upgrade.pools
-        if pool.rolled_by_hand
-    ]
-    for number, step in enumerate(steps, 1):
+    console.print("nothing that is known stands in the way; in this order:")
+    for number, step in enumerate(upgrade.steps, 1):
         console.print(f"  {number}. {step}", soft_wrap=True)
+    console.print(f"the way back: {upgrade.way_back}", soft_wrap=True)
+
+
+def _support(support: Support) -> str:
+    standard, extended = support.standard_ends, support.extended_ends
+    if standard is None:
+        return f"{support.version}: when its standard support ends is not known here"
+    if extended is None:
+        return f"{support.version}: supported until {standard}, when EKS upgrades it by itself"
+    return (
+        f"{support.version}: in standard support until {standard}, then for "
+        f"${support.extended_usd_per_hour:.2f} an hour more until {extended}, when EKS upgrades it "
+        "by itself"
+    )
+
+
+def _print_lines(console: Console, title: str, lines: Iterable[str]) -> None:
+    console.print(title)
+    for line in lines:
+        console.print(f"  {line}", soft_wrap=True)

@@ -78,10 +78,18 @@ def _images(pool: PoolPlan, then: str) -> tuple[str, str]:
 
 
 def _of_group(pool: PoolPlan) -> tuple[Fate, str]:
+    """Return what the deploy does to a group, and what to know of it.
+
+    Sources:
+        https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+        https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+        https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-cli-command-update-cluster-software.html
+    """
     if pool.provisioner == capacity.HYPERPOD:
         return "apart", (
-            "HyperPod renews its image by a call of its own: `aws sagemaker "
-            "update-cluster-software`, once the control plane is upgraded"
+            "HyperPod renews its image by a call of its own, which drains no pods and replaces "
+            "root volumes: `aws sagemaker update-cluster-software` between jobs, once the control "
+            "plane is upgraded"
         )
     if pool.provisioner == "self-managed":
         behind = upgrades.KUBELET_MINORS_BEHIND
@@ -100,9 +108,13 @@ def _of_group(pool: PoolPlan) -> tuple[Fate, str]:
     order = (
         "ending a node before its successor starts"
         if pool.replace_before_launch
-        else ("starting a node before it ends another")
+        else "starting a node before it ends another"
     )
-    return "rolls", f"{pool.max_unavailable} at a time, {order}"
+    minutes = upgrades.EVICTION_MINUTES
+    return "rolls", (
+        f"{pool.max_unavailable} at a time, {order}; a pod that a disruption budget keeps for "
+        f"{minutes} minutes fails the deploy"
+    )
 
 
 def _drift(pool: PoolPlan, node_pool: NodePoolPlan) -> tuple[Fate, str]:

@@ -1,0 +1,115 @@
+"""The steps of an upgrade of Kubernetes in their order, and the way back."""
+
+from collections.abc import Iterator, Sequence
+
+from ultrascale.catalog import upgrades
+from ultrascale.plan.model import ClusterPlan, PoolPlan
+from ultrascale.plan.upgrade_pools import PoolUpgrade
+
+
+def upgrade_steps(
+    plan: ClusterPlan, pools: Sequence[PoolUpgrade], *, then: str, file: str
+) -> tuple[str, ...]:
+    """Return what to do, one after the other, once nothing stands in the way.
+
+    Args:
+        plan: The cluster as it is.
+        pools: What happens to its pools.
+        then: The minor.
+        file: Path of the cluster file.
+    """
+    sized = {pool.name: pool for pool in plan.all_pools}
+    emptied = [sized[each.pool] for each in pools if each.fate == "empty first"]
+    return (
+        *_before(plan, then, file),
+        *(_empty(pool, file) for pool in emptied),
+        f"`ultrascale deploy {file}`: the control plane is upgraded first, then add-ons, then the "
+        "pools",
+        *(step for pool in emptied for step in _fill(pool, file)),
+        *(
+            f"`ultrascale roll {file} {each.pool} --batch 1`, or a batch of all between two jobs"
+            for each in pools
+            if each.rolled_by_hand
+        ),
+        *_renew_hyperpod(plan),
+    )
+
+
+def _before(plan: ClusterPlan, then: str, file: str) -> Iterator[str]:
+    """Yield what only the account and the cluster can say, and the edit of the file.
+
+    EKS's reference of `UpdateClusterVersion` wants managed groups at the cluster's own minor; its
+    guide lets every kubelet be behind.
+
+    Sources:
+        https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterVersion.html
+        https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
+    """
+    now = plan.control_plane.version
+    oldest = f"1.{upgrades.minor(then) - upgrades.KUBELET_MINORS_BEHIND}"
+    yield (
+        f"`aws eks list-insights --region {plan.region} --cluster-name {plan.name} --filter "
+        f"categories=UPGRADE_READINESS,kubernetesVersions={then}`: EKS may refuse the upgrade "
+        "while one is an ERROR"
+    )
+    yield (
+        f"`kubectl get nodes`: those of managed groups at v{now}, or EKS may refuse it, and no "
+        f"other older than v{oldest}"
+    )
+    yield (
+        f'write `version: "{then}"` under `kubernetes` in {file}, and run `make synth '
+        f"CLUSTER={file}` and `ultrascale preflight {file}`"
+    )
+
+
+def _empty(pool: PoolPlan, file: str) -> str:
+    scale = f"`ultrascale scale {file} {pool.name} 0`"
+    if pool.sized_by == "cluster-autoscaler":
+        return f"suspend the jobs of {pool.name}, for which it would grow again, then {scale}"
+    return f"once the jobs of {pool.name} are done: {scale}"
+
+
+def _fill(pool: PoolPlan, file: str) -> Iterator[str]:
+    """Yield what gives a group that was emptied its nodes again: the deploy leaves sizes alone."""
+    match pool.sized_by:
+        case "calendar":
+            yield (
+                f"`ultrascale status {file} --pools`: inside its block's window the deploy fills "
+                f"{pool.name} again, before it its calendar does at the start"
+            )
+        case "cluster-autoscaler":
+            if pool.min_nodes:
+                yield f"`ultrascale scale {file} {pool.name} {pool.min_nodes}`: its minimum was 0"
+            yield f"resume the jobs of {pool.name}: the Cluster Autoscaler adds nodes for them"
+        case _:
+            paid = "; its reservation is paid all the while" if pool.reservation is not None else ""
+            yield (
+                f"`ultrascale scale {file} {pool.name} {pool.initial_nodes}`: no deploy does it"
+                f"{paid}"
+            )
+
+
+def _renew_hyperpod(plan: ClusterPlan) -> Iterator[str]:
+    if plan.hyperpod is not None:
+        yield (
+            f"once no job runs on HyperPod: `aws sagemaker update-cluster-software --region "
+            f"{plan.region} --cluster-name {plan.hyperpod.name}`"
+        )
+
+
+def way_back(*, cluster: str, region: str, version: str) -> str:
+    """Return how a control plane comes back to the minor before its last upgrade.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
+
+    Args:
+        cluster: Name of the cluster.
+        region: Its Region.
+        version: The minor before.
+    """
+    return (
+        f"within {upgrades.WAY_BACK_DAYS} days of an upgrade, and before another, EKS takes the "
+        f"control plane back to {version}: first the nodes and add-ons that are newer, then `aws "
+        f"eks update-cluster-version --region {region} --name {cluster} --kubernetes-version "
+        f"{version}`; CloudFormation does it neither by a deploy nor when a stack rolls back"
+    )

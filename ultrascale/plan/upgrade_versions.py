@@ -1,0 +1,176 @@
+"""What has a version of its own in a cluster, and what another minor of Kubernetes does to it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ultrascale.catalog import addons, eks, karpenter, upgrades, versions
+from ultrascale.errors import CatalogError
+from ultrascale.plan.model import AddonPlan, ClusterPlan
+
+State = Literal["changes", "stays", "unknown", "blocks"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionChange:
+    """What an upgrade does to something that has a version of its own.
+
+    Attributes:
+        name: What it is.
+        now: Its version now.
+        then: Its version after the upgrade; empty where none is known.
+        state: Whether it changes, stays, stays though nobody here knows whether it may, or keeps
+            the cluster from being upgraded.
+        note: What the catalog knows of the two together; empty where that is the version alone.
+    """
+
+    name: str
+    now: str
+    then: str
+    state: State
+    note: str = ""
+
+
+def version_changes(
+    plan: ClusterPlan, chosen: frozenset[str], then: str
+) -> tuple[VersionChange, ...]:
+    """Return what an upgrade of ``plan`` to the minor ``then`` does to all that has a version.
+
+    Args:
+        plan: The cluster.
+        chosen: Add-ons whose version the cluster file names.
+        then: The minor.
+    """
+    return (
+        *(_addon(addon, chosen, then) for addon in _addons(plan)),
+        *_controllers(plan, then),
+        *_untied(plan),
+    )
+
+
+def _addons(plan: ClusterPlan) -> Iterator[AddonPlan]:
+    yield from plan.control_plane.node_addons
+    yield from plan.control_plane.workload_addons
+    if plan.hyperpod is not None and plan.hyperpod.governance is not None:
+        yield plan.hyperpod.governance.addon
+    if plan.observability is not None:
+        yield plan.observability.addon
+        if plan.observability.hyperpod_addon is not None:
+            yield plan.observability.hyperpod_addon
+
+
+def _addon(addon: AddonPlan, chosen: frozenset[str], then: str) -> VersionChange:
+    name, now = addon.name, addon.version
+    if name in chosen:
+        note = (
+            f"kubernetes.addons keeps it; `aws eks describe-addon-versions --addon-name {name} "
+            f"--kubernetes-version {then}` says whether EKS takes it"
+        )
+        return VersionChange(name=name, now=now, then=now, state="unknown", note=note)
+    try:
+        pinned = addons.version(name, then).version
+    except CatalogError:
+        note = f"no version for {then} is pinned"
+        return VersionChange(name=name, now=now, then="", state="blocks", note=note)
+    state = "stays" if pinned == now else "changes"
+    return VersionChange(name=name, now=now, then=pinned, state=state)
+
+
+def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
+    """Yield what is built for certain minors, as far as a page says so."""
+    if plan.karpenter is not None:
+        yield _karpenter(plan.karpenter.version, plan.control_plane.version, then)
+    if plan.volcano is not None:
+        yield _up_to("Volcano", plan.volcano.version, eks.LATEST_VOLCANO_VERSION, then)
+    if plan.hyperpod is not None:
+        yield _up_to("HyperPod", "of AWS", eks.LATEST_HYPERPOD_VERSION, then)
+    if plan.cluster_autoscaler is not None:
+        now = _tag(plan.cluster_autoscaler.image)
+        yield _of_minor("Cluster Autoscaler", now, versions.cluster_autoscaler, then)
+    if plan.neuron_scheduler is not None:
+        now = _tag(plan.neuron_scheduler.scheduler_image)
+        yield _of_minor("scheduler of Neuron devices", now, versions.kube_scheduler, then)
+    yield _kubectl(then)
+    if plan.karpenter is not None:
+        yield _helm(then)
+
+
+def _karpenter(version: str, now: str, then: str) -> VersionChange:
+    oldest = karpenter.OLDEST_VERSIONS.get(then)
+    if oldest is None:
+        state: State = "blocks"
+        note = f"Karpenter's compatibility matrix has no {then}"
+    elif karpenter.release(version) < karpenter.release(oldest):
+        state = "blocks"
+        note = f"{then} needs {oldest} or later: deploy that with {now} first"
+    else:
+        state, note = "stays", f"{then} needs {oldest} or later"
+    return VersionChange(name="Karpenter", now=version, then=version, state=state, note=note)
+
+
+def _up_to(name: str, version: str, latest: str, then: str) -> VersionChange:
+    late = upgrades.minor(then) > upgrades.minor(latest)
+    return VersionChange(
+        name=name,
+        now=version,
+        then=version,
+        state="blocks" if late else "stays",
+        note=f"up to Kubernetes {latest}",
+    )
+
+
+def _of_minor(
+    name: str, now: str, pinned: Callable[[str], versions.Image], then: str
+) -> VersionChange:
+    try:
+        found = pinned(then).tag
+    except CatalogError:
+        note = f"no release for {then} is pinned"
+        return VersionChange(name=name, now=now, then="", state="blocks", note=note)
+    note = "built for each minor"
+    return VersionChange(name=name, now=now, then=found, state="changes", note=note)
+
+
+def _kubectl(then: str) -> VersionChange:
+    version = upgrades.KUBECTL_VERSION
+    far = abs(upgrades.minor(then) - upgrades.minor(version)) > 1
+    return VersionChange(
+        name="kubectl of the deploy",
+        now=version,
+        then=version,
+        state="blocks" if far else "stays",
+        note="may be one minor away from the cluster's",
+    )
+
+
+def _helm(then: str) -> VersionChange:
+    version, latest = upgrades.HELM_VERSION, upgrades.LATEST_HELM_VERSION
+    late = upgrades.minor(then) > upgrades.minor(latest)
+    return VersionChange(
+        name="Helm of the deploy",
+        now=version,
+        then=version,
+        state="unknown" if late else "stays",
+        note=f"promises to work up to {latest}",
+    )
+
+
+def _untied(plan: ClusterPlan) -> Iterator[VersionChange]:
+    note = "no page ties it to a minor of Kubernetes"
+    for name, found in (
+        ("Neuron device plugin", plan.neuron),
+        ("Neuron monitor", plan.neuron_monitor),
+        ("EFA device plugin", plan.efa),
+        ("NVIDIA device plugin", plan.nvidia),
+        ("DCGM exporter", plan.dcgm),
+        ("Node Termination Handler", plan.termination_handler),
+        ("DNS cache of nodes", plan.node_local_dns),
+        ("etcd for rendezvous", plan.etcd),
+    ):
+        if found is not None:
+            version = _tag(found.image)
+            yield VersionChange(name=name, now=version, then=version, state="stays", note=note)
+
+
+def _tag(image: str) -> str:
+    return image.partition("@")[0].rpartition(":")[2]
