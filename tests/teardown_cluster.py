@@ -1,13 +1,17 @@
 """A whole cluster in an account: all that a teardown meets, for tests to bend."""
 
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
+from tests.account import ID
 from tests.jobs import job_cluster
 from tests.pools import ON_DEMAND, as_text, loads_own, pool_document
 from tests.teardown_doubles import FakeStack
 from tests.teardown_estate import VPC, Estate
 from ultrascale.plan import ClusterPlan, plan_cluster
+from ultrascale.teardown.keeping import Asked
+from ultrascale.teardown.model import Left, Teardown
 
 FILE_SYSTEM, BUCKET, REPOSITORY = (
     "fs-0123456789abcdef0",
@@ -80,11 +84,50 @@ _HELD = {
     "train": [("AWS::EKS::Nodegroup", "Group", "research/train", False)],
 }
 
+# By what a request deletes: an object of Kubernetes is named without its namespace there.
+ORDER = [
+    "bert",
+    "burst",
+    "research-node-pools",
+    "research-train",
+    "web",
+    "research-karpenter",
+    "research-platform",
+    "research-registry",
+    "db",
+    "research-addons",
+    "research-storage",
+    "research-system",
+    "research-scaling",
+    "research-node-addons",
+    "research-access",
+    "deletion protection",
+    "research-cluster",
+    LOGS,
+    FILE_SYSTEM,
+    BUCKET,
+    REPOSITORY,
+    FSX_GROUP,
+    "research-network",
+]
+ALL = Asked(storage=frozenset({"scratch", "data", "trainer"}), logs=True)
+NOTHING = Teardown(cluster="research", region="us-west-2", account=ID, steps=(), kept=())
+
 
 @cache
 def research() -> ClusterPlan:
     """Return the plan of the cluster."""
     return plan_cluster(loads_own(as_text(DOCUMENT)))
+
+
+def ids(teardown: Teardown) -> set[str]:
+    """Return the ids of all that goes."""
+    return {thing.id for thing in teardown.things}
+
+
+def kept(teardown: Teardown) -> dict[str, Left]:
+    """Return what stays, by its id."""
+    return {each.thing.id: each for each in teardown.kept}
 
 
 def stack(layer: str, **changes: Any) -> FakeStack:
@@ -110,6 +153,7 @@ def estate(*more: FakeStack, **stacks: FakeStack) -> Estate:
         "FileSystemId": FILE_SYSTEM,
         "Lifecycle": "AVAILABLE",
         "StorageCapacity": 1200,
+        "CreationTime": datetime(2026, 8, 1, tzinfo=UTC),
         "LustreConfiguration": {"PerUnitStorageThroughput": 250},
         "Tags": [{"Key": "aws:cloudformation:stack-name", "Value": "research-storage"}],
     }

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from tests.account import FakeAws, Refusal, Told, fake_account
+from tests.account import FakeAws, Refusal, Told, denied, fake_account
 from tests.stub_api_server import StubApiServer
 from tests.teardown_doubles import FakeClock, FakeStack, KilledError, described, summary
 from tests.teardown_services import Direct, InMemory, tagged
@@ -35,8 +35,10 @@ class Estate:
         stacks: Its stacks.
         deleted: What was deleted by a request, in order: names of stacks, ids of other things.
         api: Its API server.
-        kill_at: Number of the request that changes something before which the process is killed;
-            None lets it live.
+        kill_at: Number of the request that changes something at which the process is killed; None
+            lets it live.
+        kill_after: Whether that request is carried out.
+        refused: What nobody may delete, by its id.
     """
 
     def __init__(self, plan: ClusterPlan, *stacks: FakeStack) -> None:
@@ -46,6 +48,8 @@ class Estate:
         self.api = StubApiServer()
         self.api.groups |= {"/apis/karpenter.sh/v1"}
         self.kill_at: int | None = None
+        self.kill_after = False
+        self.refused = ""
         self.changes = 0
         self.cluster: dict[str, Any] | None = {"status": "ACTIVE", "deletionProtection": True}
         self.hyperpod: list[str] | None = None
@@ -57,16 +61,25 @@ class Estate:
         self.log_groups: set[str] = set()
         self.repositories: set[str] = set()
         self.buckets: dict[str, list[str]] = {}
+        self.tagged: dict[str, list[dict[str, str]]] = {}
         self.answers: dict[str, Told] = self._answers()
         self.account, self.aws = self._account()
 
     def _account(self) -> tuple[Account, FakeAws]:
         return fake_account(self.answers, region=self.plan.region)
 
-    def changing(self) -> None:
-        """Count a request that changes something; kill the process where that is due."""
+    def changing(self, id: str) -> None:
+        """Count a request that changes something; refuse it, or kill the process, where due."""
+        if id == self.refused:
+            raise denied("some:Deletion")
         self.changes += 1
-        if self.changes == self.kill_at:
+        if self.changes == self.kill_at and not self.kill_after:
+            raise KilledError
+
+    def changed(self) -> None:
+        """Kill the process where what it has just asked for is done, and it knows nothing of it."""
+        if self.kill_after and self.changes == self.kill_at:
+            self.kill_at = None
             raise KilledError
 
     # What a test does.
@@ -144,7 +157,7 @@ class Estate:
             "s3:DeleteObjects": self._delete_objects,
             "s3:DeleteBucket": self._delete_bucket,
             "iam:ListInstanceProfiles": {"InstanceProfiles": []},
-            "tag:GetResources": {"ResourceTagMappingList": []},
+            "tag:GetResources": self._tagged,
         }
 
     def _named(self, asked: Query) -> FakeStack:
@@ -220,7 +233,7 @@ class Estate:
 
     def _delete(self, asked: Query) -> Mapping[str, Any]:
         stack = self._named(asked)
-        self.changing()
+        self.changing(stack.name)
         if stack.status != "DELETE_IN_PROGRESS":
             self.deleted.append(stack.name)
             stack.status = "DELETE_IN_PROGRESS"
@@ -235,7 +248,7 @@ class Estate:
         return answer
 
     def _unprotect(self, asked: Query) -> Mapping[str, Any]:
-        self.changing()
+        self.changing("deletion protection")
         assert self.cluster is not None
         self.cluster |= {"deletionProtection": asked["deletionProtection"], "status": "UPDATING"}
         self.deleted.append("deletion protection")
@@ -297,23 +310,36 @@ class Estate:
             raise Refusal("DependencyViolation")
         return self._drop(self.groups, asked["GroupId"])
 
+    def _tagged(self, asked: Query) -> Mapping[str, Any]:
+        """Return what has the tag; one whose resource is gone, too, as AWS does for a while."""
+        (wanted,) = asked["TagFilters"]
+        return {
+            "ResourceTagMappingList": [
+                {"ResourceARN": arn, "Tags": tags}
+                for arn, tags in self.tagged.items()
+                for tag in tags
+                if tag["Key"] == wanted["Key"]
+                and tag["Value"] in wanted.get("Values", [tag["Value"]])
+            ]
+        }
+
     def _file_systems(self, asked: Query) -> Mapping[str, Any]:
-        for id in asked.get("FileSystemIds", []):
-            if id not in self.file_systems:
-                raise Refusal("FileSystemNotFound")
-        return {"FileSystems": [*self.file_systems.values()]}
+        wanted = asked.get("FileSystemIds", [*self.file_systems])
+        if not self.file_systems.keys() >= set(wanted):
+            raise Refusal("FileSystemNotFound")
+        return {"FileSystems": [self.file_systems[each] for each in wanted]}
 
     def _delete_file_system(self, asked: Query) -> Mapping[str, Any]:
         return self._drop(self.file_systems, asked["FileSystemId"])
 
     def _drop(self, things: dict[str, Any], id: str) -> Mapping[str, Any]:
-        self.changing()
+        self.changing(id)
         del things[id]
         self.deleted.append(id)
         return {}
 
     def _delete_log_group(self, asked: Query) -> Mapping[str, Any]:
-        self.changing()
+        self.changing(asked["logGroupName"])
         self.log_groups.remove(asked["logGroupName"])
         self.deleted.append(asked["logGroupName"])
         return {}
@@ -325,7 +351,7 @@ class Estate:
         return {"repositories": [{"repositoryName": each} for each in sorted(wanted)]}
 
     def _delete_repository(self, asked: Query) -> Mapping[str, Any]:
-        self.changing()
+        self.changing(asked["repositoryName"])
         self.repositories.remove(asked["repositoryName"])
         self.deleted.append(asked["repositoryName"])
         return {}
@@ -340,7 +366,7 @@ class Estate:
         return {"Versions": [{"Key": each, "VersionId": "1"} for each in found]}
 
     def _delete_objects(self, asked: Query) -> Mapping[str, Any]:
-        self.changing()
+        self.changing(asked["Bucket"])
         for each in asked["Delete"]["Objects"]:
             self.buckets[asked["Bucket"]].remove(each["Key"])
         return {}

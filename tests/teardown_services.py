@@ -21,11 +21,11 @@ class Direct:
     """What is used of `Account`."""
 
     def __init__(self, estate: "Estate") -> None:
-        self._answers = estate.answers
+        self._estate = estate
         self.id, self.region = ID, estate.plan.region
 
     def ask(self, action: str, /, **parameters: object) -> Mapping[str, Any]:
-        told = self._answers[action]
+        told = self._estate.answers[action]
         try:
             if isinstance(told, Exception):
                 raise told
@@ -33,6 +33,7 @@ class Direct:
         except Refusal as refusal:
             error = {"Error": {"Code": refusal.code, "Message": refusal.message}}
             raise unanswered(action, self.region, ClientError(cast("Any", error), action)) from None
+        self._estate.changed()
         return cast("Mapping[str, Any]", complete(action, answer))
 
     def ask_all(self, action: str, key: str, /, **parameters: object) -> list[Any]:
@@ -54,8 +55,13 @@ class InMemory:
             raise ApiException(status=0, reason="no such host")
         headers = {key.lower(): value for key, value in asked["header_params"].items()}
         headers["authorization"] = "Bearer secret"
-        if method == "DELETE":
-            self._estate.changing()
+        if method in {"DELETE", "PATCH"}:
+            try:
+                self._estate.changing(path.rpartition("/")[2])
+            except Refusal as refusal:
+                raise ApiException(status=403, reason=refusal.message) from None
+        if method == "PATCH":
+            return self._scale(path, asked["body"])
         request = Request(method, path, dict(asked["query_params"]), headers, asked["body"])
         reply = self._estate.api.respond(request)
         if reply.status >= 400:
@@ -64,7 +70,20 @@ class InMemory:
             raise error
         if method == "DELETE":
             self._estate.deleted.append(path.rpartition("/")[2])
+        self._estate.changed()
         return SimpleNamespace(data=json.dumps(reply.answer).encode())
+
+    def _scale(self, path: str, operations: Any) -> Any:
+        """Scale exactly the Deployment that is meant; its pods end at once."""
+        found = self._estate.api.find(path)
+        assert found is not None
+        test, change = operations
+        assert test == {"op": "test", "path": "/metadata/uid", "value": found["metadata"]["uid"]}
+        assert change["path"] == "/spec/replicas"
+        spec = found["spec"] | {"replicas": change["value"]}
+        self._estate.api.put(path, found | {"spec": spec, "status": {}})
+        self._estate.changed()
+        return SimpleNamespace(data=b"{}")
 
 
 def tagged(things: Mapping[str, dict[str, Any]], asked: Query) -> list[dict[str, Any]]:

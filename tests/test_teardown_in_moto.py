@@ -31,7 +31,10 @@ def test_what_others_made_for_the_cluster_is_found_by_its_tags_and_nobody_elses(
     ec2: Any = cast("Any", boto3).client("ec2", region_name=REGION)
     volumes = [
         ec2.create_volume(
-            AvailabilityZone=f"{REGION}a", Size=100, TagSpecifications=tagged("volume", *tags)
+            AvailabilityZone=f"{REGION}a",
+            Size=100,
+            VolumeType="gp3",
+            TagSpecifications=tagged("volume", *tags),
         )["VolumeId"]
         for tags in ([OWNED], OTHERS)
     ]
@@ -52,6 +55,6 @@ def test_what_others_made_for_the_cluster_is_found_by_its_tags_and_nobody_elses(
 
     left = {each.thing.id: each for each in found}
     assert left.keys() == {volumes[0], address, templates[0]}
-    assert left[volumes[0]].price.startswith("up to $8.00 per month")
+    assert left[volumes[0]].price.startswith("from $8.00 per month")
     assert left[address].usd_per_hour == 0.005
     assert not left[templates[0]].paid

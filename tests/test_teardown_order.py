@@ -9,7 +9,7 @@ from tests.teardown_cluster import research
 from tests.test_stacks import stacks_before
 from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.plan import ClusterPlan
-from ultrascale.teardown.keeping import Retained, component
+from ultrascale.teardown.leftovers import Retained, component
 from ultrascale.teardown.order import PHASES, PIPELINE, layers
 from ultrascale.teardown.retained import (
     BUCKET,

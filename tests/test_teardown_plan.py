@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 
 from tests.teardown_cluster import (
+    ALL,
     BUCKET,
     FILE_SYSTEM,
     FSX_GROUP,
     LOGS,
     REPOSITORY,
     estate,
+    ids,
     interface,
+    kept,
     research,
     stack,
 )
@@ -21,17 +24,7 @@ from tests.teardown_estate import VPC
 from ultrascale.errors import QuestionError
 from ultrascale.plan.model import ImageCachePlan, ImageCacheRule
 from ultrascale.teardown.keeping import Asked, refuse_unknown
-from ultrascale.teardown.model import Left, Teardown
-
-ALL = Asked(storage=frozenset({"scratch", "data", "trainer"}), logs=True)
-
-
-def ids(teardown: Teardown) -> set[str]:
-    return {thing.id for thing in teardown.things}
-
-
-def kept(teardown: Teardown) -> dict[str, Left]:
-    return {each.thing.id: each for each in teardown.kept}
+from ultrascale.teardown.model import Teardown
 
 
 def steps(teardown: Teardown) -> list[str]:
@@ -115,7 +108,8 @@ def test_a_pool_that_has_left_the_file_goes_with_the_node_groups() -> None:
 
 def test_another_cluster_whose_name_begins_alike_is_left_alone() -> None:
     other = FakeStack("research-two-cluster", [], cluster="research-two")
-    cluster = estate(other)
+    held = [("AWS::Lambda::Function", "Function1", "research-train-Function1-Abc", False)]
+    cluster = estate(other, train=stack("train", resources=held))
     cluster.log_groups.add("/aws/lambda/research-train-addons-Function1-Abc")
     cluster.log_groups.add("/aws/lambda/research-train-Function1-Abc")
 

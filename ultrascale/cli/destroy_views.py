@@ -22,6 +22,10 @@ def plan_lines(teardown: Teardown) -> Iterator[str]:
                 for thing in target.things:
                     if thing != target.thing:
                         yield f"     - {thing}"
+        if step.stops:
+            yield f"   it will stop here: {step.stops}"
+    for name in teardown.absent:
+        yield f"\n--delete-storage {name}: nothing of that name is there, or no longer"
     if teardown.kept:
         yield "\nstays:"
         yield from _left_lines(teardown.kept)
@@ -57,8 +61,10 @@ def _sum(left: Iterable[Left]) -> Iterator[str]:
     """Yield what is known to be paid for each hour, and how old the prices are."""
     each = tuple(left)
     hourly = sum(one.usd_per_hour for one in each)
+    unknown = sum(one.paid and not one.usd_per_hour for one in each)
     if hourly:
+        more = f"; {unknown} more that are paid for are not in it" if unknown else ""
         yield (
             f"   together at least ${hourly:,.3f} per hour, at prices of {prices.SEEN:%Y-%m-%d} "
-            f"and, of other things than instances, of {standing_prices.REGION}"
+            f"and, of other things than instances, of {standing_prices.REGION}{more}"
         )

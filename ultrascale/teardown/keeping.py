@@ -1,14 +1,14 @@
 """What stays of a cluster, what of that goes because it was named, and what staying costs."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ultrascale.account import Account
 from ultrascale.errors import QuestionError
 from ultrascale.plan import ClusterPlan, names
-from ultrascale.plan.stacks import stack_names
 from ultrascale.teardown import prices
+from ultrascale.teardown.leftovers import Retained, plain
 from ultrascale.teardown.model import Left, Target, Thing
 from ultrascale.teardown.retained import (
     BUCKET,
@@ -17,27 +17,25 @@ from ultrascale.teardown.retained import (
     FILE_SYSTEM,
     IN_VPC,
     LOG_GROUP,
-    PARTS,
     REPOSITORY,
     SECURITY_GROUP,
     RetainedTarget,
     command,
     is_paid,
-    look,
 )
-from ultrascale.teardown.stacks import STACK, Stack, is_of
+from ultrascale.teardown.stacks import STACK, Stack
 
-_LIST = "cloudformation:ListStacks"
-_RESOURCES = "cloudformation:ListStackResources"
-_LOG_GROUPS = "logs:DescribeLogGroups"
-_REPOSITORIES = "ecr:DescribeRepositories"
 # Of what has a fixed name.
 _BLOCKS = (
     "a deployment under the same name fails while it is there, unless it takes it over "
     "(`cdk deploy --import-existing-resources`)"
 )
-# The CDK ends the id of a resource so.
-_HASH = 8
+_STORAGE = frozenset({FILE_SYSTEM, BUCKET, REPOSITORY})
+# What can be named by its id, too: what was replaced has the name of what replaced it.
+_NAMED = frozenset({*_STORAGE, SECURITY_GROUP})
+_ID = re.compile(r"(fs|sg)-[0-9a-f]+")
+# CloudFormation begins the name of a bucket with so much of its stack's at least.
+_BEGIN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +43,8 @@ class Asked:
     """What the user wants to go that would stay.
 
     Attributes:
-        storage: File systems, buckets and repositories, by their names in the cluster file.
+        storage: File systems, buckets and repositories, by their names in the cluster file or by
+            their ids.
         logs: Whether log groups go.
     """
 
@@ -53,190 +52,140 @@ class Asked:
     logs: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retained:
-    """A resource that stays when its stack goes, or did.
-
-    Attributes:
-        stack: Name of the stack.
-        type: CloudFormation's name of its type.
-        logical_id: Its name in the template.
-        id: What its service calls it.
-        component: Its name in the cluster file; empty where it has none there.
-    """
-
-    stack: str
-    type: str
-    logical_id: str
-    id: str
-    component: str = ""
-
-    @property
-    def thing(self) -> Thing:
-        """The resource, as a plan prints it."""
-        return Thing(kind=self.type, id=self.id, note=self.component or self.logical_id)
-
-    def goes(self, asked: Asked) -> bool:
-        """Return whether it was asked for to go."""
-        if self.type == LOG_GROUP:
-            return asked.logs
-        return bool(self.component) and self.component in asked.storage
-
-
-def find(account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]) -> tuple[Retained, ...]:
-    """Return what the stacks of a cluster keep, and what those that are gone have left.
-
-    CloudFormation tells of a stack for 90 days after its deletion.
-
-    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ListStackResources.html
-
-    Args:
-        account: The account.
-        plan: The cluster.
-        stacks: Its stacks that are there.
-    """
-    found: dict[str, Retained] = {}
-    held: set[str] = set()
-    for stack in stacks.values():
-        held |= {each.id for each in stack.resources}
-        for each in stack.retained:
-            found[each.id] = Retained(
-                stack=stack.name, type=each.type, logical_id=each.logical_id, id=each.id
-            )
-    for each in _left_behind(account, plan.name):
-        if each.id not in held and look(account, each.type, each.id) != "gone":
-            found[each.id] = each
-    for type, id in made_by_services(account, plan):
-        if id not in held:
-            found.setdefault(id, Retained(stack="", type=type, logical_id="", id=id))
-    named = (replace(each, component=component(plan, each)) for each in found.values())
-    return tuple(each for each in named if each.type not in PARTS)
-
-
-def _left_behind(account: Account, cluster: str) -> Iterator[Retained]:
-    """Yield what stacks have kept that are gone."""
-    gone = account.ask_all(_LIST, "StackSummaries", StackStatusFilter=["DELETE_COMPLETE"])
-    for stack in gone:
-        if not is_of(stack.get("TemplateDescription"), cluster):
-            continue
-        held = account.ask_all(_RESOURCES, "StackResourceSummaries", StackName=stack["StackId"])
-        for each in held:
-            if each["ResourceStatus"] == "DELETE_SKIPPED" and each.get("PhysicalResourceId"):
-                found = Retained(
-                    stack=stack["StackName"],
-                    type=each["ResourceType"],
-                    logical_id=each["LogicalResourceId"],
-                    id=each["PhysicalResourceId"],
-                )
-                if not found.type.startswith("Custom::") and found.type not in PARTS:
-                    yield found
-
-
-def made_by_services(account: Account, plan: ClusterPlan) -> Iterator[tuple[str, str]]:
-    """Yield what services have made for a cluster, and no stack has: type and id.
-
-    Log groups of the control plane, of metrics, of functions and of HyperPod; repositories that the
-    cache of images fills.
-
-    Args:
-        account: The account.
-        plan: The cluster.
-    """
-    functions = f"/aws/lambda/{plan.name}-"
-    prefixes = [functions, f"/aws/eks/{plan.name}/", f"/aws/containerinsights/{plan.name}/"]
-    if plan.hyperpod is not None:
-        prefixes.append(f"/aws/sagemaker/Clusters/{plan.hyperpod.name}/")
-    stacks = "|".join(map(re.escape, sorted(stack_names(plan))))
-    # After its stack's name that of a function has one more hyphen: a name with more is one of
-    # another cluster, whose name begins as that of the stack does.
-    own = re.compile(rf"/aws/lambda/({stacks})-[A-Za-z0-9]+-[A-Za-z0-9]+")
-    for prefix in prefixes:
-        for group in account.ask_all(_LOG_GROUPS, "logGroups", logGroupNamePrefix=prefix):
-            name = group["logGroupName"]
-            if prefix != functions or own.fullmatch(name):
-                yield LOG_GROUP, name
-    repositories = [f"{plan.name}/"]
-    if plan.image_cache is not None:
-        repositories += [f"{rule.prefix}/" for rule in plan.image_cache.rules]
-    for each in account.ask_all(_REPOSITORIES, "repositories"):
-        if each["repositoryName"].startswith(tuple(repositories)):
-            yield REPOSITORY, each["repositoryName"]
-
-
-def component(plan: ClusterPlan, found: Retained) -> str:
-    """Return what the cluster file calls a resource."""
-    if found.type == REPOSITORY:
-        # One that the cache of images fills may be called as one of the file is.
-        owned = {names.repository(plan.name, each): each for each in plan.repositories}
-        return owned.get(found.id, "")
-    if found.stack != names.stack(plan.name, "storage"):
-        return ""
-    # The CDK leaves out of an id what is no letter and no digit.
-    ids = {_plain(each.name): each.name for each in plan.lustre}
-    ids |= {f"{_plain(each.name)}SecurityGroup": each.name for each in plan.lustre}
-    ids |= {f"Buckets{_plain(each.name)}": each.name for each in plan.buckets}
-    return ids.get(found.logical_id[:-_HASH], "")
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]", "", name)
-
-
 def refuse_unknown(plan: ClusterPlan, asked: Asked) -> None:
-    """Refuse names that are no storage of the cluster.
+    """Refuse names that can be no storage of the cluster, before anything is asked.
 
     Raises:
         QuestionError: One is none, or stands for two things; one line for each.
     """
     known = [*(each.name for each in plan.lustre), *(each.name for each in plan.buckets)]
     known += plan.repositories
+    there = f"name one of {', '.join(sorted(known))}" if known else "it has none: leave it out"
     wrong = [
         f"--delete-storage: no file system, bucket or repository of the cluster file, got {name!r};"
-        f" {'name one of ' + ', '.join(sorted(known)) if known else 'it has none: leave it out'}"
+        f" {there}"
         for name in sorted(asked.storage - set(known))
+        if not _ID.fullmatch(name) and not name.startswith(plan.name[:_BEGIN])
     ]
     wrong += [
-        f"--delete-storage: {name!r} is the name of two things; delete them by hand"
+        f"--delete-storage: {name!r} is the name of two things; name the one by its id, which "
+        "--dry-run prints"
         for name in sorted(asked.storage)
-        if [_plain(each) for each in known].count(_plain(name)) > 1
+        if [plain(each) for each in known].count(plain(name)) > 1
     ]
     if wrong:
         raise QuestionError(wrong)
 
 
+def chosen(found: Sequence[Retained], asked: Asked, plan: ClusterPlan) -> frozenset[str]:
+    """Return the ids of what goes because it was asked for.
+
+    The security group of file systems goes with the last one of them.
+
+    Args:
+        found: What would stay.
+        asked: What is to go of that.
+        plan: The cluster.
+
+    Raises:
+        QuestionError: A name stands for more than one thing.
+    """
+    wrong: list[str] = []
+    ids = {each.id for each in found if each.type == LOG_GROUP and asked.logs}
+    for name in sorted(asked.storage):
+        named = [each for each in found if _is_named(each, name, plan)]
+        if len(named) > 1:
+            told = "; ".join(str(each.thing) for each in named)
+            wrong.append(
+                f"--delete-storage: {name!r} is the name of {len(named)} things; name each that is "
+                f"to go by its id: {told}"
+            )
+        ids |= {each.id for each in named}
+    if wrong:
+        raise QuestionError(wrong)
+    return frozenset(ids | {each.id for each in found if _goes_along(each, found, ids, asked)})
+
+
+def absent(found: Iterable[Retained], asked: Asked, plan: ClusterPlan) -> tuple[str, ...]:
+    """Return the names that were asked for and stand for nothing that is there.
+
+    Args:
+        found: What would stay.
+        asked: What is to go of that.
+        plan: The cluster.
+    """
+    every = tuple(found)
+    return tuple(
+        name
+        for name in sorted(asked.storage)
+        if not any(_is_named(each, name, plan) for each in every)
+    )
+
+
+def _is_named(found: Retained, name: str, plan: ClusterPlan) -> bool:
+    if found.component == name and found.type in _STORAGE:
+        return True
+    return found.id == name and _has_id(found, plan)
+
+
+def _has_id(found: Retained, plan: ClusterPlan) -> bool:
+    """Return whether a resource can be named by its id, which repositories of others look like."""
+    if found.type == REPOSITORY:
+        return bool(found.component)
+    return found.type in _NAMED and found.stack == names.stack(plan.name, "storage")
+
+
+def _goes_along(group: Retained, found: Iterable[Retained], ids: set[str], asked: Asked) -> bool:
+    """Return whether a security group goes, since no file system of its name stays."""
+    if group.type != SECURITY_GROUP or not group.component:
+        return False
+    systems = [
+        each for each in found if each.type == FILE_SYSTEM and each.component == group.component
+    ]
+    if not systems:
+        return group.component in asked.storage
+    return all(each.id in ids for each in systems)
+
+
 def going(
-    account: Account, found: Iterable[Retained], asked: Asked
+    account: Account, found: Iterable[Retained], ids: frozenset[str]
 ) -> Iterator[tuple[Target, ...]]:
-    """Yield what goes because it was asked for; the groups of file systems go after them."""
+    """Yield what goes because it was asked for; the groups of file systems go after them.
+
+    Args:
+        account: The account.
+        found: What would stay.
+        ids: What of that goes.
+    """
     targets = [
-        RetainedTarget(account=account, type=each.type, id=each.id, note=each.component)
+        RetainedTarget(account=account, type=each.type, id=each.id, note=each.thing.note)
         for each in found
-        if each.goes(asked)
+        if each.id in ids
     ]
     yield tuple(each for each in targets if each.type != SECURITY_GROUP)
     yield tuple(each for each in targets if each.type == SECURITY_GROUP)
 
 
-def staying(found: Iterable[Retained], asked: Asked, plan: ClusterPlan) -> Iterator[Left]:
-    """Yield what stays, with what it costs and what would remove it."""
-    lustre = {each.name: each for each in plan.lustre}
+def staying(found: Sequence[Retained], ids: frozenset[str], plan: ClusterPlan) -> Iterator[Left]:
+    """Yield what stays, with what it costs and what would remove it.
+
+    Args:
+        found: What would stay.
+        ids: What of that goes.
+        plan: The cluster.
+    """
     for each in found:
-        if each.goes(asked):
-            continue
-        system = lustre.get(each.component) if each.type == FILE_SYSTEM else None
-        price = (
-            prices.of_type(each.type)
-            if system is None
-            else prices.of_lustre(system.capacity_gib, system.throughput_mbps_per_tib)
-        )
-        yield Left(
-            thing=each.thing,
-            why=_why(each, plan),
-            command=_command(each, plan),
-            price=price,
-            paid=is_paid(each.type),
-            asked=True,
-        )
+        if each.id not in ids:
+            price, hourly = each.price
+            yield Left(
+                thing=each.thing,
+                why=_why(each, plan),
+                command=_command(each, found, plan),
+                price=price,
+                paid=is_paid(each.type),
+                asked=True,
+                usd_per_hour=hourly,
+            )
 
 
 def pipeline(stack: Stack, region: str) -> Left:
@@ -270,7 +219,7 @@ def network(stack: Stack, region: str) -> Iterator[Left]:
         asked=True,
     )
     for each in stack.resources:
-        price = prices.of_type(each.type)
+        price, hourly = prices.of_type(each.type)
         if price:
             yield Left(
                 thing=each.thing,
@@ -278,7 +227,7 @@ def network(stack: Stack, region: str) -> Iterator[Left]:
                 command="goes with the stack",
                 price=price,
                 asked=True,
-                usd_per_hour=prices.per_hour(each.type),
+                usd_per_hour=hourly,
             )
 
 
@@ -303,8 +252,14 @@ def _why(found: Retained, plan: ClusterPlan) -> str:
     return f"the stack {found.stack} retains it"
 
 
-def _command(found: Retained, plan: ClusterPlan) -> str:
-    by_hand = command(found.type, found.id, plan.region)
-    if found.component:
-        return f"--delete-storage {found.component}, or {by_hand}"
-    return f"--delete-logs, or {by_hand}" if found.type == LOG_GROUP else by_hand
+def _command(each: Retained, found: Iterable[Retained], plan: ClusterPlan) -> str:
+    by_hand = command(each.type, each.id, plan.region)
+    if each.type == LOG_GROUP:
+        return f"--delete-logs, or {by_hand}"
+    if not _has_id(each, plan):
+        return by_hand
+    alike = [e for e in found if e.component == each.component and e.type in _STORAGE]
+    if each.type == SECURITY_GROUP and each.component:
+        return f"goes with its file system, or {by_hand}"
+    name = each.component if each.component and len(alike) == 1 else each.id
+    return f"--delete-storage {name}, or {by_hand}"

@@ -81,6 +81,7 @@ class Target(Protocol):
         """Return how far its deletion is.
 
         Raises:
+            StoppedError: Something has come that waiting does not end.
             UnansweredError: Nobody could tell.
             ClusterError: The API server did not answer.
         """
@@ -108,12 +109,14 @@ class Step:
         title: What it does.
         minutes: Time that each of its waves may take, in minutes.
         waves: Targets; those of a wave go at the same time, and a wave waits for the one before.
+        stops: What it will stop at, as far as the plan can see; empty where nothing is seen.
     """
 
     name: str
     title: str
     minutes: int
     waves: tuple[tuple[Target, ...], ...]
+    stops: str = ""
 
     @property
     def things(self) -> tuple[Thing, ...]:
@@ -131,6 +134,7 @@ class Teardown:
         account: Its account.
         steps: Steps that have something to do, in order.
         kept: What stays, and why.
+        absent: Names of what was asked for to go and is not there.
     """
 
     cluster: str
@@ -138,6 +142,7 @@ class Teardown:
     account: str
     steps: tuple[Step, ...]
     kept: tuple[Left, ...]
+    absent: tuple[str, ...] = ()
 
     @property
     def things(self) -> frozenset[Thing]:

@@ -108,10 +108,17 @@ class NodePoolTarget:
         return (self.thing, *(_claim_thing(each) for each in self.claims))
 
     def look(self) -> State:
-        """Return how far they are: it is gone once its last NodeClaim is."""
+        """Return how far they are: it is gone once its last NodeClaim is.
+
+        Raises:
+            StoppedError: Another one has its name by now.
+        """
         pool = self.cluster.find(NODE_POOL.path(name=name(self.found)))
-        if pool is not None and not text(pool, "metadata", "deletionTimestamp"):
-            return "there"
+        if pool is not None:
+            if text(pool, "metadata", "uid") != text(self.found, "metadata", "uid"):
+                raise self._made_anew(pool)
+            if not text(pool, "metadata", "deletionTimestamp"):
+                return "there"
         return "going" if pool is not None or self._left() else "gone"
 
     def remove(self) -> None:
@@ -128,6 +135,15 @@ class NodePoolTarget:
             fix="`kubectl describe nodeclaim NAME` says what keeps a node: a PodDisruptionBudget, "
             "a pod that may not be disrupted, or Karpenter not running; mend that, and remove no "
             f"finalizer, or the instance runs on, {_AGAIN}",
+        )
+
+    def _made_anew(self, pool: Object) -> StoppedError:
+        made = text(pool, "metadata", "creationTimestamp") or "an unknown time"
+        return StoppedError(
+            f"NodePool {name(self.found)}",
+            why=f"somebody made it anew since the plan was printed, at {made}: it launches nodes "
+            "again",
+            fix=f"stop what applies it, such as Argo CD or Flux, {_AGAIN}",
         )
 
     def _left(self) -> list[Object]:

@@ -1,7 +1,8 @@
 """Decides what goes, in which order, and what stays: by what the account and the cluster hold."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from ultrascale.account import Account
 from ultrascale.errors import QuestionError, UnansweredError
@@ -9,7 +10,8 @@ from ultrascale.jobs.cluster import Cluster
 from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.stacks import stack_names
-from ultrascale.teardown import keeping, order, workloads
+from ultrascale.teardown import keeping, leftovers, order, workloads
+from ultrascale.teardown.closing import NothingNew, submitters
 from ultrascale.teardown.gates import (
     EKS,
     HYPERPOD,
@@ -18,7 +20,8 @@ from ultrascale.teardown.gates import (
     HyperPodGate,
     ProtectionTarget,
 )
-from ultrascale.teardown.keeping import Asked, Retained
+from ultrascale.teardown.keeping import Asked
+from ultrascale.teardown.leftovers import Retained
 from ultrascale.teardown.model import Left, Step, Target, Teardown
 from ultrascale.teardown.remains import InterfaceTarget, VpcGate, remains
 from ultrascale.teardown.reserved import reservations
@@ -74,7 +77,7 @@ def look(account: Account, plan: ClusterPlan, cluster: Cluster | None, status: s
     vpc = _vpc(stacks, plan)
     return Findings(
         stacks=stacks,
-        retained=keeping.find(account, plan, stacks),
+        retained=leftovers.find(account, plan, stacks),
         cluster=cluster,
         status=status,
         has_hyperpod=plan.hyperpod is not None and _has_hyperpod(account, plan.hyperpod.name),
@@ -122,8 +125,13 @@ def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: A
         plan: The cluster.
         found: What there is of it.
         asked: What is to go that would stay.
+
+    Raises:
+        QuestionError: A name that was asked for stands for more than one thing.
+        UnansweredError: Something could not be asked.
     """
-    planner = _Planner(account=account, plan=plan, found=found, asked=asked)
+    going = keeping.chosen(found.retained, asked, plan)
+    planner = _Planner(account=account, plan=plan, found=found, going=going)
     steps = (
         Step(name=phase.name, title=phase.title, minutes=phase.minutes, waves=waves)
         for phase in order.PHASES
@@ -135,6 +143,7 @@ def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: A
         account=account.id,
         steps=tuple(steps),
         kept=tuple(planner.kept()),
+        absent=keeping.absent(found.retained, asked, plan),
     )
 
 
@@ -143,7 +152,7 @@ class _Planner:
     account: Account
     plan: ClusterPlan
     found: Findings
-    asked: Asked
+    going: frozenset[str]
 
     def waves(self, phase: order.Phase) -> Iterator[tuple[Target, ...]]:
         """Yield the waves of a step; one that is empty has nothing to do."""
@@ -158,14 +167,22 @@ class _Planner:
             yield (*self._stacks(order.layers(self.plan, wave)), *former)
 
     def _of_kubernetes(self, phase: order.Phase, cluster: Cluster) -> Iterator[tuple[Target, ...]]:
+        """Yield what goes, and then a look whether more has come meanwhile."""
+        listings: Mapping[order.Phase, tuple[str, Callable[[], Sequence[Target]]]] = {
+            order.JOBS: ("jobs", lambda: [*chain(*workloads.jobs(cluster, self.plan))]),
+            order.NODE_POOLS: ("NodePools", lambda: workloads.node_pools(cluster, self.plan)[0]),
+            order.LOAD_BALANCERS: ("load balancers", lambda: workloads.load_balancers(cluster)),
+            order.VOLUMES: ("volumes", lambda: workloads.volumes(cluster)),
+        }
+        if phase not in listings:
+            return
+        what, listed = listings[phase]
         if phase == order.JOBS:
+            yield tuple(submitters(cluster, self.plan))
             yield from workloads.jobs(cluster, self.plan)
-        elif phase == order.NODE_POOLS:
-            yield workloads.node_pools(cluster, self.plan)[0]
-        elif phase == order.LOAD_BALANCERS:
-            yield workloads.load_balancers(cluster)
-        elif phase == order.VOLUMES:
-            yield workloads.volumes(cluster, self.plan.region)[0]
+        else:
+            yield tuple(listed())
+        yield (NothingNew(what=what, listed=listed),)
 
     def _of_account(self, phase: order.Phase) -> Iterator[tuple[Target, ...]]:
         if phase == order.CLUSTER and self.found.status:
@@ -173,16 +190,16 @@ class _Planner:
         elif phase == order.REMAINS:
             yield self.found.remains
         elif phase == order.STORAGE:
-            yield from keeping.going(self.account, self.found.retained, self.asked)
+            yield from keeping.going(self.account, self.found.retained, self.going)
         elif phase == order.NETWORK:
             yield from self._vpc_gate()
 
     def kept(self) -> Iterator[Left]:
         """Yield what stays."""
-        yield from keeping.staying(self.found.retained, self.asked, self.plan)
+        yield from keeping.staying(self.found.retained, self.going, self.plan)
         yield from reservations(self.account, self.plan)
         if self.found.cluster is not None:
-            yield from workloads.volumes(self.found.cluster, self.plan.region)[1]
+            yield from workloads.kept_volumes(self.found.cluster, self.account)
         for layer in order.PIPELINE:
             pipeline = self.found.stacks.get(names.stack(self.plan.name, layer))
             if pipeline is not None:
@@ -214,8 +231,8 @@ class _Planner:
         )
 
     def _network_stays(self) -> bool:
-        staying = keeping.staying(self.found.retained, self.asked, self.plan)
-        return any(each.thing.kind in IN_VPC for each in staying)
+        staying = (each for each in self.found.retained if each.id not in self.going)
+        return any(each.type in IN_VPC for each in staying)
 
     def _vpc_gate(self) -> Iterator[tuple[Target, ...]]:
         vpc = _vpc(self.found.stacks, self.plan)

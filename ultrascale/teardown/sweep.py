@@ -3,28 +3,38 @@
 It deletes nothing. What could not be asked is told: it may hold something that is paid for.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
-from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan import ClusterPlan
 from ultrascale.teardown import prices
 from ultrascale.teardown.gates import EKS, HYPERPOD, NO_CLUSTER, NO_HYPERPOD
-from ultrascale.teardown.keeping import made_by_services
+from ultrascale.teardown.leftovers import (
+    FUNCTION,
+    Retained,
+    described,
+    file_systems,
+    functions_among,
+    gone_stacks,
+    left_by,
+    left_by_tags,
+    left_file_systems,
+    made_by_services,
+)
 from ultrascale.teardown.model import Left, Teardown, Thing
-from ultrascale.teardown.remains import tags
 from ultrascale.teardown.retained import FILE_SYSTEM, command, is_known, is_paid, look
 from ultrascale.teardown.stacks import STACK, is_of
 from ultrascale.teardown.tagged import INSTANCE, tagged_questions
 
-_STACK_TAG = "aws:cloudformation:stack-name"
 _DESCRIBE = "cloudformation:DescribeStacks"
 _PROFILES = "iam:ListInstanceProfiles"
 _TAGGED = "tag:GetResources"
 _AGAIN = "run the command again"
 _BALANCER = "AWS::ElasticLoadBalancingV2::LoadBalancer"
+_CLASSIC = "AWS::ElasticLoadBalancing::LoadBalancer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +80,17 @@ def sweep(account: Account, plan: ClusterPlan, teardown: Teardown) -> Sweep:
             add(partial(_not_gone, account, thing))
     for question in tagged_questions(account, plan.name):
         add(question)
-    for other in (_stacks, _clusters, _hyperpod, _balancers, _profiles, _file_systems, _services):
+    for other in (
+        _stacks,
+        _clusters,
+        _hyperpod,
+        _balancers,
+        _profiles,
+        _file_systems,
+        _gone_stacks,
+        _tagged,
+        partial(_services, teardown),
+    ):
         add(partial(other, account, plan))
     return Sweep(
         left=tuple(sorted(left.values(), key=_dearness)), unknown=tuple(dict.fromkeys(unknown))
@@ -90,12 +110,14 @@ def _still_there(account: Account, each: Left) -> Iterator[Left]:
 def _not_gone(account: Account, thing: Thing) -> Iterator[Left]:
     """Yield what was to go: a driver may have failed that no tag tells of."""
     if look(account, thing.kind, thing.id) != "gone":
+        price, hourly = prices.of_type(thing.kind)
         yield Left(
             thing=thing,
             why="it was to go, and is there",
             command=f"{_AGAIN}, or {command(thing.kind, thing.id, account.region)}",
-            price=prices.of_type(thing.kind),
+            price=price,
             paid=is_paid(thing.kind),
+            usd_per_hour=hourly,
         )
 
 
@@ -158,21 +180,23 @@ def _balancers(account: Account, plan: ClusterPlan) -> Iterator[Left]:
             ResourceTypeFilters=["elasticloadbalancing:loadbalancer"],
         )
         for each in found:
-            arn = each["ResourceARN"]
-            yield Left(
-                thing=Thing(kind=_BALANCER, id=arn),
-                why="its Service or Ingress went while its controller did not run",
-                command=_remove_balancer(arn, plan.region),
-                price=prices.of_type(_BALANCER),
-                usd_per_hour=prices.per_hour(_BALANCER),
-            )
+            yield _balancer(each["ResourceARN"], plan.region)
 
 
-def _remove_balancer(arn: str, region: str) -> str:
+def _balancer(arn: str, region: str) -> Left:
     name = arn.partition("loadbalancer/")[2]
     if "/" in name:
-        return f"aws elbv2 delete-load-balancer --load-balancer-arn {arn} --region {region}"
-    return f"aws elb delete-load-balancer --load-balancer-name {name} --region {region}"
+        kind, remove = _BALANCER, f"elbv2 delete-load-balancer --load-balancer-arn {arn}"
+    else:
+        kind, remove = _CLASSIC, f"elb delete-load-balancer --load-balancer-name {name}"
+    price, hourly = prices.of_type(kind)
+    return Left(
+        thing=Thing(kind=kind, id=arn),
+        why="its Service or Ingress went while its controller did not run",
+        command=f"aws {remove} --region {region}",
+        price=price,
+        usd_per_hour=hourly,
+    )
 
 
 def _profiles(account: Account, plan: ClusterPlan) -> Iterator[Left]:
@@ -190,24 +214,49 @@ def _profiles(account: Account, plan: ClusterPlan) -> Iterator[Left]:
 
 
 def _file_systems(account: Account, plan: ClusterPlan) -> Iterator[Left]:
-    stack = names.stack(plan.name, "storage")
-    for each in account.ask_all("fsx:DescribeFileSystems", "FileSystems"):
-        if tags(each).get(_STACK_TAG) == stack:
-            id, lustre = each["FileSystemId"], each.get("LustreConfiguration", {})
-            tier = lustre.get("PerUnitStorageThroughput", 0)
-            yield Left(
-                thing=Thing(kind=FILE_SYSTEM, id=id, note=each["Lifecycle"]),
-                why="its stack retained it",
-                command=command(FILE_SYSTEM, id, plan.region),
-                price=prices.of_lustre(each["StorageCapacity"], tier),
-            )
+    systems = file_systems(account)
+    for each in left_file_systems(plan, systems):
+        yield _outlives(described(plan, each, systems), plan.region)
 
 
-def _services(account: Account, plan: ClusterPlan) -> Iterator[Left]:
-    for type, id in made_by_services(account, plan):
+def _gone_stacks(account: Account, plan: ClusterPlan) -> Iterator[Left]:
+    for name, held in gone_stacks(account, plan.name):
+        yield from _there(account, plan, left_by(name, held))
+
+
+def _tagged(account: Account, plan: ClusterPlan) -> Iterator[Left]:
+    yield from _there(account, plan, left_by_tags(account, plan))
+
+
+def _there(account: Account, plan: ClusterPlan, found: Iterable[Retained]) -> Iterator[Left]:
+    for each in found:
+        # A file system is found by its own tags, with its size.
+        if each.type != FILE_SYSTEM and look(account, each.type, each.id) != "gone":
+            yield _outlives(described(plan, each, {}), plan.region)
+
+
+def _outlives(found: Retained, region: str) -> Left:
+    price, hourly = found.price
+    return Left(
+        thing=found.thing,
+        why=f"the stack {found.stack} has left it",
+        command=command(found.type, found.id, region),
+        price=price,
+        paid=is_paid(found.type),
+        usd_per_hour=hourly,
+    )
+
+
+def _services(teardown: Teardown, account: Account, plan: ClusterPlan) -> Iterator[Left]:
+    functions = {each.id for each in teardown.things if each.kind == FUNCTION}
+    for _, held in gone_stacks(account, plan.name):
+        functions |= functions_among(held)
+    for type, id in made_by_services(account, plan, functions):
+        price, hourly = prices.of_type(type)
         yield Left(
             thing=Thing(kind=type, id=id),
             why="a service made it since the plan was printed, or a stack has left it",
             command=command(type, id, plan.region),
-            price=prices.of_type(type),
+            price=price,
+            usd_per_hour=hourly,
         )

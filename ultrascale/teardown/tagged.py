@@ -7,7 +7,7 @@ Sources:
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ LIVE: Mapping[str, object] = {
     "Values": ["pending", "running", "stopping", "stopped"],
 }
 """EC2's filter for instances that are there."""
+_STOPPED = frozenset({"stopping", "stopped"})
 Question = Callable[[], Iterator[Left]]
 
 
@@ -38,6 +39,7 @@ class _Kind:
         remove: The command that removes one.
         paid: Whether one costs while it is not used.
         filters: More filters of the request.
+        parameters: What else the request takes.
     """
 
     type: str
@@ -47,6 +49,7 @@ class _Kind:
     remove: str
     paid: bool = True
     filters: Sequence[Mapping[str, object]] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 _KINDS = (
@@ -71,6 +74,9 @@ _KINDS = (
         key="Snapshots",
         id="SnapshotId",
         remove="delete-snapshot --snapshot-id",
+        # Else EC2 goes through the public ones of all accounts, and does not answer in time.
+        # Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSnapshots.html
+        parameters={"OwnerIds": ["self"]},
     ),
     _Kind(
         type="AWS::EC2::EIP",
@@ -133,11 +139,12 @@ def _tag_filters(cluster: str) -> Iterator[Mapping[str, object]]:
 
 
 def _tagged(account: Account, kind: _Kind, tag: Mapping[str, object]) -> Iterator[Left]:
-    found = account.ask_all(kind.action, kind.key, Filters=[tag, *kind.filters])
+    filters = [tag, *kind.filters]
+    found = account.ask_all(kind.action, kind.key, Filters=filters, **kind.parameters)
     if kind.key == "Reservations":
         found = [instance for each in found for instance in each["Instances"]]
     for each in found:
-        note, why, price, hourly = _facts(account.region, kind.type, each)
+        note, why, (price, hourly) = _facts(account.region, kind.type, each)
         yield Left(
             thing=Thing(kind=kind.type, id=each[kind.id], note=note),
             why=why,
@@ -148,32 +155,29 @@ def _tagged(account: Account, kind: _Kind, tag: Mapping[str, object]) -> Iterato
         )
 
 
-def _facts(region: str, type: str, found: Mapping[str, Any]) -> tuple[str, str, str, float]:
+def _facts(region: str, type: str, found: Mapping[str, Any]) -> tuple[str, str, prices.Price]:
     """Return what tells a resource from others, why it stays, and its price."""
     made_by = tags(found).get("Name") or tags(found).get("karpenter.sh/nodepool", "")
     match type:
         case _ if type == INSTANCE:
-            price, hourly = prices.of_instance(region, found["InstanceType"])
+            state = found["State"]["Name"]
+            note = " ".join(filter(None, (found["InstanceType"], state, made_by)))
+            if state in _STOPPED:
+                return note, "it is stopped, and its volumes are paid for", prices.UNKNOWN
             block = found.get("CapacityReservationId")
             why = f"it runs on, and holds {block}" if block else "it runs on"
-            note = " ".join(filter(None, (found["InstanceType"], found["State"]["Name"], made_by)))
-            return note, why, price, hourly
+            return note, why, prices.of_instance(region, found["InstanceType"])
         case "AWS::EC2::Volume":
             claim = tags(found).get("kubernetes.io/created-for/pvc/name", made_by)
-            price = prices.of_size(type, found["Size"])
-            return claim, f"no driver has deleted it: {found['State']}", price, 0
+            price = prices.of_volume(found.get("VolumeType", ""), found["Size"])
+            return claim, f"no driver has deleted it: {found['State']}", price
         case "AWS::EC2::Snapshot":
-            return made_by, "no driver has deleted it", prices.of_size(type, found["VolumeSize"]), 0
+            return made_by, "no driver has deleted it", prices.of_snapshot(found["VolumeSize"])
         case "AWS::EC2::EIP":
-            return (
-                found.get("PublicIp", ""),
-                "nobody releases it",
-                prices.of_type(type),
-                (prices.per_hour(type)),
-            )
+            return found.get("PublicIp", ""), "nobody releases it", prices.of_type(type)
         case "AWS::EC2::NetworkInterface":
             about = found.get("Description", "")
-            return about, f"its node or controller left it: {found['Status']}", "", 0
+            return about, f"its node or controller left it: {found['Status']}", prices.UNKNOWN
         case _:
             name = found.get("GroupName") or found.get("LaunchTemplateName", made_by)
-            return name, "its controller left it", "", 0
+            return name, "its controller left it", prices.UNKNOWN

@@ -5,6 +5,8 @@ Source: https://docs.aws.amazon.com/eks/latest/userguide/delete-cluster.html
 
 from collections.abc import Iterator
 
+from ultrascale.account import Account
+from ultrascale.errors import UnansweredError
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.fields import Object, label, mapping, name, objects, text
 from ultrascale.jobs.kinds import CLAIM, DEPLOYMENT, SERVICE, WORKLOADS, Kind
@@ -25,6 +27,7 @@ from ultrascale.teardown.objects import (
     volume_id,
 )
 
+_VOLUMES, _NO_VOLUME = "ec2:DescribeVolumes", "InvalidVolume.NotFound"
 CRON_JOB = Kind("batch/v1", "CronJob", "cronjobs")
 INGRESS = Kind("networking.k8s.io/v1", "Ingress", "ingresses")
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -103,36 +106,55 @@ def load_balancers(cluster: Cluster) -> tuple[ObjectTarget, ...]:
     )
 
 
-def volumes(cluster: Cluster, region: str) -> tuple[tuple[VolumeTarget, ...], tuple[Left, ...]]:
-    """Return the EBS volumes that Kubernetes made: those that go with their claim, and the others.
+def volumes(cluster: Cluster) -> tuple[VolumeTarget, ...]:
+    """Return the EBS volumes that Kubernetes made and deletes with their claims."""
+    claims = {text(each, "metadata", "uid"): each for each in cluster.collection(CLAIM, "", {})}
+    return tuple(
+        VolumeTarget(
+            cluster=cluster, volume=each, claim=claims.get(text(each, "spec", "claimRef", "uid"))
+        )
+        for each in _made_volumes(cluster)
+        if _goes(each)
+    )
+
+
+def kept_volumes(cluster: Cluster, account: Account) -> Iterator[Left]:
+    """Yield the EBS volumes that Kubernetes made and keeps.
 
     Args:
         cluster: The API server.
-        region: Region of the cluster.
+        account: The account that pays for them.
     """
-    going: list[VolumeTarget] = []
-    staying: list[Left] = []
-    claims = {text(each, "metadata", "uid"): each for each in cluster.collection(CLAIM, "", {})}
-    for each in cluster.collection(VOLUME, "", {}):
-        made = text(mapping(each, "metadata", "annotations"), _PROVISIONED_BY)
-        if text(each, "spec", "csi", "driver") not in _EBS_DRIVERS or not made:
-            continue
-        if text(each, "spec", "persistentVolumeReclaimPolicy") == "Delete":
-            claim = claims.get(text(each, "spec", "claimRef", "uid"))
-            going.append(VolumeTarget(cluster=cluster, volume=each, claim=claim))
+    for each in _made_volumes(cluster):
+        if _goes(each):
             continue
         id = volume_id(each)
-        thing = Thing(kind="AWS::EC2::Volume", id=id, note=claim_of(each))
-        staying.append(
-            Left(
-                thing=thing,
-                why="its PersistentVolume says Retain",
-                command=f"aws ec2 delete-volume --volume-id {id} --region {region}",
-                price=prices.of_type("AWS::EC2::Volume"),
-                asked=True,
-            )
+        try:
+            found = account.ask(_VOLUMES, VolumeIds=[id])["Volumes"][0]
+        except UnansweredError as error:
+            if error.code == _NO_VOLUME:
+                continue
+            raise
+        price, hourly = prices.of_volume(found.get("VolumeType", ""), found.get("Size", 0))
+        yield Left(
+            thing=Thing(kind="AWS::EC2::Volume", id=id, note=claim_of(each)),
+            why="its PersistentVolume says Retain",
+            command=f"aws ec2 delete-volume --volume-id {id} --region {account.region}",
+            price=price,
+            asked=True,
+            usd_per_hour=hourly,
         )
-    return tuple(going), tuple(staying)
+
+
+def _made_volumes(cluster: Cluster) -> Iterator[Object]:
+    for each in cluster.collection(VOLUME, "", {}):
+        made = text(mapping(each, "metadata", "annotations"), _PROVISIONED_BY)
+        if text(each, "spec", "csi", "driver") in _EBS_DRIVERS and made:
+            yield each
+
+
+def _goes(volume: Object) -> bool:
+    return text(volume, "spec", "persistentVolumeReclaimPolicy") == "Delete"
 
 
 def _addresses(found: Object) -> Iterator[str]:

@@ -1,0 +1,44 @@
+"""What a teardown writes down, for whoever goes on with it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.teardown_cluster import (
+    estate,
+)
+from tests.teardown_doubles import FakeClock, KilledError
+from ultrascale.errors import UltrascaleError
+from ultrascale.teardown.journal import Journal
+
+
+def test_each_request_stands_in_the_journal_before_it_is_sent(tmp_path: Path) -> None:
+    cluster = estate()
+    cluster.kill_at = 5
+    with pytest.raises(KilledError):
+        cluster.run(tmp_path)
+
+    past = Journal.opened(tmp_path / "journal.jsonl", FakeClock()).past
+
+    assert past[-1]["asks"] == "Service other/web"
+    agreed = {each for line in past for each in line.get("agreed", [])}
+    assert {line["asks"] for line in past if "asks" in line} <= agreed
+
+
+def test_the_journal_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    cluster = estate()
+    Journal.opened(tmp_path / "journal.jsonl", FakeClock()).write(run={"cluster": "other"})
+
+    with pytest.raises(UltrascaleError, match="name another file by --journal"):
+        cluster.run(tmp_path)
+
+    assert cluster.deleted == []
+
+
+def test_a_line_that_a_run_was_killed_at_keeps_nobody_from_going_on(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text('{"gone": "a"}\n{"asks": "b')
+
+    estate().run(tmp_path)
+
+    assert Journal.opened(path, FakeClock()).past[0] == {"gone": "a"}

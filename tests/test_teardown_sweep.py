@@ -1,0 +1,89 @@
+"""What is left after a teardown: what is paid for has to be told, with what removes it."""
+
+from pathlib import Path
+
+from tests.account import ID, denied
+from tests.teardown_cluster import (
+    ALL,
+    FILE_SYSTEM,
+    NOTHING,
+    estate,
+    instance,
+    research,
+)
+from tests.teardown_doubles import FakeClock
+from ultrascale.teardown import prices
+from ultrascale.teardown.sweep import sweep
+
+
+def test_what_the_sweep_may_not_ask_is_told_and_hides_nothing_else() -> None:
+    cluster = estate()
+    cluster.answers["ec2:DescribeVolumes"] = denied("ec2:DescribeVolumes")
+    cluster.instances["i-9"] = instance("i-9", "", "p5.48xlarge", CapacityReservationId="cr-9")
+
+    found = sweep(cluster.account, research(), NOTHING)
+
+    assert any(each.startswith("ec2:DescribeVolumes: denied") for each in found.unknown)
+    assert {"i-0a1", "i-9"} <= {each.thing.id for each in found.left}
+    assert "it runs on, and holds cr-9" in {each.why for each in found.orphans}
+
+
+def test_what_was_to_go_and_did_not_is_told_although_no_tag_tells_of_it(tmp_path: Path) -> None:
+    cluster = estate()
+    teardown = cluster.run(tmp_path, ALL)
+    cluster.answers["ec2:DescribeVolumes"] = lambda asked: {
+        "Volumes": [{"VolumeId": each} for each in asked.get("VolumeIds", [])]
+    }
+
+    (volume,) = sweep(cluster.account, research(), teardown).orphans
+    assert str(volume.thing) == "AWS::EC2::Volume vol-1 (other/db)"
+    assert volume.paid
+
+
+def test_what_controllers_and_services_left_is_told_with_what_removes_it() -> None:
+    cluster = estate()
+    balancer = f"arn:aws:elasticloadbalancing:us-west-2:{ID}:loadbalancer"
+    arns = [f"{balancer}/net/k8s-web/0a1", f"{balancer}/classic"]
+    cluster.answers["tag:GetResources"] = {
+        "ResourceTagMappingList": [{"ResourceARN": each} for each in arns]
+    }
+    profile = {"InstanceProfileName": "research_1", "InstanceProfileId": "AIPA0123456789ABC"}
+    cluster.answers["iam:ListInstanceProfiles"] = {
+        "InstanceProfiles": [
+            profile
+            | {
+                "Path": "/karpenter/us-west-2/research/1/",
+                "Arn": f"arn:aws:iam::{ID}:instance-profile/research_1",
+                "CreateDate": FakeClock().now(),
+                "Roles": [],
+            }
+        ]
+    }
+    cluster.log_groups.add("/aws/containerinsights/research/performance")
+
+    found = sweep(cluster.account, research(), NOTHING)
+
+    commands = {each.thing.id: each.command for each in found.orphans}
+    assert commands[arns[0]].startswith("aws elbv2 delete-load-balancer --load-balancer-arn")
+    assert "elb delete-load-balancer --load-balancer-name classic" in commands[arns[1]]
+    assert "delete-instance-profile --instance-profile-name research_1" in commands["research_1"]
+    assert "/aws/containerinsights/research/performance" in commands
+    assert FILE_SYSTEM in commands
+
+
+def test_instances_are_told_first_whether_their_price_is_known_or_not() -> None:
+    cluster = estate()
+    cluster.instances["i-9"] = instance("i-9", "", "m7i.8xlarge")
+
+    found = sweep(cluster.account, research(), NOTHING)
+
+    assert {each.thing.id for each in found.left[:2]} == {"i-0a1", "i-9"}
+
+
+def test_an_instance_has_its_price_where_the_catalog_has_one() -> None:
+    words, usd = prices.of_instance("us-east-1", "p5.48xlarge")
+
+    assert words == f"${usd:,.3f} per hour On-Demand"
+    assert usd > 20
+    elsewhere = f"${usd:,.3f} per hour On-Demand in us-east-1, here unknown"
+    assert prices.of_instance("us-west-2", "p5.48xlarge") == (elsewhere, 0)
