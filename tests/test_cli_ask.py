@@ -4,10 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.pools import as_text, make_document
+from tests.account import ID
+from tests.operate_groups import has
+from tests.pools import as_text, make_cluster, make_document
 from tests.stub_api_http import kubeconfig
 from ultrascale.cli import ask
-from ultrascale.errors import ClusterError
+from ultrascale.errors import ClusterError, QuestionError
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.plan import plan_cluster
 
 ACCOUNT = "111122223333"
 
@@ -51,3 +55,15 @@ def test_a_cluster_of_another_name_is_shown_and_one_of_the_right_name_is_not(
 
     assert told == ""
     assert "see that kind-laptop is its cluster" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["444455556666:cluster/research", f"{ID}:cluster/production"])
+def test_nodes_of_one_cluster_are_not_ended_after_those_of_another_are_drained(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    has(monkeypatch, {})
+    path = kubeconfig(tmp_path, "http://127.0.0.1:1", cluster=f"arn:aws:eks:us-west-2:{name}")
+    plan = plan_cluster(make_cluster())
+
+    with pytest.raises(QuestionError, match=f"not of research of {ID} in us-west-2"):
+        ask.owner(plan, None, Cluster.connected(path, None))

@@ -1,6 +1,7 @@
 """`ultrascale status FILE --pools`: paid nodes that take no work are seen, and why."""
 
 import json
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -62,9 +63,13 @@ def test_nodes_that_are_paid_for_and_take_no_work_are_counted_with_their_reason(
     node(stub, "train", 0)
     node(stub, "train", 1, spec={"unschedulable": True})
     node(stub, "train", 2, status={"conditions": [{"type": "Ready", "status": "False"}]})
-    drifted = {"status": {"conditions": [{"type": "Drifted", "status": "True"}]}}
-    labels = {"metadata": {"labels": {"karpenter.sh/nodepool": "train"}}}
+    drifted: Object = {"status": {"conditions": [{"type": "Drifted", "status": "True"}]}}
+    labels: Object = {"metadata": {"labels": {"karpenter.sh/nodepool": "train"}}}
+    drifted["status"]["nodeName"] = "train-0"
     stub.put("/apis/karpenter.sh/v1/nodeclaims/train-x", {**labels, **drifted})
+    launched = {"type": "Launched", "status": "Unknown", "message": "no capacity in cr-1"}
+    refused = {"status": {"conditions": [launched]}}
+    stub.put("/apis/karpenter.sh/v1/nodeclaims/train-y", {**deepcopy(labels), **refused})
 
     answer = ultrascale("status", file, "--pools", "--json")
     table = ultrascale("status", file, "--pools").stdout
@@ -80,8 +85,21 @@ def test_nodes_that_are_paid_for_and_take_no_work_are_counted_with_their_reason(
         "ready": 1,
         "drifted": 1,
         "unfit": {"cordoned": 1, "not ready": 1},
+        "coming": {"no capacity in cr-1": 1},
     }
-    assert "1 cordoned, 1 not ready" in table
+    assert "1 cordoned, 1 not ready, 1 no capacity in cr-1" in table
+
+
+def test_a_node_that_pods_are_only_better_kept_from_takes_work(
+    ultrascale: Ultrascale, stub: FakeCluster, file: Path
+) -> None:
+    idle = {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}
+    node(stub, "train", 0, spec={"taints": [idle]})
+    node(stub, "train", 1, spec={"taints": [{"key": "agent-not-ready", "effect": "NoExecute"}]})
+
+    _, train = json.loads(ultrascale("status", file, "--pools", "--json").stdout)
+
+    assert (train["ready"], train["unfit"]) == (1, {"tainted agent-not-ready": 1})
 
 
 def test_pools_are_those_of_a_cluster_file(ultrascale: Ultrascale, stub: FakeCluster) -> None:

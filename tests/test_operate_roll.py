@@ -280,8 +280,16 @@ def test_a_node_claim_that_does_not_go_stops_everything() -> None:
 def test_no_second_node_ends_while_the_successor_of_the_first_does_not_come() -> None:
     pool = Pool()
     pool.karpenter.launches = False
+    waits = {"type": "Launched", "status": "False", "message": "no capacity in cr-1"}
+    for claim in ("train-7", "train-8"):
+        metadata = {"labels": {"karpenter.sh/nodepool": "train"}}
+        status = {"conditions": [waits]}
+        pool.stub.put(f"{NODE_CLAIMS}/{claim}", {"metadata": metadata, "status": status})
 
-    with pytest.raises(ClusterError, match="0 of 1 new nodes ready"):
+    with pytest.raises(
+        ClusterError,
+        match="0 of 1 new nodes ready; NodeClaim train-7 and 1 more: no capacity in cr-1",
+    ):
         pool.roll()
 
     assert pool.deleted == ["train-0"]

@@ -46,6 +46,7 @@ def _print(pools: "Iterable[PoolNodes]") -> None:
     table.columns[0].no_wrap = True
     for pool in pools:
         size = f"{pool.fewest} to {pool.most}" if pool.kept is None else str(pool.kept)
-        others = ", ".join(f"{count} {why}" for why, count in pool.unfit.items())
+        reasons = [*pool.unfit.items(), *pool.coming.items()]
+        others = ", ".join(f"{count} {why}" for why, count in reasons)
         table.add_row(pool.pool, size, str(pool.nodes), str(pool.ready), str(pool.drifted), others)
     Console(width=max(Console().width, _WIDTH), highlight=False, markup=False).print(table)

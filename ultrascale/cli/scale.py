@@ -44,7 +44,7 @@ def scale(
     )
     before = found.size()
     _show(change, before)
-    if before == nodes:
+    if found.is_set_to(nodes):
         typer.echo(f"{pool}: is set to {nodes} nodes already")
     else:
         ask.confirm(f"set {pool} from {before} to {nodes} nodes?", yes=yes)
@@ -60,9 +60,14 @@ def _show(change: SizeChange, before: int) -> None:
     typer.echo(f"  per hour: {_money(change, before)}")
     typer.echo(f"  later: {change.later}")
     if nodes < before:
+        chosen = (
+            "Auto Scaling chooses which, busy or not"
+            if change.node_pool is None
+            else "Karpenter takes empty ones first, and those of training jobs last"
+        )
         typer.echo(
-            f"  {before - nodes} nodes end: AWS or Karpenter chooses which, and their pods are "
-            "evicted; jobs go on from their last checkpoint"
+            f"  {before - nodes} nodes end: {chosen}; their pods are evicted, and jobs that lose "
+            "one go on from their last checkpoint"
         )
     if change.node_pool is None and change.lowers_minimum:
         typer.echo(
@@ -72,6 +77,8 @@ def _show(change: SizeChange, before: int) -> None:
 
 
 def _money(change: SizeChange, before: int) -> str:
+    if change.spills:
+        return f"the reservation is paid anyway; each node that it has no room for: {change.price}"
     if change.paid_anyway:
         return "no difference, the reservation is paid whether its nodes run or not"
     if change.usd_per_node_hour is None:

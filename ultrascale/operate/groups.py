@@ -45,6 +45,11 @@ class Group:
         """Its name, as users meet it in AWS."""
         return self.scaled_by_eks or self.auto_scaling
 
+    def is_set_to(self, nodes: int, *, minimum: int) -> bool:
+        """Return whether it has this desired capacity, and this minimum."""
+        group = self.describe()
+        return (group["DesiredCapacity"], group["MinSize"]) == (nodes, minimum)
+
     def describe(self) -> Mapping[str, Any]:
         """Return the Auto Scaling group: EKS is behind it for a while after a scaler changed it.
 

@@ -8,7 +8,7 @@ Sources:
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ultrascale.errors import ClusterError
+from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.fields import Object, condition, field, name, number, objects, text
 from ultrascale.jobs.kinds import NODE, Kind
@@ -20,6 +20,7 @@ NODE_CLAIM = Kind("karpenter.sh/v1", "NodeClaim", "nodeclaims", namespaced=False
 # On each node and NodeClaim of a NodePool.
 OF_NODE_POOL = "karpenter.sh/nodepool"
 _SOFT = "PreferNoSchedule"
+_UNPROCESSABLE = 422
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +58,19 @@ class NodePool:
             ClusterError: Somebody did, the server refuses, or nobody answers.
         """
         at = "/spec/replicas"
-        self.cluster.patch(
-            NODE_POOL.path(name=self.name),
-            [
-                {"op": "test", "path": at, "value": was},
-                {"op": "replace", "path": at, "value": count},
-            ],
-        )
+        try:
+            self.cluster.patch(
+                NODE_POOL.path(name=self.name),
+                [
+                    {"op": "test", "path": at, "value": was},
+                    {"op": "replace", "path": at, "value": count},
+                ],
+            )
+        except RefusedError as error:
+            # The server says of a test that fails no more than that the request is wrong.
+            if error.status != _UNPROCESSABLE or (now := self.replicas()) == was:
+                raise
+            raise changed_meanwhile(self.name, was, now) from error
 
     def claims(self) -> Sequence[Object]:
         """Return its NodeClaims, the oldest first."""
@@ -91,8 +98,25 @@ class NodePool:
 
     def trouble(self) -> str:
         """Return why NodeClaims are not launched or do not become nodes; or nothing."""
-        found = [_trouble(each) for each in self.claims()]
-        return "; ".join(dict.fromkeys(each for each in found if each))
+        found: dict[str, list[str]] = {}
+        for each in self.claims():
+            if why := trouble(each):
+                found.setdefault(why, []).append(name(each))
+        return "; ".join(
+            f"NodeClaim {claims[0]}{_more(len(claims) - 1)}: {why}" for why, claims in found.items()
+        )
+
+
+def _more(others: int) -> str:
+    return f" and {others} more" if others else ""
+
+
+def changed_meanwhile(name: str, was: int, now: int) -> ClusterError:
+    """Return what to say where somebody else has set a size since it was shown."""
+    return ClusterError(
+        f"{name}: somebody set it from {was} to {now} nodes meanwhile, and it was left at that; "
+        "look who, and run this again"
+    )
 
 
 def unfit(node: Object, pool: PoolPlan) -> str:
@@ -125,10 +149,10 @@ def _count(node: Object, resource: str) -> int:
     return int(found) if found.isdigit() else number(node, "status", "allocatable", resource)
 
 
-def _trouble(claim: Object) -> str:
+def trouble(claim: Object) -> str:
+    """Return why a NodeClaim is not launched or does not become a node; or nothing."""
     for kind in ("Launched", "Registered", "Initialized"):
         for each in objects(claim, "status", "conditions"):
             if text(each, "type") == kind and text(each, "status") != "True":
-                message = text(each, "message")
-                return f"NodeClaim {name(claim)}: {message}" if message else ""
+                return text(each, "message")
     return ""

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, condition, field, label, name
+from ultrascale.jobs.fields import Object, condition, field, label, name, text
 from ultrascale.jobs.kinds import NODE
-from ultrascale.operate.nodes import NODE_CLAIM, NODE_POOL, OF_NODE_POOL, unfit
+from ultrascale.operate.nodes import NODE_CLAIM, NODE_POOL, OF_NODE_POOL, trouble, unfit
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 
@@ -25,6 +25,7 @@ class PoolNodes:
         ready: Those that take work: ready, with their accelerators and EFA interfaces.
         drifted: NodeClaims on an older template; those of groups nobody counts in Kubernetes.
         unfit: Why the others take none, and how many for each reason.
+        coming: Why NodeClaims are no nodes yet, and how many for each reason.
     """
 
     pool: str
@@ -35,6 +36,7 @@ class PoolNodes:
     ready: int
     drifted: int
     unfit: Mapping[str, int]
+    coming: Mapping[str, int]
 
 
 def pool_nodes(cluster: Cluster, plan: ClusterPlan) -> Sequence[PoolNodes]:
@@ -46,9 +48,9 @@ def pool_nodes(cluster: Cluster, plan: ClusterPlan) -> Sequence[PoolNodes]:
     by_pool: dict[tuple[str, str], list[Object]] = defaultdict(list)
     for node in cluster.items(NODE.path(), {"labelSelector": names.POOL_LABEL}):
         by_pool[label(node, names.POOL_LABEL), label(node, names.SHARD_LABEL)].append(node)
-    kept, drifted = _kept(cluster, plan), _drifted(cluster, plan)
+    kept, claims = _kept(cluster, plan), _claims(cluster, plan)
     return [
-        _pool(pool, by_pool[_key(pool)], _node_pools(plan, pool), kept, drifted)
+        _pool(pool, by_pool[_key(pool)], _node_pools(plan, pool), kept, claims)
         for pool in plan.all_pools
     ]
 
@@ -58,9 +60,11 @@ def _pool(
     nodes: Sequence[Object],
     node_pools: Sequence[str],
     kept: Mapping[str, int],
-    drifted: Mapping[str, int],
+    claims: Mapping[str, Sequence[Object]],
 ) -> PoolNodes:
     reasons = Counter(why for each in nodes if (why := unfit(each, pool)))
+    own = [claim for each in node_pools for claim in claims.get(each, ())]
+    coming = [each for each in own if not text(each, "status", "nodeName")]
     return PoolNodes(
         pool=pool.name,
         fewest=pool.min_nodes,
@@ -68,8 +72,9 @@ def _pool(
         kept=next((kept[each] for each in node_pools if each in kept), None),
         nodes=len(nodes),
         ready=len(nodes) - reasons.total(),
-        drifted=sum(drifted.get(each, 0) for each in node_pools),
+        drifted=sum(1 for each in own if condition(each, "Drifted")),
         unfit=dict(reasons.most_common()),
+        coming=dict(Counter(trouble(each) or "being launched" for each in coming).most_common()),
     )
 
 
@@ -92,8 +97,9 @@ def _all(cluster: Cluster, plan: ClusterPlan) -> Iterable[Object]:
     return cluster.items(NODE_POOL.path()) if plan.node_pools else ()
 
 
-def _drifted(cluster: Cluster, plan: ClusterPlan) -> Mapping[str, int]:
-    if not plan.node_pools:
-        return {}
-    claims = cluster.items(NODE_CLAIM.path())
-    return Counter(label(each, OF_NODE_POOL) for each in claims if condition(each, "Drifted"))
+def _claims(cluster: Cluster, plan: ClusterPlan) -> Mapping[str, Sequence[Object]]:
+    """Return the NodeClaims of each NodePool."""
+    found: dict[str, list[Object]] = defaultdict(list)
+    for each in cluster.items(NODE_CLAIM.path()) if plan.node_pools else ():
+        found[label(each, OF_NODE_POOL)].append(each)
+    return found

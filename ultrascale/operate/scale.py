@@ -8,7 +8,7 @@ from ultrascale.account import Account
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.operate.clock import Clock, wait
 from ultrascale.operate.groups import Group, find_group
-from ultrascale.operate.nodes import NodePool
+from ultrascale.operate.nodes import NodePool, changed_meanwhile
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.pool_size import SizeChange
 
@@ -22,8 +22,12 @@ class Target(Protocol):
         """Return the nodes that it is set to."""
         ...
 
+    def is_set_to(self, nodes: int) -> bool:
+        """Return whether nothing about it has to change for ``nodes`` nodes."""
+        ...
+
     def set(self, nodes: int, *, was: int) -> None:
-        """Set its nodes."""
+        """Set its nodes, unless somebody changed them since they were read."""
         ...
 
     def waiting_for(self, nodes: int) -> str:
@@ -51,8 +55,20 @@ class GroupTarget:
         """Return the instances that it is set to."""
         return self.group.describe()["DesiredCapacity"]
 
+    def is_set_to(self, nodes: int) -> bool:
+        """Return whether it has that desired capacity, and the minimum that goes with it."""
+        return self.group.is_set_to(nodes, minimum=min(nodes, self.minimum))
+
     def set(self, nodes: int, *, was: int) -> None:
-        """Set its nodes; the minimum gives way to a smaller size, and comes back with a larger."""
+        """Set its nodes; the minimum gives way to a smaller size, and comes back with a larger.
+
+        Raises:
+            ClusterError: Somebody else set its nodes since they were read: a scaler that has made
+                it larger would lose what it launched.
+            UnansweredError: AWS refuses.
+        """
+        if (now := self.size()) != was:
+            raise changed_meanwhile(self.group.name, was, now)
         self.group.set_size(nodes, minimum=min(nodes, self.minimum))
 
     def waiting_for(self, nodes: int) -> str:
@@ -77,6 +93,10 @@ class NodePoolTarget:
     def size(self) -> int:
         """Return the nodes that it is set to."""
         return self.node_pool.replicas()
+
+    def is_set_to(self, nodes: int) -> bool:
+        """Return whether it keeps that count."""
+        return self.size() == nodes
 
     def set(self, nodes: int, *, was: int) -> None:
         """Set its nodes, unless somebody changed them since they were read."""

@@ -29,6 +29,7 @@ class SizeChange:
         usd_per_node_hour: On-Demand price of a node, in US dollars; None where none is known.
         price: Where that is from, or why it is not known.
         paid_anyway: Whether the nodes cost the same when they do not run.
+        spills: Whether those that the reservation has no room for run at the On-Demand price.
         later: What the next deploy, and whoever else sizes the pool, do to it.
     """
 
@@ -38,6 +39,7 @@ class SizeChange:
     usd_per_node_hour: float | None
     price: str
     paid_anyway: bool
+    spills: bool
     later: str
 
     @property
@@ -80,6 +82,7 @@ def plan_size(plan: ClusterPlan, name: str, nodes: int, at: datetime) -> SizeCha
         usd_per_node_hour=price.value,
         price=price.words,
         paid_anyway=pool.purchase in PAID_BEFORE or pool.purchase == "odcr",
+        spills=pool.reservation is not None and pool.reservation.spill,
         later=_later(pool),
     )
 
