@@ -110,6 +110,16 @@ def test_nodes_that_a_training_plan_owes_are_missed_from_its_start_to_its_end(
     assert measures.get("nodes_missing") == missing
 
 
+def test_nodes_of_a_reservation_without_an_end_are_always_owed() -> None:
+    window = {"Pool": "hyperpod", "Starts": None, "Until": None, "Nodes": 3}
+    settings = Settings.parse({**EVENT, "Windows": [window]})
+    measures = Measures()
+
+    measure_missing(measure_nodes([reserved("h1")], settings, measures), settings, measures, now=0)
+
+    assert measures.get("nodes_missing") == 2
+
+
 @pytest.mark.parametrize(
     "broken",
     [

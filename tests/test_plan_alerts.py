@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.observability_plans import CLUSTERS, HYBRID, HYBRID_PLAN, alerts, neuron, of, planned
-from tests.pools import CAPACITY_BLOCK, NEURON_POOL, SYSTEM_POOL, make_document
+from tests.pools import CAPACITY_BLOCK, NEURON_POOL, ODCR, SYSTEM_POOL, make_document
 from ultrascale.plan import ClusterPlan
 
 
@@ -28,6 +28,26 @@ def test_somebody_is_told_of_nodes_that_a_training_plan_owes() -> None:
     # They come within half an hour of the start, and after a fault.
     assert missing.threshold == 1
     assert missing.periods * missing.period_seconds == 60 * 60
+
+
+def test_somebody_is_told_of_reserved_nodes_that_never_came() -> None:
+    # Karpenter passes over a reservation that is gone in silence, and the pool stays at none.
+    static = NEURON_POOL | {"name": "reserved", "role": "reserved", "provisioner": "karpenter"}
+    pools = [
+        SYSTEM_POOL,
+        static | {"purchase": ODCR, "nodes": {"static": 8}, "shards": 2},
+        NEURON_POOL
+        | {"provisioner": "karpenter", "purchase": ODCR | {"reservation": "cr-0fedcba9876543210"}},
+    ]
+    cluster = neuron(karpenter={"version": "1.15.1"}, pools=pools)
+
+    (missing,) = (a for a in alerts(cluster).alarms if a.name == "reserved-missing")
+
+    assert missing.threshold == 1
+    # How many nodes the other pool has to have, only its pods know.
+    assert of(cluster).fleet_metrics.input["Windows"] == [
+        {"Pool": "reserved", "Starts": None, "Until": None, "Nodes": 16}
+    ]
 
 
 @pytest.mark.parametrize(("nodes", "threshold"), [(16, 1), (4_000, 4)])

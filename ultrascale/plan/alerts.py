@@ -27,7 +27,7 @@ _SILENT_MINUTES = 15
 _MISSING_MINUTES = 60
 _FREE_SHARE = 0.1
 # Of a large fleet some nodes are always down; our choice.
-_BROKEN_SHARE = 0.001
+_DOWN_SHARE = 0.001
 _GIB = 1024**3
 _BEFORE_END = {"a-day": timedelta(hours=24), "two-hours": timedelta(hours=2)}
 _WORDS = {"a-day": "24 hours", "two-hours": "2 hours"}
@@ -85,17 +85,19 @@ def _fleet_alarms(
             missing_is_wrong=False,
         )
     yield _broken_nodes(cluster, pools, seconds)
-    if fleet_metrics.planned_pools(pools):
+    if owed := fleet_metrics.owed_pools(pools):
         yield AlarmPlan(
             name="reserved-missing",
             description=(
-                "Nodes of a training plan are paid for and not in the cluster. See the events of "
-                "the HyperPod cluster (aws sagemaker list-cluster-events), whether its stack is "
-                "deployed, and whether the zone and the plan of the pool are those you bought."
+                "Nodes of a training plan or an On-Demand Capacity Reservation are paid for and "
+                "not in the cluster. See whether the stack of their pool is deployed, whether zone "
+                "and plan or reservation are those you have (`ultrascale preflight`), and why none "
+                "starts: the events of the HyperPod cluster (aws sagemaker list-cluster-events), "
+                "of the NodePool's NodeClaims, or the activities of the Auto Scaling group."
             ),
             metrics={"m": fleet_metrics.metric(cluster.name, "nodes_missing")},
             comparison="GreaterThanOrEqualToThreshold",
-            threshold=1,
+            threshold=_some(sum(pool.initial_nodes for pool in owed)),
             period_seconds=seconds,
             periods=_MISSING_MINUTES * 60 // seconds,
             missing_is_wrong=False,
@@ -142,11 +144,16 @@ def _broken_nodes(cluster: config.Cluster, pools: Sequence[PoolPlan], seconds: i
         ),
         metrics={"m": fleet_metrics.metric(cluster.name, "broken_nodes")},
         comparison="GreaterThanOrEqualToThreshold",
-        threshold=max(1, round(nodes * _BROKEN_SHARE)),
+        threshold=_some(nodes),
         period_seconds=seconds,
         periods=_BROKEN_MINUTES * 60 // seconds,
         missing_is_wrong=False,
     )
+
+
+def _some(nodes: int) -> int:
+    """Return how many of ``nodes`` somebody is told of."""
+    return max(1, round(nodes * _DOWN_SHARE))
 
 
 def _count_of_runs(cluster: str) -> MetricPlan:

@@ -147,20 +147,29 @@ def _input(
 
 
 def _windows(pools: Sequence[PoolPlan]) -> Iterator[Mapping[str, object]]:
-    """Yield when HyperPod's nodes are paid for; calendars of Capacity Blocks tell of theirs."""
-    for name, pool in {pool.pool: pool for pool in planned_pools(pools)}.items():
-        assert pool.window is not None
+    """Yield when nodes are paid for; an On-Demand Capacity Reservation has no end in the file."""
+    owed = owed_pools(pools)
+    for name, pool in {pool.pool: pool for pool in owed}.items():
+        window = pool.window
         yield {
             "Pool": name,
-            "Starts": pool.window.starts.isoformat(),
-            "Until": pool.window.usable_until.isoformat(),
-            "Nodes": sum(each.initial_nodes for each in pools if each.pool == name),
+            "Starts": None if window is None else window.starts.isoformat(),
+            "Until": None if window is None else window.usable_until.isoformat(),
+            "Nodes": sum(each.initial_nodes for each in owed if each.pool == name),
         }
 
 
-def planned_pools(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
-    """Return the pools whose nodes a training plan brings."""
-    return [pool for pool in pools if pool.provisioner == capacity.HYPERPOD and pool.window]
+def owed_pools(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
+    """Return the pools whose nodes are paid for, as many as the file says, and so have to be there.
+
+    Calendars of Capacity Blocks tell of theirs, and of a pool that pods size nobody knows how many.
+    """
+    return [
+        pool
+        for pool in pools
+        if (pool.provisioner == capacity.HYPERPOD and pool.window)
+        or (pool.purchase == "odcr" and pool.sized_by == "file")
+    ]
 
 
 def _parts(pools: Sequence[PoolPlan]) -> Mapping[str, float]:

@@ -1,5 +1,6 @@
 """What the function is told with each call: the cluster file's own names, and prices."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,8 +32,8 @@ class Window:
 
     Attributes:
         pool: The pool.
-        starts: From when on, in seconds since 1970.
-        until: Until when they can be used.
+        starts: From when on, in seconds since 1970; minus infinity where the file knows no start.
+        until: Until when they can be used; infinity where it knows no end.
         nodes: How many.
     """
 
@@ -70,7 +71,7 @@ class Settings:
         queues: Path of the list of what waits in queues; None where there are none.
         queue_names: The queues.
         exporters: The GPU exporters; None where there are none of ours.
-        windows: When HyperPod's nodes are paid for ahead.
+        windows: When nodes are paid for whether they run or not.
     """
 
     cluster: str
@@ -128,8 +129,8 @@ class Settings:
             windows=[
                 Window(
                     pool=each["Pool"],
-                    starts=datetime.fromisoformat(each["Starts"]).timestamp(),
-                    until=datetime.fromisoformat(each["Until"]).timestamp(),
+                    starts=_seconds(each["Starts"], -math.inf),
+                    until=_seconds(each["Until"], math.inf),
                     nodes=each["Nodes"],
                 )
                 for each in event["Windows"]
@@ -147,3 +148,7 @@ class Settings:
                 },
             ),
         )
+
+
+def _seconds(moment: str | None, unknown: float) -> float:
+    return unknown if moment is None else datetime.fromisoformat(moment).timestamp()
