@@ -1,6 +1,7 @@
 """Node groups: each in a stack of its own, so that missing capacity rolls nothing else back."""
 
 from collections.abc import Mapping
+from itertools import takewhile
 
 from aws_cdk import Stack
 from constructs import Construct
@@ -9,7 +10,7 @@ from stacks._environment import environment
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.network import node_subnet_kind
-from ultrascale.plan.node_groups import block_subnet
+from ultrascale.plan.node_groups import group_subnets
 from ultrascale_constructs.block_calendar import NodeGroupCalendar
 from ultrascale_constructs.network import Network
 from ultrascale_constructs.node_config import ClusterAddress
@@ -117,10 +118,10 @@ def _group_id(pool: PoolPlan) -> str:
 
 
 def _subnet_ids(plan: ClusterPlan, pool: PoolPlan, network: Network) -> list[str]:
-    """Return the subnets of the pool; a single one for a Capacity Block."""
     kind = node_subnet_kind(plan.network, pool)
     ids = network.subnet_ids(kind, zones=pool.zones)
-    if pool.window is None:
-        return ids
     subnets = [each for each in plan.network.of_kind(kind) if each.zone in pool.zones]
-    return [dict(zip(subnets, ids, strict=True))[block_subnet(pool, subnets)]]
+    id_of = dict(zip(subnets, ids, strict=True))
+    before = takewhile(lambda each: each.name != pool.name, plan.all_pools)
+    earlier = [each for each in before if node_subnet_kind(plan.network, each) == kind]
+    return [id_of[each] for each in group_subnets(pool, subnets, earlier=earlier)]

@@ -49,6 +49,7 @@ _SCRIPTS = "HyperPodLifecycle"
 # By the last keys: what is allowed there, and is another value.
 _ALSO: dict[Keys, object] = {
     ("vpc_cidr",): "10.8.0.0/16",
+    ("pod_cidrs",): ["100.64.0.0/16", "100.65.0.0/16", "100.66.0.0/16"],
     ("capacity_gib",): 19200,
     ("throughput_mbps_per_tib",): 1000,
     ("instance_types",): ["p5en.48xlarge"],

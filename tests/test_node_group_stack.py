@@ -117,8 +117,16 @@ def test_a_block_that_fits_in_no_other_lies_in_the_largest_subnet() -> None:
     assert "AcceleratedUsWest2b1" in subnet["Fn::ImportValue"]
 
 
-def test_other_pools_lie_in_every_subnet_of_their_zones() -> None:
-    assert len(the(synthesize(), MANAGED)["Subnets"]) == 2
+def test_one_more_pod_range_leaves_a_managed_group_where_it_is() -> None:
+    before, after = (synthesize(pod_cidrs=ranges) for ranges in (POD_CIDRS[:1], POD_CIDRS))
+
+    assert after.to_json() == before.to_json()
+
+
+def test_a_self_managed_group_lies_in_every_subnet_of_its_zones() -> None:
+    group = the(synthesize(provisioner="self-managed"), SELF_MANAGED)
+
+    assert len(group["VPCZoneIdentifier"]) == 2
 
 
 def test_the_autoscaler_finds_what_it_scales() -> None:

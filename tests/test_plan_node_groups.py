@@ -12,6 +12,7 @@ from ultrascale.plan.model import PoolPlan, SubnetPlan
 from ultrascale.plan.node_groups import (
     block_subnet,
     drain_seconds,
+    group_subnets,
     is_guarded,
     is_kept_in_its_zones,
     is_repaired,
@@ -145,3 +146,27 @@ def test_a_block_lies_in_the_first_subnet_that_holds_all_of_its_nodes(
     plan = replace(plan_of(purchase=CAPACITY_BLOCK, role="reserved"), max_nodes=nodes)
 
     assert block_subnet(plan, subnets) == chosen
+
+
+@pytest.mark.parametrize(
+    ("nodes", "before", "chosen"),
+    [(4, 0, 1), (40, 0, 2), (4, 40, 2), (4, 4000, 3)],
+    ids=["the first holds it", "it needs two", "with those before it", "all of them where none do"],
+)
+def test_a_managed_group_lies_in_the_first_subnets_that_hold_it_and_those_before_it(
+    nodes: int, before: int, chosen: int
+) -> None:
+    subnets = [subnet_of(f"100.{block}.0.0/22") for block in (64, 65, 66)]
+    pool = replace(plan_of(purchase=ODCR), provisioner="managed-node-group", max_nodes=nodes)
+    other = replace(pool, name="other", max_nodes=before)
+    apart = (replace(other, zones=("us-west-2a",)), replace(other, provisioner="karpenter"))
+
+    assert list(group_subnets(pool, subnets, earlier=[other])) == subnets[:chosen]
+    assert group_subnets(pool, subnets, earlier=apart) == group_subnets(pool, subnets, earlier=())
+
+
+@pytest.mark.parametrize("provisioner", ["self-managed", "karpenter"])
+def test_what_takes_further_subnets_in_place_has_them_all(provisioner: Any) -> None:
+    pool = replace(plan_of(purchase=ODCR), provisioner=provisioner)
+
+    assert group_subnets(pool, [SMALL, LARGE], earlier=()) == (SMALL, LARGE)

@@ -95,6 +95,24 @@ def is_enough(subnets: Sequence[SubnetPlan], demand: ZoneDemand) -> bool:
     return holds([with_warm_prefixes(subnet) for subnet in subnets], demand)
 
 
+def first_that_hold(subnets: Sequence[SubnetPlan], demands: Nodes) -> list[SubnetPlan]:
+    """Return in each zone the first subnets that hold its demand; where none do, all of it.
+
+    For what cannot change its subnets: one more pod range adds some behind the others, which must
+    not be a change of what has room.
+
+    Args:
+        subnets: In the order in which ranges were added.
+        demands: What there may be in each zone.
+    """
+    chosen: list[SubnetPlan] = []
+    for zone, demand in demands.items():
+        own = [subnet for subnet in subnets if subnet.zone == zone]
+        beginnings = (own[:count] for count in range(1, len(own)))
+        chosen += next((each for each in beginnings if is_enough(each, demand)), own)
+    return chosen
+
+
 def holds(
     subnets: Sequence[SubnetPlan], demand: ZoneDemand, *, prefixes_per_node: int = WARM_PREFIXES
 ) -> bool:

@@ -6,7 +6,7 @@ from ultrascale import config
 from ultrascale.catalog import hyperpod
 from ultrascale.plan import capacity, names
 from ultrascale.plan.addons import governance_addon
-from ultrascale.plan.address_demand import ZoneDemand, is_enough, single_addresses
+from ultrascale.plan.address_demand import ZoneDemand, first_that_hold, single_addresses
 from ultrascale.plan.model import (
     GovernancePlan,
     HyperPodPlan,
@@ -49,11 +49,7 @@ def group_subnets(plan: InstanceGroupPlan, subnets: Sequence[SubnetPlan]) -> tup
     """
     share = -(-plan.nodes // len(plan.zones))
     demand = ZoneDemand(share, share * plan.addresses)
-    chosen: list[SubnetPlan] = []
-    for zone in plan.zones:
-        own = [subnet for subnet in subnets if subnet.zone == zone]
-        beginnings = (own[:count] for count in range(1, len(own)))
-        chosen += next((each for each in beginnings if is_enough(each, demand)), own)
+    chosen = first_that_hold(subnets, dict.fromkeys(plan.zones, demand))
     return tuple(chosen[: hyperpod.SUBNETS_PER_GROUP])
 
 

@@ -1,8 +1,8 @@
 """What follows from a pool for its node group, and for the Auto Scaling group behind it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from ultrascale.plan.address_demand import ZoneDemand, is_enough
+from ultrascale.plan.address_demand import ZoneDemand, first_that_hold, is_enough
 from ultrascale.plan.model import PoolPlan, SubnetPlan
 
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
@@ -51,6 +51,36 @@ def is_repaired(plan: PoolPlan) -> bool:
         https://github.com/aws/containers-roadmap/issues/2555
     """
     return plan.reservation is None and plan.role != "reserved"
+
+
+def group_subnets(
+    plan: PoolPlan, subnets: Sequence[SubnetPlan], *, earlier: Iterable[PoolPlan]
+) -> tuple[SubnetPlan, ...]:
+    """Return the subnets of a node group: of a managed one in each zone the first that hold it.
+
+    CloudFormation replaces a managed group for other subnets, with every node: one more pod range
+    must not be that. They hold the groups before it in the file as well, so that one more group
+    moves none; each at its maximum in every zone, where all of it may come when another has no
+    capacity. An Auto Scaling group of ours takes further subnets in place, and has them all.
+
+    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-nodegroup.html
+
+    Args:
+        plan: The pool.
+        subnets: Those of its kind in its zones, in the order in which ranges were added.
+        earlier: Pools with nodes in subnets of that kind that stand before it in the file.
+    """
+    if plan.window is not None:
+        return (block_subnet(plan, subnets),)
+    if plan.provisioner != "managed-node-group":
+        return tuple(subnets)
+    managed = [plan, *(each for each in earlier if each.provisioner == plan.provisioner)]
+    demands: dict[str, ZoneDemand] = {}
+    for zone in plan.zones:
+        nodes = sum(each.max_nodes for each in managed if zone in each.zones)
+        demands[zone] = ZoneDemand(nodes, nodes)
+    chosen = first_that_hold(subnets, demands)
+    return tuple(subnet for subnet in subnets if subnet in chosen)
 
 
 def block_subnet(plan: PoolPlan, subnets: Sequence[SubnetPlan]) -> SubnetPlan:
