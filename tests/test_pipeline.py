@@ -30,6 +30,7 @@ from ultrascale.plan.execution_policy import ExecutionScope, execution_policies
 from ultrascale.plan.pipeline import load_pipeline, pipeline_actions, stage_actions
 from ultrascale.preflight.checks import CHECKS
 from ultrascale.preflight.policy import policy
+from ultrascale.sbom import list_pipeline
 
 STAGES = {"dev": DEV_ACCOUNT, "prod": PROD_ACCOUNT}
 _BUILD = "AWS::CodeBuild::Project"
@@ -354,6 +355,13 @@ class TestCare:
 
     def test_nothing_is_acknowledged_where_nothing_breaks_a_rule(self, piped: Piped) -> None:
         assert needless(piped.folder / "cdk.out") == set()
+
+    def test_its_bill_of_materials_is_of_all_its_stages(self, piped: Piped) -> None:
+        folders = {"assembly": piped.folder / "cdk.out", "manifests": piped.folder / "dist"}
+
+        users = {user for each in list_pipeline(piped.plan, **folders) for user in each.used_by}
+
+        assert {"prod-pipeline", "dev-node-addons", "prod-node-addons"} <= users
 
     def test_every_build_is_encrypted_logged_and_unprivileged(self, piped: Piped) -> None:
         for build in piped.of("AWS::CodeBuild::Project"):

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.kubernetes_schemas import containers, published
 from ultrascale.errors import UltrascaleError
 from ultrascale.sbom import Component, bill_of_materials, list_components
 from ultrascale.sbom.images import own_images, pulled_image
+from ultrascale.sbom.resources import components_of
 
 
 @pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra"])
@@ -108,15 +110,15 @@ def test_every_reference_is_to_a_component_of_the_bill(assembly: Assembly) -> No
     assert {*composition["assemblies"]} <= {*refs}
 
 
-@pytest.mark.parametrize("name", ["trainium", "mixed"])
+@pytest.mark.parametrize("name", ["trainium", "mixed", "ultra"])
 def test_machine_images_are_listed_by_release(name: str, request: pytest.FixtureRequest) -> None:
     assembly: Assembly = request.getfixturevalue(name)
     found = dict(pairs(assembly, "machine image"))
-    families = {"trainium": {"neuron", "standard"}, "mixed": {"neuron", "nvidia", "standard"}}
-    variants = {each.split("-")[5] for each in found if each.count("-") > 5}
+    gpus = ["nvidia"] if name != "trainium" else []
 
     assert {*found.values()} == {"v20260930"}
-    assert variants == families[name]
+    # Of Karpenter's nodes too, whose node classes name no variant.
+    assert {each.split("-")[5] for each in found} == {"neuron", "standard", *gpus}
 
 
 def test_what_aws_picks_has_no_version(auto: Assembly, hybrid: Assembly) -> None:
@@ -174,6 +176,8 @@ def test_an_engine_is_listed_once(hybrid: Assembly) -> None:
     ("reference", "purl"),
     [
         ("docker.io/volcanosh/vc-scheduler:v1", "pkg:docker/volcanosh/vc-scheduler@v1"),
+        ("volcanosh/vc-scheduler:v1", "pkg:docker/volcanosh/vc-scheduler@v1"),
+        ("busybox:1.37", "pkg:docker/library/busybox@1.37"),
         ("quay.io:443/a/b:1", "pkg:docker/a/b@1?repository_url=quay.io:443"),
         (
             f"nvcr.io/nvidia/plugin:v1@sha256:{'a' * 64}",
@@ -228,7 +232,33 @@ def test_the_bill_of_another_cluster_is_refused(trainium: Assembly, ultrascale: 
     answer = ultrascale("sbom", ROOT / "clusters" / "auto-mode.yaml", "--assembly", folder)
 
     assert answer.returncode == 1
-    assert f"{folder}: holds another cluster than auto-mode; run `make synth`" in answer.stderr
+    assert f"{folder}: not what the file of auto-mode becomes now: " in answer.stderr
+
+
+def test_the_bill_of_what_the_file_was_before_is_refused(trainium: Assembly) -> None:
+    plan = replace(trainium.plan, pools=trainium.plan.pools[:0])
+
+    with pytest.raises(UltrascaleError, match="trainium-bert-trn1 is in one alone"):
+        list_components(
+            plan, assembly=trainium.folder / "cdk.out", manifests=trainium.folder / "dist"
+        )
+
+
+def test_an_image_of_ours_is_not_taken_for_one_of_docker_hub(trainium: Assembly) -> None:
+    here = replace(trainium.plan, account="111122223333")
+    host = "111122223333.dkr.ecr.us-west-2.amazonaws.com"
+
+    assert {each.purl for each in own_images(replace(here, account=None))} == {None}
+    for image in own_images(here):
+        assert (image.purl or "").endswith(f"&repository_url={host}")
+
+
+def test_a_layer_that_says_nothing_of_its_content_is_listed(trainium: Assembly) -> None:
+    body = {"Type": "AWS::Lambda::LayerVersion", "Properties": {"Description": "something new"}}
+
+    (layer,) = components_of(body, trainium.plan, stack="x")
+
+    assert (layer.name, layer.version) == ("something new", None)
 
 
 @pytest.mark.parametrize("missing", ["assembly", "manifests"])

@@ -12,7 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ultrascale import plan
-from ultrascale.sbom import Component, bill_of_materials, list_components
+from ultrascale.errors import QuestionError
+from ultrascale.plan.pipeline import load_pipeline
+from ultrascale.sbom import Component, bill_of_materials, list_components, list_pipeline
 
 _WIDTH = 160
 _UNSTATED = "not stated"
@@ -34,17 +36,28 @@ def sbom(
         "cdk.out"
     ),
     manifests: Annotated[Path, typer.Option(help="Folder of the manifests.")] = Path("dist"),
+    pipeline: Annotated[
+        bool, typer.Option("--pipeline", help="Of the file's pipeline with all of its stages.")
+    ] = False,
 ) -> None:
     """List what a deploy brings: images, charts, add-ons, machine images, runtimes, packages.
 
-    It reads what `make synth` wrote, and asks nobody: the same files give the same list.
+    It reads what `make synth` or `make pipeline` wrote, and asks nobody: the same files give the
+    same list.
     """
-    cluster = plan.load(file)
-    components = list_components(cluster, assembly=assembly, manifests=manifests)
+    if pipeline:
+        piped = load_pipeline(file)
+        if piped is None:
+            raise QuestionError([f"--pipeline: {file} has none; leave the option out"])
+        name, components = piped.name, list_pipeline(piped, assembly=assembly, manifests=manifests)
+    else:
+        cluster = plan.load(file)
+        name = cluster.name
+        components = list_components(cluster, assembly=assembly, manifests=manifests)
     if output is Format.TABLE:
         _print_table(components)
         return
-    typer.echo(json.dumps(bill_of_materials(cluster.name, components), indent=2))
+    typer.echo(json.dumps(bill_of_materials(name, components), indent=2))
 
 
 def _print_table(components: Sequence[Component]) -> None:

@@ -2,17 +2,21 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
 
 import yaml
 
+from ultrascale.catalog import versions
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import PipelinePlan
+from ultrascale.plan.stacks import planned_stacks
 from ultrascale.sbom.images import is_own, own_images, pulled_image, python_package
 from ultrascale.sbom.model import Component, merged
-from ultrascale.sbom.resources import components_of
+from ultrascale.sbom.resources import components_of, machine_images
 from ultrascale.sbom.values import mapping, sequence
 
 _STACK_ARTIFACT = "aws:cloudformation:stack"
@@ -38,14 +42,41 @@ def list_components(plan: ClusterPlan, *, assembly: Path, manifests: Path) -> tu
     Raises:
         UltrascaleError: Nothing is synthesized there, or it is another cluster.
     """
-    found = [
-        *_libraries(),
-        *own_images(plan),
-        *_charts_of_hyperpod(plan),
-        *_from_templates(plan, assembly),
-        *_from_manifests(plan, manifests),
-    ]
+    return merged([*_libraries(), *_of_cluster(plan, assembly, manifests)])
+
+
+def list_pipeline(plan: PipelinePlan, *, assembly: Path, manifests: Path) -> tuple[Component, ...]:
+    """Return what a pipeline brings, and what it deploys to each of its stages, each once.
+
+    Args:
+        plan: The pipeline.
+        assembly: Folder that `make pipeline` wrote.
+        manifests: Folder of the manifests, with a folder for each stage.
+
+    Raises:
+        UltrascaleError: Nothing is synthesized there, or it is another pipeline.
+    """
+    if plan.name not in _stacks(assembly):
+        message = (
+            f"{assembly}: not the pipeline {plan.name}; run `make pipeline CLUSTER={plan.file}`"
+        )
+        raise UltrascaleError(message)
+    found = [*_libraries()]
+    for stage in plan.stages:
+        folder = assembly / f"cluster-{stage.name}"
+        found += _of_cluster(stage.cluster, folder, manifests / stage.name)
+        for template in (assembly / f"assembly-{stage.name}").glob("*.template.json"):
+            found += _from_template(template, stage.cluster, f"{plan.name} ({stage.name})")
+    for name, template in _stacks(assembly).items():
+        found += _from_template(template, plan.stages[0].cluster, name)
     return merged(found)
+
+
+def _of_cluster(plan: ClusterPlan, assembly: Path, manifests: Path) -> Iterator[Component]:
+    yield from own_images(plan)
+    yield from _charts_of_hyperpod(plan)
+    yield from _from_templates(plan, assembly)
+    yield from _from_manifests(plan, manifests)
 
 
 def _libraries() -> Iterator[Component]:
@@ -59,23 +90,40 @@ def _libraries() -> Iterator[Component]:
         )
 
 
-def _from_templates(plan: ClusterPlan, assembly: Path) -> Iterator[Component]:
+def _stacks(assembly: Path) -> Mapping[str, Path]:
+    """Return the template of each stack of an assembly itself, without those nested in it.
+
+    Raises:
+        UltrascaleError: Nothing is synthesized there.
+    """
     manifest = assembly / "manifest.json"
     if not manifest.exists():
         raise UltrascaleError(f"{assembly}: nothing is synthesized here; run `make synth`")
     artifacts = mapping(mapping(json.loads(manifest.read_text(encoding="utf-8")))["artifacts"])
-    stacks = [name for name, each in artifacts.items() if mapping(each)["type"] == _STACK_ARTIFACT]
-    if not stacks or any(not name.startswith(f"{plan.name}-") for name in stacks):
+    return {
+        str(mapping(mapping(each).get("properties")).get("stackName", name)): assembly
+        / str(mapping(mapping(each)["properties"])["templateFile"])
+        for name, each in artifacts.items()
+        if mapping(each)["type"] == _STACK_ARTIFACT
+    }
+
+
+def _from_templates(plan: ClusterPlan, assembly: Path) -> Iterator[Component]:
+    stacks = _stacks(assembly)
+    if different := stacks.keys() ^ planned_stacks(plan):
         message = (
-            f"{assembly}: holds another cluster than {plan.name}; "
-            "run `make synth` with CLUSTER set to its file"
+            f"{assembly}: not what the file of {plan.name} becomes now: {min(different)} is in one "
+            "alone; run `make synth` with CLUSTER set to the file"
         )
         raise UltrascaleError(message)
-    for name in stacks:
-        text = (assembly / f"{name}.template.json").read_text(encoding="utf-8")
-        template = cast("Mapping[str, object]", json.loads(text))
-        for body in mapping(template.get("Resources")).values():
-            yield from components_of(mapping(body), plan, stack=name)
+    for name, template in stacks.items():
+        yield from _from_template(template, plan, name)
+
+
+def _from_template(file: Path, plan: ClusterPlan, stack: str) -> Iterator[Component]:
+    template = cast("Mapping[str, object]", json.loads(file.read_text(encoding="utf-8")))
+    for body in mapping(template.get("Resources")).values():
+        yield from components_of(mapping(body), plan, stack=stack)
 
 
 def _from_manifests(plan: ClusterPlan, manifests: Path) -> Iterator[Component]:
@@ -96,18 +144,30 @@ def _from_object(document: Mapping[str, object], plan: ClusterPlan) -> Iterator[
         if not is_own(reference, plan):
             yield pulled_image(reference, plan, used_by=used_by)
     if document.get("kind") == "EC2NodeClass":
-        for term in sequence(mapping(document.get("spec")).get("amiSelectorTerms")):
-            family, _, release = str(mapping(term).get("alias")).partition("@")
-            yield Component(
-                kind="machine image",
-                name=f"amazon-eks-node-{family}-{plan.control_plane.version}",
-                version=release,
-                used_by=(used_by,),
-            )
+        yield from _of_node_class(document, plan, used_by)
     if document.get("kind") == "NodeClass":
         yield Component(
             kind="machine image", name="eks-auto-mode-node", version=None, used_by=(used_by,)
         )
+
+
+def _of_node_class(
+    document: Mapping[str, object], plan: ClusterPlan, used_by: str
+) -> Iterator[Component]:
+    """Yield the images of a node class: in the variant for its pool's types, where it is ours."""
+    name = mapping(document.get("metadata")).get("name")
+    parameters = {(pool.name, pool.ami_alias): pool.ami_parameter for pool in plan.all_pools}
+    source = versions.ami_release(plan.control_plane.version).source
+    for term in sequence(mapping(document.get("spec")).get("amiSelectorTerms")):
+        alias = str(mapping(term).get("alias"))
+        family, _, release = alias.partition("@")
+        image = Component(
+            kind="machine image",
+            name=f"amazon-eks-node-{family}-{plan.control_plane.version}",
+            version=release,
+        )
+        exact = [*machine_images(parameters.get((str(name), alias), ""), source=source)]
+        yield from (replace(each, used_by=(used_by,)) for each in exact or [image])
 
 
 def _images(value: object) -> Iterator[str]:

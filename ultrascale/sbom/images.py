@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from ultrascale.catalog import versions
+from ultrascale.catalog import registries, versions
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.build_context import ROOT
@@ -80,10 +80,21 @@ def _own_image(build: ImageBuildPlan, plan: ClusterPlan, root: Path) -> Componen
         kind="own image",
         name=name,
         version=build.tag,
-        purl=f"pkg:docker/{name}@{build.tag}?arch={build.architecture}",
+        purl=_own_purl(name, build, plan),
         used_by=(plan.name,),
         parts=(base, *_packages(requirements, used_by=name)),
     )
+
+
+def _own_purl(name: str, build: ImageBuildPlan, plan: ClusterPlan) -> str | None:
+    """Return the package URL of an image of ours: without a registry it would be Docker Hub's.
+
+    None where the file names no account, and so no registry.
+    """
+    if plan.account is None:
+        return None
+    host = registries.ecr_registry(plan.account, plan.region)
+    return f"pkg:docker/{name}@{build.tag}?arch={build.architecture}&repository_url={host}"
 
 
 def _packages(requirements: str, *, used_by: str) -> Iterator[Component]:
@@ -133,6 +144,9 @@ def _purl(repository: str, tag: str, digest: str) -> str:
         tagged = f"&tag={quote(tag)}" if tag else ""
         return f"pkg:oci/{last}@{quote(digest)}?repository_url={repository}{tagged}"
     host, _, path = repository.partition("/")
+    if not {".", ":"} & {*host}:
+        # A name without a registry is Docker Hub's, and one without a folder in its `library`.
+        host, path = _DOCKER_HUB, repository if path else f"library/{repository}"
     if host == _DOCKER_HUB:
         return f"pkg:docker/{path}@{quote(tag)}"
     return f"pkg:docker/{path}@{quote(tag)}?repository_url={host}"

@@ -50,17 +50,23 @@ def _node_group(properties: Properties, plan: ClusterPlan) -> Iterator[Component
         return
     release = pinned if pinned.version == stated else replace(pinned, version=stated)
     ami_type: AmiType = properties["AmiType"]  # pyright: ignore[reportAssignmentType]
-    yield from _machine_image(release.image_parameter(ami_type), source=pinned.source)
+    yield from machine_images(release.image_parameter(ami_type), source=pinned.source)
 
 
 def _launch_template(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
     image = mapping(properties.get("LaunchTemplateData")).get("ImageId")
     if isinstance(image, str):
         source = versions.ami_release(plan.control_plane.version).source
-        yield from _machine_image(image, source=source)
+        yield from machine_images(image, source=source)
 
 
-def _machine_image(parameter: str, *, source: str) -> Iterator[Component]:
+def machine_images(parameter: str, *, source: str) -> Iterator[Component]:
+    """Yield the image whose id a public parameter of Systems Manager holds; nothing for others.
+
+    Args:
+        parameter: Its name, as it stands in a template or plan.
+        source: Page that states the release.
+    """
     for name, release in _IMAGE_PARAMETER.findall(parameter):
         yield Component(kind="machine image", name=name, version=release, source=source)
 
@@ -71,13 +77,18 @@ def _hyperpod(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
 
 def _function(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
     runtime = _text(properties, "Runtime")
-    if runtime is not None:
+    if runtime is None:
+        image = str(mapping(properties.get("Code")).get("ImageUri"))
+        yield Component(kind="container image", name=image, version=None)
+    else:
         language, release = re.findall(r"^([a-z]+)(.*)$", runtime)[0]
         yield Component(kind="Lambda runtime", name=language, version=release)
 
 
 def _layer(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
-    for name, release in _LAYER.findall(_text(properties, "Description") or ""):
+    description = _text(properties, "Description") or "without a description"
+    # One that the CDK comes to describe otherwise is listed as well.
+    for name, release in _LAYER.findall(description) or [(description, "")]:
         yield Component(kind="Lambda layer", name=name, version=release or None)
 
 
