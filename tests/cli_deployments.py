@@ -20,8 +20,12 @@ ADMINS = {"admins": [f"arn:aws:iam::{ID}:role/Admin"]}
 STACKS: dict[str, list[str]] = {
     "research-network": [],
     "research-cluster": ["research-network"],
-    "research-system": ["research-cluster"],
-    "research-platform": ["research-system"],
+    "research-access": ["research-cluster"],
+    "research-node-addons": ["research-cluster"],
+    "research-scaling": ["research-cluster"],
+    "research-system": ["research-node-addons", "research-scaling"],
+    "research-addons": ["research-system"],
+    "research-platform": ["research-addons"],
     "research-train": ["research-platform"],
     "research-other": ["research-platform"],
 }
@@ -89,11 +93,11 @@ def has(
     return aws
 
 
-def deployed(**resources: object) -> dict[str, Told]:
-    """Return the answers of an account in which the first stack is deployed, with ``resources``."""
+def deployed(*, status: str = "UPDATE_COMPLETE", **resources: object) -> dict[str, Told]:
+    """Return the answers of an account in which the first stack is there, with ``resources``."""
     stack = {
         "StackName": "research-network",
-        "StackStatus": "UPDATE_COMPLETE",
+        "StackStatus": status,
         "CreationTime": AT,
         "Description": stack_description("research"),
     }

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.account import ID, denied
+from tests.account import ID, Refusal, Told, denied
 from tests.assembly import ROOT
 from tests.cli_deployments import STACKS, deployed, has, prepare, synthesizes, written
 from tests.command_line import Ultrascale, run
 from tests.deployments import Project, write_assembly
 from tests.pools import SYSTEM_POOL, pool_document
+from ultrascale.preflight import checks
 from ultrascale.preflight.model import State
+from ultrascale.preflight.stacks import NAMES
 
 
 @pytest.fixture
@@ -46,8 +48,8 @@ def test_every_stack_is_deployed_in_its_order(
 
     assert answer.returncode == 0
     assert project.deployed == [*STACKS]
-    assert answer.stdout.splitlines()[-1] == "6 stacks: 6 deployed"
-    assert "[6/6] research-other: deployed" in answer.stdout
+    assert answer.stdout.splitlines()[-1] == "10 stacks: 10 deployed"
+    assert "[10/10] research-other: deployed" in answer.stdout
 
 
 def test_the_folder_that_was_compared_is_the_one_that_is_deployed(
@@ -62,7 +64,7 @@ def test_the_folder_that_was_compared_is_the_one_that_is_deployed(
     assert not folder.exists()
 
 
-@pytest.mark.parametrize(("says", "status", "count"), [("y\n", 0, 6), ("n\n", 1, 0)])
+@pytest.mark.parametrize(("says", "status", "count"), [("y\n", 0, 10), ("n\n", 1, 0)])
 def test_nothing_is_deployed_unless_the_user_agrees_to_what_is_shown(
     ultrascale: Ultrascale,
     project: Project,
@@ -77,10 +79,10 @@ def test_nothing_is_deployed_unless_the_user_agrees_to_what_is_shown(
     answer = ultrascale("deploy", file)
 
     assert (answer.returncode, len(project.deployed)) == (status, count)
-    before = answer.stdout.partition("deploy 6 stacks")[0]
+    before = answer.stdout.partition("deploy 10 stacks")[0]
     (train,) = (line for line in before.splitlines() if line.split()[:1] == ["train"])
     assert train.split() == ["train", "p5.48xlarge", "on-demand", "0", "4", "unknown"]
-    assert f"deploy 6 stacks of research in us-west-2, account {ID}?" in answer.stdout
+    assert f"deploy 10 stacks of research in us-west-2, account {ID}?" in answer.stdout
 
 
 def test_a_dry_run_prints_what_is_run_by_hand(
@@ -264,3 +266,40 @@ def test_templates_that_cannot_be_read_are_not_taken_for_none(
 
     assert (answer.returncode, project.calls) == (1, [])
     assert f"{get}: denied" in answer.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--skip-preflight",)])
+@pytest.mark.parametrize("status", ["ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "UPDATE_IN_PROGRESS"])
+def test_no_stack_that_failed_is_deleted_by_the_cdk(
+    ultrascale: Ultrascale,
+    project: Project,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    status: str,
+    options: tuple[str, ...],
+) -> None:
+    """`cdk deploy` deletes one that was rolled back when it was new, with what is left in it."""
+    has(monkeypatch, deployed=deployed(status=status))
+
+    answer = ultrascale("deploy", file, "--yes", *options)
+
+    assert (answer.returncode, project.calls) == (3, [])
+    assert f"research-network: StackStatus is {status}; " in answer.stderr
+
+
+def test_what_an_earlier_deployment_left_is_taken_over_where_that_is_asked_for(
+    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = {"logGroups": [{"logGroupName": "/aws/eks/research/cluster"}]}
+    absent = Refusal("ResourceNotFoundException", "No cluster found")
+    answers: dict[str, Told] = {"logs:DescribeLogGroups": logs, "eks:DescribeCluster": absent}
+    has(monkeypatch, deployed=answers)
+    monkeypatch.setattr(checks, "CHECKS", (NAMES,))
+
+    refused = ultrascale("deploy", file, "--yes")
+    taken = ultrascale("deploy", file, "--yes", "--import-existing-resources")
+
+    assert (refused.returncode, taken.returncode) == (3, 0)
+    assert "ultrascale deploy FILE --import-existing-resources" in refused.stdout
+    assert "research-cluster takes it over" in " ".join(taken.stdout.split())
+    assert {call[-1] for call in project.calls} == {"--import-existing-resources"}

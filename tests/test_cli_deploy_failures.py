@@ -48,7 +48,7 @@ def test_a_failed_pool_is_told_by_its_first_cause_and_the_others_are_deployed(
     assert f"first: NodeGroup (AWS::EKS::Nodegroup): {reason}" in answer.stderr
     assert f"ultrascale capacity {file}" in answer.stderr
     assert "delete-stack --stack-name research-train" in answer.stderr
-    assert answer.stdout.splitlines()[-1] == "6 stacks: 5 deployed, 1 failed"
+    assert answer.stdout.splitlines()[-1] == "10 stacks: 9 deployed, 1 failed"
 
 
 def test_no_node_is_paid_for_where_what_it_needs_failed(
@@ -90,7 +90,7 @@ def test_what_ends_the_command_says_what_goes_on(
     assert answer.returncode == 130
     assert project.deployed == ["research-network", "research-cluster"]
     assert "research-cluster: what CloudFormation has begun of it goes on" in answer.stderr
-    assert answer.stdout.splitlines()[-1] == ("6 stacks: 1 deployed, 1 interrupted, 4 not started")
+    assert answer.stdout.splitlines()[-1] == "10 stacks: 1 deployed, 1 interrupted, 8 not started"
 
 
 def test_credentials_that_end_meanwhile_fail_no_stack(

@@ -51,7 +51,7 @@ def test_what_failed_first_counts_and_not_what_was_cancelled_for_it() -> None:
 
     assert found is not None
     assert (found.resource, found.kind) == ("NodeGroup", "AWS::EKS::Nodegroup")
-    assert "sufficient p5.48xlarge capacity" in found.reason
+    assert "sufficient p5.48xlarge capacity" in str(found.reason)
     assert found.status == "ROLLBACK_COMPLETE"
     assert "ultrascale capacity c.yaml" in found.todo[0]
     assert f"delete-stack --stack-name {STACK} --region us-west-2" in found.todo[1]
@@ -126,7 +126,7 @@ def test_a_hook_that_refuses_says_why() -> None:
     )
 
     assert found is not None
-    assert found.reason.endswith("Corp::Guard::Tags: no tag cost-centre")
+    assert str(found.reason).endswith("Corp::Guard::Tags: no tag cost-centre")
     assert "Hook of the account" in found.todo[0]
 
 
@@ -142,8 +142,8 @@ def test_the_words_of_a_custom_resource_stand_without_its_stack_trace() -> None:
     found = cause(MISSING, event(1, "CREATE_FAILED", reason))
 
     assert found is not None
-    assert found.reason.startswith("Error: b'error: resource mapping not found for kind")
-    assert found.reason.endswith("Logs: /aws/lambda/research-platform-Handler")
+    assert str(found.reason).startswith("Error: b'error: resource mapping not found for kind")
+    assert str(found.reason).endswith("Logs: /aws/lambda/research-platform-Handler")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

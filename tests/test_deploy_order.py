@@ -12,6 +12,7 @@ from ultrascale.deploy.assembly import read_assembly, refuse_other
 from ultrascale.deploy.order import waits_for
 from ultrascale.errors import QuestionError
 from ultrascale.plan import ClusterPlan, plan_cluster
+from ultrascale.plan.stacks import planned_stacks
 
 STACKS: dict[str, list[str]] = {
     "research-network": [],
@@ -61,6 +62,11 @@ def test_one_after_the_other_each_stack_comes_after_what_it_waits_for(
         assert order[name] <= {*names[:number]}
 
 
+def stacks_of(plan: ClusterPlan) -> dict[str, list[str]]:
+    """Return the stacks of the file, of which none needs another."""
+    return {name: [] for name in planned_stacks(plan)}
+
+
 def refused(folder: Path, plan: ClusterPlan) -> list[str]:
     stacks = read_assembly(folder)
     with pytest.raises(QuestionError) as error:
@@ -69,7 +75,7 @@ def refused(folder: Path, plan: ClusterPlan) -> list[str]:
 
 
 def test_a_folder_of_this_file_is_taken(tmp_path: Path, plan: ClusterPlan) -> None:
-    write_assembly(tmp_path, STACKS, account=ID)
+    write_assembly(tmp_path, stacks_of(plan), account=ID)
 
     refuse_other(read_assembly(tmp_path), plan, account=ID, folder=tmp_path)
 
@@ -87,12 +93,13 @@ def test_a_folder_of_another_file_is_refused(tmp_path: Path, plan: ClusterPlan) 
 def test_a_folder_of_this_file_before_it_changed_is_refused(
     tmp_path: Path, plan: ClusterPlan
 ) -> None:
-    write_assembly(tmp_path, {**STACKS, "research-gone": []})
+    own = stacks_of(plan)
+    write_assembly(tmp_path, {**own, "research-storage": []})
     (gone,) = refused(tmp_path, plan)
-    write_assembly(tmp_path, {name: [] for name in STACKS if name != "research-b"})
+    write_assembly(tmp_path, {name: [] for name in own if name != "research-b"})
     (missing,) = refused(tmp_path, plan)
 
-    assert gone.startswith("stack research-gone is none of the file's")
+    assert gone.startswith("stack research-storage is none of the file's")
     assert missing.startswith("file's stack research-b is missing")
 
 
@@ -106,14 +113,18 @@ def test_a_folder_of_this_file_before_it_changed_is_refused(
 def test_a_folder_for_another_place_is_refused(
     tmp_path: Path, plan: ClusterPlan, changes: dict[str, str], told: str
 ) -> None:
-    write_assembly(tmp_path, STACKS, **changes)
+    own = stacks_of(plan)
+    write_assembly(tmp_path, own, **changes)
 
     lines = refused(tmp_path, plan)
 
-    assert len(lines) == len(STACKS)
+    assert len(lines) == len(own)
     assert told in lines[0]
 
 
-def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_an_assembly_is_refused(tmp_path: Path) -> None:
     with pytest.raises(QuestionError, match="nothing is synthesized there"):
+        read_assembly(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"artifacts": {')
+    with pytest.raises(QuestionError, match=r"manifest\.json is no JSON"):
         read_assembly(tmp_path)

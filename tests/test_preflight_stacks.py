@@ -93,7 +93,11 @@ def test_a_stack_of_something_else_is_not_deployed_over(description: str | None,
         ("ROLLBACK_COMPLETE", "fail", "delete-stack --stack-name research-network"),
         ("DELETE_FAILED", "fail", "delete-stack --stack-name research-network"),
         ("UPDATE_ROLLBACK_FAILED", "fail", "continue-update-rollback --stack-name research-netw"),
-        ("UPDATE_FAILED", "fail", "cdk rollback research-network"),
+        (
+            "UPDATE_FAILED",
+            "fail",
+            "rollback-stack --stack-name research-network --region us-west-2",
+        ),
         (
             "IMPORT_ROLLBACK_FAILED",
             "unknown",
@@ -145,10 +149,11 @@ def test_each_name_that_something_else_has_fails() -> None:
         "ECR repository trainium-bert/tensorboard": "fail",
     }
     assert findings[2].fix == (
-        "take it over by `cdk import trainium-bert-registry`, remove it by `aws ecr "
-        "delete-repository --repository-name trainium-bert/bert-pretrain --force --region "
+        "take it over by `ultrascale deploy FILE --import-existing-resources`, remove it by `aws "
+        "ecr delete-repository --repository-name trainium-bert/bert-pretrain --force --region "
         "us-west-2` if nobody needs it, or choose another name"
     )
+    assert "take it over" not in str(findings[0].fix)
 
 
 def test_what_the_clusters_own_stacks_have_made_is_no_collision() -> None:

@@ -14,9 +14,12 @@ import yaml
 from tests.assembly import ROOT, Assembly, synthesize
 from tests.test_stacks import stacks_before
 from ultrascale.config.pools import RESERVED_NAMES
+from ultrascale.deploy.assembly import read_assembly
+from ultrascale.deploy.order import waits_for
 from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.names import stack_description
 from ultrascale.plan.stacks import planned_stacks, stack_names
+from ultrascale.preflight.stacks import fixed_names
 
 
 @pytest.mark.parametrize(
@@ -101,6 +104,43 @@ def test_nothing_waits_for_capacity_that_may_not_come(
 
     for layer in assembly.templates:
         assert not stacks_before(assembly, layer) & last
+
+
+@pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra"])
+def test_ultrascale_deploys_everything_else_before_nodes_that_are_paid_for(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    assembly: Assembly = request.getfixturevalue(name)
+    cluster = assembly.plan.name
+    kinds = ("AWS::EKS::Nodegroup", "AWS::AutoScaling::AutoScalingGroup", "AWS::SageMaker::Cluster")
+    launching = {f"{cluster}-{stack}" for kind in kinds for stack, _ in assembly.resources(kind)}
+    launching -= {f"{cluster}-{pool.name}" for pool in assembly.plan.system_pools}
+    launching.add(f"{cluster}-node-pools")
+
+    order = waits_for(read_assembly(assembly.folder / "cdk.out"), assembly.plan)
+
+    others = {stack for stack, earlier in order.items() if not earlier & launching} - launching
+    assert launching <= order.keys()
+    assert all(order[stack] == others for stack in launching)
+
+
+def test_what_a_stack_takes_over_has_its_name_in_the_template_and_is_kept(
+    trainium: Assembly,
+) -> None:
+    """CloudFormation imports nothing else, and the deployment would fail where it said it would."""
+    importable = {each.name for each in fixed_names(trainium.plan) if each.importable}
+
+    kept = {
+        body["Properties"].get(key)
+        for kind, key in (
+            ("AWS::Logs::LogGroup", "LogGroupName"),
+            ("AWS::ECR::Repository", "RepositoryName"),
+        )
+        for _, body in trainium.resources(kind)
+        if body.get("DeletionPolicy") in ("Retain", "RetainExceptOnCreate")
+        and isinstance(body["Properties"].get(key), str)
+    }
+    assert importable == kept != set()
 
 
 def test_a_group_without_capacity_keeps_no_node_pool_from_being_deployed(mixed: Assembly) -> None:

@@ -27,7 +27,7 @@ from ultrascale.cli.deploy_views import (
 from ultrascale.cli.diff import PROTECTED
 from ultrascale.cli.needs import BEYOND
 from ultrascale.cli.needs_words import beyond
-from ultrascale.cli.preflight import context_of, look
+from ultrascale.cli.preflight import FAILED, context_of, look
 from ultrascale.deploy.assembly import read_assembly, refuse_other
 from ultrascale.deploy.cause import Cause, Events, Left
 from ultrascale.deploy.cdk import CdkDeploy, DeployCommand
@@ -95,7 +95,7 @@ def deploy_command(
     cdk = find_cdk_cli()
     refuse_two_sources(os.environ, profile, (Path.home() / _SETTINGS, cdk.project / "cdk.json"))
     check_file(file)
-    context = context_of(file, datetime.now(UTC), profile)
+    context = replace(context_of(file, datetime.now(UTC), profile), imports=import_existing)
     _refuse_account(file, context)
     _refuse_beyond(file, context)
     if skip_preflight:
@@ -107,6 +107,7 @@ def deploy_command(
             cdk=cdk, assembly=folder, profile=profile, import_existing=import_existing
         )
         order = _order(context, folder)
+        _refuse_stacks(file, context, allow_unknown=allow_unknown)
         _compare(file, context, folder, permitted or ())
         print_money(context.plan, context.needs)
         if dry_run:
@@ -161,6 +162,21 @@ def _order(context: "Context", folder: Path) -> Mapping[str, frozenset[str]]:
     stacks = read_assembly(folder)
     refuse_other(stacks, context.plan, account=context.account.id, folder=folder)
     return waits_for(stacks, context.plan)
+
+
+def _refuse_stacks(file: Path, context: "Context", *, allow_unknown: bool) -> None:
+    """Stop before a stack that cannot be deployed to, whatever was skipped.
+
+    Of one that was rolled back when it was new, the CDK would delete what is left, and ask nobody.
+    """
+    from ultrascale.preflight.stacks import STACKS
+
+    stops = {"fail"} if allow_unknown else {"fail", "unknown"}
+    found = [each for each in STACKS.run(context) if each.state in stops]
+    for each in found:
+        typer.echo(f"{file}: {each.subject}: {each.evidence}; {each.fix}", err=True)
+    if found:
+        _stop(file, FAILED)
 
 
 def _compare(file: Path, context: "Context", folder: Path, permitted: Sequence[str]) -> None:

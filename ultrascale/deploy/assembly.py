@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.errors import QuestionError
-from ultrascale.plan import names
-from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.stacks import planned_stacks
 
 _STACK = "aws:cloudformation:stack"
 # What aws-cdk-lib writes where a stack is of no account.
@@ -39,16 +37,18 @@ def read_assembly(folder: Path) -> tuple[StackArtifact, ...]:
     """Return the stacks that `cdk synth` wrote to ``folder``, in their order.
 
     Raises:
-        QuestionError: Nothing is synthesized there.
+        QuestionError: Nothing is synthesized there, or it is damaged.
     """
     manifest = folder / "manifest.json"
     if not manifest.is_file():
         raise QuestionError(
             [f"--assembly: nothing is synthesized there, got {folder}; leave the option out"]
         )
-    artifacts: Mapping[str, Mapping[str, Any]] = json.loads(manifest.read_text(encoding="utf-8"))[
-        "artifacts"
-    ]
+    try:
+        document = json.loads(manifest.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise QuestionError([f"--assembly: {manifest} is no JSON: {error}"]) from error
+    artifacts: Mapping[str, Mapping[str, Any]] = document.get("artifacts", {})
     found = {name for name, each in artifacts.items() if each["type"] == _STACK}
     return tuple(_stack(name, artifacts[name], found) for name in artifacts if name in found)
 
@@ -84,20 +84,13 @@ def refuse_other(
 
 
 def _differences(stacks: Sequence[StackArtifact], plan: ClusterPlan, account: str) -> Iterator[str]:
-    possible = {
-        names.stack(plan.name, layer)
-        for layer in RESERVED_NAMES | {pool.name for pool in plan.all_pools}
-    }
+    planned = planned_stacks(plan)
     for stack in stacks:
-        if stack.name not in possible:
+        if stack.name not in planned:
             yield f"the stack {stack.name} is none of the file's"
         if stack.region != plan.region:
             yield f"the stack {stack.name} is for {stack.region}, and the file for {plan.region}"
         if stack.account not in (None, account):
             yield f"the stack {stack.name} is for account {stack.account}, and not for {account}"
-    expected = {"network", "cluster", "platform"} | {
-        pool.name for pool in plan.all_pools if pool.provisioner in NODE_GROUPS
-    }
-    for layer in sorted(expected):
-        if names.stack(plan.name, layer) not in {stack.name for stack in stacks}:
-            yield f"the file's stack {names.stack(plan.name, layer)} is missing"
+    for name in sorted(planned - {stack.name for stack in stacks}):
+        yield f"the file's stack {name} is missing"

@@ -43,12 +43,14 @@ class Context:
         needs: What it needs of the account.
         account: The account, as the user sees it.
         at: The time that counts as now, in UTC.
+        imports: Whether stacks take over what has their names already, where they can.
     """
 
     plan: ClusterPlan
     needs: ClusterNeeds
     account: Account
     at: datetime
+    imports: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

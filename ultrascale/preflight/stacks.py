@@ -3,6 +3,7 @@
 Sources:
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html (status)
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/troubleshooting.html
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-automatically.html
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +48,8 @@ _PAUSED = frozenset({"UPDATE_FAILED"})
 def _run_stacks(context: Context) -> Iterator[Finding]:
     own = _own_stacks(context)
     cluster = context.plan.name
-    wrong = [each for each in (stack_finding(one, cluster) for one in own) if each is not None]
+    seen = (stack_finding(one, cluster, context.plan.region) for one in own)
+    wrong = [each for each in seen if each is not None]
     yield from wrong
     if not wrong:
         evidence = f"{len(own)} are there, and can be updated" if own else "none is there yet"
@@ -60,7 +62,7 @@ def _own_stacks(context: Context) -> Sequence[Answer]:
     return [each for each in found if each["StackName"] in wanted]
 
 
-def stack_finding(answer: Answer, cluster: str) -> Finding | None:
+def stack_finding(answer: Answer, cluster: str, region: str) -> Finding | None:
     """Return why a stack cannot be updated, or is not of ``cluster``; None where all is well."""
     name, status = answer["StackName"], answer["StackStatus"]
     if status != _REVIEW and answer.get("Description") != names.stack_description(cluster):
@@ -73,13 +75,14 @@ def stack_finding(answer: Answer, cluster: str) -> Finding | None:
             "is in it",
             fix="give the cluster, or the pool, another name",
         )
+    of = f"--stack-name {name} --region {region}"
     fix = None
     if status in _NEVER_MADE:
-        fix = f"`aws cloudformation delete-stack --stack-name {name}`, and see what it keeps"
+        fix = f"`aws cloudformation delete-stack {of}`, and see what it keeps"
     elif status in _HALF_UPDATED:
-        fix = f"`aws cloudformation continue-update-rollback --stack-name {name}`"
+        fix = f"`aws cloudformation continue-update-rollback {of}`"
     elif status in _PAUSED:
-        fix = f"`npx cdk rollback {name}`"
+        fix = f"`aws cloudformation rollback-stack {of}`"
     elif status.endswith("_IN_PROGRESS") and status != _REVIEW:
         fix = "wait until it ends"
     elif status.endswith("_COMPLETE") or status == _REVIEW:
@@ -90,12 +93,12 @@ def stack_finding(answer: Answer, cluster: str) -> Finding | None:
         subject=name,
         state="unknown" if fix is None else "fail",
         evidence=f"StackStatus is {status}" + (f": {why}" if why else ""),
-        fix=fix or f"`aws cloudformation describe-stack-events --stack-name {name}` says why",
+        fix=fix or f"`aws cloudformation describe-stack-events {of}` says why",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _FixedName:
+class FixedName:
     """A name that CloudFormation does not make up.
 
     Attributes:
@@ -105,6 +108,8 @@ class _FixedName:
         action: The request that tells whether it is taken.
         parameters: Its parameters.
         remove: The command that removes what has it.
+        importable: Whether a stack can take over what has it: the template has the name as it is,
+            and keeps what it names.
     """
 
     kind: str
@@ -113,13 +118,13 @@ class _FixedName:
     action: str
     parameters: Mapping[str, Any]
     remove: str
+    importable: bool = False
 
 
 def _run_names(context: Context) -> Iterator[Finding]:
     live = {each["StackName"] for each in _own_stacks(context)}
     held: dict[str, frozenset[str]] = {}
-    for fixed in _fixed_names(context.plan):
-        subject = f"{fixed.kind} {fixed.name}"
+    for fixed in fixed_names(context.plan):
         stacks = [names.stack(context.plan.name, layer) for layer in fixed.layers]
         try:
             id = _id_of(context, fixed)
@@ -127,43 +132,44 @@ def _run_names(context: Context) -> Iterator[Finding]:
                 if stack in live and stack not in held:
                     held[stack] = _held_by(context, stack)
         except UnansweredError as error:
-            yield unknown(_NAMES, subject, error)
+            yield unknown(_NAMES, f"{fixed.kind} {fixed.name}", error)
             continue
         owner = next((stack for stack in stacks if id in held.get(stack, ())), None)
-        yield name_finding(
-            subject, there=id is not None, owner=owner, stack=stacks[0], remove=fixed.remove
-        )
+        yield name_finding(fixed, context, there=id is not None, owner=owner)
 
 
-def name_finding(
-    subject: str, *, there: bool, owner: str | None, stack: str, remove: str
-) -> Finding:
+def name_finding(fixed: FixedName, context: Context, *, there: bool, owner: str | None) -> Finding:
     """Return what it means for a deployment who has a name.
 
     Args:
-        subject: What would have the name.
+        fixed: The name.
+        context: The cluster.
         there: Whether anything has it.
         owner: The stack of the cluster that made it; None where none did.
-        stack: The stack that would make it.
-        remove: The command that removes it.
     """
+    subject = f"{fixed.kind} {fixed.name}"
     if not there or owner is not None:
         evidence = f"it is of the stack {owner}" if owner else "the name is free"
         return Finding(check=_NAMES, subject=subject, state="pass", evidence=evidence)
+    stack = names.stack(context.plan.name, fixed.layers[0])
+    if fixed.importable and context.imports:
+        evidence = f"it is there, and of no stack of this cluster: {stack} takes it over"
+        return Finding(check=_NAMES, subject=subject, state="warn", evidence=evidence)
+    take = "ultrascale deploy FILE --import-existing-resources"
     return Finding(
         check=_NAMES,
         subject=subject,
         state="fail",
         evidence=f"it is there, and of no stack of this cluster: {stack} could not make it",
-        fix=f"take it over by `cdk import {stack}`, remove it by `{remove}` if nobody needs it, or "
-        "choose another name",
+        fix=(f"take it over by `{take}`, " if fixed.importable else "")
+        + f"remove it by `{fixed.remove}` if nobody needs it, or choose another name",
     )
 
 
-def _fixed_names(plan: ClusterPlan) -> Iterator[_FixedName]:
+def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
     """Yield the names that outlive their stacks, or that others of the account may have."""
     region = f"--region {plan.region}"
-    yield _FixedName(
+    yield FixedName(
         kind="EKS cluster",
         name=plan.name,
         layers=("cluster",),
@@ -175,16 +181,17 @@ def _fixed_names(plan: ClusterPlan) -> Iterator[_FixedName]:
     if plan.observability is not None:
         logs += [(group, "observability") for group in plan.observability.log_groups]
     for group, layer in logs:
-        yield _FixedName(
+        yield FixedName(
             kind="log group",
             name=group,
             layers=(layer,),
             action=_LOG_GROUPS,
             parameters={"logGroupNamePrefix": group},
             remove=f"aws logs delete-log-group --log-group-name {group} {region}",
+            importable=layer == "cluster",
         )
     if plan.node_role is not None:
-        yield _FixedName(
+        yield FixedName(
             kind="IAM role",
             name=plan.node_role,
             layers=("karpenter", "nodes"),
@@ -193,7 +200,7 @@ def _fixed_names(plan: ClusterPlan) -> Iterator[_FixedName]:
             remove=f"aws iam delete-role --role-name {plan.node_role}",
         )
     if plan.hyperpod is not None:
-        yield _FixedName(
+        yield FixedName(
             kind="HyperPod cluster",
             name=plan.hyperpod.name,
             layers=("hyperpod-groups",),
@@ -203,17 +210,18 @@ def _fixed_names(plan: ClusterPlan) -> Iterator[_FixedName]:
         )
     for repository in plan.repositories:
         name = names.repository(plan.name, repository)
-        yield _FixedName(
+        yield FixedName(
             kind="ECR repository",
             name=name,
             layers=("registry",),
             action=_REPOSITORIES,
             parameters={"repositoryNames": [name]},
             remove=f"aws ecr delete-repository --repository-name {name} --force {region}",
+            importable=True,
         )
 
 
-def _id_of(context: Context, fixed: _FixedName) -> str | None:
+def _id_of(context: Context, fixed: FixedName) -> str | None:
     """Return what CloudFormation would call the thing that has a name; None where it is free."""
     try:
         if fixed.action == _LOG_GROUPS:
