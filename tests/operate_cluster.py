@@ -52,12 +52,18 @@ class Time:
 
 
 class FakeCluster(StubApiServer):
-    """The stub, which knows JSON patches and evictions too."""
+    """The stub, which knows JSON patches, evictions and reviews of rights too.
+
+    Attributes:
+        lacks: Rights that its user does not have, such as ``patch /nodes``.
+        on_delete: Whether a deletion is taken and not carried out.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.token = None
         self.groups |= {"/apis/karpenter.sh/v1"}
+        self.lacks: set[str] = set()
         self.on_delete: Callable[[str], bool] = lambda _path: False
 
     def connected(self) -> Cluster:
@@ -68,6 +74,10 @@ class FakeCluster(StubApiServer):
         if request.method == "POST" and request.path.endswith("/eviction"):
             self.remove(request.path.removesuffix("/eviction"))
             return 201, {"kind": "Status", "status": "Success"}
+        if request.path.endswith("/selfsubjectaccessreviews"):
+            asked = request.body["spec"]["resourceAttributes"]
+            right = f"{asked['verb']} {asked['group']}/{asked['resource']}"
+            return 201, {"status": {"allowed": right not in self.lacks}}
         if request.headers.get("Content-Type") == "application/json-patch+json":
             return self._patched(request)
         if request.method == "DELETE" and self.on_delete(request.path):

@@ -218,6 +218,18 @@ def test_ctrl_c_belongs_to_the_command_and_ends_no_shell_under_its_user(
     assert answer.returncode == 128 + 3
 
 
+def test_the_profile_of_the_environment_goes_with_the_kubeconfig_to_another_terminal(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+) -> None:
+    install(tmp_path)
+    has(monkeypatch, answers())
+    monkeypatch.setenv("AWS_PROFILE", "research")
+
+    answer = ultrascale("connect", file, "--", "sh", "-c", "grep -q 'value: research' $KUBECONFIG")
+
+    assert answer.returncode == 0
+
+
 def test_what_the_plugin_says_of_a_failure_is_told(
     ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
 ) -> None:

@@ -136,7 +136,28 @@ def test_nothing_ends_without_a_yes(
 
     assert answer.returncode == 1
     assert "nothing was changed" in answer.stderr
-    assert {each.method for each in stub.requests} == {"GET"}
+    assert {each.path.rpartition("/")[2] for each in stub.requests if each.method != "GET"} == {
+        "selfsubjectaccessreviews"
+    }
+
+
+@pytest.mark.parametrize(
+    ("right", "named"),
+    [
+        ("patch /nodes", "you may not patch nodes;"),
+        ("delete karpenter.sh/nodeclaims", "you may not delete nodeclaims.karpenter.sh;"),
+    ],
+)
+def test_no_job_is_broken_off_for_somebody_who_may_not_end_its_node(
+    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path, right: str, named: str
+) -> None:
+    Karpenter(stub, "train", 2, OFFERS)
+    stub.lacks = {right}
+
+    answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--evict-jobs", "--yes")
+
+    assert f"train: nothing was begun: {named}" in answer.stderr
+    assert stub.asked("PATCH") == []
 
 
 def test_a_window_that_is_too_short_ends_with_a_status_of_its_own(

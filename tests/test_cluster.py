@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -20,6 +20,7 @@ from tests import job_manifests as given
 from tests.stub_api_http import ARN, kubeconfig, serve
 from tests.stub_api_server import Refusal, StubApiServer
 from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.jobs import connection
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.kinds import POD, VOLCANO_JOB
 
@@ -112,6 +113,25 @@ def test_a_name_that_does_not_resolve_is_told_in_one_line(tmp_path: Path) -> Non
 
     with pytest.raises(ClusterError, match="cannot be reached"):
         cluster.get(POD.path("training"))
+
+
+@pytest.mark.parametrize(
+    ("host", "asked"),
+    [
+        ("127.0.0.1:8443", False),
+        ("ABC.gr7.us-west-2.eks.amazonaws.com", False),
+        ("api.example.com", True),
+    ],
+)
+def test_a_proxy_is_asked_for_no_more_than_kubectl_asks_it_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str, asked: bool
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.invalid:3128")
+    monkeypatch.setenv("NO_PROXY", "localhost,.eks.amazonaws.com")
+
+    transport, _ = connection.connect(kubeconfig(tmp_path, f"https://{host}"), None)
+
+    assert (cast("Any", transport).configuration.proxy is not None) == asked
 
 
 def test_what_is_no_answer_of_kubernetes_is_told(stub: StubApiServer, cluster: Cluster) -> None:

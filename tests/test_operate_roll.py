@@ -351,6 +351,21 @@ def test_a_run_that_is_killed_anywhere_is_finished_by_the_next_one(stops_after: 
     assert pool.karpenter.most == 3
 
 
+def test_what_stays_cordoned_after_ctrl_c_is_told() -> None:
+    pool = Pool()
+    put_pod(pool.stub, "bert", "train-0-node", protected=True)
+
+    def ctrl_c() -> None:
+        raise KeyboardInterrupt
+
+    pool.time.each = ctrl_c
+
+    with pytest.raises(KeyboardInterrupt):
+        pool.roll()
+
+    assert "kubectl uncordon train-0-node" in pool.said[-1]
+
+
 def test_no_batch_begins_after_the_window_and_the_rest_is_told() -> None:
     pool = Pool()
     before = pool.karpenter.tick

@@ -59,7 +59,10 @@ def connect(
     try:
         with (
             tunnel.opened(words, local, clock=ask.clock()) as session,
-            endpoint.lent_kubeconfig(path, found, port=local, profile=profile),
+            # As `aws eks update-kubeconfig` has it: another terminal may name another profile.
+            endpoint.lent_kubeconfig(
+                path, found, port=local, profile=profile or os.environ.get("AWS_PROFILE")
+            ),
         ):
             typer.echo(f"{cluster.name}: port {local} leads to it through {instance}", err=True)
             status = _run(command, path, session) if command else _stay(session, path)

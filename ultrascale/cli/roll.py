@@ -73,6 +73,7 @@ def roll(
         if missing := fleet.waiting_for_rest(()):
             raise ClusterError(f"{missing}{f'; {why}' if (why := fleet.trouble()) else ''}")
         return
+    _refuse_without_rights(renewal, seen)
     pace = Pace(
         batch=batch,
         until=renewal.until,
@@ -120,6 +121,20 @@ def _fleet(
         found = [NodePool(cluster=seen, name=each.name, pool=pool) for each in renewal.node_pools]
         return NodePoolFleet(node_pools=found)
     return GroupFleet(group=find_group(account, cluster, pool), cluster=seen, pool=pool)
+
+
+def _refuse_without_rights(renewal: Renewal, cluster: "Cluster") -> None:
+    """Refuse to empty nodes for somebody who may not end them."""
+    from ultrascale.jobs.kinds import NODE
+    from ultrascale.operate.nodes import NODE_CLAIM
+    from ultrascale.operate.rights import missing_rights
+
+    needed = [("patch", NODE), *([("delete", NODE_CLAIM)] if renewal.node_pools else [])]
+    if missing := missing_rights(cluster, needed):
+        raise ClusterError(
+            f"{renewal.pool.name}: nothing was begun: you may not {', nor '.join(missing)}; ask "
+            "who administers the cluster for this right, or choose another --context"
+        )
 
 
 def _doubt(renewal: Renewal) -> str:
@@ -172,8 +187,7 @@ def _run(rolling: "Roll", old: "Sequence[Old]", pool: str) -> "Sequence[Old]":
         return rolling.run(old)
     except KeyboardInterrupt:
         typer.echo(
-            f"\n{pool}: stopped; nodes that are cordoned stay so, and an ended one is replaced; "
-            "the same command goes on",
+            f"\n{pool}: stopped; a node that has ended is replaced; the same command goes on",
             err=True,
         )
         raise typer.Exit(ask.INTERRUPTED) from None

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
+from urllib.parse import urlsplit
+from urllib.request import proxy_bypass
 
 import yaml
 from urllib3.util.retry import Retry
@@ -27,6 +29,7 @@ _RETRIES = 5
 _BACKOFF = 0.5
 _LONGEST_WAIT = 30
 _CONNECT_RETRIES = 2
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 # Logs of so many pods are followed at once, beside the watches.
 CONNECTIONS = 80
 
@@ -123,9 +126,25 @@ def connect(kubeconfig: Path | None, context: str | None) -> tuple[Transport, st
             f"{files}: no credentials for {configuration.host}{why}; run the command that the "
             "file names for this user by hand (for EKS: `aws eks get-token`, after `aws sso login`)"
         )
+    if _goes_direct(configuration.host):
+        configuration.proxy = None
     transport = cast("Transport", cast("Any", client).ApiClient(configuration))
     transport.user_agent = f"ultrascale/{version('ultrascale')}"
     return transport, cluster
+
+
+def _goes_direct(url: str) -> bool:
+    """Return whether no proxy of the environment is asked for ``url``, as kubectl has it.
+
+    The client takes the proxy from there, but forgets `NO_PROXY`, and that a port of this machine,
+    such as `ultrascale connect` opens, is no affair of a proxy's.
+
+    Sources:
+        https://github.com/kubernetes-client/python/blob/v35.0.0/kubernetes/client/configuration.py
+        https://pkg.go.dev/net/http#ProxyFromEnvironment
+    """
+    host = urlsplit(url).hostname or ""
+    return host in _LOOPBACK or bool(proxy_bypass(host))
 
 
 def _retries() -> Retry:

@@ -87,13 +87,14 @@ class Roll:
             self._wait(lambda: self._cordoned(nodes), self.pace.join_minutes)
             self._wait(lambda: self.drain.waiting_for(nodes), self._drain_minutes())
             self._wait(lambda: self._ended(batch), self.pace.join_minutes)
+        except KeyboardInterrupt:
+            if nodes:
+                self.say(_stay_cordoned(nodes))
+            raise
         except (AccountError, ClusterError) as error:
             if not nodes:
                 raise
-            raise ClusterError(
-                f"{error}; {', '.join(nodes)} stay cordoned and paid for, unless they have ended: "
-                f"run this again, or `kubectl uncordon {' '.join(nodes)}`"
-            ) from error
+            raise ClusterError(f"{error}; {_stay_cordoned(nodes)}") from error
         self._wait(lambda: self.fleet.waiting_for_end(batch), self.pace.join_minutes)
         if self.fleet.pause_seconds:
             self.clock.sleep(self.fleet.pause_seconds)
@@ -128,3 +129,10 @@ class Roll:
             say=self.say,
             stuck=self.fleet.trouble,
         )
+
+
+def _stay_cordoned(nodes: Sequence[str]) -> str:
+    return (
+        f"{', '.join(nodes)} stay cordoned and paid for, unless they have ended: run this again, "
+        f"or `kubectl uncordon {' '.join(nodes)}`"
+    )

@@ -1,0 +1,40 @@
+"""What whoever asks may do in a cluster, before something is begun that needs all of it.
+
+Source: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
+"""
+
+from collections.abc import Sequence
+
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.jobs.fields import field
+from ultrascale.jobs.kinds import Kind
+
+_REVIEW = Kind(
+    "authorization.k8s.io/v1",
+    "SelfSubjectAccessReview",
+    "selfsubjectaccessreviews",
+    namespaced=False,
+)
+
+
+def missing_rights(cluster: Cluster, rights: Sequence[tuple[str, Kind]]) -> Sequence[str]:
+    """Return those of ``rights`` that whoever asks does not have, such as `patch nodes`.
+
+    Args:
+        cluster: The cluster.
+        rights: A verb each, and the kind whose objects of no namespace it is used on.
+
+    Raises:
+        ClusterError: The server does not answer.
+    """
+    return [f"{verb} {kind.resource}" for verb, kind in rights if not _allowed(cluster, verb, kind)]
+
+
+def _allowed(cluster: Cluster, verb: str, kind: Kind) -> bool:
+    group = kind.api_version.rpartition("/")[0]
+    review = {
+        "apiVersion": _REVIEW.api_version,
+        "kind": _REVIEW.kind,
+        "spec": {"resourceAttributes": {"verb": verb, "group": group, "resource": kind.plural}},
+    }
+    return field(cluster.create(_REVIEW, "", review, dry_run=False), "status", "allowed") is True
