@@ -4,7 +4,7 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -28,6 +28,8 @@ REGION = "us-east-1"
 PAGES = ROOT / "node_modules" / "aws-cdk" / "db.json.gz"
 _SCHEMAS = Path(cfnlint.__file__).parent / "data" / "schemas"
 _DEEPEST = 5
+# What the CDK notes of itself.
+_NOTE = "AWS::CDK::Metadata"
 
 Row = dict[str, str]
 
@@ -36,6 +38,12 @@ def known_types() -> tuple[str, ...]:
     """Return the types that the table has."""
     with TABLE.open(newline="") as file:
         return tuple(row["type"] for row in csv.DictReader(file))
+
+
+def unknown_types(templates: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the types in templates that the table does not have: any change may replace those."""
+    types = {body["Type"] for each in templates for body in each.get("Resources", {}).values()}
+    return {each for each in types if each.startswith("AWS::")} - {*known_types(), _NOTE}
 
 
 def schema_row(resource_type: str) -> Row:

@@ -16,7 +16,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from tests.create_only_schemas import PAGES, REGION, TABLE, known_types, schema_row, text
+from tests.create_only_schemas import (
+    PAGES,
+    REGION,
+    TABLE,
+    known_types,
+    schema_row,
+    text,
+    unknown_types,
+)
 from ultrascale.node import use_bundled_node
 
 use_bundled_node()
@@ -296,8 +304,8 @@ def main(every: int) -> int:
         base, plan = made(document), planned(document)
         unread = compare(whole(base), whole(base), region=REGION).unread
         wrong += [f"{name}: {each} cannot be read" for each in unread]
-        types = {each["Type"] for each in _bodies(base) if each["Type"].startswith("AWS::")}
-        wrong += [f"{each} is not in {TABLE.name}" for each in types - set(known_types())]
+        unknown = unknown_types(base.templates.values())
+        wrong += [f"{each} is not in {TABLE.name}" for each in unknown]
         seen: list[ClusterPlan] = []
         for path in (path for case, path in CASES if case == name):
             for other in variants(name, path):
@@ -316,11 +324,6 @@ def main(every: int) -> int:
     told = ", ".join(f"{count} {what}" for what, count in counts.items())
     print(f"{told}; {len(wrong)} unnoticed; {time.monotonic() - begun:.0f} s")
     return 1 if wrong else 0
-
-
-def _bodies(assembly: Assembly) -> Iterator[Mapping[str, Any]]:
-    for template in assembly.templates.values():
-        yield from template.get("Resources", {}).values()
 
 
 if __name__ == "__main__":

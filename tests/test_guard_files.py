@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from tests.assembly import Assembly
-from tests.create_only_schemas import known_types
 from tests.guard_sweep import made, unnoticed, whole
 from tests.test_keys import DOCUMENTS, Keys, changed
 from ultrascale.guard import compare
@@ -17,14 +16,6 @@ def test_a_file_that_stays_as_it_is_changes_nothing(auto: Assembly) -> None:
     changes = compare(whole(auto), whole(auto), region=auto.plan.region)
 
     assert (changes.resources, changes.pools, changes.unread) == ((), (), ())
-
-
-def test_every_type_of_the_templates_is_in_the_table(auto: Assembly) -> None:
-    types = {
-        body["Type"] for each in auto.templates.values() for body in each["Resources"].values()
-    }
-
-    assert {each for each in types if each.startswith("AWS::")} <= set(known_types())
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 import app as entry
 from stacks import share_files
 from tests.assembly import CONTEXT, Assembly, synthesize
+from tests.create_only_schemas import unknown_types
 from tests.handler_schemas import kinds_in
 from tests.pipelines import (
     DEV,
@@ -352,6 +353,9 @@ class TestCare:
     @pytest.mark.parametrize("rule", RULES)
     def test_the_pipeline_holds_what_every_cluster_does(self, rule: str, piped: Piped) -> None:
         assert not [*RULES[rule](piped.as_cluster())]
+
+    def test_the_change_guard_knows_what_replaces_each_type(self, piped: Piped) -> None:
+        assert unknown_types(piped.as_cluster().templates.values()) == set()
 
     def test_nothing_is_acknowledged_where_nothing_breaks_a_rule(self, piped: Piped) -> None:
         assert needless(piped.folder / "cdk.out") == set()

@@ -6,6 +6,7 @@ import pytest
 
 from tests import posture_pods
 from tests.assembly import Assembly
+from tests.create_only_schemas import unknown_types
 from tests.posture import (
     RULES,
     Cluster,
@@ -41,6 +42,11 @@ def clusters(assemblies: dict[str, Assembly]) -> dict[str, Cluster]:
 @pytest.fixture(scope="module")
 def options() -> dict[str, Cluster]:
     return {name: option(name) for name in OPTIONS}
+
+
+def test_the_change_guard_knows_what_replaces_each_type(clusters: dict[str, Cluster]) -> None:
+    for cluster in clusters.values():
+        assert unknown_types(cluster.templates.values()) == set()
 
 
 @pytest.mark.parametrize("rule", RULES)
