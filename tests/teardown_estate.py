@@ -18,10 +18,11 @@ from ultrascale.account import Account
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.names import stack_description
+from ultrascale.teardown.findings import eks_status, look
 from ultrascale.teardown.journal import Journal
 from ultrascale.teardown.keeping import Asked
 from ultrascale.teardown.model import Teardown
-from ultrascale.teardown.plan import eks_status, look, plan_teardown
+from ultrascale.teardown.plan import plan_teardown
 from ultrascale.teardown.runner import Runner
 
 VPC = "vpc-0a1"

@@ -13,7 +13,15 @@ from tests.account import ID, denied
 from tests.command_line import Answer, Ultrascale, run
 from tests.pools import as_text
 from tests.stub_api_server import Refusal
-from tests.teardown_cluster import BUCKET, DOCUMENT, FILE_SYSTEM, estate, instance, stack
+from tests.teardown_cluster import (
+    BUCKET,
+    DOCUMENT,
+    FILE_SYSTEM,
+    estate,
+    instance,
+    interface,
+    stack,
+)
 from tests.teardown_doubles import FakeClock
 from tests.teardown_estate import Estate
 from ultrascale.account import Account
@@ -78,6 +86,17 @@ def test_a_dry_run_prints_what_goes_and_stays_and_deletes_nothing(destroy: Destr
     hourly = 0.045 + (1200 * 0.21 + 1) / 730
     assert f"together at least ${hourly:.3f} per hour" in staying
     assert "4 more that are paid for are not in it" in staying
+
+
+def test_a_dry_run_says_at_which_step_it_would_stop(destroy: Destroy) -> None:
+    cluster = estate()
+    cluster.interfaces["eni-7"] = interface("eni-7", Description="Amazon EKS research-two")
+
+    answer = destroy(cluster, "--dry-run", *ALL)
+
+    assert answer.returncode == UNFINISHED
+    network = answer.stdout.partition(". network: delete the VPC")[2]
+    assert "it will stop here: VPC vpc-0a1: it is in use by" in network
 
 
 def test_a_dry_run_finds_what_an_earlier_teardown_has_left(destroy: Destroy) -> None:

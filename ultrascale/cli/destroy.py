@@ -14,6 +14,7 @@ from ultrascale.plan.model import ClusterPlan
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
+    from ultrascale.config.pipeline import ConnectionId
     from ultrascale.jobs.cluster import Cluster
     from ultrascale.teardown.model import Teardown
     from ultrascale.teardown.sweep import Sweep
@@ -83,7 +84,8 @@ def destroy_command(
     """
     from ultrascale import account
     from ultrascale.teardown import keeping
-    from ultrascale.teardown.plan import eks_status, look, plan_teardown
+    from ultrascale.teardown.findings import eks_status, look
+    from ultrascale.teardown.plan import plan_teardown
 
     cluster = plan.load(file)
     asked = keeping.Asked(storage=frozenset(delete_storage or ()), logs=delete_logs)
@@ -98,14 +100,13 @@ def destroy_command(
     else:
         api = _api_server(cluster, seen, status, kubeconfig, context)
     try:
-        teardown = plan_teardown(seen, cluster, look(seen, cluster, api, status), asked)
+        found = look(seen, cluster, api, status, _pipeline_home(file))
+        teardown = plan_teardown(seen, cluster, found, asked)
     except ClusterError as error:
         raise ClusterError(f"{error}; {_how_to_reach(cluster)}") from error
     _print_plan(teardown)
     if dry_run:
-        # With steps to come, everything of a cluster that runs would look like an orphan.
-        found = None if teardown.steps else _search(seen, cluster, teardown)
-        raise typer.Exit(UNFINISHED if found and (found.orphans or found.unknown) else 0)
+        raise typer.Exit(_foresee(seen, cluster, teardown))
     if teardown.steps:
         _agree(cluster.name, confirm)
     path = journal or Path(f"destroy-{cluster.name}-{cluster.region}.jsonl")
@@ -148,9 +149,9 @@ def _refuse_nodes(cluster: ClusterPlan, seen: "Account") -> None:
     Raises:
         QuestionError: Some run.
     """
-    from ultrascale.teardown.plan import running_nodes
+    from ultrascale.teardown.tagged import nodes_of_pools
 
-    running = running_nodes(seen, cluster.name)
+    running = [each.thing.id for each in nodes_of_pools(seen, cluster.name)]
     if running and not cluster.control_plane.auto_mode:
         shown = ", ".join(running[:_SHOWN])
         raise QuestionError(
@@ -204,6 +205,23 @@ def _how_to_reach(cluster: ClusterPlan) -> str:
         f"`aws eks update-kubeconfig --name {cluster.name} --region {cluster.region}`. Once no "
         "node of a NodePool runs, --skip-kubernetes does without"
     )
+
+
+def _pipeline_home(file: Path) -> "ConnectionId | None":
+    """Return where the pipeline of a cluster file lies; None for a file without one."""
+    from ultrascale import config
+
+    pipeline = config.load(file).pipeline
+    return None if pipeline is None else pipeline.home
+
+
+def _foresee(seen: "Account", cluster: ClusterPlan, teardown: "Teardown") -> int:
+    """Return the exit status of a dry run; look for what is left where there is nothing to do."""
+    if teardown.steps:
+        # Everything of a cluster that runs would look like an orphan.
+        return UNFINISHED if any(step.stops for step in teardown.steps) else 0
+    left = _search(seen, cluster, teardown)
+    return UNFINISHED if left.orphans or left.unknown else 0
 
 
 def _print_plan(teardown: "Teardown") -> None:

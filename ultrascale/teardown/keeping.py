@@ -188,17 +188,46 @@ def staying(found: Sequence[Retained], ids: frozenset[str], plan: ClusterPlan) -
             )
 
 
-def pipeline(stack: Stack, region: str) -> Left:
-    """Return that a pipeline stays, or what it looks at the cluster's account by.
+def pipeline(stack: Stack, region: str, *, looks: bool) -> Left:
+    """Return that a pipeline stays, or what one looks at the cluster's account by.
 
     Args:
         stack: Its stack.
         region: Its Region.
+        looks: Whether the stack only lets a pipeline look, which may lie anywhere.
     """
+    what = "a pipeline looks by its role" if looks else "it is a pipeline"
+    after = "" if looks else "; its bucket and its key stay then"
+    unprotect = (
+        f"aws cloudformation update-termination-protection --no-enable-termination-protection "
+        f"--stack-name {stack.name} --region {region}, then "
+    )
     return Left(
         thing=Thing(kind=STACK, id=stack.name),
-        why="it belongs to a pipeline, which deploys the cluster again whenever it runs",
-        command=f"aws cloudformation delete-stack --stack-name {stack.name} --region {region}",
+        why=f"{what}, which deploys the cluster again whenever it runs: take the cluster out of "
+        "its stages, and let no run of it go on",
+        command=f"{unprotect if stack.protected else ''}aws cloudformation delete-stack "
+        f"--stack-name {stack.name} --region {region}{after}",
+        paid=False,
+        asked=True,
+    )
+
+
+def pipeline_elsewhere(cluster: str, region: str, account: str) -> Left:
+    """Return that the pipeline of a cluster file lies where this command does not look.
+
+    Args:
+        cluster: Name of the cluster.
+        region: Region of the pipeline.
+        account: Its account.
+    """
+    name = names.stack(cluster, "pipeline")
+    return Left(
+        thing=Thing(kind=STACK, id=name, note=f"in {region} of {account}, not looked at"),
+        why="the file has a pipeline, which deploys the cluster again whenever it runs: let no run "
+        "of it go on",
+        command=f"with credentials of {account}: aws cloudformation delete-stack --stack-name "
+        f"{name} --region {region}; its bucket and its key stay then",
         asked=True,
     )
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.capacity import NODE_GROUPS
 
-PIPELINE = ("pipeline", "pipeline-gate")
+PIPELINE_GATE = "pipeline-gate"
+PIPELINE = ("pipeline", PIPELINE_GATE)
 """Layers that stay: other clusters may be deployed by them."""
 
 # Stand for the stacks of pools, which have the pools' names.

@@ -1,120 +1,29 @@
 """Decides what goes, in which order, and what stays: by what the account and the cluster hold."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from ultrascale.account import Account
-from ultrascale.errors import QuestionError, UnansweredError
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.stacks import stack_names
-from ultrascale.teardown import keeping, leftovers, order, workloads
+from ultrascale.teardown import keeping, order, workloads
 from ultrascale.teardown.closing import NothingNew, submitters
+from ultrascale.teardown.findings import Findings
 from ultrascale.teardown.gates import (
-    EKS,
-    HYPERPOD,
-    NO_CLUSTER,
-    NO_HYPERPOD,
     HyperPodGate,
     ProtectionTarget,
 )
 from ultrascale.teardown.keeping import Asked
-from ultrascale.teardown.leftovers import Retained
 from ultrascale.teardown.model import Left, Step, Target, Teardown
-from ultrascale.teardown.remains import InterfaceTarget, VpcGate, remains
+from ultrascale.teardown.remains import VpcGate, in_use
 from ultrascale.teardown.reserved import reservations
-from ultrascale.teardown.retained import IN_VPC, RetainedTarget
-from ultrascale.teardown.stacks import Stack, StackTarget, read_stacks
-from ultrascale.teardown.tagged import INSTANCES, LIVE
+from ultrascale.teardown.retained import IN_VPC
+from ultrascale.teardown.stacks import StackTarget
 
 _VPC, _CLUSTER = "AWS::EC2::VPC", "AWS::EKS::Cluster"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """What there is of a cluster.
-
-    Attributes:
-        stacks: Its stacks, by name.
-        retained: What stacks of it keep, or have left.
-        cluster: Its API server; None where it answers no more.
-        status: EKS's word for the state of the cluster; empty where there is none.
-        has_hyperpod: Whether its HyperPod cluster is there.
-        remains: What Kubernetes left in its VPC.
-    """
-
-    stacks: Mapping[str, Stack]
-    retained: tuple[Retained, ...]
-    cluster: Cluster | None
-    status: str
-    has_hyperpod: bool
-    remains: tuple[InterfaceTarget | RetainedTarget, ...] = field(default=())
-
-
-def look(account: Account, plan: ClusterPlan, cluster: Cluster | None, status: str) -> Findings:
-    """Return what there is of a cluster.
-
-    Args:
-        account: Its account.
-        plan: The cluster.
-        cluster: Its API server; None where there is none to ask.
-        status: EKS's word for the state of the cluster; empty where there is none.
-
-    Raises:
-        UnansweredError: Something could not be asked: what is not known cannot be planned.
-        QuestionError: A stack is being changed, is protected, or is another's.
-    """
-    wanted = stack_names(plan)
-    stacks = read_stacks(account, plan.name, wanted)
-    _refuse(stacks.values())
-    made = (each for stack in stacks.values() for each in stack.resources if each.type == _CLUSTER)
-    if all(each.id != plan.name for each in made):
-        # No stack of ours made what has the name: it is somebody else's, or gone.
-        cluster, status = None, ""
-    own = frozenset(each.id for stack in stacks.values() for each in stack.resources)
-    vpc = _vpc(stacks, plan)
-    return Findings(
-        stacks=stacks,
-        retained=leftovers.find(account, plan, stacks),
-        cluster=cluster,
-        status=status,
-        has_hyperpod=plan.hyperpod is not None and _has_hyperpod(account, plan.hyperpod.name),
-        remains=remains(account, plan.name, vpc, own) if vpc else (),
-    )
-
-
-def eks_status(account: Account, cluster: str) -> str:
-    """Return EKS's word for the state of a cluster; empty where there is none.
-
-    Raises:
-        UnansweredError: Nobody could tell.
-    """
-    try:
-        return str(account.ask(EKS, name=cluster)["cluster"]["status"])
-    except UnansweredError as error:
-        if error.code == NO_CLUSTER:
-            return ""
-        raise
-
-
-def running_nodes(account: Account, cluster: str) -> tuple[str, ...]:
-    """Return the instances of a cluster that only its API server can end: NodePools' nodes.
-
-    Args:
-        account: The account.
-        cluster: Name of the cluster.
-    """
-    found: set[str] = set()
-    for owner in (
-        {"Name": "tag-key", "Values": [f"kubernetes.io/cluster/{cluster}"]},
-        {"Name": "tag:eks:eks-cluster-name", "Values": [cluster]},
-    ):
-        filters = [owner, {"Name": "tag-key", "Values": ["karpenter.sh/nodepool"]}, LIVE]
-        for each in account.ask_all(INSTANCES, "Reservations", Filters=filters):
-            found |= {instance["InstanceId"] for instance in each["Instances"]}
-    return tuple(sorted(found))
 
 
 def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: Asked) -> Teardown:
@@ -133,7 +42,13 @@ def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: A
     going = keeping.chosen(found.retained, asked, plan)
     planner = _Planner(account=account, plan=plan, found=found, going=going)
     steps = (
-        Step(name=phase.name, title=phase.title, minutes=phase.minutes, waves=waves)
+        Step(
+            name=phase.name,
+            title=phase.title,
+            minutes=phase.minutes,
+            waves=waves,
+            stops=planner.stops(phase),
+        )
         for phase in order.PHASES
         if (waves := tuple(filter(None, planner.waves(phase))))
     )
@@ -194,8 +109,20 @@ class _Planner:
         elif phase == order.NETWORK:
             yield from self._vpc_gate()
 
+    def stops(self, phase: order.Phase) -> str:
+        """Return what a step will stop at; empty where nothing is known that it would."""
+        if phase != order.NETWORK:
+            return ""
+        found, why = self.found, list[str]()
+        if found.nodes:
+            why.append(f"nodes run in it that nobody ends: {len(found.nodes)}")
+        if found.strangers:
+            why.append(in_use(found.strangers))
+        return f"VPC {found.vpc}: {'; '.join(why)}" if why else ""
+
     def kept(self) -> Iterator[Left]:
         """Yield what stays."""
+        yield from self.found.nodes
         yield from keeping.staying(self.found.retained, self.going, self.plan)
         yield from reservations(self.account, self.plan)
         if self.found.cluster is not None:
@@ -203,7 +130,11 @@ class _Planner:
         for layer in order.PIPELINE:
             pipeline = self.found.stacks.get(names.stack(self.plan.name, layer))
             if pipeline is not None:
-                yield keeping.pipeline(pipeline, self.plan.region)
+                looks = layer == order.PIPELINE_GATE
+                yield keeping.pipeline(pipeline, self.plan.region, looks=looks)
+        home = self.found.pipeline_home
+        if home and (home.region, home.account) != (self.plan.region, self.account.id):
+            yield keeping.pipeline_elsewhere(self.plan.name, home.region, home.account)
         network = self.found.stacks.get(names.stack(self.plan.name, "network"))
         if network is not None and self._network_stays():
             yield from keeping.network(network, self.plan.region)
@@ -235,45 +166,13 @@ class _Planner:
         return any(each.type in IN_VPC for each in staying)
 
     def _vpc_gate(self) -> Iterator[tuple[Target, ...]]:
-        vpc = _vpc(self.found.stacks, self.plan)
-        if vpc:
+        if self.found.vpc:
             own = {each.id for stack in self.found.stacks.values() for each in stack.resources}
             yield (
                 VpcGate(
                     account=self.account,
                     cluster=self.plan.name,
-                    vpc=vpc,
+                    vpc=self.found.vpc,
                     own=frozenset(own | {each.id for each in self.found.remains}),
                 ),
             )
-
-
-def _vpc(stacks: Mapping[str, Stack], plan: ClusterPlan) -> str:
-    network = stacks.get(names.stack(plan.name, "network"))
-    found = (each.id for each in network.resources if each.type == _VPC) if network else ()
-    return next(iter(found), "")
-
-
-def _has_hyperpod(account: Account, name: str) -> bool:
-    try:
-        account.ask(HYPERPOD, ClusterName=name)
-    except UnansweredError as error:
-        if error.code == NO_HYPERPOD:
-            return False
-        raise
-    return True
-
-
-def _refuse(stacks: Iterable[Stack]) -> None:
-    wrong: list[str] = []
-    for stack in stacks:
-        if stack.busy:
-            wrong.append(f"stack {stack.name}: it is {stack.status}; wait until that ends")
-        if stack.protected:
-            wrong.append(
-                f"stack {stack.name}: its termination protection is on; `aws cloudformation "
-                f"update-termination-protection --no-enable-termination-protection --stack-name "
-                f"{stack.name}`"
-            )
-    if wrong:
-        raise QuestionError(wrong)

@@ -35,6 +35,9 @@ _EKS_WORDS = "Amazon EKS "
 # How descriptions name what has an interface: gateways, endpoints, attachments, file systems.
 _NAMED = re.compile(r"\b(?:nat|vpce|tgw-attach|rslvr-in|rslvr-out|fs)-[0-9a-f]+")
 _SHOWN = 5
+# EC2 answers a request for all of a large VPC at once too late, or not at all.
+# Source: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-pagination.html
+_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +142,9 @@ class VpcGate:
         unprinted = self._unprinted()
         used = self._used()
         if used and not unprinted:
-            shown = ", ".join(_described(each) for each in used[:_SHOWN])
-            more = f" and {len(used) - _SHOWN} more" if len(used) > _SHOWN else ""
             return StoppedError(
                 f"VPC {self.vpc}",
-                why=f"it is in use by network interfaces of no stack of the cluster: {shown}{more}",
+                why=in_use(used),
                 fix="where they are another cluster's, or a service's that needs the VPC, leave it "
                 "as it is; else remove what has them, then run the command again: it goes on here",
             )
@@ -159,25 +160,46 @@ class VpcGate:
         return [each.thing for each in found if each.id not in self.own]
 
     def _used(self) -> list[Mapping[str, Any]]:
-        """Return the interfaces that neither the stacks nor the plan delete.
-
-        Those of gateways and endpoints name them in their descriptions.
-        """
-        found = self.account.ask_all(INTERFACES, "NetworkInterfaces", Filters=in_vpc(self.vpc))
-        return [
-            each
-            for each in found
-            if self.own.isdisjoint(
-                {each["NetworkInterfaceId"], *_NAMED.findall(each.get("Description", ""))}
-            )
-        ]
+        return used_by_others(self.account, self.vpc, self.own)
 
     def _stays(self, interface: Mapping[str, Any]) -> bool:
-        """Return whether nobody takes an interface away: an instance has it, or another cluster."""
-        description = str(interface.get("Description", ""))
-        other = description.startswith(_EKS_WORDS) and description != _EKS_WORDS + self.cluster
-        attached = "InstanceId" in interface.get("Attachment", {})
-        return other or attached or _NAMED.search(description) is not None
+        """Return whether nobody takes an interface away: an instance has it, or another's is it."""
+        return is_others(interface, self.cluster) or "InstanceId" in interface.get("Attachment", {})
+
+
+def used_by_others(account: Account, vpc: str, own: frozenset[str]) -> list[Mapping[str, Any]]:
+    """Return the interfaces in a VPC that neither stacks nor the plan delete.
+
+    Those of gateways and endpoints name them in their descriptions.
+
+    Args:
+        account: The account.
+        vpc: Id of the VPC.
+        own: Ids of what the stacks and the plan delete.
+    """
+    found = account.ask_all(INTERFACES, "NetworkInterfaces", Filters=in_vpc(vpc), MaxResults=_PAGE)
+    return [
+        each
+        for each in found
+        if own.isdisjoint({each["NetworkInterfaceId"], *_NAMED.findall(description(each))})
+    ]
+
+
+def is_others(interface: Mapping[str, Any], cluster: str) -> bool:
+    """Return whether an interface is another cluster's, or of a gateway, endpoint or file system.
+
+    Args:
+        interface: One that no stack has.
+        cluster: Name of the cluster.
+    """
+    about = description(interface)
+    other = about.startswith(_EKS_WORDS) and about != _EKS_WORDS + cluster
+    return other or _NAMED.search(about) is not None
+
+
+def description(interface: Mapping[str, Any]) -> str:
+    """Return what an interface says of itself."""
+    return str(interface.get("Description", ""))
 
 
 def remains(
@@ -192,7 +214,8 @@ def remains(
         stacks: Ids that belong to stacks, which delete them.
     """
     found: list[InterfaceTarget | RetainedTarget] = []
-    for each in account.ask_all(INTERFACES, "NetworkInterfaces", Filters=in_vpc(vpc)):
+    every = account.ask_all(INTERFACES, "NetworkInterfaces", Filters=in_vpc(vpc), MaxResults=_PAGE)
+    for each in every:
         if each["Status"] == "available" and _is_plugins(each, cluster):
             id = each["NetworkInterfaceId"]
             if id not in stacks:
@@ -230,6 +253,13 @@ def _is_plugins(interface: Mapping[str, Any], cluster: str) -> bool:
     owner = tags(interface).get(_PLUGIN_TAG)
     plugins = str(interface.get("Description", "")).startswith(_PLUGIN_WORDS)
     return plugins if owner is None else owner == cluster
+
+
+def in_use(used: Sequence[Mapping[str, Any]]) -> str:
+    """Return that a VPC is in use by interfaces."""
+    shown = ", ".join(_described(each) for each in used[:_SHOWN])
+    more = f" and {len(used) - _SHOWN} more" if len(used) > _SHOWN else ""
+    return f"it is in use by network interfaces of no stack of the cluster: {shown}{more}"
 
 
 def _described(interface: Mapping[str, Any]) -> str:

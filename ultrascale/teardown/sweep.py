@@ -11,6 +11,7 @@ from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 from ultrascale.plan import ClusterPlan
 from ultrascale.teardown import prices
+from ultrascale.teardown.balancers import left_balancers
 from ultrascale.teardown.gates import EKS, HYPERPOD, NO_CLUSTER, NO_HYPERPOD
 from ultrascale.teardown.leftovers import (
     FUNCTION,
@@ -31,10 +32,7 @@ from ultrascale.teardown.tagged import INSTANCE, tagged_questions
 
 _DESCRIBE = "cloudformation:DescribeStacks"
 _PROFILES = "iam:ListInstanceProfiles"
-_TAGGED = "tag:GetResources"
 _AGAIN = "run the command again"
-_BALANCER = "AWS::ElasticLoadBalancingV2::LoadBalancer"
-_CLASSIC = "AWS::ElasticLoadBalancing::LoadBalancer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +71,7 @@ def sweep(account: Account, plan: ClusterPlan, teardown: Teardown) -> Sweep:
         except UnansweredError as error:
             unknown.append(str(error))
 
-    for each in teardown.kept:
+    for each in (kept for kept in teardown.kept if kept.asked):
         add(partial(_still_there, account, each))
     for thing in sorted(teardown.things):
         if is_known(thing.kind):
@@ -84,7 +82,7 @@ def sweep(account: Account, plan: ClusterPlan, teardown: Teardown) -> Sweep:
         _stacks,
         _clusters,
         _hyperpod,
-        _balancers,
+        left_balancers,
         _profiles,
         _file_systems,
         _gone_stacks,
@@ -163,39 +161,6 @@ def _hyperpod(account: Account, plan: ClusterPlan) -> Iterator[Left]:
         why="SageMaker has a cluster of this name, with its nodes",
         command=f"{_AGAIN}; where it is of no stack: aws sagemaker delete-cluster --cluster-name "
         f"{name} --region {plan.region}",
-    )
-
-
-def _balancers(account: Account, plan: ClusterPlan) -> Iterator[Left]:
-    for key, value in (
-        (f"kubernetes.io/cluster/{plan.name}", None),
-        ("elbv2.k8s.aws/cluster", plan.name),
-        ("eks:eks-cluster-name", plan.name),
-    ):
-        wanted = {"Key": key} if value is None else {"Key": key, "Values": [value]}
-        found = account.ask_all(
-            _TAGGED,
-            "ResourceTagMappingList",
-            TagFilters=[wanted],
-            ResourceTypeFilters=["elasticloadbalancing:loadbalancer"],
-        )
-        for each in found:
-            yield _balancer(each["ResourceARN"], plan.region)
-
-
-def _balancer(arn: str, region: str) -> Left:
-    name = arn.partition("loadbalancer/")[2]
-    if "/" in name:
-        kind, remove = _BALANCER, f"elbv2 delete-load-balancer --load-balancer-arn {arn}"
-    else:
-        kind, remove = _CLASSIC, f"elb delete-load-balancer --load-balancer-name {name}"
-    price, hourly = prices.of_type(kind)
-    return Left(
-        thing=Thing(kind=kind, id=arn),
-        why="its Service or Ingress went while its controller did not run",
-        command=f"aws {remove} --region {region}",
-        price=price,
-        usd_per_hour=hourly,
     )
 
 

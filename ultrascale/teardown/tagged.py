@@ -7,7 +7,7 @@ Sources:
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ LIVE: Mapping[str, object] = {
     "Values": ["pending", "running", "stopping", "stopped"],
 }
 """EC2's filter for instances that are there."""
+_POOL = "karpenter.sh/nodepool"
 _STOPPED = frozenset({"stopping", "stopped"})
 Question = Callable[[], Iterator[Left]]
 
@@ -124,6 +125,25 @@ def tagged_questions(account: Account, cluster: str) -> Iterator[Question]:
             yield partial(_tagged, account, kind, tag)
 
 
+def nodes_of_pools(account: Account, cluster: str) -> tuple[Left, ...]:
+    """Return the instances of a cluster that only its API server can end: NodePools' nodes.
+
+    Args:
+        account: The account.
+        cluster: Name of the cluster.
+
+    Raises:
+        UnansweredError: Nobody could tell.
+    """
+    kind = replace(_KINDS[0], filters=(LIVE, {"Name": "tag-key", "Values": [_POOL]}))
+    owners = (
+        {"Name": "tag-key", "Values": [f"kubernetes.io/cluster/{cluster}"]},
+        {"Name": "tag:eks:eks-cluster-name", "Values": [cluster]},
+    )
+    found = (each for owner in owners for each in _tagged(account, kind, owner))
+    return tuple({each.thing.id: each for each in found}.values())
+
+
 def _tag_filters(cluster: str) -> Iterator[Mapping[str, object]]:
     """Yield EC2's filters for what EKS, Karpenter and the drivers tag."""
     yield {"Name": "tag-key", "Values": [f"kubernetes.io/cluster/{cluster}"]}
@@ -157,7 +177,7 @@ def _tagged(account: Account, kind: _Kind, tag: Mapping[str, object]) -> Iterato
 
 def _facts(region: str, type: str, found: Mapping[str, Any]) -> tuple[str, str, prices.Price]:
     """Return what tells a resource from others, why it stays, and its price."""
-    made_by = tags(found).get("Name") or tags(found).get("karpenter.sh/nodepool", "")
+    made_by = tags(found).get("Name") or tags(found).get(_POOL, "")
     match type:
         case _ if type == INSTANCE:
             state = found["State"]["Name"]

@@ -1,0 +1,155 @@
+"""What there is of a cluster, in its account and in its API server, before anything is decided."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ultrascale.account import Account
+from ultrascale.config.pipeline import ConnectionId
+from ultrascale.errors import QuestionError, UnansweredError
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan.stacks import stack_names
+from ultrascale.teardown import leftovers
+from ultrascale.teardown.gates import EKS, HYPERPOD, NO_CLUSTER, NO_HYPERPOD
+from ultrascale.teardown.leftovers import Retained
+from ultrascale.teardown.model import Left
+from ultrascale.teardown.order import PIPELINE
+from ultrascale.teardown.remains import InterfaceTarget, remains
+from ultrascale.teardown.retained import DATABASE, DATABASE_INSTANCE, RetainedTarget
+from ultrascale.teardown.stacks import Stack, read_stacks
+from ultrascale.teardown.strangers import strangers
+from ultrascale.teardown.tagged import nodes_of_pools
+
+_VPC, _CLUSTER = "AWS::EC2::VPC", "AWS::EKS::Cluster"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What there is of a cluster.
+
+    Attributes:
+        stacks: Its stacks, by name.
+        retained: What stacks of it keep, or have left.
+        cluster: Its API server; None where it answers no more.
+        status: EKS's word for the state of the cluster; empty where there is none.
+        has_hyperpod: Whether its HyperPod cluster is there.
+        remains: What Kubernetes left in its VPC.
+        strangers: Network interfaces of others in its VPC, as EC2 tells them.
+        nodes: Instances that run without an API server that could end them.
+        vpc: Id of its VPC; empty where there is none.
+        pipeline_home: Where the pipeline of its file lies; None for a file without one.
+    """
+
+    stacks: Mapping[str, Stack]
+    retained: tuple[Retained, ...]
+    cluster: Cluster | None
+    status: str
+    has_hyperpod: bool
+    remains: tuple[InterfaceTarget | RetainedTarget, ...] = ()
+    strangers: tuple[Mapping[str, Any], ...] = ()
+    nodes: tuple[Left, ...] = ()
+    vpc: str = ""
+    pipeline_home: ConnectionId | None = None
+
+
+def look(
+    account: Account,
+    plan: ClusterPlan,
+    cluster: Cluster | None,
+    status: str,
+    pipeline_home: ConnectionId | None = None,
+) -> Findings:
+    """Return what there is of a cluster.
+
+    Args:
+        account: Its account.
+        plan: The cluster.
+        cluster: Its API server; None where there is none to ask.
+        status: EKS's word for the state of the cluster; empty where there is none.
+        pipeline_home: Where the pipeline of its file lies; None for a file without one.
+
+    Raises:
+        UnansweredError: Something could not be asked: what is not known cannot be planned.
+        QuestionError: A stack is being changed, is protected, or is another's.
+    """
+    wanted = stack_names(plan)
+    stacks = read_stacks(account, plan.name, wanted)
+    _refuse(stacks.values(), frozenset(names.stack(plan.name, each) for each in PIPELINE))
+    made = (each for stack in stacks.values() for each in stack.resources if each.type == _CLUSTER)
+    if all(each.id != plan.name for each in made):
+        # No stack of ours made what has the name: it is somebody else's, or gone.
+        cluster, status = None, ""
+    own = frozenset(each.id for stack in stacks.values() for each in stack.resources)
+    vpc = _vpc(stacks, plan)
+    retained = leftovers.find(account, plan, stacks)
+    others: list[Mapping[str, Any]] = []
+    if vpc:
+        has_database = any(each.type in (DATABASE, DATABASE_INSTANCE) for each in retained)
+        known = own | {each.id for each in retained}
+        others = strangers(account, plan.name, vpc, known, has_database=has_database)
+    # EKS ends the nodes of Auto Mode with its cluster.
+    alone = cluster is None and not (plan.control_plane.auto_mode and status)
+    return Findings(
+        stacks=stacks,
+        retained=retained,
+        strangers=tuple(others),
+        nodes=nodes_of_pools(account, plan.name) if alone else (),
+        vpc=vpc,
+        pipeline_home=pipeline_home,
+        cluster=cluster,
+        status=status,
+        has_hyperpod=plan.hyperpod is not None and _has_hyperpod(account, plan.hyperpod.name),
+        remains=remains(account, plan.name, vpc, own) if vpc else (),
+    )
+
+
+def eks_status(account: Account, cluster: str) -> str:
+    """Return EKS's word for the state of a cluster; empty where there is none.
+
+    Raises:
+        UnansweredError: Nobody could tell.
+    """
+    try:
+        return str(account.ask(EKS, name=cluster)["cluster"]["status"])
+    except UnansweredError as error:
+        if error.code == NO_CLUSTER:
+            return ""
+        raise
+
+
+def _vpc(stacks: Mapping[str, Stack], plan: ClusterPlan) -> str:
+    network = stacks.get(names.stack(plan.name, "network"))
+    found = (each.id for each in network.resources if each.type == _VPC) if network else ()
+    return next(iter(found), "")
+
+
+def _has_hyperpod(account: Account, name: str) -> bool:
+    try:
+        account.ask(HYPERPOD, ClusterName=name)
+    except UnansweredError as error:
+        if error.code == NO_HYPERPOD:
+            return False
+        raise
+    return True
+
+
+def _refuse(stacks: Iterable[Stack], of_pipeline: frozenset[str]) -> None:
+    """Refuse to begin beside a deployment, and where a stack is protected that has to go."""
+    wrong: list[str] = []
+    for stack in stacks:
+        if stack.busy:
+            todo = (
+                "its pipeline runs, and would deploy the cluster meanwhile: stop that first"
+                if stack.name in of_pipeline
+                else "wait until that ends"
+            )
+            wrong.append(f"stack {stack.name}: it is {stack.status}; {todo}")
+        if stack.protected and stack.name not in of_pipeline:
+            wrong.append(
+                f"stack {stack.name}: its termination protection is on; `aws cloudformation "
+                f"update-termination-protection --no-enable-termination-protection --stack-name "
+                f"{stack.name}`"
+            )
+    if wrong:
+        raise QuestionError(wrong)
