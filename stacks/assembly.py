@@ -4,6 +4,7 @@ from aws_cdk import App, Stack
 
 from k8s import Charts
 from stacks._alarm_actions import tell_of_alarms
+from stacks._boundary import bound_roles
 from stacks._layers import Layers, deploy_after
 from stacks.access import AccessStack
 from ultrascale.plan import ClusterPlan
@@ -68,3 +69,4 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
     for child in app.node.children:
         if isinstance(child, Stack):
             child.template_options.description = stack_description(plan.name)
+            bound_roles(child, plan.permissions_boundary)

@@ -10,6 +10,7 @@ from aws_cdk import App, Environment, Stack, Stage
 from constructs import Construct
 
 from k8s import Charts
+from stacks._boundary import bound_roles
 from stacks.assembly import define_stacks
 from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
 from ultrascale.plan import names
@@ -39,6 +40,7 @@ class PipelineStack(Stack):
             description=names.stack_description(plan.cluster),
         )
         DeploymentPipeline(self, "Pipeline", plan=plan, gates=gates, clusters=clusters)
+        bound_roles(self, plan.permissions_boundary)
 
 
 class GateStack(Stack):
@@ -60,6 +62,7 @@ class GateStack(Stack):
             pipeline=pipeline,
             policy=policy(CHECKS, stage.cluster, stage.account),
         )
+        bound_roles(self, stage.cluster.permissions_boundary)
 
 
 class ClusterApp(App):

@@ -1,7 +1,8 @@
 """What CloudFormation's schemas say that a resource type takes, as the catalog has it.
 
 `python -m tests.handler_schemas` writes the catalog's table anew, and
-`python -m tests.handler_schemas cdk.out` fails where it lacks a type of those templates.
+`python -m tests.handler_schemas cdk.out` fails where it lacks a type of those templates,
+or the catalog an AWS managed policy of their roles.
 """
 
 import csv
@@ -15,6 +16,7 @@ from typing import Any, cast
 
 from tests.assembly import ROOT
 from ultrascale.plan.execution_policy import ExecutionScope, execution_policies
+from ultrascale.plan.roles_boundary import roles_boundary
 
 TABLE = ROOT / "ultrascale" / "catalog" / "handler_permissions.csv"
 # The Region where CloudFormation has the most types.
@@ -63,5 +65,7 @@ if __name__ == "__main__":
             cluster="any", partition="aws", account="0" * 12, region="us-east-1"
         )
         execution_policies(kinds_in(Path(sys.argv[1])), anywhere)
+        paths = Path(sys.argv[1]).glob("**/*.template.json")
+        roles_boundary((json.loads(path.read_text()) for path in paths), anywhere)
     else:
         write_table()

@@ -16,6 +16,7 @@ HOME = "777788889999"
 DEV_ACCOUNT = "111122223333"
 PROD_ACCOUNT = "444455556666"
 CONNECTION = f"arn:aws:codeconnections:us-east-2:{HOME}:connection/0aa1"
+BOUNDARY = "prod-roles"
 DEV = "clusters/dev.yaml"
 PROD = "clusters/prod.yaml"
 
@@ -54,6 +55,7 @@ def two_accounts(folder: Path, **changes: Any) -> Path:
         name="prod",
         account=PROD_ACCOUNT,
         region="us-east-2",
+        permissions_boundary=BOUNDARY,
         network={"vpc_cidr": "10.0.0.0/16", "zones": zones},
         pipeline=pipeline(**changes),
     )
@@ -79,6 +81,11 @@ class Piped:
         """Return the properties of every resource of a CloudFormation type."""
         found = self.template["Resources"].values()
         return [each["Properties"] for each in found if each["Type"] == kind]
+
+    def templates(self) -> Iterator[tuple[Path, Document]]:
+        """Yield every template of the pipeline and of its stages, with its path."""
+        for path in sorted((self.folder / "cdk.out").glob("**/*.template.json")):
+            yield path, json.loads(path.read_text())
 
     def as_cluster(self) -> Cluster:
         """Return the stacks beside those of the clusters, as the rules of the posture take them."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import Answer, run
-from tests.pipelines import DEV, DEV_ACCOUNT, HOME, PROD, PROD_ACCOUNT, two_accounts
+from tests.pipelines import BOUNDARY, DEV, DEV_ACCOUNT, HOME, PROD, PROD_ACCOUNT, two_accounts
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_the_command_bootstraps_with_policies_boundary_trust_and_protection(
     assert policies == [
         f"aws iam create-policy --policy-name {name} "
         f"--policy-document file://dist/bootstrap/{name}.json"
-        for name in ("prod-cdk-execution-us-east-2-1", "prod-cdk-boundary-us-east-2")
+        for name in ("prod-cdk-execution-us-east-2-1", "prod-cdk-boundary-us-east-2", BOUNDARY)
     ]
     assert bootstrap == (
         f"npx aws-cdk@2.1148.1 bootstrap aws://{PROD_ACCOUNT}/us-east-2 --trust {HOME} "
@@ -131,6 +131,26 @@ def test_another_files_account_trusts_the_pipeline_that_is_named(
     assert f"aws://{DEV_ACCOUNT}/us-west-2 --trust {HOME} " in answer.stdout
     written = actions(repository / "policies/dev-cdk-execution-us-west-2-1.json")
     assert {"eks:CreateCluster", "eks:Made"} <= written
+
+
+def test_roles_that_have_a_boundary_get_what_they_need_of_it(
+    repository: Path, ultrascale: Any
+) -> None:
+    path = repository / "cdk.out" / "cluster-prod" / "prod-network.template.json"
+    document = {"Statement": [{"Effect": "Allow", "Action": "logs:PutLogEvents"}]}
+    policy = {"Type": "AWS::IAM::Policy", "Properties": {"PolicyDocument": document}}
+    path.write_text(json.dumps({"Resources": {"Write": policy}}))
+
+    ultrascale(PROD)
+
+    assert actions(repository / f"dist/bootstrap/{BOUNDARY}.json") == {"logs:*"}
+
+
+def test_roles_without_a_boundary_need_none(repository: Path, ultrascale: Any) -> None:
+    ultrascale(DEV)
+
+    written = {path.name for path in (repository / "dist/bootstrap").iterdir()}
+    assert written == {*("dev-cdk-execution-us-west-2-1.json", "dev-cdk-boundary-us-west-2.json")}
 
 
 def test_an_assembly_of_another_cluster_is_no_base_for_a_policy(

@@ -12,7 +12,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "unknown key": (
         make_document(colour="us-west-2"),
         "colour: unknown key 'colour'; known: account, agreed_limits, backend, hyperpod, images, "
-        "jobs, karpenter, observability, pipeline, scheduling, storage",
+        "jobs, karpenter, observability, permissions_boundary, pipeline, scheduling, storage",
+    ),
+    "boundary by its ARN": (
+        make_document(permissions_boundary="arn:aws:iam::111122223333:policy/roles"),
+        "permissions_boundary: not the name of an IAM policy, "
+        "got 'arn:aws:iam::111122223333:policy/roles'; "
+        "write its name alone, without the ARN and without a path",
     ),
     "misspelt key": (
         make_document(region=None, regoin="us-west-2"),

@@ -13,6 +13,7 @@ from tests.assembly import CONTEXT, Assembly, synthesize
 from tests.create_only_schemas import unknown_types
 from tests.handler_schemas import kinds_in
 from tests.pipelines import (
+    BOUNDARY,
     DEV,
     DEV_ACCOUNT,
     HOME,
@@ -29,6 +30,7 @@ from tests.posture import RULES, needless
 from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
 from ultrascale.plan.execution_policy import ExecutionScope, execution_policies
 from ultrascale.plan.pipeline import load_pipeline, pipeline_actions, stage_actions
+from ultrascale.plan.roles_boundary import roles_boundary
 from ultrascale.preflight.checks import CHECKS
 from ultrascale.preflight.policy import policy
 from ultrascale.sbom import list_pipeline
@@ -345,6 +347,8 @@ def test_all_that_a_run_deploys_is_covered_by_the_policies_of_the_role(piped: Pi
 
     assert {"eks:CreateCluster", "codepipeline:CreatePipeline", "iam:CreateRole"} <= allowed
     assert not [action for action in allowed if action.endswith(":*")]
+    bounded = actions(roles_boundary((each for _, each in piped.templates()), anywhere))
+    assert {"sts:AssumeRole", "ec2:*", "codebuild:*"} <= {*bounded}
 
 
 class TestCare:
@@ -366,6 +370,19 @@ class TestCare:
         users = {user for each in list_pipeline(piped.plan, **folders) for user in each.used_by}
 
         assert {"prod-pipeline", "dev-node-addons", "prod-node-addons"} <= users
+
+    def test_each_role_has_the_boundary_that_its_file_names(self, piped: Piped) -> None:
+        """The role that a changed template adds, too: CloudFormation may make no other."""
+        found: dict[str, set[str]] = {"dev": set(), "prod": set()}
+        for path, template in piped.templates():
+            for each in template["Resources"].values():
+                if each["Type"] == "AWS::IAM::Role":
+                    bound = str(each["Properties"].get("PermissionsBoundary"))
+                    found["dev" if path.name.startswith("dev") else "prod"].add(bound)
+
+        accounts = (HOME, PROD_ACCOUNT)
+        bounds = {f"arn:aws:iam::{account}:policy/{BOUNDARY}" for account in accounts}
+        assert found == {"dev": {"None"}, "prod": bounds}
 
     def test_every_build_is_encrypted_logged_and_unprivileged(self, piped: Piped) -> None:
         for build in piped.of("AWS::CodeBuild::Project"):

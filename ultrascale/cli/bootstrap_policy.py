@@ -1,7 +1,7 @@
 """`ultrascale bootstrap-policy`: what `cdk bootstrap` gives CloudFormation's role, and no more."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +17,9 @@ from ultrascale.plan.execution_policy import (
     execution_policies,
 )
 from ultrascale.plan.pipeline import load_pipeline
+from ultrascale.plan.roles_boundary import roles_boundary
+
+Template = Mapping[str, Any]
 
 _STACK = "aws:cloudformation:stack"
 
@@ -51,14 +54,18 @@ def bootstrap_policy(
     """
     cluster = config.load(file)
     scope = _scope(file, cluster, of_pipeline=of_pipeline)
-    kinds = frozenset(_kinds(assembly, file, scope))
+    templates = [*_templates(assembly, file, scope)]
+    kinds = frozenset(_kinds(templates))
     policies = {
         scope.policy_name(number): document
         for number, document in enumerate(execution_policies(kinds, scope, allow or ()), 1)
     }
-    _write(out, policies | {scope.boundary_name: boundary(kinds, scope, allow or ())})
+    written = policies | {scope.boundary_name: boundary(kinds, scope, allow or ())}
+    if scope.permissions_boundary is not None:
+        written[scope.permissions_boundary] = roles_boundary(templates, scope)
+    _write(out, written)
     trusted = dict.fromkeys([*(trust or ()), *_deployed_by(cluster, scope)])
-    for line in _commands(scope, [*policies], [*trusted], out):
+    for line in _commands(scope, [*policies], [*written], [*trusted], out):
         typer.echo(line)
 
 
@@ -79,7 +86,13 @@ def _scope(file: Path, cluster: config.Cluster, *, of_pipeline: bool) -> Executi
     else:
         account, region = cluster.account, cluster.region
         partition = plan.load(file).partition
-    return ExecutionScope(cluster=cluster.name, partition=partition, account=account, region=region)
+    return ExecutionScope(
+        cluster=cluster.name,
+        partition=partition,
+        account=account,
+        region=region,
+        permissions_boundary=cluster.permissions_boundary,
+    )
 
 
 def _deployed_by(cluster: config.Cluster, scope: ExecutionScope) -> Iterator[str]:
@@ -91,8 +104,13 @@ def _deployed_by(cluster: config.Cluster, scope: ExecutionScope) -> Iterator[str
         yield pipeline.home.account
 
 
-def _kinds(assembly: Path, file: Path, scope: ExecutionScope) -> Iterator[str]:
-    """Yield the type of each resource that is deployed into ``scope``, or by its role.
+def _kinds(templates: Sequence[Template]) -> Iterator[str]:
+    for template in templates:
+        yield from (each["Type"] for each in template.get("Resources", {}).values())
+
+
+def _templates(assembly: Path, file: Path, scope: ExecutionScope) -> Iterator[Template]:
+    """Yield the template of each stack that is deployed into ``scope``, or by its role.
 
     What a pipeline keeps in another Region is deployed by the role of the pipeline's own.
 
@@ -111,8 +129,7 @@ def _kinds(assembly: Path, file: Path, scope: ExecutionScope) -> Iterator[str]:
             if not here or not name.startswith(f"{scope.cluster}-"):
                 continue
             found = True
-            template = json.loads((manifest.parent / properties["templateFile"]).read_text())
-            yield from (each["Type"] for each in template.get("Resources", {}).values())
+            yield json.loads((manifest.parent / properties["templateFile"]).read_text())
     if not found:
         raise QuestionError(
             [
@@ -138,10 +155,14 @@ def _write(folder: Path, documents: dict[str, Document]) -> None:
 
 
 def _commands(
-    scope: ExecutionScope, policies: Sequence[str], trusted: Sequence[str], folder: Path
+    scope: ExecutionScope,
+    policies: Sequence[str],
+    written: Sequence[str],
+    trusted: Sequence[str],
+    folder: Path,
 ) -> Iterator[str]:
-    """Yield the commands that make the policies, and bootstrap the account with them."""
-    for name in (*policies, scope.boundary_name):
+    """Yield the commands that make what was written, and bootstrap the account with policies."""
+    for name in written:
         path = folder / f"{name}.json"
         yield f"aws iam create-policy --policy-name {name} --policy-document file://{path}"
     arns = ",".join(scope.iam(f"policy/{name}") for name in policies)

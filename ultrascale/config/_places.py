@@ -23,6 +23,17 @@ AccountId = Annotated[
     str,
     AfterValidator(matching(_ACCOUNT_ID, "not an AWS account id", "write its 12 digits in quotes")),
 ]
+# Source: https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreatePolicy.html
+PolicyName = Annotated[
+    str,
+    AfterValidator(
+        matching(
+            r"[\w+=,.@-]{1,128}",
+            "not the name of an IAM policy",
+            "write its name alone, without the ARN and without a path",
+        )
+    ),
+]
 RegionName = Annotated[str, AfterValidator(_known)]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ultrascale.config._base import Model, dns_label
-from ultrascale.config._places import AccountId, RegionName
+from ultrascale.config._places import AccountId, PolicyName, RegionName
 from ultrascale.config.hyperpod import HyperPod
 from ultrascale.config.jobs import AnyJob, JobName
 from ultrascale.config.kubernetes import Karpenter, Kubernetes
@@ -25,6 +25,8 @@ class Cluster(Model):
         name: Cluster name, and prefix of every stack.
         region: AWS Region.
         account: AWS account id; None keeps the templates free of it.
+        permissions_boundary: Name of the IAM policy that bounds every role of the stacks; None:
+            nothing does.
         network: Address ranges and zones.
         kubernetes: The control plane.
         karpenter: Self-managed Karpenter; None leaves it out.
@@ -44,6 +46,7 @@ class Cluster(Model):
     name: Annotated[str, dns_label(40)]
     region: RegionName
     account: AccountId | None = None
+    permissions_boundary: PolicyName | None = None
     network: Network
     kubernetes: Kubernetes = Kubernetes()
     karpenter: Karpenter | None = None

@@ -102,6 +102,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         region=cluster.region,
         partition=regions.lookup_region(cluster.region).partition,
         account=cluster.account,
+        permissions_boundary=cluster.permissions_boundary,
         network=network,
         control_plane=_control_plane(cluster, network, pools, scale),
         system_pools=tuple(pool for pool in pools if pool.role == "system"),

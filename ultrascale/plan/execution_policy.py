@@ -43,6 +43,13 @@ _CHANGE_ROLE = (
     *("iam:DeleteRolePolicy", "iam:DetachRolePolicy", "iam:PutRolePermissionsBoundary"),
     *("iam:PutRolePolicy", "iam:UpdateAssumeRolePolicy"),
 )
+# A request for them may state a boundary, or is for a role that has one.
+# Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsidentityandaccessmanagementiam.html
+_GIVE = (
+    *("iam:AttachRolePolicy", "iam:CreateRole", "iam:PutRolePermissionsBoundary"),
+    "iam:PutRolePolicy",
+)
+_UNBIND = "iam:DeleteRolePermissionsBoundary"
 _CHANGE_POLICY = (
     *("iam:CreatePolicyVersion", "iam:DeletePolicy", "iam:DeletePolicyVersion"),
     "iam:SetDefaultPolicyVersion",
@@ -53,15 +60,26 @@ _NAMED_BY_IAM = ("role", "policy", "instance-profile")
 
 
 @dataclass(frozen=True, slots=True)
-class _Statement:
+class Statement:
+    """A statement of a policy.
+
+    Attributes:
+        effect: Whether it allows or denies.
+        sid: Its name.
+        actions: Actions of IAM.
+        resources: ARNs, or ``*``.
+        conditions: Conditions by operator and key.
+    """
+
     effect: Literal["Allow", "Deny"]
     sid: str
     actions: Sequence[str]
     resources: Sequence[str]
+    conditions: Mapping[str, Mapping[str, str]] | None = None
 
-    def parts(self) -> "Iterator[_Statement]":
+    def parts(self) -> "Iterator[Statement]":
         """Yield the statement in as many parts as fit into a policy each, the actions divided."""
-        room = POLICY_SIZE - policy_size(_document([replace(self, actions=())]))
+        room = POLICY_SIZE - policy_size(as_document([replace(self, actions=())]))
         part: list[str] = []
         taken = 0
         for action in self.actions:
@@ -84,12 +102,15 @@ class ExecutionScope:
         partition: Partition of the account.
         account: Its id.
         region: The Region.
+        permissions_boundary: Name of the permissions boundary that each role has to have; None:
+            they need none.
     """
 
     cluster: str
     partition: str
     account: str
     region: str
+    permissions_boundary: str | None = None
 
     @property
     def prefix(self) -> str:
@@ -104,6 +125,13 @@ class ExecutionScope:
     def boundary_name(self) -> str:
         """Name of the permissions boundary."""
         return f"{self.cluster}-cdk-boundary-{self.region}"
+
+    @property
+    def bounds_of_roles(self) -> Mapping[str, str]:
+        """The condition key of the roles' permissions boundary, with its ARN; empty without one."""
+        if self.permissions_boundary is None:
+            return {}
+        return {"iam:PermissionsBoundary": self.iam(f"policy/{self.permissions_boundary}")}
 
     def iam(self, resource: str) -> str:
         """Return the ARN of something of IAM in the account."""
@@ -154,14 +182,20 @@ def boundary(kinds: Iterable[str], scope: ExecutionScope, allowed: Iterable[str]
     actions = _actions(kinds) | frozenset(allowed)
     services = {action.split(":")[0] for action in actions} | {"lambda", "s3", "ssm"}
     own = [scope.iam(f"policy/{scope.cluster}-cdk-*")]
-    return _document(
-        [
-            _Statement("Allow", "Services", sorted(f"{each}:*" for each in services), ("*",)),
-            _Statement("Deny", "NoPeople", _NEVER, ("*",)),
-            _Statement("Deny", "KeepBootstrapRoles", _CHANGE_ROLE, (scope.iam("role/cdk-*"),)),
-            _Statement("Deny", "KeepThesePolicies", _CHANGE_POLICY, own),
+    statements = [
+        Statement("Allow", "Services", sorted(f"{each}:*" for each in services), ("*",)),
+        Statement("Deny", "NoPeople", _NEVER, ("*",)),
+        Statement("Deny", "KeepBootstrapRoles", _CHANGE_ROLE, (scope.iam("role/cdk-*"),)),
+    ]
+    if bounds := scope.bounds_of_roles:
+        own += bounds.values()
+        # Whatever the role's policies allow, now or later.
+        other = {"StringNotEquals": bounds}
+        statements += [
+            Statement("Deny", "RolesHaveABoundary", _GIVE, ("*",), other),
+            Statement("Deny", "RolesKeepTheirs", (_UNBIND,), ("*",)),
         ]
-    )
+    return as_document([*statements, Statement("Deny", "KeepThesePolicies", _CHANGE_POLICY, own)])
 
 
 def policy_size(document: Document) -> int:
@@ -187,7 +221,7 @@ def _actions(kinds: Iterable[str]) -> frozenset[str]:
     return frozenset(found | renamed)
 
 
-def _statements(actions: frozenset[str], scope: ExecutionScope) -> Iterator[_Statement]:
+def _statements(actions: frozenset[str], scope: ExecutionScope) -> Iterator[Statement]:
     iam = {action for action in actions if action.startswith("iam:")}
     reads = {action for action in iam if action.startswith(_READ)}
     writes = {
@@ -202,37 +236,42 @@ def _statements(actions: frozenset[str], scope: ExecutionScope) -> Iterator[_Sta
         # Of AWS, in no account: releases of machine images.
         f"arn:{scope.partition}:ssm:{scope.region}::parameter/aws/service/*",
     )
-    yield _Statement("Allow", "Parameters", ("ssm:GetParameters",), parameters)
-    yield _Statement("Allow", "Assets", ("s3:GetObject",), (assets,))
-    yield _Statement("Allow", "CustomResources", ("lambda:InvokeFunction",), (function,))
+    yield Statement("Allow", "Parameters", ("ssm:GetParameters",), parameters)
+    yield Statement("Allow", "Assets", ("s3:GetObject",), (assets,))
+    yield Statement("Allow", "CustomResources", ("lambda:InvokeFunction",), (function,))
     if writes:
         named = [scope.iam(f"{kind}/{scope.prefix}") for kind in _NAMED_BY_IAM]
-        yield _Statement("Allow", "OwnRoles", sorted(writes), named)
+        if bounds := scope.bounds_of_roles:
+            given = sorted(writes & {*_GIVE})
+            yield Statement("Allow", "BoundedRoles", given, named[:1], {"StringEquals": bounds})
+            writes -= {*_GIVE, _UNBIND}
+        yield Statement("Allow", "OwnRoles", sorted(writes), named)
     if any(action.startswith("codepipeline:") for action in actions):
         # A pipeline deploys by them; whoever else they are handed to, they trust nobody else.
         bootstrap = f"arn:{scope.partition}:iam::*:role/cdk-*"
-        yield _Statement("Allow", "RolesOfActions", ("iam:PassRole",), (bootstrap,))
+        yield Statement("Allow", "RolesOfActions", ("iam:PassRole",), (bootstrap,))
     if _SERVICE_LINKED in iam:
         linked = scope.iam("role/aws-service-role/*")
-        yield _Statement("Allow", "ServiceLinkedRoles", (_SERVICE_LINKED,), (linked,))
+        yield Statement("Allow", "ServiceLinkedRoles", (_SERVICE_LINKED,), (linked,))
     if reads:
-        yield _Statement("Allow", "ReadRoles", sorted(reads), ("*",))
-    yield _Statement("Allow", "Resources", sorted(actions - iam), ("*",))
+        yield Statement("Allow", "ReadRoles", sorted(reads), ("*",))
+    yield Statement("Allow", "Resources", sorted(actions - iam), ("*",))
 
 
-def _packed(statements: Iterable[_Statement]) -> Iterator[Document]:
+def _packed(statements: Iterable[Statement]) -> Iterator[Document]:
     """Yield policies that hold all of ``statements``, each as full as IAM allows."""
-    held: list[_Statement] = []
+    held: list[Statement] = []
     for part in (part for statement in statements for part in statement.parts()):
-        if held and policy_size(_document([*held, part])) > POLICY_SIZE:
-            yield _document(held)
+        if held and policy_size(as_document([*held, part])) > POLICY_SIZE:
+            yield as_document(held)
             held = []
         held.append(part)
     if held:
-        yield _document(held)
+        yield as_document(held)
 
 
-def _document(statements: Iterable[_Statement]) -> Document:
+def as_document(statements: Iterable[Statement]) -> Document:
+    """Return the policy of some statements."""
     return {
         "Version": "2012-10-17",
         "Statement": [
@@ -241,6 +280,7 @@ def _document(statements: Iterable[_Statement]) -> Document:
                 "Effect": each.effect,
                 "Action": [*each.actions],
                 "Resource": [*each.resources],
+                **({"Condition": each.conditions} if each.conditions else {}),
             }
             for each in statements
         ],

@@ -198,6 +198,7 @@ def _plan(
         connection=pipeline.connection,
         repository=pipeline.repository,
         branch=pipeline.branch,
+        permissions_boundary=own.permissions_boundary,
         role=names.pipeline_role(own.name, home.region),
         waves=tuple(
             WavePlan(name=wave, stages=tuple(stage for _, stage in members))

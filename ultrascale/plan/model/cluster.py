@@ -92,6 +92,7 @@ class ClusterPlan:
         region: AWS Region.
         partition: AWS partition of the Region.
         account: AWS account; None makes the assembly independent of one.
+        permissions_boundary: Name of the IAM policy that bounds every role of the stacks.
         network: VPC.
         control_plane: EKS.
         system_pools: Pools that run controllers and add-ons.
@@ -137,6 +138,7 @@ class ClusterPlan:
     region: str
     partition: str
     account: str | None
+    permissions_boundary: str | None
     network: NetworkPlan
     control_plane: ControlPlanePlan
     system_pools: tuple[PoolPlan, ...]

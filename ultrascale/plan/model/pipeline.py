@@ -60,6 +60,7 @@ class PipelinePlan:
         connection: ARN of the CodeConnections connection to the repository's host.
         repository: OWNER/NAME.
         branch: Branch whose commits are deployed.
+        permissions_boundary: Name of the IAM policy that bounds every role of its stack.
         role: Name of the role of the builds that look before a stage is deployed.
         waves: What it deploys, in this order.
         log_retention_days: How long the logs of builds are kept, in days.
@@ -75,6 +76,7 @@ class PipelinePlan:
     connection: str
     repository: str
     branch: str
+    permissions_boundary: str | None
     role: str
     waves: tuple[WavePlan, ...]
     log_retention_days: int

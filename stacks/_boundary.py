@@ -1,0 +1,17 @@
+"""The permissions boundary of the roles within the stacks."""
+
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+
+
+def bound_roles(stack: Stack, policy: str | None) -> None:
+    """Give every role of ``stack``, those of the CDK's own functions too, a permissions boundary.
+
+    Args:
+        stack: The stack.
+        policy: Name of the IAM policy that is the boundary, in the stack's account; None: no role
+            has one.
+    """
+    if policy is not None:
+        boundary = iam.ManagedPolicy.from_managed_policy_name(stack, "PermissionsBoundary", policy)
+        iam.PermissionsBoundary.of(stack).apply(boundary)
