@@ -169,6 +169,7 @@ def test_events_that_nobody_could_read_are_no_cause(when: str) -> None:
         ("Request limit exceeded. (RequestLimitExceeded)", "smaller --concurrency"),
         ("etcdserver: throttle: too many requests", "smaller --concurrency"),
         ("[Issue(Code=NodeCreationFailure, Message=Instances failed to join", "did not join"),
+        ("[Issue(Code=PodEvictionFailure, Message=Reached max retries (NotStabilized)", "get pdb"),
         ("Version and ReleaseVersion updates cannot be combined with other", "deploy twice"),
         ("Cannot delete export x as it is in use by research-platform", "still imports"),
         ("Export x cannot be deleted as it is in use by research-platform", "still imports"),

@@ -12,6 +12,9 @@ from types import MappingProxyType
 
 _EC2_ERRORS = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html"
 _EKS_GROUP_ERRORS = "https://docs.aws.amazon.com/eks/latest/APIReference/API_Issue.html"
+_EKS_GROUP_UPDATES = (
+    "https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html"
+)
 _CFN = "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/troubleshooting.html"
 _CDK = "https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-troubleshoot.html"
 _CUSTOM = "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html"
@@ -86,6 +89,13 @@ FAILURES: tuple[DeployFailure, ...] = (
         "get-console-output --latest --region {region} --instance-id ID`), and whether its subnet "
         "reaches the cluster, ECR, S3 and STS",
         _EKS_GROUP_ERRORS,
+    ),
+    _failure(
+        r"PodEvictionFailure|trying to evict pods",
+        "pods did not leave the old nodes in time: `kubectl get pdb -A` shows budgets that allow no "
+        "disruption, and a pod that tolerates every taint comes back to the node that it left; "
+        "let them go, then deploy again",
+        _EKS_GROUP_UPDATES,
     ),
     _failure(
         r"Version and ReleaseVersion updates cannot be combined",
