@@ -92,8 +92,8 @@ FAILURES: tuple[DeployFailure, ...] = (
     ),
     _failure(
         r"PodEvictionFailure|trying to evict pods",
-        "pods did not leave the old nodes in time: `kubectl get pdb -A` shows budgets that allow no "
-        "disruption, and a pod that tolerates every taint comes back to the node that it left; "
+        "pods did not leave the old nodes in time: `kubectl get pdb -A` shows budgets that allow "
+        "no disruption, and a pod that tolerates every taint comes back to the node that it left; "
         "let them go, then deploy again",
         _EKS_GROUP_UPDATES,
     ),
