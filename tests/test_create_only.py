@@ -1,13 +1,9 @@
 """The table of create-only properties: a property that it lacks lets a replacement pass."""
 
-import ast
-import importlib
-from collections.abc import Iterator
-
 import pytest
 
-from tests.assembly import ROOT
 from tests.create_only_schemas import TABLE, known_types, schema_row
+from tests.defined_types import defined_types
 from ultrascale.catalog.create_only import lookup_update_behavior
 
 
@@ -47,26 +43,6 @@ def test_what_only_the_page_of_a_type_says_is_known_too(kind: str, path: str) ->
 
 def test_a_type_that_is_not_in_the_table_is_unknown() -> None:
     assert lookup_update_behavior("AWS::New::Thing") is None
-
-
-def defined_types() -> Iterator[str]:
-    """Yield the type of each L1 construct that the project uses, those of no cluster file too."""
-    for folder in ("constructs/ultrascale_constructs", "stacks"):
-        for file in (ROOT / folder).glob("*.py"):
-            tree = ast.parse(file.read_text())
-            modules = {
-                name.asname or name.name: name.name
-                for node in ast.walk(tree)
-                if isinstance(node, ast.ImportFrom) and node.module == "aws_cdk"
-                for name in node.names
-            }
-            for node in ast.walk(tree):
-                if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
-                    continue
-                module = modules.get(node.value.id, "")
-                if module.startswith("aws_") and node.attr.startswith("Cfn"):
-                    found = getattr(importlib.import_module(f"aws_cdk.{module}"), node.attr)
-                    yield found.CFN_RESOURCE_TYPE_NAME
 
 
 def test_every_type_that_any_cluster_file_may_become_is_in_the_table() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.defined_types import defined_types
 from tests.handler_schemas import permissions
 from ultrascale.catalog import handlers
 from ultrascale.catalog._sources import read_table
@@ -151,3 +152,7 @@ class TestBoundary:
         allowed = actions([boundary(KINDS, SCOPE)], "Services")
 
         assert {f"{service}:*" for service in services} <= allowed
+
+
+def test_every_type_that_any_cluster_file_may_become_has_its_permissions() -> None:
+    assert all(handlers.permissions_of(kind) for kind in defined_types())
