@@ -206,6 +206,18 @@ def test_a_group_that_a_scaler_has_made_larger_meanwhile_is_left_at_that(
     assert EKS_SETS not in aws.actions
 
 
+def test_a_size_that_is_in_the_file_alone_waits_for_the_deploy(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    aws = has(monkeypatch, Groups(2).answers)
+    file = written(tmp_path, MANAGED | {"nodes": {"min": 1, "max": 16}})
+
+    answer = ultrascale("scale", file, "train", 9, "--yes")
+
+    assert "train: at most 8 nodes as it is deployed, got 9; deploy the file first" in answer.stderr
+    assert EKS_SETS not in aws.actions
+
+
 def test_a_minimum_that_gave_way_comes_back_where_the_autoscaler_has_set_the_size(
     ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

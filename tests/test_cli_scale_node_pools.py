@@ -72,6 +72,20 @@ def test_a_static_node_pool_is_set_and_its_nodes_are_waited_for_with_their_accel
     assert "no difference, the reservation is paid" in answer.stdout
 
 
+@pytest.mark.parametrize("limit", ["2", 2])
+def test_nodes_that_karpenter_would_never_launch_are_not_waited_for(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: object
+) -> None:
+    stub = static_cluster(2)
+    stub.update(f"{NODE_POOLS}/train", spec={"limits": {"nodes": limit}})
+    in_cluster(monkeypatch, stub)
+
+    answer = ultrascale("scale", written(tmp_path, STATIC), "train", 3, "--yes")
+
+    assert "train: at most 2 nodes as it is deployed, got 3" in answer.stderr
+    assert stub.asked("PATCH") == []
+
+
 def test_a_count_that_the_calendar_set_meanwhile_is_not_overwritten(
     ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -146,3 +160,14 @@ def test_a_pool_that_is_not_there_or_has_shards_is_answered_with_its_names(
 
     assert "write one of train-1, train-2" in shards.stderr
     assert "did you mean train-1?" in unknown.stderr
+
+
+def test_a_pool_is_found_by_the_name_of_its_node_pool_which_upgrade_plan_and_kubectl_show(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    falls_back = {"option": "spot", "fallback": "on-demand"}
+    pool = STATIC | {"purchase": falls_back, "role": "burst", "nodes": {"max": 4}}
+
+    answer = ultrascale("scale", written(tmp_path, pool), "train-on-demand", 2)
+
+    assert "launch nodes for pods that wait, up to 4" in answer.stderr

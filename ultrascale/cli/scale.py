@@ -7,6 +7,7 @@ import typer
 
 from ultrascale import plan
 from ultrascale.cli import ask
+from ultrascale.errors import ClusterError
 from ultrascale.plan.pool_size import SizeChange, plan_size
 
 if TYPE_CHECKING:
@@ -42,7 +43,11 @@ def scale(
         account=lambda: ask.owner(cluster, profile),
         cluster=lambda: ask.connected(file, kubeconfig, context),
     )
-    before = found.size()
+    before, most = found.size(), found.most()
+    if most is not None and nodes > most:
+        raise ClusterError(
+            f"{pool}: at most {most} nodes as it is deployed, got {nodes}; deploy the file first"
+        )
     _show(change, before)
     if found.is_set_to(nodes):
         typer.echo(f"{pool}: is set to {nodes} nodes already")

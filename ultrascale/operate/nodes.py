@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, condition, field, name, number, objects, text
+from ultrascale.jobs.fields import Object, condition, field, mapping, name, number, objects, text
 from ultrascale.jobs.kinds import NODE, Kind
 from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
@@ -43,13 +43,25 @@ class NodePool:
         Raises:
             ClusterError: There is no such NodePool, it is not static, or nobody answers.
         """
-        found = self.cluster.find(NODE_POOL.path(name=self.name))
-        if found is None:
-            raise ClusterError(f"{self.name}: there is no such NodePool; deploy it first")
-        count = field(found, "spec", "replicas")
+        count = field(self._found(), "spec", "replicas")
         if not isinstance(count, int):
             raise ClusterError(f"{self.name}: the NodePool has no fixed count, unlike the file")
         return count
+
+    def limit(self) -> int | None:
+        """Return the nodes that Karpenter launches at most; None where nothing bounds them.
+
+        Raises:
+            ClusterError: There is no such NodePool, or nobody answers.
+        """
+        limits = mapping(self._found(), "spec", "limits")
+        return _count(limits, "nodes") if "nodes" in limits else None
+
+    def _found(self) -> Object:
+        found = self.cluster.find(NODE_POOL.path(name=self.name))
+        if found is None:
+            raise ClusterError(f"{self.name}: there is no such NodePool; deploy it first")
+        return found
 
     def set_replicas(self, count: int, *, was: int) -> None:
         """Set its nodes, unless somebody changed them since they were read.
@@ -126,8 +138,8 @@ def unfit(node: Object, pool: PoolPlan) -> str:
     if field(node, "spec", "unschedulable"):
         return "cordoned"
     for resource, wanted in _offers(pool).items():
-        if _count(node, resource) < wanted:
-            return f"{_count(node, resource)} of {wanted} {resource}"
+        if (offered := _count(mapping(node, "status", "allocatable"), resource)) < wanted:
+            return f"{offered} of {wanted} {resource}"
     # Startup taints go once what they wait for is there; the pool's own stay. One that pods are
     # only better kept from, as the Cluster Autoscaler's of an idle node, keeps none away.
     own = {taint.key for taint in pool.taints}
@@ -143,10 +155,10 @@ def _offers(pool: PoolPlan) -> dict[str, int]:
     return wanted
 
 
-def _count(node: Object, resource: str) -> int:
-    """Return how many of an extended resource a node offers: whole numbers, written as text."""
-    found = text(node, "status", "allocatable", resource)
-    return int(found) if found.isdigit() else number(node, "status", "allocatable", resource)
+def _count(quantities: Object, resource: str) -> int:
+    """Return how many of a resource there are: whole numbers, mostly written as text."""
+    found = text(quantities, resource)
+    return int(found) if found.isdigit() else number(quantities, resource)
 
 
 def trouble(claim: Object) -> str:

@@ -22,6 +22,10 @@ class Target(Protocol):
         """Return the nodes that it is set to."""
         ...
 
+    def most(self) -> int | None:
+        """Return the most nodes that it may have as it is deployed; None where nothing says."""
+        ...
+
     def is_set_to(self, nodes: int) -> bool:
         """Return whether nothing about it has to change for ``nodes`` nodes."""
         ...
@@ -54,6 +58,10 @@ class GroupTarget:
     def size(self) -> int:
         """Return the instances that it is set to."""
         return self.group.describe()["DesiredCapacity"]
+
+    def most(self) -> int | None:
+        """Return its maximum."""
+        return self.group.describe()["MaxSize"]
 
     def is_set_to(self, nodes: int) -> bool:
         """Return whether it has that desired capacity, and the minimum that goes with it."""
@@ -93,6 +101,10 @@ class NodePoolTarget:
     def size(self) -> int:
         """Return the nodes that it is set to."""
         return self.node_pool.replicas()
+
+    def most(self) -> int | None:
+        """Return its limit of nodes; None without one."""
+        return self.node_pool.limit()
 
     def is_set_to(self, nodes: int) -> bool:
         """Return whether it keeps that count."""

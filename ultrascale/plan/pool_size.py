@@ -49,7 +49,7 @@ class SizeChange:
 
 
 def find_pool(plan: ClusterPlan, name: str) -> PoolPlan:
-    """Return the pool of ``plan``, or the shard of one, that is called ``name``.
+    """Return the pool of ``plan``, or the shard of one, that is called ``name``; or its NodePool.
 
     Raises:
         QuestionError: There is none, or the pool has several shards.
@@ -57,6 +57,9 @@ def find_pool(plan: ClusterPlan, name: str) -> PoolPlan:
     pools = {pool.name: pool for pool in plan.all_pools}
     if name in pools:
         return pools[name]
+    for each in plan.node_pools:
+        if each.name == name:
+            return next(p for p in pools.values() if (p.pool, p.shard) == (each.pool, each.shard))
     shards = [pool.name for pool in plan.all_pools if pool.pool == name]
     if shards:
         wrong = f"POOL: {name} has {len(shards)} shards, each with a size of its own"

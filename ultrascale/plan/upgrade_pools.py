@@ -7,6 +7,7 @@ from typing import Literal
 from ultrascale.catalog import auto_mode, upgrades, versions
 from ultrascale.errors import CatalogError
 from ultrascale.plan import capacity
+from ultrascale.plan.disruption import is_kept
 from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan
 from ultrascale.plan.model.node_pools import DisruptionReason
 from ultrascale.plan.node_groups import is_guarded
@@ -14,7 +15,6 @@ from ultrascale.plan.node_groups import is_guarded
 Fate = Literal["empty first", "rolls", "drifts", "kept", "new nodes only", "apart"]
 
 _DRIFTED: DisruptionReason = "Drifted"
-_EMPTY: DisruptionReason = "Empty"
 _NONE = "0"
 
 
@@ -55,7 +55,7 @@ def _upgrades(plan: ClusterPlan, pool: PoolPlan, then: str) -> Iterator[PoolUpgr
                     pool=node_pool.name,
                     fate=fate,
                     how=how,
-                    rolled_by_hand=fate == "kept" and pool.static,
+                    rolled_by_hand=fate == "kept" and is_kept(pool),
                     images=images,
                 )
         return
@@ -125,18 +125,16 @@ def _drift(pool: PoolPlan, node_pool: NodePoolPlan) -> tuple[Fate, str]:
     nodes = _at_a_time(node_pool, _DRIFTED)
     if nodes != _NONE:
         return "drifts", f"{nodes} of the nodes at a time, as soon as the control plane is upgraded"
-    how = f"all drift, and the budget of 0 keeps them; {_renewed(pool, node_pool)}"
+    how = f"all drift, and the budget of 0 keeps them; {_renewed(pool)}"
     if pool.provisioner == "auto-mode":
         how += f"; EKS Auto Mode ends each after {auto_mode.NODE_DAYS} days at the latest"
     return "kept", how
 
 
-def _renewed(pool: PoolPlan, node_pool: NodePoolPlan) -> str:
-    if pool.static:
+def _renewed(pool: PoolPlan) -> str:
+    if is_kept(pool):
         return "renew them by `ultrascale roll`"
-    if _at_a_time(node_pool, _EMPTY) != _NONE and node_pool.consolidate_after != "Never":
-        return "empty ones go by themselves, and the next pods bring new ones"
-    return "end idle ones by `kubectl delete nodeclaim NAME`; the next pods bring new ones"
+    return "empty ones go by themselves, and the next pods bring new ones"
 
 
 def _at_a_time(node_pool: NodePoolPlan, reason: DisruptionReason) -> str:
