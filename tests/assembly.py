@@ -11,6 +11,8 @@ import yaml
 
 import app as entry
 from ultrascale import plan
+from ultrascale.plan.model import PipelinePlan
+from ultrascale.plan.pipeline import load_pipeline
 
 ROOT = Path(__file__).parent.parent
 CONTEXT: Mapping[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
@@ -80,3 +82,21 @@ def synthesize(file: Path, folder: Path) -> Assembly:
         for path in sorted((folder / "dist").glob("*.k8s.yaml"))
     }
     return Assembly(plan=cluster, templates=templates, charts=charts, folder=folder)
+
+
+def synthesize_pipeline(path: Path, folder: Path) -> PipelinePlan | None:
+    """Synthesize the pipeline of a file, if it has one, as `synthesize` does a cluster.
+
+    Args:
+        path: The file, from the repository's folder, which is the current one.
+        folder: Where it is written to.
+    """
+    pipeline = load_pipeline(path)
+    if pipeline is not None:
+        app = cdk.App(
+            outdir=str(folder / "cdk.out"),
+            context=dict(CONTEXT),
+            builtin_cloud_formation_validation=False,
+        )
+        entry.synthesize_pipeline(app, pipeline, manifests=folder / "dist")
+    return pipeline

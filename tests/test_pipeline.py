@@ -4,12 +4,10 @@ import json
 from contextlib import chdir
 from pathlib import Path
 
-import aws_cdk as cdk
 import pytest
 
-import app as entry
 from stacks import share_files
-from tests.assembly import CONTEXT, Assembly, synthesize
+from tests.assembly import Assembly, synthesize, synthesize_pipeline
 from tests.create_only_schemas import unknown_types
 from tests.handler_schemas import kinds_in
 from tests.pipelines import (
@@ -29,7 +27,7 @@ from tests.pipelines import (
 from tests.posture import RULES, needless
 from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
 from ultrascale.plan.execution_policy import ExecutionScope, execution_policies
-from ultrascale.plan.pipeline import load_pipeline, pipeline_actions, stage_actions
+from ultrascale.plan.pipeline import pipeline_actions, stage_actions
 from ultrascale.plan.roles_boundary import roles_boundary
 from ultrascale.preflight.checks import CHECKS
 from ultrascale.preflight.policy import policy
@@ -50,14 +48,8 @@ def piped(folder: Path) -> Piped:
     """A pipeline of two stages in two accounts; its synthesis fails on any finding of cdk-nag."""
     path = two_accounts(folder)
     with chdir(folder):
-        plan = load_pipeline(path)
+        plan = synthesize_pipeline(path, folder)
     assert plan is not None
-    app = cdk.App(
-        outdir=str(folder / "cdk.out"),
-        context=dict(CONTEXT),
-        builtin_cloud_formation_validation=False,
-    )
-    entry.synthesize_pipeline(app, plan, manifests=folder / "dist")
     template = json.loads((folder / "cdk.out" / "prod-pipeline.template.json").read_text())
     return Piped(plan=plan, folder=folder, template=template)
 
