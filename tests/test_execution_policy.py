@@ -75,6 +75,21 @@ def test_roles_are_the_clusters_own() -> None:
             assert not {"iam:CreateRole", "iam:PassRole", "iam:PutRolePolicy"} & {*each["Action"]}
 
 
+def test_fsx_links_a_file_system_by_a_role_of_its_own_and_leaves_the_buckets_policy() -> None:
+    """Otherwise it writes the bucket's policy, which the next deployment of the bucket undoes."""
+    documents = execution_policies(["AWS::FSx::DataRepositoryAssociation"], SCOPE)
+    (linked,) = statements(documents, "LinkedStorage")
+    (objects,) = statements(documents, "LinkedObjects")
+
+    assert {*linked["Action"]} == {
+        *("iam:AttachRolePolicy", "iam:CreateServiceLinkedRole", "iam:PutRolePolicy")
+    }
+    service = "s3.data-source.lustre.fsx.amazonaws.com"
+    assert linked["Resource"] == [f"arn:aws:iam::444455556666:role/aws-service-role/{service}/*"]
+    assert objects["Resource"] == ["arn:aws:s3:::prod-*"]
+    assert not statements(execution_policies(["AWS::FSx::FileSystem"], SCOPE), "LinkedStorage")
+
+
 def test_a_pipeline_alone_is_given_the_roles_that_it_deploys_by() -> None:
     (given_roles,) = statements(
         execution_policies(["AWS::CodePipeline::Pipeline"], SCOPE), "RolesOfActions"

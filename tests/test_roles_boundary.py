@@ -139,6 +139,13 @@ class TestExecution:
         others = {a for sid, each in found.items() if sid != "BoundedRoles" for a in each["Action"]}
         assert not (GIVING | {"iam:DeleteRolePermissionsBoundary"}) & others
 
+    def test_the_role_of_fsx_for_a_linked_file_system_has_no_boundary(self) -> None:
+        limits = statements(boundary(["AWS::FSx::DataRepositoryAssociation"], SCOPE))
+
+        assert "Resource" not in limits["RolesHaveABoundary"]
+        (linked,) = limits["RolesHaveABoundary"]["NotResource"]
+        assert linked.endswith(":role/aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/*")
+
     def test_nothing_that_is_attached_to_it_later_gets_round_the_boundary(self) -> None:
         limits = boundary(["AWS::IAM::Role"], SCOPE)
         found = statements(limits)

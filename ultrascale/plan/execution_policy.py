@@ -4,6 +4,7 @@ Sources:
     https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html
     https://docs.aws.amazon.com/cdk/v2/guide/customize-permissions-boundaries.html
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+    https://docs.aws.amazon.com/fsx/latest/LustreGuide/setting-up.html
 """
 
 import json
@@ -33,6 +34,11 @@ _READ = ("iam:Get", "iam:List")
 # Source: https://docs.aws.amazon.com/dtconsole/latest/userguide/rename.html
 _FORMER, _RENAMED = "codestar-connections:", "codeconnections:"
 _SERVICE_LINKED = "iam:CreateServiceLinkedRole"
+# With the rights of who links a file system to a bucket, FSx makes a role for the file system.
+# Without these it writes the bucket's policy instead, which the bucket's next deployment undoes.
+_LINK = "fsx:CreateDataRepositoryAssociation"
+_LINK_ROLES = "role/aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/*"
+_MAKE_LINK_ROLES = ("iam:AttachRolePolicy", _SERVICE_LINKED, "iam:PutRolePolicy")
 _PEOPLE = ("User", "Group")
 _NEVER = (
     *("iam:*AccessKey*", "iam:*Group*", "iam:*LoginProfile*", "iam:*MFADevice*", "iam:*User*"),
@@ -69,6 +75,8 @@ class Statement:
         actions: Actions of IAM.
         resources: ARNs, or ``*``.
         conditions: Conditions by operator and key.
+        besides: ARNs that it is not for; with any of them it is for all others, and ``resources``
+            are none.
     """
 
     effect: Literal["Allow", "Deny"]
@@ -76,6 +84,7 @@ class Statement:
     actions: Sequence[str]
     resources: Sequence[str]
     conditions: Mapping[str, Mapping[str, str]] | None = None
+    besides: Sequence[str] = ()
 
     def parts(self) -> "Iterator[Statement]":
         """Yield the statement in as many parts as fit into a policy each, the actions divided."""
@@ -192,7 +201,7 @@ def boundary(kinds: Iterable[str], scope: ExecutionScope, allowed: Iterable[str]
         # Whatever the role's policies allow, now or later.
         other = {"StringNotEquals": bounds}
         statements += [
-            Statement("Deny", "RolesHaveABoundary", _GIVE, ("*",), other),
+            Statement("Deny", "RolesHaveABoundary", _GIVE, (), other, (scope.iam(_LINK_ROLES),)),
             Statement("Deny", "RolesKeepTheirs", (_UNBIND,), ("*",)),
         ]
     return as_document([*statements, Statement("Deny", "KeepThesePolicies", _CHANGE_POLICY, own)])
@@ -253,6 +262,10 @@ def _statements(actions: frozenset[str], scope: ExecutionScope) -> Iterator[Stat
     if _SERVICE_LINKED in iam:
         linked = scope.iam("role/aws-service-role/*")
         yield Statement("Allow", "ServiceLinkedRoles", (_SERVICE_LINKED,), (linked,))
+    if _LINK in actions:
+        yield Statement("Allow", "LinkedStorage", _MAKE_LINK_ROLES, (scope.iam(_LINK_ROLES),))
+        objects = (f"arn:{scope.partition}:s3:::{scope.prefix}",)
+        yield Statement("Allow", "LinkedObjects", ("s3:Get*", "s3:List*", "s3:PutObject"), objects)
     if reads:
         yield Statement("Allow", "ReadRoles", sorted(reads), ("*",))
     yield Statement("Allow", "Resources", sorted(actions - iam), ("*",))
@@ -279,7 +292,11 @@ def as_document(statements: Iterable[Statement]) -> Document:
                 "Sid": each.sid,
                 "Effect": each.effect,
                 "Action": [*each.actions],
-                "Resource": [*each.resources],
+                **(
+                    {"NotResource": [*each.besides]}
+                    if each.besides
+                    else {"Resource": [*each.resources]}
+                ),
                 **({"Condition": each.conditions} if each.conditions else {}),
             }
             for each in statements
