@@ -62,6 +62,7 @@ class Estate:
         self.log_groups: set[str] = set()
         self.repositories: set[str] = set()
         self.buckets: dict[str, list[str]] = {}
+        self.backups: list[dict[str, Any]] = []
         self.tagged: dict[str, list[dict[str, str]]] = {}
         self.answers: dict[str, Told] = self._answers()
         self.account, self.aws = self._account()
@@ -158,6 +159,8 @@ class Estate:
             "s3:DeleteObjects": self._delete_objects,
             "s3:DeleteBucket": self._delete_bucket,
             "iam:ListInstanceProfiles": {"InstanceProfiles": []},
+            "autoscaling:DescribeAutoScalingGroups": {"AutoScalingGroups": []},
+            "fsx:DescribeBackups": lambda _: {"Backups": [*self.backups]},
             "tag:GetResources": self._tagged,
         }
 

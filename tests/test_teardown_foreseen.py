@@ -1,4 +1,4 @@
-"""What stands in the way is told by the plan: later the cluster is gone, and its VPC is paid for."""
+"""What stands in the way is told by the plan: later the cluster is gone, and its VPC is paid."""
 
 from typing import Any
 

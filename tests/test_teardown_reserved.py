@@ -1,7 +1,9 @@
 """Reservations outlive a cluster, and cost as much without it: the plan has to say so."""
 
 from dataclasses import replace
-from typing import Any
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +14,7 @@ from ultrascale.plan.model import ReservationPlan
 from ultrascale.teardown.reserved import reservations
 
 RESERVATION = "cr-0123456789abcdef0"
+TRAINING_PLAN = f"arn:aws:sagemaker:us-west-2:{ID}:training-plan/research"
 GROUP = f"arn:aws:resource-groups:us-west-2:{ID}:group/research"
 
 
@@ -53,7 +56,12 @@ def test_a_reservation_is_priced_once_and_whole() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"State": "cancelled"}, {"OwnerId": "444455556666"}, {"ReservationType": "capacity-block"}],
+    [
+        {"State": "cancelled"},
+        {"State": "payment-failed", "ReservationType": "capacity-block"},
+        {"OwnerId": "444455556666"},
+        {"OwnerId": "444455556666", "UnusedReservationBillingOwnerId": "777788889999"},
+    ],
 )
 def test_what_nobody_here_pays_for_is_not_listed(changes: dict[str, str]) -> None:
     account, _ = fake_account(told(answer(**changes)), region="us-west-2")
@@ -61,13 +69,61 @@ def test_what_nobody_here_pays_for_is_not_listed(changes: dict[str, str]) -> Non
     assert not [*reservations(account, plan(id=None, tags={"team": "a"}))]
 
 
-def test_a_group_of_reservations_is_named() -> None:
-    account, _ = fake_account({}, region="us-west-2")
+def test_unused_capacity_that_another_account_assigned_to_us_is_ours_to_pay() -> None:
+    changes = {"OwnerId": "444455556666", "UnusedReservationBillingOwnerId": ID}
+    account, _ = fake_account(told(answer(**changes)), region="us-west-2")
+
+    assert [*reservations(account, plan(id=None, tags={"team": "a"}))]
+
+
+def test_a_block_that_runs_on_is_told_with_its_end_and_costs_nothing_more() -> None:
+    changes = {"ReservationType": "capacity-block", "EndDate": datetime(2026, 12, 9, tzinfo=UTC)}
+    account, _ = fake_account(told(answer(**changes)), region="us-west-2")
+
+    (left,) = reservations(account, plan())
+
+    assert left.thing.note == "Capacity Block, 4 of trn1.32xlarge, until 2026-12-09T00:00Z"
+    assert left.price == "paid in advance"
+    assert not left.usd_per_hour
+    assert "cancel-capacity-reservation" not in left.command
+
+
+def test_each_reservation_of_a_group_is_priced_by_itself() -> None:
+    arn = f"arn:aws:ec2:us-west-2:{ID}:capacity-reservation/{RESERVATION}"
+    identifier = {"ResourceArn": arn, "ResourceType": "AWS::EC2::CapacityReservation"}
+    answers = told(answer()) | {
+        "resource-groups:ListGroupResources": {"Resources": [{"Identifier": identifier}]}
+    }
+    account, aws = fake_account(answers, region="us-east-1")
 
     (left,) = reservations(account, plan(id=None, resource_group=GROUP))
 
-    assert left.thing.id == GROUP
-    assert left.paid
+    assert aws.parameters("ec2:DescribeCapacityReservations") == [
+        {"CapacityReservationIds": [RESERVATION]}
+    ]
+    assert left.thing.id == RESERVATION
+    assert left.usd_per_hour > 4 * 10
+
+
+@pytest.mark.parametrize(
+    ("told", "note"),
+    [
+        ({"Status": "Active", "EndTime": datetime(2026, 12, 9, tzinfo=UTC)}, "until 2026-12-09T00"),
+        ({"Status": "Expired"}, ""),
+        (denied("sagemaker:DescribeTrainingPlan"), "nobody knows until when: sagemaker:Describe"),
+    ],
+    ids=["active", "expired", "denied"],
+)
+def test_a_training_plan_that_runs_on_is_told(told: Any, note: str) -> None:
+    if not isinstance(told, Exception):
+        told |= {"TrainingPlanArn": TRAINING_PLAN, "TrainingPlanName": "research"}
+    account, _ = fake_account({"sagemaker:DescribeTrainingPlan": told}, region="us-west-2")
+    groups = SimpleNamespace(groups=[SimpleNamespace(training_plan=TRAINING_PLAN)] * 2)
+
+    left = [*reservations(account, replace(research(), hyperpod=cast("Any", groups)))]
+
+    assert [each.thing.id for each in left] == (["research"] if note else [])
+    assert all(each.thing.note.startswith(note) for each in left)
 
 
 def test_what_may_not_be_asked_is_said_to_be_paid_for() -> None:

@@ -60,15 +60,15 @@ def test_what_is_killed_at_any_request_goes_on_and_deletes_nothing_unprinted(
         folder.mkdir()
         cluster = estate().without_botocore()
         cluster.kill_at, cluster.kill_after = number, after
-        printed = ids(cluster.planned(ALL))
+        killed = cluster.planned(ALL)
         with pytest.raises(KilledError):
-            cluster.run(folder, ALL)
+            cluster.carry_out(killed, folder)
 
-        printed |= ids(cluster.planned(ALL))
-        teardown = cluster.run(folder, ALL)
+        teardown = cluster.planned(ALL)
+        cluster.carry_out(teardown, folder)
 
         assert set(cluster.deleted) == set(ORDER)
-        assert set(cluster.deleted) <= names(printed)
+        assert set(cluster.deleted) <= names(ids(killed) | ids(teardown))
         assert not cluster.instances
         assert sweep(cluster.account, research(), teardown).orphans == ()
 

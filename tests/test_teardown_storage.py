@@ -126,3 +126,28 @@ def test_what_old_stacks_left_is_found_by_its_tags() -> None:
     assert {OLD, OLD_BUCKET, "research-db"} <= left.keys()
     assert left["research-db"].paid
     assert "gone-since" not in left
+
+
+def backup(id: str, type: str, system: str) -> dict[str, Any]:
+    made = datetime(2026, 9, 1, tzinfo=UTC)
+    about = {"FileSystemId": system, "Tags": tags("scratch1CA5CB2F")}
+    return {"BackupId": id, "Type": type, "CreationTime": made, "FileSystem": about}
+
+
+def test_backups_that_outlive_their_file_system_are_told_with_what_removes_them() -> None:
+    cluster = replaced()
+    cluster.backups = [
+        backup("backup-1", "AUTOMATIC", FILE_SYSTEM),
+        backup("backup-2", "USER_INITIATED", FILE_SYSTEM),
+        backup("backup-3", "USER_INITIATED", "fs-0long-gone"),
+        backup("backup-4", "AUTOMATIC", OLD),
+    ]
+    cluster.backups.append({"BackupId": "of-a-volume", "Type": "AUTOMATIC"})
+
+    left = kept(cluster.planned(named(FILE_SYSTEM)))
+
+    assert {id for id in left if "backup" in id} == {"backup-2", "backup-3", "backup-4"}
+    assert left["backup-2"].thing.note == f"of {FILE_SYSTEM}, made 2026-09-01"
+    assert "delete-backup --backup-id backup-2" in left["backup-2"].command
+    orphans = sweep(cluster.account, research(), NOTHING).orphans
+    assert {"backup-2", "backup-3"} <= {each.thing.id for each in orphans}

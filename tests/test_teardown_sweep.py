@@ -87,3 +87,50 @@ def test_an_instance_has_its_price_where_the_catalog_has_one() -> None:
     assert usd > 20
     elsewhere = f"${usd:,.3f} per hour On-Demand in us-east-1, here unknown"
     assert prices.of_instance("us-west-2", "p5.48xlarge") == (elsewhere, 0)
+
+
+def test_a_group_that_would_launch_instances_anew_is_told_and_to_be_deleted_first() -> None:
+    cluster = estate()
+    group = {
+        "AutoScalingGroupName": "eks-train",
+        "MinSize": 0,
+        "MaxSize": 4,
+        "DesiredCapacity": 2,
+        "DefaultCooldown": 300,
+        "AvailabilityZones": ["us-west-2b"],
+        "HealthCheckType": "EC2",
+        "CreatedTime": FakeClock().now(),
+    }
+    cluster.answers["autoscaling:DescribeAutoScalingGroups"] = {"AutoScalingGroups": [group]}
+    tag = {"Key": "aws:autoscaling:groupName", "Value": "eks-train"}
+    cluster.instances["i-0a1"]["Tags"].append(tag)
+
+    left = {each.thing.id: each for each in sweep(cluster.account, research(), NOTHING).orphans}
+
+    assert left["eks-train"].thing.note == "of 2 instances"
+    assert "delete-auto-scaling-group --force-delete" in left["eks-train"].command
+    assert "eks-train replaces it: delete that first" in left["i-0a1"].why
+
+
+def test_a_stopped_instance_is_not_said_to_run_on_at_its_price() -> None:
+    cluster = estate().without_botocore()
+    cluster.instances["i-0a1"]["State"] = {"Code": 80, "Name": "stopped"}
+
+    (left,) = (
+        each
+        for each in sweep(cluster.account, research(), NOTHING).orphans
+        if each.thing.id == "i-0a1"
+    )
+
+    assert left.why == "it is stopped, and its volumes are paid for"
+    assert not left.usd_per_hour
+
+
+def test_snapshots_of_other_accounts_are_not_gone_through() -> None:
+    cluster = estate()
+
+    sweep(cluster.account, research(), NOTHING)
+
+    asked = cluster.aws.parameters("ec2:DescribeSnapshots")
+    assert asked
+    assert all(each["OwnerIds"] == ["self"] for each in asked)

@@ -10,6 +10,7 @@ from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.stacks import stack_names
 from ultrascale.teardown import keeping, order, workloads
+from ultrascale.teardown.backups import backups
 from ultrascale.teardown.closing import NothingNew, submitters
 from ultrascale.teardown.findings import Findings
 from ultrascale.teardown.gates import (
@@ -124,6 +125,7 @@ class _Planner:
         """Yield what stays."""
         yield from self.found.nodes
         yield from keeping.staying(self.found.retained, self.going, self.plan)
+        yield from backups(self.account, self.plan, self.going, asked=True)
         yield from reservations(self.account, self.plan)
         if self.found.cluster is not None:
             yield from workloads.kept_volumes(self.found.cluster, self.account)

@@ -11,6 +11,7 @@ from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 from ultrascale.plan import ClusterPlan
 from ultrascale.teardown import prices
+from ultrascale.teardown.backups import backups
 from ultrascale.teardown.balancers import left_balancers
 from ultrascale.teardown.gates import EKS, HYPERPOD, NO_CLUSTER, NO_HYPERPOD
 from ultrascale.teardown.leftovers import (
@@ -85,6 +86,7 @@ def sweep(account: Account, plan: ClusterPlan, teardown: Teardown) -> Sweep:
         left_balancers,
         _profiles,
         _file_systems,
+        _backups,
         _gone_stacks,
         _tagged,
         partial(_services, teardown),
@@ -182,6 +184,10 @@ def _file_systems(account: Account, plan: ClusterPlan) -> Iterator[Left]:
     systems = file_systems(account)
     for each in left_file_systems(plan, systems):
         yield _outlives(described(plan, each, systems), plan.region)
+
+
+def _backups(account: Account, plan: ClusterPlan) -> Iterator[Left]:
+    yield from backups(account, plan, frozenset(), asked=False)
 
 
 def _gone_stacks(account: Account, plan: ClusterPlan) -> Iterator[Left]:

@@ -1,4 +1,4 @@
-"""What is left of a cluster in EC2, found by the tags of those who made it.
+"""What is left of a cluster in EC2 and in Auto Scaling, found by the tags of those who made it.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/eks-using-tags.html
@@ -23,6 +23,8 @@ LIVE: Mapping[str, object] = {
     "Values": ["pending", "running", "stopping", "stopped"],
 }
 """EC2's filter for instances that are there."""
+_GROUP = "AWS::AutoScaling::AutoScalingGroup"
+_GROUP_TAG = "aws:autoscaling:groupName"
 _POOL = "karpenter.sh/nodepool"
 _STOPPED = frozenset({"stopping", "stopped"})
 Question = Callable[[], Iterator[Left]]
@@ -30,7 +32,7 @@ Question = Callable[[], Iterator[Left]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """A kind of EC2's resources that are tagged by who made them.
+    """A kind of resources that are tagged by who made them.
 
     Attributes:
         type: CloudFormation's name of the type.
@@ -38,6 +40,7 @@ class _Kind:
         key: Where the list stands in an answer.
         id: Where the id stands in an element.
         remove: The command that removes one.
+        service: The service, as the AWS CLI calls it.
         paid: Whether one costs while it is not used.
         filters: More filters of the request.
         parameters: What else the request takes.
@@ -48,6 +51,7 @@ class _Kind:
     key: str
     id: str
     remove: str
+    service: str = "ec2"
     paid: bool = True
     filters: Sequence[Mapping[str, object]] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -110,6 +114,15 @@ _KINDS = (
         remove="delete-launch-template --launch-template-id",
         paid=False,
     ),
+    _Kind(
+        type=_GROUP,
+        action="autoscaling:DescribeAutoScalingGroups",
+        key="AutoScalingGroups",
+        id="AutoScalingGroupName",
+        service="autoscaling",
+        remove="delete-auto-scaling-group --force-delete --auto-scaling-group-name",
+        paid=False,
+    ),
 )
 
 
@@ -168,7 +181,7 @@ def _tagged(account: Account, kind: _Kind, tag: Mapping[str, object]) -> Iterato
         yield Left(
             thing=Thing(kind=kind.type, id=each[kind.id], note=note),
             why=why,
-            command=f"aws ec2 {kind.remove} {each[kind.id]} --region {account.region}",
+            command=f"aws {kind.service} {kind.remove} {each[kind.id]} --region {account.region}",
             price=price,
             paid=kind.paid,
             usd_per_hour=hourly,
@@ -185,7 +198,11 @@ def _facts(region: str, type: str, found: Mapping[str, Any]) -> tuple[str, str, 
             if state in _STOPPED:
                 return note, "it is stopped, and its volumes are paid for", prices.UNKNOWN
             block = found.get("CapacityReservationId")
+            group = tags(found).get(_GROUP_TAG)
             why = f"it runs on, and holds {block}" if block else "it runs on"
+            why += (
+                f"; the Auto Scaling group {group} replaces it: delete that first" if group else ""
+            )
             return note, why, prices.of_instance(region, found["InstanceType"])
         case "AWS::EC2::Volume":
             claim = tags(found).get("kubernetes.io/created-for/pvc/name", made_by)
@@ -195,6 +212,9 @@ def _facts(region: str, type: str, found: Mapping[str, Any]) -> tuple[str, str, 
             return made_by, "no driver has deleted it", prices.of_snapshot(found["VolumeSize"])
         case "AWS::EC2::EIP":
             return found.get("PublicIp", ""), "nobody releases it", prices.of_type(type)
+        case _ if type == _GROUP:
+            count = found["DesiredCapacity"]
+            return f"of {count} instances", "it launches instances anew", prices.UNKNOWN
         case "AWS::EC2::NetworkInterface":
             about = found.get("Description", "")
             return about, f"its node or controller left it: {found['Status']}", prices.UNKNOWN
