@@ -70,7 +70,9 @@ def test_the_clusters_account_gets_what_its_own_stacks_take(
     answer = ultrascale(PROD)
 
     assert answer.returncode == 0
-    written = actions(repository / "dist/bootstrap/prod-cdk-execution-us-east-2-1.json")
+    written = actions(
+        repository / "dist/bootstrap" / PROD_ACCOUNT / "prod-cdk-execution-us-east-2-1.json"
+    )
     assert "ec2:CreateVpc" in written
     assert not {"eks:CreateCluster", "codepipeline:CreatePipeline"} & written
 
@@ -82,7 +84,7 @@ def test_the_command_bootstraps_with_policies_boundary_trust_and_protection(
 
     assert policies == [
         f"aws iam create-policy --policy-name {name} "
-        f"--policy-document file://dist/bootstrap/{name}.json"
+        f"--policy-document file://dist/bootstrap/{PROD_ACCOUNT}/{name}.json"
         for name in ("prod-cdk-execution-us-east-2-1", "prod-cdk-boundary-us-east-2", BOUNDARY)
     ]
     assert bootstrap == (
@@ -99,7 +101,7 @@ def test_the_pipelines_account_gets_what_the_pipeline_takes(
     answer = ultrascale(PROD, "--of-pipeline")
 
     assert f"bootstrap aws://{HOME}/us-east-2 --cloudformation" in answer.stdout
-    written = actions(repository / "dist/bootstrap/prod-cdk-execution-us-east-2-1.json")
+    written = actions(repository / "dist/bootstrap" / HOME / "prod-cdk-execution-us-east-2-1.json")
     assert "codepipeline:CreatePipeline" in written
     assert "ec2:CreateVpc" not in written
 
@@ -119,7 +121,7 @@ def test_the_role_of_the_pipelines_region_deploys_what_it_keeps_in_others(
     """The CDK lets that one role deploy the stack with the bucket and key of another Region."""
     ultrascale(PROD, "--of-pipeline")
 
-    written = actions(repository / "dist/bootstrap/prod-cdk-execution-us-east-2-1.json")
+    written = actions(repository / "dist/bootstrap" / HOME / "prod-cdk-execution-us-east-2-1.json")
     assert {"codepipeline:CreatePipeline", "s3:CreateBucket"} <= written
 
 
@@ -129,7 +131,7 @@ def test_another_files_account_trusts_the_pipeline_that_is_named(
     answer = ultrascale(DEV, "--trust", HOME, "--allow", "eks:Made", "--out", "policies")
 
     assert f"aws://{DEV_ACCOUNT}/us-west-2 --trust {HOME} " in answer.stdout
-    written = actions(repository / "policies/dev-cdk-execution-us-west-2-1.json")
+    written = actions(repository / "policies" / DEV_ACCOUNT / "dev-cdk-execution-us-west-2-1.json")
     assert {"eks:CreateCluster", "eks:Made"} <= written
 
 
@@ -143,13 +145,13 @@ def test_roles_that_have_a_boundary_get_what_they_need_of_it(
 
     ultrascale(PROD)
 
-    assert actions(repository / f"dist/bootstrap/{BOUNDARY}.json") == {"logs:*"}
+    assert actions(repository / "dist/bootstrap" / PROD_ACCOUNT / f"{BOUNDARY}.json") == {"logs:*"}
 
 
 def test_roles_without_a_boundary_need_none(repository: Path, ultrascale: Any) -> None:
     ultrascale(DEV)
 
-    written = {path.name for path in (repository / "dist/bootstrap").iterdir()}
+    written = {path.name for path in (repository / "dist/bootstrap" / DEV_ACCOUNT).iterdir()}
     assert written == {*("dev-cdk-execution-us-west-2-1.json", "dev-cdk-boundary-us-west-2.json")}
 
 
@@ -162,6 +164,47 @@ def test_an_assembly_of_another_cluster_is_no_base_for_a_policy(
     assert answer.stderr.splitlines() == [
         f"cdk.out/cluster-dev: has no stack of prod for aws://{PROD_ACCOUNT}/us-east-2; "
         f"run `make synth CLUSTER={PROD}`, for a pipeline `make pipeline CLUSTER={PROD}`"
+    ]
+    assert not (repository / "dist").exists()
+
+
+def test_policies_of_two_accounts_do_not_take_each_others_place(
+    repository: Path, ultrascale: Any
+) -> None:
+    """The names are the same: whoever makes all of them afterwards would give one the other's."""
+    ultrascale(PROD)
+    ultrascale(PROD, "--of-pipeline")
+
+    name = "prod-cdk-execution-us-east-2-1.json"
+    cluster, pipeline = (
+        actions(repository / "dist/bootstrap" / account / name) for account in (PROD_ACCOUNT, HOME)
+    )
+    assert "ec2:CreateVpc" in cluster - pipeline
+    assert "codepipeline:CreatePipeline" in pipeline - cluster
+
+
+def test_what_is_no_assembly_is_named_by_its_file(repository: Path, ultrascale: Any) -> None:
+    path = repository / "cdk.out" / "cluster-prod" / "prod-network.template.json"
+    path.unlink()
+
+    answer = ultrascale(PROD)
+
+    assert answer.returncode == 1
+    assert answer.stderr == (
+        "cdk.out/cluster-prod/prod-network.template.json: is not what `cdk synth` wrote; "
+        "synthesize anew\n"
+    )
+
+
+def test_words_that_aws_would_refuse_are_refused_before_a_policy_is_made(
+    repository: Path, ultrascale: Any
+) -> None:
+    answer = ultrascale(PROD, "--trust", "12", "--allow", "TagResource")
+
+    assert answer.returncode == 1
+    assert answer.stderr.splitlines() == [
+        "--trust: not an AWS account id, got '12'; write its 12 digits",
+        "--allow: not an action of IAM, got 'TagResource'; write it as eks:TagResource",
     ]
     assert not (repository / "dist").exists()
 

@@ -34,6 +34,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "pipeline.connection: missing; add it",
     ),
     "no stages": (with_pipeline(stages=None), "pipeline.stages: missing; add it"),
+    "no stage": (
+        with_pipeline(stages=[]),
+        "pipeline.stages: no stage to deploy; "
+        "add one, such as {name: prod} for the cluster of this file",
+    ),
     "connection that is none": (
         with_pipeline(connection="github"),
         "pipeline.connection: not the ARN of a CodeConnections connection, got 'github'; "

@@ -89,12 +89,15 @@ def test_a_file_without_a_pipeline_has_none(repository: Path) -> None:
     assert load_pipeline(write(repository, prod=cluster())) is None
 
 
-def test_a_stage_whose_file_is_not_there_is_refused_by_its_path(repository: Path) -> None:
-    path = two_accounts(repository, stages=[{"name": "qa", "cluster": "clusters/qa.yaml"}])
+def test_every_stage_whose_file_is_not_there_is_named(repository: Path) -> None:
+    """Whoever runs it in another folder would look for a file that is where it belongs."""
+    stages = [{"name": name, "cluster": f"clusters/{name}.yaml"} for name in ("qa", "load")]
 
-    (line,) = lines(path)
-
-    assert line.startswith("clusters/qa.yaml: ")
+    assert lines(two_accounts(repository, stages=stages)) == tuple(
+        f"{PROD}: pipeline.stages.{number}.cluster: no such file here, got 'clusters/{name}.yaml'; "
+        "run this in the repository's folder, or correct the path"
+        for number, name in enumerate(("qa", "load"))
+    )
 
 
 DEV_STAGE: dict[str, Any] = {"name": "dev", "cluster": DEV}

@@ -19,7 +19,7 @@ from ultrascale.plan.model import PipelinePlan
 _REPLACED = {
     "npm install -g aws-cdk": f"npm install -g aws-cdk@{CDK_CLI_VERSION}",
     "cdk diff -a . --security-only --fail $STAGE_PATH/\\\\*": (
-        "cdk diff -a cluster-$STAGE_PATH --security-only --fail --all"
+        "cdk diff -a cluster-$STAGE_PATH --security-only --fail"
     ),
 }
 

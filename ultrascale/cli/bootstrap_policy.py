@@ -1,6 +1,7 @@
 """`ultrascale bootstrap-policy`: what `cdk bootstrap` gives CloudFormation's role, and no more."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +22,7 @@ from ultrascale.plan.roles_boundary import roles_boundary
 
 Template = Mapping[str, Any]
 
+_ACTION = re.compile(r"[a-z0-9-]+:[A-Za-z0-9]+")
 _STACK = "aws:cloudformation:stack"
 
 
@@ -43,15 +45,16 @@ def bootstrap_policy(
         list[str] | None,
         typer.Option(metavar="ACTION", help="Allow this action besides, such as eks:TagResource."),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the policies go.")] = Path(
-        "dist/bootstrap"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the policies go, by account.")
+    ] = Path("dist/bootstrap"),
 ) -> None:
     """Write the policies and the permissions boundary of CloudFormation's role; ask nothing.
 
     They follow from the types of the resources in the synthesized templates. What it prints makes
     them in the account, and bootstraps it with them.
     """
+    _refuse_words(trust or (), allow or ())
     cluster = config.load(file)
     scope = _scope(file, cluster, of_pipeline=of_pipeline)
     templates = [*_templates(assembly, file, scope)]
@@ -63,10 +66,34 @@ def bootstrap_policy(
     written = policies | {scope.boundary_name: boundary(kinds, scope, allow or ())}
     if scope.permissions_boundary is not None:
         written[scope.permissions_boundary] = roles_boundary(templates, scope)
-    _write(out, written)
+    # The pipeline's account may have policies of the same names, of other stacks.
+    folder = out / scope.account
+    _write(folder, written)
     trusted = dict.fromkeys([*(trust or ()), *_deployed_by(cluster, scope)])
-    for line in _commands(scope, [*policies], [*written], [*trusted], out):
+    for line in _commands(scope, [*policies], [*written], [*trusted], folder):
         typer.echo(line)
+
+
+def _refuse_words(trusted: Sequence[str], allowed: Sequence[str]) -> None:
+    """Refuse what AWS would, once policies are made.
+
+    Raises:
+        QuestionError: An account is none, or an action.
+    """
+    wrong = [
+        *(
+            f"--trust: not an AWS account id, got {account!r}; write its 12 digits"
+            for account in trusted
+            if not config.is_account_id(account)
+        ),
+        *(
+            f"--allow: not an action of IAM, got {action!r}; write it as eks:TagResource"
+            for action in allowed
+            if _ACTION.fullmatch(action) is None
+        ),
+    ]
+    if wrong:
+        raise QuestionError(wrong)
 
 
 def _scope(file: Path, cluster: config.Cluster, *, of_pipeline: bool) -> ExecutionScope:
@@ -129,7 +156,7 @@ def _templates(assembly: Path, file: Path, scope: ExecutionScope) -> Iterator[Te
             if not here or not name.startswith(f"{scope.cluster}-"):
                 continue
             found = True
-            yield json.loads((manifest.parent / properties["templateFile"]).read_text())
+            yield _document(manifest.parent / properties["templateFile"])
     if not found:
         raise QuestionError(
             [
@@ -140,11 +167,19 @@ def _templates(assembly: Path, file: Path, scope: ExecutionScope) -> Iterator[Te
 
 
 def _stacks(manifest: Path) -> Iterator[dict[str, Any]]:
-    for name, artifact in json.loads(manifest.read_text())["artifacts"].items():
+    for name, artifact in _document(manifest).get("artifacts", {}).items():
         if artifact["type"] == _STACK:
             yield artifact | {
                 "properties": {"stackName": name} | artifact["properties"],
             }
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        wrong = "is not what `cdk synth` wrote; synthesize anew"
+        raise QuestionError([f"{path}: {wrong}"]) from error
 
 
 def _write(folder: Path, documents: dict[str, Document]) -> None:

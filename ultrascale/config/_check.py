@@ -187,6 +187,7 @@ RULES: Rules = {
         _pipeline_rules.connection_can_be_used,
         _pipeline_rules.connection_is_of_the_partition,
         _pipeline_rules.waves_stand_together,
+        _pipeline_rules.stages_are_there,
         _pipeline_rules.pipeline_has_room,
         _pipeline_rules.stages_have_names_of_their_own,
         _pipeline_rules.stages_deploy_a_file_each,

@@ -39,6 +39,12 @@ def waves_stand_together(stages: tuple[Stage, ...]) -> Mistakes:
         last[stage.wave] = number
 
 
+def stages_are_there(stages: tuple[Stage, ...]) -> Mistakes:
+    if not stages:
+        todo = "add one, such as {name: prod} for the cluster of this file"
+        yield refuse("stages", "no stage to deploy", todo, got="")
+
+
 def pipeline_has_room(stages: tuple[Stage, ...]) -> Mistakes:
     room = codepipeline.PIPELINE_STAGES - len(codepipeline.OWN_STAGES)
     waves = len(dict.fromkeys(stage.wave or stage.name for stage in stages))

@@ -46,6 +46,8 @@ def load_pipeline(path: Path) -> PipelinePlan | None:
     if not config.is_cluster_path(path.as_posix()):
         todo = "name it from the repository's folder, as clusters/prod.yaml"
         raise ConfigError([f"{path}: the pipeline has to find this file as well; {todo}"])
+    if absent := [*_absent(pipeline.stages)]:
+        raise reading.refusal(absent)
     others = _read_others(pipeline.stages)
     clusters = {number: each.cluster for number, each in others.items() if each.cluster}
     found = [*_stage_mistakes(path, reading.cluster, pipeline.stages, clusters)]
@@ -100,6 +102,13 @@ def _room_mistakes(plan: PipelinePlan) -> Mistakes:
             f"{codepipeline.PIPELINE_ACTIONS}"
         )
         yield config.refuse("pipeline.stages", wrong, "move some to another pipeline", got="")
+
+
+def _absent(stages: Sequence[config.Stage]) -> Mistakes:
+    for number, stage in enumerate(stages):
+        if stage.cluster is not None and not Path(stage.cluster).is_file():
+            todo = "run this in the repository's folder, or correct the path"
+            yield config.refuse(f"pipeline.stages.{number}.cluster", "no such file here", todo)
 
 
 def _read_others(stages: Sequence[config.Stage]) -> dict[int, config.Reading]:
