@@ -250,6 +250,29 @@ def test_only_an_update_policy_lets_a_self_managed_group_roll_for_its_launch_tem
     assert changes.is_safe
 
 
+# --- Capacity Blocks ----------------------------------------------------------------------------
+
+
+def calendar(until: str) -> dict[str, Body]:
+    window = {"Starts": "2026-12-01T11:30:00Z", "UsableUntil": until}
+    return {"C": body("Custom::BlockCalendar", {"Pool": "gpu", "Size": "16", "Window": window})}
+
+
+def test_a_block_that_its_calendar_would_empty_earlier_is_refused() -> None:
+    changes = between(calendar("2026-12-15T10:50:00Z"), calendar("2026-12-09T10:50:00Z"))
+
+    pool = pool_of(changes, "gpu")
+    assert (pool.rolling, pool.nodes, pool.protected) == ("ends", 16, True)
+    assert "2026-12-09T10:50:00Z" in pool.why[0]
+    assert changes.permit("gpu").is_safe
+
+
+def test_a_block_that_lasts_longer_loses_nothing() -> None:
+    changes = between(calendar("2026-12-09T10:50:00Z"), calendar("2026-12-15T10:50:00Z"))
+
+    assert changes.pools == ()
+
+
 # --- HyperPod -----------------------------------------------------------------------------------
 
 

@@ -1,9 +1,21 @@
 """What CloudFormation could not do: told before a deployment is rolled back for it."""
 
+from typing import Any
+
 import pytest
 
-from tests.changes import REGION, STACK, between, body, export, of, template
-from ultrascale.guard import compare
+from tests.changes import (
+    REGION,
+    STACK,
+    between,
+    body,
+    export,
+    launch_template,
+    node_group,
+    of,
+    template,
+)
+from ultrascale.guard import Changes, compare
 
 LUSTRE = "AWS::FSx::FileSystem"
 
@@ -79,6 +91,43 @@ def test_a_file_system_that_would_shrink_is_said_to_fail() -> None:
 
     assert "only grows" in of(between({"A": old}, {"A": new}), "A").fails
     assert between({"A": new}, {"A": old}).is_safe
+
+
+def test_metadata_performance_that_would_fall_is_said_to_fail() -> None:
+    old, new = (
+        body(LUSTRE, {"LustreConfiguration": {"MetadataConfiguration": {"Iops": each}}})
+        for each in (6000, 1500)
+    )
+
+    assert "only grows" in of(between({"A": old}, {"A": new}), "A").fails
+    assert between({"A": new}, {"A": old}).is_safe
+
+
+@pytest.mark.parametrize("rolled", [{"Version": "1.36"}, {"ReleaseVersion": "1.35.9-20261030"}])
+@pytest.mark.parametrize(
+    "other", [{"Labels": {"a": "b"}}, {"ScalingConfig": {"MinSize": 0, "MaxSize": 20}}], ids=str
+)
+def test_a_managed_group_that_would_roll_and_change_otherwise_at_once_is_said_to_fail(
+    rolled: dict[str, Any], other: dict[str, Any]
+) -> None:
+    group = {"Group": node_group()}
+
+    def later(**properties: Any) -> Changes:
+        return between(group, {"Group": node_group(**properties)})
+
+    assert "deploy the one, then the other" in of(later(**rolled, **other), "Group").fails
+    assert of(later(**rolled), "Group").fails == ""
+    assert of(later(**other), "Group").fails == ""
+    assert of(later(**rolled, **other, Subnets=["subnet-2"]), "Group").fails == ""
+
+
+def test_another_launch_template_counts_as_a_roll() -> None:
+    old, new = (
+        {"Template": launch_template(ImageId=image), "Group": node_group(Labels={"a": image})}
+        for image in ("ami-1", "ami-2")
+    )
+
+    assert "LaunchTemplate/Version" in of(between(old, new), "Group").fails
 
 
 def test_an_export_that_goes_before_its_user_is_said_to_fail() -> None:

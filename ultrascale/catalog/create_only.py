@@ -66,10 +66,19 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 # Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystemLustreConfiguration.html
 _ALSO: Mapping[str, tuple[str, ...]] = {"AWS::FSx::FileSystem": ("LustreConfiguration/EfaEnabled",)}
 
-ONLY_GROWS: Mapping[str, str] = MappingProxyType({"AWS::FSx::FileSystem": "StorageCapacity"})
+ONLY_GROWS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "AWS::FSx::FileSystem": (
+            "LustreConfiguration/MetadataConfiguration/Iops",
+            "StorageCapacity",
+        )
+    }
+)
 """Numbers that the service refuses to lower.
 
-Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-storage-capacity.html
+Sources:
+    https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystemLustreMetadataConfiguration.html
+    https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-storage-capacity.html
 """
 
 CHANGING_ATTRIBUTES: Mapping[str, frozenset[str]] = MappingProxyType(

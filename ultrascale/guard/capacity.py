@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ultrascale.guard import drift
+from ultrascale.guard.calendars import shortened_windows
+from ultrascale.guard.failures import MANAGED, ROLLED_FOR
 from ultrascale.guard.figures import hourly, number
 from ultrascale.guard.hyperpod import HYPERPOD, changed_groups
 from ultrascale.guard.model import Change, RolledPool, Rolling
@@ -19,7 +21,6 @@ from ultrascale.guard.replacement import Worlds, change_of, is_caused
 from ultrascale.guard.templates import UPDATE_POLICY, Key, World, references, shown, text_of
 from ultrascale.plan import names
 
-MANAGED = "AWS::EKS::Nodegroup"
 SELF_MANAGED = "AWS::AutoScaling::AutoScalingGroup"
 TEMPLATE = "AWS::EC2::LaunchTemplate"
 _KEPT_IN_ZONES = "Custom::SuspendedZoneRebalancing"
@@ -33,9 +34,6 @@ _ROLLING_UPDATE = "AutoScalingRollingUpdate"
 # Where a group names the launch templates that it follows.
 _TEMPLATES_OF = ("LaunchTemplate", "MixedInstancesPolicy")
 _REPLACED = ("replaced", "may be replaced")
-# What EKS replaces the nodes of a managed group for.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
-_ROLLED_FOR = ("LaunchTemplate", "ReleaseVersion", "Version")
 
 
 def rolled_pools(
@@ -62,6 +60,7 @@ def rolled_pools(
             yield from _self_managed(change, changes, worlds, region)
         elif change.type == HYPERPOD and change.action not in ("added", "deleted", "kept"):
             yield from changed_groups(change, worlds, region)
+    yield from shortened_windows(changes, worlds)
     ended = list(drift.disabled_pools(objects, region)) if _disables_auto_mode(changes) else []
     yield from ended
     told = {each.pool for each in ended}
@@ -141,7 +140,7 @@ def _rolled_for(change: Change, *, told: bool) -> tuple[str, ...]:
     return tuple(
         f"{each.path} from {each.old} to {each.new}"
         for each in change.properties
-        if each.path.split("/")[0] in _ROLLED_FOR and not (told and is_caused(each))
+        if each.path.split("/")[0] in ROLLED_FOR and not (told and is_caused(each))
     )
 
 

@@ -9,6 +9,14 @@ from ultrascale.guard.properties import at
 from ultrascale.guard.replacement import Worlds, change_of
 from ultrascale.guard.templates import Key, World, references, shown
 
+MANAGED = "AWS::EKS::Nodegroup"
+ROLLED_FOR = ("LaunchTemplate", "ReleaseVersion", "Version")
+"""What EKS replaces the nodes of a managed group for.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+"""
+_OF_TEMPLATES = ("DeletionPolicy", "UpdateReplacePolicy", "Condition")
+
 _NEW = ("replaced", "may be replaced")
 _GONE = ("deleted", "kept")
 
@@ -20,6 +28,7 @@ def with_failures(changes: Mapping[Key, Change], worlds: Worlds) -> Iterator[Cha
     for key, change in changes.items():
         reasons = [
             *_refused(change),
+            *_two_at_once(change),
             *_same_name(change, changes, worlds),
             *_taken_name(change, gone, worlds.new),
             *_protected_by_itself(key, change, worlds.old),
@@ -54,6 +63,23 @@ def _refused(change: Change) -> Iterator[str]:
     for each in change.properties:
         if each.effect == "is refused":
             yield f"{each.path} from {each.old} to {each.new}: {each.why}"
+
+
+def _two_at_once(change: Change) -> Iterator[str]:
+    """Say where EKS would have to roll a managed group and change its settings in one update.
+
+    Source: https://github.com/aws/containers-roadmap/issues/1258
+    """
+    if change.type != MANAGED or change.action != "updated":
+        return
+    paths = [each.path for each in change.properties]
+    rolled = [path for path in paths if path.split("/")[0] in ROLLED_FOR]
+    others = [path for path in paths if path not in rolled and path not in _OF_TEMPLATES]
+    if rolled and others:
+        yield (
+            f"CloudFormation refuses to change {', '.join(rolled)} of a managed group together "
+            f"with {', '.join(others)}: deploy the one, then the other"
+        )
 
 
 def _name(change: Change, world: World) -> Mapping[str, object] | None:

@@ -44,11 +44,11 @@ def property_changes(resource_type: str, old: Values, new: Values) -> Iterator[P
         for path, before, after in _differences(old, new):
             yield _change(path, before, after, "may replace", _UNKNOWN)
         return
-    grows = create_only.ONLY_GROWS.get(resource_type)
+    grows = create_only.ONLY_GROWS.get(resource_type, ())
     for path, before, after in _differences(old, new):
         if any(path == each or path.startswith(f"{each}/") for each in covered):
             continue
-        if path == grows and _is_less(after, before):
+        if path in grows and _is_less(after, before):
             yield _change(path, before, after, "is refused", _SHRINKS)
         else:
             yield _change(path, before, after, "updates", "")

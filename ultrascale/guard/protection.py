@@ -87,6 +87,11 @@ _FEWER = _Protection(
     "reservation of theirs is paid on",
     instead="put the size back; or let the jobs end first, and name it",
 )
+_EARLIER = _Protection(
+    lost="its nodes from then on, or at once where that is over, with the jobs on them; the block "
+    "is paid to its end",
+    instead="write purchase.ends as the block has it: `aws ec2 describe-capacity-reservations`",
+)
 _GROUPS = ("AWS::EKS::Nodegroup", "AWS::AutoScaling::AutoScalingGroup")
 _NAMESPACE = _Protection(
     lost="the namespace and every object in it: its jobs, their pods and claims",
@@ -138,6 +143,11 @@ def reserved_protection() -> tuple[str, str]:
 def fewer_protection() -> tuple[str, str]:
     """Return what fewer nodes of a reserved pool lose, and what to do instead."""
     return _FEWER.lost, _FEWER.instead
+
+
+def shorter_protection() -> tuple[str, str]:
+    """Return what an earlier end of a Capacity Block loses, and what to do instead."""
+    return _EARLIER.lost, _EARLIER.instead
 
 
 def is_guarded_stack(world: World, stack: str) -> bool:
