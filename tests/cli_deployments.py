@@ -10,7 +10,7 @@ from tests.account import AT, ID, FakeAws, Refusal, Told, fake_account
 from tests.deployments import Project, make_project, write_assembly
 from tests.pools import ON_DEMAND, SYSTEM_POOL, as_text, make_document, pool_document
 from ultrascale.account import Account
-from ultrascale.deploy.cause import EVENTS
+from ultrascale.deploy.stack_events import EVENTS
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan.names import stack_description
 from ultrascale.preflight import checks

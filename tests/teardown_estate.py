@@ -128,6 +128,7 @@ class Estate:
             "eks:UpdateClusterConfig": self._unprotect,
             "sagemaker:DescribeCluster": self._hyperpod,
             "sagemaker:ListClusterNodes": self._hyperpod_nodes,
+            "sagemaker:DescribeTrainingPlan": Refusal("ResourceNotFound"),
             "ec2:DescribeInstances": lambda asked: {
                 "Reservations": [{"Instances": tagged(self.instances, asked)}]
             },

@@ -10,7 +10,7 @@ from tests.account import Refusal
 from tests.cli_deployments import NOT_THERE, STACKS, has, prepare, written
 from tests.command_line import Ultrascale, run
 from tests.deployments import Project, event, stack_event
-from ultrascale.deploy.cause import EVENTS
+from ultrascale.deploy.stack_events import EVENTS
 
 
 @pytest.fixture

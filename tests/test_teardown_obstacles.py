@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.account import Refusal
 from tests.teardown_cluster import (
     ALL,
     FSX_GROUP,
@@ -18,6 +19,7 @@ from tests.teardown_cluster import (
 )
 from tests.teardown_doubles import FakeClock, FakeStack
 from tests.teardown_estate import Estate
+from ultrascale.errors import UnansweredError
 from ultrascale.teardown.keeping import Asked
 from ultrascale.teardown.model import StoppedError
 from ultrascale.teardown.sweep import sweep
@@ -103,6 +105,40 @@ def test_the_first_cause_is_told_and_not_what_follows_from_it(tmp_path: Path) ->
 
     with pytest.raises(StoppedError, match="Nodegroup is in use"):
         cluster.run(tmp_path)
+
+
+def test_objects_of_a_cluster_that_is_gone_are_told_how_to_be_left_behind(tmp_path: Path) -> None:
+    held = [
+        ("Custom::AWSCDK-EKS-KubernetesResource", "Namespaces", "namespaces-1", False),
+        ("Custom::AWSCDK-EKS-HelmChart", "Chart", "chart-1", False),
+    ]
+    reason = "Received response status [FAILED] from custom resource. Message returned: Error: no"
+    cluster = estate(platform=stack("platform", resources=held, stuck=("Chart", reason)))
+
+    with pytest.raises(StoppedError) as stopped:
+        cluster.run(tmp_path)
+
+    assert stopped.value.why == "Custom::AWSCDK-EKS-HelmChart chart-1: Error: no"
+    assert "delete-stack --stack-name research-platform --retain-resources Chart`" in (
+        stopped.value.fix
+    )
+
+
+def test_a_refusal_of_cloudformation_is_not_taken_for_a_stack_that_is_gone() -> None:
+    cluster = estate()
+    teardown = cluster.planned()
+    refusal = Refusal("ValidationError", "Stack name fails to satisfy constraint")
+    cluster.answers["cloudformation:DescribeStacks"] = refusal
+    (target,) = (
+        target
+        for step in teardown.steps
+        for wave in step.waves
+        for target in wave
+        if target.thing.id == "research-train"
+    )
+
+    with pytest.raises(UnansweredError, match="fails to satisfy"):
+        target.look()
 
 
 def test_a_node_that_does_not_go_keeps_karpenter_alive_and_is_named(tmp_path: Path) -> None:

@@ -1,40 +1,31 @@
 """Why a stack failed, and what it left: the events of the operation that was just made.
 
-Sources:
-    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_StackEvent.html
-    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/determine-root-cause-for-stack-failures.html
+Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/determine-root-cause-for-stack-failures.html
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ultrascale.catalog.deploy_failures import IN_PROGRESS, STATUSES, what_to_do
+from ultrascale.deploy.stack_events import (
+    Event,
+    first_failure,
+    is_stack,
+    newest_first,
+    reason_of,
+    refused_by_hook,
+)
 from ultrascale.errors import UnansweredError
 
 if TYPE_CHECKING:
     # It brings boto3, which is slow to import.
     from ultrascale.account import Account
 
-EVENTS = "cloudformation:DescribeStackEvents"
-"""The IAM action that it takes to know a cause."""
-
-# What CloudFormation answers of a stack that is not there.
-_NO_STACK = "ValidationError"
-_STACK = "AWS::CloudFormation::Stack"
 _REVIEW = "REVIEW_IN_PROGRESS"
 # Of a function of the stack's own: what it keeps are objects in the cluster.
 _CUSTOM = "Custom::"
-_REFUSED = frozenset({"HOOK_COMPLETE_FAILED", "HOOK_FAILED"})
-# What is ended since something else failed has this for a reason, and nothing more.
-_CANCELLED = re.compile(r"\s*Resource \w+ cancell?ed\.?\s*", re.IGNORECASE)
-_MESSAGE = re.compile(r"Message returned: (.*)", re.DOTALL)
-# Below the message of a custom resource stand the stack trace of its function and a request id.
-_TRACE = re.compile(r"\s+at \S+ \(/var/.*|\s*\(RequestId: [^)]*\).*", re.DOTALL)
-
-Event = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +76,7 @@ class Events:
     def mark(self, stack: str) -> None:
         """Take note of the newest event of a stack, before something is done to it."""
         try:
-            newest = next(_newest_first(self._account, stack), None)
+            newest = next(newest_first(self._account, stack), None)
         except UnansweredError as error:
             self._marks[stack] = error
         else:
@@ -110,12 +101,12 @@ class Events:
             UnansweredError: AWS does not say, or did not when the stack was marked.
         """
         events = self._since(stack)
-        status = next((each["ResourceStatus"] for each in events if _is_stack(each)), None)
-        failed = _first(reversed(events))
+        status = next((each["ResourceStatus"] for each in events if is_stack(each)), None)
+        failed = first_failure(reversed(events))
         if failed is None and status in (None, _REVIEW):
             return None
         if failed is not None:
-            failed = _refused_by_hook(failed, events) or failed
+            failed = refused_by_hook(failed, events) or failed
         return _cause(failed, status or "unknown", {**words, "stack": stack})
 
     def left(self, stack: str) -> tuple[Left, ...]:
@@ -133,12 +124,12 @@ class Events:
         found: dict[str, Left] = {}
         for event in reversed(self._since(stack)):
             id: str = event.get("PhysicalResourceId", "")
-            if not id or _is_stack(event):
+            if not id or is_stack(event):
                 continue
             status, kind = event.get("ResourceStatus"), event["ResourceType"]
             kept = status == "DELETE_SKIPPED" and not kind.startswith(_CUSTOM)
             if kept or status == "DELETE_FAILED":
-                reason = None if kept else _reason(event)
+                reason = None if kept else reason_of(event)
                 found[id] = Left(
                     resource=event["LogicalResourceId"], kind=kind, id=id, reason=reason
                 )
@@ -152,16 +143,16 @@ class Events:
         if isinstance(mark, UnansweredError):
             raise mark
         if stack not in self._read:
-            newest_first = _newest_first(self._account, stack)
-            self._read[stack] = [*takewhile(lambda each: each["EventId"] != mark, newest_first)]
+            events = newest_first(self._account, stack)
+            self._read[stack] = [*takewhile(lambda each: each["EventId"] != mark, events)]
         return self._read[stack]
 
 
 def _cause(failed: Event | None, status: str, words: Mapping[str, str]) -> Cause:
-    reason = None if failed is None else _reason(failed)
+    reason = None if failed is None else reason_of(failed)
     after = IN_PROGRESS if status.endswith("_IN_PROGRESS") else STATUSES.get(status)
     found = (what_to_do(reason) if reason is not None else None, after)
-    one = None if failed is None or _is_stack(failed) else failed
+    one = None if failed is None or is_stack(failed) else failed
     return Cause(
         resource=None if one is None else one["LogicalResourceId"],
         kind=None if one is None else one["ResourceType"],
@@ -169,59 +160,3 @@ def _cause(failed: Event | None, status: str, words: Mapping[str, str]) -> Cause
         status=status,
         todo=tuple(each.format(**words) for each in found if each is not None),
     )
-
-
-def _first(events: Iterator[Event]) -> Event | None:
-    """Return the first failure of a resource; of the stack itself where no resource failed."""
-    whole: Event | None = None
-    for event in events:
-        status: str = event.get("ResourceStatus", "")
-        reason: str = event.get("ResourceStatusReason", "")
-        if _is_stack(event):
-            if whole is None and ("ROLLBACK" in status or status.endswith("_FAILED")):
-                whole = event
-        elif status.endswith("_FAILED") and not _CANCELLED.fullmatch(reason):
-            return event
-    return whole
-
-
-def _refused_by_hook(failed: Event, events: Iterable[Event]) -> Event | None:
-    """Return the event of a CloudFormation Hook that refused what failed: it alone says why."""
-    for event in events:
-        if (
-            event.get("HookStatus") in _REFUSED
-            and event.get("HookFailureMode") == "FAIL"
-            and event["LogicalResourceId"] == failed["LogicalResourceId"]
-        ):
-            words = event.get("HookStatusReason", "it gives no reason")
-            reason = f"The following hook(s) failed: {event['HookType']}: {words}"
-            return {**failed, "ResourceStatusReason": reason}
-    return None
-
-
-def _newest_first(account: "Account", stack: str) -> Iterator[Event]:
-    more: dict[str, Any] = {}
-    while True:
-        try:
-            page = account.ask(EVENTS, StackName=stack, **more)
-        except UnansweredError as error:
-            if error.code == _NO_STACK and "does not exist" in error.reason:
-                return
-            raise
-        yield from page.get("StackEvents", [])
-        if not page.get("NextToken"):
-            return
-        more = {"NextToken": page["NextToken"]}
-
-
-def _is_stack(event: Event) -> bool:
-    return event["ResourceType"] == _STACK and event["PhysicalResourceId"] == event["StackId"]
-
-
-def _reason(event: Event) -> str:
-    """Return the words of the service, without those around them."""
-    text: str = event.get("ResourceStatusReason", "") or "CloudFormation gives no reason"
-    message = _MESSAGE.search(text)
-    plain = _TRACE.sub("", message[1] if message else text)
-    # kubectl's words come as the text of Python's bytes.
-    return " ".join(plain.replace("\\n", " ").split())

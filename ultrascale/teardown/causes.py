@@ -3,12 +3,18 @@
 Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/troubleshooting.html
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from ultrascale.account import Account
+from ultrascale.deploy.stack_events import (
+    Event,
+    first_failure,
+    is_stack,
+    newest_first,
+    reason_of,
+    refused_by_hook,
+)
 
-_EVENTS = "cloudformation:DescribeStackEvents"
 _INTERFACES = "ec2:DescribeNetworkInterfaces"
 _AGAIN = "then run the command again: it goes on here"
 # By which filter EC2 finds the interfaces that keep a resource from going.
@@ -17,6 +23,8 @@ _HELD_BY = {
     "AWS::EC2::Subnet": "subnet-id",
     "AWS::EC2::VPC": "vpc-id",
 }
+# What functions of a stack apply to a cluster.
+_OF_KUBERNETES = "Custom::AWSCDK-EKS-"
 _SHOWN = 5
 
 
@@ -26,57 +34,46 @@ def first_cause(account: Account, stack_id: str) -> tuple[str, str]:
     Args:
         account: The account.
         stack_id: ARN of the stack.
+
+    Raises:
+        UnansweredError: AWS does not say.
     """
-    events = account.ask_all(_EVENTS, "StackEvents", StackName=stack_id)
-    failed = _first_failure(events, stack_id)
+    events = _of_deletion(newest_first(account, stack_id))
+    failed = first_failure(reversed(events))
     if failed is None:
-        waiting = _still_going(events, stack_id)
+        waiting = _still_going(events)
         seen = (
             f"CloudFormation is still at {', '.join(waiting)}" if waiting else "no event says why"
         )
         return seen, f"wait until it is DELETE_FAILED or gone, {_AGAIN}"
+    failed = refused_by_hook(failed, events) or failed
     what = f"{failed['ResourceType']} {failed.get('PhysicalResourceId', '')}"
-    why = f"{what}: {failed.get('ResourceStatusReason', 'CloudFormation does not say why')}"
-    return why, _fix(account, failed)
+    return f"{what}: {reason_of(failed)}", _fix(account, failed, events)
 
 
-def _first_failure(events: Iterable[Mapping[str, Any]], stack_id: str) -> Mapping[str, Any] | None:
-    """Return the earliest failure since the deletion was last asked for; events come latest first.
-
-    The stack's own failure only counts the others, but where it alone failed: an export is in use.
-    """
-    first: Mapping[str, Any] | None = None
-    own: Mapping[str, Any] | None = None
+def _of_deletion(events: Iterable[Event]) -> list[Event]:
+    """Return the events since the deletion was last asked for, the latest first."""
+    found: list[Event] = []
     for event in events:
-        is_stack = event.get("PhysicalResourceId") == stack_id
-        status = event.get("ResourceStatus")
-        if is_stack and status == "DELETE_IN_PROGRESS":
+        if is_stack(event) and event.get("ResourceStatus") == "DELETE_IN_PROGRESS":
             break
-        if status == "DELETE_FAILED" and not _is_cancelled(event):
-            own, first = (event, first) if is_stack else (own, event)
-    return first or own
+        found.append(event)
+    return found
 
 
-def _is_cancelled(event: Mapping[str, Any]) -> bool:
-    """Return whether a resource only stays because another one failed before it."""
-    return "deletion cancelled" in str(event.get("ResourceStatusReason", "")).lower()
-
-
-def _still_going(events: Iterable[Mapping[str, Any]], stack_id: str) -> list[str]:
-    latest: dict[str, Mapping[str, Any]] = {}
+def _still_going(events: Iterable[Event]) -> list[str]:
+    latest: dict[str, Event] = {}
     for event in events:
         latest.setdefault(str(event["LogicalResourceId"]), event)
     going = (
         f"{each['ResourceType']} {each.get('PhysicalResourceId', '')}"
         for each in latest.values()
         if each.get("ResourceStatus") == "DELETE_IN_PROGRESS"
-        and each.get("PhysicalResourceId") != stack_id
     )
     return sorted(going)[:_SHOWN]
 
 
-def _fix(account: Account, failed: Mapping[str, Any]) -> str:
-    reason = str(failed.get("ResourceStatusReason", ""))
+def _fix(account: Account, failed: Event, events: Sequence[Event]) -> str:
     held_by = _HELD_BY.get(str(failed["ResourceType"]))
     if held_by is not None:
         interfaces = account.ask_all(
@@ -89,11 +86,28 @@ def _fix(account: Account, failed: Mapping[str, Any]) -> str:
             more = f" and {len(interfaces) - _SHOWN} more" if len(interfaces) > _SHOWN else ""
             return f"remove what has its network interfaces ({shown}{more}), {_AGAIN}"
         return f"remove what uses it (another security group may name it), {_AGAIN}"
-    if "in use by" in reason:
+    if "in use by" in reason_of(failed):
         return f"delete the stacks that import it first, {_AGAIN}"
+    if failed["ResourceType"].startswith(_OF_KUBERNETES):
+        return _without_cluster(failed, events)
     return f"do what the message asks for, {_AGAIN}"
 
 
-def _interface(found: Mapping[str, Any]) -> str:
+def _without_cluster(failed: Event, events: Iterable[Event]) -> str:
+    """Return what to do where objects of Kubernetes do not go: their cluster may be gone."""
+    ids = {
+        str(each["LogicalResourceId"])
+        for each in events
+        if each.get("ResourceStatus") == "DELETE_FAILED"
+        and each["ResourceType"].startswith(_OF_KUBERNETES)
+    }
+    return (
+        "do what the message asks for; where the EKS cluster was deleted by hand, its objects are "
+        f"gone with it: `aws cloudformation delete-stack --stack-name {failed['StackName']} "
+        f"--retain-resources {' '.join(sorted(ids))}`, {_AGAIN}"
+    )
+
+
+def _interface(found: Event) -> str:
     about = found.get("Description") or found.get("InterfaceType", "")
     return f"{found['NetworkInterfaceId']} {found['Status']}: {about}"

@@ -26,7 +26,7 @@ _DESCRIBE = "cloudformation:DescribeStacks"
 _RESOURCES = "cloudformation:ListStackResources"
 _TEMPLATE = "cloudformation:GetTemplate"
 _DELETE = "cloudformation:DeleteStack"
-# What CloudFormation answers of a stack that is not there.
+# What CloudFormation answers of a stack that is not there, among other things.
 _ABSENT = "ValidationError"
 _GONE = "DELETE_COMPLETE"
 _RETAINED = ("Retain", "RetainExceptOnCreate")
@@ -191,7 +191,7 @@ class StackTarget:
         try:
             stacks = self.account.ask(_DESCRIBE, StackName=self.stack.id)["Stacks"]
         except UnansweredError as error:
-            if error.code == _ABSENT:
+            if error.code == _ABSENT and "does not exist" in error.reason:
                 return "gone"
             raise
         status = str(stacks[0]["StackStatus"]) if stacks else _GONE
