@@ -71,7 +71,6 @@ def test_what_is_renewed_is_shown_with_the_jobs_on_it_and_the_end_of_the_block(
     karpenter = Karpenter(stub, "train", 2, OFFERS)
     time.each = karpenter.tick
     put_pod(stub, "bert", "train-1-node")
-    put_pod(stub, "waits-for-a-node", "")
 
     answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--batch", 2, "--yes")
 
@@ -105,6 +104,19 @@ def test_what_ends_with_the_nodes_is_told_before_anybody_agrees(
     assert "bert runs in 2 batches, each of which breaks it off again" in answer.stdout
     assert "other pods on them, 1, are evicted and started again elsewhere" in answer.stdout
     assert "nothing starts these again: pod notebook in research" in answer.stdout
+
+
+def test_a_job_that_waits_for_a_node_is_not_on_one_that_never_joined(
+    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path
+) -> None:
+    Karpenter(stub, "train", 1, OFFERS)
+    stub.update(f"{NODE_CLAIMS}/train-0", status={"nodeName": ""})
+    put_pod(stub, "waits-for-a-node", "")
+
+    answer = ultrascale("roll", written(tmp_path, STATIC), "train")
+
+    assert "1 node on an older template" in answer.stdout
+    assert "jobs on them" not in answer.stdout
 
 
 def test_nodes_that_drift_meanwhile_are_told_and_left_to_the_next_run(
