@@ -24,6 +24,7 @@ class Groups:
     def __init__(self, desired: int, *, status: str = "ACTIVE", stuck: bool = False) -> None:
         self.desired, self.running, self.status, self.stuck = desired, desired, status, stuck
         self.minimum = 1
+        self.issues: list[dict[str, str]] = []
 
     @property
     def answers(self) -> dict[str, Told]:
@@ -53,6 +54,7 @@ class Groups:
             "nodegroup": {
                 "nodegroupName": asked["nodegroupName"],
                 "status": self.status,
+                "health": {"issues": self.issues},
                 "labels": {"ultrascale.dev/pool": pool},
                 "resources": {"autoScalingGroups": [{"name": f"asg-{pool}"}]},
             }

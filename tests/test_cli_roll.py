@@ -98,8 +98,12 @@ def test_what_ends_with_the_nodes_is_told_before_anybody_agrees(
         metadata = {"ownerReferences": owners}
         stub.put(path, {"metadata": metadata, "spec": {"nodeName": "train-0-node"}, "status": {}})
 
+    kept = {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}
+    stub.update("/api/v1/nodes/train-1-node", metadata=kept)
+
     answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--evict-jobs")
 
+    assert "do-not-disrupt, and end all the same: train-1-node" in answer.stdout
     assert "jobs on them, bert, are broken off" in answer.stdout
     assert "bert runs in 2 batches, each of which breaks it off again" in answer.stdout
     assert "other pods on them, 1, are evicted and started again elsewhere" in answer.stdout

@@ -99,16 +99,19 @@ def test_nothing_is_changed_without_a_yes_where_nobody_can_be_asked(
     assert EKS_SETS not in aws.actions
 
 
-def test_capacity_that_does_not_come_is_told_in_the_words_of_auto_scaling(
+def test_capacity_that_does_not_come_is_told_in_the_words_of_auto_scaling_and_of_eks(
     ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, time: Time
 ) -> None:
-    has(monkeypatch, Groups(2, stuck=True).answers)
+    groups = Groups(2, stuck=True)
+    groups.issues = [{"code": "InsufficientFreeAddresses", "message": "subnet-1 is full"}]
+    has(monkeypatch, groups.answers)
 
     answer = ultrascale("scale", written(tmp_path, MANAGED), "train", 4, "--yes", "--timeout", "2")
 
     assert answer.returncode == 1
     assert "not within 2 minutes: train-x: 2 of 4 in service" in answer.stderr
-    assert "InsufficientInstanceCapacity" in answer.stderr
+    assert "Auto Scaling says: InsufficientInstanceCapacity" in answer.stderr
+    assert "EKS says: InsufficientFreeAddresses: subnet-1 is full" in answer.stderr
     assert time.sleeps == 8
 
 

@@ -9,6 +9,7 @@ import typer
 from ultrascale import plan
 from ultrascale.cli import ask
 from ultrascale.errors import ClusterError, QuestionError, UltrascaleError
+from ultrascale.plan.names import DO_NOT_DISRUPT
 from ultrascale.plan.needs_calendar import read_time
 from ultrascale.plan.pool_size import Renewal, plan_renewal
 
@@ -178,13 +179,18 @@ def _show_work(work: "Work", old: "Sequence[Old]", pace: "Pace", evicts: bool) -
                 )
     if work.others:
         typer.echo(f"  other pods on them, {work.others}, are evicted and started again elsewhere")
+    if work.kept:
+        typer.echo(f"  these say {DO_NOT_DISRUPT}, and end all the same: {', '.join(work.kept)}")
     if work.lost:
         typer.echo(f"  nothing starts these again: {'; '.join(work.lost)}")
 
 
 def _run(rolling: "Roll", old: "Sequence[Old]", pool: str) -> "Sequence[Old]":
+    from ultrascale.operate.signals import ends_as_by_ctrl_c
+
     try:
-        return rolling.run(old)
+        with ends_as_by_ctrl_c():
+            return rolling.run(old)
     except KeyboardInterrupt:
         typer.echo(
             f"\n{pool}: stopped; a node that has ended is replaced; the same command goes on",

@@ -15,7 +15,7 @@ from ultrascale.jobs import fields
 from ultrascale.jobs.cluster import NOT_FOUND, Cluster
 from ultrascale.jobs.fields import Object, label, name, objects, text
 from ultrascale.jobs.kinds import NODE, POD, Kind
-from ultrascale.plan.names import JOB_LABEL
+from ultrascale.plan.names import DO_NOT_DISRUPT, JOB_LABEL
 
 # What a disruption budget answers for the moment.
 _NOT_NOW = 429
@@ -23,7 +23,6 @@ _NOT_NOW = 429
 # Sources:
 #     https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
 #     https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/utils/pod/scheduling.go
-_PROTECTED = "karpenter.sh/do-not-disrupt"
 _PROTECTS = re.compile(r"true|(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+")
 _MIRROR = "kubernetes.io/config.mirror"
 _OVER = frozenset({"Succeeded", "Failed"})
@@ -37,11 +36,13 @@ class Work:
         jobs: The nodes that each job has pods on.
         others: How many other pods are started again elsewhere, by what owns them.
         lost: Pods that nothing starts again.
+        kept: The nodes that somebody has said are not to be disrupted.
     """
 
     jobs: Mapping[str, Sequence[str]]
     others: int
     lost: Sequence[str]
+    kept: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +80,10 @@ class Drain:
             ClusterError: The server refuses, or nobody answers.
         """
         jobs: dict[str, list[str]] = {}
-        others, lost = 0, list[str]()
+        others, lost, kept = 0, list[str](), list[str]()
         for node in nodes:
+            if _is_protected(self.cluster.find(NODE.path(name=node)) or {}):
+                kept.append(node)
             pods = self._work(node)
             for job in {label(pod, JOB_LABEL) for pod in pods} - {""}:
                 jobs.setdefault(job, []).append(node)
@@ -88,7 +91,7 @@ class Drain:
             alone = [_who(pod) for pod in rest if not objects(pod, "metadata", "ownerReferences")]
             others += len(rest) - len(alone)
             lost += alone
-        return Work(jobs=dict(sorted(jobs.items())), others=others, lost=lost)
+        return Work(jobs=dict(sorted(jobs.items())), others=others, lost=lost, kept=kept)
 
     def waiting_for(self, nodes: Sequence[str]) -> str:
         """Ask the pods of cordoned nodes to leave, and return which are still there; or nothing.
@@ -120,7 +123,7 @@ class Drain:
         if text(pod, "metadata", "deletionTimestamp"):
             return f"{_who(pod)} is in its grace period"
         if not self.evicts_jobs and _is_protected(pod):
-            return f"{_who(pod)} runs on until its job ends ({_PROTECTED})"
+            return f"{_who(pod)} runs on until its job ends ({DO_NOT_DISRUPT})"
         return ""
 
     def _evict(self, pod: Object) -> tuple[str, bool]:
@@ -159,6 +162,6 @@ def _over(pod: Object) -> bool:
     return text(pod, "status", "phase") in _OVER
 
 
-def _is_protected(pod: Object) -> bool:
-    said = text(pod, "metadata", "annotations", _PROTECTED)
+def _is_protected(found: Object) -> bool:
+    said = text(found, "metadata", "annotations", DO_NOT_DISRUPT)
     return _PROTECTS.fullmatch(said) is not None

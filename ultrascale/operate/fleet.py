@@ -216,7 +216,7 @@ class GroupFleet:
 
     def trouble(self) -> str:
         """Return what Auto Scaling says of its newest failure; or nothing."""
-        return self.group.last_failure()
+        return self.group.trouble()
 
     def _nodes(self) -> Sequence[Object]:
         labels = {

@@ -103,21 +103,35 @@ class Group:
         moving = f", {len(states) - running} on their way" if len(states) > running else ""
         return f"{self.name}: {running} of {nodes} in service{moving}"
 
-    def last_failure(self) -> str:
-        """Return what Auto Scaling says of its newest activity, if that failed; or nothing."""
+    def trouble(self) -> str:
+        """Return what Auto Scaling says of its newest activity, if that failed, and what EKS says.
+
+        Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Issue.html
+        """
         try:
-            activities = self.account.ask_all(
-                "autoscaling:DescribeScalingActivities",
-                "Activities",
-                most=1,
-                AutoScalingGroupName=self.auto_scaling,
-            )
+            return "; ".join((*self._failed(), *self._issues()))
         except UnansweredError as error:
             # What is waited for is told all the same.
             return f"why is not known: {error}"
-        if not activities or activities[0]["StatusCode"] != "Failed":
-            return ""
-        return f"Auto Scaling says: {activities[0]['StatusMessage']}"
+
+    def _failed(self) -> Iterator[str]:
+        activities = self.account.ask_all(
+            "autoscaling:DescribeScalingActivities",
+            "Activities",
+            most=1,
+            AutoScalingGroupName=self.auto_scaling,
+        )
+        if activities and activities[0]["StatusCode"] == "Failed":
+            yield f"Auto Scaling says: {activities[0]['StatusMessage']}"
+
+    def _issues(self) -> Iterator[str]:
+        if self.scaled_by_eks is None:
+            return
+        found = self.account.ask(
+            "eks:DescribeNodegroup", clusterName=self.cluster, nodegroupName=self.scaled_by_eks
+        )
+        for each in found["nodegroup"].get("health", {}).get("issues", ()):
+            yield f"EKS says: {each['code']}: {each['message']}"
 
 
 def standing_groups(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Sequence[Group]:

@@ -85,7 +85,7 @@ class GroupTarget:
 
     def trouble(self) -> str:
         """Return what Auto Scaling says of its newest failure; or nothing."""
-        return self.group.last_failure()
+        return self.group.trouble()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from ultrascale.errors import ClusterError
 from ultrascale.operate.clock import Clock
+from ultrascale.operate.signals import ends_as_by_ctrl_c
 
 _DOCUMENT = "AWS-StartPortForwardingSessionToRemoteHost"
 _HTTPS = 443
@@ -83,7 +84,7 @@ def opened(words: Sequence[str], port: int, *, clock: Clock) -> Generator[Proces
     if is_open(port):
         raise ClusterError(f"port {port} is taken; name another by --port, or leave it out")
     # The plugin says what goes wrong where it says everything else: on standard output.
-    with _ends_as_by_ctrl_c(), tempfile.TemporaryFile() as said:
+    with ends_as_by_ctrl_c(), tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=said, start_new_session=True
         )
@@ -92,18 +93,6 @@ def opened(words: Sequence[str], port: int, *, clock: Clock) -> Generator[Proces
             yield process
         finally:
             _end(process)
-
-
-@contextmanager
-def _ends_as_by_ctrl_c() -> Generator[None]:
-    """Let this program clean up too when it is ended, or its terminal closed."""
-    signals = (signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(each, signal.default_int_handler) for each in signals]
-    try:
-        yield
-    finally:
-        for each, handler in zip(signals, before, strict=True):
-            signal.signal(each, handler)
 
 
 def _until_open(process: Process, port: int, clock: Clock, said: BinaryIO) -> None:

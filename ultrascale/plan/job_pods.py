@@ -21,7 +21,7 @@ from ultrascale.plan.model import (
 #     https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
 #     https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
 _KEEP: Mapping[str, str] = {
-    "karpenter.sh/do-not-disrupt": "true",
+    names.DO_NOT_DISRUPT: "true",
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 }
 # torchrun kills its workers after 30 seconds unless it is told otherwise; what is left of the

@@ -29,6 +29,9 @@ SPOT_TAINT = "spot"
 # Set only on nodes that have EFA interfaces, so that the EFA device plugin never starts on a node
 # without one, where it crash-loops (aws/eks-charts#1239).
 EFA_LABEL = "ultrascale.dev/efa"
+# Karpenter leaves pods and nodes alone that say so.
+# Source: https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 # On every object and pod of a job: its name.
 JOB_LABEL = "ultrascale.dev/job"
 # On the one pod of a large job that the others meet at.
