@@ -146,6 +146,7 @@ def _private_nodes(properties: Document) -> bool:
 # By the type: whether the internet is kept from it.
 _CLOSED: Mapping[str, Callable[[Document], bool]] = {
     "AWS::EC2::LaunchTemplate": _private_nodes,
+    "AWS::EC2::Subnet": lambda p: p.get("MapPublicIpOnLaunch") is not True,
     "AWS::RDS::DBInstance": lambda p: p.get("PubliclyAccessible") is False,
     "AWS::S3::Bucket": lambda p: (
         [*(p.get("PublicAccessBlockConfiguration", {})).values()] == [True] * 4

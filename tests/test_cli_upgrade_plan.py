@@ -57,7 +57,7 @@ def test_what_nobody_looked_at_is_not_said_to_be_fine(ultrascale: Ultrascale, fi
     answer = ultrascale("upgrade-plan", file, "--to", "1.36")
 
     unknown = answer.stdout.partition("not known here:")[2]
-    assert "EKS needs up to 5 free addresses" in unknown
+    assert "free addresses of the control plane: `ultrascale preflight` asks" in unknown
     assert "manifests of your own and of charts: --also FOLDER reads them" in unknown
 
 

@@ -155,12 +155,12 @@ def _unknown(versions: Sequence[VersionChange], then: str) -> Iterator[str]:
         if each.state == "unknown":
             yield f"whether {each.name} {each.now} works with {then}: {each.note}"
     yield (
-        f"the address space: EKS needs up to {upgrades.FREE_ADDRESSES} free addresses in the "
-        "control plane's subnets"
+        "EKS's upgrade insights, managed groups that an earlier upgrade left behind, and free "
+        "addresses of the control plane: `ultrascale preflight` asks, once the file has the version"
     )
     yield (
-        "disruption budgets, admission webhooks and API clients of your own: upgrade insights name "
-        "some of them, and `kubectl` warns of old API versions"
+        "disruption budgets and admission webhooks of your own, which may keep pods on their nodes "
+        "and new ones from starting"
     )
 
 

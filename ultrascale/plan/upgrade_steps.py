@@ -21,7 +21,7 @@ def upgrade_steps(
     sized = {pool.name: pool for pool in plan.all_pools}
     emptied = [sized[each.pool] for each in pools if each.fate == "empty first"]
     return (
-        *_before(plan, then, file),
+        *_before(then, file),
         *(_empty(pool, file) for pool in emptied),
         f"`ultrascale deploy {file}`: the control plane is upgraded first, then add-ons, then the "
         "pools",
@@ -35,30 +35,13 @@ def upgrade_steps(
     )
 
 
-def _before(plan: ClusterPlan, then: str, file: str) -> Iterator[str]:
-    """Yield what only the account and the cluster can say, and the edit of the file.
-
-    EKS's reference of `UpdateClusterVersion` wants managed groups at the cluster's own minor; its
-    guide lets every kubelet be behind.
-
-    Sources:
-        https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterVersion.html
-        https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
-    """
-    now = plan.control_plane.version
+def _before(then: str, file: str) -> Iterator[str]:
+    """Yield what only the cluster and the account can say, and the edit of the file."""
     oldest = f"1.{upgrades.minor(then) - upgrades.KUBELET_MINORS_BEHIND}"
+    yield f"`kubectl get nodes`: none older than v{oldest}"
     yield (
-        f"`aws eks list-insights --region {plan.region} --cluster-name {plan.name} --filter "
-        f"categories=UPGRADE_READINESS,kubernetesVersions={then}`: EKS may refuse the upgrade "
-        "while one is an ERROR"
-    )
-    yield (
-        f"`kubectl get nodes`: those of managed groups at v{now}, or EKS may refuse it, and no "
-        f"other older than v{oldest}"
-    )
-    yield (
-        f'write `version: "{then}"` under `kubernetes` in {file}, and run `make synth '
-        f"CLUSTER={file}` and `ultrascale preflight {file}`"
+        f'write `version: "{then}"` under `kubernetes` in {file}, and run `ultrascale preflight '
+        f"{file}`: it asks for EKS's upgrade insights as well"
     )
 
 

@@ -15,6 +15,7 @@ from ultrascale.preflight.reservations import RESERVATIONS
 from ultrascale.preflight.roles import ROLES
 from ultrascale.preflight.stacks import NAMES, STACKS
 from ultrascale.preflight.training_plans import TRAINING_PLANS
+from ultrascale.preflight.upgrade import UPGRADE
 from ultrascale.preflight.versions import KUBERNETES_VERSION, MACHINE_IMAGES
 from ultrascale.preflight.zones import ZONES
 
@@ -32,6 +33,7 @@ CHECKS: tuple[Check, ...] = (
     RESERVATIONS,
     TRAINING_PLANS,
     CLUSTER,
+    UPGRADE,
     KUBERNETES_VERSION,
     MACHINE_IMAGES,
     ADDONS,

@@ -1,0 +1,139 @@
+"""What stands in the way of a cluster that is there, where the file has its next minor.
+
+Sources:
+    https://docs.aws.amazon.com/eks/latest/userguide/cluster-insights.html
+    https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterVersion.html
+    https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from ultrascale.catalog import upgrades
+from ultrascale.errors import UnansweredError
+from ultrascale.preflight._issues import Issue, finding
+from ultrascale.preflight.model import Check, Context, Finding, State
+
+Answer = Mapping[str, Any]
+
+_NAME = "upgrade"
+_CLUSTER, _NOT_THERE = "eks:DescribeCluster", "ResourceNotFoundException"
+_INSIGHTS = "eks:ListInsights"
+_GROUPS, _GROUP = "eks:ListNodegroups", "eks:DescribeNodegroup"
+_SUBNETS = "ec2:DescribeSubnets"
+_CLUSTER_ARN = "arn:{partition}:eks:{region}:{account}:cluster/{cluster}"
+# EKS refuses an upgrade for an error alone.
+_STATES: Mapping[str, State] = MappingProxyType(
+    {"PASSING": "pass", "WARNING": "warn", "UNKNOWN": "warn", "ERROR": "fail"}
+)
+
+
+def _run(context: Context) -> Iterator[Finding]:
+    name, wanted = context.plan.name, context.plan.control_plane.version
+    try:
+        cluster = context.account.ask(_CLUSTER, name=name)["cluster"]
+    except UnansweredError as error:
+        if error.code != _NOT_THERE:
+            raise
+        yield finding(_NAME, name, (), fine="it is not made yet")
+        return
+    version = cluster["version"]
+    if upgrades.minor(wanted) != upgrades.minor(version) + 1:
+        fine = f"{version} in the account, {wanted} in the file: no upgrade to the next minor"
+        yield finding(_NAME, name, (), fine=fine)
+        return
+    insights = context.account.ask_all(
+        _INSIGHTS,
+        "insights",
+        clusterName=name,
+        filter={"categories": ["UPGRADE_READINESS"], "kubernetesVersions": [wanted]},
+    )
+    wrong = insight_issues(insights, name, wanted)
+    yield finding(_NAME, "insights", wrong, fine=f"{len(insights)} of EKS's pass for {wanted}")
+    groups = {
+        group: context.account.ask(_GROUP, clusterName=name, nodegroupName=group)["nodegroup"]
+        for group in context.account.ask_all(_GROUPS, "nodegroups", clusterName=name)
+    }
+    fine = f"{len(groups)} managed groups have {version}"
+    yield finding(_NAME, "node groups", group_issues(groups, version, wanted), fine=fine)
+    ids = cluster["resourcesVpcConfig"]["subnetIds"]
+    subnets = context.account.ask_all(_SUBNETS, "Subnets", SubnetIds=ids)
+    yield address_finding(subnets)
+
+
+def insight_issues(insights: Sequence[Answer], cluster: str, wanted: str) -> Iterator[Issue]:
+    """Yield what EKS itself has against an upgrade.
+
+    Args:
+        insights: Its upgrade insights for the minor.
+        cluster: Name of the cluster.
+        wanted: The minor.
+    """
+    if not insights:
+        evidence = f"EKS lists none for {wanted}: it has not looked at the cluster yet"
+        yield Issue(state="warn", evidence=evidence, fix="look again in a day")
+    for each in insights:
+        found = each["insightStatus"]
+        state = _STATES.get(found["status"], "unknown")
+        if state != "pass":
+            yield Issue(
+                state=state,
+                evidence=f"{each['name']}: {found['status']}, {found.get('reason')}",
+                fix=f"`aws eks describe-insight --cluster-name {cluster} --id {each['id']}` says "
+                "what to do; EKS looks again each day, or by `aws eks start-insights-refresh`",
+            )
+
+
+def group_issues(groups: Mapping[str, Answer], version: str, wanted: str) -> Iterator[Issue]:
+    """Yield managed groups that an earlier upgrade left behind.
+
+    EKS's reference demands that all have the cluster's minor; its guide lets kubelets be behind.
+
+    Args:
+        groups: What EKS says of each, by name.
+        version: Minor of the cluster.
+        wanted: The minor that it is to have.
+    """
+    for name, group in groups.items():
+        found = group["version"]
+        behind = upgrades.minor(wanted) - upgrades.minor(found)
+        if found == version:
+            continue
+        far = behind > upgrades.KUBELET_MINORS_BEHIND
+        yield Issue(
+            state="fail" if far else "warn",
+            evidence=f"{name} has {found}, the cluster {version}",
+            fix=f'deploy its pool with kubernetes.version: "{version}" first',
+        )
+
+
+def address_finding(subnets: Sequence[Answer]) -> Finding:
+    """Return whether the control plane's subnets have room for a second one beside it.
+
+    Args:
+        subnets: What EC2 says of them.
+    """
+    free = sum(each["AvailableIpAddressCount"] for each in subnets)
+    least = upgrades.FREE_ADDRESSES
+    return Finding(
+        check=_NAME,
+        subject="addresses",
+        state="pass" if free >= least else "fail",
+        evidence=f"{free} free in the control plane's subnets, up to {least} needed",
+        fix=None if free >= least else "free addresses in them: interfaces that nothing uses",
+    )
+
+
+UPGRADE = Check(
+    name=_NAME,
+    title="EKS upgrades a cluster that is there to the file's minor",
+    actions=(_CLUSTER, _INSIGHTS, _GROUPS, _GROUP, _SUBNETS),
+    run=_run,
+    resources={
+        _CLUSTER: _CLUSTER_ARN,
+        _INSIGHTS: _CLUSTER_ARN,
+        _GROUPS: _CLUSTER_ARN,
+        _GROUP: "arn:{partition}:eks:{region}:{account}:nodegroup/{cluster}/*",
+    },
+)
