@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.changes import STACK, Body, between, body, manifest, of
+from tests.changes import STACK, Body, between, body, manifest, node_pool, of
 from ultrascale.errors import QuestionError
 
 RETAINED: dict[str, Any] = {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}
@@ -130,8 +130,6 @@ def test_what_the_cdk_notes_of_itself_is_no_change() -> None:
 
 @pytest.mark.parametrize(("kind", "protected"), [("reserved", True), ("burst", False)])
 def test_node_pools_of_reserved_capacity_alone_are_refused(kind: str, protected: bool) -> None:
-    from tests.changes import node_pool
-
     changes = between({"M": manifest(node_pool(role=kind))}, {})
 
     (change,) = (each for each in changes.resources if each.type == "Kubernetes::NodePool")
@@ -155,13 +153,45 @@ def test_an_object_that_moves_is_deleted_by_what_applied_it_before() -> None:
     assert "c-storage/N applies it first" in change.fails
 
 
-def test_a_manifest_that_cannot_be_read_does_not_pass_for_harmless() -> None:
-    odd = body("Custom::AWSCDK-EKS-KubernetesResource", {"Manifest": "[{"})
+UNREADABLE = {
+    "no JSON": manifest() | {"Properties": {"Manifest": "[{"}},
+    "no list": manifest() | {"Properties": {"Manifest": "{}"}},
+    "no object": manifest() | {"Properties": {"Manifest": "[1]"}},
+    "no name": manifest({"kind": "Job", "metadata": {"generateName": "a-"}}),
+    "no metadata": manifest({"kind": "List", "items": []}),
+}
 
+
+@pytest.mark.parametrize("odd", UNREADABLE.values(), ids=list(UNREADABLE))
+def test_a_manifest_that_cannot_be_read_does_not_pass_for_harmless(odd: Body) -> None:
     changes = between({"M": odd}, {"M": odd})
 
     assert changes.unread == (f"{STACK}/M",)
     assert not changes.is_safe
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        "[{",
+        '[{"op": "remove", "path": "/spec/weight"}]',
+        '[{"op": "add", "path": "/spec/template/spec/taints/0/key", "value": "a"}]',
+    ],
+    ids=["no JSON", "another operation", "into a list"],
+)
+def test_a_patch_that_cannot_be_read_does_not_either(operations: str) -> None:
+    pool = node_pool(node_spec={"taints": [{"key": "b"}]})
+    patch = body(
+        "Custom::AWSCDK-EKS-KubernetesPatch",
+        {
+            "ResourceName": "nodepools.karpenter.sh/train",
+            "PatchType": "json",
+            "ApplyPatchJson": operations,
+        },
+    )
+    stack = {"M": manifest(pool), "P": patch}
+
+    assert between(stack, stack).unread == (f"{STACK}/P",)
 
 
 @pytest.mark.parametrize("guarded", [True, False])

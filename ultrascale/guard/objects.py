@@ -4,7 +4,7 @@ Source: https://docs.aws.amazon.com/cdk/api/v2/docs/aws-cdk-lib.aws_eks_v2-readm
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -81,16 +81,14 @@ def read_objects(world: World) -> Objects:
     found: dict[Id, KubernetesObject] = {}
     unread: list[str] = []
     for key in _of_type(world, MANIFEST):
-        try:
-            documents = json.loads(text_of(world.properties(key).get("Manifest", "[]")))
-        except json.JSONDecodeError:
+        objects = _objects(text_of(world.properties(key).get("Manifest", "[]")), key)
+        if objects is None:
             unread.append("/".join(key))
-            continue
-        for body in cast("list[dict[str, Any]]", documents):
-            each = _object(body, key)
+        for each in objects or ():
             found[each.id] = each
     for key in _of_type(world, PATCH):
-        _patch(found, world.properties(key))
+        if not _patch(found, world.properties(key)):
+            unread.append("/".join(key))
     return Objects(by_id=found, unread=tuple(unread))
 
 
@@ -109,28 +107,65 @@ def _of_type(world: World, resource_type: str) -> Iterator[Key]:
                 yield stack, logical_id
 
 
-def _object(body: Mapping[str, Any], holder: Key) -> KubernetesObject:
-    metadata = body["metadata"]
-    return KubernetesObject(
-        kind=body["kind"],
-        namespace=metadata.get("namespace", ""),
-        name=metadata["name"],
-        body=body,
-        holder=holder,
-    )
+def _objects(manifest: str, holder: Key) -> Sequence[KubernetesObject] | None:
+    """Return the objects of a manifest; None where it has what is no object with a name."""
+    documents = _list(manifest)
+    if documents is None:
+        return None
+    found: list[KubernetesObject] = []
+    for document in documents:
+        body = _mapping(document)
+        metadata = _mapping(body.get("metadata"))
+        if "kind" not in body or "name" not in metadata:
+            return None
+        found.append(
+            KubernetesObject(
+                kind=body["kind"],
+                namespace=metadata.get("namespace", ""),
+                name=metadata["name"],
+                body=body,
+                holder=holder,
+            )
+        )
+    return found
 
 
-def _patch(found: dict[Id, KubernetesObject], patch: Mapping[str, Any]) -> None:
-    """Apply a patch to the NodePool that it names: static ones are made by a seed and a patch."""
+def _patch(found: dict[Id, KubernetesObject], patch: Mapping[str, Any]) -> bool:
+    """Apply a patch to the NodePool that it names: static ones are made by a seed and a patch.
+
+    Returns:
+        Whether it could be read. Ours add fields, none within a list.
+    """
     name = str(patch.get("ResourceName", "")).removeprefix(_NODE_POOLS)
     pool = found.get((NODE_POOL, "", name))
     if pool is None or patch.get("PatchType") != "json":
-        return
+        return True
+    operations = _list(text_of(patch.get("ApplyPatchJson", "")))
+    if operations is None:
+        return False
     body: dict[str, Any] = deepcopy(dict(pool.body))
-    for operation in json.loads(text_of(patch["ApplyPatchJson"])):
+    for operation in cast("Sequence[Mapping[str, Any]]", operations):
         *parents, last = operation["path"].strip("/").split("/")
         place = body
         for part in parents:
-            place = place.setdefault(part, {})
+            inner: object = place.setdefault(part, {})
+            if not isinstance(inner, dict):
+                return False
+            place = cast("dict[str, Any]", inner)
+        if operation["op"] != "add":
+            return False
         place[last] = operation["value"]
     found[pool.id] = replace(pool, body=body)
+    return True
+
+
+def _list(text: str) -> Sequence[object] | None:
+    try:
+        value: object = json.loads(text)
+    except json.JSONDecodeError:
+        return None
+    return cast("Sequence[object]", value) if isinstance(value, list) else None
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}

@@ -26,9 +26,6 @@ from ultrascale.plan.model import ClusterPlan
 if TYPE_CHECKING:
     from ultrascale.account import Account
 
-ACTIONS = ("cloudformation:DescribeStacks", "cloudformation:GetTemplate")
-"""What `read_deployed` asks the account."""
-
 # They are deployed beside the cluster, and stay when the file has them no more.
 _APART = ("pipeline", "pipeline-gate")
 # A change set was made and never executed, or the stack is gone.
