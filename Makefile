@@ -50,7 +50,7 @@ clean: ## remove everything that the other targets made
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, got %d.%d; make PYTHON=<path>" % sys.version_info[:2])'
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
 .venv/.runtime: requirements.txt pyproject.toml | .venv/bin/python
 	python -m pip install --quiet --disable-pip-version-check -r requirements.txt
