@@ -71,5 +71,5 @@ clean: ## remove everything that the other targets made
 	@touch $@
 
 node_modules/.installed: package.json package-lock.json .npmrc | .venv/.runtime
-	npm ci --silent
+	npm ci --loglevel=error --no-audit --no-fund >/dev/null
 	@touch $@

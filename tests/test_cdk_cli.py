@@ -33,14 +33,16 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "node_modules" / "aws-cdk" / "package.json"
     other.write_text(json.dumps({"version": "3.0.0"}))
 
-    with pytest.raises(UltrascaleError, match=f"is 3.0.0, and {VERSION} is pinned; run `npm ci`"):
+    with pytest.raises(
+        UltrascaleError, match=f"is 3.0.0, and {VERSION} is pinned; run `make synth`"
+    ):
         find_cdk_cli(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("missing", "told"),
     [
-        ("node_modules/aws-cdk/package.json", "is not installed; run `npm ci` there"),
+        ("node_modules/aws-cdk/package.json", "is not installed; run `make synth` there"),
         ("app.py", "no project here"),
     ],
 )

@@ -13,6 +13,8 @@ from ultrascale.node import bundled_node
 
 _PROJECT = Path(__file__).parent.parent
 _PACKAGE = "aws-cdk"
+# It finds the npm of the requirements, which need not be on anybody's PATH.
+_INSTALL = "run `make synth` there, which installs it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +58,11 @@ def find_cdk_cli(project: Path | None = None) -> CdkCli:
     pinned = _mapping(_mapping(_read(wanted))["devDependencies"])[_PACKAGE]
     installed = folder / "node_modules" / _PACKAGE / "package.json"
     if not installed.is_file():
-        raise UltrascaleError(f"{folder}: the CDK CLI is not installed; run `npm ci` there")
+        raise UltrascaleError(f"{folder}: the CDK CLI is not installed; {_INSTALL}")
     version = _mapping(_read(installed))["version"]
     if version != pinned:
         raise UltrascaleError(
-            f"{folder}: the CDK CLI is {version}, and {pinned} is pinned; run `npm ci` there"
+            f"{folder}: the CDK CLI is {version}, and {pinned} is pinned; {_INSTALL}"
         )
     return CdkCli(project=folder, version=str(pinned))
 
