@@ -119,6 +119,7 @@ def test_programs_read_it_as_json(ultrascale: Ultrascale, file: Path) -> None:
 
     assert found["support"][1]["standard_ends"] == "2027-08-02"
     assert found["steps"]
+    assert "manifests of your own and of charts: --also FOLDER reads them" in found["unknown"]
     assert [each["pool"] for each in found["pools"]] == ["system", "train"]
 
 
@@ -144,3 +145,12 @@ def test_nothing_is_said_of_what_is_not_synthesized(
 
     assert answer.returncode == 1
     assert "make synth" in answer.stderr
+
+
+def test_an_assembly_that_was_broken_off_is_refused(ultrascale: Ultrascale, file: Path) -> None:
+    Path("cdk.out/research-network.template.json").write_text('{"Description"')
+
+    answer = ultrascale("upgrade-plan", file, "--to", "1.36")
+
+    assert answer.returncode == 1
+    assert "research-network.template.json: not JSON" in answer.stderr

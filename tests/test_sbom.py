@@ -244,6 +244,21 @@ def test_the_bill_of_what_the_file_was_before_is_refused(trainium: Assembly) -> 
         )
 
 
+@pytest.mark.parametrize("left", ['{"Resources', None])
+def test_an_assembly_that_was_broken_off_is_no_bill(
+    auto: Assembly, tmp_path: Path, left: str | None
+) -> None:
+    for file in (auto.folder / "cdk.out").glob("*.json"):
+        (tmp_path / file.name).symlink_to(file)
+    broken = tmp_path / "auto-mode-cluster.template.json"
+    broken.unlink()
+    if left is not None:
+        broken.write_text(left)
+
+    with pytest.raises(UltrascaleError, match=r"auto-mode-cluster\.template\.json: .*make synth"):
+        list_components(auto.plan, assembly=tmp_path, manifests=auto.folder / "dist")
+
+
 def test_an_image_of_ours_is_not_taken_for_one_of_docker_hub(trainium: Assembly) -> None:
     here = replace(trainium.plan, account="111122223333")
     host = "111122223333.dkr.ecr.us-west-2.amazonaws.com"

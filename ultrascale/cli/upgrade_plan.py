@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -21,6 +21,7 @@ BLOCKED = 3
 """Exit status where something has to be done before the upgrade."""
 
 _WIDTH = 160
+_UNREAD = "manifests of your own and of charts: --also FOLDER reads them"
 _LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
@@ -45,10 +46,12 @@ def upgrade_plan(
     _refuse_another_cluster(cluster.name, file, assembly)
     found = {**_read(manifests), **_read_also(also or [])}
     upgrade = plan_upgrade(cluster, to, found, file=str(file))
+    if also is None:
+        upgrade = replace(upgrade, unknown=(*upgrade.unknown, _UNREAD))
     if as_json:
         typer.echo(json.dumps(asdict(upgrade), indent=2, ensure_ascii=False, default=str))
     else:
-        _print(upgrade, own=also is None)
+        _print(upgrade)
     if upgrade.blockers:
         raise typer.Exit(BLOCKED)
 
@@ -62,11 +65,14 @@ def _refuse_another_cluster(name: str, file: Path, assembly: Path) -> None:
     todo = f"run `make synth CLUSTER={file}`"
     if not (assembly / "manifest.json").exists():
         raise UltrascaleError(f"{assembly}: nothing is synthesized here; {todo}")
+    template = assembly / f"{names.stack(name, 'network')}.template.json"
     try:
-        template = (assembly / f"{names.stack(name, 'network')}.template.json").read_text()
-    except FileNotFoundError:
-        template = "{}"
-    if json.loads(template).get("Description") != names.stack_description(name):
+        found = json.loads(template.read_text())["Description"]
+    except (FileNotFoundError, KeyError):
+        found = None
+    except ValueError as error:
+        raise UltrascaleError(f"{template}: not JSON, {error}; {todo}") from None
+    if found != names.stack_description(name):
         raise UltrascaleError(f"{assembly}: synthesized from another cluster file; {todo}")
 
 
@@ -110,7 +116,7 @@ def _documents(file: Path) -> Iterator[Manifest]:
             yield from cast("list[Manifest]", items) if isinstance(items, list) else [found]
 
 
-def _print(upgrade: UpgradePlan, *, own: bool) -> None:
+def _print(upgrade: UpgradePlan) -> None:
     console = Console(width=max(Console().width, _WIDTH), highlight=False, markup=False)
     console.print(f"{upgrade.cluster}: Kubernetes {upgrade.now} to {upgrade.then}")
     for each in upgrade.support:
@@ -124,10 +130,7 @@ def _print(upgrade: UpgradePlan, *, own: bool) -> None:
     for pool in upgrade.pools:
         pools.add_row(pool.pool, pool.fate, pool.how, " to ".join(filter(None, pool.images)))
     console.print(pools)
-    unknown = [*upgrade.unknown]
-    if own:
-        unknown.append("manifests of your own and of charts: --also FOLDER reads them")
-    _print_lines(console, "not known here:", unknown)
+    _print_lines(console, "not known here:", upgrade.unknown)
     if upgrade.blockers:
         _print_lines(console, "blockers, to be gone before the upgrade:", upgrade.blockers)
         return

@@ -99,13 +99,25 @@ def _stacks(assembly: Path) -> Mapping[str, Path]:
     manifest = assembly / "manifest.json"
     if not manifest.exists():
         raise UltrascaleError(f"{assembly}: nothing is synthesized here; run `make synth`")
-    artifacts = mapping(mapping(json.loads(manifest.read_text(encoding="utf-8")))["artifacts"])
+    artifacts = mapping(_read(manifest).get("artifacts"))
     return {
         str(mapping(mapping(each).get("properties")).get("stackName", name)): assembly
         / str(mapping(mapping(each)["properties"])["templateFile"])
         for name, each in artifacts.items()
         if mapping(each)["type"] == _STACK_ARTIFACT
     }
+
+
+def _read(file: Path) -> Mapping[str, object]:
+    """Return what stands in a file of an assembly.
+
+    Raises:
+        UltrascaleError: It is not whole: a synthesis was broken off.
+    """
+    try:
+        return mapping(json.loads(file.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError) as error:
+        raise UltrascaleError(f"{file}: {error}; run `make synth`") from None
 
 
 def _from_templates(plan: ClusterPlan, assembly: Path) -> Iterator[Component]:
@@ -121,8 +133,7 @@ def _from_templates(plan: ClusterPlan, assembly: Path) -> Iterator[Component]:
 
 
 def _from_template(file: Path, plan: ClusterPlan, stack: str) -> Iterator[Component]:
-    template = cast("Mapping[str, object]", json.loads(file.read_text(encoding="utf-8")))
-    for body in mapping(template.get("Resources")).values():
+    for body in mapping(_read(file).get("Resources")).values():
         yield from components_of(mapping(body), plan, stack=stack)
 
 
