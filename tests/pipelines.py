@@ -17,6 +17,7 @@ DEV_ACCOUNT = "111122223333"
 PROD_ACCOUNT = "444455556666"
 CONNECTION = f"arn:aws:codeconnections:us-east-2:{HOME}:connection/0aa1"
 BOUNDARY = "prod-roles"
+EMAIL = "platform@example.com"
 DEV = "clusters/dev.yaml"
 PROD = "clusters/prod.yaml"
 
@@ -33,6 +34,7 @@ def pipeline(*stages: Document, **changes: Any) -> dict[str, Any]:
     return {
         "connection": CONNECTION,
         "repository": "example/clusters",
+        "notifications": {"email": EMAIL},
         "stages": [*stages] or [{"name": "dev", "cluster": DEV, "approval": False}, PROD_STAGE],
     } | changes
 

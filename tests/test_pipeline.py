@@ -28,6 +28,7 @@ from tests.posture import RULES, needless
 from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
 from ultrascale.plan.execution_policy import ExecutionScope, execution_policies
 from ultrascale.plan.pipeline import pipeline_actions, stage_actions
+from ultrascale.plan.pipeline_events import APPROVE
 from ultrascale.plan.roles_boundary import roles_boundary
 from ultrascale.preflight.checks import CHECKS
 from ultrascale.preflight.policy import policy
@@ -213,6 +214,7 @@ class TestGate:
         exported = json.loads(piped.build(f"ultrascale plan {PROD}")["Source"]["BuildSpec"])["env"]
         assert set(exported["exported-variables"]) == {"LOG", "CHANGES"}
         assert approval["RunOrder"] > look["RunOrder"]
+        assert approval["Name"].startswith(APPROVE)
 
     def test_a_check_of_permissions_looks_at_the_stages_own_assembly(self, piped: Piped) -> None:
         spec = json.dumps(piped.build("--security-only"))
@@ -220,7 +222,11 @@ class TestGate:
         assert "cdk diff -a cluster-$STAGE_PATH --security-only --fail;" in spec
         for stage in STAGES:
             settings = piped.stage(stage)[1]["Configuration"]["EnvironmentVariables"]
-            variables = {each["name"]: each["value"] for each in json.loads(settings)}
+            start, topic, end = settings["Fn::Join"][1]
+            variables = {
+                each["name"]: each["value"] for each in json.loads(start + topic["Ref"] + end)
+            }
+            assert variables["NOTIFICATION_ARN"].startswith("PipelineNoticesTopic")
             path = piped.folder / "cdk.out" / f"cluster-{variables['STAGE_PATH']}"
             assert (path / "manifest.json").is_file()
             assert variables["STAGE_NAME"] == stage

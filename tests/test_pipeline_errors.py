@@ -130,6 +130,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "pipeline.stages.0.replace.0: not the name or the logical id of a resource, got 'a; b'; "
         "write it as `ultrascale diff` prints it",
     ),
+    "nobody to tell": (
+        with_pipeline(notifications={"email": "platform"}),
+        "pipeline.notifications.email: not an e-mail address, got 'platform'; "
+        "write it as name@example.com",
+    ),
     "stage with an unknown key": (
         with_pipeline({"name": "prod", "aproval": False}),
         "pipeline.stages.0.aproval: unknown key 'aproval'; did you mean approval?",

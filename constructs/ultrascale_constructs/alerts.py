@@ -21,12 +21,32 @@ from ultrascale_constructs.key import Key
 _REMINDED_FOR = timedelta(hours=1)
 # What a service needs of the key of a topic that it publishes to.
 # Source: https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
-_KEY_USE = ["kms:Decrypt", "kms:GenerateDataKey*"]
+KEY_USE = ["kms:Decrypt", "kms:GenerateDataKey*"]
 
 
 def alarm_action(stack: Stack, topic: str) -> str:
     """Return the ARN of the topic that alarms of any stack name as their action."""
     return stack.format_arn(service="sns", resource=topic, arn_format=ArnFormat.NO_RESOURCE_NAME)
+
+
+def tell_of_event(scope: Construct, plan: EventPlan, topic_arn: str) -> None:
+    """Define the rule in ``scope`` by which a topic is told of events."""
+    events.CfnRule(
+        scope,
+        plan.name,
+        event_pattern=plan.pattern,
+        targets=[
+            events.CfnRule.TargetProperty(
+                id="Topic",
+                arn=topic_arn,
+                input_transformer=events.CfnRule.InputTransformerProperty(
+                    input_paths_map=plan.paths,
+                    # Text has to stand in quotation marks.
+                    input_template=json.dumps(plan.message, ensure_ascii=False),
+                ),
+            )
+        ],
+    )
 
 
 class Alerts(Construct):
@@ -60,7 +80,7 @@ class Alerts(Construct):
             self, "Email", topic_arn=topic.ref, protocol="email", endpoint=plan.email
         )
         for event in plan.events:
-            self._rule(event, topic)
+            tell_of_event(self, event, topic.ref)
         self._allow(key, topic, hears_of_events=bool(plan.events))
         alarms = Construct(self, "Alarms")
         for alarm in plan.alarms:
@@ -81,15 +101,15 @@ class Alerts(Construct):
             "ArnLike": {"aws:SourceArn": alarms},
             "StringEquals": {"aws:SourceAccount": stack.account},
         }
-        statements = [_allow("cloudwatch", ["sns:Publish"], topic.ref, own_alarms)]
-        key.add_to_resource_policy(_allow("cloudwatch", _KEY_USE, "*", own_alarms))
+        statements = [allow_service("cloudwatch", ["sns:Publish"], topic.ref, own_alarms)]
+        key.add_to_resource_policy(allow_service("cloudwatch", KEY_USE, "*", own_alarms))
         if hears_of_events:
             # EventBridge tells neither SNS nor KMS its rule or its account: with a condition no
             # event would ever arrive, and nobody would hear of that.
             # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html#eb-sns-permissions
             # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-troubleshooting.html
-            statements.append(_allow("events", ["sns:Publish"], topic.ref, {}))
-            key.add_to_resource_policy(_allow("events", _KEY_USE, "*", {}))
+            statements.append(allow_service("events", ["sns:Publish"], topic.ref, {}))
+            key.add_to_resource_policy(allow_service("events", KEY_USE, "*", {}))
         statements.append(
             iam.PolicyStatement(
                 sid="DenyHttp",
@@ -105,24 +125,6 @@ class Alerts(Construct):
             "Policy",
             topics=[topic.ref],
             policy_document=iam.PolicyDocument(statements=statements),
-        )
-
-    def _rule(self, plan: EventPlan, topic: sns.CfnTopic) -> None:
-        events.CfnRule(
-            self,
-            plan.name,
-            event_pattern=plan.pattern,
-            targets=[
-                events.CfnRule.TargetProperty(
-                    id="Topic",
-                    arn=topic.ref,
-                    input_transformer=events.CfnRule.InputTransformerProperty(
-                        input_paths_map=plan.paths,
-                        # Text has to stand in quotation marks.
-                        input_template=json.dumps(plan.message, ensure_ascii=False),
-                    ),
-                )
-            ],
         )
 
     def _remind(self, plan: AlertsPlan, topic: sns.CfnTopic, key: kms.IKey) -> None:
@@ -159,9 +161,10 @@ class Alerts(Construct):
         )
 
 
-def _allow(
+def allow_service(
     service: str, actions: list[str], resource: str, conditions: Mapping[str, object]
 ) -> iam.PolicyStatement:
+    """Return the statement of a resource policy that lets in an AWS service, such as ``events``."""
     principal = iam.ServicePrincipal(f"{service}.amazonaws.com")
     return iam.PolicyStatement(
         principals=[cast("iam.IPrincipal", principal)],

@@ -14,6 +14,7 @@ from ultrascale.catalog.codepipeline import CDK_ASSETS_VERSION, CDK_CLI_VERSION
 from ultrascale.plan.model import PipelinePlan
 from ultrascale_constructs.pipeline_artifacts import artifact_bucket, keep_replicas
 from ultrascale_constructs.pipeline_gate import Gate
+from ultrascale_constructs.pipeline_notices import Notices
 from ultrascale_constructs.pipeline_permissions import allow_connection, complete_check
 from ultrascale_constructs.pipeline_reasons import accept_findings
 
@@ -58,7 +59,9 @@ class DeploymentPipeline(Construct):
             plan.repository, plan.branch, connection_arn=plan.connection
         )
         pipeline = self._pipeline(cast("logs.ILogGroup", group))
-        gate = Gate(self, "Gate", plan=plan, source=self._source)
+        notices = Notices(self, "Notices", plan=plan, email=plan.email) if plan.email else None
+        topic = notices.topic if notices else None
+        gate = Gate(self, "Gate", plan=plan, source=self._source, topic=topic)
         checks = pipeline.add_wave(_CHECKS, pre=[*self._checks()])
         for stage in plan.stages:
             checks.add_stage(gates[stage.name])

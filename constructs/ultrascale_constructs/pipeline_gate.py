@@ -5,10 +5,12 @@ from typing import cast
 
 from aws_cdk import Stage, pipelines
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from ultrascale.catalog.codepipeline import APPROVAL_COMMENT_LENGTH
 from ultrascale.plan.model import PipelinePlan, StagePlan
+from ultrascale.plan.pipeline_events import APPROVE
 from ultrascale_constructs.pipeline_reasons import accept_looking
 
 _PROFILE = "gate"
@@ -22,10 +24,26 @@ class Gate(Construct):
     """Defines the steps before each stage, and the role of the builds among them."""
 
     def __init__(
-        self, scope: Construct, id: str, *, plan: PipelinePlan, source: pipelines.IFileSetProducer
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: PipelinePlan,
+        source: pipelines.IFileSetProducer,
+        topic: sns.ITopic | None,
     ) -> None:
+        """Define the role.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            plan: The pipeline.
+            source: The repository.
+            topic: What is told of permissions that grow; None: nothing is.
+        """
         super().__init__(scope, id)
         self._source = source
+        self._topic = topic
         self._role = iam.Role(
             self,
             "Role",
@@ -53,12 +71,14 @@ class Gate(Construct):
             role=cast("iam.IRole", self._role),
             commands=gate_commands(stage),
         )
-        confirm = pipelines.ConfirmPermissionsBroadening(f"Permissions-{stage.name}", stage=gate)
+        confirm = pipelines.ConfirmPermissionsBroadening(
+            f"Permissions-{stage.name}", stage=gate, notification_topic=self._topic
+        )
         confirm.add_step_dependency(look)
         if not stage.approval:
             return [look, confirm]
         approve = pipelines.ManualApprovalStep(
-            f"Approve-{stage.name}",
+            f"{APPROVE}{stage.name}",
             comment=f"{_TOLD}{look.exported_variable('LOG')} {look.exported_variable('CHANGES')}",
         )
         approve.add_step_dependency(confirm)

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field
 
 from ultrascale.config._base import Model, dns_label, matching
 from ultrascale.config._places import AccountId, RegionName
+from ultrascale.config.operations import Email
 
 ConnectionArn = Annotated[
     str,
@@ -94,6 +95,12 @@ class Stage(Model):
     replace: tuple[ResourceName, ...] = ()
 
 
+class Notifications(Model):
+    """Who hears that an approval waits, or that a run failed."""
+
+    email: Email
+
+
 class Pipeline(Model):
     """The pipeline that deploys clusters from a repository.
 
@@ -104,12 +111,14 @@ class Pipeline(Model):
         repository: OWNER/NAME.
         branch: Branch whose commits are deployed.
         stages: What it deploys, in this order.
+        notifications: Who hears of what needs somebody; None: nobody.
     """
 
     connection: ConnectionArn
     repository: RepositoryPath
     branch: BranchName = "main"
     stages: Annotated[tuple[Stage, ...], Field(min_length=1)]
+    notifications: Notifications | None = None
 
     @property
     def home(self) -> ConnectionId:

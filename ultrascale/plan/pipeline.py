@@ -11,6 +11,7 @@ from ultrascale.plan import names, retention
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
+from ultrascale.plan.pipeline_events import pipeline_events
 from ultrascale.plan.stacks import planned_stacks
 
 Mistakes = Iterator[config.Mistake]
@@ -196,9 +197,10 @@ def _plan(
         _stage(stage, clusters.get(number, own), stage.cluster or path.as_posix())
         for number, stage in enumerate(pipeline.stages)
     ]
+    name, heard = names.stack(own.name, "pipeline"), pipeline.notifications
     named = zip((stage.wave or stage.name for stage in pipeline.stages), stages, strict=True)
     return PipelinePlan(
-        name=names.stack(own.name, "pipeline"),
+        name=name,
         cluster=own.name,
         file=path.as_posix(),
         partition=home.partition,
@@ -215,6 +217,8 @@ def _plan(
         ),
         log_retention_days=retention.LOG_DAYS,
         artifact_retention_days=retention.PIPELINE_ARTIFACT_DAYS,
+        email=heard.email if heard else None,
+        events=(*pipeline_events(name, home.region, home.account),) if heard else (),
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ultrascale.plan.model.cluster import ClusterPlan
+from ultrascale.plan.model.observability import EventPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,8 @@ class PipelinePlan:
         waves: What it deploys, in this order.
         log_retention_days: How long the logs of builds are kept, in days.
         artifact_retention_days: How long the files of a run are kept, in days.
+        email: Who hears of what needs somebody; None: nobody.
+        events: Of what.
     """
 
     name: str
@@ -81,6 +84,8 @@ class PipelinePlan:
     waves: tuple[WavePlan, ...]
     log_retention_days: int
     artifact_retention_days: int
+    email: str | None
+    events: tuple[EventPlan, ...]
 
     @property
     def stages(self) -> tuple[StagePlan, ...]:
