@@ -162,6 +162,20 @@ def test_ctrl_c_says_that_what_is_left_is_paid_for_and_how_to_go_on(
     assert destroy(cluster, "--confirm=research", *ALL).returncode == 0
 
 
+def test_ctrl_c_while_it_looks_what_is_left_is_no_success(
+    destroy: Destroy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ultrascale.cli.destroy._search", interrupt)
+
+    answer = destroy(estate(), "--confirm=research", *ALL)
+
+    assert answer.returncode == 130
+    assert "what is left is paid for" in answer.stderr
+
+
 def test_an_orphan_fails_the_command_with_the_command_that_removes_it(destroy: Destroy) -> None:
     cluster = estate()
     cluster.instances["i-9"] = instance("i-9", "", "p5.48xlarge", CapacityReservationId="cr-9")

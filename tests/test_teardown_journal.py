@@ -10,6 +10,7 @@ from tests.teardown_cluster import (
 from tests.teardown_doubles import FakeClock, KilledError
 from ultrascale.errors import UltrascaleError
 from ultrascale.teardown.journal import Journal
+from ultrascale.teardown.model import StoppedError, Thing
 
 
 def test_each_request_stands_in_the_journal_before_it_is_sent(tmp_path: Path) -> None:
@@ -42,3 +43,34 @@ def test_a_line_that_a_run_was_killed_at_keeps_nobody_from_going_on(tmp_path: Pa
     estate().run(tmp_path)
 
     assert Journal.opened(path, FakeClock()).past[0] == {"gone": "a"}
+
+
+def test_a_disk_that_is_full_amid_a_teardown_stops_it_and_is_no_mistake_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = estate()
+
+    def full(_self: Journal, _thing: Thing) -> None:
+        raise UltrascaleError("journal.jsonl: No space left on device")
+
+    monkeypatch.setattr(Journal, "gone", full)
+
+    with pytest.raises(StoppedError, match="No space left on device; mend that, then run"):
+        cluster.run(tmp_path)
+
+
+def test_a_journal_that_nobody_may_cut_is_refused_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = estate()
+    (tmp_path / "journal.jsonl").touch()
+
+    def cut(_path: Path, _length: int) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("os.truncate", cut)
+
+    with pytest.raises(UltrascaleError, match="Permission denied; name another file"):
+        cluster.run(tmp_path)
+
+    assert cluster.deleted == []

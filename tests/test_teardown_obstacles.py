@@ -242,6 +242,23 @@ def test_an_object_that_s3_keeps_is_named(tmp_path: Path) -> None:
         cluster.run(tmp_path, Asked(storage=frozenset({"data"})))
 
 
+def test_an_object_that_s3_is_too_busy_for_is_asked_for_again(tmp_path: Path) -> None:
+    cluster = estate()
+    delete: Any = cluster.answers["s3:DeleteObjects"]
+    busy = iter([True])
+
+    def once(asked: dict[str, Any]) -> Any:
+        if next(busy, False):
+            return {"Errors": [{"Key": "a", "Code": "SlowDown", "Message": "later"}]}
+        return delete(asked)
+
+    cluster.answers["s3:DeleteObjects"] = once
+
+    cluster.run(tmp_path, Asked(storage=frozenset({"data"})))
+
+    assert not cluster.buckets
+
+
 def hyperpod_estate() -> Estate:
     from ultrascale import plan
 

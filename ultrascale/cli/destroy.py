@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ultrascale import plan
-from ultrascale.errors import ClusterError, QuestionError
+from ultrascale.errors import ClusterError, QuestionError, UltrascaleError
 from ultrascale.plan.model import ClusterPlan
 
 if TYPE_CHECKING:
@@ -249,10 +249,12 @@ def _carry_out(seen: "Account", cluster: ClusterPlan, teardown: "Teardown", path
     typer.echo(f"{path}: what is asked for and what is gone")
     stopped = False
     try:
-        Runner(clock=clock, journal=journal, tell=typer.echo).run(teardown)
-    except StoppedError as error:
-        stopped = True
-        typer.echo(f"stopped: {error}", err=True)
+        try:
+            Runner(clock=clock, journal=journal, tell=typer.echo).run(teardown)
+        except StoppedError as error:
+            stopped = True
+            typer.echo(f"stopped: {error}", err=True)
+        found = _search(seen, cluster, teardown)
     except KeyboardInterrupt:
         typer.echo(
             "interrupted: what was asked for goes on in AWS, and what is left is paid for; run the "
@@ -260,12 +262,14 @@ def _carry_out(seen: "Account", cluster: ClusterPlan, teardown: "Teardown", path
             err=True,
         )
         return _INTERRUPTED
-    found = _search(seen, cluster, teardown)
-    journal.write(left=[str(each.thing) for each in found.left], unknown=list(found.unknown))
-    if stopped:
-        return UNFINISHED
-    journal.write(end=True)
-    return UNFINISHED if found.orphans or found.unknown else 0
+    try:
+        journal.write(left=[str(each.thing) for each in found.left], unknown=list(found.unknown))
+        if not stopped:
+            journal.write(end=True)
+    except UltrascaleError as error:
+        typer.echo(str(error), err=True)
+        stopped = True
+    return UNFINISHED if stopped or found.orphans or found.unknown else 0
 
 
 def _search(seen: "Account", cluster: ClusterPlan, teardown: "Teardown") -> "Sweep":

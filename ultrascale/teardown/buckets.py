@@ -11,6 +11,9 @@ from ultrascale.teardown.model import StoppedError
 # Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
 _BATCHES = 50
 _NOT_EMPTY = "BucketNotEmpty"
+# Of one object; the next round asks for it again.
+# Source: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
+_PASSING = frozenset({"InternalError", "OperationAborted", "ServiceUnavailable", "SlowDown"})
 
 
 def empty_and_delete(account: Account, bucket: str) -> None:
@@ -43,6 +46,8 @@ def _delete(account: Account, bucket: str) -> None:
 
 def _refuse(bucket: str, answer: Mapping[str, Any]) -> None:
     for error in answer.get("Errors", []):
+        if error.get("Code") in _PASSING:
+            continue
         raise StoppedError(
             f"bucket {bucket}",
             why=f"S3 keeps {error.get('Key')}: {error.get('Code')}: {error.get('Message')}",

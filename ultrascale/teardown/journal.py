@@ -63,7 +63,7 @@ class Journal:
         """Write down what the user has agreed to.
 
         Raises:
-            UltrascaleError: The file is another cluster's.
+            UltrascaleError: The file is another cluster's, or cannot be written.
         """
         about = {
             "cluster": teardown.cluster,
@@ -76,8 +76,11 @@ class Journal:
                     f"{self.path}: it is the journal of {each['run']}; name another file by "
                     "--journal"
                 )
-        if self.path.exists():
-            os.truncate(self.path, self.whole)
+        try:
+            if self.path.exists():
+                os.truncate(self.path, self.whole)
+        except OSError as error:
+            raise self._unwritten(error) from error
         self.write(run=about)
         for step in teardown.steps:
             self.write(step=step.name, agreed=[str(each) for each in step.things])
@@ -103,9 +106,10 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise UltrascaleError(
-                f"{self.path}: {error}; name another file by --journal"
-            ) from error
+            raise self._unwritten(error) from error
+
+    def _unwritten(self, error: OSError) -> UltrascaleError:
+        return UltrascaleError(f"{self.path}: {error}; name another file by --journal")
 
     @property
     def unfinished(self) -> str:

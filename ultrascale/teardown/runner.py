@@ -38,8 +38,20 @@ class Runner:
 
         Raises:
             StoppedError: Something does not go; what comes after it was not begun.
+            UltrascaleError: The journal is another's, or cannot be written; nothing was begun.
         """
         self.journal.begin(teardown)
+        try:
+            self._steps(teardown)
+        except StoppedError:
+            raise
+        except UltrascaleError as error:
+            # A full disk, amid all this: what was asked for is paid for, or gone.
+            raise StoppedError(
+                "the teardown", why=str(error), fix=f"mend that, {_AGAIN}"
+            ) from error
+
+    def _steps(self, teardown: Teardown) -> None:
         for number, step in enumerate(teardown.steps, start=1):
             self.tell(f"step {number} of {len(teardown.steps)}: {step.title}")
             for wave in step.waves:
