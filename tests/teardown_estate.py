@@ -39,6 +39,7 @@ class Estate:
         kill_at: Number of the request that changes something at which the process is killed; None
             lets it live.
         kill_after: Whether that request is carried out.
+        listed: What lists were asked for, as IAM calls the requests.
         refused: What nobody may delete, by its id.
     """
 
@@ -62,6 +63,7 @@ class Estate:
         self.log_groups: set[str] = set()
         self.repositories: set[str] = set()
         self.buckets: dict[str, list[str]] = {}
+        self.listed: set[str] = set()
         self.backups: list[dict[str, Any]] = []
         self.tagged: dict[str, list[dict[str, str]]] = {}
         self.answers: dict[str, Told] = self._answers()

@@ -37,6 +37,7 @@ class Direct:
         return cast("Mapping[str, Any]", complete(action, answer))
 
     def ask_all(self, action: str, key: str, /, **parameters: object) -> list[Any]:
+        self._estate.listed.add(action)
         return self.ask(action, **parameters)[key]
 
 

@@ -1,8 +1,12 @@
 """What is left after a teardown: what is paid for has to be told, with what removes it."""
 
 from pathlib import Path
+from typing import Any, cast
 
-from tests.account import ID, denied
+import botocore
+import pytest
+
+from tests.account import ID, denied, fake_account
 from tests.teardown_cluster import (
     ALL,
     FILE_SYSTEM,
@@ -10,6 +14,7 @@ from tests.teardown_cluster import (
     estate,
     instance,
     research,
+    stack,
 )
 from tests.teardown_doubles import FakeClock
 from ultrascale.teardown import prices
@@ -134,3 +139,55 @@ def test_snapshots_of_other_accounts_are_not_gone_through() -> None:
     asked = cluster.aws.parameters("ec2:DescribeSnapshots")
     assert asked
     assert all(each["OwnerIds"] == ["self"] for each in asked)
+
+
+# Whatever a sweep asks; each is denied once.
+QUESTIONS = [
+    "autoscaling:DescribeAutoScalingGroups",
+    "cloudformation:DescribeStacks",
+    "cloudformation:ListStackResources",
+    "cloudformation:ListStacks",
+    "ec2:DescribeAddresses",
+    "ec2:DescribeInstances",
+    "ec2:DescribeLaunchTemplates",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSnapshots",
+    "ec2:DescribeVolumes",
+    "ecr:DescribeRepositories",
+    "eks:DescribeCluster",
+    "fsx:DescribeBackups",
+    "fsx:DescribeFileSystems",
+    "iam:ListInstanceProfiles",
+    "logs:DescribeLogGroups",
+    "tag:GetResources",
+]
+
+
+@pytest.mark.parametrize("action", QUESTIONS)
+def test_whatever_may_not_be_asked_is_told_and_hides_no_instance(action: str) -> None:
+    cluster = estate(stack("old", status="DELETE_COMPLETE")).without_botocore()
+    cluster.answers[action] = denied(action)
+
+    found = sweep(cluster.account, research(), NOTHING)
+
+    assert any(each.startswith(f"{action}: denied") for each in found.unknown)
+    seen = "i-0a1" in {each.thing.id for each in found.left}
+    assert seen == (action != "ec2:DescribeInstances")
+
+
+def test_every_list_is_read_to_its_end(tmp_path: Path) -> None:
+    cluster = estate().without_botocore()
+    found = cluster.planned(ALL)
+    sweep(cluster.account, research(), found)
+
+    asking = fake_account()[0]
+    for action in cluster.listed:
+        prefix, _, operation = action.partition(":")
+        client: Any = asking.client({"tag": "resourcegroupstaggingapi"}.get(prefix, prefix))
+        answer = client.meta.service_model.operation_model(operation).output_shape.members
+        tokens = {each for each in answer if each.lower().endswith(("token", "marker"))}
+        assert client.can_paginate(cast("Any", botocore).xform_name(operation)) or not tokens, (
+            action
+        )
+    assert {*QUESTIONS} - cluster.listed == {"eks:DescribeCluster"}
