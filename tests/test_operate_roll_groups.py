@@ -30,7 +30,7 @@ class Instances:
     def __init__(self, stub: FakeCluster) -> None:
         self._stub = stub
         self.versions = {"i-0": "1", "i-1": "2"}
-        self.template = "lt-1"
+        self.template, self.version = "lt-1", "2"
         self.join()
 
     def join(self) -> None:
@@ -70,7 +70,11 @@ class Instances:
             "AvailabilityZones": ["us-west-2b"],
             "HealthCheckType": "EC2",
             "CreatedTime": Time().now,
-            "LaunchTemplate": {**template, "LaunchTemplateId": self.template, "Version": "2"},
+            "LaunchTemplate": {
+                **template,
+                "LaunchTemplateId": self.template,
+                "Version": self.version,
+            },
             "Instances": instances,
         }
         return {"AutoScalingGroups": [group]}
@@ -162,4 +166,13 @@ def test_instances_that_this_cluster_does_not_know_are_not_ended_undrained(
         stub.remove(f"{NODES}/{node}")
 
     with pytest.raises(ClusterError, match="none of its 2 instances is a node of the cluster"):
+        found[0].old()
+
+
+def test_instances_of_a_version_that_has_no_number_are_not_renewed_for_ever(
+    instances: Instances, found: tuple[GroupFleet, FakeAws]
+) -> None:
+    instances.version = "$Latest"
+
+    with pytest.raises(ClusterError, match=r"from version \$Latest of its template"):
         found[0].old()

@@ -18,7 +18,7 @@ from ultrascale.errors import ClusterError
 if TYPE_CHECKING:
     from ultrascale.operate.tunnel import Process
 
-# A shell's status of a program that a signal ended is this and the signal's number.
+# The status of a program that a signal ended is this and the signal's number.
 _ENDED_BY_SIGNAL = 128
 _STOP_SECONDS = 5.0
 
@@ -76,9 +76,10 @@ def _run(command: list[str], kubeconfig: Path, session: "Process") -> int:
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig.absolute())}
     running: subprocess.Popen[bytes] | None = None
     try:
-        with _signals_held_back():
-            running = subprocess.Popen(command, env=environment)
-        status = _wait(running)
+        with _ctrl_c_is_the_commands():
+            with _signals_held_back():
+                running = subprocess.Popen(command, env=environment)
+            status = running.wait()
     except OSError as error:
         raise ClusterError(f"{command[0]}: {error.strerror}; write a command after --") from error
     finally:
@@ -86,17 +87,18 @@ def _run(command: list[str], kubeconfig: Path, session: "Process") -> int:
             _stop(running)
     if session.poll() is not None:
         typer.echo(f"{_ended(session)}: {command[0]} may have lost its way meanwhile", err=True)
-    return status
+    # As a shell has it.
+    return status if status >= 0 else _ENDED_BY_SIGNAL - status
 
 
-def _wait(running: subprocess.Popen[bytes]) -> int:
-    """Return the status of a command as a shell has it; what Ctrl-C does there is its affair."""
+@contextmanager
+def _ctrl_c_is_the_commands() -> Generator[None]:
+    """Let Ctrl-C end what a command does, as in a shell, and not the way that it takes."""
     before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     try:
-        status = running.wait()
+        yield
     finally:
         signal.signal(signal.SIGINT, before)
-    return status if status >= 0 else _ENDED_BY_SIGNAL - status
 
 
 def _stop(running: subprocess.Popen[bytes]) -> None:
@@ -115,7 +117,7 @@ def _stop(running: subprocess.Popen[bytes]) -> None:
 def _signals_held_back() -> Generator[None]:
     """Let a signal end this program only after what is begun within is known: it would run on."""
     missed: list[int] = []
-    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    ending = (signal.SIGTERM, signal.SIGHUP)
     before = {each: signal.signal(each, lambda number, _: missed.append(number)) for each in ending}
     try:
         yield

@@ -166,10 +166,16 @@ class GroupFleet:
 
         Raises:
             ClusterError: No instance of the group is a node of this cluster, which the kubeconfig
-                does not name in full: it may be another, and nothing would be drained.
+                does not name in full: it may be another, and nothing would be drained. Or the
+                group names its version by `$Latest`.
         """
         group = self.group.describe()
         template = _template(group)
+        if template[1].startswith("$"):
+            raise ClusterError(
+                f"{self.group.name}: launches from version {template[1]} of its template, unlike "
+                "what was deployed, and no instance says that it is that; deploy its stack again"
+            )
         # Of all nodes: an older template may have given them other labels, and an instance without
         # a node ends without being drained.
         nodes = {_instance(each): name(each) for each in self.cluster.items(NODE.path(), {})}
