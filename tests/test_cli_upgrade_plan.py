@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.assembly import ROOT
 from tests.command_line import Ultrascale, run
 from tests.pools import as_text, make_document
-from ultrascale.plan import names
+from ultrascale.plan import load, names
+from ultrascale.plan.upgrade_pools import pool_upgrades
+from ultrascale.plan.upgrade_steps import upgrade_steps
 
 
 @pytest.fixture
@@ -154,3 +157,16 @@ def test_an_assembly_that_was_broken_off_is_refused(ultrascale: Ultrascale, file
 
     assert answer.returncode == 1
     assert "research-network.template.json: not JSON" in answer.stderr
+
+
+def test_every_command_that_the_steps_name_is_one_of_the_program(ultrascale: Ultrascale) -> None:
+    plan = load(ROOT / "clusters" / "mixed-capacity.yaml")
+    steps = upgrade_steps(plan, pool_upgrades(plan, "1.36"), then="1.36", file="c.yaml")
+
+    commands = {
+        each.split()[0]: each for step in steps for each in re.findall("`ultrascale ([^`]+)`", step)
+    }
+
+    assert {*commands} == {"deploy", "preflight", "roll", "scale", "status"}
+    for each in commands.values():
+        assert ultrascale(*each.split(), "--help").returncode == 0, each

@@ -23,7 +23,8 @@ _INSIGHTS = "eks:ListInsights"
 _GROUPS, _GROUP = "eks:ListNodegroups", "eks:DescribeNodegroup"
 _SUBNETS = "ec2:DescribeSubnets"
 _CLUSTER_ARN = "arn:{partition}:eks:{region}:{account}:cluster/{cluster}"
-# EKS refuses an upgrade for an error alone.
+# For an error alone EKS refuses an upgrade; in 2025 it stopped that for a while.
+# Source: https://github.com/aws/containers-roadmap/issues/2570
 _STATES: Mapping[str, State] = MappingProxyType(
     {"PASSING": "pass", "WARNING": "warn", "UNKNOWN": "warn", "ERROR": "fail"}
 )
