@@ -1,14 +1,17 @@
 """The pages say what the program does; a key or command that they miss is one nobody finds."""
 
+import itertools
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
 import pydantic
 import pytest
+import typer
 
 from tests.assembly import ROOT
-from ultrascale import config
+from ultrascale import cli, config
 
 # Keys of the cluster file, and of the jobs within it.
 KEYS = re.sub(
@@ -18,6 +21,7 @@ KEYS = re.sub(
     flags=re.DOTALL,
 )
 README = (ROOT / "README.md").read_text()
+COMMANDS: dict[str, object] = getattr(typer.main.get_command(vars(cli)["_app"]), "commands", {})
 
 
 def models(annotation: object) -> set[type[pydantic.BaseModel]]:
@@ -55,6 +59,40 @@ LINKS = [
 )
 def test_a_link_leads_to_a_page(page: Path, target: str) -> None:
     assert (page.parent / target).exists()
+
+
+# In a page, or in what a message says; Python parts a long one into several strings.
+CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+CALL = re.compile(r"(?:^|[\s/`(])ultrascale((?:[ ]+[^\s`|;&#)]+)+)")
+SOURCES = sorted((ROOT / "ultrascale").glob("**/*.py"))
+
+
+def calls(path: Path) -> set[tuple[str, ...]]:
+    """Return the words of each `ultrascale` command that a page or a module names."""
+    text = path.read_text()
+    if path.suffix == ".py":
+        text = re.sub(r'"\s*\n\s*f?"', "", text)
+    return {tuple(call[1].split()) for code in CODE.findall(text) for call in CALL.finditer(code)}
+
+
+def options(command: object) -> set[str]:
+    """Return the options of a command, and of those below it."""
+    own: list[object] = list(getattr(command, "params", ()))
+    below: dict[str, object] = getattr(command, "commands", {})
+    names = {name for each in own for name in getattr(each, "opts", ())}
+    return names.union(*(options(each) for each in below.values()))
+
+
+@pytest.mark.parametrize("paths", [PAGES, SOURCES], ids=["pages", "messages"])
+def test_every_command_that_is_named_exists_with_its_options(paths: Sequence[Path]) -> None:
+    named = {(path.name, *call) for path in paths for call in calls(path)}
+
+    assert len(named) > 50
+    for path, name, *words in named:
+        assert name in COMMANDS, (path, name)
+        ours = itertools.takewhile(lambda word: word != "--", words)
+        wanted = {word.split("=")[0].rstrip(".,:") for word in ours if word.startswith("--")}
+        assert wanted <= options(COMMANDS[name]) | {"--help"}, (path, name)
 
 
 def test_the_two_commands_stand_on_the_first_screen() -> None:
