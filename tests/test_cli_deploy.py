@@ -1,6 +1,7 @@
 """`ultrascale deploy`, as its user sees it: each step stops what follows."""
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.cli_deployments import STACKS, deployed, has, prepare, synthesizes, w
 from tests.command_line import Ultrascale, run
 from tests.deployments import Project, write_assembly
 from tests.pools import SYSTEM_POOL, pool_document
+from ultrascale import guard
 from ultrascale.preflight import checks
 from ultrascale.preflight.model import State
 from ultrascale.preflight.stacks import NAMES
@@ -86,12 +88,14 @@ def test_nothing_is_deployed_unless_the_user_agrees_to_what_is_shown(
 
 
 def test_a_dry_run_prints_what_is_run_by_hand(
-    ultrascale: Ultrascale, project: Project, file: Path
+    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = ultrascale("deploy", file, "--dry-run")
+    monkeypatch.chdir(file.parent)
 
-    synth, *commands = answer.stdout.splitlines()[-1 - len(STACKS) :]
-    assert synth == f"make synth CLUSTER={file}"
+    answer = ultrascale("deploy", file.name, "--dry-run")
+
+    enter, synth, *commands = answer.stdout.splitlines()[-2 - len(STACKS) :]
+    assert (enter, synth) == (f"cd {project.folder}", f"make synth CLUSTER={file}")
     assert [command.split()[3] for command in commands] == [*STACKS]
     assert "--exclusively --app cdk.out --require-approval never" in commands[0]
     assert (answer.returncode, project.deployed) == (0, [])
@@ -225,6 +229,24 @@ def test_what_cannot_be_synthesized_is_not_deployed(
 
     assert (answer.returncode, project.deployed) == (1, [])
     assert answer.stderr.endswith("rule 7 is broken\n")
+
+
+def test_a_file_that_is_edited_meanwhile_is_not_deployed_half_seen(
+    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it needs and costs was told of the one, and the templates would be of the other."""
+    synthesize: Callable[[Path, Path], object] = guard.synthesize
+
+    def edit(path: Path, folder: Path) -> None:
+        path.write_text(path.read_text().replace("max: 4", "max: 400"))
+        synthesize(path, folder)
+
+    monkeypatch.setattr("ultrascale.guard.synthesize", edit)
+
+    answer = ultrascale("deploy", file, "--yes")
+
+    assert (answer.returncode, project.calls) == (1, [])
+    assert "was changed meanwhile; run the command again" in answer.stderr
 
 
 def test_an_assembly_of_another_file_is_refused(

@@ -95,6 +95,7 @@ def deploy_command(
     cdk = find_cdk_cli()
     refuse_two_sources(os.environ, profile, (Path.home() / _SETTINGS, cdk.project / "cdk.json"))
     check_file(file)
+    text = file.read_bytes()
     context = replace(context_of(file, datetime.now(UTC), profile), imports=import_existing)
     _refuse_account(file, context)
     _refuse_beyond(file, context)
@@ -106,6 +107,8 @@ def deploy_command(
         command = DeployCommand(
             cdk=cdk, assembly=folder, profile=profile, import_existing=import_existing
         )
+        if file.read_bytes() != text:
+            raise UltrascaleError(f"{file}: was changed meanwhile; run the command again")
         order = _order(context, folder)
         _refuse_stacks(file, context, allow_unknown=allow_unknown)
         _compare(file, context, folder, permitted or ())
@@ -200,9 +203,13 @@ def _ask(file: Path, context: "Context", stacks: int) -> None:
 def _print_commands(
     file: Path, command: DeployCommand, order: Iterable[str], *, synthesized: bool
 ) -> None:
+    elsewhere = Path.cwd() != command.cdk.project
+    if elsewhere:
+        typer.echo(shlex.join(("cd", str(command.cdk.project))))
     if synthesized:
         # Ours goes with this process; this is the folder that `make synth` writes.
-        typer.echo(f"make synth CLUSTER={shlex.quote(str(file))}")
+        named = file.resolve() if elsewhere else file
+        typer.echo(f"make synth CLUSTER={shlex.quote(str(named))}")
         command = replace(command, assembly=Path("cdk.out"))
     for stack in order:
         typer.echo(command.by_hand(stack))
