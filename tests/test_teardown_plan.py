@@ -131,6 +131,17 @@ def test_a_pipeline_that_would_deploy_the_cluster_again_is_told() -> None:
         assert "deploys the cluster again" in kept(teardown)[name].why
 
 
+def test_a_gateway_goes_while_its_controller_runs() -> None:
+    cluster = estate().without_botocore()
+    cluster.api.groups |= {"/apis/gateway.networking.k8s.io/v1"}
+    path = "/apis/gateway.networking.k8s.io/v1/namespaces/other/gateways/entry"
+    cluster.api.put(path, {"kind": "Gateway", "status": {"addresses": [{"value": "a.elb"}]}})
+
+    (step,) = (each for each in cluster.planned().steps if each.name == "load-balancers")
+
+    assert "Gateway other/entry (a.elb)" in {str(thing) for thing in step.things}
+
+
 def test_jobs_outside_the_namespaces_of_the_cluster_are_not_ours_to_stop() -> None:
     assert "other/not-ours" not in ids(estate().planned())
 

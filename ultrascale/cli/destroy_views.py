@@ -1,9 +1,10 @@
 """How the plan of a teardown, and what it leaves, are printed."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from ultrascale.catalog import prices, standing_prices
-from ultrascale.teardown.model import Left, Teardown
+from ultrascale.teardown.model import Left, Step, Teardown
 from ultrascale.teardown.sweep import Sweep
 
 
@@ -14,23 +15,27 @@ def plan_lines(teardown: Teardown) -> Iterator[str]:
         yield "nothing of it is there"
     for number, step in enumerate(teardown.steps, start=1):
         yield f"\n{number}. {step.name}: {step.title}"
-        rounds = f" for each of {len(step.waves)} rounds" if len(step.waves) > 1 else ""
-        yield f"   up to {step.minutes} minutes{rounds}"
-        for wave in step.waves:
-            for target in wave:
-                yield f"   - {target.thing}"
-                for thing in target.things:
-                    if thing != target.thing:
-                        yield f"     - {thing}"
-        if step.stops:
-            yield f"   it will stop here: {step.stops}"
+        yield from _step_lines(step)
     for name in teardown.absent:
         yield f"\n--delete-storage {name}: nothing of that name is there, or no longer"
     if teardown.kept:
         yield "\nstays:"
         yield from _left_lines(teardown.kept)
         yield from _sum(teardown.kept)
+    for number, step in enumerate(teardown.steps, start=1):
+        if step.stops:
+            yield f"\nit will stop at step {number}, {step.name}: {step.stops}"
     yield ""
+
+
+def _step_lines(step: Step) -> Iterator[str]:
+    rounds = f" for each of {len(step.waves)} rounds" if len(step.waves) > 1 else ""
+    yield f"   up to {step.minutes} minutes{rounds}"
+    for target in chain(*step.waves):
+        yield f"   - {target.thing}"
+        yield from (f"     - {thing}" for thing in target.things if thing != target.thing)
+    if step.stops:
+        yield "   it will stop here: see the end"
 
 
 def sweep_lines(found: Sweep) -> Iterator[str]:

@@ -27,6 +27,10 @@ _GROUP = "AWS::AutoScaling::AutoScalingGroup"
 _GROUP_TAG = "aws:autoscaling:groupName"
 _POOL = "karpenter.sh/nodepool"
 _STOPPED = frozenset({"stopping", "stopped"})
+# EC2 answers a request for all of a large fleet at once too late, or not at all.
+# Source: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-pagination.html
+PAGE: Mapping[str, Any] = {"MaxResults": 1000}
+"""What lets EC2 answer in pages."""
 Question = Callable[[], Iterator[Left]]
 
 
@@ -65,6 +69,7 @@ _KINDS = (
         id="InstanceId",
         remove="terminate-instances --instance-ids",
         filters=(LIVE,),
+        parameters=PAGE,
     ),
     _Kind(
         type="AWS::EC2::Volume",
@@ -97,6 +102,7 @@ _KINDS = (
         id="NetworkInterfaceId",
         remove="delete-network-interface --network-interface-id",
         paid=False,
+        parameters=PAGE,
     ),
     _Kind(
         type="AWS::EC2::SecurityGroup",

@@ -30,7 +30,11 @@ from ultrascale.teardown.objects import (
 _VOLUMES, _NO_VOLUME = "ec2:DescribeVolumes", "InvalidVolume.NotFound"
 CRON_JOB = Kind("batch/v1", "CronJob", "cronjobs")
 INGRESS = Kind("networking.k8s.io/v1", "Ingress", "ingresses")
+# Load balancers stand behind those of the AWS Load Balancer Controller and of Istio.
+# Source: https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/gateway/gateway/
+GATEWAY = Kind("gateway.networking.k8s.io/v1", "Gateway", "gateways")
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+_ROUTES = (GATEWAY, INGRESS)
 _EBS_DRIVERS = ("ebs.csi.aws.com", "ebs.csi.eks.amazonaws.com")
 # EKS Auto Mode has them by itself, and lets nobody delete them.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html
@@ -93,16 +97,16 @@ def node_pools(
 
 
 def load_balancers(cluster: Cluster) -> tuple[ObjectTarget, ...]:
-    """Return the Services and Ingresses behind which load balancers of AWS stand."""
+    """Return the Services, Ingresses and Gateways behind which load balancers of AWS stand."""
     services = (
         (SERVICE, each)
         for each in cluster.collection(SERVICE, "", {})
         if text(each, "spec", "type") == "LoadBalancer"
     )
-    ingresses = ((INGRESS, each) for each in cluster.collection(INGRESS, "", {}))
+    others = ((kind, each) for kind in _ROUTES for each in cluster.collection(kind, "", {}))
     return tuple(
         ObjectTarget(cluster=cluster, kind=kind, found=each, note=", ".join(_addresses(each)))
-        for kind, each in (*services, *ingresses)
+        for kind, each in (*services, *others)
     )
 
 
@@ -160,3 +164,4 @@ def _goes(volume: Object) -> bool:
 def _addresses(found: Object) -> Iterator[str]:
     for each in objects(found, "status", "loadBalancer", "ingress"):
         yield text(each, "hostname") or text(each, "ip")
+    yield from (text(each, "value") for each in objects(found, "status", "addresses"))
