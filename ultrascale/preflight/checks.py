@@ -4,6 +4,7 @@ from ultrascale.preflight.addons import ADDONS
 from ultrascale.preflight.addresses import ADDRESSES
 from ultrascale.preflight.admins import ADMINS
 from ultrascale.preflight.bootstrap import BOOTSTRAP
+from ultrascale.preflight.boundary import BOUNDARY
 from ultrascale.preflight.cluster import CLUSTER
 from ultrascale.preflight.endpoints import ENDPOINTS
 from ultrascale.preflight.identity import IDENTITY
@@ -23,6 +24,7 @@ CHECKS: tuple[Check, ...] = (
     IDENTITY,
     BOOTSTRAP,
     ROLES,
+    BOUNDARY,
     ADMINS,
     QUOTAS,
     ZONES,
