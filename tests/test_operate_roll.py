@@ -21,7 +21,8 @@ from tests.pools import CAPACITY_BLOCK, ODCR
 from tests.stub_api_server import Refusal
 from ultrascale.errors import ClusterError
 from ultrascale.operate.drain import Drain
-from ultrascale.operate.fleet import NodePoolFleet, Old
+from ultrascale.operate.fleet import Old
+from ultrascale.operate.node_pool_fleet import NodePoolFleet
 from ultrascale.operate.nodes import NodePool
 from ultrascale.operate.roll import Pace, Roll
 

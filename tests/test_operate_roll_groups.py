@@ -9,7 +9,7 @@ from tests.operate_cluster import NODES, FakeCluster, Time, make_pool
 from tests.pools import CAPACITY_BLOCK
 from ultrascale.errors import ClusterError
 from ultrascale.operate.drain import Drain
-from ultrascale.operate.fleet import GroupFleet
+from ultrascale.operate.group_fleet import GroupFleet
 from ultrascale.operate.groups import Group
 from ultrascale.operate.roll import Pace, Roll
 
@@ -176,3 +176,12 @@ def test_instances_of_a_version_that_has_no_number_are_not_renewed_for_ever(
 
     with pytest.raises(ClusterError, match=r"from version \$Latest of its template"):
         found[0].old()
+
+
+def test_the_nodes_of_a_large_cluster_are_not_listed_for_a_group_whose_own_are_all_there(
+    stub: FakeCluster, found: tuple[GroupFleet, FakeAws]
+) -> None:
+    found[0].old()
+
+    (asked,) = stub.asked("GET", NODES)
+    assert asked.query["labelSelector"] == "ultrascale.dev/pool=train"

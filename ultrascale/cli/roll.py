@@ -113,8 +113,9 @@ def _end(until: str | None) -> datetime | None:
 def _fleet(
     cluster: "ClusterPlan", renewal: Renewal, seen: "Cluster", account: "Account | None"
 ) -> "Fleet":
-    from ultrascale.operate.fleet import GroupFleet, NodePoolFleet
+    from ultrascale.operate.group_fleet import GroupFleet
     from ultrascale.operate.groups import find_group
+    from ultrascale.operate.node_pool_fleet import NodePoolFleet
     from ultrascale.operate.nodes import NodePool
 
     pool = renewal.pool

@@ -7,8 +7,10 @@ Sources:
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ultrascale.errors import RefusedError
 from ultrascale.jobs import fields
@@ -24,6 +26,8 @@ _NOT_NOW = 429
 #     https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
 #     https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/utils/pod/scheduling.go
 _PROTECTS = re.compile(r"true|(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+")
+_QUESTIONS = 16
+_Told = TypeVar("_Told")
 _MIRROR = "kubernetes.io/config.mirror"
 _OVER = frozenset({"Succeeded", "Failed"})
 
@@ -80,17 +84,16 @@ class Drain:
             ClusterError: The server refuses, or nobody answers.
         """
         jobs: dict[str, list[str]] = {}
-        others, lost, kept = 0, list[str](), list[str]()
-        for node in nodes:
-            if _is_protected(self.cluster.find(NODE.path(name=node)) or {}):
-                kept.append(node)
-            pods = self._work(node)
+        others, lost = 0, list[str]()
+        for node, pods in zip(nodes, self._work(nodes), strict=True):
             for job in {label(pod, JOB_LABEL) for pod in pods} - {""}:
                 jobs.setdefault(job, []).append(node)
             rest = [pod for pod in pods if not label(pod, JOB_LABEL)]
             alone = [_who(pod) for pod in rest if not objects(pod, "metadata", "ownerReferences")]
             others += len(rest) - len(alone)
             lost += alone
+        found = _at_once(lambda node: self.cluster.find(NODE.path(name=node)), nodes)
+        kept = [node for node, each in zip(nodes, found, strict=True) if _is_protected(each or {})]
         return Work(jobs=dict(sorted(jobs.items())), others=others, lost=lost, kept=kept)
 
     def waiting_for(self, nodes: Sequence[str]) -> str:
@@ -101,7 +104,7 @@ class Drain:
         """
         left: list[str] = []
         asks = True
-        pods = [pod for node in nodes for pod in self._work(node)]
+        pods = [pod for found in self._work(nodes) for pod in found]
         # Those last that were refused most often: they keep nobody else waiting.
         for pod in sorted(pods, key=lambda each: self._refused[_who(each)]):
             why = self._stays(pod)
@@ -114,9 +117,14 @@ class Drain:
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
         return f"{left[0]}{more}" if left else ""
 
-    def _work(self, node: str) -> Sequence[Object]:
-        pods = self.cluster.items(POD.path(), {"fieldSelector": f"spec.nodeName={node}"})
-        return [pod for pod in pods if not _belongs_to_node(pod) and not _over(pod)]
+    def _work(self, nodes: Sequence[str]) -> Sequence[Sequence[Object]]:
+        """Return the pods on each node that are to leave it."""
+
+        def work(node: str) -> Sequence[Object]:
+            pods = self.cluster.items(POD.path(), {"fieldSelector": f"spec.nodeName={node}"})
+            return [pod for pod in pods if not _belongs_to_node(pod) and not _over(pod)]
+
+        return _at_once(work, nodes)
 
     def _stays(self, pod: Object) -> str:
         """Return why a pod is not asked to leave, or not again; or nothing."""
@@ -146,6 +154,12 @@ class Drain:
             self._refused[_who(pod)] += 1
             return f"{_who(pod)}: {error.message}", False
         return f"{_who(pod)} was asked to leave", True
+
+
+def _at_once(ask: Callable[[str], _Told], nodes: Sequence[str]) -> Sequence[_Told]:
+    """Return the answer for each node: a pool may have thousands."""
+    with ThreadPoolExecutor(_QUESTIONS) as several:
+        return list(several.map(ask, nodes))
 
 
 def _who(pod: Object) -> str:

@@ -4,23 +4,13 @@ Nothing here launches a node: Karpenter or the Auto Scaling group brings a succe
 one has gone, so that there are never more than the reservation holds.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from ultrascale.errors import ClusterError
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, condition, name, text
-from ultrascale.jobs.kinds import NODE
-from ultrascale.operate.groups import Group
-from ultrascale.operate.nodes import NODE_CLAIM, NodePool, unfit
+from ultrascale.jobs.fields import Object, name
+from ultrascale.operate.nodes import unfit
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.names import POOL_LABEL, SHARD_LABEL
-
-# Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
-_ON_ITS_WAY_OUT = ("Terminat", "Detach")
-# Longer than Karpenter waits for more pods before it launches nodes for those that wait.
-_PODS_SEEN_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,204 +55,15 @@ class Fleet(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePoolFleet:
-    """The nodes of a pool of Karpenter or EKS Auto Mode.
-
-    That deletion of a NodeClaim ends its instance is Karpenter's API; of EKS Auto Mode, which has
-    the same, AWS does not say it in so many words.
-
-    Attributes:
-        node_pools: Its NodePools.
-    """
-
-    node_pools: Sequence[NodePool]
-
-    @property
-    def pause_seconds(self) -> float:
-        """How long Karpenter may take to see that pods wait; a static NodePool needs none."""
-        return 0 if self._static else _PODS_SEEN_SECONDS
-
-    @property
-    def _static(self) -> bool:
-        return self.node_pools[0].pool.static
-
-    @property
-    def _cluster(self) -> Cluster:
-        return self.node_pools[0].cluster
-
-    def old(self) -> Sequence[Old]:
-        """Return the nodes that Karpenter finds drifted, the oldest first.
-
-        A drifted NodeClaim stays drifted whatever the budgets are, until it goes.
-
-        Source: https://karpenter.sh/docs/concepts/disruption/#drift
-        """
-        return [
-            Old(id=name(each), node=text(each, "status", "nodeName"))
-            for each in self._claims()
-            if condition(each, "Drifted")
-        ]
-
-    def end(self, old: Old) -> None:
-        """Delete its NodeClaim: Karpenter ends the instance, then launches its successor."""
-        found = self._cluster.find(NODE_CLAIM.path(name=old.id))
-        if found is not None:
-            self._cluster.delete(NODE_CLAIM, "", found)
-
-    def waiting_for_end(self, ended: Sequence[Old]) -> str:
-        """Return which NodeClaims are still there; or nothing."""
-        there = {name(each) for each in self._claims()}
-        return _still([each.id for each in ended if each.id in there], "NodeClaim")
-
-    def waiting_for_rest(self, old: Sequence[Old]) -> str:
-        """Return what is missing until all but ``old`` are new and take work; or nothing.
-
-        A static NodePool keeps its count. Of others nobody knows how many nodes their pods need:
-        those that there are have to take work.
-        """
-        olds = {each.id for each in old}
-        claims = self._claims()
-        rest = [each for each in claims if name(each) in olds]
-        fresh = [each for each in claims if name(each) not in olds]
-        nodes = [each for node_pool in self.node_pools for each in node_pool.nodes()]
-        first = self.node_pools[0]
-        if self._static:
-            names = {text(each, "status", "nodeName") for each in rest}
-            due = first.replicas() - len(rest)
-            return _missing(nodes, names, due, first.pool, first.name)
-        return _unready(fresh, nodes, first.pool, first.name)
-
-    def trouble(self) -> str:
-        """Return why NodeClaims do not become nodes; or nothing."""
-        found = (each.trouble() for each in self.node_pools)
-        return "; ".join(each for each in found if each)
-
-    def _claims(self) -> Sequence[Object]:
-        return [each for node_pool in self.node_pools for each in node_pool.claims()]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupFleet:
-    """The nodes of a self-managed group.
-
-    Attributes:
-        group: The Auto Scaling group.
-        cluster: API server of its cluster.
-        pool: What its nodes have.
-    """
-
-    group: Group
-    cluster: Cluster
-    pool: PoolPlan
-
-    @property
-    def pause_seconds(self) -> float:
-        """Not at all: the group keeps its desired capacity."""
-        return 0
-
-    def old(self) -> Sequence[Old]:
-        """Return the instances of another launch template than the group's, or of its versions.
-
-        Raises:
-            ClusterError: No instance of the group is a node of this cluster, which the kubeconfig
-                does not name in full: it may be another, and nothing would be drained. Or the
-                group names its version by `$Latest`.
-        """
-        group = self.group.describe()
-        template = _template(group)
-        if template[1].startswith("$"):
-            raise ClusterError(
-                f"{self.group.name}: launches from version {template[1]} of its template, unlike "
-                "what was deployed, and no instance says that it is that; deploy its stack again"
-            )
-        # Of all nodes: an older template may have given them other labels, and an instance without
-        # a node ends without being drained.
-        nodes = {_instance(each): name(each) for each in self.cluster.items(NODE.path(), {})}
-        instances = [each for each in group["Instances"] if not _is_going(each)]
-        joined = [each for each in instances if each["InstanceId"] in nodes]
-        if instances and not joined and self.cluster.arn is None:
-            raise ClusterError(
-                f"{self.group.name}: none of its {len(instances)} instances is a node of the "
-                f"cluster {self.cluster.name or 'of this pod'}, so that none would be drained; "
-                "name the right one by --context, or scale the pool to 0 and up again"
-            )
-        return [
-            Old(id=each["InstanceId"], node=nodes.get(each["InstanceId"], ""))
-            for each in instances
-            if _launched_from(each["LaunchTemplate"]) != template
-        ]
-
-    def end(self, old: Old) -> None:
-        """End its instance: the group launches its successor."""
-        there = {each["InstanceId"] for each in self.group.instances() if not _is_going(each)}
-        if old.id not in there:
-            return
-        self.group.account.ask(
-            "autoscaling:TerminateInstanceInAutoScalingGroup",
-            InstanceId=old.id,
-            ShouldDecrementDesiredCapacity=False,
-        )
-
-    def waiting_for_end(self, ended: Sequence[Old]) -> str:
-        """Return which instances are still there; or nothing."""
-        there = {each["InstanceId"] for each in self.group.instances()}
-        return _still([each.id for each in ended if each.id in there], "instance")
-
-    def waiting_for_rest(self, old: Sequence[Old]) -> str:
-        """Return what is missing until all but ``old`` are new and take work; or nothing."""
-        group = self.group.describe()
-        there = {each["InstanceId"] for each in group["Instances"]}
-        rest = {each.id for each in old} & there
-        nodes = self._nodes()
-        names = {name(each) for each in nodes if _instance(each) in rest}
-        return _missing(
-            nodes, names, group["DesiredCapacity"] - len(rest), self.pool, self.group.name
-        )
-
-    def trouble(self) -> str:
-        """Return what Auto Scaling says of its newest failure; or nothing."""
-        return self.group.trouble()
-
-    def _nodes(self) -> Sequence[Object]:
-        labels = {
-            key: self.pool.labels[key]
-            for key in (POOL_LABEL, SHARD_LABEL)
-            if key in self.pool.labels
-        }
-        selector = ",".join(f"{key}={value}" for key, value in labels.items())
-        return [*self.cluster.items(NODE.path(), {"labelSelector": selector})]
-
-
-def _template(group: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the launch template that the group launches from, and its version."""
-    if "LaunchTemplate" in group:
-        return _launched_from(group["LaunchTemplate"])
-    template = group["MixedInstancesPolicy"]["LaunchTemplate"]
-    return _launched_from(template["LaunchTemplateSpecification"])
-
-
-def _launched_from(template: Mapping[str, str]) -> tuple[str, str]:
-    return template["LaunchTemplateId"], template["Version"]
-
-
-def _is_going(instance: Mapping[str, Any]) -> bool:
-    return instance["LifecycleState"].startswith(_ON_ITS_WAY_OUT)
-
-
-def _instance(node: Object) -> str:
-    """Return the EC2 instance of a node, the end of its provider id."""
-    return text(node, "spec", "providerID").rpartition("/")[2]
-
-
-def _still(there: Sequence[str], kind: str) -> str:
+def still_there(there: Sequence[str], kind: str) -> str:
+    """Return which of several are waited for to be gone; or nothing."""
     if not there:
         return ""
     more = f" and {len(there) - 1} more" if len(there) > 1 else ""
     return f"{kind} {there[0]}{more} to be gone"
 
 
-def _missing(nodes: Sequence[Object], old: Set[str], due: int, pool: PoolPlan, about: str) -> str:
+def missing(nodes: Sequence[Object], old: Set[str], due: int, pool: PoolPlan, about: str) -> str:
     """Return what is missing until all of ``due`` nodes beside the old take work.
 
     Old ones may be cordoned: by a run that was broken off.
@@ -273,23 +74,3 @@ def _missing(nodes: Sequence[Object], old: Set[str], due: int, pool: PoolPlan, a
         return ""
     why = f": {reasons[0]}" if reasons else ""
     return f"{about}: {len(fresh) - len(reasons)} of {due} new nodes ready{why}"
-
-
-def _unready(claims: Sequence[Object], nodes: Sequence[Object], pool: PoolPlan, about: str) -> str:
-    """Return which NodeClaims are not there to stay, or have no node that takes work."""
-    known = {name(each): each for each in nodes}
-    reasons: list[str] = []
-    for claim in claims:
-        node = known.get(text(claim, "status", "nodeName"))
-        if why := _going_or_unfit(claim, node, pool):
-            reasons.append(f"{name(claim)} is {why}")
-    if not reasons:
-        return ""
-    ready = len(claims) - len(reasons)
-    return f"{about}: {ready} of {len(claims)} new nodes ready: {reasons[0]}"
-
-
-def _going_or_unfit(claim: Object, node: Object | None, pool: PoolPlan) -> str:
-    if text(claim, "metadata", "deletionTimestamp"):
-        return "on its way out"
-    return "not joined" if node is None else unfit(node, pool)

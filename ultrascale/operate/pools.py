@@ -2,14 +2,18 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ultrascale.jobs import fields
 from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, condition, field, label, name, text
+from ultrascale.jobs.fields import Object, condition, label, name, text
 from ultrascale.jobs.kinds import NODE
 from ultrascale.operate.nodes import NODE_CLAIM, NODE_POOL, OF_NODE_POOL, trouble, unfit
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, PoolPlan
+
+# What `unfit` says of a node that takes work.
+_FIT = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,42 +43,52 @@ class PoolNodes:
     coming: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class _Claims:
+    """What there is to say of the NodeClaims of one NodePool."""
+
+    drifted: Counter[bool] = field(default_factory=Counter[bool])
+    coming: Counter[str] = field(default_factory=Counter[str])
+
+
 def pool_nodes(cluster: Cluster, plan: ClusterPlan) -> Sequence[PoolNodes]:
     """Return how far the nodes of each pool of ``plan`` are.
 
     Raises:
         ClusterError: Nodes may not be listed, or nobody answers.
     """
-    by_pool: dict[tuple[str, str], list[Object]] = defaultdict(list)
+    pools = {_key(pool): pool for pool in plan.all_pools}
+    # Counted as they come: a hundred thousand nodes are too many to keep.
+    states: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for node in cluster.items(NODE.path(), {"labelSelector": names.POOL_LABEL}):
-        by_pool[label(node, names.POOL_LABEL), label(node, names.SHARD_LABEL)].append(node)
+        key = label(node, names.POOL_LABEL), label(node, names.SHARD_LABEL)
+        if key in pools:
+            states[key][unfit(node, pools[key])] += 1
     kept, claims = _kept(cluster, plan), _claims(cluster, plan)
     return [
-        _pool(pool, by_pool[_key(pool)], _node_pools(plan, pool), kept, claims)
+        _pool(pool, states[_key(pool)], _node_pools(plan, pool), kept, claims)
         for pool in plan.all_pools
     ]
 
 
 def _pool(
     pool: PoolPlan,
-    nodes: Sequence[Object],
+    states: Counter[str],
     node_pools: Sequence[str],
     kept: Mapping[str, int],
-    claims: Mapping[str, Sequence[Object]],
+    claims: Mapping[str, _Claims],
 ) -> PoolNodes:
-    reasons = Counter(why for each in nodes if (why := unfit(each, pool)))
-    own = [claim for each in node_pools for claim in claims.get(each, ())]
-    coming = [each for each in own if not text(each, "status", "nodeName")]
+    own = [claims[each] for each in node_pools if each in claims]
     return PoolNodes(
         pool=pool.name,
         fewest=pool.min_nodes,
         most=pool.max_nodes,
         kept=next((kept[each] for each in node_pools if each in kept), None),
-        nodes=len(nodes),
-        ready=len(nodes) - reasons.total(),
-        drifted=sum(1 for each in own if condition(each, "Drifted")),
-        unfit=dict(reasons.most_common()),
-        coming=dict(Counter(trouble(each) or "being launched" for each in coming).most_common()),
+        nodes=states.total(),
+        ready=states[_FIT],
+        drifted=sum(each.drifted[True] for each in own),
+        unfit={why: count for why, count in states.most_common() if why != _FIT},
+        coming=dict(sum((each.coming for each in own), Counter[str]()).most_common()),
     )
 
 
@@ -89,7 +103,7 @@ def _node_pools(plan: ClusterPlan, pool: PoolPlan) -> Sequence[str]:
 
 
 def _kept(cluster: Cluster, plan: ClusterPlan) -> Mapping[str, int]:
-    counts = {name(each): field(each, "spec", "replicas") for each in _all(cluster, plan)}
+    counts = {name(each): fields.field(each, "spec", "replicas") for each in _all(cluster, plan)}
     return {key: count for key, count in counts.items() if isinstance(count, int)}
 
 
@@ -97,9 +111,12 @@ def _all(cluster: Cluster, plan: ClusterPlan) -> Iterable[Object]:
     return cluster.items(NODE_POOL.path()) if plan.node_pools else ()
 
 
-def _claims(cluster: Cluster, plan: ClusterPlan) -> Mapping[str, Sequence[Object]]:
-    """Return the NodeClaims of each NodePool."""
-    found: dict[str, list[Object]] = defaultdict(list)
+def _claims(cluster: Cluster, plan: ClusterPlan) -> Mapping[str, _Claims]:
+    """Return what there is to say of the NodeClaims of each NodePool."""
+    found: dict[str, _Claims] = defaultdict(_Claims)
     for each in cluster.items(NODE_CLAIM.path()) if plan.node_pools else ():
-        found[label(each, OF_NODE_POOL)].append(each)
+        own = found[label(each, OF_NODE_POOL)]
+        own.drifted[bool(condition(each, "Drifted"))] += 1
+        if not text(each, "status", "nodeName"):
+            own.coming[trouble(each) or "being launched"] += 1
     return found
