@@ -254,6 +254,7 @@ def test_nodes_that_karpenter_launched_drift_and_reserved_ones_stay() -> None:
     found = upgraded(pools=[SYSTEM_POOL, static, cpu], karpenter={"version": "1.15.1"}).pools
 
     fate = {each.pool: (each.fate, each.how) for each in found}
+    assert {each.pool: each.most for each in found}["train"] == 4
     assert fate["train"][0] == "kept"
     assert "`ultrascale roll`" in fate["train"][1]
     assert fate["cpu"][0] == "drifts"

@@ -1,6 +1,7 @@
 """`ultrascale upgrade-plan`: what another minor of Kubernetes takes, with no account."""
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -45,7 +46,7 @@ def upgrade_plan(
     cluster = config.load(file)
     _refuse_another_cluster(cluster.name, file, assembly)
     found = {**_read(manifests), **_read_also(also or [])}
-    upgrade = plan_upgrade(cluster, to, found, file=str(file))
+    upgrade = plan_upgrade(cluster, to, found, file=shlex.quote(str(file)))
     if also is None:
         upgrade = replace(upgrade, unknown=(*upgrade.unknown, _UNREAD))
     if as_json:
@@ -126,9 +127,10 @@ def _print(upgrade: UpgradePlan) -> None:
         then = each.then if each.state == "changes" else each.state
         changes.add_row(each.name, each.now, then, each.note)
     console.print(changes)
-    pools = Table("pool", "its nodes", "how", "image", box=SIMPLE)
+    pools = Table("pool", "at most", "its nodes", "how", "image", box=SIMPLE)
     for pool in upgrade.pools:
-        pools.add_row(pool.pool, pool.fate, pool.how, " to ".join(filter(None, pool.images)))
+        images = " to ".join(filter(None, pool.images))
+        pools.add_row(pool.pool, f"{pool.most:,}", pool.fate, pool.how, images)
     console.print(pools)
     _print_lines(console, "not known here:", upgrade.unknown)
     if upgrade.blockers:

@@ -24,6 +24,7 @@ class PoolUpgrade:
 
     Attributes:
         pool: Its name.
+        most: Most nodes that it may have, and that the upgrade so concerns.
         fate: ``empty first``: the pool must have no nodes when it is deployed. ``rolls``: the
             deploy replaces them. ``drifts``: Karpenter or EKS Auto Mode replaces them by itself.
             ``kept``: they drift, and stay. ``new nodes only``: they stay as they are. ``apart``:
@@ -34,6 +35,7 @@ class PoolUpgrade:
     """
 
     pool: str
+    most: int
     fate: Fate
     how: str
     rolled_by_hand: bool
@@ -53,6 +55,7 @@ def _upgrades(plan: ClusterPlan, pool: PoolPlan, then: str) -> Iterator[PoolUpgr
                 images = _images(pool, then) if pool.provisioner == "karpenter" else ()
                 yield PoolUpgrade(
                     pool=node_pool.name,
+                    most=node_pool.max_nodes,
                     fate=fate,
                     how=how,
                     rolled_by_hand=fate == "kept" and is_kept(pool),
@@ -63,6 +66,7 @@ def _upgrades(plan: ClusterPlan, pool: PoolPlan, then: str) -> Iterator[PoolUpgr
     images = () if pool.provisioner == capacity.HYPERPOD else _images(pool, then)
     yield PoolUpgrade(
         pool=pool.name,
+        most=pool.max_nodes,
         fate=fate,
         how=how,
         rolled_by_hand=fate == "new nodes only",

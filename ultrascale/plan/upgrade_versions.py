@@ -91,7 +91,7 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
         now = _tag(plan.neuron_scheduler.scheduler_image)
         yield _of_minor("scheduler of Neuron devices", now, versions.kube_scheduler, then)
     yield _kubectl(then)
-    if plan.karpenter is not None:
+    if plan.karpenter is not None or plan.hyperpod_chart is not None:
         yield _helm(then)
 
 
