@@ -1,6 +1,7 @@
 """What the fleet metrics make of nodes and pods, of which a wrong number costs money or sleep."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -18,7 +19,7 @@ from ultrascale.lambdas.fleet_metrics.measures import Key, Measures, log_events
 from ultrascale.lambdas.fleet_metrics.nodes import measure_missing, measure_nodes
 from ultrascale.lambdas.fleet_metrics.pods import measure_pods, measure_queues
 from ultrascale.lambdas.fleet_metrics.quantities import whole
-from ultrascale.lambdas.fleet_metrics.settings import Settings
+from ultrascale.lambdas.fleet_metrics.settings import Settings, Topology
 
 PLAN = HYBRID_PLAN
 # As the schedule hands it over.
@@ -155,6 +156,25 @@ def test_a_node_that_is_broken_is_told_with_its_side(broken: dict[str, Any], cou
 
     assert measures.get("broken_nodes") == count
     assert [measures.get("broken_nodes", key) for key in (RESERVED, BURST)] == [count, 0]
+
+
+def test_a_node_whose_place_in_the_network_is_not_known_is_told() -> None:
+    near = reserved("h1")
+    near["metadata"]["labels"]["topology.k8s.aws/network-node-layer-1"] = "nn-1"
+    aware = replace(
+        SETTINGS,
+        topology=Topology(
+            label="topology.k8s.aws/network-node-layer-1", pools=frozenset({"hyperpod"})
+        ),
+    )
+    nodes = (near, reserved("h2"), spot("s1"), system("m1"))
+
+    told, silent = Measures(), Measures()
+    measure_nodes(iter(nodes), aware, told)
+    measure_nodes(iter(nodes), SETTINGS, silent)
+
+    assert told.get("nodes_without_topology") == 1
+    assert silent.get("nodes_without_topology") is None
 
 
 def test_accelerators_that_pods_of_any_namespace_hold_are_in_use() -> None:

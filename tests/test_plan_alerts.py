@@ -69,6 +69,30 @@ def test_somebody_is_told_of_nodes_that_nobody_repairs(nodes: int, threshold: in
     assert broken.metrics["m"].name == "BrokenNodes"
 
 
+def test_somebody_is_told_of_nodes_whose_place_in_the_network_nobody_knows() -> None:
+    # Volcano takes them for far away from each other: jobs are slower, and nothing says so.
+    volcano = {"gang_scheduler": "volcano", "topology_aware": True}
+    cluster = neuron(scheduling=volcano)
+
+    (unknown,) = (a for a in alerts(cluster).alarms if a.name == "topology-unknown")
+
+    assert (unknown.metrics["m"].name, unknown.threshold) == ("NodesWithoutTopology", 1)
+    assert of(cluster).fleet_metrics.input["Topology"] == {
+        "Label": "topology.k8s.aws/network-node-layer-1",
+        "Pools": [NEURON_POOL["name"]],
+    }
+    assert "topology-unknown" not in alarm_names(neuron(scheduling={"gang_scheduler": "volcano"}))
+
+
+def test_nobody_waits_for_the_place_of_types_of_which_aws_tells_none() -> None:
+    pool = NEURON_POOL | {"instance_types": ["inf2.48xlarge"]}
+    volcano = {"gang_scheduler": "volcano", "topology_aware": True}
+
+    assert "topology-unknown" not in alarm_names(
+        neuron(scheduling=volcano, pools=[SYSTEM_POOL, pool])
+    )
+
+
 def test_the_shards_of_a_training_plan_owe_their_nodes_together() -> None:
     pools = [
         {**pool, "shards": 2, "nodes": {"static": 4}} if pool["name"] == "hyperpod" else pool

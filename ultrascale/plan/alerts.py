@@ -85,6 +85,24 @@ def _fleet_alarms(
             missing_is_wrong=False,
         )
     yield _broken_nodes(cluster, pools, seconds)
+    if placed := fleet_metrics.placed_pools(cluster, pools):
+        yield AlarmPlan(
+            name="topology-unknown",
+            description=(
+                "Nodes lack the labels of AWS's network topology, by which Volcano keeps the nodes "
+                "of a job close: jobs on them are slower, and those with mode hard never run "
+                "there. `kubectl get nodes -L topology.k8s.aws/network-node-layer-1` shows which. "
+                "EKS writes them as a node joins, and asks EC2 by the cluster role: see whether "
+                "`aws ec2 describe-instance-topology` answers for one of the instances, and "
+                "replace the nodes that joined without."
+            ),
+            metrics={"m": fleet_metrics.metric(cluster.name, "nodes_without_topology")},
+            comparison="GreaterThanOrEqualToThreshold",
+            threshold=_some(sum(pool.max_nodes for pool in placed)),
+            period_seconds=seconds,
+            periods=_BROKEN_MINUTES * 60 // seconds,
+            missing_is_wrong=False,
+        )
     if owed := fleet_metrics.owed_pools(pools):
         yield AlarmPlan(
             name="reserved-missing",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import addons, eks, hyperpod, hyperpod_chart, prices
+from ultrascale.catalog import addons, eks, hyperpod, hyperpod_chart, prices, volcano
 from ultrascale.plan import capacity, names, retention
 from ultrascale.plan.model import FleetMetricsPlan, MetricPlan, PoolPlan
 from ultrascale.plan.namespaces import plan_namespaces
@@ -20,6 +20,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "reserved_idle": ("ReservedIdleAccelerators", "Count"),
     "reserved_idle_beside_burst": ("ReservedIdleBesideBurst", "Count"),
     "broken_nodes": ("BrokenNodes", "Count"),
+    "nodes_without_topology": ("NodesWithoutTopology", "Count"),
     "nodes_missing": ("ReservedNodesMissing", "Count"),
     "spend": ("SpendPerHour", "None"),
     "unpriced_nodes": ("UnpricedNodes", "Count"),
@@ -143,7 +144,18 @@ def _input(
         "QueueNames": list(queue_names(cluster)),
         "Exporters": _exporters(pools),
         "Windows": [*_windows(pools)],
+        "Topology": {
+            "Label": volcano.BROADEST_NETWORK_LAYER,
+            "Pools": sorted({pool.pool for pool in placed_pools(cluster, pools)}),
+        },
     }
+
+
+def placed_pools(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> list[PoolPlan]:
+    """Return the pools whose nodes have to say where in AWS's network they are."""
+    if not cluster.scheduling.topology_aware:
+        return []
+    return [pool for pool in pools if all(map(volcano.is_placed, pool.instance_types))]
 
 
 def _windows(pools: Sequence[PoolPlan]) -> Iterator[Mapping[str, object]]:

@@ -57,12 +57,15 @@ def measure_nodes(
             # Not one of the cluster file's pools.
             continue
         keys: tuple[Key, ...] = (None, (NODE_TYPE, node_type))
-        found.pools[labels.get(settings.pool_label, "")] += 1
+        pool = labels.get(settings.pool_label, "")
+        found.pools[pool] += 1
         accelerators = _accelerators(node, settings)
         measures.add("nodes", 1, *keys)
         measures.add("accelerators", accelerators, *keys)
         broken = _broken(node, settings)
         measures.add("broken_nodes", broken, *keys)
+        if pool in settings.topology.pools and settings.topology.label not in labels:
+            measures.add("nodes_without_topology", 1, None)
         if capacity := labels.get(settings.capacity_label):
             measures.add("nodes", 1, (CAPACITY, capacity))
             keys = (*keys, (CAPACITY, capacity))
@@ -94,6 +97,8 @@ def _make_known(settings: Settings, measures: Measures) -> None:
     measures.add("nodes", 0, *((CAPACITY, name) for name in settings.capacities))
     for measure in ("burst_nodes", "unpriced_nodes", "nodes_in_recovery", "nodes_in_checks"):
         measures.add(measure, 0, None)
+    if settings.topology.pools:
+        measures.add("nodes_without_topology", 0, None)
 
 
 def _accelerators(node: Mapping[str, Any], settings: Settings) -> int:

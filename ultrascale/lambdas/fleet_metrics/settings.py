@@ -44,6 +44,19 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """How a node says where in AWS's network it is.
+
+    Attributes:
+        label: Label that every such node has.
+        pools: Pools whose nodes have to say it.
+    """
+
+    label: str
+    pools: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The cluster as its plan has it.
 
@@ -72,6 +85,7 @@ class Settings:
         queue_names: The queues.
         exporters: The GPU exporters; None where there are none of ours.
         windows: When nodes are paid for whether they run or not.
+        topology: How nodes say where in AWS's network they are.
     """
 
     cluster: str
@@ -98,6 +112,7 @@ class Settings:
     queue_names: Sequence[str]
     exporters: Exporters | None
     windows: Sequence[Window]
+    topology: Topology
 
     @classmethod
     def parse(cls, event: Mapping[str, Any]) -> "Settings":
@@ -135,6 +150,9 @@ class Settings:
                 )
                 for each in event["Windows"]
             ],
+            topology=Topology(
+                label=event["Topology"]["Label"], pools=frozenset(event["Topology"]["Pools"])
+            ),
             exporters=None
             if exporters is None
             else Exporters(
