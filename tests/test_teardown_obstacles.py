@@ -8,6 +8,7 @@ import pytest
 from tests.account import Refusal
 from tests.teardown_cluster import (
     ALL,
+    FILE_SYSTEM,
     FSX_GROUP,
     NOTHING,
     ORDER,
@@ -85,12 +86,15 @@ def test_interfaces_that_aws_gives_back_are_waited_for(tmp_path: Path) -> None:
     lambda_ = {"Description": "AWS Lambda VPC ENI-research-cluster-Kubectl"}
     cluster.interfaces["eni-7"] = interface("eni-7", Status="in-use", **lambda_)
 
+    server = {"Description": f"AWS created network interface for {FILE_SYSTEM}"}
+    cluster.interfaces["eni-8"] = interface("eni-8", Status="in-use", **server)
+
     with pytest.raises(StoppedError, match="not gone after 90 minutes: it is in use") as stopped:
         cluster.run(tmp_path, ALL)
 
     assert "eni-7 in-use: AWS Lambda VPC ENI" in stopped.value.why
     assert "eni-6" not in stopped.value.why
-    del cluster.interfaces["eni-7"]
+    del cluster.interfaces["eni-7"], cluster.interfaces["eni-8"]
     cluster.run(tmp_path, ALL)
     assert "research-network" in cluster.deleted
 

@@ -73,8 +73,7 @@ def look(
         UnansweredError: Something could not be asked: what is not known cannot be planned.
         QuestionError: A stack is being changed, is protected, or is another's.
     """
-    wanted = stack_names(plan)
-    stacks = read_stacks(account, plan.name, wanted)
+    stacks = read_stacks(account, plan.name, stack_names(plan))
     _refuse(stacks.values(), frozenset(names.stack(plan.name, each) for each in PIPELINE))
     made = (each for stack in stacks.values() for each in stack.resources if each.type == _CLUSTER)
     if all(each.id != plan.name for each in made):
@@ -83,17 +82,12 @@ def look(
     own = frozenset(each.id for stack in stacks.values() for each in stack.resources)
     vpc = _vpc(stacks, plan)
     retained = leftovers.find(account, plan, stacks)
-    others: list[Mapping[str, Any]] = []
-    if vpc:
-        has_database = any(each.type in (DATABASE, DATABASE_INSTANCE) for each in retained)
-        known = own | {each.id for each in retained}
-        others = strangers(account, plan.name, vpc, known, has_database=has_database)
     # EKS ends the nodes of Auto Mode with its cluster.
     alone = cluster is None and not (plan.control_plane.auto_mode and status)
     return Findings(
         stacks=stacks,
         retained=retained,
-        strangers=tuple(others),
+        strangers=_strangers(account, plan, vpc, own, retained) if vpc else (),
         nodes=nodes_of_pools(account, plan.name) if alone else (),
         vpc=vpc,
         pipeline_home=pipeline_home,
@@ -102,6 +96,15 @@ def look(
         has_hyperpod=plan.hyperpod is not None and _has_hyperpod(account, plan.hyperpod.name),
         remains=remains(account, plan.name, vpc, own) if vpc else (),
     )
+
+
+def _strangers(
+    account: Account, plan: ClusterPlan, vpc: str, own: frozenset[str], retained: Iterable[Retained]
+) -> tuple[Mapping[str, Any], ...]:
+    every = tuple(retained)
+    has_database = any(each.type in (DATABASE, DATABASE_INSTANCE) for each in every)
+    known = own | {each.id for each in every}
+    return tuple(strangers(account, plan.name, vpc, known, has_database=has_database))
 
 
 def eks_status(account: Account, cluster: str) -> str:

@@ -98,9 +98,6 @@ def find(account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]) -> tu
         account: The account.
         plan: The cluster.
         stacks: Its stacks that are there.
-
-    Raises:
-        UnansweredError: Something could not be asked.
     """
     systems = file_systems(account)
     found: dict[str, Retained] = {}

@@ -175,6 +175,6 @@ class _Planner:
                     account=self.account,
                     cluster=self.plan.name,
                     vpc=self.found.vpc,
-                    own=frozenset(own | {each.id for each in self.found.remains}),
+                    own=frozenset(own | self.going | {each.id for each in self.found.remains}),
                 ),
             )

@@ -79,18 +79,7 @@ def sweep(account: Account, plan: ClusterPlan, teardown: Teardown) -> Sweep:
             add(partial(_not_gone, account, thing))
     for question in tagged_questions(account, plan.name):
         add(question)
-    for other in (
-        _stacks,
-        _clusters,
-        _hyperpod,
-        left_balancers,
-        _profiles,
-        _file_systems,
-        _backups,
-        _gone_stacks,
-        _tagged,
-        partial(_services, teardown),
-    ):
+    for other in (*_OTHERS, partial(_services, teardown)):
         add(partial(other, account, plan))
     return Sweep(
         left=tuple(sorted(left.values(), key=_dearness)), unknown=tuple(dict.fromkeys(unknown))
@@ -231,3 +220,16 @@ def _services(teardown: Teardown, account: Account, plan: ClusterPlan) -> Iterat
             price=price,
             usd_per_hour=hourly,
         )
+
+
+_OTHERS = (
+    _stacks,
+    _clusters,
+    _hyperpod,
+    left_balancers,
+    _profiles,
+    _file_systems,
+    _backups,
+    _gone_stacks,
+    _tagged,
+)
