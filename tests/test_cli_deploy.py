@@ -84,6 +84,7 @@ def test_nothing_is_deployed_unless_the_user_agrees_to_what_is_shown(
     before = answer.stdout.partition("deploy 10 stacks")[0]
     (train,) = (line for line in before.splitlines() if line.split()[:1] == ["train"])
     assert train.split() == ["train", "p5.48xlarge", "on-demand", "0", "4", "unknown"]
+    assert "train, other: no price: no On-Demand prices of us-west-2 are known" in before
     assert f"deploy 10 stacks of research in us-west-2, account {ID}?" in answer.stdout
 
 

@@ -163,6 +163,8 @@ def test_events_that_nobody_could_read_are_no_cause(when: str) -> None:
     ("reason", "todo"),
     [
         (CAPACITY, "no such instances"),
+        ("We currently do not have sufficient capacity for the requested", "no such instances"),
+        ("(InsufficientCidrBlocks) when calling AssignPrivateIpAddresses", "no addresses left"),
         ("ReservationCapacityExceeded: the targeted reservation", "the reservation has no free"),
         ("InvalidCapacityReservationId.NotFound: cr-1", "the reservation has no free"),
         ("You have requested more vCPU capacity (VcpuLimitExceeded)", "--request-quotas"),

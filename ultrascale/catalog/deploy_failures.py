@@ -66,7 +66,8 @@ FAILURES: tuple[DeployFailure, ...] = (
     ),
     _failure(
         r"InsufficientInstanceCapacity|InsufficientCapacity|UnfulfillableCapacity|"
-        r"do not have sufficient .* capacity|no Spot capacity|capacity-not-available",
+        r"do not have sufficient (\S+ )?capacity|unable to provision requested ML compute capacity|"
+        r"no Spot capacity|capacity-not-available",
         "AWS has no such instances in that zone now. Deploy again later, name another zone or "
         "type, or buy a reservation: `ultrascale capacity {file}`",
         _EC2_ERRORS,
@@ -79,7 +80,7 @@ FAILURES: tuple[DeployFailure, ...] = (
         _EC2_ERRORS,
     ),
     _failure(
-        r"InsufficientFreeAddresses|not enough free addresses",
+        r"InsufficientFreeAddresses|InsufficientCidrBlocks|not enough free addresses",
         "a subnet has no addresses left: `ultrascale plan {file}` says how many each zone holds",
         _EKS_GROUP_ERRORS,
     ),

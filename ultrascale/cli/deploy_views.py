@@ -13,7 +13,7 @@ from rich.table import Table
 
 from ultrascale.catalog import prices
 from ultrascale.catalog.deploy_failures import CDK_FAILURES, GOES_ON, what_to_do
-from ultrascale.cli.needs_words import cell
+from ultrascale.cli.needs_words import cell, unpriced
 from ultrascale.deploy.cause import Cause, Left
 from ultrascale.deploy.run import Outcome, State
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
@@ -53,6 +53,8 @@ def print_money(plan: ClusterPlan, needs: ClusterNeeds) -> None:
         "EKS. Capacity Blocks and training plans are paid before.",
         soft_wrap=True,
     )
+    for line in unpriced(needs):
+        console.print(line, soft_wrap=True)
 
 
 class Progress:

@@ -49,13 +49,18 @@ def remarks(needs: ClusterNeeds) -> Iterator[str]:
     yield from _remarks_on_launch(needs.launch)
 
 
-def _remarks_on_money(needs: ClusterNeeds) -> Iterator[str]:
+def unpriced(needs: ClusterNeeds) -> Iterator[str]:
+    """Yield which pools have no price, and why."""
     reasons: dict[str, list[str]] = {}
     for pool in needs.pools:
         if pool.figures[MONEY[0]].value is None:
             reasons.setdefault(pool.figures[MONEY[0]].formula, []).append(pool.pool)
     for why, names in reasons.items():
         yield f"{_listed(names)}: no price: {why}."
+
+
+def _remarks_on_money(needs: ClusterNeeds) -> Iterator[str]:
+    yield from unpriced(needs)
     yield f"{needs.money.half[0].upper()}{needs.money.half[1:]}."
     for key in ("cluster_usd_per_hour", "tier_usd_per_hour"):
         fee = needs.money.figures[key]
