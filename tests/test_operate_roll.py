@@ -1,82 +1,17 @@
 """Nodes of reserved pools are renewed one after the other, and never more of them than are paid."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tests.operate_cluster import (
-    NODE_CLAIMS,
-    NODE_POOLS,
-    NODES,
-    FakeCluster,
-    Karpenter,
-    Time,
-    make_pool,
-    put_pod,
-)
-from tests.pools import CAPACITY_BLOCK, ODCR
+from tests.operate_cluster import NODE_CLAIMS, NODE_POOLS, NODES, make_pool, put_pod
+from tests.operate_roll import Pool
+from tests.pools import ODCR
 from tests.stub_api_server import Refusal
 from ultrascale.errors import ClusterError
-from ultrascale.operate.drain import Drain
 from ultrascale.operate.fleet import Old
-from ultrascale.operate.node_pool_fleet import NodePoolFleet
-from ultrascale.operate.nodes import NodePool
-from ultrascale.operate.roll import Pace, Roll
-
-OFFERS = {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32"}
-
-KARPENTER_POOL = make_pool(
-    {
-        "role": "reserved",
-        "provisioner": "karpenter",
-        "purchase": CAPACITY_BLOCK,
-        "nodes": {"static": 3},
-    }
-)
-
-
-class Pool:
-    """A static NodePool of three nodes that have drifted, and the renewal of them."""
-
-    def __init__(self) -> None:
-        self.stub = FakeCluster()
-        self.karpenter = Karpenter(self.stub, "train", 3, OFFERS)
-        self.time = Time(each=self.karpenter.tick)
-        self.said: list[str] = []
-        self.node_pool = NodePool(cluster=self.stub.connected(), name="train", pool=KARPENTER_POOL)
-
-    def roll(
-        self,
-        *,
-        batch: int = 1,
-        evicts: bool = False,
-        minutes: float | None = None,
-        agreed: Sequence[Old] = (),
-    ) -> list[str]:
-        """Renew the nodes, and return those that are left."""
-        cluster = self.node_pool.cluster
-        fleet = NodePoolFleet(node_pools=[self.node_pool])
-        until = None if minutes is None else self.time.now + timedelta(minutes=minutes)
-        rolling = Roll(
-            fleet,
-            Drain(cluster=cluster, evicts_jobs=evicts),
-            Pace(batch=batch, until=until, drain_minutes=10, join_minutes=10),
-            self.time.clock,
-            self.said.append,
-        )
-        return [each.id for each in rolling.run(agreed or fleet.old())]
-
-    @property
-    def deleted(self) -> list[str]:
-        return [each.path.rpartition("/")[2] for each in self.stub.asked("DELETE", NODE_CLAIMS)]
-
-    @property
-    def cordoned(self) -> list[str]:
-        patches = [each for each in self.stub.asked("PATCH", NODES)]
-        return [each.path.rpartition("/")[2] for each in patches]
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 9])
@@ -109,91 +44,6 @@ def test_a_node_is_cordoned_and_empty_before_it_ends_and_the_next_waits_for_its_
         "PATCH train-1-node",
         "DELETE train-1",
     ]
-
-
-def test_the_pod_of_a_training_job_is_waited_for_and_not_evicted() -> None:
-    pool = Pool()
-    pod = put_pod(pool.stub, "bert", "train-0-node", protected=True)
-    before = pool.karpenter.tick
-
-    def job_ends() -> None:
-        before()
-        if pool.time.sleeps == 4:
-            pool.stub.remove(pod)
-
-    pool.time.each = job_ends
-
-    pool.roll()
-
-    assert pool.stub.asked("POST", "eviction") == []
-    assert any("bert in training runs on until its job ends" in line for line in pool.said)
-    assert len(pool.deleted) == 3
-
-
-def test_a_training_job_is_broken_off_where_the_user_says_so() -> None:
-    pool = Pool()
-    put_pod(pool.stub, "bert", "train-0-node", protected=True)
-
-    pool.roll(evicts=True)
-
-    assert len(pool.stub.asked("POST", "eviction")) == 1
-
-
-def test_a_disruption_budget_is_asked_again_until_it_lets_the_pod_go() -> None:
-    pool = Pool()
-    put_pod(pool.stub, "serve", "train-0-node")
-    pool.stub.refuse("POST", "eviction", Refusal(429, "would violate the budget", times=3))
-
-    pool.roll()
-
-    assert any("would violate the budget" in line for line in pool.said)
-    assert len(pool.stub.asked("POST", "eviction")) == 4
-
-
-def test_one_refusal_of_a_budget_is_enough_for_a_look_at_all_pods() -> None:
-    pool = Pool()
-    for number in range(3):
-        put_pod(pool.stub, f"serve-{number}", "train-0-node")
-    pool.stub.refuse("POST", "eviction", Refusal(429, "would violate the budget", times=2))
-
-    pool.roll()
-
-    assert any("would violate the budget and 2 more" in line for line in pool.said)
-    assert len(pool.stub.asked("POST", "eviction")) == 2 + 3
-
-
-def test_a_pod_that_a_budget_holds_keeps_no_other_waiting() -> None:
-    pool = Pool()
-    put_pod(pool.stub, "a-held", "train-0-node")
-    put_pod(pool.stub, "b-free", "train-0-node")
-    pool.stub.refuse("POST", "a-held/eviction", Refusal(429, "would violate the budget"))
-
-    with pytest.raises(ClusterError, match="not within 10 minutes: pod a-held"):
-        pool.roll()
-
-    assert len(pool.stub.asked("POST", "b-free/eviction")) == 1
-
-
-@pytest.mark.parametrize("said", ["true", "4h", "1h30m"])
-def test_a_pod_is_protected_in_each_way_that_karpenter_knows(said: str) -> None:
-    pool = Pool()
-    pod = put_pod(pool.stub, "bert", "train-0-node")
-    pool.stub.update(pod, metadata={"annotations": {"karpenter.sh/do-not-disrupt": said}})
-
-    with pytest.raises(ClusterError, match="bert in training runs on until its job ends"):
-        pool.roll()
-
-    assert pool.stub.asked("POST", "eviction") == []
-
-
-def test_pods_that_belong_to_the_node_are_left_to_end_with_it() -> None:
-    pool = Pool()
-    path = put_pod(pool.stub, "efa-plugin", "train-0-node")
-    pool.stub.update(path, metadata={"ownerReferences": [{"kind": "DaemonSet", "uid": "d"}]})
-
-    pool.roll()
-
-    assert pool.stub.asked("POST", "eviction") == []
 
 
 # --- failures: it stops where it is, and goes on from there --------------------------------------

@@ -119,7 +119,7 @@ def test_an_instance_of_an_older_launch_template_is_ended_and_followed_by_the_gr
     fleet, aws = found
     time = Time(each=instances.launch)
     pace = Pace(batch=1, until=None, drain_minutes=10, join_minutes=10)
-    drain = Drain(cluster=fleet.cluster, evicts_jobs=False)
+    drain = Drain(cluster=fleet.cluster, evicts_jobs=False, clock=time.clock)
 
     Roll(fleet, drain, pace, time.clock, print).run(fleet.old())
 

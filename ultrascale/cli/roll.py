@@ -67,7 +67,7 @@ def roll(
     seen = ask.connected(file, kubeconfig, context)
     owner = None if renewal.node_pools else ask.owner(cluster, profile, seen)
     fleet = _fleet(cluster, renewal, seen, owner)
-    drain = Drain(cluster=seen, evicts_jobs=evict_jobs)
+    drain = Drain(cluster=seen, evicts_jobs=evict_jobs, clock=time)
     old = fleet.old()
     if not old:
         typer.echo(f"{pool}: no node is known to be on an older template{_doubt(renewal)}")

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from ultrascale.errors import RefusedError
@@ -17,6 +18,7 @@ from ultrascale.jobs import fields
 from ultrascale.jobs.cluster import NOT_FOUND, Cluster
 from ultrascale.jobs.fields import Object, label, name, objects, text
 from ultrascale.jobs.kinds import NODE, POD, Kind
+from ultrascale.operate.clock import Clock
 from ultrascale.plan.names import DO_NOT_DISRUPT, JOB_LABEL
 
 # What a disruption budget answers for the moment.
@@ -26,6 +28,9 @@ _NOT_NOW = 429
 #     https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
 #     https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/utils/pod/scheduling.go
 _PROTECTS = re.compile(r"true|(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+")
+# A minute after its grace period has ended Karpenter waits for a pod no longer.
+# Source: https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/utils/pod/scheduling.go
+_LATE = timedelta(minutes=1)
 _QUESTIONS = 16
 _Told = TypeVar("_Told")
 _MIRROR = "kubernetes.io/config.mirror"
@@ -57,10 +62,12 @@ class Drain:
         cluster: API server of their cluster.
         evicts_jobs: Whether pods that say `karpenter.sh/do-not-disrupt`, as those of training jobs
             do, are evicted too; else they are waited for.
+        clock: The clock.
     """
 
     cluster: Cluster
     evicts_jobs: bool
+    clock: Clock
     _refused: Counter[str] = field(default_factory=Counter[str], init=False, repr=False)
 
     def cordon(self, node: str) -> None:
@@ -104,7 +111,7 @@ class Drain:
         """
         left: list[str] = []
         asks = True
-        pods = [pod for found in self._work(nodes) for pod in found]
+        pods = [pod for found in self._work(nodes) for pod in found if not self._is_stuck(pod)]
         # Those last that were refused most often: they keep nobody else waiting.
         for pod in sorted(pods, key=lambda each: self._refused[_who(each)]):
             why = self._stays(pod)
@@ -133,6 +140,11 @@ class Drain:
         if not self.evicts_jobs and _is_protected(pod):
             return f"{_who(pod)} runs on until its job ends ({DO_NOT_DISRUPT})"
         return ""
+
+    def _is_stuck(self, pod: Object) -> bool:
+        """Return whether a pod should be gone: nobody ends those of a node that is dead."""
+        ends = text(pod, "metadata", "deletionTimestamp")
+        return bool(ends) and self.clock.now() - datetime.fromisoformat(ends) > _LATE
 
     def _evict(self, pod: Object) -> tuple[str, bool]:
         """Ask a pod to leave, and return why it is still there, and whether to ask others now.
