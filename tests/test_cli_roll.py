@@ -1,5 +1,7 @@
 """`ultrascale roll`, as its user sees it."""
 
+import os
+import signal
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -174,6 +176,20 @@ def test_no_job_is_broken_off_for_somebody_who_may_not_end_its_node(
 
     assert f"train: nothing was begun: {named}" in answer.stderr
     assert stub.asked("PATCH") == []
+
+
+def test_what_stays_cordoned_is_told_even_where_a_pipeline_ends_it(
+    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path, time: Time
+) -> None:
+    Karpenter(stub, "train", 2, OFFERS)
+    put_pod(stub, "bert", "train-0-node", protected=True)
+    time.each = lambda: os.kill(os.getpid(), signal.SIGTERM)
+
+    answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--yes")
+
+    assert answer.returncode == 130
+    assert "kubectl uncordon train-0-node" in answer.stderr
+    assert "the same command goes on" in answer.stderr
 
 
 def test_a_window_that_is_too_short_ends_with_a_status_of_its_own(

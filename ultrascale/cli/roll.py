@@ -70,26 +70,17 @@ def roll(
     drain = Drain(cluster=seen, evicts_jobs=evict_jobs, clock=time)
     old = fleet.old()
     if not old:
-        typer.echo(f"{pool}: no node is known to be on an older template{_doubt(renewal)}")
-        if missing := fleet.waiting_for_rest(()):
-            raise ClusterError(f"{missing}{f'; {why}' if (why := fleet.trouble()) else ''}")
+        _nothing_to_renew(renewal, fleet)
         return
     _refuse_without_rights(renewal, seen)
     pace = Pace(
-        batch=batch,
-        until=renewal.until,
-        drain_minutes=drain_minutes,
-        join_minutes=join_minutes,
+        batch=batch, until=renewal.until, drain_minutes=drain_minutes, join_minutes=join_minutes
     )
     _show(renewal, old, pace)
     _show_work(drain.work_on([each.node for each in old if each.node]), old, pace, evict_jobs)
     ask.confirm(f"renew {_nodes(old)} of {pool}?", yes=yes)
-    left = _run(
-        Roll(fleet, drain, pace, time, lambda line: typer.echo(f"{pool}: {line}", err=True)),
-        old,
-        pool,
-    )
-    if left:
+    rolling = Roll(fleet, drain, pace, time, lambda line: typer.echo(f"{pool}: {line}", err=True))
+    if left := _run(rolling, old, pool):
         typer.echo(f"{pool}: the time is up; still on an older template: {_nodes(left)}")
         raise typer.Exit(UNFINISHED)
     typer.echo(f"{pool}: renewed {_nodes(old)}")
@@ -139,10 +130,13 @@ def _refuse_without_rights(renewal: Renewal, cluster: "Cluster") -> None:
         )
 
 
-def _doubt(renewal: Renewal) -> str:
-    if not renewal.node_pools:
-        return ""
-    return "; Karpenter finds drift some minutes after a deploy: ask again then"
+def _nothing_to_renew(renewal: Renewal, fleet: "Fleet") -> None:
+    doubt = ""
+    if renewal.node_pools:
+        doubt = "; Karpenter finds drift some minutes after a deploy: ask again then"
+    typer.echo(f"{renewal.pool.name}: no node is known to be on an older template{doubt}")
+    if missing := fleet.waiting_for_rest(()):
+        raise ClusterError(f"{missing}{f'; {why}' if (why := fleet.trouble()) else ''}")
 
 
 def _show(renewal: Renewal, old: "Sequence[Old]", pace: "Pace") -> None:
