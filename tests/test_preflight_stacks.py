@@ -115,6 +115,17 @@ def test_a_stack_that_cannot_be_updated_is_named(status: str, state: str, fix: s
     assert state == "pass" or status in finding.evidence
 
 
+def test_a_stack_that_somebody_protected_would_lose_its_protection() -> None:
+    """The CDK sets it as the app says, which says nothing of it."""
+    answer = stacks(research_network="UPDATE_COMPLETE")
+    answer["Stacks"][0]["EnableTerminationProtection"] = True
+
+    (finding,) = found(STACKS, pools_plan(), {DESCRIBE: answer})
+
+    assert finding.state == "warn"
+    assert "--enable-termination-protection --stack-name research-network" in str(finding.fix)
+
+
 def test_stacks_of_another_cluster_are_none_of_ours() -> None:
     """Names of clusters may begin alike."""
     others = stacks(research_2_network="ROLLBACK_COMPLETE", other="UPDATE_IN_PROGRESS")

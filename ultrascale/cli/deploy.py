@@ -110,7 +110,7 @@ def deploy_command(
         if file.read_bytes() != text:
             raise UltrascaleError(f"{file}: was changed meanwhile; run the command again")
         order = _order(context, folder)
-        _refuse_stacks(file, context, allow_unknown=allow_unknown)
+        _look_at_stacks(file, context, allow_unknown=allow_unknown)
         _compare(file, context, folder, permitted or ())
         print_money(context.plan, context.needs)
         if dry_run:
@@ -167,18 +167,18 @@ def _order(context: "Context", folder: Path) -> Mapping[str, frozenset[str]]:
     return waits_for(stacks, context.plan)
 
 
-def _refuse_stacks(file: Path, context: "Context", *, allow_unknown: bool) -> None:
-    """Stop before a stack that cannot be deployed to, whatever was skipped.
+def _look_at_stacks(file: Path, context: "Context", *, allow_unknown: bool) -> None:
+    """Say what is with the stacks, and stop before one that cannot be deployed to.
 
     Of one that was rolled back when it was new, the CDK would delete what is left, and ask nobody.
     """
     from ultrascale.preflight.stacks import STACKS
 
     stops = {"fail"} if allow_unknown else {"fail", "unknown"}
-    found = [each for each in STACKS.run(context) if each.state in stops]
+    found = [each for each in STACKS.run(context) if each.fix is not None]
     for each in found:
         typer.echo(f"{file}: {each.subject}: {each.evidence}; {each.fix}", err=True)
-    if found:
+    if any(each.state in stops for each in found):
         _stop(file, FAILED)
 
 

@@ -86,7 +86,7 @@ def stack_finding(answer: Answer, cluster: str, region: str) -> Finding | None:
     elif status.endswith("_IN_PROGRESS") and status != _REVIEW:
         fix = "wait until it ends"
     elif status.endswith("_COMPLETE") or status == _REVIEW:
-        return None
+        return _protection(name, of) if answer.get("EnableTerminationProtection") else None
     why = answer.get("StackStatusReason")
     return Finding(
         check=_STACKS,
@@ -94,6 +94,21 @@ def stack_finding(answer: Answer, cluster: str, region: str) -> Finding | None:
         state="unknown" if fix is None else "fail",
         evidence=f"StackStatus is {status}" + (f": {why}" if why else ""),
         fix=fix or f"`aws cloudformation describe-stack-events {of}` says why",
+    )
+
+
+def _protection(name: str, of: str) -> Finding:
+    """Return what becomes of a stack that somebody protected by hand.
+
+    Source: https://github.com/aws/aws-cdk-cli (deploy-stack.ts, updateTerminationProtection)
+    """
+    return Finding(
+        check=_STACKS,
+        subject=name,
+        state="warn",
+        evidence="its termination protection is on, and `cdk deploy` turns it off",
+        fix="after the deployment `aws cloudformation update-termination-protection "
+        f"--enable-termination-protection {of}`",
     )
 
 
