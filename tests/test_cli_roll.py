@@ -107,7 +107,8 @@ def test_what_ends_with_the_nodes_is_told_before_anybody_agrees(
 
     assert "do-not-disrupt, and end all the same: train-1-node" in answer.stdout
     assert "jobs on them, bert, are broken off" in answer.stdout
-    assert "bert runs in 2 batches, each of which breaks it off again" in answer.stdout
+    assert "bert runs in 2 batches, each of which breaks it off again and costs" in answer.stdout
+    assert "or take all at once by --batch 2" in answer.stdout
     assert "other pods on them, 1, are evicted and started again elsewhere" in answer.stdout
     assert "nothing starts these again: pod notebook in research" in answer.stdout
 

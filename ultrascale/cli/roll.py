@@ -169,8 +169,9 @@ def _show_work(work: "Work", old: "Sequence[Old]", pace: "Pace", evicts: bool) -
         for job, nodes in work.jobs.items():
             if (times := len({batches[node] for node in nodes})) > 1:
                 typer.echo(
-                    f"  {job} runs in {times} batches, each of which breaks it off again: suspend "
-                    f"it, or take all at once by --batch {len(old)}"
+                    f"  {job} runs in {times} batches, each of which breaks it off again and costs "
+                    "it a restart, of which it has a number (restarts.job): cancel it before and "
+                    f"submit it again after, or take all at once by --batch {len(old)}"
                 )
     if work.others:
         typer.echo(f"  other pods on them, {work.others}, are evicted and started again elsewhere")
