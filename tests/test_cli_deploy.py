@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -87,6 +88,19 @@ def test_nothing_is_deployed_unless_the_user_agrees_to_what_is_shown(
     assert train.split() == ["train", "p5.48xlarge", "on-demand", "0", "4", "unknown"]
     assert "train, other: no price: no On-Demand prices of us-west-2 are known" in before
     assert f"deploy 10 stacks of research in us-west-2, account {ID}?" in answer.stdout
+
+
+def test_nobody_agrees_to_what_was_true_yesterday(
+    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window may have ended since, and a colleague may have deployed."""
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    monkeypatch.setattr("ultrascale.cli.deploy._LONGEST_THOUGHT", timedelta())
+
+    answer = ultrascale("deploy", file)
+
+    assert (answer.returncode, project.calls) == (1, [])
+    assert "run the command again" in answer.stderr
 
 
 def test_a_dry_run_prints_what_is_run_by_hand(

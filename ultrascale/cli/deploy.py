@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -44,6 +44,8 @@ STACK_FAILED = 4
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
 
+# How old may be what somebody agrees to: a question may be left open over night.
+_LONGEST_THOUGHT = timedelta(minutes=30)
 # The user's settings of the CDK CLI, in the home folder.
 # Source: https://docs.aws.amazon.com/cdk/v2/guide/cli.html
 _SETTINGS = ".cdk.json"
@@ -198,6 +200,11 @@ def _ask(file: Path, context: "Context", stacks: int) -> None:
     where = f"{context.plan.name} in {context.plan.region}, account {context.account.id}"
     if not typer.confirm(f"deploy {stacks} stacks of {where}?"):
         _stop(file, 1)
+    if datetime.now(UTC) - context.at > _LONGEST_THOUGHT:
+        # Windows may have ended meanwhile, and others may have deployed.
+        raise UltrascaleError(
+            f"{file}: what was shown is of {context.at:%Y-%m-%d %H:%M} UTC; run the command again"
+        )
 
 
 def _print_commands(
