@@ -6,6 +6,7 @@ A test fails on an exception that nothing needs any more.
 from collections.abc import Mapping
 
 _OWN_SOCKETS = "the kubelet's sockets for plugins belong to root"
+_SOCKET = "the plugin's socket"
 _VENDOR = "not in the vendor's own manifest; a device that it could not open would idle a node"
 
 # Rules of `tests.posture_pods` that a container breaks, by its name.
@@ -14,7 +15,9 @@ CONTAINERS: Mapping[str, Mapping[str, str]] = {
         "non-root": _OWN_SOCKETS,
         "read-only root": _VENDOR,
         "seccomp": _VENDOR,
-        "host path": "the plugin's socket, the devices' state and how cores are divided",
+        "host path /var/lib/kubelet/device-plugins": _SOCKET,
+        "host path /run": "the state of the devices, which the vendor's manifest mounts so",
+        "host path /opt/aws": "how many physical cores make one logical core",
     },
     "neuron-monitor": {
         "non-root": "it opens the Neuron devices, which belong to root",
@@ -32,13 +35,13 @@ CONTAINERS: Mapping[str, Mapping[str, str]] = {
         "non-root": _OWN_SOCKETS,
         "read-only root": _VENDOR,
         "seccomp": _VENDOR,
-        "host path": "the plugin's socket",
+        "host path /var/lib/kubelet/device-plugins": _SOCKET,
     },
     "dcgm-exporter": {
         "non-root": "it asks the kubelet by a socket of root's which pod has which GPU",
         "read-only root": _VENDOR,
         "seccomp": _VENDOR,
-        "host path": "the kubelet's socket for the resources of pods",
+        "host path /var/lib/kubelet/pod-resources": "the kubelet's socket for pods' resources",
     },
     "aws-efa-k8s-device-plugin": {
         "non-root": _OWN_SOCKETS,
@@ -47,16 +50,19 @@ CONTAINERS: Mapping[str, Mapping[str, str]] = {
         "escalation": "Kubernetes refuses a privileged container that must not escalate",
         "capabilities": "a privileged container has them all",
         "privileged": "it opens the EFA devices; AWS's chart runs it so",
-        "host namespace": "it lists the EFA devices among the node's own interfaces",
-        "host path": "the plugin's socket, and the devices it hands out",
+        "host namespace hostNetwork": "it lists EFA devices among the node's own interfaces",
+        "host path /var/lib/kubelet/device-plugins": _SOCKET,
+        "host path /dev/infiniband": "the devices that it hands out",
+        "host path /opt/aws/neuron": "which EFA interface is near which Neuron device",
     },
     "access": {
         "non-root": "only root may open the root of a new file system to those who mount it",
     },
     "node-cache": {
         "non-root": "it gives its node an interface and listens on port 53",
-        "capabilities": "it gives its node an interface and listens on port 53",
-        "host namespace": "it answers on an address of its node",
+        "capabilities NET_ADMIN": "it gives its node an interface",
+        "capabilities NET_BIND_SERVICE": "it listens on port 53",
+        "host namespace hostNetwork": "it answers on an address of its node",
     },
 }
 

@@ -166,20 +166,25 @@ def _everyone(principal: object) -> bool:
     return principal == "*"
 
 
+_BOUNDING = ("StringEquals", "StringLike", "ArnEquals", "ArnLike")
+_OF_AN_ACCOUNT = (
+    "kms:CallerAccount",
+    "aws:PrincipalAccount",
+    "aws:SourceAccount",
+    "aws:PrincipalArn",
+)
+
+
 def _bounded(condition: object) -> bool:
     """Return whether a condition keeps to an account: by name, or by the ARN of who calls."""
-    stated: Sequence[str] = (
-        [key for each in cast("dict[str, Document]", condition).values() for key in each]
-        if isinstance(condition, dict)
-        else []
+    stated = cast("dict[str, Document]", condition) if isinstance(condition, dict) else {}
+    return any(
+        key in _OF_AN_ACCOUNT
+        and not any(re.search(r"^\*$|::\*:", text(each)) for each in listed(value))
+        for operator, keys in stated.items()
+        if operator in _BOUNDING
+        for key, value in keys.items()
     )
-    accounts = {
-        "kms:CallerAccount",
-        "aws:PrincipalAccount",
-        "aws:SourceAccount",
-        "aws:PrincipalArn",
-    }
-    return bool(accounts & {*stated})
 
 
 def pass_role_findings(template: Document) -> Iterator[str]:

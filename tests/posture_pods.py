@@ -59,29 +59,30 @@ CONTAINER_RULES: Mapping[str, Rule] = {
     ),
     "read-only root": lambda _, c: _own(c).get("readOnlyRootFilesystem") is not True,
     "escalation": lambda _, c: _own(c).get("allowPrivilegeEscalation") is not False,
-    "capabilities": lambda _, c: (
-        _own(c).get("capabilities", {}).get("drop") != ["ALL"]
-        or bool(_own(c).get("capabilities", {}).get("add"))
-    ),
+    "capabilities": lambda _, c: _own(c).get("capabilities", {}).get("drop") != ["ALL"],
     "seccomp": lambda pod, c: (
         (_either(pod, c, "seccompProfile") or {}).get("type") not in ("RuntimeDefault", "Localhost")
     ),
     "privileged": lambda _, c: _own(c).get("privileged") is True,
-    "host namespace": lambda pod, _: any(
-        pod.get(key) is True for key in ("hostNetwork", "hostPID", "hostIPC")
-    ),
-    "host path": lambda pod, c: bool(_host_paths(pod, c)),
 }
+
+
+def _broken(pod: Document, container: Document) -> Iterator[str]:
+    """Yield the rules that a container breaks; those that have degrees, with what it takes."""
+    yield from (name for name, broken in CONTAINER_RULES.items() if broken(pod, container))
+    added = _own(container).get("capabilities", {}).get("add", ())
+    shared = (key for key in ("hostNetwork", "hostPID", "hostIPC") if pod.get(key) is True)
+    yield from (f"capabilities {each}" for each in added)
+    yield from (f"host namespace {each}" for each in shared)
+    yield from (f"host path {each}" for each in _host_paths(pod, container))
 
 
 def container_findings(documents: Sequence[Document]) -> Iterator[tuple[str, str, str]]:
     """Yield the object, the container and the rule wherever a container breaks one."""
     for document in documents:
         for container in containers(document):
-            pod = pod_spec(document) or {}
-            for name, broken in CONTAINER_RULES.items():
-                if broken(pod, container):
-                    yield named(document), container["name"], name
+            for rule in _broken(pod_spec(document) or {}, container):
+                yield named(document), container["name"], rule
 
 
 def admission_findings(documents: Sequence[Document]) -> Iterator[str]:
@@ -113,7 +114,9 @@ def admission_findings(documents: Sequence[Document]) -> Iterator[str]:
             kinds = {key for v in pod.get("volumes", ()) for key in v if key != "name"}
             yield from (f"{named(document)}: volume {k}" for k in kinds - _RESTRICTED_VOLUMES)
         yield from (
-            f"{named(document)}: {rule} in a {level} namespace" for rule in refused & keeps_out
+            f"{named(document)}: {rule} in a {level} namespace"
+            for rule in refused
+            if rule.startswith(tuple(keeps_out))
         )
         yield from (f"{named(document)}: adds {c}" for c in added - _BASELINE_CAPABILITIES)
 
