@@ -54,7 +54,7 @@ class NodeGroupStack(Stack):
         if plan.cluster_autoscaler is not None:
             autoscaler_tags = plan.cluster_autoscaler.group_tags.get(pool.name, {})
         group: NodeGroup | SelfManagedGroup
-        rolled_for: Mapping[str, str] = {}
+        rolled_for: Mapping[str, object] = {}
         if pool.provisioner == "managed-node-group":
             group = NodeGroup(
                 self,
@@ -81,15 +81,15 @@ class NodeGroupStack(Stack):
                 service_token=service_token,
                 autoscaler_tags=autoscaler_tags,
             )
-        group.node.add_dependency(
-            guard(
-                self,
-                plan=pool,
-                cluster_name=plan.name,
-                service_token=service_token,
-                rolled_for=rolled_for,
-            )
+        before = guard(
+            self,
+            plan=pool,
+            cluster_name=plan.name,
+            service_token=service_token,
+            rolled_for=rolled_for,
         )
+        for each in group.guarded:
+            each.node.add_dependency(before)
         if pool.window is not None:
             NodeGroupCalendar(
                 self,

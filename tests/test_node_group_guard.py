@@ -126,6 +126,15 @@ class TestGuard:
         assert the(after, NODE_GROUP) != the(reserved, NODE_GROUP)
         assert the(after, GUARD) == the(reserved, GUARD)
 
+    def test_it_is_asked_when_what_nodes_are_launched_with_is_replaced_under_its_name(self) -> None:
+        template = stack_of(replace(RESERVED, placement_group=True))
+
+        parts = the(template, GUARD)["LaunchedFrom"]["Parts"]
+        named = {id for part in parts for id in [part.get("Ref") or part["Fn::GetAtt"][0]]}
+        kinds = ("AWS::EC2::SecurityGroup", "AWS::EC2::PlacementGroup", "AWS::IAM::Role")
+        (expected,) = zip(*(template.find_resources(kind) for kind in kinds), strict=True)
+        assert set(expected) <= named
+
     def test_self_managed_nodes_outlive_a_new_template(self) -> None:
         before, after = (
             stack_of(self_managed(replace(RESERVED, tags=tags))) for tags in ({}, {"team": "r"})

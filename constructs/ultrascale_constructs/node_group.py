@@ -11,7 +11,7 @@ from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.node_groups import is_kept_in_its_zones, is_repaired
 from ultrascale_constructs.launch_template import NodeLaunchTemplate
 from ultrascale_constructs.node_group_functions import ask
-from ultrascale_constructs.node_group_guard import digest, pool_labels
+from ultrascale_constructs.node_group_guard import digest, parts, pool_labels
 from ultrascale_constructs.nodes import (
     keep_in_zones,
     node_role,
@@ -44,6 +44,7 @@ class NodeGroup(Construct):
     Attributes:
         group_name: Name that CloudFormation gave it.
         group_arn: Its ARN.
+        guarded: What must not change before the guard is asked.
         rolled_for: What EKS replaces the nodes for when it changes, for `guard`.
     """
 
@@ -110,11 +111,13 @@ class NodeGroup(Construct):
         self.group_arn = group.attr_arn
         if plan.sized_by != "file":
             group.scaling_config = _scaling(plan, desired_size=self._size(group, plan))
-        self.rolled_for: Mapping[str, str] = {
+        self.guarded = (template.template, group)
+        self.rolled_for: Mapping[str, object] = {
             "KubernetesVersion": plan.kubernetes_version,
             "Release": plan.ami_release,
             "LaunchTemplateData": digest(self, template.data),
             "CreateOnly": digest(self, _create_only(group)),
+            "Parts": parts(self, template.data, group.node_role),
         }
         if autoscaler_tags:
             self._tag(group, autoscaler_tags)

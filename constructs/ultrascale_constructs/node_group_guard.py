@@ -1,8 +1,9 @@
 """What stands between a deploy and the nodes of a pool that run."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from typing import cast
 
 from aws_cdk import CustomResource, Stack
 from constructs import Construct
@@ -19,14 +20,14 @@ def guard(
     plan: PoolPlan,
     cluster_name: str,
     service_token: str,
-    rolled_for: Mapping[str, str],
+    rolled_for: Mapping[str, object],
 ) -> CustomResource:
     """Define what lets no deploy end the nodes of a managed group while any runs, as `Guard`.
 
     Every pool has one, whoever manages its nodes, and guarded or not: an edit that takes the
-    reservation or the management away would take the guard with it, before it is asked. Whatever
-    nodes are launched from depends on it, the launch template included: a rollback makes one more
-    version of that, which the group would follow.
+    reservation or the management away would take the guard with it, before it is asked. The group
+    and its launch template depend on it: a rollback makes one more version of that, which the group
+    would follow.
 
     Args:
         scope: Parent, which stays when a group takes another's place.
@@ -61,6 +62,28 @@ def pool_labels(plan: PoolPlan) -> Mapping[str, str]:
     Not tags: those of a group that stands could never be set beside a new launch template.
     """
     return {key: plan.labels.get(key, "") for key in (names.POOL_LABEL, names.SHARD_LABEL)}
+
+
+def parts(scope: Construct, *values: object) -> Sequence[object]:
+    """Return what of the stack of ``scope`` is named in ``values``, each once.
+
+    Its ids: a `digest` has logical names, which stay when what has them is replaced.
+    """
+    found: dict[str, object] = {}
+
+    def note(value: object) -> None:
+        if isinstance(value, list):
+            for each in cast("list[object]", value):
+                note(each)
+        elif isinstance(value, dict):
+            items = cast("dict[str, object]", value)
+            if items.keys() & {"Ref", "Fn::GetAtt"}:
+                found[json.dumps(items, sort_keys=True)] = items
+            for each in items.values():
+                note(each)
+
+    note(Stack.of(scope).resolve(list(values)))
+    return [*found.values()]
 
 
 def digest(scope: Construct, value: object) -> str:

@@ -38,6 +38,7 @@ class SelfManagedGroup(Construct):
     Attributes:
         group_name: Name that CloudFormation gave the group.
         group_arn: Its ARN.
+        guarded: What must not change before the guard is asked.
     """
 
     def __init__(
@@ -129,6 +130,7 @@ class SelfManagedGroup(Construct):
             keep_in_zones(
                 self, service_token=service_token, properties={"AutoScalingGroupName": group.ref}
             )
+        self.guarded = (template, group)
         self.group_name = group.ref
         self.group_arn = group.attr_auto_scaling_group_arn
 
