@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from tests.account import ID
@@ -9,7 +10,7 @@ from tests.jobs import job_cluster
 from tests.pools import ON_DEMAND, as_text, loads_own, pool_document
 from tests.teardown_doubles import FakeStack
 from tests.teardown_estate import VPC, Estate
-from ultrascale.plan import ClusterPlan, plan_cluster
+from ultrascale.plan import ClusterPlan, load, plan_cluster
 from ultrascale.teardown.keeping import Asked
 from ultrascale.teardown.model import Left, Teardown
 
@@ -164,6 +165,20 @@ def estate(*more: FakeStack, **stacks: FakeStack) -> Estate:
     found.instances["i-0a1"] = instance("i-0a1", "research-train", "p5.48xlarge")
     populate(found)
     return found
+
+
+def hyperpod_estate() -> Estate:
+    """Return an account in which HyperPod of a cluster is left, at work on its nodes."""
+    file = Path(__file__).parent.parent / "clusters" / "hybrid-hyperpod.yaml"
+    layers = ("hyperpod-chart", "hyperpod-groups", "governance", "teams", "hyperpod-metrics")
+    cluster = Estate(
+        load(file),
+        *(FakeStack(f"hybrid-hyperpod-{layer}", [], cluster="hybrid-hyperpod") for layer in layers),
+    )
+    cluster.cluster = None
+    cluster.hyperpod = ["Updating", "Updating", "InService"]
+    cluster.hyperpod_nodes = [["DeepHealthCheckInProgress"], ["Running"]]
+    return cluster
 
 
 def instance(id: str, stack: str, type: str, **fields: Any) -> dict[str, Any]:

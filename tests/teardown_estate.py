@@ -39,7 +39,8 @@ class Estate:
         kill_at: Number of the request that changes something at which the process is killed; None
             lets it live.
         kill_after: Whether that request is carried out.
-        listed: What lists were asked for, as IAM calls the requests.
+        asked: What was asked without botocore, as IAM calls the requests.
+        listed: What lists were.
         refused: What nobody may delete, by its id.
     """
 
@@ -63,14 +64,12 @@ class Estate:
         self.log_groups: set[str] = set()
         self.repositories: set[str] = set()
         self.buckets: dict[str, list[str]] = {}
+        self.asked: list[str] = []
         self.listed: set[str] = set()
         self.backups: list[dict[str, Any]] = []
         self.tagged: dict[str, list[dict[str, str]]] = {}
         self.answers: dict[str, Told] = self._answers()
-        self.account, self.aws = self._account()
-
-    def _account(self) -> tuple[Account, FakeAws]:
-        return fake_account(self.answers, region=self.plan.region)
+        self.account = cast("Account", Direct(self))
 
     def changing(self, id: str) -> None:
         """Count a request that changes something; refuse it, or kill the process, where due."""
@@ -88,10 +87,10 @@ class Estate:
 
     # What a test does.
 
-    def without_botocore(self) -> "Estate":
-        """Let requests pass no model of their service: for tests that send thousands."""
-        self.account = cast("Account", Direct(self))
-        return self
+    def with_botocore(self) -> FakeAws:
+        """Let each request and answer pass the model of its service, and note it: that is slow."""
+        self.account, aws = fake_account(self.answers, region=self.plan.region)
+        return aws
 
     def reach(self) -> Cluster:
         return Cluster(cast("Any", InMemory(self)), "")

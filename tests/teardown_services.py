@@ -25,6 +25,7 @@ class Direct:
         self.id, self.region = ID, estate.plan.region
 
     def ask(self, action: str, /, **parameters: object) -> Mapping[str, Any]:
+        self._estate.asked.append(action)
         told = self._estate.answers[action]
         try:
             if isinstance(told, Exception):

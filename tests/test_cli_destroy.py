@@ -226,7 +226,7 @@ def test_wrong_options_are_refused_before_anything_is_asked(
 
     assert answer.returncode == 1
     assert says in answer.stderr
-    assert cluster.aws.calls == []
+    assert cluster.asked == []
 
 
 @pytest.mark.parametrize(

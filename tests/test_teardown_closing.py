@@ -19,7 +19,7 @@ POOL = "/apis/karpenter.sh/v1/nodepools/burst"
 
 def with_backend() -> Estate:
     """Return the account of a cluster whose backend runs, beside a Deployment of somebody else."""
-    cluster = estate().without_botocore()
+    cluster = estate()
     backend = BackendPlan(
         namespace="training",
         database=None,
@@ -97,7 +97,7 @@ def new_volume(cluster: Estate) -> None:
 def test_what_comes_meanwhile_stops_the_step_that_would_leave_it(
     comes: Callable[[Estate], None], last: str, tmp_path: Path
 ) -> None:
-    cluster = estate().without_botocore()
+    cluster = estate()
     teardown = cluster.planned(ALL)
     comes(cluster)
 
@@ -110,7 +110,7 @@ def test_what_comes_meanwhile_stops_the_step_that_would_leave_it(
 
 
 def test_a_node_pool_that_is_made_anew_is_told_at_once(tmp_path: Path) -> None:
-    cluster, clock = estate().without_botocore(), FakeClock()
+    cluster, clock = estate(), FakeClock()
     teardown = cluster.planned(ALL)
     made = {"metadata": {"creationTimestamp": "2026-12-01T00:00:09Z"}}
     cluster.api.remove(POOL)

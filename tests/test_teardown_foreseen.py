@@ -23,7 +23,7 @@ def step(cluster: Estate, name: str) -> Step:
 
 
 def in_vpc(**fields: Any) -> Estate:
-    cluster = estate().without_botocore()
+    cluster = estate()
     cluster.interfaces["eni-7"] = interface("eni-7", Status="in-use", **fields)
     return cluster
 
@@ -76,7 +76,7 @@ def test_what_goes_with_the_cluster_is_no_obstacle(fields: dict[str, Any]) -> No
 
 
 def test_nodes_that_nobody_can_end_are_told_with_the_command_that_does() -> None:
-    cluster = estate().without_botocore()
+    cluster = estate()
     cluster.cluster = None
     owned = {"Key": "kubernetes.io/cluster/research", "Value": "owned"}
     pool = {"Key": "karpenter.sh/nodepool", "Value": "burst"}
@@ -92,7 +92,7 @@ def test_nodes_that_nobody_can_end_are_told_with_the_command_that_does() -> None
 @pytest.mark.parametrize("layer", ["pipeline", "pipeline-gate"])
 def test_a_protected_pipeline_keeps_nobody_from_taking_the_cluster_down(layer: str) -> None:
     name = f"research-{layer}"
-    cluster = estate(FakeStack(name, [], protected=True)).without_botocore()
+    cluster = estate(FakeStack(name, [], protected=True))
 
     left = kept(cluster.planned(ALL))[name]
 
@@ -105,11 +105,11 @@ def test_a_pipeline_that_is_at_work_would_deploy_what_is_taken_down() -> None:
     busy = FakeStack("research-pipeline-gate", [], status="UPDATE_IN_PROGRESS")
 
     with pytest.raises(QuestionError, match="would deploy the cluster meanwhile"):
-        estate(busy).without_botocore().planned()
+        estate(busy).planned()
 
 
 def test_a_pipeline_of_another_region_is_told_although_nobody_looks_there() -> None:
-    cluster = estate().without_botocore()
+    cluster = estate()
     home = ConnectionId("aws", "us-east-2", "777788889999")
     found = look(cluster.account, cluster.plan, cluster.reach(), "ACTIVE", home)
 

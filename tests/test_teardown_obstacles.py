@@ -14,12 +14,12 @@ from tests.teardown_cluster import (
     ORDER,
     claim,
     estate,
+    hyperpod_estate,
     interface,
     research,
     stack,
 )
 from tests.teardown_doubles import FakeClock, FakeStack
-from tests.teardown_estate import Estate
 from ultrascale.errors import UnansweredError
 from ultrascale.teardown.keeping import Asked
 from ultrascale.teardown.model import StoppedError
@@ -31,6 +31,7 @@ def test_a_stuck_network_interface_is_named_and_what_else_is_paid_for_goes(tmp_p
     stuck = stack("train", resources=held, stuck=("Group", "resource sg-9 has a dependent object"))
     other = FakeStack("research-old", [], looks=9)
     cluster = estate(other, train=stuck)
+    cluster.with_botocore()
     cluster.interfaces["eni-9"] = interface(
         "eni-9", Status="in-use", Description="ELB app/web", Groups=[{"GroupId": "sg-9"}]
     )
@@ -263,23 +264,9 @@ def test_an_object_that_s3_is_too_busy_for_is_asked_for_again(tmp_path: Path) ->
     assert not cluster.buckets
 
 
-def hyperpod_estate() -> Estate:
-    from ultrascale import plan
-
-    file = Path(__file__).parent.parent / "clusters" / "hybrid-hyperpod.yaml"
-    layers = ("hyperpod-chart", "hyperpod-groups", "governance", "teams", "hyperpod-metrics")
-    cluster = Estate(
-        plan.load(file),
-        *(FakeStack(f"hybrid-hyperpod-{layer}", [], cluster="hybrid-hyperpod") for layer in layers),
-    )
-    cluster.cluster = None
-    cluster.hyperpod = ["Updating", "Updating", "InService"]
-    cluster.hyperpod_nodes = [["DeepHealthCheckInProgress"], ["Running"]]
-    return cluster
-
-
 def test_hyperpod_goes_after_its_governance_and_before_its_chart(tmp_path: Path) -> None:
     cluster = hyperpod_estate()
+    cluster.with_botocore()
 
     cluster.run(tmp_path)
 

@@ -132,7 +132,7 @@ def test_a_pipeline_that_would_deploy_the_cluster_again_is_told() -> None:
 
 
 def test_a_gateway_goes_while_its_controller_runs() -> None:
-    cluster = estate().without_botocore()
+    cluster = estate()
     cluster.api.groups |= {"/apis/gateway.networking.k8s.io/v1"}
     path = "/apis/gateway.networking.k8s.io/v1/namespaces/other/gateways/entry"
     cluster.api.put(path, {"kind": "Gateway", "status": {"addresses": [{"value": "a.elb"}]}})

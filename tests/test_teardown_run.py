@@ -1,5 +1,6 @@
 """A teardown that fails, is killed and goes on: what is paid for must end, and nothing else."""
 
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ from tests.teardown_cluster import (
     LOGS,
     ORDER,
     estate,
+    hyperpod_estate,
     ids,
     research,
 )
 from tests.teardown_doubles import KilledError
+from tests.teardown_estate import Estate
 from ultrascale.errors import UltrascaleError
 from ultrascale.teardown.model import StoppedError
 from ultrascale.teardown.sweep import sweep
@@ -39,6 +42,7 @@ def names(printed: set[str]) -> set[str]:
 
 def test_a_whole_cluster_goes_in_order_and_leaves_nothing(tmp_path: Path) -> None:
     cluster = estate()
+    cluster.with_botocore()
 
     teardown = cluster.run(tmp_path, ALL)
 
@@ -49,16 +53,17 @@ def test_a_whole_cluster_goes_in_order_and_leaves_nothing(tmp_path: Path) -> Non
     assert {each.thing.id for each in found.left} == {"key-1", "vol-2"}
 
 
+@pytest.mark.parametrize("build", [estate, hyperpod_estate])
 def test_what_is_killed_at_any_request_goes_on_and_deletes_nothing_unprinted(
-    tmp_path: Path,
+    build: Callable[[], Estate], tmp_path: Path
 ) -> None:
-    whole = estate().without_botocore()
+    whole = build()
     whole.run(tmp_path, ALL)
 
     for number, after in product(range(1, whole.changes + 1), (False, True)):
         folder = tmp_path / f"{number}-{after}"
         folder.mkdir()
-        cluster = estate().without_botocore()
+        cluster = build()
         cluster.kill_at, cluster.kill_after = number, after
         killed = cluster.planned(ALL)
         with pytest.raises(KilledError):
@@ -67,10 +72,11 @@ def test_what_is_killed_at_any_request_goes_on_and_deletes_nothing_unprinted(
         teardown = cluster.planned(ALL)
         cluster.carry_out(teardown, folder)
 
-        assert set(cluster.deleted) == set(ORDER)
+        assert set(cluster.deleted) == set(whole.deleted)
         assert set(cluster.deleted) <= names(ids(killed) | ids(teardown))
         assert not cluster.instances
-        assert sweep(cluster.account, research(), teardown).orphans == ()
+        assert not cluster.hyperpod
+        assert sweep(cluster.account, cluster.plan, teardown).orphans == ()
 
 
 # What each step deletes first.
@@ -89,14 +95,14 @@ FIRST = {
 
 
 def test_each_step_is_failed_once_below() -> None:
-    assert [*FIRST] == [step.name for step in estate().without_botocore().planned(ALL).steps]
+    assert [*FIRST] == [step.name for step in estate().planned(ALL).steps]
 
 
 @pytest.mark.parametrize("step", FIRST)
 def test_a_step_that_fails_begins_no_other_hides_nothing_paid_and_is_gone_on_with(
     step: str, tmp_path: Path
 ) -> None:
-    cluster = estate().without_botocore()
+    cluster = estate()
     cluster.refused = FIRST[step]
     later = [*FIRST.values()][[*FIRST].index(step) + 1 :]
     teardown = cluster.planned(ALL)
@@ -131,7 +137,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("action", CHANGES)
 def test_a_throttle_ends_no_teardown(action: str, tmp_path: Path) -> None:
-    cluster = estate().without_botocore()
+    cluster = estate()
     answer: Any = cluster.answers[action]
     throttles = iter([True, True])
 
@@ -151,7 +157,7 @@ def test_a_throttle_ends_no_teardown(action: str, tmp_path: Path) -> None:
 def test_a_refusal_stops_says_what_to_allow_and_the_next_run_goes_on(
     action: str, tmp_path: Path
 ) -> None:
-    cluster = estate().without_botocore()
+    cluster = estate()
     answer = cluster.answers[action]
     cluster.answers[action] = denied(action)
 
@@ -167,7 +173,7 @@ def test_a_refusal_stops_says_what_to_allow_and_the_next_run_goes_on(
 def test_a_refusal_of_the_api_server_stops_and_the_next_run_goes_on(
     kind: str, tmp_path: Path
 ) -> None:
-    cluster = estate().without_botocore()
+    cluster = estate()
     cluster.api.refuse("DELETE", f"/{kind}/", refusal := ApiRefusal(403, "may not delete"))
 
     with pytest.raises(StoppedError, match=r"may not delete; .*; mend that"):
@@ -180,7 +186,7 @@ def test_a_refusal_of_the_api_server_stops_and_the_next_run_goes_on(
 
 @pytest.mark.parametrize("kind", ["jobs", "nodepools", "services", "persistentvolumeclaims"])
 def test_an_api_server_that_fails_for_a_moment_ends_no_teardown(kind: str, tmp_path: Path) -> None:
-    cluster = estate().without_botocore()
+    cluster = estate()
     cluster.api.refuse("DELETE", f"/{kind}/", ApiRefusal(500, times=2))
 
     cluster.run(tmp_path, ALL)

@@ -35,7 +35,7 @@ def replaced() -> Estate:
 
     CloudFormation's stack holds neither of the old ones any more.
     """
-    cluster = estate().without_botocore()
+    cluster = estate()
     cluster.file_systems[OLD] = {
         "FileSystemId": OLD,
         "Lifecycle": "AVAILABLE",

@@ -47,6 +47,7 @@ def test_what_was_to_go_and_did_not_is_told_although_no_tag_tells_of_it(tmp_path
 
 def test_what_controllers_and_services_left_is_told_with_what_removes_it() -> None:
     cluster = estate()
+    cluster.with_botocore()
     balancer = f"arn:aws:elasticloadbalancing:us-west-2:{ID}:loadbalancer"
     arns = [f"{balancer}/net/k8s-web/0a1", f"{balancer}/classic"]
     cluster.answers["tag:GetResources"] = {
@@ -96,6 +97,7 @@ def test_an_instance_has_its_price_where_the_catalog_has_one() -> None:
 
 def test_a_group_that_would_launch_instances_anew_is_told_and_to_be_deleted_first() -> None:
     cluster = estate()
+    cluster.with_botocore()
     group = {
         "AutoScalingGroupName": "eks-train",
         "MinSize": 0,
@@ -118,7 +120,7 @@ def test_a_group_that_would_launch_instances_anew_is_told_and_to_be_deleted_firs
 
 
 def test_a_stopped_instance_is_not_said_to_run_on_at_its_price() -> None:
-    cluster = estate().without_botocore()
+    cluster = estate()
     cluster.instances["i-0a1"]["State"] = {"Code": 80, "Name": "stopped"}
 
     (left,) = (
@@ -133,10 +135,11 @@ def test_a_stopped_instance_is_not_said_to_run_on_at_its_price() -> None:
 
 def test_snapshots_of_other_accounts_are_not_gone_through() -> None:
     cluster = estate()
+    aws = cluster.with_botocore()
 
     sweep(cluster.account, research(), NOTHING)
 
-    asked = cluster.aws.parameters("ec2:DescribeSnapshots")
+    asked = aws.parameters("ec2:DescribeSnapshots")
     assert asked
     assert all(each["OwnerIds"] == ["self"] for each in asked)
 
@@ -166,7 +169,7 @@ QUESTIONS = [
 
 @pytest.mark.parametrize("action", QUESTIONS)
 def test_whatever_may_not_be_asked_is_told_and_hides_no_instance(action: str) -> None:
-    cluster = estate(stack("old", status="DELETE_COMPLETE")).without_botocore()
+    cluster = estate(stack("old", status="DELETE_COMPLETE"))
     cluster.answers[action] = denied(action)
 
     found = sweep(cluster.account, research(), NOTHING)
@@ -177,7 +180,7 @@ def test_whatever_may_not_be_asked_is_told_and_hides_no_instance(action: str) ->
 
 
 def test_every_list_is_read_to_its_end(tmp_path: Path) -> None:
-    cluster = estate().without_botocore()
+    cluster = estate()
     found = cluster.planned(ALL)
     sweep(cluster.account, research(), found)
 
