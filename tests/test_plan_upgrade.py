@@ -306,6 +306,16 @@ def test_what_only_the_account_knows_is_asked_before_anything_is_changed() -> No
     assert "`ultrascale preflight c.yaml`: it asks for EKS's upgrade insights" in file
 
 
+def test_nodes_are_renewed_at_once_where_nobody_can_take_their_capacity() -> None:
+    own = POOL | {"provisioner": "self-managed"}
+    block = own | {"name": "block", "purchase": CAPACITY_BLOCK}
+
+    steps = upgraded(pools=[SYSTEM_POOL, own, block]).steps
+
+    assert "between two jobs: `ultrascale roll c.yaml block --batch 16`" in steps
+    assert any(each.startswith("`ultrascale roll c.yaml train --batch 1`: ") for each in steps)
+
+
 def test_hyperpod_is_renewed_between_jobs_for_it_drains_none() -> None:
     plan = load(ROOT / "clusters" / "hybrid-hyperpod.yaml")
     pools = pool_upgrades(plan, "1.36")

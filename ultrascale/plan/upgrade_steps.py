@@ -1,6 +1,6 @@
 """The steps of an upgrade of Kubernetes in their order, and the way back."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale.catalog import upgrades
 from ultrascale.plan.model import ClusterPlan, PoolPlan
@@ -26,11 +26,7 @@ def upgrade_steps(
         f"`ultrascale deploy {file}`: the control plane is upgraded first, then add-ons, then the "
         "pools",
         *(step for pool in emptied for step in _fill(pool, file)),
-        *(
-            f"`ultrascale roll {file} {each.pool} --batch 1`, or a batch of all between two jobs"
-            for each in pools
-            if each.rolled_by_hand
-        ),
+        *(_roll(each, sized, file) for each in pools if each.rolled_by_hand),
         *_renew_hyperpod(plan),
     )
 
@@ -70,6 +66,21 @@ def _fill(pool: PoolPlan, file: str) -> Iterator[str]:
                 f"`ultrascale scale {file} {pool.name} {pool.initial_nodes}`: no deploy does it"
                 f"{paid}"
             )
+
+
+def _roll(pool: PoolUpgrade, plans: Mapping[str, PoolPlan], file: str) -> str:
+    """Return how nodes are renewed by hand: at once where their capacity cannot be lost meanwhile.
+
+    A job over all of them starts again with each batch.
+    """
+    command = f"ultrascale roll {file} {pool.pool} --batch"
+    found = plans.get(pool.pool)
+    if found is not None and found.reservation is not None:
+        return f"between two jobs: `{command} {pool.most}`"
+    return (
+        f"`{command} 1`: nothing reserves its capacity; each batch costs a job that runs there a "
+        "restart"
+    )
 
 
 def _renew_hyperpod(plan: ClusterPlan) -> Iterator[str]:
