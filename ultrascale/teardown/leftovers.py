@@ -28,7 +28,6 @@ from ultrascale.teardown.retained import (
     PARTS,
     REPOSITORY,
     SECURITY_GROUP,
-    WORKSPACE,
     look,
 )
 from ultrascale.teardown.stacks import Stack, is_of
@@ -44,14 +43,15 @@ _REPOSITORIES = "ecr:DescribeRepositories"
 _TAGGED = "tag:GetResources"
 # Values of one filter.
 _VALUES = 20
-_SERVICES = ("s3", "rds", "kms", "aps", "logs", "ecr", "ec2:security-group")
+# A service that a Region does not have fails the request: each of these is in every one.
+# Source: https://github.com/boto/botocore/issues/1843
+_SERVICES = ("s3", "rds", "kms", "logs", "ecr", "ec2:security-group")
 # What an ARN names, after its service, Region and account.
 _ARNS = (
     (BUCKET, re.compile(r"arn:[^:]+:s3:::([^/:]+)")),
     (DATABASE, re.compile(r"arn:[^:]+:rds:[^:]+:[^:]+:cluster:(.+)")),
     (DATABASE_INSTANCE, re.compile(r"arn:[^:]+:rds:[^:]+:[^:]+:db:(.+)")),
     (KEY, re.compile(r"arn:[^:]+:kms:[^:]+:[^:]+:key/(.+)")),
-    (WORKSPACE, re.compile(r"(arn:[^:]+:aps:[^:]+:[^:]+:workspace/.+)")),
     (LOG_GROUP, re.compile(r"arn:[^:]+:logs:[^:]+:[^:]+:log-group:([^:]+)(?::\*)?")),
     (REPOSITORY, re.compile(r"arn:[^:]+:ecr:[^:]+:[^:]+:repository/(.+)")),
     (SECURITY_GROUP, re.compile(r"arn:[^:]+:ec2:[^:]+:[^:]+:security-group/(.+)")),
