@@ -68,9 +68,6 @@ def test_what_goes_with_the_cluster_is_no_obstacle(fields: dict[str, Any]) -> No
     cluster = in_vpc(**fields)
     cluster.instances["i-7"] = instance("i-7", "", "m7i.8xlarge", VpcId=VPC)
     cluster.tagged[BALANCER] = [{"Key": "elbv2.k8s.aws/cluster", "Value": "research"}]
-    cluster.stacks["research-train"].resources.append(
-        ("AWS::Lambda::Function", "Fn", "research-fn", False)
-    )
 
     assert step(cluster, "network").stops == ""
 
