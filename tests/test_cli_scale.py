@@ -1,5 +1,6 @@
 """`ultrascale scale` of node groups: a size that is set by whoever it belongs to."""
 
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from tests.account import ID, Refusal, fake_account
 from tests.command_line import Ultrascale, run
-from tests.operate_cluster import Time
+from tests.operate_cluster import FakeCluster, Time
 from tests.operate_groups import (
     EKS_SETS,
     GROUPS,
@@ -48,8 +49,28 @@ def test_a_managed_group_is_set_by_eks_and_waited_for(
     assert asked["scalingConfig"] == {"minSize": 1, "desiredSize": 4}
     assert "train: 2 nodes now, 4 asked for" in answer.stdout
     assert "the Cluster Autoscaler goes on" in answer.stdout
-    assert answer.stdout.splitlines()[-1] == "train: 4 nodes run"
+    assert "train: 4 instances in service; `ultrascale status" in answer.stdout.splitlines()[-1]
     assert "train-x: 3 of 4 in service" in answer.stderr
+
+
+def test_instances_that_become_no_nodes_are_no_success_where_the_cluster_is_named(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, time: Time
+) -> None:
+    has(monkeypatch, Groups(2).answers)
+    stub = FakeCluster()
+    monkeypatch.setattr("ultrascale.cli.ask.connected", lambda *_: stub.connected())  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    node = {"metadata": {"labels": {"ultrascale.dev/pool": "train"}}, "spec": {}}
+    ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    stub.put("/api/v1/nodes/n-1", node | ready)
+    file, options = written(tmp_path, MANAGED), ("--yes", "--timeout", "3", "--context", "ml")
+
+    missing = ultrascale("scale", file, "train", 2, *options)
+    stub.put("/api/v1/nodes/n-2", deepcopy(node) | ready)
+    whole = ultrascale("scale", file, "train", 2, *options)
+
+    assert missing.returncode == 1
+    assert "not within 3 minutes: train-x: 1 of 2 nodes ready" in missing.stderr
+    assert "train: 2 nodes take work" in whole.stdout
 
 
 def test_a_self_managed_group_is_set_by_auto_scaling(

@@ -37,11 +37,14 @@ def scale(
     time = ask.clock()
     cluster = plan.load(file)
     change = plan_size(cluster, pool, nodes, time.now())
+    # AWS credentials are enough for a node group: its API server may be out of reach.
+    looks = kubeconfig is not None or context is not None
     found = target(
         cluster,
         change,
         account=lambda: ask.owner(cluster, profile),
         cluster=lambda: ask.connected(file, kubeconfig, context),
+        looks=looks,
     )
     before, most = found.size(), found.most()
     if most is not None and nodes > most:
@@ -57,6 +60,13 @@ def scale(
         typer.echo(f"{pool}: set from {before} to {nodes} nodes")
     if wait:
         _wait(found, pool, nodes, timeout, time)
+        if looks or change.node_pool is not None:
+            typer.echo(f"{pool}: {nodes} nodes take work")
+        else:
+            typer.echo(
+                f"{pool}: {nodes} instances in service; `ultrascale status {file} --pools` says "
+                "which of them take work"
+            )
 
 
 def _show(change: SizeChange, before: int) -> None:
@@ -103,4 +113,3 @@ def _wait(found: "Target", pool: str, nodes: int, minutes: float, time: "Clock")
     except KeyboardInterrupt:
         typer.echo(f"\n{pool} stays set to {nodes} nodes; the same command waits again", err=True)
         raise typer.Exit(ask.INTERRUPTED) from None
-    typer.echo(f"{pool}: {nodes} nodes run")

@@ -10,8 +10,8 @@ from ultrascale.jobs.fields import Object, name, text
 from ultrascale.jobs.kinds import NODE
 from ultrascale.operate.fleet import Old, missing, still_there
 from ultrascale.operate.groups import Group
+from ultrascale.operate.nodes import nodes_of
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.names import POOL_LABEL, SHARD_LABEL
 
 # Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
 _ON_ITS_WAY_OUT = ("Terminat", "Detach")
@@ -87,7 +87,7 @@ class GroupFleet:
         group = self.group.describe()
         there = {each["InstanceId"] for each in group["Instances"]}
         rest = {each.id for each in old} & there
-        nodes = self._nodes()
+        nodes = nodes_of(self.cluster, self.pool)
         names = {name(each) for each in nodes if _instance(each) in rest}
         return missing(
             nodes, names, group["DesiredCapacity"] - len(rest), self.pool, self.group.name
@@ -103,20 +103,11 @@ class GroupFleet:
         An instance without a node ends without being drained, and an older template may have given
         a node other labels: then all nodes of the cluster are looked at.
         """
-        nodes = {_instance(each): name(each) for each in self._nodes()}
+        nodes = {_instance(each): name(each) for each in nodes_of(self.cluster, self.pool)}
         if instances <= set(nodes):
             return nodes
         every = self.cluster.items(NODE.path())
         return {id: name(each) for each in every if (id := _instance(each)) in instances}
-
-    def _nodes(self) -> Sequence[Object]:
-        labels = {
-            key: self.pool.labels[key]
-            for key in (POOL_LABEL, SHARD_LABEL)
-            if key in self.pool.labels
-        }
-        selector = ",".join(f"{key}={value}" for key, value in labels.items())
-        return [*self.cluster.items(NODE.path(), {"labelSelector": selector})]
 
 
 def _template(group: Mapping[str, Any]) -> tuple[str, str]:

@@ -100,13 +100,7 @@ class NodePool:
 
     def waiting_for(self, count: int) -> str:
         """Return what is missing until exactly ``count`` nodes take work; or nothing."""
-        nodes = self.nodes()
-        others = [f"{name(each)} is {why}" for each in nodes if (why := unfit(each, self.pool))]
-        fit = len(nodes) - len(others)
-        if fit == count == len(nodes):
-            return ""
-        going = f", {len(others)} not: {others[0]}" if others else ""
-        return f"{self.name}: {fit} of {count} nodes ready{going}"
+        return waiting_for_nodes(self.nodes(), count, self.pool, self.name)
 
     def trouble(self) -> str:
         """Return why NodeClaims are not launched or do not become nodes; or nothing."""
@@ -129,6 +123,23 @@ def changed_meanwhile(name: str, was: int, now: int) -> ClusterError:
         f"{name}: somebody set it from {was} to {now} nodes meanwhile, and it was left at that; "
         "look who, and run this again"
     )
+
+
+def nodes_of(cluster: Cluster, pool: PoolPlan) -> Sequence[Object]:
+    """Return the nodes that a pool's labels are on, or those of one of its shards."""
+    keys = (names.POOL_LABEL, names.SHARD_LABEL)
+    selector = ",".join(f"{key}={pool.labels[key]}" for key in keys if key in pool.labels)
+    return [*cluster.items(NODE.path(), {"labelSelector": selector})]
+
+
+def waiting_for_nodes(nodes: Sequence[Object], count: int, pool: PoolPlan, about: str) -> str:
+    """Return what is missing until exactly ``count`` of ``nodes`` take work; or nothing."""
+    others = [f"{name(each)} is {why}" for each in nodes if (why := unfit(each, pool))]
+    fit = len(nodes) - len(others)
+    if fit == count == len(nodes):
+        return ""
+    going = f", {len(others)} not: {others[0]}" if others else ""
+    return f"{about}: {fit} of {count} nodes ready{going}"
 
 
 def unfit(node: Object, pool: PoolPlan) -> str:

@@ -8,8 +8,8 @@ from ultrascale.account import Account
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.operate.clock import Clock, wait
 from ultrascale.operate.groups import Group, find_group
-from ultrascale.operate.nodes import NodePool, changed_meanwhile
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.operate.nodes import NodePool, changed_meanwhile, nodes_of, waiting_for_nodes
+from ultrascale.plan.model import ClusterPlan, PoolPlan
 from ultrascale.plan.pool_size import SizeChange
 
 _LOOK_SECONDS = 15
@@ -49,11 +49,13 @@ class GroupTarget:
 
     Attributes:
         group: The group.
-        minimum: Fewest nodes that the file gives it.
+        pool: What the file gives it.
+        cluster: Where its instances become nodes; None where nobody looks there.
     """
 
     group: Group
-    minimum: int
+    pool: PoolPlan
+    cluster: Cluster | None
 
     def size(self) -> int:
         """Return the instances that it is set to."""
@@ -65,7 +67,7 @@ class GroupTarget:
 
     def is_set_to(self, nodes: int) -> bool:
         """Return whether it has that desired capacity, and the minimum that goes with it."""
-        return self.group.is_set_to(nodes, minimum=min(nodes, self.minimum))
+        return self.group.is_set_to(nodes, minimum=min(nodes, self.pool.min_nodes))
 
     def set(self, nodes: int, *, was: int) -> None:
         """Set its nodes; the minimum gives way to a smaller size, and comes back with a larger.
@@ -77,11 +79,15 @@ class GroupTarget:
         """
         if (now := self.size()) != was:
             raise changed_meanwhile(self.group.name, was, now)
-        self.group.set_size(nodes, minimum=min(nodes, self.minimum))
+        self.group.set_size(nodes, minimum=min(nodes, self.pool.min_nodes))
 
     def waiting_for(self, nodes: int) -> str:
-        """Return what is missing until ``nodes`` instances are in service; or nothing."""
-        return self.group.waiting_for(nodes)
+        """Return what is missing until ``nodes`` instances are in service, and take work."""
+        waiting = self.group.waiting_for(nodes)
+        if waiting or self.cluster is None:
+            return waiting
+        found = nodes_of(self.cluster, self.pool)
+        return waiting_for_nodes(found, nodes, self.pool, self.group.name)
 
     def trouble(self) -> str:
         """Return what Auto Scaling says of its newest failure; or nothing."""
@@ -129,6 +135,7 @@ def target(
     *,
     account: Callable[[], Account],
     cluster: Callable[[], Cluster],
+    looks: bool,
 ) -> Target:
     """Return what has the nodes of the pool that is to change.
 
@@ -137,6 +144,7 @@ def target(
         change: The change.
         account: Connects to the account, which a node group is in.
         cluster: Connects to the cluster, which a NodePool is in.
+        looks: Whether the nodes of a node group are looked at there as well.
 
     Raises:
         AccountError: AWS does not answer.
@@ -146,7 +154,8 @@ def target(
     if change.node_pool is not None:
         found = NodePool(cluster=cluster(), name=change.node_pool.name, pool=pool)
         return NodePoolTarget(node_pool=found)
-    return GroupTarget(group=find_group(account(), plan, pool), minimum=pool.min_nodes)
+    seen = cluster() if looks else None
+    return GroupTarget(group=find_group(account(), plan, pool), pool=pool, cluster=seen)
 
 
 def settle(
