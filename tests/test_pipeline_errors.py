@@ -197,7 +197,7 @@ def test_connections_are_taken_where_cloudformation_has_them() -> None:
         file.name.removesuffix(".json")
         for file in folder.iterdir()
         if file.name.removesuffix(".json") in regions.REGIONS
-        and '"AWS::CodeConnections::Connection"' in file.read_text()
+        and b'"AWS::CodeConnections::Connection"' in file.read_bytes()
     }
 
     assert with_connections == codepipeline.CONNECTION_REGIONS

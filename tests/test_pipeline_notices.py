@@ -1,6 +1,7 @@
 """Somebody hears of an approval before the week is over that it waits, and of a run that failed."""
 
 from collections.abc import Mapping
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -9,21 +10,17 @@ from aws_cdk.assertions import Template
 
 from tests.construct_stacks import make_stack, the
 from tests.pipelines import EMAIL, two_accounts
-from ultrascale.plan.model import PipelinePlan
 from ultrascale.plan.pipeline import load_pipeline
 from ultrascale_constructs.pipeline_notices import Notices
 
 
-@pytest.fixture
-def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PipelinePlan:
-    monkeypatch.chdir(tmp_path)
-    found = load_pipeline(two_accounts(tmp_path))
-    assert found is not None
-    return found
-
-
-@pytest.fixture
-def template(plan: PipelinePlan) -> Template:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    folder = tmp_path_factory.mktemp("notices")
+    path = two_accounts(folder)
+    with chdir(folder):
+        plan = load_pipeline(path)
+    assert plan is not None
     stack = make_stack()
     Notices(stack, "Notices", plan=plan, email=EMAIL)
     return Template.from_stack(stack)

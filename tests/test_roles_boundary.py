@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pytest
@@ -64,6 +65,7 @@ def test_a_boundary_leaves_a_managed_policy_all_that_aws_gives_it(name: str) -> 
     assert managed_policies.allowed_by(name) == kept
 
 
+@cache
 def _aws() -> Mapping[str, Any]:
     return json.loads(aws_managed_policies_data)
 
