@@ -15,13 +15,18 @@ from dataclasses import dataclass, field
 from threading import Condition
 from typing import Any
 
-Object = dict[str, Any]
-Query = Mapping[str, str]
+from tests.stub_api_objects import (
+    LIST,
+    Object,
+    Query,
+    is_in,
+    join,
+    matches,
+    namespace_of,
+    plural_of,
+)
 
 _TOP_LEVEL = {"apiVersion", "kind", "metadata", "spec", "status", "data"}
-_LIST = re.compile(
-    r"(/api/v1|/apis/[^/]+/[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>\w+)"
-)
 _LOG = re.compile(r"(?P<pod>.+/pods/[^/]+)/log")
 _CORE = "/api/v1"
 _GROUPS = frozenset(
@@ -136,7 +141,7 @@ class StubApiServer:
             metadata.setdefault("name", path.rpartition("/")[2])
             metadata.setdefault("uid", f"uid-{next(self._version)}")
             metadata.setdefault("creationTimestamp", "2026-11-21T12:00:00Z")
-            if namespace := _namespace(path):
+            if namespace := namespace_of(path):
                 metadata.setdefault("namespace", namespace)
             self._tell(path, "MODIFIED" if known else "ADDED", found)
             self._objects[path] = found
@@ -145,7 +150,7 @@ class StubApiServer:
     def update(self, path: str, **fields: Any) -> None:
         """Join fields into an object, such as its status."""
         found = deepcopy(self._objects[path])
-        _join(found, fields)
+        join(found, fields)
         self.put(path, found)
 
     def remove(self, path: str) -> None:
@@ -266,15 +271,15 @@ class StubApiServer:
     def _get(self, request: Request) -> tuple[int, Object]:
         if (found := self._objects.get(request.path)) is not None:
             return 200, found
-        match = _LIST.fullmatch(request.path)
+        match = LIST.fullmatch(request.path)
         if match is None:
             raise RefusedError(404, f"{request.path.rpartition('/')[2]} not found", "NotFound")
         if request.path.startswith(f"{_CORE}/namespaces/") and request.path.count("/") == 4:
             raise RefusedError(404, f'namespaces "{request.path.rpartition("/")[2]}" not found')
         with self._changed:
-            every = [o for path, o in self._objects.items() if _in(path, request.path)]
+            every = [o for path, o in self._objects.items() if is_in(path, request.path)]
             version = str(self._now())
-        matching = [each for each in every if _matches(each, request.query)]
+        matching = [each for each in every if matches(each, request.query)]
         start = int(request.query.get("continue", "0"))
         size = min(int(request.query.get("limit", "500")), self.page or 500)
         rest = str(start + size) if start + size < len(matching) else ""
@@ -290,7 +295,9 @@ class StubApiServer:
         path = f"{request.path}/{name}"
         with self._changed:
             if path in self._objects:
-                raise RefusedError(409, f'{_plural(path)} "{name}" already exists', "AlreadyExists")
+                raise RefusedError(
+                    409, f'{plural_of(path)} "{name}" already exists', "AlreadyExists"
+                )
             if not request.dry_run:
                 found = self.put(path, deepcopy(found))
         if not request.dry_run:
@@ -301,7 +308,7 @@ class StubApiServer:
         assert request.headers["content-type"] == "application/apply-patch+yaml"
         self._judge(request)
         found: Object = deepcopy(self._objects.get(request.path) or {})
-        _join(found, request.body)
+        join(found, request.body)
         known = request.path in self._objects
         if not request.dry_run:
             self.put(request.path, found)
@@ -312,7 +319,7 @@ class StubApiServer:
     def _judge(self, request: Request) -> None:
         assert request.query["fieldManager"] == "ultrascale"
         assert request.query["fieldValidation"] == "Strict"
-        namespace = _namespace(request.path)
+        namespace = namespace_of(request.path)
         if namespace and f"{_CORE}/namespaces/{namespace}" not in self._objects:
             raise RefusedError(404, f'namespaces "{namespace}" not found', "NotFound")
         if unknown := sorted(set(request.body) - _TOP_LEVEL):
@@ -343,7 +350,7 @@ class StubApiServer:
                 new = [
                     (at, kind, found)
                     for at, path, kind, found in later
-                    if _in(path, request.path) and _matches(found, request.query)
+                    if is_in(path, request.path) and matches(found, request.query)
                 ]
                 if not new:
                     if self.closing or self._broken != broken:
@@ -384,52 +391,6 @@ class StubApiServer:
 
     def _now(self) -> int:
         return max(self._events[-1][0] if self._events else 0, self._oldest)
-
-
-def _in(path: str, collection: str) -> bool:
-    """Return whether the object at ``path`` belongs to a list, of one or all namespaces."""
-    wanted = _LIST.fullmatch(collection)
-    actual = _LIST.fullmatch(path.rpartition("/")[0])
-    if wanted is None or actual is None or wanted[1] != actual[1]:
-        return False
-    same = wanted["namespace"] in (None, actual["namespace"])
-    return same and wanted["plural"] == actual["plural"]
-
-
-def _namespace(path: str) -> str | None:
-    match = re.search(r"/namespaces/([^/]+)/", path)
-    return match[1] if match else None
-
-
-def _plural(path: str) -> str:
-    return path.split("/")[-2]
-
-
-def _matches(found: Object, query: Query) -> bool:
-    labels = found["metadata"].get("labels", {})
-    for term in filter(None, query.get("labelSelector", "").split(",")):
-        key, equals, value = term.partition("=")
-        if key not in labels or (equals and labels[key] != value):
-            return False
-    for term in filter(None, query.get("fieldSelector", "").split(",")):
-        path, operator, value = re.split(r"(!?=)", term, maxsplit=1)
-        if (_at(found, path) == value) != (operator == "="):
-            return False
-    return True
-
-
-def _at(found: Any, path: str) -> Any:
-    for key in path.split("."):
-        found = found.get(key, {})
-    return found
-
-
-def _join(found: Any, fields: Any) -> None:
-    for key, value in fields.items():
-        if isinstance(value, dict) and isinstance(found.get(key), dict):
-            _join(found[key], value)
-        else:
-            found[key] = json.loads(json.dumps(value))
 
 
 def _line(event: Object) -> bytes:

@@ -8,8 +8,7 @@ import yaml
 
 from tests.job_rules import findings, pod_templates
 from tests.jobs import HYBRID, IMAGE, SERVICE, objects, pod_spec
-from tests.pools import as_text, loads_own
-from ultrascale import plan
+from tests.pools import as_text
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.preparation import JobCluster, read_cluster
@@ -37,18 +36,6 @@ def refusals(cluster: JobCluster, job: Any, **changes: Any) -> list[str]:
 
 def workload(sent: JobManifests) -> Any:
     return sent.objects[-1]
-
-
-def mistakes_of(**changes: Any) -> list[str]:
-    """Return the error lines for the hybrid file with other templates or settings."""
-    document: dict[str, Any] = yaml.safe_load(HYBRID.read_text())
-    for key, value in changes.items():
-        document[key] = {**document.get(key, {}), **value}
-    try:
-        plan.plan_cluster(loads_own(as_text(document)))
-    except ConfigError as error:
-        return list(error.mistakes)
-    return []
 
 
 # --- who is governed ----------------------------------------------------------------------------
@@ -271,93 +258,6 @@ def test_nodes_that_come_one_by_one_are_not_sent_to_volcano_which_governance_exc
     assert refusals(hybrid, instead) == []
 
 
-# --- templates ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("templates", "line"),
-    [
-        (
-            {"elastic": {"prefer": ["hyperpod"], "priority": "critical"}},
-            "jobs.elastic.priority: not below that of production, 1000000: task governance cannot "
-            "hold this job back, got critical, 1000000; use high, medium, low, preemptible",
-        ),
-        (
-            {"elastic": {"prefer": ["hyperpod"]}, "production": {"pool": "hyperpod"}},
-            "jobs.elastic.priority: not below that of production, 0: task governance cannot hold "
-            "this job back, got none, 0; give production a higher one",
-        ),
-        (
-            {"nightly": {"pool": "hyperpod", "priority": "critical"}},
-            "jobs.nightly.priority: not below that of production, 1000000: task governance cannot "
-            "hold this job back, got critical, 1000000; use high, medium, low, preemptible, "
-            "or name its team",
-        ),
-        (
-            {"research": {"prefer": ["hyperpod"], "priority": "low"}},
-            "jobs.research.prefer: an order of preference in a job that is called as team "
-            "research is, got [hyperpod]; rename the job: task governance governs no such job",
-        ),
-        (
-            {"production": {"pool": "hyperpod", "namespace": "training", "priority": "high"}},
-            "jobs.production.namespace: not that of team production, hyperpod-ns-production, "
-            "got 'training'; leave it out, or rename the job",
-        ),
-    ],
-)
-def test_a_template_that_task_governance_cannot_hold_is_refused(
-    templates: dict[str, Any], line: str
-) -> None:
-    assert mistakes_of(jobs=templates) == [line]
-
-
-@pytest.mark.parametrize(
-    ("templates", "line"),
-    [
-        (
-            {"production": {"pool": "hyperpod", "priority": "urgent"}},
-            "jobs.production.priority: not one of scheduling.priority_classes, got 'urgent'; "
-            "known: critical, high, low, medium, preemptible",
-        ),
-        (
-            {"chat": {"kind": "service", "pool": "hyperpod", "team": "research"}},
-            "jobs.chat.team: a service in a queue, in which it would hold its quota for good, "
-            "got 'research'; leave it out: it runs beside the teams' jobs",
-        ),
-    ],
-)
-def test_what_is_wrong_with_a_governed_template_is_not_told_of_others_too(
-    tmp_path: Path, templates: dict[str, Any], line: str
-) -> None:
-    document: dict[str, Any] = yaml.safe_load(HYBRID.read_text())
-    document["jobs"] |= templates
-    file = tmp_path / "cluster.yaml"
-    file.write_text(yaml.safe_dump(document))
-
-    with pytest.raises(ConfigError) as refused:
-        plan.load(file)
-
-    assert list(refused.value.mistakes) == [f"{file}: {line}"]
-
-
-def test_a_governed_job_stays_above_a_template_that_takes_hyperpods_nodes_unasked(
-    tmp_path: Path,
-) -> None:
-    document: dict[str, Any] = yaml.safe_load(HYBRID.read_text())
-    document["jobs"]["nightly"] = {"pool": "hyperpod", "priority": "high"}
-    file = tmp_path / "cluster.yaml"
-    file.write_text(yaml.safe_dump(document))
-
-    assert refusals(read_cluster(file), JOB | {"team": "research", "priority": "medium"}) == [
-        "priority: not above that of nightly, 800000, which no quota holds back, "
-        "got medium, 600000; use critical"
-    ]
-
-
-def test_an_elastic_job_without_any_priority_gives_way_to_all(tmp_path: Path) -> None:
-    assert mistakes_of(jobs={"elastic": {"prefer": ["hyperpod", "eks-spot"]}}) == []
-
-
 def test_what_kubernetes_preempts_and_what_the_queues_put_first_is_one_order(
     hybrid: JobCluster,
 ) -> None:
@@ -402,12 +302,12 @@ def test_one_template_is_a_pytorchjob_on_hyperpod_and_a_job_on_ec2(hybrid: JobCl
 
 
 def test_where_volcano_runs_it_starts_the_jobs_of_hyperpod_too(tmp_path: Path) -> None:
-    document: dict[str, Any] = yaml.safe_load(HYBRID.read_text())
+    document: dict[str, Any] = yaml.load(HYBRID.read_text(), yaml.CSafeLoader)
     document["hyperpod"] = {}
     document["scheduling"]["gang_scheduler"] = "volcano"
     del document["backend"]
     file = tmp_path / "cluster.yaml"
-    file.write_text(yaml.safe_dump(document))
+    file.write_text(as_text(document))
 
     sent = prepare(file, JOB | {"pool": "hyperpod", "nodes": 2})
 

@@ -1,0 +1,63 @@
+"""Paths, selectors and fields of the objects that a stub API server has."""
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+Object = dict[str, Any]
+Query = Mapping[str, str]
+
+LIST = re.compile(
+    r"(/api/v1|/apis/[^/]+/[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>\w+)"
+)
+
+
+_list = cache(LIST.fullmatch)
+
+
+def is_in(path: str, collection: str) -> bool:
+    """Return whether the object at ``path`` belongs to a list, of one or all namespaces."""
+    wanted = _list(collection)
+    actual = _list(path.rpartition("/")[0])
+    if wanted is None or actual is None or wanted[1] != actual[1]:
+        return False
+    same = wanted["namespace"] in (None, actual["namespace"])
+    return same and wanted["plural"] == actual["plural"]
+
+
+def namespace_of(path: str) -> str | None:
+    match = re.search(r"/namespaces/([^/]+)/", path)
+    return match[1] if match else None
+
+
+def plural_of(path: str) -> str:
+    return path.split("/")[-2]
+
+
+def matches(found: Object, query: Query) -> bool:
+    labels = found["metadata"].get("labels", {})
+    for term in filter(None, query.get("labelSelector", "").split(",")):
+        key, equals, value = term.partition("=")
+        if key not in labels or (equals and labels[key] != value):
+            return False
+    for term in filter(None, query.get("fieldSelector", "").split(",")):
+        path, operator, value = re.split(r"(!?=)", term, maxsplit=1)
+        if (_at(found, path) == value) != (operator == "="):
+            return False
+    return True
+
+
+def _at(found: Any, path: str) -> Any:
+    for key in path.split("."):
+        found = found.get(key, {})
+    return found
+
+
+def join(found: Any, fields: Any) -> None:
+    for key, value in fields.items():
+        if isinstance(value, dict) and isinstance(found.get(key), dict):
+            join(found[key], value)
+        else:
+            found[key] = json.loads(json.dumps(value))
