@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.pools import SYSTEM_POOL, as_text, make_document, pool_document
+from tests.pools import SYSTEM_POOL, as_json, make_document, pool_document
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.preparation import JobCluster, read_cluster
@@ -92,7 +92,7 @@ def prepared(
     if isinstance(cluster, Path):
         into = _read(cluster, cluster.read_text())
     else:
-        into = _cluster(as_text(job_cluster() if cluster is None else dict(cluster)))
+        into = _cluster(as_json(job_cluster() if cluster is None else dict(cluster)))
     return prepare(into, job, changes=changes, precompile=precompile, account=account)
 
 

@@ -7,13 +7,18 @@ test of a whole cluster ask for the same thing.
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, cast
 
 import kubernetes_validate
+from kubernetes_validate import utils as _schemas
 
 from ultrascale.catalog.registries import PULL_THROUGH
 from ultrascale.catalog.versions import IMAGES, kube_scheduler
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
+
+# It would read a megabyte of definitions anew for each object.
+_schemas.schema_contents = cache(_schemas.schema_contents)
 
 Document = Mapping[str, Any]
 

@@ -11,14 +11,14 @@ import pytest
 import yaml
 
 from tests.assembly import ROOT
-from tests.pools import as_text, loads_own
+from tests.pools import as_json, loads_own
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import prepare
 from ultrascale.plan import plan_cluster
 
 Keys = tuple[str | int, ...]
 DOCUMENTS: dict[str, dict[str, Any]] = {
-    name: yaml.safe_load((ROOT / "clusters" / f"{name}.yaml").read_text())
+    name: yaml.load((ROOT / "clusters" / f"{name}.yaml").read_text(), yaml.CSafeLoader)
     for name in ("trainium-bert", "mixed-capacity", "auto-mode", "hybrid-hyperpod", "ultra-100k")
 }
 # Where a file states a default, another value must make the difference; by the last keys.
@@ -59,7 +59,7 @@ def paths(value: object, prefix: Keys = ()) -> Iterator[Keys]:
 
 def outcome(document: dict[str, Any], job: str | None = None) -> object:
     """Return the plan of a cluster file, or what ``job`` of it becomes; or the mistakes."""
-    text = as_text(document)
+    text = as_json(document)
     try:
         if job is None:
             return plan_cluster(loads_own(text))
