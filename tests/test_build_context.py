@@ -11,9 +11,12 @@ from ultrascale.plan.build_context import FOLDERS, LEFT_OUT, ROOT, SOURCES, cont
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
+    left_out = shutil.ignore_patterns("__pycache__")
     for name in FOLDERS:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, tmp_path / name)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=left_out)
+        else:
+            shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 
 

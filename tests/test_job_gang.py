@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.etcd_server import NO_ETCD, find_etcd, free_ports, running_etcd
+from tests.forked_torchrun import forked_torchrun
 from tests.job_containers import expanded, moved
 from tests.jobs import VOLCANO, container, environment, job_cluster, prepared
 
@@ -37,12 +38,15 @@ NODES, PROCESSES = 2, 2
 
 
 class Gang:
-    """The pods of one job, as Volcano would start them."""
+    """The pods of one job, as Volcano would start them; the first has the real `torchrun`."""
 
-    def __init__(self, command: Sequence[str], variables: Mapping[str, str], folder: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], variables: Mapping[str, str], folder: Path, image: Path
+    ) -> None:
         self._command = command
         self._variables = variables
         self._folder = folder
+        self._image = image
         self.pods: list[subprocess.Popen[bytes]] = []
 
     def start(self, index: int, attempt: int) -> None:
@@ -56,11 +60,14 @@ class Gang:
             "OMP_NUM_THREADS": "1",
         }
         variables = {**self._variables, **given}
+        path = (
+            os.environ["PATH"] if index == attempt == 0 else f"{self._image}:{os.environ['PATH']}"
+        )
         with (self._folder / f"log-{attempt}-{index}").open("wb") as log:
             self.pods.append(
                 subprocess.Popen(
                     [expanded(word, variables) for word in self._command],
-                    env={"PATH": os.environ["PATH"], **variables},
+                    env={"PATH": path, **variables},
                     stdout=log,
                     stderr=log,
                     start_new_session=True,
@@ -95,14 +102,15 @@ class Gang:
 
 @contextmanager
 def gang(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> Generator[Gang]:
-    found = Gang(command, variables, folder)
-    try:
-        yield found
-    finally:
-        for pod in found.pods:
-            with suppress(ProcessLookupError):
-                os.killpg(pod.pid, signal.SIGKILL)
-            pod.wait()
+    with forked_torchrun(folder) as image:
+        found = Gang(command, variables, folder, image)
+        try:
+            yield found
+        finally:
+            for pod in found.pods:
+                with suppress(ProcessLookupError):
+                    os.killpg(pod.pid, signal.SIGKILL)
+                pod.wait()
 
 
 @pytest.fixture(
