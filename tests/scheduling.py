@@ -1,10 +1,10 @@
 """Which tests one worker runs together, and first: what begins slowly then begins once."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
-from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 _TESTS = Path(__file__).parent
@@ -12,7 +12,7 @@ _TESTS = Path(__file__).parent
 _SHARES = {
     "torch": re.compile(r"\bmark\.training\b"),
     "postgres": re.compile(r"\bmark\.postgres\b"),
-    "assemblies": re.compile(r"\b(?:trainium|mixed|hybrid|auto|ultra): Assembly\b"),
+    "assemblies": re.compile(r"^from tests\.assembly import .*\bAssembly\b", re.MULTILINE),
 }
 
 
@@ -29,15 +29,14 @@ def begin_with_shared(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places[item.path])
 
 
+@cache
+def unit(file: str) -> str:
+    """Return what one worker is given at once: a file of tests, or all that share something."""
+    return shared(_TESTS / Path(file).name) or file
+
+
 class SharedScheduling(LoadFileScheduling):
     """Gives one worker all files that share something, and the others file by file."""
 
-    def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
-        super().__init__(config, log)
-        self._units: dict[str, str] = {}
-
     def _split_scope(self, nodeid: str) -> str:
-        file = super()._split_scope(nodeid)
-        if file not in self._units:
-            self._units[file] = shared(_TESTS / Path(file).name) or file
-        return self._units[file]
+        return unit(super()._split_scope(nodeid))

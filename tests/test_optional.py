@@ -1,6 +1,7 @@
 """What is not installed is skipped with the reason, and never where it is required."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -40,7 +41,7 @@ def test_a_test_whose_server_is_missing_is_skipped_with_the_reason() -> None:
         return marker if marker == "postgres" else None
 
     item = SimpleNamespace(
-        path=SimpleNamespace(name="test_backend.py"),
+        path=Path(__file__),
         get_closest_marker=carried,
         add_marker=marks.append,
     )
