@@ -6,7 +6,6 @@ from datetime import timedelta
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
@@ -323,22 +322,6 @@ def test_no_stack_that_failed_is_deleted_by_the_cdk(
 
     assert (answer.returncode, project.calls) == (3, [])
     assert f"research-network: StackStatus is {status}; " in answer.stderr
-
-
-def test_who_protected_a_stack_is_told_before_the_cdk_undoes_it(
-    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answers = deployed()
-    has(monkeypatch, deployed=answers)
-    before = ultrascale("deploy", file, "--dry-run")
-    stack = cast("dict[str, Any]", answers["cloudformation:DescribeStacks"])["Stacks"][0]
-    stack["EnableTerminationProtection"] = True
-
-    answer = ultrascale("deploy", file, "--dry-run", "--skip-preflight")
-
-    assert (before.returncode, answer.returncode) == (0, 0)
-    assert "protection" not in before.stderr
-    assert "its termination protection is on, and `cdk deploy` turns it off" in answer.stderr
 
 
 def test_what_an_earlier_deployment_left_is_taken_over_where_that_is_asked_for(

@@ -112,7 +112,7 @@ def deploy_command(
         if file.read_bytes() != text:
             raise UltrascaleError(f"{file}: was changed meanwhile; run the command again")
         order = _order(context, folder)
-        _look_at_stacks(file, context, allow_unknown=allow_unknown)
+        _refuse_stacks(file, context, allow_unknown=allow_unknown)
         _compare(file, context, folder, permitted or ())
         print_money(context.plan, context.needs)
         if dry_run:
@@ -169,18 +169,18 @@ def _order(context: "Context", folder: Path) -> Mapping[str, frozenset[str]]:
     return waits_for(stacks, context.plan)
 
 
-def _look_at_stacks(file: Path, context: "Context", *, allow_unknown: bool) -> None:
-    """Say what is with the stacks, and stop before one that cannot be deployed to.
+def _refuse_stacks(file: Path, context: "Context", *, allow_unknown: bool) -> None:
+    """Stop before a stack that cannot be deployed to, whatever was skipped.
 
     Of one that was rolled back when it was new, the CDK would delete what is left, and ask nobody.
     """
     from ultrascale.preflight.stacks import STACKS
 
     stops = {"fail"} if allow_unknown else {"fail", "unknown"}
-    found = [each for each in STACKS.run(context) if each.fix is not None]
+    found = [each for each in STACKS.run(context) if each.state in stops]
     for each in found:
         typer.echo(f"{file}: {each.subject}: {each.evidence}; {each.fix}", err=True)
-    if any(each.state in stops for each in found):
+    if found:
         _stop(file, FAILED)
 
 
