@@ -46,14 +46,14 @@ def test_another_cluster_is_refused_even_where_its_context_is_named(
         ask.connected(file, path, arn if chosen else None)
 
 
-def test_a_cluster_of_another_name_is_shown_and_one_of_the_right_name_is_not(
+def test_which_cluster_it_is_is_told_or_that_nobody_knows(
     tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ask.connected(file, named(tmp_path, f"arn:aws:eks:us-west-2:{ACCOUNT}:cluster/research"), None)
     told = capsys.readouterr().err
     ask.connected(file, named(tmp_path, "kind-laptop"), None)
 
-    assert told == ""
+    assert told == f"research in us-west-2 of account {ACCOUNT}\n"
     assert "see that kind-laptop is its cluster" in capsys.readouterr().err
 
 
@@ -67,3 +67,13 @@ def test_nodes_of_one_cluster_are_not_ended_after_those_of_another_are_drained(
 
     with pytest.raises(QuestionError, match=f"not of research of {ID} in us-west-2"):
         ask.owner(plan, None, Cluster.connected(path, None))
+
+
+def test_the_account_that_is_changed_is_told_where_the_file_names_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    has(monkeypatch, {})
+
+    ask.owner(plan_cluster(make_cluster()), None)
+
+    assert capsys.readouterr().err == f"research in us-west-2 of account {ID}\n"

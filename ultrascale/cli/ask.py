@@ -11,7 +11,7 @@ from ultrascale.operate.clock import Clock
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
-    from ultrascale.jobs.cluster import Cluster
+    from ultrascale.jobs.cluster import Cluster, ClusterArn
     from ultrascale.plan import ClusterPlan
 
 INTERRUPTED = 130
@@ -33,8 +33,8 @@ def clock() -> Clock:
 def connected(file: Path, kubeconfig: Path | None, context: str | None) -> "Cluster":
     """Return the cluster of a kubeconfig, which is to be that of the file.
 
-    A context that is named is no less wrong. One that says of no EKS cluster that it is its own,
-    as `aws eks update-kubeconfig` does, is shown to the user.
+    A context that is named is no less wrong. Which cluster it is the user is told, as files often
+    name no account; and where the kubeconfig does not say it, that nobody knows.
 
     Raises:
         ClusterError: It is another, or there is no kubeconfig.
@@ -44,14 +44,18 @@ def connected(file: Path, kubeconfig: Path | None, context: str | None) -> "Clus
 
     found = Cluster.connected(kubeconfig, context)
     same_cluster(file, found, context)
-    if found.arn is None:
+    if (arn := found.arn) is None:
         called = found.name or "the one that this pod runs in"
         typer.echo(f"{file}: see that {called} is its cluster: no ARN says so", err=True)
+    else:
+        _tell(arn)
     return found
 
 
 def owner(plan: "ClusterPlan", profile: str | None, cluster: "Cluster | None" = None) -> "Account":
     """Return the account that a cluster is in: another may have one of the same name.
+
+    The user is told which it is.
 
     Args:
         plan: The cluster.
@@ -83,7 +87,13 @@ def owner(plan: "ClusterPlan", profile: str | None, cluster: "Cluster | None" = 
                 "profile by --profile"
             ]
         )
+    if named is None:
+        _tell(wanted)
     return seen
+
+
+def _tell(cluster: "ClusterArn") -> None:
+    typer.echo(f"{cluster.cluster} in {cluster.region} of account {cluster.account}", err=True)
 
 
 def confirm(question: str, *, yes: bool) -> None:
