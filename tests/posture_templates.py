@@ -32,6 +32,20 @@ def _all(value: object, *path: str) -> list[Any]:
     return at(value, *path) or []
 
 
+def named_in(value: object) -> Iterator[str]:
+    """Yield every part of a template that a `Ref` or a `Fn::GetAtt` names."""
+    if isinstance(value, list):
+        for each in cast("list[object]", value):
+            yield from named_in(each)
+    elif isinstance(value, dict):
+        items = cast("dict[str, Any]", value)
+        named = items.get("Ref") or items.get("Fn::GetAtt")
+        if len(items) == 1 and named and not str(named).startswith("AWS::"):
+            yield named[0] if isinstance(named, list) else named.partition(".")[0]
+        for each in items.values():
+            yield from named_in(each)
+
+
 def encryption_findings(template: Document) -> Iterator[str]:
     """Find what would hold data in the clear, or by a key that nobody chose where one should."""
     for logical_id, kind, properties in resources(template):

@@ -7,9 +7,20 @@ import pytest
 from aws_cdk.assertions import Template
 
 from tests.construct_stacks import make_pool_plan, resources, the
-from tests.managed_groups import BLOCK, FUNCTION, GUARD, NODE_GROUP, ODCR, PLAN, ZONES, synthesize
+from tests.managed_groups import (
+    BLOCK,
+    CLUSTER_GROUP,
+    FUNCTION,
+    GUARD,
+    NODE_GROUP,
+    ODCR,
+    PLAN,
+    ZONES,
+    synthesize,
+)
 from tests.node_group_templates import node_group_template
 from tests.pools import make_cluster
+from tests.posture_templates import named_in
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import PoolPlan, RootDisk
 
@@ -130,10 +141,11 @@ class TestGuard:
         template = stack_of(replace(RESERVED, placement_group=True))
 
         parts = the(template, GUARD)["LaunchedFrom"]["Parts"]
-        named = {id for part in parts for id in [part.get("Ref") or part["Fn::GetAtt"][0]]}
+        named = {name for part in parts for name in named_in(part)}
         kinds = ("AWS::EC2::SecurityGroup", "AWS::EC2::PlacementGroup", "AWS::IAM::Role")
         (expected,) = zip(*(template.find_resources(kind) for kind in kinds), strict=True)
-        assert set(expected) <= named
+        assert named == {*expected}
+        assert CLUSTER_GROUP in parts
 
     def test_self_managed_nodes_outlive_a_new_template(self) -> None:
         before, after = (

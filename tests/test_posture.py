@@ -25,6 +25,7 @@ from tests.posture_exceptions import (
 )
 from tests.posture_options import OPTIONS, option
 from tests.posture_secrets import text_findings
+from tests.posture_templates import named_in
 
 NAMES = ("trainium", "mixed", "auto", "hybrid", "ultra")
 
@@ -47,6 +48,14 @@ def options() -> dict[str, Cluster]:
 def test_the_change_guard_knows_what_replaces_each_type(clusters: dict[str, Cluster]) -> None:
     for cluster in clusters.values():
         assert unknown_types(cluster.templates.values()) == set()
+
+
+def test_every_reference_leads_to_a_part_of_its_own_stack(clusters: dict[str, Cluster]) -> None:
+    """CloudFormation refuses any other; the CDK notices at synthesis alone."""
+    for cluster in clusters.values():
+        for stack, template in cluster.templates.items():
+            parts = {**template["Resources"], **template.get("Parameters", {})}
+            assert {name for name in named_in(template) if name not in parts} == set(), stack
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -11,7 +11,7 @@ from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.node_groups import is_kept_in_its_zones, is_repaired
 from ultrascale_constructs.launch_template import NodeLaunchTemplate
 from ultrascale_constructs.node_group_functions import ask
-from ultrascale_constructs.node_group_guard import digest, parts, pool_labels
+from ultrascale_constructs.node_group_guard import digest, pool_labels
 from ultrascale_constructs.nodes import (
     keep_in_zones,
     node_role,
@@ -77,22 +77,26 @@ class NodeGroup(Construct):
         """
         super().__init__(scope, id)
         self._service_token = service_token
+        groups = security_group_ids(
+            self, plan=plan, vpc=vpc, cluster_security_group_id=cluster_security_group_id
+        )
+        placement = placement_group_name(self, plan)
+        reservation = reservation_group_arn(self, plan=plan, cluster_name=cluster_name)
+        role_arn = node_role(self).role_arn
         template = NodeLaunchTemplate(
             self,
             "LaunchTemplate",
             plan=plan,
             cluster_name=cluster_name,
-            security_group_ids=security_group_ids(
-                self, plan=plan, vpc=vpc, cluster_security_group_id=cluster_security_group_id
-            ),
-            placement_group_name=placement_group_name(self, plan),
-            reservation_group_arn=reservation_group_arn(self, plan=plan, cluster_name=cluster_name),
+            security_group_ids=groups,
+            placement_group_name=placement,
+            reservation_group_arn=reservation,
         )
         group = eks.CfnNodegroup(
             self,
             "Resource",
             cluster_name=cluster_name,
-            node_role=node_role(self).role_arn,
+            node_role=role_arn,
             subnets=list(subnet_ids),
             ami_type=plan.ami_type,
             # Without the version EKS keeps the old one, for which the new release is not valid.
@@ -117,7 +121,8 @@ class NodeGroup(Construct):
             "Release": plan.ami_release,
             "LaunchTemplateData": digest(self, template.data),
             "CreateOnly": digest(self, _create_only(group)),
-            "Parts": parts(self, template.data, group.node_role),
+            # Each by its id, which is another one once it is replaced.
+            "Parts": [each for each in (*groups, placement, reservation, role_arn) if each],
         }
         if autoscaler_tags:
             self._tag(group, autoscaler_tags)

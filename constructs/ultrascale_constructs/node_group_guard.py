@@ -1,9 +1,8 @@
 """What stands between a deploy and the nodes of a pool that run."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import cast
 
 from aws_cdk import CustomResource, Stack
 from constructs import Construct
@@ -64,29 +63,10 @@ def pool_labels(plan: PoolPlan) -> Mapping[str, str]:
     return {key: plan.labels.get(key, "") for key in (names.POOL_LABEL, names.SHARD_LABEL)}
 
 
-def parts(scope: Construct, *values: object) -> Sequence[object]:
-    """Return what of the stack of ``scope`` is named in ``values``, each once.
-
-    Its ids: a `digest` has logical names, which stay when what has them is replaced.
-    """
-    found: dict[str, object] = {}
-
-    def note(value: object) -> None:
-        if isinstance(value, list):
-            for each in cast("list[object]", value):
-                note(each)
-        elif isinstance(value, dict):
-            items = cast("dict[str, object]", value)
-            if items.keys() & {"Ref", "Fn::GetAtt"}:
-                found[json.dumps(items, sort_keys=True)] = items
-            for each in items.values():
-                note(each)
-
-    note(Stack.of(scope).resolve(list(values)))
-    return [*found.values()]
-
-
 def digest(scope: Construct, value: object) -> str:
-    """Return what changes whenever ``value`` does, tokens of the stack of ``scope`` included."""
+    """Return what changes whenever ``value`` does, tokens of the stack of ``scope`` included.
+
+    These by the logical names of resources, which stay when what has them is replaced.
+    """
     resolved = Stack.of(scope).resolve(value)
     return sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()
