@@ -49,7 +49,7 @@ def fates(*pools: dict[str, Any], **changes: Any) -> dict[str, str]:
     [
         ("1.35", r"the file has 1\.35 already; write 1\.36"),
         ("1.34", r"1\.34 is older than the file's 1\.35.*write 1\.36"),
-        ("1.34", r"Within 7 days of an upgrade.*--kubernetes-version 1\.34`"),
+        ("1.34", r"write 1\.36; within 7 days of an upgrade.*--kubernetes-version 1\.34`"),
         ("1.37", r"1\.37 is 2 minors from 1\.35.*write 1\.36 first"),
         ("36", r"got '36'; write a Kubernetes minor"),
         ("1.x", r"got '1\.x'; write a Kubernetes minor"),
@@ -87,6 +87,17 @@ def test_karpenter_that_is_too_old_for_the_minor_is_upgraded_first() -> None:
     assert found.blockers == (
         "karpenter.version: too old for Kubernetes 1.36, got '1.11.0'; use 1.13.0 or later",
     )
+
+
+def test_what_check_has_no_rule_for_blocks_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upgrades, "KUBECTL_VERSION", "1.34")
+
+    found = upgraded()
+
+    assert found.blockers == (
+        "kubectl of the deploy 1.34: may be one minor away from the cluster's",
+    )
+    assert found.steps == ()
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)

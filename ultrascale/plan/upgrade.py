@@ -98,7 +98,7 @@ def plan_upgrade(
     _refuse_what_eks_cannot(plan, then)
     versions = version_changes(plan, frozenset(cluster.kubernetes.addons), then)
     removed = tuple(_removed(then, manifests))
-    blockers = (*_blockers(cluster, then), *removed)
+    blockers = (*_blockers(cluster, then, versions), *removed)
     pools = pool_upgrades(plan, then)
     return UpgradePlan(
         cluster=plan.name,
@@ -131,7 +131,7 @@ def _refuse_what_eks_cannot(plan: ClusterPlan, then: str) -> None:
     if ahead < behind:
         wrong = f"--to: {then} is older than the file's {now}; write {step}"
         back = way_back(cluster=plan.name, region=plan.region, version=f"1.{behind - 1}")
-        raise QuestionError([f"{wrong}. {back[0].upper()}{back[1:]}"])
+        raise QuestionError([f"{wrong}; {back}"])
     if ahead > behind + 1:
         wrong = f"--to: {then} is {ahead - behind} minors from {now}, and EKS takes one at a time"
         raise QuestionError([f"{wrong}; write {step} first"])
@@ -164,13 +164,19 @@ def _unknown(versions: Sequence[VersionChange], then: str) -> Iterator[str]:
     )
 
 
-def _blockers(cluster: config.Cluster, then: str) -> Iterator[str]:
-    """Yield what `check` has against the same file with the new minor."""
+def _blockers(
+    cluster: config.Cluster, then: str, versions: Sequence[VersionChange]
+) -> Iterator[str]:
+    """Yield what `check` has against the same file with the new minor, or else what has no rule."""
     kubernetes = cluster.kubernetes.model_copy(update={"version": then})
     try:
         plan_cluster(cluster.model_copy(update={"kubernetes": kubernetes}))
     except ConfigError as error:
         yield from error.mistakes
+        return
+    yield from (
+        f"{each.name} {each.now}: {each.note}" for each in versions if each.state == "blocks"
+    )
 
 
 def _removed(then: str, manifests: Mapping[str, Iterable[Manifest]]) -> Iterator[str]:
