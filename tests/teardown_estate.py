@@ -139,6 +139,7 @@ class Estate:
             "ec2:DeleteSecurityGroup": self._delete_group,
             "ec2:DescribeVolumes": self._volumes,
             "ec2:DescribeSnapshots": {"Snapshots": []},
+            "ec2:DescribeVpcEndpoints": {"VpcEndpoints": []},
             "ec2:DescribeAddresses": {"Addresses": []},
             "ec2:DescribeLaunchTemplates": {"LaunchTemplates": []},
             "fsx:DescribeFileSystems": self._file_systems,

@@ -78,6 +78,27 @@ def test_a_file_system_that_stays_keeps_its_network_and_what_that_costs_is_told(
     assert kept(teardown)[FILE_SYSTEM].price.startswith("$252.00 per month")
 
 
+def test_endpoints_of_a_network_that_stays_have_the_price_of_their_zones() -> None:
+    held = [
+        ("AWS::EC2::VPC", "Vpc", VPC, False),
+        ("AWS::EC2::VPCEndpoint", "Ecr", "vpce-1", False),
+        ("AWS::EC2::VPCEndpoint", "S3", "vpce-2", False),
+    ]
+    cluster = estate(network=stack("network", resources=held))
+    interface = {"VpcEndpointType": "Interface", "SubnetIds": ["subnet-1", "subnet-2", "subnet-3"]}
+    cluster.answers["ec2:DescribeVpcEndpoints"] = {
+        "VpcEndpoints": [
+            {"VpcEndpointId": "vpce-1", **interface},
+            {"VpcEndpointId": "vpce-2", "VpcEndpointType": "Gateway"},
+        ]
+    }
+
+    left = kept(cluster.planned())
+
+    assert left["vpce-1"].usd_per_hour == pytest.approx(0.03)
+    assert "vpce-2" not in left
+
+
 def test_a_file_system_goes_with_its_security_group_and_then_the_network() -> None:
     teardown = estate().planned(Asked(storage=frozenset({"scratch"})))
 

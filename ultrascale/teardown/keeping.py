@@ -1,21 +1,17 @@
 """What stays of a cluster, what of that goes because it was named, and what staying costs."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ultrascale.account import Account
 from ultrascale.errors import QuestionError
 from ultrascale.plan import ClusterPlan, names
-from ultrascale.teardown import prices
 from ultrascale.teardown.leftovers import Retained, plain
-from ultrascale.teardown.model import Left, Target, Thing
+from ultrascale.teardown.model import Left, Target
 from ultrascale.teardown.retained import (
     BUCKET,
-    DATABASE,
-    DATABASE_INSTANCE,
     FILE_SYSTEM,
-    IN_VPC,
     LOG_GROUP,
     REPOSITORY,
     SECURITY_GROUP,
@@ -23,7 +19,6 @@ from ultrascale.teardown.retained import (
     command,
     is_paid,
 )
-from ultrascale.teardown.stacks import STACK, Stack
 
 # Of what has a fixed name.
 _BLOCKS = (
@@ -186,87 +181,6 @@ def staying(found: Sequence[Retained], ids: frozenset[str], plan: ClusterPlan) -
                 asked=True,
                 usd_per_hour=hourly,
             )
-
-
-def pipeline(stack: Stack, region: str, *, looks: bool) -> Left:
-    """Return that a pipeline stays, or what one looks at the cluster's account by.
-
-    Args:
-        stack: Its stack.
-        region: Its Region.
-        looks: Whether the stack only lets a pipeline look, which may lie anywhere.
-    """
-    what = "a pipeline looks by its role" if looks else "it is a pipeline"
-    after = "" if looks else "; its bucket and its key stay then"
-    unprotect = (
-        f"aws cloudformation update-termination-protection --no-enable-termination-protection "
-        f"--stack-name {stack.name} --region {region}, then "
-    )
-    return Left(
-        thing=Thing(kind=STACK, id=stack.name),
-        why=f"{what}, which deploys the cluster again whenever it runs: take the cluster out of "
-        "its stages, and let no run of it go on",
-        command=f"{unprotect if stack.protected else ''}aws cloudformation delete-stack "
-        f"--stack-name {stack.name} --region {region}{after}",
-        paid=False,
-        asked=True,
-    )
-
-
-def pipeline_elsewhere(cluster: str, region: str, account: str) -> Left:
-    """Return that the pipeline of a cluster file lies where this command does not look.
-
-    Args:
-        cluster: Name of the cluster.
-        region: Region of the pipeline.
-        account: Its account.
-    """
-    name = names.stack(cluster, "pipeline")
-    return Left(
-        thing=Thing(kind=STACK, id=name, note=f"in {region} of {account}, not looked at"),
-        why="the file has a pipeline, which deploys the cluster again whenever it runs: let no run "
-        "of it go on",
-        command=f"with credentials of {account}: aws cloudformation delete-stack --stack-name "
-        f"{name} --region {region}; its bucket and its key stay then",
-        asked=True,
-    )
-
-
-def network(stack: Stack, region: str) -> Iterator[Left]:
-    """Yield what stays because something in the VPC does.
-
-    Args:
-        stack: The stack of the network.
-        region: Its Region.
-    """
-    yield Left(
-        thing=Thing(kind=STACK, id=stack.name),
-        why=f"what stays in its VPC needs it ({', '.join(sorted(_SHORT.values()))})",
-        command=f"remove that, then aws cloudformation delete-stack --stack-name {stack.name} "
-        f"--region {region}",
-        paid=False,
-        asked=True,
-    )
-    for each in stack.resources:
-        price, hourly = prices.of_type(each.type)
-        if price:
-            yield Left(
-                thing=each.thing,
-                why=f"the stack {stack.name} stays",
-                command="goes with the stack",
-                price=price,
-                asked=True,
-                usd_per_hour=hourly,
-            )
-
-
-_SHORT: Mapping[str, str] = {
-    FILE_SYSTEM: "file systems",
-    DATABASE: "databases",
-    DATABASE_INSTANCE: "their instances",
-    SECURITY_GROUP: "their security groups",
-}
-assert set(_SHORT) == IN_VPC, "each kind that keeps a VPC has a name"
 
 
 def _why(found: Retained, plan: ClusterPlan) -> str:

@@ -9,7 +9,7 @@ from ultrascale.jobs.cluster import Cluster
 from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.stacks import stack_names
-from ultrascale.teardown import keeping, order, workloads
+from ultrascale.teardown import keeping, kept_stacks, order, workloads
 from ultrascale.teardown.backups import backups
 from ultrascale.teardown.closing import NothingNew, submitters
 from ultrascale.teardown.findings import Findings
@@ -133,13 +133,13 @@ class _Planner:
             pipeline = self.found.stacks.get(names.stack(self.plan.name, layer))
             if pipeline is not None:
                 looks = layer == order.PIPELINE_GATE
-                yield keeping.pipeline(pipeline, self.plan.region, looks=looks)
+                yield kept_stacks.pipeline(pipeline, self.plan.region, looks=looks)
         home = self.found.pipeline_home
         if home and (home.region, home.account) != (self.plan.region, self.account.id):
-            yield keeping.pipeline_elsewhere(self.plan.name, home.region, home.account)
+            yield kept_stacks.pipeline_elsewhere(self.plan.name, home.region, home.account)
         network = self.found.stacks.get(names.stack(self.plan.name, "network"))
         if network is not None and self._network_stays():
-            yield from keeping.network(network, self.plan.region)
+            yield from kept_stacks.network(self.account, network, self.found.vpc)
 
     def _before(self, wave: Sequence[str]) -> Iterator[tuple[Target, ...]]:
         """Yield what has to be done before the stacks of a wave can go."""

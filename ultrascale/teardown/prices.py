@@ -15,15 +15,18 @@ def of_type(type: str) -> Price:
     hourly = standing_prices.USD_PER_HOUR.get(type)
     if hourly is not None:
         return f"${hourly:g} per hour ({_WHOSE})", hourly
-    if type == "AWS::EC2::VPCEndpoint":
-        each = standing_prices.INTERFACE_ENDPOINT_USD_PER_HOUR_AND_ZONE
-        return f"${each:g} per hour and zone, unless it is a gateway ({_WHOSE})", 0
     monthly = standing_prices.USD_PER_MONTH.get(type)
     if monthly is not None:
         words = f"${monthly:g} per month ({_WHOSE})"
         return words, monthly / standing_prices.HOURS_PER_MONTH
     stored = standing_prices.USD_PER_GB_MONTH.get(type)
     return UNKNOWN if stored is None else (f"${stored:g} per GB and month ({_WHOSE})", 0)
+
+
+def of_endpoint(zones: int) -> Price:
+    """Return the price of an interface endpoint with a subnet in each of so many zones."""
+    usd = standing_prices.INTERFACE_ENDPOINT_USD_PER_HOUR_AND_ZONE * zones
+    return f"${usd:g} per hour ({_WHOSE})", usd
 
 
 def of_volume(type: str, gib: int) -> Price:
