@@ -158,6 +158,23 @@ def test_a_program_that_does_not_end_when_told_is_killed(
     assert states(outcomes) == {"a": "interrupted"}
 
 
+def test_a_program_that_ended_meanwhile_is_no_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux knows no such group any more, and macOS permits nothing to it."""
+    project = make_project(tmp_path)
+    program = DeployCommand(cdk=project.cdk, assembly=tmp_path).start("a")
+    assert program.wait() == 0
+    program.stop()
+
+    def refuse(*_: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "killpg", refuse)
+    program.kill()
+    assert [*program.lines()] == [" ✅  a"]
+
+
 def test_the_cdk_is_asked_for_one_stack_and_asks_nobody(tmp_path: Path) -> None:
     project = make_project(tmp_path)
     command = DeployCommand(

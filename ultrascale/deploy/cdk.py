@@ -83,5 +83,6 @@ class CdkDeploy:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
+        # macOS says the latter of a group of which all have ended and one is not waited for yet.
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
