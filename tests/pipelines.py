@@ -106,6 +106,7 @@ class Piped:
             documents=[],
             public_cidrs=(),
             admins=(),
+            accounts=(HOME, DEV_ACCOUNT, PROD_ACCOUNT),
         )
 
     def stage(self, name: str) -> list[Document]:

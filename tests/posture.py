@@ -33,6 +33,7 @@ class Cluster:
         documents: The objects of every chart.
         public_cidrs: Ranges that the file lets reach the API server.
         admins: Roles that the file makes administrators.
+        accounts: Accounts that the file names.
     """
 
     templates: Mapping[str, Document]
@@ -40,6 +41,7 @@ class Cluster:
     documents: list[Document]
     public_cidrs: tuple[str, ...]
     admins: tuple[str, ...]
+    accounts: tuple[str, ...]
 
 
 def read(assembly: Assembly) -> Cluster:
@@ -56,6 +58,7 @@ def read(assembly: Assembly) -> Cluster:
         documents=assembly.documents,
         public_cidrs=assembly.plan.control_plane.public_cidrs,
         admins=assembly.plan.control_plane.admins,
+        accounts=tuple(filter(None, [assembly.plan.account])),
     )
 
 
@@ -79,6 +82,11 @@ def _managed(template: Document, metadata: Document) -> Iterator[str]:
     for finding in iam.managed_policy_findings(template, metadata):
         if not any(f":policy/{name}" in finding for name in MANAGED_POLICIES):
             yield finding
+
+
+def _principals(cluster: Cluster) -> Iterator[str]:
+    for template in cluster.templates.values():
+        yield from iam.principal_findings(template, accounts=cluster.accounts)
 
 
 def _administrators(cluster: Cluster) -> Iterator[str]:
@@ -131,7 +139,7 @@ def _documents(
 RULES: Mapping[str, Callable[[Cluster], Iterable[str]]] = {
     "wildcards": _acknowledged(iam.wildcard_findings),
     "managed policies": _acknowledged(_managed),
-    "principals": _each(iam.principal_findings),
+    "principals": _principals,
     "roles handed on": _each(iam.pass_role_findings),
     "administrators": _administrators,
     "encryption": _each(templates.encryption_findings),

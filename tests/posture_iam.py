@@ -135,8 +135,13 @@ def _names_policy(arn: str, finding: str) -> bool:
     )
 
 
-def principal_findings(template: Document) -> Iterator[str]:
-    """Find resource policies and trust that let in whoever asks, or who is not named."""
+def principal_findings(template: Document, *, accounts: Sequence[str]) -> Iterator[str]:
+    """Find resource policies and trust that let in whoever asks, or who is not named.
+
+    Args:
+        template: The template.
+        accounts: Ids of the accounts that the file names.
+    """
     for logical_id, kind, properties in resources(template):
         policy: Document = properties.get(_RESOURCE_POLICIES.get(kind, ""), {})
         for statement in policy.get("Statement", ()):
@@ -146,6 +151,8 @@ def principal_findings(template: Document) -> Iterator[str]:
                 yield f"{logical_id}: lets in all but whom it names"
             if _everyone(statement.get("Principal")) and not _bounded(statement.get("Condition")):
                 yield f"{logical_id}: lets everyone in"
+            named = {*re.findall(r"\b\d{12}\b", str(statement.get("Principal")))}
+            yield from (f"{logical_id}: lets account {each} in" for each in named - {*accounts})
             if kind == "AWS::IAM::Role" and "Condition" not in statement:
                 for service in _ACT_FOR_MANY & {*_services(statement.get("Principal"))}:
                     yield f"{logical_id}: lets {service} in, for whomever it acts"

@@ -37,4 +37,5 @@ def option(name: str) -> Cluster:
         documents=[each for chart in define_charts(plan).all for each in chart.manifests],
         public_cidrs=plan.control_plane.public_cidrs,
         admins=plan.control_plane.admins,
+        accounts=(),
     )
