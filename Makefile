@@ -2,6 +2,11 @@
 PYTHON ?= python3
 CLUSTER ?= clusters/trainium-bert.yaml
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# On macOS make looks for a program on the PATH that it was given, unless a shell of ours does.
+# Source: https://stackoverflow.com/questions/21708839/problems-setting-path-in-makefile
+ifeq ($(shell uname),Darwin)
+SHELL := /bin/bash
+endif
 CDK := node_modules/.bin/cdk
 
 .DEFAULT_GOAL := help
