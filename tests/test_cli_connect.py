@@ -1,6 +1,7 @@
 """`ultrascale connect`: a way to a private endpoint that leaves nothing behind."""
 
 import os
+import signal
 import socket
 import stat
 import sys
@@ -211,11 +212,11 @@ def test_ctrl_c_belongs_to_the_command_and_ends_no_shell_under_its_user(
     install(tmp_path)
     has(monkeypatch, answers())
     # As a terminal sends it: to both.
-    command = "trap 'echo' INT; kill -INT $PPID; kill -INT $$; test -e $KUBECONFIG && kill -QUIT $$"
+    command = "trap 'echo' INT; kill -INT $PPID; kill -INT $$; test -e $KUBECONFIG && kill -USR1 $$"
 
     answer = ultrascale("connect", file, "--", "sh", "-c", command)
 
-    assert answer.returncode == 128 + 3
+    assert answer.returncode == 128 + signal.SIGUSR1
 
 
 def test_the_profile_of_the_environment_goes_with_the_kubeconfig_to_another_terminal(
