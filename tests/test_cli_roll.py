@@ -13,6 +13,7 @@ from tests.command_line import Ultrascale, run
 from tests.operate_cluster import NODE_CLAIMS, FakeCluster, Karpenter, Time, put_pod
 from tests.pools import (
     CAPACITY_BLOCK,
+    HYPERPOD_POOL,
     ODCR,
     ON_DEMAND,
     POOL,
@@ -227,6 +228,11 @@ def test_where_nothing_is_old_a_successor_that_is_missing_is_told_all_the_same(
     ("pool", "at", "what"),
     [
         (STATIC, BEFORE, "its capacity is of use from 2026-12-01 11:30Z"),
+        (
+            HYPERPOD_POOL | {"name": "train"},
+            BEFORE,
+            "update-cluster-software, or batch-replace-cluster-nodes\n",
+        ),
         (POOL, WITHIN, "scale it to 0 between jobs, deploy"),
         (POOL | {"instance_types": ["m7g.8xlarge"]}, WITHIN, "with the deploy that changes them"),
         (

@@ -119,7 +119,8 @@ def plan_renewal(plan: ClusterPlan, name: str, *, at: datetime, until: datetime 
             no time for it.
     """
     pool = find_pool(plan, name)
-    wrong = [f"{name}: {why}" for why in (_renewed_otherwise(pool), _closed(pool, at)) if why]
+    why = _renewed_otherwise(pool) or _closed(pool, at)
+    wrong = [f"{name}: {why}"] if why else []
     if until is not None and until <= at:
         wrong.append(f"--until: {_utc(until)} is over; write a time to come")
     if wrong:
