@@ -33,6 +33,8 @@ _KARPENTER = "karpenter"
 _ROLLING_UPDATE = "AutoScalingRollingUpdate"
 # Where a group names the launch templates that it follows.
 _TEMPLATES_OF = ("LaunchTemplate", "MixedInstancesPolicy")
+# Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
+_SCALED_IN = "all at once: Auto Scaling chooses which, busy or not"
 _REPLACED = ("replaced", "may be replaced")
 
 
@@ -89,7 +91,7 @@ def _managed(
         at_once = f"{update.get('MaxUnavailable', 1)} at a time, by EKS"
         yield _pool(change, worlds.old, most, "rolls", at_once, why, region)
     sizes = ("ScalingConfig/MaxSize", "ScalingConfig/DesiredSize")
-    yield from _fewer(change, worlds, sizes, "as EKS scales in", region)
+    yield from _fewer(change, worlds, sizes, region)
 
 
 def _self_managed(
@@ -114,7 +116,7 @@ def _self_managed(
     if moved:
         at_once = "by EC2 Auto Scaling, as it balances the zones"
         yield _pool(change, worlds.old, most, "rolls", at_once, moved, region)
-    yield from _fewer(change, worlds, ("MaxSize", "DesiredCapacity"), "all at once", region)
+    yield from _fewer(change, worlds, ("MaxSize", "DesiredCapacity"), region)
 
 
 def _gone(change: Change, at_once: str) -> tuple[Rolling, str] | None:
@@ -179,7 +181,7 @@ def _zones(group: Key, world: World) -> list[str]:
 
 
 def _fewer(
-    change: Change, worlds: Worlds, sizes: Sequence[str], at_once: str, region: str
+    change: Change, worlds: Worlds, sizes: Sequence[str], region: str
 ) -> Iterator[RolledPool]:
     """Yield the nodes above a size that is lowered: its maximum, or the one that is set.
 
@@ -196,7 +198,7 @@ def _fewer(
     if lowered:
         why = tuple(f"{path} from {old} to {new}" for path, (old, new) in lowered.items())
         nodes = max(before - after for before, after in lowered.values())
-        fewer = _pool(change, worlds.old, nodes, "ends", at_once, why, region)
+        fewer = _pool(change, worlds.old, nodes, "ends", _SCALED_IN, why, region)
         guarded = is_guarded_stack(worlds.old, change.stack)
         lost, instead = fewer_protection() if guarded else ("", "")
         yield replace(fewer, lost=lost, instead=instead)

@@ -66,12 +66,13 @@ def _fewer(pool: KubernetesObject, later: KubernetesObject, region: str) -> Iter
 
     Sources:
         https://karpenter.sh/docs/concepts/nodepools/#specreplicas
+        https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/static/deprovisioning/controller.go
         https://docs.aws.amazon.com/eks/latest/userguide/auto-static-capacity.html
     """
     before, after = nodes_of(pool), nodes_of(later)
     if _SIZE in pool.spec and before is not None and after is not None and after < before:
         text = (f"nodes from {before} to {after}",)
-        at_once = "all at once, within the pods' disruption budgets"
+        at_once = "all at once, empty ones first, within the pods' disruption budgets"
         fewer = _rolled(pool, "ends", before - after, at_once, text, region)
         lost, instead = fewer_protection() if is_reserved(pool) else ("", "")
         yield replace(fewer, lost=lost, instead=instead)

@@ -83,8 +83,7 @@ _RESERVED_POOL = _Protection(
     instead="let its jobs end and scale it to 0 first, or change it once no reservation holds it",
 )
 _FEWER = _Protection(
-    lost="the nodes above the new size, with the jobs on them: nobody chooses which nodes go; a "
-    "reservation of theirs is paid on",
+    lost="the nodes above the new size, with the jobs on them; a reservation of theirs is paid on",
     instead="put the size back; or let the jobs end first, and name it",
 )
 _EARLIER = _Protection(
