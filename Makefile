@@ -13,7 +13,7 @@ CDK := node_modules/.bin/cdk
 .PHONY: help synth pipeline test training lint lint-templates posture bench chart clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 synth: .venv/.runtime node_modules/.installed ## synthesize CLUSTER into cdk.out/ and dist/, validated
 	@ultrascale check $(CLUSTER)
