@@ -37,9 +37,9 @@ def answers(*stacks: Any, template: object = BUCKET) -> dict[str, Told]:
     return {DESCRIBE: {"Stacks": [*stacks]}, GET: {"TemplateBody": text}}
 
 
-def deployed(told: dict[str, Told]) -> Any:
+def deployed(told: dict[str, Told], *more: str) -> Any:
     account, _ = fake_account(told)
-    return read_deployed(account, "c", {"c-a": BUCKET}).templates
+    return read_deployed(account, "c", dict.fromkeys(("c-a", *more), BUCKET)).templates
 
 
 def test_deployed_templates_are_the_ones_that_were_given() -> None:
@@ -95,8 +95,15 @@ def test_a_stack_that_is_changing_is_waited_for(status: str) -> None:
 
 
 def test_every_stack_that_cannot_be_compared_is_told_at_once() -> None:
-    with pytest.raises(AccountError, match=r"c-a: .*\nc-gone: "):
-        deployed(answers(stack("c-a", "UPDATE_FAILED"), stack("c-gone", "DELETE_FAILED")))
+    with pytest.raises(AccountError, match=r"c-a: .*\nc-b: "):
+        deployed(answers(stack("c-a", "UPDATE_FAILED"), stack("c-b", "DELETE_FAILED")), "c-b")
+
+
+@pytest.mark.parametrize("status", ["DELETE_FAILED", "DELETE_IN_PROGRESS"])
+def test_a_stack_that_left_the_file_and_is_being_deleted_stops_no_other(status: str) -> None:
+    found = deployed(answers(stack("c-a"), stack("c-gone", status)))
+
+    assert set(found) == {"c-a", "c-gone"}
 
 
 @pytest.mark.parametrize("whose", ["c-x", None])

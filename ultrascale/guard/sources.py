@@ -85,8 +85,8 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
         new: What would be deployed.
 
     Raises:
-        AccountError: AWS did not answer for a stack, or a stack is changing, failed half-way, or
-            has the name of one of ``new`` and is another's; one line for each.
+        AccountError: AWS did not answer for a stack, or one of ``new`` is changing, failed half-way
+            or is another's; one line for each.
     """
     described = names.stack_description(cluster)
     apart = {names.stack(cluster, layer) for layer in _APART}
@@ -102,7 +102,8 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
                 whose = each.get("Description", "no description")
                 todo = "give the cluster, or the pool, another name"
                 wrong.append(f"{name}: it is no stack of {cluster}: {whose}; {todo}")
-        elif status in _WHOLE:
+        # What is left behind is not deployed: its template says all that it may still hold.
+        elif status in _WHOLE or name not in new:
             found.append(name)
             if each.get("EnableTerminationProtection", False):
                 protected.append(name)
