@@ -73,6 +73,23 @@ FAILURES: tuple[DeployFailure, ...] = (
         _EC2_ERRORS,
     ),
     _failure(
+        r"not supported in your requested Availability Zone|UnsupportedAvailabilityZone",
+        "the zone has none of it: `ultrascale preflight {file}` says which zones offer each type, "
+        "and which EKS takes",
+        _EC2_ERRORS,
+    ),
+    _failure(
+        r"service-linked role|ServiceLinkedRole",
+        "`ultrascale preflight {file}` says which service-linked role is missing, and how to make "
+        "it",
+        _EC2_ERRORS,
+    ),
+    _failure(
+        r"InvalidAMIID|image id .* does not exist|release version .* is not valid",
+        "`ultrascale preflight {file}` says whether the pinned machine images are in the Region",
+        _EC2_ERRORS,
+    ),
+    _failure(
         r"VcpuLimitExceeded|MaxSpotInstanceCountExceeded|LimitExceeded|QuotaExceeded|"
         r"exceeded .*(quota|limit)|maximum number of",
         "a service quota is reached: `ultrascale preflight {file} --request-quotas` shows which, "

@@ -86,7 +86,7 @@ class Progress:
 
 def _say(line: str) -> None:
     """Print a line of a deployment, which no line may end half-way."""
-    encoding = sys.stdout.encoding
+    encoding = sys.stdout.encoding or "utf-8"
     try:
         typer.echo(line.encode(encoding, "replace").decode(encoding))
     except OSError:
