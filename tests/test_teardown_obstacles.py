@@ -1,11 +1,12 @@
 """What stands in the way of a teardown: it stops, says why, and deletes nothing unprinted."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.account import Refusal
+from tests.account import ID, Refusal
 from tests.teardown_cluster import (
     ALL,
     FILE_SYSTEM,
@@ -288,3 +289,16 @@ def test_a_deep_health_check_that_does_not_end_is_told(tmp_path: Path) -> None:
         cluster.run(tmp_path)
 
     assert "hybrid-hyperpod-hyperpod-groups" not in cluster.deleted
+
+
+def test_hyperpod_that_has_left_the_file_is_waited_for_all_the_same(tmp_path: Path) -> None:
+    cluster = hyperpod_estate()
+    arn = f"arn:aws:sagemaker:us-east-1:{ID}:cluster/abcdef012345"
+    groups = cluster.stacks["hybrid-hyperpod-hyperpod-groups"]
+    groups.resources.append(("AWS::SageMaker::Cluster", "HyperPod", arn, False))
+    cluster.plan = replace(cluster.plan, hyperpod=None)
+
+    cluster.run(tmp_path)
+
+    assert "hybrid-hyperpod-hyperpod-groups" in cluster.deleted
+    assert cluster.hyperpod_nodes == []

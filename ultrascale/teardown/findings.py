@@ -22,6 +22,7 @@ from ultrascale.teardown.strangers import strangers
 from ultrascale.teardown.tagged import nodes_of_pools
 
 _VPC, _CLUSTER = "AWS::EC2::VPC", "AWS::EKS::Cluster"
+_HYPERPOD = "AWS::SageMaker::Cluster"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,8 @@ class Findings:
         retained: What stacks of it keep, or have left.
         cluster: Its API server; None where it answers no more.
         status: EKS's word for the state of the cluster; empty where there is none.
-        has_hyperpod: Whether its HyperPod cluster is there.
+        hyperpod: Name or ARN of its HyperPod cluster, which may have left the file; empty where
+            there is none.
         remains: What Kubernetes left in its VPC.
         strangers: Network interfaces of others in its VPC, as EC2 tells them.
         nodes: Instances that run without an API server that could end them.
@@ -45,7 +47,7 @@ class Findings:
     retained: tuple[Retained, ...]
     cluster: Cluster | None
     status: str
-    has_hyperpod: bool
+    hyperpod: str
     remains: tuple[InterfaceTarget | RetainedTarget, ...] = ()
     strangers: tuple[Mapping[str, Any], ...] = ()
     nodes: tuple[Left, ...] = ()
@@ -93,7 +95,7 @@ def look(
         pipeline_home=pipeline_home,
         cluster=cluster,
         status=status,
-        has_hyperpod=plan.hyperpod is not None and _has_hyperpod(account, plan.hyperpod.name),
+        hyperpod=_hyperpod(account, plan, stacks),
         remains=remains(account, plan.name, vpc, own) if vpc else (),
     )
 
@@ -127,14 +129,17 @@ def _vpc(stacks: Mapping[str, Stack], plan: ClusterPlan) -> str:
     return next(iter(found), "")
 
 
-def _has_hyperpod(account: Account, name: str) -> bool:
+def _hyperpod(account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]) -> str:
+    made = (each for stack in stacks.values() for each in stack.resources if each.type == _HYPERPOD)
+    name = plan.hyperpod.name if plan.hyperpod is not None else next((e.id for e in made), "")
     try:
-        account.ask(HYPERPOD, ClusterName=name)
+        if name:
+            account.ask(HYPERPOD, ClusterName=name)
     except UnansweredError as error:
         if error.code == NO_HYPERPOD:
-            return False
+            return ""
         raise
-    return True
+    return name
 
 
 def _refuse(stacks: Iterable[Stack], of_pipeline: frozenset[str]) -> None:

@@ -143,9 +143,8 @@ class _Planner:
 
     def _before(self, wave: Sequence[str]) -> Iterator[tuple[Target, ...]]:
         """Yield what has to be done before the stacks of a wave can go."""
-        if "hyperpod-groups" in wave and self.found.has_hyperpod:
-            assert self.plan.hyperpod is not None
-            yield (HyperPodGate(account=self.account, cluster=self.plan.hyperpod.name),)
+        if "hyperpod-groups" in wave and self.found.hyperpod:
+            yield (HyperPodGate(account=self.account, cluster=self.found.hyperpod),)
         if "system-node-pools" in wave and self.found.cluster is not None:
             yield workloads.node_pools(self.found.cluster, self.plan)[1]
 
