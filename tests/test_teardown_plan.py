@@ -231,9 +231,15 @@ def test_a_change_set_that_nobody_executed_goes_and_has_no_template() -> None:
     assert "research-train" in ids(cluster.planned())
 
 
-def test_storage_that_the_file_does_not_have_is_refused_with_what_it_has() -> None:
-    with pytest.raises(QuestionError, match="got 'dta'; name one of data, scratch, trainer"):
-        refuse_unknown(research(), Asked(storage=frozenset({"dta"})))
+@pytest.mark.parametrize("name", ["dta", "research-dta", "fs-x"])
+def test_storage_that_the_file_does_not_have_is_refused_with_what_it_has(name: str) -> None:
+    with pytest.raises(QuestionError, match=f"got '{name}'; name one of data, scratch, trainer"):
+        refuse_unknown(research(), Asked(storage=frozenset({name})))
+
+
+@pytest.mark.parametrize("name", ["data", FILE_SYSTEM, FSX_GROUP, BUCKET])
+def test_storage_can_be_named_by_its_id(name: str) -> None:
+    refuse_unknown(research(), Asked(storage=frozenset({name})))
 
 
 def test_security_groups_of_controllers_are_printed_and_those_of_others_are_not() -> None:

@@ -56,11 +56,12 @@ def refuse_unknown(plan: ClusterPlan, asked: Asked) -> None:
     known = [*(each.name for each in plan.lustre), *(each.name for each in plan.buckets)]
     known += plan.repositories
     there = f"name one of {', '.join(sorted(known))}" if known else "it has none: leave it out"
+    of_bucket = names.stack(plan.name, "storage")[:_BEGIN]
     wrong = [
         f"--delete-storage: no file system, bucket or repository of the cluster file, got {name!r};"
         f" {there}"
         for name in sorted(asked.storage - set(known))
-        if not _ID.fullmatch(name) and not name.startswith(plan.name[:_BEGIN])
+        if not _ID.fullmatch(name) and not name.startswith(of_bucket)
     ]
     wrong += [
         f"--delete-storage: {name!r} is the name of two things; name the one by its id, which "
