@@ -39,6 +39,7 @@ class Pool:
         batch: int = 1,
         evicts: bool = False,
         minutes: float | None = None,
+        broken: int = 0,
         agreed: Sequence[Old] = (),
     ) -> list[str]:
         """Renew the nodes, and return those that are left."""
@@ -48,7 +49,7 @@ class Pool:
         rolling = Roll(
             fleet,
             Drain(cluster=cluster, evicts_jobs=evicts, clock=self.time.clock),
-            Pace(batch=batch, until=until, drain_minutes=10, join_minutes=10),
+            Pace(batch=batch, until=until, drain_minutes=10, join_minutes=10, broken=broken),
             self.time.clock,
             self.said.append,
         )

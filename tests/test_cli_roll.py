@@ -260,6 +260,17 @@ def test_nodes_that_somebody_else_renews_are_left_to_that(
     assert stub.requests == []
 
 
+def test_a_batch_is_not_let_go_before_any_of_its_successors_is_there(
+    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path
+) -> None:
+    file = written(tmp_path, STATIC)
+
+    answer = ultrascale("roll", file, "train", "--batch", 2, "--broken", 2, "--yes")
+
+    assert "--broken: fewer than a batch, got 2 and 2" in answer.stderr
+    assert stub.requests == []
+
+
 @pytest.mark.parametrize(
     ("until", "what"),
     [

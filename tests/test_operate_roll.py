@@ -1,5 +1,6 @@
 """Nodes of reserved pools are renewed one after the other, and never more of them than are paid."""
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -215,6 +216,31 @@ def test_what_stays_cordoned_after_ctrl_c_is_told() -> None:
         pool.roll()
 
     assert "kubectl uncordon train-0-node" in pool.said[-1]
+
+
+@pytest.mark.parametrize(("broken", "deleted"), [(0, []), (1, ["train-1", "train-2"])])
+def test_a_broken_node_among_thousands_holds_a_renewal_up_only_where_none_may_be_broken(
+    broken: int, deleted: list[str]
+) -> None:
+    pool = Pool()
+    pool.stub.update(f"{NODE_CLAIMS}/train-0", status={"conditions": []})
+    dead = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
+    pool.stub.update(f"{NODES}/train-0-node", status=dead)
+
+    with suppress(ClusterError):
+        pool.roll(batch=2, broken=broken)
+
+    assert pool.deleted == deleted
+
+
+def test_no_more_successors_than_that_may_be_broken() -> None:
+    pool = Pool()
+    pool.karpenter.offers = {"nvidia.com/gpu": "7", "vpc.amazonaws.com/efa": "32"}
+
+    with pytest.raises(ClusterError, match="0 of 2 new nodes ready"):
+        pool.roll(batch=2, broken=1)
+
+    assert pool.deleted == ["train-0", "train-1"]
 
 
 def test_no_batch_begins_after_the_window_and_the_rest_is_told() -> None:

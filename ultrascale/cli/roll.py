@@ -48,6 +48,9 @@ def roll(
     join_minutes: Annotated[
         float, typer.Option(min=0, help="How long nodes may take to go, and new ones to join.")
     ] = 30,
+    broken: Annotated[
+        int, typer.Option(min=0, help="Other nodes that may be missing or take no work meanwhile.")
+    ] = 0,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     profile: ask.Profile = None,
     kubeconfig: ask.Kubeconfig = None,
@@ -61,6 +64,9 @@ def roll(
     from ultrascale.operate.drain import Drain
     from ultrascale.operate.roll import Pace, Roll
 
+    if broken >= batch:
+        wrong = f"--broken: fewer than a batch, got {broken} and {batch}"
+        raise QuestionError([f"{wrong}; else the next would not wait for the successors of one"])
     time = ask.clock()
     cluster = plan.load(file)
     renewal = plan_renewal(cluster, pool, at=time.now(), until=_end(until))
@@ -74,7 +80,11 @@ def roll(
         return
     _refuse_without_rights(renewal, seen)
     pace = Pace(
-        batch=batch, until=renewal.until, drain_minutes=drain_minutes, join_minutes=join_minutes
+        batch=batch,
+        until=renewal.until,
+        drain_minutes=drain_minutes,
+        join_minutes=join_minutes,
+        broken=broken,
     )
     _show(renewal, old, pace)
     _show_work(drain.work_on([each.node for each in old if each.node]), old, pace, evict_jobs)

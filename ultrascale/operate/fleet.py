@@ -46,8 +46,13 @@ class Fleet(Protocol):
         """Return which of them are still there; or nothing."""
         ...
 
-    def waiting_for_rest(self, old: Sequence[Old]) -> str:
-        """Return what is missing until all but ``old`` are new and take work; or nothing."""
+    def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
+        """Return what is missing until all but ``old`` are new and take work; or nothing.
+
+        Args:
+            old: Those that are still to be renewed.
+            broken: How many others may be missing or take no work.
+        """
         ...
 
     def trouble(self) -> str:
@@ -63,14 +68,17 @@ def still_there(there: Sequence[str], kind: str) -> str:
     return f"{kind} {there[0]}{more} to be gone"
 
 
-def missing(nodes: Sequence[Object], old: Set[str], due: int, pool: PoolPlan, about: str) -> str:
-    """Return what is missing until all of ``due`` nodes beside the old take work.
+def missing(
+    nodes: Sequence[Object], old: Set[str], due: int, pool: PoolPlan, about: str, *, broken: int
+) -> str:
+    """Return what is missing until all of ``due`` nodes beside the old take work, but ``broken``.
 
     Old ones may be cordoned: by a run that was broken off.
     """
     fresh = [each for each in nodes if name(each) not in old]
     reasons = [f"{name(each)} is {why}" for each in fresh if (why := unfit(each, pool))]
-    if len(fresh) == due and not reasons:
+    ready = len(fresh) - len(reasons)
+    if len(fresh) <= due and due - ready <= broken:
         return ""
     why = f": {reasons[0]}" if reasons else ""
-    return f"{about}: {len(fresh) - len(reasons)} of {due} new nodes ready{why}"
+    return f"{about}: {ready} of {due} new nodes ready{why}"

@@ -82,16 +82,15 @@ class GroupFleet:
         there = {each["InstanceId"] for each in self.group.instances()}
         return still_there([each.id for each in ended if each.id in there], "instance")
 
-    def waiting_for_rest(self, old: Sequence[Old]) -> str:
+    def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
         """Return what is missing until all but ``old`` are new and take work; or nothing."""
         group = self.group.describe()
         there = {each["InstanceId"] for each in group["Instances"]}
         rest = {each.id for each in old} & there
         nodes = nodes_of(self.cluster, self.pool)
         names = {name(each) for each in nodes if _instance(each) in rest}
-        return missing(
-            nodes, names, group["DesiredCapacity"] - len(rest), self.pool, self.group.name
-        )
+        due = group["DesiredCapacity"] - len(rest)
+        return missing(nodes, names, due, self.pool, self.group.name, broken=broken)
 
     def trouble(self) -> str:
         """Return what Auto Scaling says of its newest failure; or nothing."""

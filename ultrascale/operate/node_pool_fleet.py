@@ -63,7 +63,7 @@ class NodePoolFleet:
         there = {name(each) for each in self._claims()}
         return still_there([each.id for each in ended if each.id in there], "NodeClaim")
 
-    def waiting_for_rest(self, old: Sequence[Old]) -> str:
+    def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
         """Return what is missing until all but ``old`` are new and take work; or nothing.
 
         A static NodePool keeps its count. Of others nobody knows how many nodes their pods need:
@@ -78,8 +78,8 @@ class NodePoolFleet:
         if self._static:
             names = {text(each, "status", "nodeName") for each in rest}
             due = first.replicas() - len(rest)
-            return missing(nodes, names, due, first.pool, first.name)
-        return _unready(fresh, nodes, first.pool, first.name)
+            return missing(nodes, names, due, first.pool, first.name, broken=broken)
+        return _unready(fresh, nodes, first, broken)
 
     def trouble(self) -> str:
         """Return why NodeClaims do not become nodes; or nothing."""
@@ -90,18 +90,20 @@ class NodePoolFleet:
         return [each for node_pool in self.node_pools for each in node_pool.claims()]
 
 
-def _unready(claims: Sequence[Object], nodes: Sequence[Object], pool: PoolPlan, about: str) -> str:
+def _unready(
+    claims: Sequence[Object], nodes: Sequence[Object], node_pool: NodePool, broken: int
+) -> str:
     """Return which NodeClaims are not there to stay, or have no node that takes work."""
     known = {name(each): each for each in nodes}
     reasons: list[str] = []
     for claim in claims:
         node = known.get(text(claim, "status", "nodeName"))
-        if why := _going_or_unfit(claim, node, pool):
+        if why := _going_or_unfit(claim, node, node_pool.pool):
             reasons.append(f"{name(claim)} is {why}")
-    if not reasons:
+    if len(reasons) <= broken:
         return ""
     ready = len(claims) - len(reasons)
-    return f"{about}: {ready} of {len(claims)} new nodes ready: {reasons[0]}"
+    return f"{node_pool.name}: {ready} of {len(claims)} new nodes ready: {reasons[0]}"
 
 
 def _going_or_unfit(claim: Object, node: Object | None, pool: PoolPlan) -> str:

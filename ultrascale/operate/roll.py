@@ -20,6 +20,7 @@ class Pace:
         batch: Nodes at a time.
         until: No batch begins later, and no drain lasts longer; None sets no end.
         drain_minutes: For the pods of a batch to leave.
+        broken: How many of the other nodes may be missing or take no work: of thousands some do.
         join_minutes: For old nodes to be gone, and again for new ones to take work.
     """
 
@@ -27,6 +28,7 @@ class Pace:
     until: datetime | None
     drain_minutes: float
     join_minutes: float
+    broken: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +113,11 @@ class Roll:
         return ""
 
     def _until_whole(self, old: Sequence[Old]) -> None:
-        """Return once all nodes but ``old`` are new and take work."""
-        self._wait(lambda: self.fleet.waiting_for_rest(old), self.pace.join_minutes)
+        """Return once all nodes but ``old`` are new and take work, as far as they have to."""
+        self._wait(
+            lambda: self.fleet.waiting_for_rest(old, broken=self.pace.broken),
+            self.pace.join_minutes,
+        )
 
     def _drain_minutes(self) -> float:
         if self.pace.until is None:
