@@ -96,6 +96,21 @@ def test_a_protected_one_ends_with_3_and_says_what_is_lost_why_and_what_to_do_in
         assert words in answer.stdout
 
 
+def test_what_only_loses_its_protection_is_refused_as_well(
+    ultrascale: Ultrascale, file: Path, saved: Any
+) -> None:
+    old = {"A": body(LUSTRE, DeletionPolicy="Retain")}
+    options = ("--against", saved("old", old), "--assembly", saved("new", {"A": body(LUSTRE)}))
+
+    answer = ultrascale("diff", file, *options)
+
+    assert answer.returncode == 3
+    assert "loses protection: AWS::FSx::FileSystem A (research-storage/A)" in answer.stdout
+    assert "DeletionPolicy: Retain -> nothing" in answer.stdout
+    assert "refused: 1 protected; 1 loses protection" in answer.stdout
+    assert ultrascale("diff", file, *options, "--replace", "A").returncode == 0
+
+
 def test_what_is_lost_alike_is_told_at_once(ultrascale: Ultrascale, file: Path, saved: Any) -> None:
     old, new = (
         {each: body("AWS::EC2::Subnet", {"CidrBlock": f"10.0.{n}.0/24"}) for each in "AB"}
