@@ -45,6 +45,16 @@ def test_what_was_to_go_and_did_not_is_told_although_no_tag_tells_of_it(tmp_path
     assert volume.paid
 
 
+def test_a_file_system_that_was_to_go_and_did_not_is_told_with_its_price() -> None:
+    cluster = estate()
+    teardown = cluster.planned(ALL)
+
+    left = {each.thing.id: each for each in sweep(cluster.account, research(), teardown).orphans}
+
+    assert left[FILE_SYSTEM].why == "it was to go, and is there"
+    assert left[FILE_SYSTEM].price.startswith("$252.00 per month")
+
+
 def test_what_controllers_and_services_left_is_told_with_what_removes_it() -> None:
     cluster = estate()
     cluster.with_botocore()

@@ -76,7 +76,7 @@ def sweep(account: Account, plan: ClusterPlan, teardown: Teardown) -> Sweep:
         add(partial(_still_there, account, each))
     for thing in sorted(teardown.things):
         if is_known(thing.kind):
-            add(partial(_not_gone, account, thing))
+            add(partial(_not_gone, account, plan, thing))
     for question in tagged_questions(account, plan.name):
         add(question)
     for other in (*_OTHERS, partial(_services, teardown)):
@@ -96,10 +96,12 @@ def _still_there(account: Account, each: Left) -> Iterator[Left]:
         yield each
 
 
-def _not_gone(account: Account, thing: Thing) -> Iterator[Left]:
+def _not_gone(account: Account, plan: ClusterPlan, thing: Thing) -> Iterator[Left]:
     """Yield what was to go: a driver may have failed that no tag tells of."""
     if look(account, thing.kind, thing.id) != "gone":
-        price, hourly = prices.of_type(thing.kind)
+        systems = file_systems(account) if thing.kind == FILE_SYSTEM else {}
+        found = Retained(stack="", type=thing.kind, logical_id="", id=thing.id)
+        price, hourly = described(plan, found, systems).price
         yield Left(
             thing=thing,
             why="it was to go, and is there",
