@@ -64,9 +64,7 @@ def roll(
     from ultrascale.operate.drain import Drain
     from ultrascale.operate.roll import Pace, Roll
 
-    if broken >= batch:
-        wrong = f"--broken: fewer than a batch, got {broken} and {batch}"
-        raise QuestionError([f"{wrong}; else the next would not wait for the successors of one"])
+    _refuse_a_batch_of_broken(broken, batch)
     time = ask.clock()
     cluster = plan.load(file)
     renewal = plan_renewal(cluster, pool, at=time.now(), until=_end(until))
@@ -97,6 +95,12 @@ def roll(
     if more := fleet.old():
         typer.echo(f"{pool}: on an older template by now: {_nodes(more)}; run it again")
         raise typer.Exit(UNFINISHED)
+
+
+def _refuse_a_batch_of_broken(broken: int, batch: int) -> None:
+    if broken >= batch:
+        wrong = f"--broken: fewer than a batch, got {broken} and {batch}"
+        raise QuestionError([f"{wrong}; else the next would not wait for the successors of one"])
 
 
 def _nodes(found: "Sequence[Old]") -> str:
