@@ -36,7 +36,7 @@ from tests.test_keys import CASES, DOCUMENTS, OTHER_VALUES, Keys, changed  # noq
 from ultrascale.errors import ConfigError  # noqa: E402
 from ultrascale.guard import Change, Changes, compare  # noqa: E402
 from ultrascale.plan import ClusterPlan, plan_cluster  # noqa: E402
-from ultrascale.plan.capacity import NODE_POOLS  # noqa: E402
+from ultrascale.plan.capacity import HYPERPOD, NODE_POOLS  # noqa: E402
 
 PROTECTED = frozenset(
     {
@@ -157,6 +157,8 @@ def _unnoticed_ends(old: ClusterPlan, new: ClusterPlan, changes: Changes) -> Ite
         if sized and reserved and other.max_nodes < pool.max_nodes and pool.name not in refused:
             yield f"pool {pool.name}: has fewer nodes"
         ends = [each.window.usable_until for each in (pool, other) if each.window is not None]
+        # A training plan ends by itself: no calendar of ours empties its nodes.
+        sized = sized and pool.provisioner != HYPERPOD
         if sized and len(ends) > 1 and ends[1] < ends[0] and pool.name not in refused:
             yield f"pool {pool.name}: ends earlier"
 
