@@ -93,10 +93,12 @@ def has(
     return aws
 
 
-def deployed(*, status: str = "UPDATE_COMPLETE", **resources: object) -> dict[str, Told]:
-    """Return the answers of an account in which the first stack is there, with ``resources``."""
+def deployed(
+    *, layer: str = "network", status: str = "UPDATE_COMPLETE", **resources: object
+) -> dict[str, Told]:
+    """Return the answers of an account in which one stack is there, with ``resources``."""
     stack = {
-        "StackName": "research-network",
+        "StackName": f"research-{layer}",
         "StackStatus": status,
         "CreationTime": AT,
         "Description": stack_description("research"),

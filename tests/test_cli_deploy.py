@@ -324,6 +324,16 @@ def test_no_stack_that_failed_is_deleted_by_the_cdk(
     assert f"research-network: StackStatus is {status}; " in answer.stderr
 
 
+def test_a_stack_that_has_left_the_file_stops_no_deployment_for_good(
+    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has(monkeypatch, deployed=deployed(layer="storage", status="DELETE_FAILED"))
+
+    answer = ultrascale("deploy", file, "--dry-run")
+
+    assert answer.returncode == 0
+
+
 def test_what_an_earlier_deployment_left_is_taken_over_where_that_is_asked_for(
     ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
