@@ -3,9 +3,10 @@
 It deletes nothing. What could not be asked is told: it may hold something that is paid for.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
@@ -99,7 +100,8 @@ def _still_there(account: Account, each: Left) -> Iterator[Left]:
 def _not_gone(account: Account, plan: ClusterPlan, thing: Thing) -> Iterator[Left]:
     """Yield what was to go: a driver may have failed that no tag tells of."""
     if look(account, thing.kind, thing.id) != "gone":
-        systems = file_systems(account) if thing.kind == FILE_SYSTEM else {}
+        is_system = thing.kind == FILE_SYSTEM
+        systems: Mapping[str, Mapping[str, Any]] = file_systems(account) if is_system else {}
         found = Retained(stack="", type=thing.kind, logical_id="", id=thing.id)
         price, hourly = described(plan, found, systems).price
         yield Left(
