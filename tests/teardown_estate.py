@@ -36,6 +36,7 @@ class Estate:
         stacks: Its stacks.
         deleted: What was deleted by a request, in order: names of stacks, ids of other things.
         api: Its API server.
+        kill_request: Number of the request at which the process is killed; None lets it live.
         kill_at: Number of the request that changes something at which the process is killed; None
             lets it live.
         kill_after: Whether that request is carried out.
@@ -50,8 +51,10 @@ class Estate:
         self.deleted: list[str] = []
         self.api = StubApiServer()
         self.api.groups |= {"/apis/karpenter.sh/v1"}
+        self.kill_request: int | None = None
         self.kill_at: int | None = None
         self.kill_after = False
+        self.requests = 0
         self.refused = ""
         self.changes = 0
         self.cluster: dict[str, Any] | None = {"status": "ACTIVE", "deletionProtection": True}
@@ -70,6 +73,12 @@ class Estate:
         self.tagged: dict[str, list[dict[str, str]]] = {}
         self.answers: dict[str, Told] = self._answers()
         self.account = cast("Account", Direct(self))
+
+    def requested(self) -> None:
+        """Count a request, whatever it asks; kill the process where that is due."""
+        self.requests += 1
+        if self.requests == self.kill_request:
+            raise KilledError
 
     def changing(self, id: str) -> None:
         """Count a request that changes something; refuse it, or kill the process, where due."""

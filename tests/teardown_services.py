@@ -25,6 +25,7 @@ class Direct:
         self.id, self.region = ID, estate.plan.region
 
     def ask(self, action: str, /, **parameters: object) -> Mapping[str, Any]:
+        self._estate.requested()
         self._estate.asked.append(action)
         told = self._estate.answers[action]
         try:
@@ -53,6 +54,7 @@ class InMemory:
     def call_api(self, path: str, method: str, **asked: Any) -> Any:
         from kubernetes.client.exceptions import ApiException
 
+        self._estate.requested()
         if self._estate.cluster is None:
             raise ApiException(status=0, reason="no such host")
         headers = {key.lower(): value for key, value in asked["header_params"].items()}

@@ -79,6 +79,25 @@ def test_what_is_killed_at_any_request_goes_on_and_deletes_nothing_unprinted(
         assert sweep(cluster.account, cluster.plan, teardown).orphans == ()
 
 
+def test_what_is_killed_while_it_looks_and_waits_goes_on(tmp_path: Path) -> None:
+    whole = estate()
+    whole.run(tmp_path, ALL)
+
+    # Between two changes the account only goes on with what it was asked for.
+    for number in range(1, whole.requests, whole.requests // 20):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        cluster = estate()
+        cluster.kill_request = number
+        with pytest.raises(KilledError):
+            cluster.run(folder, ALL)
+
+        teardown = cluster.run(folder, ALL)
+
+        assert set(cluster.deleted) == set(ORDER)
+        assert sweep(cluster.account, cluster.plan, teardown).orphans == ()
+
+
 # What each step deletes first.
 FIRST = {
     "jobs": "bert",
