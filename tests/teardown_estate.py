@@ -312,6 +312,10 @@ class Estate:
     def _volumes(self, asked: Query) -> Mapping[str, Any]:
         """Return the volumes that the driver has not deleted; it tags none with the cluster."""
         held = {each["spec"]["csi"]["volumeHandle"] for each in self._kubernetes_volumes()}
+        named = [each["Values"] for each in asked.get("Filters", []) if each["Name"] == "volume-id"]
+        if named:
+            volume = {"VolumeType": "gp3", "Size": 100}
+            return {"Volumes": [{"VolumeId": id, **volume} for id in named[0] if id in held]}
         wanted = asked.get("VolumeIds", [])
         if not set(wanted) <= held:
             raise Refusal("InvalidVolume.NotFound")

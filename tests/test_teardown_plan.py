@@ -61,6 +61,13 @@ def test_data_stays_unless_it_is_named() -> None:
     assert not data & ids(teardown)
 
 
+def test_a_volume_that_kubernetes_keeps_has_the_price_of_its_size() -> None:
+    left = kept(estate().planned())["vol-2"]
+
+    assert left.price.startswith("from $8.00 per month")
+    assert left.usd_per_hour == pytest.approx(8 / 730)
+
+
 def test_each_thing_that_is_named_goes_alone() -> None:
     teardown = estate().planned(Asked(storage=frozenset({"data"})))
 

@@ -19,8 +19,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 REGION = "us-east-1"
-HOURS_PER_MONTH = 730
-"""What AWS's pages turn a monthly price into an hourly one by."""
 
 # By CloudFormation's name of a type.
 USD_PER_HOUR: Mapping[str, float] = MappingProxyType(

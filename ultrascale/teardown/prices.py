@@ -4,6 +4,7 @@ The hourly price is 0 where it is unknown, and where it depends on more than the
 """
 
 from ultrascale.catalog import prices, standing_prices
+from ultrascale.plan.needs_pools import HOURS_OF_A_MONTH
 
 _WHOSE = f"about, in {standing_prices.REGION}"
 Price = tuple[str, float]
@@ -18,7 +19,7 @@ def of_type(type: str) -> Price:
     monthly = standing_prices.USD_PER_MONTH.get(type)
     if monthly is not None:
         words = f"${monthly:g} per month ({_WHOSE})"
-        return words, monthly / standing_prices.HOURS_PER_MONTH
+        return words, monthly / HOURS_OF_A_MONTH
     stored = standing_prices.USD_PER_GB_MONTH.get(type)
     return UNKNOWN if stored is None else (f"${stored:g} per GB and month ({_WHOSE})", 0)
 
@@ -86,4 +87,4 @@ def of_cluster(tier: str) -> Price:
 
 
 def _monthly(begin: str, usd: float) -> Price:
-    return f"{begin}${usd:,.2f} per month ({_WHOSE})", usd / standing_prices.HOURS_PER_MONTH
+    return f"{begin}${usd:,.2f} per month ({_WHOSE})", usd / HOURS_OF_A_MONTH

@@ -6,7 +6,6 @@ Source: https://docs.aws.amazon.com/eks/latest/userguide/delete-cluster.html
 from collections.abc import Iterator
 
 from ultrascale.account import Account
-from ultrascale.errors import UnansweredError
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.fields import Object, label, mapping, name, objects, text
 from ultrascale.jobs.kinds import CLAIM, DEPLOYMENT, SERVICE, WORKLOADS, Kind
@@ -27,7 +26,10 @@ from ultrascale.teardown.objects import (
     volume_id,
 )
 
-_VOLUMES, _NO_VOLUME = "ec2:DescribeVolumes", "InvalidVolume.NotFound"
+_VOLUMES = "ec2:DescribeVolumes"
+# Values of one filter.
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Filter.html
+_VALUES = 200
 CRON_JOB = Kind("batch/v1", "CronJob", "cronjobs")
 INGRESS = Kind("networking.k8s.io/v1", "Ingress", "ingresses")
 # Load balancers stand behind those of the AWS Load Balancer Controller and of Istio.
@@ -129,25 +131,21 @@ def kept_volumes(cluster: Cluster, account: Account) -> Iterator[Left]:
         cluster: The API server.
         account: The account that pays for them.
     """
-    for each in _made_volumes(cluster):
-        if _goes(each):
-            continue
-        id = volume_id(each)
-        try:
-            found = account.ask(_VOLUMES, VolumeIds=[id])["Volumes"][0]
-        except UnansweredError as error:
-            if error.code == _NO_VOLUME:
-                continue
-            raise
-        price, hourly = prices.of_volume(found.get("VolumeType", ""), found.get("Size", 0))
-        yield Left(
-            thing=Thing(kind="AWS::EC2::Volume", id=id, note=claim_of(each)),
-            why="its PersistentVolume says Retain",
-            command=f"aws ec2 delete-volume --volume-id {id} --region {account.region}",
-            price=price,
-            asked=True,
-            usd_per_hour=hourly,
-        )
+    kept = {volume_id(each): each for each in _made_volumes(cluster) if not _goes(each)}
+    ids = sorted(kept)
+    for begin in range(0, len(ids), _VALUES):
+        wanted = {"Name": "volume-id", "Values": ids[begin : begin + _VALUES]}
+        for found in account.ask_all(_VOLUMES, "Volumes", Filters=[wanted]):
+            id = found["VolumeId"]
+            price, hourly = prices.of_volume(found.get("VolumeType", ""), found.get("Size", 0))
+            yield Left(
+                thing=Thing(kind="AWS::EC2::Volume", id=id, note=claim_of(kept[id])),
+                why="its PersistentVolume says Retain",
+                command=f"aws ec2 delete-volume --volume-id {id} --region {account.region}",
+                price=price,
+                asked=True,
+                usd_per_hour=hourly,
+            )
 
 
 def _made_volumes(cluster: Cluster) -> Iterator[Object]:
