@@ -175,6 +175,31 @@ def test_a_replaced_group_ends_every_node_of_the_old_one() -> None:
     assert (pool.rolling, pool.nodes) == ("ends", 16)
 
 
+def test_a_self_managed_group_launches_other_nodes_for_other_instance_types() -> None:
+    old, new = (
+        {
+            "Group": body(
+                "AWS::AutoScaling::AutoScalingGroup",
+                {
+                    "MaxSize": "8",
+                    "MixedInstancesPolicy": {
+                        "LaunchTemplate": {"Overrides": [{"InstanceType": each}]}
+                    },
+                },
+            )
+        }
+        for each in ("g6.12xlarge", "g6e.12xlarge")
+    )
+
+    pool = pool_of(between(old, new), STACK)
+
+    assert pool.rolling == "new nodes"
+    assert pool.why == (
+        "MixedInstancesPolicy/LaunchTemplate/Overrides/0/InstanceType from g6.12xlarge to "
+        "g6e.12xlarge",
+    )
+
+
 def test_a_group_with_several_types_launches_other_nodes_for_another_launch_template() -> None:
     spec = {"LaunchTemplateSpecification": {"LaunchTemplateId": {"Ref": "Template"}}}
     properties = {"MaxSize": "8", "MixedInstancesPolicy": {"LaunchTemplate": spec}}

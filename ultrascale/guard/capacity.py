@@ -85,7 +85,7 @@ def _managed(
         yield _pool(change, worlds.old, most, gone[0], gone[1], _reasons(change), region)
         return
     of_template = _template_changes(change, changes, worlds)
-    why = (*_rolled_for(change, told=bool(of_template)), *of_template)
+    why = (*_own(change, ROLLED_FOR, told=bool(of_template)), *of_template)
     if why:
         update = cast("Mapping[str, Any]", worlds.new.properties(key).get("UpdateConfig", {}))
         at_once = f"{update.get('MaxUnavailable', 1)} at a time, by EKS"
@@ -104,7 +104,8 @@ def _self_managed(
     if gone is not None:
         yield _pool(change, worlds.old, most, gone[0], gone[1], _reasons(change), region)
         return
-    why = _template_changes(change, changes, worlds)
+    of_template = _template_changes(change, changes, worlds)
+    why = (*_own(change, _TEMPLATES_OF, told=bool(of_template)), *of_template)
     policy = worlds.new.properties((change.stack, change.logical_id)).get(UPDATE_POLICY, {})
     if why and _ROLLING_UPDATE in policy:
         at_once = "in the batches of its update policy"
@@ -137,12 +138,12 @@ def _reasons(change: Change) -> tuple[str, ...]:
     )
 
 
-def _rolled_for(change: Change, *, told: bool) -> tuple[str, ...]:
-    """Return what of a group itself rolls it, but its template's version where that is ``told``."""
+def _own(change: Change, paths: Sequence[str], *, told: bool) -> tuple[str, ...]:
+    """Return what changes of a group itself, but its template's version where that is ``told``."""
     return tuple(
         f"{each.path} from {each.old} to {each.new}"
         for each in change.properties
-        if each.path.split("/")[0] in ROLLED_FOR and not (told and is_caused(each))
+        if each.path.split("/")[0] in paths and not (told and is_caused(each))
     )
 
 
