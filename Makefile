@@ -26,8 +26,9 @@ pipeline: .venv/.runtime node_modules/.installed ## synthesize the pipeline of C
 	@rm -rf dist cdk.out
 	@$(CDK) synth --strict --quiet --no-notices -c pipeline=$(CLUSTER)
 
+# Without bytecode each program that a test starts would compile all that it imports.
 test: .venv/.dev ## run the tests
-	@pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+	@PYTHONDONTWRITEBYTECODE= pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 training: .venv/.training ## install torch, so that `make test` runs the training program too
 
