@@ -136,7 +136,7 @@ def test_ctrl_c_begins_nothing_more_and_leaves_no_program_behind(tmp_path: Path)
 def test_a_second_ctrl_c_waits_for_nobody(tmp_path: Path) -> None:
     project = make_project(tmp_path)
     again = "kill -INT $PPID; echo $$ > $project/pid"
-    project.does("a", f"trap '{again}' TERM; kill -INT $PPID; sleep 30 & wait; wait\n")
+    project.does("a", f"trap '{again}' TERM; kill -INT $PPID; while :; do sleep 30 & wait; done\n")
 
     began = time.monotonic()
     outcomes, _ = deploy(project, waits(a=""))
