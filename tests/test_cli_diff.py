@@ -191,7 +191,7 @@ def test_a_stack_that_is_left_behind_is_told_with_how_to_remove_it(
     )
 
     assert answer.returncode == 0
-    assert "`cdk destroy research-gone`" in answer.stdout
+    assert "`cdk destroy --exclusively research-gone -c cluster=FILE`" in answer.stdout
 
 
 @pytest.mark.parametrize("option", ["--assembly", "--against"])

@@ -163,7 +163,7 @@ def test_a_group_that_eks_updates_is_left_alone(
 @pytest.mark.parametrize(
     ("groups", "what"),
     [
-        (["system-x"], "deploy it: cdk deploy --exclusively research-train"),
+        (["system-x"], "deploy it: cdk deploy --exclusively research-train -c cluster=FILE"),
         (["train-x", "train-y"], "train-x, train-y stand side by side; wait"),
     ],
 )

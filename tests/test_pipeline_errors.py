@@ -93,7 +93,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "too many waves": (
         with_pipeline(*({"name": f"s{n}", "cluster": f"{n}.yaml"} for n in range(46))),
-        "pipeline.stages: 46 waves, and a pipeline has room for 45; let stages share a wave:",
+        "pipeline.stages: 46 waves, and a pipeline has room for 45; "
+        "write the same wave: for several stages",
     ),
     "one file twice": (
         with_pipeline(DEV, DEV | {"name": "again"}),

@@ -152,9 +152,12 @@ def _rest(changes: Changes) -> Iterator[str]:
         for (stack, kind), names in groups.items():
             yield f"  {stack}: {len(names)} {kind} ({_few(names)})"
     if changes.left_stacks:
-        yield "Left behind, running and paid for, as `cdk deploy` removes no stack:"
+        yield (
+            "Left behind, running and paid for, as `cdk deploy` removes no stack; "
+            "by the file that still has them:"
+        )
     for stack in changes.left_stacks:
-        yield f"  {stack}: `cdk destroy {stack}`, with the file that still has it"
+        yield f"  {stack}: `cdk destroy --exclusively {stack} -c cluster=FILE`"
     if changes.unprotected:
         yield "Termination protection, which `cdk deploy` takes off and a pipeline does not:"
         yield f"  {', '.join(changes.unprotected)}"

@@ -50,7 +50,7 @@ def pipeline_has_room(stages: tuple[Stage, ...]) -> Mistakes:
     waves = len(dict.fromkeys(stage.wave or stage.name for stage in stages))
     if waves > room:
         wrong = f"{waves} waves, and a pipeline has room for {room}"
-        yield refuse("stages", wrong, "let stages share a wave:", got="")
+        yield refuse("stages", wrong, "write the same wave: for several stages", got="")
 
 
 def stages_have_names_of_their_own(stages: tuple[Stage, ...]) -> Mistakes:

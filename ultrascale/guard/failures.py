@@ -55,7 +55,7 @@ def missing_exports(worlds: Worlds) -> Iterator[Change]:
                 name=name,
                 action="deleted",
                 fails=f"{used} still imports it; deploy that first, or destroy it: "
-                f"`cdk deploy --exclusively {users[0]}`",
+                f"`cdk deploy --exclusively {users[0]} -c cluster=FILE`",
             )
 
 

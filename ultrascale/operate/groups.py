@@ -154,7 +154,8 @@ def find_group(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Group:
     if not found:
         stack = names.stack(plan.name, pool.name)
         raise ClusterError(
-            f"{pool.name}: no node group stands; deploy it: cdk deploy --exclusively {stack}"
+            f"{pool.name}: no node group stands; deploy it: "
+            f"cdk deploy --exclusively {stack} -c cluster=FILE"
         )
     if len(found) > 1:
         listed = ", ".join(each.name for each in found)
