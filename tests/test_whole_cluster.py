@@ -181,7 +181,10 @@ def test_nothing_floats_with_the_latest_release(assembly: Assembly) -> None:
 def test_the_same_file_gives_the_same_bytes_in_another_process(
     trainium: Assembly, mixed: Assembly, tmp_path: Path
 ) -> None:
-    program = "from pathlib import Path; from tests.assembly import synthesize\n" + "\n".join(
+    # As app.py begins.
+    start = "from ultrascale.node import use_bundled_node; use_bundled_node()\n"
+    program = start + "from pathlib import Path; from tests.assembly import synthesize\n"
+    program += "\n".join(
         f"synthesize(Path({str(ROOT / 'clusters' / f'{each.plan.name}.yaml')!r}),"
         f" Path({str(tmp_path / each.plan.name)!r}))"
         for each in (trainium, mixed)
