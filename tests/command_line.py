@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,9 @@ def run(
     if isinstance(end.value.code, str):
         return Answer(1, told.out, f"{told.err}{end.value.code}\n")
     return Answer(int(end.value.code or 0), told.out, told.err)
+
+
+@pytest.fixture
+def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
+    """Run `ultrascale` with arguments."""
+    return partial(run, monkeypatch=monkeypatch, capsys=capsys)

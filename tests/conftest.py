@@ -23,7 +23,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # seven thousand tests keep, a seventh of the time.
 gc.set_threshold(50_000, 20, 20)
 
-pytest_plugins = ["tests.calendar_fixtures", "tests.etcd_fixtures", "tests.postgres_fixtures"]
+pytest_plugins = [
+    "tests.calendar_fixtures",
+    "tests.command_line",
+    "tests.etcd_fixtures",
+    "tests.postgres_fixtures",
+]
 
 ROOT = Path(__file__).parent.parent
 _FORBIDDEN = ROOT / "constructs" / "__init__.py"

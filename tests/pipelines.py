@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from tests.assembly import synthesize_pipeline
 from tests.pools import NEURON_POOL, SYSTEM_POOL, make_document
 from tests.posture import Cluster
 from ultrascale.plan.model import PipelinePlan
@@ -123,6 +125,16 @@ class Piped:
             if all(word in str(each["Source"].get("BuildSpec")) for word in words)
         )
         return found
+
+
+def piped_accounts(folder: Path) -> Piped:
+    """Synthesize the pipeline of a repository with `two_accounts`."""
+    path = two_accounts(folder)
+    with chdir(folder):
+        plan = synthesize_pipeline(path, folder)
+    assert plan is not None
+    template = json.loads((folder / "cdk.out" / "prod-pipeline.template.json").read_text())
+    return Piped(plan=plan, folder=folder, template=template)
 
 
 def files_of(folder: Path, pattern: str) -> dict[str, str]:

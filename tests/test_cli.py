@@ -19,11 +19,6 @@ TRAINIUM = ROOT / "clusters" / "trainium-bert.yaml"
 HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
 
 
-@pytest.fixture
-def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
-    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
-
-
 def read(file: Path) -> Any:
     return yaml.load(file.read_text(), yaml.CSafeLoader)
 

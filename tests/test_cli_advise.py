@@ -3,13 +3,12 @@
 import io
 import json
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.command_line import Ultrascale, run
+from tests.command_line import Ultrascale
 from ultrascale.cli.advise import NOTHING
 from ultrascale.plan.advice import REQUIRED
 
@@ -25,11 +24,6 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
-
-
-@pytest.fixture
-def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
-    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
 
 
 def test_an_answer_says_what_to_buy_how_and_what_for(ultrascale: Ultrascale) -> None:

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -12,18 +11,13 @@ import pytest
 from tests.account import ID, Refusal, Told, denied
 from tests.assembly import ROOT
 from tests.cli_deployments import STACKS, deployed, has, prepare, synthesizes, written
-from tests.command_line import Ultrascale, run
+from tests.command_line import Ultrascale
 from tests.deployments import Project, write_assembly
 from tests.pools import SYSTEM_POOL, pool_document
 from ultrascale import guard
 from ultrascale.preflight import checks
 from ultrascale.preflight.model import State
 from ultrascale.preflight.stacks import NAMES
-
-
-@pytest.fixture
-def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
-    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
 
 
 @pytest.fixture

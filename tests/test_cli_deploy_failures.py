@@ -1,6 +1,5 @@
 """`ultrascale deploy`, where a stack fails or the command is ended: what is told, and left."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +7,9 @@ import pytest
 
 from tests.account import Refusal
 from tests.cli_deployments import NOT_THERE, STACKS, has, prepare, written
-from tests.command_line import Ultrascale, run
+from tests.command_line import Ultrascale
 from tests.deployments import Project, event, stack_event
 from ultrascale.deploy.stack_events import EVENTS
-
-
-@pytest.fixture
-def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
-    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from tests.account import Told, denied, fake_account
 from tests.assemblies import described, write_assembly
 from tests.changes import Body, body, guard, launch_template, node_group, template
-from tests.command_line import Ultrascale, run
+from tests.command_line import Ultrascale
 from tests.pools import as_text, make_document
 from ultrascale.account import Account
 from ultrascale.guard import Changes
@@ -21,11 +21,6 @@ LUSTRE = "AWS::FSx::FileSystem"
 SAFE = {"A": body(LUSTRE, {"SubnetIds": ["subnet-1"], "Tags": []})}
 TAGGED = {"A": body(LUSTRE, {"SubnetIds": ["subnet-1"], "Tags": ["x"]})}
 MOVED = {"A": body(LUSTRE, {"SubnetIds": ["subnet-2"], "Tags": []})}
-
-
-@pytest.fixture
-def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
-    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
 
 
 @pytest.fixture

@@ -1,14 +1,11 @@
 """`ultrascale plan`, as its user sees it."""
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.assembly import ROOT
-from tests.command_line import Ultrascale, run
+from tests.command_line import Ultrascale
 from tests.pools import (
     CAPACITY_BLOCK,
     ON_DEMAND,
@@ -21,11 +18,6 @@ from ultrascale.cli.needs import BEYOND
 
 HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
 QUOTA = "L-417A185B"
-
-
-@pytest.fixture
-def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
-    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
 
 
 def test_a_plan_shows_pools_quotas_and_the_hours_that_are_of_use(

@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Iterator
-from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 
 from tests.account import ID, THROTTLED, FakeAws, Told, denied, fake_account
 from tests.assembly import ROOT
-from tests.command_line import Ultrascale, run
+from tests.command_line import Ultrascale
 from tests.pools import (
     CAPACITY_BLOCK,
     ON_DEMAND,
@@ -31,11 +30,6 @@ from ultrascale.preflight.quota_values import GET
 VPCS, REGIONS = "ec2:DescribeVpcs", "ec2:DescribeRegions"
 ADMINS = {"admins": [f"arn:aws:iam::{ID}:role/Admin"]}
 OWN_BLOCK = CAPACITY_BLOCK | {"reservation": "cr-0f3c9a7be41d28650"}
-
-
-@pytest.fixture
-def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
-    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
 
 
 @pytest.fixture

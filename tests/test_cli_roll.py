@@ -3,13 +3,12 @@
 import os
 import signal
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.command_line import Ultrascale, run
+from tests.command_line import Ultrascale
 from tests.operate_cluster import NODE_CLAIMS, FakeCluster, Karpenter, Time, put_pod
 from tests.pools import (
     CAPACITY_BLOCK,
@@ -34,7 +33,7 @@ BEFORE = datetime(2026, 11, 30, tzinfo=UTC)
 WITHIN = datetime(2026, 12, 4, 12, tzinfo=UTC)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     found = Time()
     monkeypatch.setattr("ultrascale.cli.ask.clock", lambda: found.clock)
@@ -50,13 +49,6 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
 
     monkeypatch.setattr("ultrascale.cli.ask.connected", connected)
     return found
-
-
-@pytest.fixture
-def ultrascale(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], time: Time
-) -> Ultrascale:
-    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
 
 
 def written(folder: Path, pool: dict[str, Any]) -> Path:

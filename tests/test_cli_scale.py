@@ -1,13 +1,12 @@
 """`ultrascale scale` of node groups: a size that is set by whoever it belongs to."""
 
 from copy import deepcopy
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.account import ID, Refusal, fake_account
-from tests.command_line import Ultrascale, run
+from tests.command_line import Ultrascale
 from tests.operate_cluster import FakeCluster, Time
 from tests.operate_groups import (
     EKS_SETS,
@@ -22,18 +21,11 @@ from tests.operate_groups import (
 from tests.pools import ODCR, POOL, SYSTEM_POOL, as_text, make_document
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     found = Time()
     monkeypatch.setattr("ultrascale.cli.ask.clock", lambda: found.clock)
     return found
-
-
-@pytest.fixture
-def ultrascale(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], time: Time
-) -> Ultrascale:
-    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
 
 
 def test_a_managed_group_is_set_by_eks_and_waited_for(

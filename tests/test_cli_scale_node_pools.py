@@ -1,13 +1,12 @@
 """`ultrascale scale` of static NodePools, and the sizes that nobody sets by hand."""
 
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.command_line import Ultrascale, run
+from tests.command_line import Ultrascale
 from tests.operate_cluster import NODE_POOLS, FakeCluster, Time, put_node
 from tests.operate_groups import BEFORE, MANAGED, has, written
 from tests.pools import CAPACITY_BLOCK, HYPERPOD_POOL, POOL, SPOT
@@ -20,18 +19,11 @@ FIRST_HOUR = datetime(2026, 12, 1, 12, tzinfo=UTC)
 DRAINED = datetime(2026, 12, 8, 11, tzinfo=UTC)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     found = Time()
     monkeypatch.setattr("ultrascale.cli.ask.clock", lambda: found.clock)
     return found
-
-
-@pytest.fixture
-def ultrascale(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], time: Time
-) -> Ultrascale:
-    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
 
 
 def in_cluster(monkeypatch: pytest.MonkeyPatch, stub: FakeCluster) -> None:

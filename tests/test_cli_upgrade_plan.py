@@ -2,22 +2,16 @@
 
 import json
 import re
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.assembly import ROOT
-from tests.command_line import Ultrascale, run
+from tests.command_line import Ultrascale
 from tests.pools import as_text, make_document
 from ultrascale.plan import load, names
 from ultrascale.plan.upgrade_pools import pool_upgrades
 from ultrascale.plan.upgrade_steps import upgrade_steps
-
-
-@pytest.fixture
-def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
-    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
 
 
 @pytest.fixture

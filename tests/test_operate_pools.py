@@ -2,13 +2,12 @@
 
 import json
 from copy import deepcopy
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.command_line import Ultrascale, run
+from tests.command_line import Ultrascale
 from tests.operate_cluster import NODE_POOLS, FakeCluster
 from tests.pools import CAPACITY_BLOCK, POOL, SYSTEM_POOL, as_text, make_document
 from tests.stub_api_server import Object
@@ -31,11 +30,6 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     )
     monkeypatch.setattr("ultrascale.jobs.submitted.same_cluster", lambda *_: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     return found
-
-
-@pytest.fixture
-def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
-    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 """The pipeline deploys what a workstation would, into two accounts, and only what was looked at."""
 
 import json
-from contextlib import chdir
 from pathlib import Path
 
 import pytest
 
 from stacks import share_files
-from tests.assembly import Assembly, synthesize, synthesize_pipeline
+from tests.assembly import Assembly, synthesize
 from tests.create_only_schemas import unknown_types
 from tests.handler_schemas import kinds_in
 from tests.pipelines import (
@@ -22,7 +21,7 @@ from tests.pipelines import (
     files_of,
     installs,
     listed,
-    two_accounts,
+    piped_accounts,
 )
 from tests.posture import RULES, needless
 from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
@@ -47,12 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def piped(folder: Path) -> Piped:
     """A pipeline of two stages in two accounts; its synthesis fails on any finding of cdk-nag."""
-    path = two_accounts(folder)
-    with chdir(folder):
-        plan = synthesize_pipeline(path, folder)
-    assert plan is not None
-    template = json.loads((folder / "cdk.out" / "prod-pipeline.template.json").read_text())
-    return Piped(plan=plan, folder=folder, template=template)
+    return piped_accounts(folder)
 
 
 @pytest.fixture(scope="module")
@@ -102,10 +96,9 @@ def test_a_stage_is_deployed_by_the_roles_of_its_account(
     stage: str, account: str, piped: Piped
 ) -> None:
     roles = {
-        json.dumps(action[key] if key in action else action["Configuration"][key])
+        json.dumps(action.get("RoleArn") or action["Configuration"]["RoleArn"])
         for action in piped.stage(stage)
         if action["ActionTypeId"]["Provider"] == "CloudFormation"
-        for key in ("RoleArn",)
     }
 
     assert len(roles) == 1
@@ -308,12 +301,10 @@ class TestFiles:
     """The files that stacks upload: AWS CloudFormation takes 256 MB of a pipeline's assembly."""
 
     def test_the_program_that_uploads_files_reads_their_list(self, piped: Piped) -> None:
-        manifests = [*(piped.folder / "cdk.out").glob("**/*.assets.json")]
+        manifests = files_of(piped.folder / "cdk.out", "**/*.assets.json")
 
         assert len(manifests) > 10
-        assert {json.loads(path.read_text())["version"] for path in manifests} == {
-            CDK_ASSETS_SCHEMA
-        }
+        assert {json.loads(text)["version"] for text in manifests.values()} == {CDK_ASSETS_SCHEMA}
 
     def test_every_file_is_there_and_there_once(self, piped: Piped) -> None:
         found = [path for path in (piped.folder / "cdk.out").glob("**/asset.*")]

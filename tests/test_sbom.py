@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from tests.assembly import ROOT, Assembly
-from tests.command_line import Ultrascale, run
+from tests.command_line import Ultrascale
 from tests.kubernetes_schemas import containers, published
 from ultrascale.errors import UltrascaleError
 from ultrascale.sbom import Component, bill_of_materials, list_components
@@ -24,11 +23,6 @@ from ultrascale.sbom.resources import components_of
 @pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra"])
 def assembly(request: pytest.FixtureRequest) -> Assembly:
     return request.getfixturevalue(request.param)
-
-
-@pytest.fixture
-def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
-    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
 
 
 LISTED: dict[Path, tuple[Component, ...]] = {}
