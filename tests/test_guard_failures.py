@@ -140,4 +140,21 @@ def test_an_export_that_goes_before_its_user_is_said_to_fail() -> None:
         region=REGION,
     )
 
-    assert "b still imports it" in of(changes, "q").fails
+    assert (
+        "deploy that first, or destroy it: `cdk deploy --exclusively b " in of(changes, "q").fails
+    )
+
+
+def test_an_export_that_a_stack_still_imports_which_left_the_file_leads_to_its_end() -> None:
+    queue = {"Q": body("AWS::SQS::Queue")}
+    user = template({"U": body("AWS::SQS::Queue", {"X": {"Fn::ImportValue": "q"}})})
+
+    changes = compare(
+        {"a": template(queue, **export("q", {"Ref": "Q"})), "b": user},
+        {"a": template(queue)},
+        region=REGION,
+    )
+
+    # `cdk deploy` finds no stack that the file has not.
+    assert "`cdk destroy --exclusively b -c cluster=FILE`" in of(changes, "q").fails
+    assert "cdk deploy" not in of(changes, "q").fails

@@ -47,16 +47,27 @@ def missing_exports(worlds: Worlds) -> Iterator[Change]:
     for name, (stack, _) in worlds.old.exports.items():
         users = [user for user in worlds.old.importers.get(name, ()) if user != stack]
         if stack in worlds.new.templates and name not in worlds.new.exports and users:
-            used = ", ".join(users)
             yield Change(
                 stack=stack,
                 logical_id=name.rpartition(":")[2],
                 type="CloudFormation export",
                 name=name,
                 action="deleted",
-                fails=f"{used} still imports it; deploy that first, or destroy it: "
-                f"`cdk deploy --exclusively {users[0]} -c cluster=FILE`",
+                fails=f"{', '.join(users)} still imports it; {_release(users, worlds)}",
             )
+
+
+def _release(users: Sequence[str], worlds: Worlds) -> str:
+    """Return what lets go of an export: a stack that left the file is no more deployed."""
+    left = [each for each in users if each not in worlds.new.templates]
+    if left:
+        return (
+            "destroy what left the file, by the file that still has it: "
+            f"`cdk destroy --exclusively {left[0]} -c cluster=FILE`"
+        )
+    return (
+        f"deploy that first, or destroy it: `cdk deploy --exclusively {users[0]} -c cluster=FILE`"
+    )
 
 
 def _refused(change: Change) -> Iterator[str]:
