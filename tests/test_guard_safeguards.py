@@ -145,3 +145,37 @@ def test_a_number_that_is_known_only_later_may_be_lower() -> None:
     )
 
     assert "days that backups are kept: 7, then " in of(changes, "A").lost
+
+
+def expiry(days: int, **scope: Any) -> Body:
+    """Return a rule by which S3 deletes objects."""
+    return {"ExpirationInDays": days, "Status": "Enabled", **scope}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "safe"),
+    [
+        ([expiry(1, Prefix="tmp/")], [expiry(1, Prefix="tmp/"), expiry(7, Prefix="ckpt/")], False),
+        ([expiry(1, Prefix="tmp/")], [expiry(1)], False),
+        ([expiry(1, Prefix="tmp/")], [expiry(2, Prefix="tmp/")], True),
+        ([expiry(7)], [expiry(7), expiry(9, Prefix="ckpt/")], True),
+        ([], [expiry(1, Status="Disabled")], True),
+        ([expiry(1, Status="Disabled")], [expiry(1)], False),
+        ([], [{"ExpirationDate": "2026-12-01", "Status": "Enabled"}], False),
+    ],
+    ids=[
+        "other objects",
+        "all objects",
+        "the same objects later",
+        "sooner by another rule",
+        "a rule that is off",
+        "a rule that is switched on",
+        "a date",
+    ],
+)
+def test_a_rule_that_deletes_objects_is_held_against_those_for_the_same_objects(
+    old: list[Body], new: list[Body], safe: bool
+) -> None:
+    before, after = ({"LifecycleConfiguration": {"Rules": each}} for each in (old, new))
+
+    assert changed("AWS::S3::Bucket", before, after).is_safe is safe

@@ -10,7 +10,12 @@ _MOST_NAMES = 4
 _MOST_PROPERTIES = 5
 _MOST_REASONS = 1
 _WORST_FIRST: Sequence[Action] = (
-    *("replaced", "deleted", "may be replaced", "loses protection", "kept", "updated"),
+    "replaced",
+    "deleted",
+    "may be replaced",
+    "loses protection",
+    "kept",
+    "updated",
 )
 _TITLES: Mapping[Action, str] = {
     "replaced": "Replaced, and not protected:",

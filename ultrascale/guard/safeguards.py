@@ -58,9 +58,17 @@ _NUMBERS: Mapping[str, Sequence[tuple[str, int, str]]] = {
     "AWS::RDS::DBCluster": (("BackupRetentionPeriod", 1, "days that backups are kept"),),
     "AWS::RDS::DBInstance": (("BackupRetentionPeriod", 1, "days that backups are kept"),),
 }
-# Days after which S3 deletes objects, or versions of them.
+# When a rule deletes objects, or versions of them that are not the newest.
 # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-s3-bucket-rule.html
-_EXPIRY = ("ExpirationInDays", "NoncurrentVersionExpiration", "NoncurrentVersionExpirationInDays")
+_EXPIRY: Mapping[str, Sequence[str]] = {
+    "objects": ("ExpirationDate", "ExpirationInDays"),
+    "old versions of objects": (
+        "NoncurrentVersionExpiration/NoncurrentDays",
+        "NoncurrentVersionExpirationInDays",
+    ),
+}
+# What limits a rule to some of the objects.
+_LIMITS = ("ObjectSizeGreaterThan", "ObjectSizeLessThan", "Prefix", "TagFilters")
 _BUCKET = "AWS::S3::Bucket"
 
 
@@ -99,16 +107,27 @@ def lost_switches(kind: str, old: Values, new: Values) -> Iterator[str]:
 
 
 def _shorter_expiry(old: Values, new: Values) -> Iterator[str]:
-    for name in _EXPIRY:
-        before, after = (_soonest(each, name) for each in (old, new))
-        if after is not None and (before is None or after < before):
-            told = "never" if before is None else f"after {before} days"
-            yield f"objects, which S3 deleted {told} and would after {after} ({name})"
+    for what, paths in _EXPIRY.items():
+        there = list(_expiries(old, paths))
+        for limits, path, value in _expiries(new, paths):
+            # A rule without limits deletes these objects as well.
+            before = [each for others, _, each in there if others in ({}, limits)]
+            if not any(_is_no_sooner(value, each) for each in before):
+                yield f"{what}, which S3 would delete sooner ({path} {shown(value)})"
 
 
-def _soonest(bucket: Values, name: str) -> int | None:
-    """Return after how many days a rule deletes at the soonest; None where none does."""
-    rules = at(bucket, f"LifecycleConfiguration/Rules/*/{name}")
-    found = cast("Sequence[object]", rules) if isinstance(rules, list) else ()
-    days = (number(at(each, "NoncurrentDays")) for each in found)
-    return min((each for each in days if each is not None), default=None)
+def _expiries(bucket: Values, paths: Sequence[str]) -> Iterator[tuple[Values, str, object]]:
+    """Yield the limits of each rule that is on, and where it says when it deletes, and when."""
+    rules = at(bucket, "LifecycleConfiguration/Rules")
+    for rule in cast("Sequence[object]", rules) if isinstance(rules, list) else ():
+        if at(rule, "Status") == "Disabled":
+            continue
+        limits = {name: each for name in _LIMITS if (each := at(rule, name)) is not None}
+        for path in paths:
+            if (value := at(rule, path)) is not None:
+                yield limits, path, value
+
+
+def _is_no_sooner(after: object, before: object) -> bool:
+    days, least = number(after), number(before)
+    return after == before or (days is not None and least is not None and days >= least)
