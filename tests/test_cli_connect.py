@@ -340,6 +340,20 @@ def test_a_kubeconfig_that_was_left_behind_is_written_anew_for_its_owner_alone(
     assert not path.exists()
 
 
+def test_one_left_behind_by_a_run_that_was_killed_is_no_other_way_on_the_same_port(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "config"
+    with lent_kubeconfig(path, replace(ENDPOINT, host="OLD"), port=1, profile=None):
+        left = path.read_text()
+    with socket.create_server(("127.0.0.1", 0)) as own:
+        port = own.getsockname()[1]
+        path.write_text(left.replace("127.0.0.1:1", f"127.0.0.1:{port}"))
+
+        with lent_kubeconfig(path, ENDPOINT, port=port, profile=None):
+            assert HOST in path.read_text()
+
+
 def test_the_kubeconfig_of_a_way_that_is_open_stays_with_it(tmp_path: Path) -> None:
     path = tmp_path / "config"
     with socket.create_server(("127.0.0.1", 0)) as way:

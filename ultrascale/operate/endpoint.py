@@ -116,7 +116,7 @@ def lent_kubeconfig(
     Raises:
         ClusterError: There is such a file, or it cannot be written.
     """
-    _refuse_others(path, endpoint)
+    _refuse_others(path, endpoint, port)
     content = yaml.safe_dump(_kubeconfig(endpoint, port, profile), sort_keys=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,7 @@ def lent_kubeconfig(
             path.unlink(missing_ok=True)
 
 
-def _refuse_others(path: Path, endpoint: Endpoint) -> None:
+def _refuse_others(path: Path, endpoint: Endpoint, own: int) -> None:
     if not path.exists():
         return
     port = _own_port(path, endpoint)
@@ -146,7 +146,8 @@ def _refuse_others(path: Path, endpoint: Endpoint) -> None:
             f"{path}: holds more than the way to {endpoint.cluster}, and is left alone; name "
             "another file by --kubeconfig, and join both: export KUBECONFIG=ONE:OTHER"
         )
-    if is_open(port):
+    # One that was left behind may name the port that is our own by now.
+    if port != own and is_open(port):
         raise ClusterError(
             f"{path}: is in use: port {port} leads to {endpoint.cluster} already; use that, or "
             "name another file by --kubeconfig"
