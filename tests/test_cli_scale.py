@@ -19,6 +19,7 @@ from tests.operate_groups import (
     written,
 )
 from tests.pools import ODCR, POOL, SYSTEM_POOL, as_text, make_document
+from tests.stub_api_http import kubeconfig
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +64,23 @@ def test_instances_that_become_no_nodes_are_no_success_where_the_cluster_is_name
     assert missing.returncode == 1
     assert "not within 3 minutes: train-x: 1 of 2 nodes ready" in missing.stderr
     assert "train: 2 nodes take work" in whole.stdout
+
+
+def test_a_group_is_not_set_in_one_account_and_looked_at_in_the_cluster_of_another(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    aws = has(monkeypatch, Groups(2).answers)
+    arn = "arn:aws:eks:us-west-2:444455556666:cluster/research"
+    path = kubeconfig(tmp_path, "http://127.0.0.1:1", cluster=arn)
+
+    answer = ultrascale(
+        "scale", written(tmp_path, MANAGED), "train", 4, "--yes", "--no-wait", "--kubeconfig", path
+    )
+
+    assert f"it is of research of 444455556666 in us-west-2, not of research of {ID}" in (
+        answer.stderr
+    )
+    assert EKS_SETS not in aws.actions
 
 
 def test_a_self_managed_group_is_set_by_auto_scaling(

@@ -60,7 +60,7 @@ def owner(plan: "ClusterPlan", profile: str | None, cluster: "Cluster | None" = 
     Args:
         plan: The cluster.
         profile: Profile of the AWS CLI's configuration; None for the one that is set, if any.
-        cluster: What the kubeconfig names, where nodes of the account are to be emptied there.
+        cluster: What the kubeconfig names, where nodes of the account are looked at there.
 
     Raises:
         AccountError: AWS does not answer.

@@ -42,7 +42,7 @@ def scale(
     found = target(
         cluster,
         change,
-        account=lambda: ask.owner(cluster, profile),
+        account=lambda seen: ask.owner(cluster, profile, seen),
         cluster=lambda: ask.connected(file, kubeconfig, context),
         looks=looks,
     )

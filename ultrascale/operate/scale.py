@@ -133,7 +133,7 @@ def target(
     plan: ClusterPlan,
     change: SizeChange,
     *,
-    account: Callable[[], Account],
+    account: Callable[[Cluster | None], Account],
     cluster: Callable[[], Cluster],
     looks: bool,
 ) -> Target:
@@ -142,7 +142,7 @@ def target(
     Args:
         plan: The cluster.
         change: The change.
-        account: Connects to the account, which a node group is in.
+        account: Connects to the account of a node group, and of the cluster that is looked at.
         cluster: Connects to the cluster, which a NodePool is in.
         looks: Whether the nodes of a node group are looked at there as well.
 
@@ -155,7 +155,7 @@ def target(
         found = NodePool(cluster=cluster(), name=change.node_pool.name, pool=pool)
         return NodePoolTarget(node_pool=found)
     seen = cluster() if looks else None
-    return GroupTarget(group=find_group(account(), plan, pool), pool=pool, cluster=seen)
+    return GroupTarget(group=find_group(account(seen), plan, pool), pool=pool, cluster=seen)
 
 
 def settle(
