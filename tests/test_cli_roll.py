@@ -216,6 +216,22 @@ def test_where_nothing_is_old_a_successor_that_is_missing_is_told_all_the_same(
     assert "train: 1 of 2 new nodes ready" in broken.stderr
 
 
+def test_where_nothing_is_old_as_many_may_be_broken_as_while_some_are(
+    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path
+) -> None:
+    karpenter = Karpenter(stub, "train", 2, OFFERS)
+    for claim in karpenter.claims:
+        stub.update(f"{NODE_CLAIMS}/{claim}", status={"conditions": []})
+    dead = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
+    stub.update("/api/v1/nodes/train-0-node", status=dead)
+    file = written(tmp_path, STATIC)
+
+    allowed = ultrascale("roll", file, "train", "--batch", 2, "--broken", 1)
+    broken = ultrascale("roll", file, "train")
+
+    assert (allowed.returncode, broken.returncode) == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("pool", "at", "what"),
     [

@@ -74,7 +74,7 @@ def roll(
     drain = Drain(cluster=seen, evicts_jobs=evict_jobs, clock=time)
     old = fleet.old()
     if not old:
-        _nothing_to_renew(renewal, fleet)
+        _nothing_to_renew(renewal, fleet, broken)
         return
     _refuse_without_rights(renewal, seen)
     pace = Pace(
@@ -144,12 +144,12 @@ def _refuse_without_rights(renewal: Renewal, cluster: "Cluster") -> None:
         )
 
 
-def _nothing_to_renew(renewal: Renewal, fleet: "Fleet") -> None:
+def _nothing_to_renew(renewal: Renewal, fleet: "Fleet", broken: int) -> None:
     doubt = ""
     if renewal.node_pools:
         doubt = "; Karpenter finds drift some minutes after a deploy: ask again then"
     typer.echo(f"{renewal.pool.name}: no node is known to be on an older template{doubt}")
-    if missing := fleet.waiting_for_rest(()):
+    if missing := fleet.waiting_for_rest((), broken=broken):
         raise ClusterError(f"{missing}{f'; {why}' if (why := fleet.trouble()) else ''}")
 
 
