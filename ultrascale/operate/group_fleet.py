@@ -49,7 +49,8 @@ class GroupFleet:
         if template[1].startswith("$"):
             raise ClusterError(
                 f"{self.group.name}: launches from version {template[1]} of its template, unlike "
-                "what was deployed, and no instance says that it is that; deploy its stack again"
+                "what was deployed, and no instance says that it is that; set it to the number of "
+                "that version by `aws autoscaling update-auto-scaling-group`"
             )
         instances = [each for each in group["Instances"] if not _is_going(each)]
         nodes = self._node_names({each["InstanceId"] for each in instances})
