@@ -130,6 +130,7 @@ class Estate:
             "cloudformation:ListStacks": self._list,
             "cloudformation:ListStackResources": self._resources,
             "cloudformation:GetTemplate": self._template,
+            "cloudformation:DescribeStackResources": self._holder,
             "cloudformation:DeleteStack": self._delete,
             "cloudformation:DescribeStackEvents": lambda asked: {
                 "StackEvents": self._named(asked).events
@@ -238,6 +239,18 @@ class Estate:
                 for type, logical, id, retained in stack.resources
             ]
         }
+
+    def _holder(self, asked: Query) -> Mapping[str, Any]:
+        """Return what the stack holds that holds a resource, or held it 90 days ago or later."""
+        id = asked["PhysicalResourceId"]
+        for stack in sorted(self.stacks.values(), key=lambda each: not each.live):
+            if any(id == each[2] for each in stack.resources):
+                held = self._resources({"StackName": stack.id})["StackResourceSummaries"]
+                for each in held:
+                    each |= {"StackName": stack.name, "Timestamp": each["LastUpdatedTimestamp"]}
+                    del each["LastUpdatedTimestamp"]
+                return {"StackResources": held}
+        raise Refusal("ValidationError", f"Stack for {id} does not exist")
 
     def _template(self, asked: Query) -> Mapping[str, Any]:
         stack = self._named(asked)

@@ -185,6 +185,8 @@ def staying(found: Sequence[Retained], ids: frozenset[str], plan: ClusterPlan) -
 
 
 def _why(found: Retained, plan: ClusterPlan) -> str:
+    if found.owner:
+        return f"the stack {found.owner} has it, which is not of this cluster"
     if found.type in (FILE_SYSTEM, BUCKET):
         return "data"
     if found.type == REPOSITORY and found.component:
@@ -198,6 +200,8 @@ def _why(found: Retained, plan: ClusterPlan) -> str:
 
 def _command(each: Retained, found: Iterable[Retained], plan: ClusterPlan) -> str:
     by_hand = command(each.type, each.id, plan.region)
+    if each.owner:
+        return "goes with that stack"
     if each.type == LOG_GROUP:
         return f"--delete-logs, or {by_hand}"
     if not _has_id(each, plan):

@@ -74,6 +74,7 @@ class Retained:
         component: Its name in the cluster file; empty where it has none there.
         facts: Its age and size, where its service tells them.
         price: What it costs.
+        owner: A stack of another's that holds it by now; empty where nobody asked, or none does.
     """
 
     stack: str
@@ -83,6 +84,7 @@ class Retained:
     component: str = ""
     facts: str = ""
     price: prices.Price = prices.UNKNOWN
+    owner: str = ""
 
     @property
     def thing(self) -> Thing:

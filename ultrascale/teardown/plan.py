@@ -1,7 +1,7 @@
 """Decides what goes, in which order, and what stays: by what the account and the cluster hold."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from ultrascale.account import Account
@@ -19,6 +19,7 @@ from ultrascale.teardown.gates import (
 )
 from ultrascale.teardown.keeping import Asked
 from ultrascale.teardown.model import Left, Step, Target, Teardown
+from ultrascale.teardown.owners import with_owners
 from ultrascale.teardown.remains import VpcGate, in_use
 from ultrascale.teardown.reserved import reservations
 from ultrascale.teardown.retained import IN_VPC
@@ -37,10 +38,14 @@ def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: A
         asked: What is to go that would stay.
 
     Raises:
-        QuestionError: A name that was asked for stands for more than one thing.
+        QuestionError: A name that was asked for stands for more than one thing, or for what is
+            another stack's by now.
         UnansweredError: Something could not be asked.
     """
-    going = keeping.chosen(found.retained, asked, plan)
+    chosen = keeping.chosen(found.retained, asked, plan)
+    own = frozenset(each.id for stack in found.stacks.values() for each in stack.resources)
+    found = replace(found, retained=with_owners(account, found.retained, chosen, own))
+    going = chosen - {each.id for each in found.retained if each.owner}
     planner = _Planner(account=account, plan=plan, found=found, going=going)
     steps = (
         Step(
