@@ -1,11 +1,13 @@
 """CloudFormation's role may do what the stacks take: less fails a deployment, more is a risk."""
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from moto.iam.aws_managed_policies import aws_managed_policies_data
 
 from tests.defined_types import defined_types
 from tests.handler_schemas import permissions
@@ -46,6 +48,18 @@ def test_what_is_written_by_hand_has_no_schema_to_say_it(kind: str) -> None:
     assert any(
         action.startswith(("codebuild:", "fsx:")) for action in handlers.permissions_of(kind)
     )
+
+
+def test_a_file_system_takes_all_that_fsx_looks_at_ec2_for_with_its_callers_rights() -> None:
+    (looked,) = (
+        each
+        for each in json.loads(aws_managed_policies_data)["AmazonFSxFullAccess"]["Document"][
+            "Statement"
+        ]
+        if each["Sid"] == "DescribeEC2VpcResources"
+    )
+
+    assert {*looked["Action"]} <= handlers.permissions_of("AWS::FSx::FileSystem")
 
 
 @given(kinds=st.sets(st.sampled_from(KINDS)))

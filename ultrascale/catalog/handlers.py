@@ -23,11 +23,14 @@ _WITHOUT_HANDLERS: Mapping[str, frozenset[str]] = MappingProxyType(
                 *("codebuild:DeleteProject", "codebuild:UpdateProject", "iam:PassRole"),
             }
         ),
-        # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/security-iam.html
+        # FSx looks at EC2 with the rights of who calls it.
+        # Sources: https://docs.aws.amazon.com/fsx/latest/LustreGuide/security-iam.html
+        # https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonFSxFullAccess.html
         "AWS::FSx::FileSystem": frozenset(
             {
                 *("ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups"),
-                *("ec2:DescribeSubnets", "ec2:DescribeVpcs", "fsx:CreateFileSystem"),
+                *("ec2:DescribeRouteTables", "ec2:DescribeSubnets", "ec2:DescribeVpcs"),
+                *("ec2:GetSecurityGroupsForVpc", "fsx:CreateFileSystem"),
                 *("fsx:DeleteFileSystem", "fsx:DescribeFileSystems", "fsx:ListTagsForResource"),
                 *("fsx:TagResource", "fsx:UntagResource", "fsx:UpdateFileSystem"),
                 *("iam:CreateServiceLinkedRole", "kms:CreateGrant", "kms:Decrypt"),
