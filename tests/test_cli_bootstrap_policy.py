@@ -148,6 +148,40 @@ def test_roles_that_have_a_boundary_get_what_they_need_of_it(
     assert actions(repository / "dist/bootstrap" / PROD_ACCOUNT / f"{BOUNDARY}.json") == {"logs:*"}
 
 
+def test_a_boundary_is_of_all_roles_of_the_account_whatever_their_region(
+    repository: Path, ultrascale: Any
+) -> None:
+    """It has one name in all Regions: that of the last one would deny the roles of the others."""
+    folder = repository / "cdk.out" / "elsewhere"
+    assembly(folder, ("prod-pipeline", PROD_ACCOUNT, "us-west-2", ["AWS::SNS::Topic"]))
+    document = {"Statement": [{"Effect": "Allow", "Action": "codebuild:StartBuild"}]}
+    policy = {"Type": "AWS::IAM::Policy", "Properties": {"PolicyDocument": document}}
+    (folder / "prod-pipeline.template.json").write_text(json.dumps({"Resources": {"P": policy}}))
+
+    ultrascale(PROD)
+
+    written = repository / "dist/bootstrap" / PROD_ACCOUNT
+    assert "codebuild:*" in actions(written / f"{BOUNDARY}.json")
+    assert "iam:PutRolePolicy" not in actions(written / "prod-cdk-execution-us-east-2-1.json")
+
+
+def test_a_boundary_of_the_roles_takes_no_place_of_cloudformations_own(
+    repository: Path, ultrascale: Any
+) -> None:
+    path = repository / PROD
+    name = "prod-cdk-boundary-us-east-2"
+    path.write_text(path.read_text().replace(BOUNDARY, name))
+
+    answer = ultrascale(PROD)
+
+    assert answer.returncode == 1
+    assert answer.stderr == (
+        f"{PROD}: permissions_boundary: the name of a policy of CloudFormation's role, got "
+        f"'{name}'; choose another\n"
+    )
+    assert not (repository / "dist").exists()
+
+
 def test_roles_without_a_boundary_need_none(repository: Path, ultrascale: Any) -> None:
     ultrascale(DEV)
 

@@ -57,15 +57,19 @@ def bootstrap_policy(
     _refuse_words(trust or (), allow or ())
     cluster = config.load(file)
     scope = _scope(file, cluster, of_pipeline=of_pipeline)
-    templates = [*_templates(assembly, file, scope)]
-    kinds = frozenset(_kinds(templates))
+    found = [*_templates(assembly, scope)]
+    kinds = _kinds(file, assembly, scope, found)
     policies = {
         scope.policy_name(number): document
         for number, document in enumerate(execution_policies(kinds, scope, allow or ()), 1)
     }
     written = policies | {scope.boundary_name: boundary(kinds, scope, allow or ())}
-    if scope.permissions_boundary is not None:
-        written[scope.permissions_boundary] = roles_boundary(templates, scope)
+    if (name := scope.permissions_boundary) is not None:
+        if name in written:
+            wrong = f"the name of a policy of CloudFormation's role, got {name!r}"
+            raise QuestionError([f"{file}: permissions_boundary: {wrong}; choose another"])
+        # A policy has no Region: it is that of all roles of the account.
+        written[name] = roles_boundary((template for _, template in found), scope)
     # The pipeline's account may have policies of the same names, of other stacks.
     folder = out / scope.account
     _write(folder, written)
@@ -131,39 +135,44 @@ def _deployed_by(cluster: config.Cluster, scope: ExecutionScope) -> Iterator[str
         yield pipeline.home.account
 
 
-def _kinds(templates: Sequence[Template]) -> Iterator[str]:
-    for template in templates:
-        yield from (each["Type"] for each in template.get("Resources", {}).values())
-
-
-def _templates(assembly: Path, file: Path, scope: ExecutionScope) -> Iterator[Template]:
-    """Yield the template of each stack that is deployed into ``scope``, or by its role.
-
-    What a pipeline keeps in another Region is deployed by the role of the pipeline's own.
+def _kinds(
+    file: Path, assembly: Path, scope: ExecutionScope, found: Sequence[tuple[bool, Template]]
+) -> frozenset[str]:
+    """Return the type of each resource that the role of ``scope`` deploys.
 
     Raises:
-        QuestionError: The folder has no stack of the cluster there.
+        QuestionError: It deploys nothing of ``found``.
     """
-    environment = f"aws://{scope.account}/{scope.region}"
-    role = f"-{scope.account}-{scope.region}"
-    found = False
-    for manifest in sorted(assembly.glob("**/manifest.json")):
-        for stack in _stacks(manifest):
-            properties = stack["properties"]
-            name: str = properties.get("stackName", "")
-            deployer: str = properties.get("cloudFormationExecutionRoleArn", "")
-            here = stack["environment"] == environment or deployer.endswith(role)
-            if not here or not name.startswith(f"{scope.cluster}-"):
-                continue
-            found = True
-            yield _document(manifest.parent / properties["templateFile"])
-    if not found:
+    templates = [template for deployed, template in found if deployed]
+    if not templates:
         raise QuestionError(
             [
-                f"{assembly}: has no stack of {scope.cluster} for {environment}; "
+                f"{assembly}: has no stack of {scope.cluster} for "
+                f"aws://{scope.account}/{scope.region}; "
                 f"run `make synth CLUSTER={file}`, for a pipeline `make pipeline CLUSTER={file}`"
             ]
         )
+    return frozenset(
+        each["Type"] for template in templates for each in template.get("Resources", {}).values()
+    )
+
+
+def _templates(assembly: Path, scope: ExecutionScope) -> Iterator[tuple[bool, Template]]:
+    """Yield the template of each stack in the account, and whether the scope's role deploys it.
+
+    What a pipeline keeps in another Region is deployed by the role of the pipeline's own.
+    """
+    account = f"aws://{scope.account}/"
+    role = f"-{scope.account}-{scope.region}"
+    for manifest in sorted(assembly.glob("**/manifest.json")):
+        for stack in _stacks(manifest):
+            properties = stack["properties"]
+            environment: str = stack["environment"]
+            name: str = properties.get("stackName", "")
+            deployer: str = properties.get("cloudFormationExecutionRoleArn", "")
+            if environment.startswith(account) and name.startswith(f"{scope.cluster}-"):
+                deployed = environment == account + scope.region or deployer.endswith(role)
+                yield deployed, _document(manifest.parent / properties["templateFile"])
 
 
 def _stacks(manifest: Path) -> Iterator[dict[str, Any]]:
