@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from ultrascale import config
-from ultrascale.catalog import cloudwatch, eks
-from ultrascale.plan import capacity, fleet_metrics, names
+from ultrascale.catalog import cloudwatch
+from ultrascale.plan import capacity, names
 from ultrascale.plan.control_plane import control_plane_alarms
+from ultrascale.plan.fleet_alarms import fleet_alarms
 from ultrascale.plan.model import (
     AlarmPlan,
     AlertsPlan,
@@ -18,16 +19,7 @@ from ultrascale.plan.model import (
     ReminderPlan,
 )
 
-_IDLE_MINUTES = 15
-# Longer than node repair waits: what is still broken then, nobody repairs.
-_BROKEN_MINUTES = eks.NODE_REPAIR_MINUTES + 10
-# Long enough for a function that failed once, and for a rollout of it.
-_SILENT_MINUTES = 15
-# A plan's nodes take half an hour to come, and so does one that takes another's place.
-_MISSING_MINUTES = 60
 _FREE_SHARE = 0.1
-# Of a large fleet some nodes are always down; our choice.
-_DOWN_SHARE = 0.001
 _GIB = 1024**3
 _BEFORE_END = {"a-day": timedelta(hours=24), "two-hours": timedelta(hours=2)}
 _WORDS = {"a-day": "24 hours", "two-hours": "2 hours"}
@@ -50,137 +42,12 @@ def plan_alerts(
         email=observability.alarms.email,
         topic=names.alarm_topic(cluster.name),
         alarms=(
-            *_fleet_alarms(cluster, pools, function, hyperpod=hyperpod),
+            *fleet_alarms(cluster, pools, function),
             *control_plane_alarms(cluster),
             *(_free_capacity(each) for each in lustre),
         ),
         events=(*_hyperpod_events(cluster.name),) if hyperpod else (),
         reminders=(*_reminders(cluster.name, pools),),
-    )
-
-
-def _fleet_alarms(
-    cluster: config.Cluster,
-    pools: Sequence[PoolPlan],
-    function: FleetMetricsPlan,
-    *,
-    hyperpod: bool,
-) -> Iterator[AlarmPlan]:
-    seconds = function.interval_minutes * 60
-    reserved = [pool.accelerators_per_node for pool in pools if fleet_metrics.is_reserved(pool)]
-    if reserved and any(pool.role == "burst" for pool in pools):
-        yield AlarmPlan(
-            name="reserved-idle",
-            description=(
-                "Reserved accelerators of at least a node idle while burst nodes run: they are "
-                "paid for twice. See which jobs run on burst nodes although they would fit, and "
-                "whether a team's quota keeps them off."
-            ),
-            metrics={"m": fleet_metrics.metric(cluster.name, "reserved_idle_beside_burst")},
-            comparison="GreaterThanOrEqualToThreshold",
-            threshold=min(reserved),
-            period_seconds=seconds,
-            periods=_IDLE_MINUTES * 60 // seconds,
-            # Another alarm tells of a function that does not measure.
-            missing_is_wrong=False,
-        )
-    yield _broken_nodes(cluster, pools, seconds)
-    if placed := fleet_metrics.placed_pools(cluster, pools):
-        yield AlarmPlan(
-            name="topology-unknown",
-            description=(
-                "Nodes lack the labels of AWS's network topology, by which Volcano keeps the nodes "
-                "of a job close: jobs on them are slower, and those with mode hard never run "
-                "there. `kubectl get nodes -L topology.k8s.aws/network-node-layer-1` shows which. "
-                "EKS writes them as a node joins, and asks EC2 by the cluster role: see whether "
-                "`aws ec2 describe-instance-topology` answers for one of the instances, and "
-                "replace the nodes that joined without."
-            ),
-            metrics={"m": fleet_metrics.metric(cluster.name, "nodes_without_topology")},
-            comparison="GreaterThanOrEqualToThreshold",
-            threshold=_some(sum(pool.max_nodes for pool in placed)),
-            period_seconds=seconds,
-            periods=_BROKEN_MINUTES * 60 // seconds,
-            missing_is_wrong=False,
-        )
-    if owed := fleet_metrics.owed_pools(pools):
-        yield AlarmPlan(
-            name="reserved-missing",
-            description=(
-                "Nodes of a training plan or an On-Demand Capacity Reservation are paid for and "
-                "not in the cluster. See whether the stack of their pool is deployed, whether zone "
-                "and plan or reservation are those you have (`ultrascale preflight`), and why none "
-                "starts: the events of the HyperPod cluster (aws sagemaker list-cluster-events), "
-                "of the NodePool's NodeClaims, or the activities of the Auto Scaling group."
-            ),
-            metrics={"m": fleet_metrics.metric(cluster.name, "nodes_missing")},
-            comparison="GreaterThanOrEqualToThreshold",
-            threshold=_some(sum(pool.initial_nodes for pool in owed)),
-            period_seconds=seconds,
-            periods=_MISSING_MINUTES * 60 // seconds,
-            missing_is_wrong=False,
-        )
-    if hyperpod:
-        yield AlarmPlan(
-            name="hyperpod-recovery",
-            description=(
-                "HyperPod reboots or replaces a node: a replacement takes 20 to 30 minutes, and "
-                "longer where AWS has none. Without automatic recovery it waits for you."
-            ),
-            metrics={"m": fleet_metrics.metric(cluster.name, "nodes_in_recovery")},
-            comparison="GreaterThanOrEqualToThreshold",
-            threshold=1,
-            period_seconds=seconds,
-            periods=1,
-            missing_is_wrong=False,
-        )
-    yield AlarmPlan(
-        name="fleet-metrics",
-        description=(
-            "The function that measures the fleet has written nothing for a while: the dashboard "
-            "and the alarm about idle reserved accelerators are blind. Its log says why."
-        ),
-        metrics={"m": _count_of_runs(cluster.name)},
-        comparison="LessThanThreshold",
-        threshold=1,
-        period_seconds=seconds,
-        periods=_SILENT_MINUTES * 60 // seconds,
-        missing_is_wrong=True,
-    )
-
-
-def _broken_nodes(cluster: config.Cluster, pools: Sequence[PoolPlan], seconds: int) -> AlarmPlan:
-    nodes = sum(pool.max_nodes for pool in pools)
-    return AlarmPlan(
-        name="broken-nodes",
-        description=(
-            "Nodes are not ready, or the node monitoring agent finds them broken, for longer than "
-            "EKS takes to repair any. Nobody repairs those of Karpenter, of self-managed groups "
-            "and of reserved pools, and they are paid for: `kubectl describe node NAME` says what "
-            "is wrong. Drain it, then delete its NodeClaim or end its instance: another one is "
-            "launched in its place."
-        ),
-        metrics={"m": fleet_metrics.metric(cluster.name, "broken_nodes")},
-        comparison="GreaterThanOrEqualToThreshold",
-        threshold=_some(nodes),
-        period_seconds=seconds,
-        periods=_BROKEN_MINUTES * 60 // seconds,
-        missing_is_wrong=False,
-    )
-
-
-def _some(nodes: int) -> int:
-    """Return how many of ``nodes`` somebody is told of."""
-    return max(1, round(nodes * _DOWN_SHARE))
-
-
-def _count_of_runs(cluster: str) -> MetricPlan:
-    nodes = fleet_metrics.metric(cluster, "nodes")
-    return MetricPlan(
-        namespace=nodes.namespace,
-        name=nodes.name,
-        dimensions=nodes.dimensions,
-        statistic="SampleCount",
     )
 
 
