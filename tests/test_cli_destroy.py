@@ -194,6 +194,7 @@ def test_what_nobody_could_ask_fails_the_command(destroy: Destroy) -> None:
 
     assert answer.returncode == UNFINISHED
     assert "nobody knows what is left of it:\n   - iam:ListInstanceProfiles" in answer.stdout
+    assert "nothing is left" not in answer.stdout
 
 
 @pytest.mark.parametrize(("typed", "deleted"), [("research\n", True), ("yes\n", False)])

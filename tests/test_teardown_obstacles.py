@@ -125,8 +125,9 @@ def test_objects_of_a_cluster_that_is_gone_are_told_how_to_be_left_behind(tmp_pa
         cluster.run(tmp_path)
 
     assert stopped.value.why == "Custom::AWSCDK-EKS-HelmChart chart-1: Error: no"
-    assert "delete-stack --stack-name research-platform --retain-resources Chart`" in (
-        stopped.value.fix
+    assert (
+        "delete-stack --region us-west-2 --stack-name research-platform --retain-resources Chart`"
+        in (stopped.value.fix)
     )
 
 

@@ -210,7 +210,7 @@ def test_interfaces_that_a_node_has_left_are_printed_and_those_in_use_are_not() 
     ("changes", "says"),
     [
         ({"status": "UPDATE_IN_PROGRESS"}, "it is UPDATE_IN_PROGRESS; wait until that ends"),
-        ({"protected": True}, "termination protection is on; `aws cloudformation update-"),
+        ({"protected": True}, "termination protection is on; .*-train --region us-west-2`"),
     ],
 )
 def test_a_stack_that_may_not_go_stops_everything_before_it_begins(

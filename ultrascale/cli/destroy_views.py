@@ -43,7 +43,8 @@ def sweep_lines(found: Sweep) -> Iterator[str]:
     yield ""
     orphans = found.orphans
     kept = [each for each in found.left if each.asked]
-    yield "left, although nobody kept it:" if orphans else "nothing is left that nobody kept"
+    nothing = "found" if found.unknown else "left"
+    yield "left, although nobody kept it:" if orphans else f"nothing is {nothing} that nobody kept"
     yield from _left_lines(orphans)
     yield from _sum(orphans)
     if kept:

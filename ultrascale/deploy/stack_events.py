@@ -87,7 +87,7 @@ def refused_by_hook(failed: Event, events: Iterable[Event]) -> Event | None:
 
 def is_stack(event: Event) -> bool:
     """Return whether an event is of the stack itself."""
-    return event["ResourceType"] == _STACK and event["PhysicalResourceId"] == event["StackId"]
+    return event["ResourceType"] == _STACK and event.get("PhysicalResourceId") == event["StackId"]
 
 
 def reason_of(event: Event) -> str:

@@ -89,11 +89,11 @@ def _fix(account: Account, failed: Event, events: Sequence[Event]) -> str:
     if "in use by" in reason_of(failed):
         return f"delete the stacks that import it first, {_AGAIN}"
     if failed["ResourceType"].startswith(_OF_KUBERNETES):
-        return _without_cluster(failed, events)
+        return _without_cluster(account.region, failed, events)
     return f"do what the message asks for, {_AGAIN}"
 
 
-def _without_cluster(failed: Event, events: Iterable[Event]) -> str:
+def _without_cluster(region: str, failed: Event, events: Iterable[Event]) -> str:
     """Return what to do where objects of Kubernetes do not go: their cluster may be gone."""
     ids = {
         str(each["LogicalResourceId"])
@@ -103,8 +103,8 @@ def _without_cluster(failed: Event, events: Iterable[Event]) -> str:
     }
     return (
         "do what the message asks for; where the EKS cluster was deleted by hand, its objects are "
-        f"gone with it: `aws cloudformation delete-stack --stack-name {failed['StackName']} "
-        f"--retain-resources {' '.join(sorted(ids))}`, {_AGAIN}"
+        f"gone with it: `aws cloudformation delete-stack --region {region} --stack-name "
+        f"{failed['StackName']} --retain-resources {' '.join(sorted(ids))}`, {_AGAIN}"
     )
 
 

@@ -76,7 +76,8 @@ def look(
         QuestionError: A stack is being changed, is protected, or is another's.
     """
     stacks = read_stacks(account, plan.name, stack_names(plan))
-    _refuse(stacks.values(), frozenset(names.stack(plan.name, each) for each in PIPELINE))
+    of_pipeline = frozenset(names.stack(plan.name, each) for each in PIPELINE)
+    _refuse(stacks.values(), of_pipeline, account.region)
     made = (each for stack in stacks.values() for each in stack.resources if each.type == _CLUSTER)
     if all(each.id != plan.name for each in made):
         # No stack of ours made what has the name: it is somebody else's, or gone.
@@ -142,7 +143,7 @@ def _hyperpod(account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]) 
     return name
 
 
-def _refuse(stacks: Iterable[Stack], of_pipeline: frozenset[str]) -> None:
+def _refuse(stacks: Iterable[Stack], of_pipeline: frozenset[str], region: str) -> None:
     """Refuse to begin beside a deployment, and where a stack is protected that has to go."""
     wrong: list[str] = []
     for stack in stacks:
@@ -157,7 +158,7 @@ def _refuse(stacks: Iterable[Stack], of_pipeline: frozenset[str]) -> None:
             wrong.append(
                 f"stack {stack.name}: its termination protection is on; `aws cloudformation "
                 f"update-termination-protection --no-enable-termination-protection --stack-name "
-                f"{stack.name}`"
+                f"{stack.name} --region {region}`"
             )
     if wrong:
         raise QuestionError(wrong)

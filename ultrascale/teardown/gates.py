@@ -67,8 +67,8 @@ class ProtectionTarget:
         return StoppedError(
             f"EKS cluster {self.cluster}",
             why="it is being updated, and its deletion protection is on until that ends",
-            fix=f"`aws eks list-updates --name {self.cluster}` names the update; wait for it, then "
-            "run the command again: it goes on here",
+            fix=f"`aws eks list-updates --name {self.cluster} --region {self.account.region}` "
+            "names the update; wait for it, then run the command again: it goes on here",
         )
 
 
@@ -117,6 +117,6 @@ class HyperPodGate:
             str(self.thing),
             why="it updates or checks its nodes, and takes no deletion meanwhile",
             fix="a deep health check takes up to two hours: wait until `aws sagemaker "
-            f"list-cluster-nodes --cluster-name {self.cluster}` names none "
-            f"{_CHECKED}, then run the command again: it goes on here",
+            f"list-cluster-nodes --cluster-name {self.cluster} --region {self.account.region}` "
+            f"names none {_CHECKED}, then run the command again: it goes on here",
         )

@@ -91,8 +91,9 @@ class InterfaceTarget:
         return StoppedError(
             f"network interface {self.id}",
             why=f"it is in use ({self.note})",
-            fix=f"`aws ec2 describe-network-interfaces --network-interface-ids {self.id}` says by "
-            "what; end that, then run the command again: it goes on here",
+            fix=f"`aws ec2 describe-network-interfaces --network-interface-ids {self.id} --region "
+            f"{self.account.region}` says by what; end that, then run the command again: it "
+            "goes on here",
         )
 
 
