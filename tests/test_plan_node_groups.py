@@ -165,6 +165,17 @@ def test_a_managed_group_lies_in_the_first_subnets_that_hold_it_and_those_before
     assert group_subnets(pool, subnets, earlier=apart) == group_subnets(pool, subnets, earlier=())
 
 
+def test_a_managed_group_leaves_room_for_hyperpods_nodes_that_can_go_nowhere_else_either() -> None:
+    subnets = [subnet_of(f"100.{block}.0.0/22") for block in (64, 65, 66)]
+    pool = replace(plan_of(purchase=ODCR), provisioner="managed-node-group", max_nodes=4)
+    # Each takes an address for every pod beside its prefixes.
+    managed = replace(pool, name="other")
+    hyperpod = replace(managed, provisioner="hyperpod")
+
+    assert list(group_subnets(pool, subnets, earlier=[managed])) == subnets[:1]
+    assert list(group_subnets(pool, subnets, earlier=[hyperpod])) == subnets[:2]
+
+
 @pytest.mark.parametrize("provisioner", ["self-managed", "karpenter"])
 def test_what_takes_further_subnets_in_place_has_them_all(provisioner: Any) -> None:
     pool = replace(plan_of(purchase=ODCR), provisioner=provisioner)

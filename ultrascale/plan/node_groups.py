@@ -2,13 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 
-from ultrascale.plan.address_demand import ZoneDemand, first_that_hold, is_enough
+from ultrascale.plan.address_demand import (
+    ZoneDemand,
+    first_that_hold,
+    is_enough,
+    single_addresses,
+)
+from ultrascale.plan.capacity import HYPERPOD
 from ultrascale.plan.model import PoolPlan, SubnetPlan
 
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 _SPOT_NOTICE_SECONDS = 120
 # As long as the pods of a NodePool's node have. Only a lower size takes such an instance.
 _UNHURRIED_SECONDS = 3600
+_MANAGED = "managed-node-group"
+# Their groups keep the subnets that they are made with.
+_FIXED = (_MANAGED, HYPERPOD)
 
 
 def drain_seconds(plan: PoolPlan) -> int:
@@ -59,9 +68,10 @@ def group_subnets(
     """Return the subnets of a node group: of a managed one in each zone the first that hold it.
 
     CloudFormation replaces a managed group for other subnets, with every node: one more pod range
-    must not be that. They hold the groups before it in the file as well, so that one more group
-    moves none; each at its maximum in every zone, where all of it may come when another has no
-    capacity. An Auto Scaling group of ours takes further subnets in place, and has them all.
+    must not be that. They hold what stands before it in the file as well and cannot move, so that
+    one more group moves none: managed groups, and HyperPod's; each at its maximum in every zone,
+    where all of it may come when another has no capacity. An Auto Scaling group of ours takes
+    further subnets in place, and has them all.
 
     Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-nodegroup.html
 
@@ -72,15 +82,22 @@ def group_subnets(
     """
     if plan.window is not None:
         return (block_subnet(plan, subnets),)
-    if plan.provisioner != "managed-node-group":
+    if plan.provisioner != _MANAGED:
         return tuple(subnets)
-    managed = [plan, *(each for each in earlier if each.provisioner == plan.provisioner)]
+    fixed = [plan, *(each for each in earlier if each.provisioner in _FIXED)]
     demands: dict[str, ZoneDemand] = {}
     for zone in plan.zones:
-        nodes = sum(each.max_nodes for each in managed if zone in each.zones)
-        demands[zone] = ZoneDemand(nodes, nodes)
+        there = [each for each in fixed if zone in each.zones]
+        demands[zone] = ZoneDemand(
+            sum(each.max_nodes for each in there),
+            sum(each.max_nodes * _addresses(each) for each in there),
+        )
     chosen = first_that_hold(subnets, demands)
     return tuple(subnet for subnet in subnets if subnet in chosen)
+
+
+def _addresses(plan: PoolPlan) -> int:
+    return single_addresses(plan.provisioner, plan.instance_types)
 
 
 def block_subnet(plan: PoolPlan, subnets: Sequence[SubnetPlan]) -> SubnetPlan:
