@@ -21,8 +21,10 @@ from ultrascale.jobs.kinds import NODE, POD, Kind
 from ultrascale.operate.clock import Clock
 from ultrascale.plan.names import DO_NOT_DISRUPT, JOB_LABEL
 
-# What a disruption budget answers for the moment.
-_NOT_NOW = 429
+# What a disruption budget answers for the moment, and from where on the server fails: it does so
+# at a pod of two budgets.
+# Source: https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
+_NOT_NOW, _SERVER_FAULT = 429, 500
 # Karpenter waits for such a pod, and so do we: to its end, even where it says for how long.
 # Sources:
 #     https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
@@ -149,8 +151,8 @@ class Drain:
     def _evict(self, pod: Object) -> tuple[str, bool]:
         """Ask a pod to leave, and return why it is still there, and whether to ask others now.
 
-        Not after a disruption budget has refused: each refusal takes seconds, as requests that are
-        put off are sent again.
+        Not after a disruption budget has refused, or the server has failed: each refusal takes
+        seconds, as requests that are put off are sent again.
         """
         eviction = Kind("v1", "Eviction", f"pods/{name(pod)}/eviction")
         namespace = text(pod, "metadata", "namespace")
@@ -161,7 +163,7 @@ class Drain:
         except RefusedError as error:
             if error.status == NOT_FOUND:
                 return "", True
-            if error.status != _NOT_NOW:
+            if error.status != _NOT_NOW and error.status < _SERVER_FAULT:
                 raise
             self._refused[_who(pod)] += 1
             return f"{_who(pod)}: {error.message}", False
