@@ -31,6 +31,7 @@ class Instances:
         self._stub = stub
         self.versions = {"i-0": "1", "i-1": "2"}
         self.template, self.version = "lt-1", "2"
+        self.attached: set[str] = set()
         self.join()
 
     def join(self) -> None:
@@ -57,8 +58,12 @@ class Instances:
                 "LifecycleState": "InService",
                 "HealthStatus": "Healthy",
                 "ProtectedFromScaleIn": False,
-                "LaunchTemplate": {**template, "Version": version},
             }
+            | (
+                {}
+                if each in self.attached
+                else {"LaunchTemplate": {**template, "Version": version}}
+            )
             for each, version in self.versions.items()
         ]
         group = {
@@ -143,6 +148,14 @@ def test_an_instance_of_a_launch_template_that_was_replaced_is_old_at_the_same_v
     instances: Instances, found: tuple[GroupFleet, FakeAws]
 ) -> None:
     instances.template = "lt-2"
+
+    assert [each.id for each in found[0].old()] == ["i-0", "i-1"]
+
+
+def test_an_instance_that_somebody_attached_is_old_without_any_launch_template(
+    instances: Instances, found: tuple[GroupFleet, FakeAws]
+) -> None:
+    instances.attached = {"i-1"}
 
     assert [each.id for each in found[0].old()] == ["i-0", "i-1"]
 

@@ -64,7 +64,8 @@ class GroupFleet:
         return [
             Old(id=each["InstanceId"], node=nodes.get(each["InstanceId"], ""))
             for each in instances
-            if _launched_from(each["LaunchTemplate"]) != template
+            # One that somebody attached has none.
+            if "LaunchTemplate" not in each or _launched_from(each["LaunchTemplate"]) != template
         ]
 
     def end(self, old: Old) -> None:
