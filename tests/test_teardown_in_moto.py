@@ -11,6 +11,7 @@ from ultrascale.teardown.tagged import tagged_questions
 
 REGION = "us-west-2"
 OWNED = {"Key": "kubernetes.io/cluster/research", "Value": "owned"}
+SHARED = {"Key": "kubernetes.io/cluster/research", "Value": "shared"}
 KARPENTERS = {"Key": "eks:eks-cluster-name", "Value": "research"}
 OTHERS = [
     {"Key": "kubernetes.io/cluster/research-two", "Value": "owned"},
@@ -49,12 +50,18 @@ def test_what_others_made_for_the_cluster_is_found_by_its_tags_and_nobody_elses(
         )["LaunchTemplate"]["LaunchTemplateId"]
         for number, tags in enumerate(([KARPENTERS], OTHERS))
     ]
+    groups = [
+        ec2.create_security_group(
+            GroupName=tag["Value"], Description="x", TagSpecifications=tagged("security-group", tag)
+        )["GroupId"]
+        for tag in (OWNED, SHARED)
+    ]
     account = connect(REGION)
 
     found = [each for question in tagged_questions(account, "research") for each in question()]
 
     left = {each.thing.id: each for each in found}
-    assert left.keys() == {volumes[0], address, templates[0]}
+    assert left.keys() == {volumes[0], address, templates[0], groups[0]}
     assert left[volumes[0]].price.startswith("from $8.00 per month")
     assert left[address].usd_per_hour == 0.005
     assert not left[templates[0]].paid

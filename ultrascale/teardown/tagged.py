@@ -9,12 +9,13 @@ Sources:
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ultrascale.account import Account
 from ultrascale.teardown import prices
 from ultrascale.teardown.model import Left, Thing
 from ultrascale.teardown.remains import tags
+from ultrascale.teardown.retained import SECURITY_GROUP
 
 INSTANCE = "AWS::EC2::Instance"
 INSTANCES = "ec2:DescribeInstances"
@@ -26,6 +27,10 @@ LIVE: Mapping[str, object] = {
 _GROUP = "AWS::AutoScaling::AutoScalingGroup"
 _GROUP_TAG = "aws:autoscaling:groupName"
 _POOL = "karpenter.sh/nodepool"
+_OWNED = "kubernetes.io/cluster/"
+# A group that several clusters use has this for the value of that tag; none of them may delete it.
+# Source: https://github.com/kubernetes/cloud-provider-aws/blob/master/pkg/providers/v1/tags.go
+_SHARED = "shared"
 _STOPPED = frozenset({"stopping", "stopped"})
 # EC2 answers a request for all of a large fleet at once too late, or not at all.
 # Source: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-pagination.html
@@ -105,7 +110,7 @@ _KINDS = (
         parameters=PAGE,
     ),
     _Kind(
-        type="AWS::EC2::SecurityGroup",
+        type=SECURITY_GROUP,
         action="ec2:DescribeSecurityGroups",
         key="SecurityGroups",
         id="GroupId",
@@ -156,7 +161,7 @@ def nodes_of_pools(account: Account, cluster: str) -> tuple[Left, ...]:
     """
     kind = replace(_KINDS[0], filters=(LIVE, {"Name": "tag-key", "Values": [_POOL]}))
     owners = (
-        {"Name": "tag-key", "Values": [f"kubernetes.io/cluster/{cluster}"]},
+        {"Name": "tag-key", "Values": [f"{_OWNED}{cluster}"]},
         {"Name": "tag:eks:eks-cluster-name", "Values": [cluster]},
     )
     found = (each for owner in owners for each in _tagged(account, kind, owner))
@@ -165,7 +170,7 @@ def nodes_of_pools(account: Account, cluster: str) -> tuple[Left, ...]:
 
 def _tag_filters(cluster: str) -> Iterator[Mapping[str, object]]:
     """Yield EC2's filters for what EKS, Karpenter and the drivers tag."""
-    yield {"Name": "tag-key", "Values": [f"kubernetes.io/cluster/{cluster}"]}
+    yield {"Name": "tag-key", "Values": [f"{_OWNED}{cluster}"]}
     for key in (
         "aws:eks:cluster-name",
         "eks:cluster-name",
@@ -183,6 +188,8 @@ def _tagged(account: Account, kind: _Kind, tag: Mapping[str, object]) -> Iterato
     if kind.key == "Reservations":
         found = [instance for each in found for instance in each["Instances"]]
     for each in found:
+        if kind.type == SECURITY_GROUP and _is_shared(each, tag):
+            continue
         note, why, (price, hourly) = _facts(account.region, kind.type, each)
         yield Left(
             thing=Thing(kind=kind.type, id=each[kind.id], note=note),
@@ -192,6 +199,14 @@ def _tagged(account: Account, kind: _Kind, tag: Mapping[str, object]) -> Iterato
             paid=kind.paid,
             usd_per_hour=hourly,
         )
+
+
+def _is_shared(found: Mapping[str, Any], tag: Mapping[str, object]) -> bool:
+    return any(
+        key in cast("list[str]", tag["Values"]) and value == _SHARED
+        for key, value in tags(found).items()
+        if key.startswith(_OWNED)
+    )
 
 
 def _facts(region: str, type: str, found: Mapping[str, Any]) -> tuple[str, str, prices.Price]:
