@@ -117,7 +117,7 @@ class Settings:
     @classmethod
     def parse(cls, event: Mapping[str, Any]) -> "Settings":
         """Return the settings in the input of the schedule."""
-        labels, exporters = event["Labels"], event["Exporters"]
+        labels = event["Labels"]
         return cls(
             cluster=event["Cluster"],
             namespace=event["Namespace"],
@@ -141,31 +141,32 @@ class Settings:
             prices=event["Prices"],
             queues=event["Queues"],
             queue_names=event["QueueNames"],
-            windows=[
-                Window(
-                    pool=each["Pool"],
-                    starts=_seconds(each["Starts"], -math.inf),
-                    until=_seconds(each["Until"], math.inf),
-                    nodes=each["Nodes"],
-                )
-                for each in event["Windows"]
-            ],
+            windows=[_window(each) for each in event["Windows"]],
             topology=Topology(
                 label=event["Topology"]["Label"], pools=frozenset(event["Topology"]["Pools"])
             ),
-            exporters=None
-            if exporters is None
-            else Exporters(
-                path=exporters["Path"],
-                selector=exporters["Selector"],
-                port=exporters["Port"],
-                most=exporters["Most"],
-                metrics={
-                    name: (each["Measure"], each["Times"])
-                    for name, each in exporters["Metrics"].items()
-                },
-            ),
+            exporters=None if event["Exporters"] is None else _exporters(event["Exporters"]),
         )
+
+
+def _window(told: Mapping[str, Any]) -> Window:
+    return Window(
+        pool=told["Pool"],
+        starts=_seconds(told["Starts"], -math.inf),
+        until=_seconds(told["Until"], math.inf),
+        nodes=told["Nodes"],
+    )
+
+
+def _exporters(told: Mapping[str, Any]) -> Exporters:
+    metrics = told["Metrics"].items()
+    return Exporters(
+        path=told["Path"],
+        selector=told["Selector"],
+        port=told["Port"],
+        most=told["Most"],
+        metrics={name: (each["Measure"], each["Times"]) for name, each in metrics},
+    )
 
 
 def _seconds(moment: str | None, unknown: float) -> float:
