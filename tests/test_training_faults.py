@@ -8,14 +8,13 @@ seen twice show too.
 import os
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.etcd_server import NO_ETCD, find_etcd, running_etcd
 from tests.training_job import ENVIRONMENT, Flags, Job, curve, job, named, run
 
@@ -27,22 +26,23 @@ EXACT = 1e-6
 
 @pytest.fixture(scope="module")
 def flags(tmp_path_factory: pytest.TempPathFactory) -> Flags:
-    data = tmp_path_factory.mktemp("data")
-    made = run(
+    folder = tmp_path_factory.mktemp("data")
+    data = folder / "data"
+    run(
         "prepare_data",
         *("--synthetic", "--output-dir", data, "--shards", 4, "--documents", 100),
         *("--seq-len", 32, "--max-pred-len", 5),
+        folder=folder,
     )
-    assert made.returncode == 0, made.stderr
     return Flags(data=data, steps=STEPS, checkpoint_every=5)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(flags: Flags, tmp_path_factory: pytest.TempPathFactory) -> dict[int, float]:
     """The curve of one process without torchrun."""
-    output = tmp_path_factory.mktemp("undisturbed")
-    done = run("pretrain", *flags.of(output))
-    assert done.returncode == 0, done.stderr
+    folder = tmp_path_factory.mktemp("undisturbed")
+    output = folder / "output"
+    run("pretrain", *flags.of(output), folder=folder)
     found = curve(output)
     assert list(found) == list(range(1, STEPS + 1))
     assert found[STEPS] < found[1] - 0.3, "nothing was learnt, so equal curves would say nothing"
@@ -170,19 +170,22 @@ def test_a_sharded_job_that_meets_at_etcd_survives_the_loss_of_its_first_node(
 
 
 def test_mistake_is_tried_once_and_not_as_often_as_torchrun_may_restart(tmp_path: Path) -> None:
-    refused = subprocess.run(
+    log = tmp_path / "log"
+    refused = forked.start(
+        "torch.distributed.run",
         [
-            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-            *("--nproc-per-node", "2", "--max-restarts", "100", "--monitor-interval", "0.1"),
+            *("--standalone", "--nproc-per-node", "2"),
+            *("--max-restarts", "100", "--monitor-interval", "0.1"),
             *("-m", "ultrascale_training.pretrain", "--device", "cpu"),
             *("--data-dir", str(tmp_path / "nowhere"), "--output-dir", str(tmp_path / "output")),
         ],
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+        environment=ENVIRONMENT,
+        output=log,
     )
 
-    assert refused.returncode != 0
-    assert refused.stderr.count("correct --data-dir") == 1, refused.stderr
+    try:
+        status = refused.wait(120)
+    finally:
+        refused.kill()
+    assert status != 0
+    assert log.read_text().count("correct --data-dir") == 1, log.read_text()

@@ -72,7 +72,7 @@ def test_gradients_of_neuron_cores_add_up_to_those_of_the_global_batch(tmp_path:
         path.write_text(text)
     data = tmp_path / "data"
     small = ("--documents", 20, "--shards", 1, "--seq-len", 32, "--max-pred-len", 5)
-    run("prepare_data", "--synthetic", "--output-dir", data, *small)
+    run("prepare_data", "--synthetic", "--output-dir", data, *small, folder=tmp_path)
     flags = Flags(data=data, steps=8)
     output = tmp_path / "output"
     workers = start_workers(

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -31,16 +30,17 @@ ENVIRONMENT = {
 }
 
 
-def run(module: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a program of the training package to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", f"ultrascale_training.{module}", *map(str, arguments)],
-        env={**ENVIRONMENT, **environment},
-        capture_output=True,
-        text=True,
-        timeout=_PATIENCE_SECONDS,
-        check=False,
+def run(module: str, *arguments: object, folder: Path) -> None:
+    """Run a program of the training package in ``folder`` to its end, which must be a success."""
+    output = folder / f"{module}.log"
+    program = forked.start(
+        f"ultrascale_training.{module}",
+        [*map(str, arguments)],
+        environment=ENVIRONMENT,
+        output=output,
+        folder=folder,
     )
+    assert program.wait(_PATIENCE_SECONDS) == 0, output.read_text()
 
 
 @dataclass(frozen=True, kw_only=True)
