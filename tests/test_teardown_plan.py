@@ -244,7 +244,7 @@ def test_storage_that_the_file_does_not_have_is_refused_with_what_it_has(name: s
         refuse_unknown(research(), Asked(storage=frozenset({name})))
 
 
-@pytest.mark.parametrize("name", ["data", FILE_SYSTEM, FSX_GROUP, BUCKET])
+@pytest.mark.parametrize("name", ["data", FILE_SYSTEM, FSX_GROUP, BUCKET, REPOSITORY])
 def test_storage_can_be_named_by_its_id(name: str) -> None:
     refuse_unknown(research(), Asked(storage=frozenset({name})))
 

@@ -57,10 +57,11 @@ def refuse_unknown(plan: ClusterPlan, asked: Asked) -> None:
     known += plan.repositories
     there = f"name one of {', '.join(sorted(known))}" if known else "it has none: leave it out"
     of_bucket = names.stack(plan.name, "storage")[:_BEGIN]
+    repositories = {names.repository(plan.name, each) for each in plan.repositories}
     wrong = [
         f"--delete-storage: no file system, bucket or repository of the cluster file, got {name!r};"
         f" {there}"
-        for name in sorted(asked.storage - set(known))
+        for name in sorted(asked.storage - repositories - set(known))
         if not _ID.fullmatch(name) and not name.startswith(of_bucket)
     ]
     wrong += [
