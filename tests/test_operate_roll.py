@@ -259,6 +259,21 @@ def test_no_batch_begins_after_the_window_and_the_rest_is_told() -> None:
     assert pool.deleted == ["train-0", "train-1"]
 
 
+def test_a_window_that_is_over_once_a_node_is_cordoned_leaves_no_time() -> None:
+    pool = Pool()
+    put_pod(pool.stub, "serve", "train-0-node")
+    pool.stub.refuse("PATCH", NODES, Refusal(503, "etcd is slow", times=1))
+    pool.stub.refuse("POST", "eviction", Refusal(429, "would violate the budget"))
+
+    def slow() -> None:
+        pool.time.now += timedelta(minutes=2)
+
+    pool.time.each = slow
+
+    with pytest.raises(ClusterError, match="^not within 0 minutes: "):
+        pool.roll(minutes=1)
+
+
 # --- NodePools that scale with their pods -------------------------------------------------------
 
 SCALING_POOL = make_pool(

@@ -61,7 +61,7 @@ def wait(
         if (clock.now() - started).total_seconds() >= minutes * 60:
             why = stuck()
             raise ClusterError(
-                f"not within {minutes:g} minutes: {waiting}{f'; {why}' if why else ''}"
+                f"not within {minutes:.0f} minutes: {waiting}{f'; {why}' if why else ''}"
             )
         clock.sleep(every)
 

@@ -123,7 +123,7 @@ class Roll:
         if self.pace.until is None:
             return self.pace.drain_minutes
         left = (self.pace.until - self.clock.now()).total_seconds() / 60
-        return min(self.pace.drain_minutes, left)
+        return max(0.0, min(self.pace.drain_minutes, left))
 
     def _wait(self, look: Callable[[], str], minutes: float) -> None:
         wait(
