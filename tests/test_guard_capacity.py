@@ -329,7 +329,10 @@ def test_an_instance_group_that_leaves_is_refused_with_its_nodes() -> None:
 def test_other_instances_of_a_hyperpod_group_are_refused(key: str, value: str) -> None:
     changes = between(hyperpod(instance_group()), hyperpod(instance_group(**{key: value})))
 
-    assert pool_of(changes, "hp").protected
+    pool = pool_of(changes, "hp")
+    assert pool.protected
+    # Nothing gives an instance group 0 nodes: `scale` leaves it to the file, which refuses a 0.
+    assert "scale a node group to 0" in pool.instead
 
 
 @pytest.mark.parametrize("reserved", [True, False])

@@ -80,7 +80,8 @@ _TYPES: Mapping[str, _Protection] = {
 }
 _RESERVED_POOL = _Protection(
     lost="the pool's nodes, with the jobs on them; a reservation of theirs is paid on",
-    instead="let its jobs end and scale it to 0 first, or change it once no reservation holds it",
+    instead="let its jobs end, scale a node group to 0 as well, and name it; or change it once no "
+    "reservation holds it",
 )
 _FEWER = _Protection(
     lost="the nodes above the new size, with the jobs on them; a reservation of theirs is paid on",
