@@ -135,6 +135,18 @@ def test_stacks_of_another_cluster_are_none_of_ours() -> None:
     assert (finding.state, finding.evidence) == ("pass", "none is there yet")
 
 
+@pytest.mark.parametrize(
+    "status", ["DELETE_FAILED", "DELETE_IN_PROGRESS", "IMPORT_ROLLBACK_FAILED"]
+)
+def test_a_stack_that_has_left_the_file_keeps_no_deployment_from_the_others(status: str) -> None:
+    """Nothing is deployed to it, and what it holds may take days to be let go."""
+    answer = stacks(research_storage=status, research_network="UPDATE_COMPLETE")
+
+    (finding,) = found(STACKS, pools_plan(), {DESCRIBE: answer})
+
+    assert (finding.state, finding.evidence) == ("pass", "1 are there, and can be updated")
+
+
 def test_an_empty_account_has_every_name_free() -> None:
     findings = names(file_plan("hybrid-hyperpod"), {})
 

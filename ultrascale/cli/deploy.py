@@ -35,7 +35,6 @@ from ultrascale.deploy.credentials import refuse_two_sources
 from ultrascale.deploy.order import waits_for
 from ultrascale.deploy.run import Outcome, run_stacks
 from ultrascale.errors import ConfigError, UltrascaleError, UnansweredError
-from ultrascale.plan.stacks import planned_stacks
 
 if TYPE_CHECKING:
     from ultrascale.preflight.model import Context
@@ -80,7 +79,7 @@ def deploy_command(
         bool, typer.Option("--allow-unknown", help="What preflight could not ask is no failure.")
     ] = False,
     skip_preflight: Annotated[
-        bool, typer.Option("--skip-preflight", help="Ask nothing of the account before.")
+        bool, typer.Option("--skip-preflight", help="Leave out what `ultrascale preflight` asks.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Stop before the first `cdk deploy`, and print each.")
@@ -178,11 +177,7 @@ def _refuse_stacks(file: Path, context: "Context", *, allow_unknown: bool) -> No
     from ultrascale.preflight.stacks import STACKS
 
     stops = {"fail"} if allow_unknown else {"fail", "unknown"}
-    # One that has left the file is not deployed to.
-    planned = planned_stacks(context.plan)
-    found = [
-        each for each in STACKS.run(context) if each.state in stops and each.subject in planned
-    ]
+    found = [each for each in STACKS.run(context) if each.state in stops]
     for each in found:
         typer.echo(f"{file}: {each.subject}: {each.evidence}; {each.fix}", err=True)
     if found:

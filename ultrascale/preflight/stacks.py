@@ -13,7 +13,7 @@ from typing import Any
 from ultrascale.errors import UnansweredError
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.plan.stacks import stack_names
+from ultrascale.plan.stacks import planned_stacks, stack_names
 from ultrascale.preflight.model import Check, Context, Finding, unknown
 
 Answer = Mapping[str, Any]
@@ -46,7 +46,9 @@ _PAUSED = frozenset({"UPDATE_FAILED"})
 
 
 def _run_stacks(context: Context) -> Iterator[Finding]:
-    own = _own_stacks(context)
+    planned = planned_stacks(context.plan)
+    # One that has left the file is not deployed to.
+    own = [each for each in _own_stacks(context) if each["StackName"] in planned]
     cluster = context.plan.name
     seen = (stack_finding(one, cluster, context.plan.region) for one in own)
     wrong = [each for each in seen if each is not None]
