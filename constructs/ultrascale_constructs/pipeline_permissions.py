@@ -14,12 +14,15 @@ from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
 from ultrascale.plan.model import PipelinePlan
 
 # Of aws-cdk-lib 2.275.0: it takes whatever release is newest, and looks for a stage in the assembly
-# of the pipeline. A stage's stacks have an assembly of their own here.
-# Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/pipelines/lib/private/application-security-check.ts
+# of the pipeline. A stage's stacks have an assembly of their own here. By default it makes change
+# sets, and with them stacks that are not there, which it deletes again: broken off before, it leaves
+# them as REVIEW_IN_PROGRESS, which no action updates. Permissions it tells by templates alone.
+# Sources: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/pipelines/lib/private/application-security-check.ts
+# https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-diff.html
 _REPLACED = {
     "npm install -g aws-cdk": f"npm install -g aws-cdk@{CDK_CLI_VERSION}",
     "cdk diff -a . --security-only --fail $STAGE_PATH/\\\\*": (
-        "cdk diff -a cluster-$STAGE_PATH --security-only --fail"
+        "cdk diff -a cluster-$STAGE_PATH --security-only --fail --method=template"
     ),
 }
 
