@@ -16,6 +16,7 @@ from tests.teardown_cluster import (
     ids,
     kept,
     research,
+    stack,
 )
 from tests.teardown_estate import Estate
 from ultrascale.errors import QuestionError
@@ -111,6 +112,16 @@ def test_a_file_system_of_another_stack_cannot_be_named() -> None:
 
     assert teardown.absent == (OLD,)
     assert OLD not in ids(teardown)
+
+
+def test_a_stack_that_would_take_a_file_system_along_stops_everything() -> None:
+    held = [("AWS::FSx::FileSystem", "scratch1CA5CB2F", FILE_SYSTEM, False)]
+    cluster = estate(storage=stack("storage", resources=held))
+
+    with pytest.raises(
+        QuestionError, match=f"it no longer keeps AWS::FSx::FileSystem {FILE_SYSTEM}"
+    ):
+        cluster.planned(named("scratch"))
 
 
 def test_what_old_stacks_left_is_found_by_its_tags() -> None:

@@ -16,7 +16,12 @@ from ultrascale.teardown.leftovers import Retained
 from ultrascale.teardown.model import Left
 from ultrascale.teardown.order import PIPELINE
 from ultrascale.teardown.remains import InterfaceTarget, remains
-from ultrascale.teardown.retained import DATABASE, DATABASE_INSTANCE, RetainedTarget
+from ultrascale.teardown.retained import (
+    DATABASE,
+    DATABASE_INSTANCE,
+    FILE_SYSTEM,
+    RetainedTarget,
+)
 from ultrascale.teardown.stacks import Stack, read_stacks
 from ultrascale.teardown.strangers import strangers
 from ultrascale.teardown.tagged import nodes_of_pools
@@ -73,11 +78,11 @@ def look(
 
     Raises:
         UnansweredError: Something could not be asked: what is not known cannot be planned.
-        QuestionError: A stack is being changed, is protected, or is another's.
+        QuestionError: A stack is being changed, is protected, is another's, or would take a file
+            system along.
     """
     stacks = read_stacks(account, plan.name, stack_names(plan))
-    of_pipeline = frozenset(names.stack(plan.name, each) for each in PIPELINE)
-    _refuse(stacks.values(), of_pipeline, account.region)
+    _refuse(stacks.values(), plan)
     made = (each for stack in stacks.values() for each in stack.resources if each.type == _CLUSTER)
     if all(each.id != plan.name for each in made):
         # No stack of ours made what has the name: it is somebody else's, or gone.
@@ -143,10 +148,17 @@ def _hyperpod(account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]) 
     return name
 
 
-def _refuse(stacks: Iterable[Stack], of_pipeline: frozenset[str], region: str) -> None:
-    """Refuse to begin beside a deployment, and where a stack is protected that has to go."""
+def _refuse(stacks: Iterable[Stack], plan: ClusterPlan) -> None:
+    """Refuse to begin beside a deployment, and where a stack may not go that has to."""
+    of_pipeline = {names.stack(plan.name, each) for each in PIPELINE}
     wrong: list[str] = []
     for stack in stacks:
+        wrong += [
+            f"stack {stack.name}: it no longer keeps {each.thing}, and would take all its data "
+            "along; let it keep that again (DeletionPolicy: Retain), or delete the stack by hand"
+            for each in stack.resources
+            if each.type == FILE_SYSTEM and not (each.retained or stack.going)
+        ]
         if stack.busy:
             todo = (
                 "its pipeline runs, and would deploy the cluster meanwhile: stop that first"
@@ -158,7 +170,7 @@ def _refuse(stacks: Iterable[Stack], of_pipeline: frozenset[str], region: str) -
             wrong.append(
                 f"stack {stack.name}: its termination protection is on; `aws cloudformation "
                 f"update-termination-protection --no-enable-termination-protection --stack-name "
-                f"{stack.name} --region {region}`"
+                f"{stack.name} --region {plan.region}`"
             )
     if wrong:
         raise QuestionError(wrong)

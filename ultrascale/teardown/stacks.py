@@ -87,6 +87,11 @@ class Stack:
         return tuple(each for each in self.resources if each.retained and not each.of_kubernetes)
 
     @property
+    def going(self) -> bool:
+        """Whether its deletion has been asked for, and goes on."""
+        return self.status == "DELETE_IN_PROGRESS"
+
+    @property
     def busy(self) -> bool:
         """Whether CloudFormation is at it, other than by deleting it."""
         ending = self.status.endswith("_IN_PROGRESS") and self.status != _REVIEW
