@@ -15,8 +15,8 @@ from ultrascale.plan.model import PipelinePlan
 
 # Of aws-cdk-lib 2.275.0: it takes whatever release is newest, and looks for a stage in the assembly
 # of the pipeline. A stage's stacks have an assembly of their own here. By default it makes change
-# sets, and with them stacks that are not there, which it deletes again: broken off before, it leaves
-# them as REVIEW_IN_PROGRESS, which no action updates. Permissions it tells by templates alone.
+# sets, and with them stacks that are not there, which it deletes again: broken off, it leaves them
+# as REVIEW_IN_PROGRESS, which no action updates. Permissions it tells by templates alone.
 # Sources: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/pipelines/lib/private/application-security-check.ts
 # https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-diff.html
 _REPLACED = {
