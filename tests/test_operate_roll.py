@@ -270,7 +270,7 @@ def test_a_window_that_is_over_once_a_node_is_cordoned_leaves_no_time() -> None:
 
     pool.time.each = slow
 
-    with pytest.raises(ClusterError, match="^not within 0 minutes: "):
+    with pytest.raises(ClusterError, match=r"^not within 0 minutes: "):
         pool.roll(minutes=1)
 
 
