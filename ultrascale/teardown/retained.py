@@ -148,7 +148,8 @@ _KINDS: Mapping[str, _Kind] = {
         parameters=lambda id: {"DBClusterIdentifier": id},
         absent="DBClusterNotFoundFault",
         command="aws rds modify-db-cluster --no-deletion-protection, then aws rds delete-db-cluster"
-        " --final-db-snapshot-identifier, both with --db-cluster-identifier {id} --region {region}",
+        " --final-db-snapshot-identifier, both with --db-cluster-identifier {id} --region {region}"
+        "; that snapshot is paid for from then on",
         state=_database,
     ),
     DATABASE_INSTANCE: _Kind(
@@ -157,7 +158,7 @@ _KINDS: Mapping[str, _Kind] = {
         absent="DBInstanceNotFound",
         command="aws rds modify-db-instance --no-deletion-protection, then aws rds "
         "delete-db-instance --final-db-snapshot-identifier, both with --db-instance-identifier "
-        "{id} --region {region}",
+        "{id} --region {region}; that snapshot is paid for from then on",
         state=_database_instance,
     ),
     WORKSPACE: _Kind(
