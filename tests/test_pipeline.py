@@ -224,6 +224,14 @@ class TestGate:
             assert (path / "manifest.json").is_file()
             assert variables["STAGE_NAME"] == stage
 
+    def test_a_check_of_permissions_may_look_in_the_pipelines_own_account(
+        self, piped: Piped
+    ) -> None:
+        """There the CDK takes the build's own rights instead, and every run would wait."""
+        (check,) = (p for p in piped.of("AWS::IAM::Policy") if "CDKSecurity" in p["PolicyName"])
+        conditions = [each.get("Condition") for each in check["PolicyDocument"]["Statement"]]
+        assert {"StringEquals": {"iam:ResourceTag/aws-cdk:bootstrap-role": "lookup"}} in conditions
+
     @each_stage
     def test_the_gate_may_look_and_change_nothing(
         self, stage: str, account: str, piped: Piped

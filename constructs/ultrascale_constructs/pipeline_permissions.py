@@ -50,7 +50,7 @@ def allow_connection(pipeline: pipelines.CodePipeline, connection: str) -> None:
 def complete_check(
     pipeline: pipelines.CodePipeline, *, plan: PipelinePlan, group: logs.LogGroup
 ) -> None:
-    """Pin the command line of the check of permissions, and point it at the stages' assemblies.
+    """Pin the command line of the check of permissions, and let it look at the stages' stacks.
 
     Args:
         pipeline: The pipeline, built.
@@ -63,6 +63,7 @@ def complete_check(
     check = pipeline.node.find_child("PipelinesSecurityCheck")
     build = cast("codebuild.Project", check.node.find_child("CDKSecurityCheck"))
     group.grant_write(build)
+    _let_look(build)
     project = cast("codebuild.CfnProject", build.node.default_child)
     for construct in check.node.find_all():
         if isinstance(construct, logs.CfnLogGroup):
@@ -78,6 +79,23 @@ def complete_check(
     key = pipeline.pipeline.artifact_bucket.encryption_key
     assert key is not None
     project.add_property_override("EncryptionKey", Stack.of(check).resolve(key.key_arn))
+
+
+def _let_look(build: codebuild.Project) -> None:
+    """Let the check assume the role that looks, beside the one that deploys.
+
+    In the pipeline's own account the CDK CLI goes on with the build's rights where it cannot assume
+    that role first. They let it look at no stack, and each run would wait for an approval.
+
+    Source: https://github.com/aws/aws-cdk/issues/32482
+    """
+    build.add_to_role_policy(
+        iam.PolicyStatement(
+            actions=["sts:AssumeRole"],
+            resources=["*"],
+            conditions={"StringEquals": {"iam:ResourceTag/aws-cdk:bootstrap-role": "lookup"}},
+        )
+    )
 
 
 def replaced(text: str, replacements: Mapping[str, str]) -> str:
