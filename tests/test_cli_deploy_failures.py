@@ -1,5 +1,6 @@
 """`ultrascale deploy`, where a stack fails or the command is ended: what is told, and left."""
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,12 @@ def test_what_ends_the_command_says_what_goes_on(
 ) -> None:
     project.does("research-cluster", f"kill -{number} $PPID; sleep 30\n")
 
-    answer = ultrascale("deploy", file, "--yes")
+    # The tests themselves may run under `nohup`.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        answer = ultrascale("deploy", file, "--yes")
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
     assert answer.returncode == 130
     assert project.deployed == ["research-network", "research-cluster"]

@@ -119,6 +119,19 @@ def interrupt_when(path: Path) -> None:
     threading.Thread(target=press, daemon=True).start()
 
 
+def test_nohup_keeps_a_deployment_from_ending_with_its_terminal(tmp_path: Path) -> None:
+    project = make_project(tmp_path)
+    project.does("a", "kill -HUP $PPID; exit 0\n")
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        outcomes, _ = deploy(project, waits(a="", b="a"))
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+    assert states(outcomes) == {"a": "deployed", "b": "deployed"}
+
+
 def test_ctrl_c_begins_nothing_more_and_leaves_no_program_behind(tmp_path: Path) -> None:
     project = make_project(tmp_path)
     project.does("a", "echo $$ > $project/pid; sleep 30\n")

@@ -30,7 +30,7 @@ def test_a_reader_that_is_gone_is_a_lost_connection(
     """Of `ultrascale deploy FILE | tee LOG`, Ctrl-C ends `tee` at once."""
     project = make_project(tmp_path)
     command = DeployCommand(cdk=project.cdk, assembly=tmp_path)
-    before = signal.getsignal(signal.SIGHUP)
+    before = signal.getsignal(signal.SIGTERM)
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w", encoding="utf-8") as stdout:  # noqa: PTH123 a pipe has no path
@@ -40,4 +40,4 @@ def test_a_reader_that_is_gone_is_a_lost_connection(
         )
 
     assert [each.state for each in outcomes][1] == "not started"
-    assert signal.getsignal(signal.SIGHUP) == before
+    assert signal.getsignal(signal.SIGTERM) == before

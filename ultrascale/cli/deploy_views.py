@@ -93,7 +93,7 @@ def _say(line: str) -> None:
         # Whoever read it is gone, such as `tee` after Ctrl-C: a connection that is lost. What is
         # still to be written goes nowhere, as Python would fail at it when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGTERM)
 
 
 def print_failure(

@@ -15,7 +15,6 @@ State = Literal["deployed", "unchanged", "failed", "interrupted", "not started"]
 _KEPT_LINES = 40
 # Seconds that programs have to end once they are told to.
 _GRACE = 10.0
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NO_CHANGES = "(no changes)"
 
 
@@ -144,7 +143,11 @@ class _Run:
         def tell(*_: object) -> None:
             self._told.put(None)
 
-        before = {number: signal.signal(number, tell) for number in _ENDING}
+        heard = [signal.SIGINT, signal.SIGTERM]
+        # Whoever says `nohup` wants it to outlive the terminal.
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+            heard.append(signal.SIGHUP)
+        before = {number: signal.signal(number, tell) for number in heard}
         try:
             yield
         finally:
