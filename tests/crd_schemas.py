@@ -32,7 +32,6 @@ Key = tuple[str, str]
 CRD_FOLDERS = Path(__file__).parent.parent.parent / "shared" / "facts" / "crds"
 _KEEP = "x-kubernetes-preserve-unknown-fields"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
-_IMPLIED = ("apiVersion", "kind", "metadata")
 _NOT_JSON_SCHEMA = ("description", "format", "nullable", "default", "example")
 # Keeps an object and everything in it.
 _WHOLE: Schema = {_KEEP: True}

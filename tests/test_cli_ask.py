@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.account import ID
-from tests.operate_groups import has
-from tests.pools import as_text, make_cluster, make_document
+from tests.command_line import Ultrascale
+from tests.operate_groups import has, written
+from tests.pools import ODCR, POOL, as_text, make_cluster, make_document
 from tests.stub_api_http import kubeconfig
 from ultrascale.cli import ask
 from ultrascale.errors import ClusterError, QuestionError
@@ -14,6 +15,12 @@ from ultrascale.jobs.cluster import Cluster
 from ultrascale.plan import plan_cluster
 
 ACCOUNT = "111122223333"
+STATIC = POOL | {
+    "role": "reserved",
+    "provisioner": "karpenter",
+    "purchase": ODCR,
+    "nodes": {"static": 4},
+}
 
 
 @pytest.fixture
@@ -44,6 +51,22 @@ def test_another_cluster_is_refused_even_where_its_context_is_named(
 
     with pytest.raises(ClusterError, match=what):
         ask.connected(file, path, arn if chosen else None)
+
+
+@pytest.mark.parametrize("words", [("scale", "train", 3), ("roll", "train")], ids=["scale", "roll"])
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_command_looks_at_the_kubeconfig_and_the_context_that_it_is_given(
+    ultrascale: Ultrascale, tmp_path: Path, words: tuple[str, ...], chosen: bool
+) -> None:
+    arn = f"arn:aws:eks:us-west-2:{ACCOUNT}:cluster/production"
+    options = ["--kubeconfig", named(tmp_path, arn), *(["--context", arn] if chosen else [])]
+    command, *rest = words
+
+    answer = ultrascale(command, written(tmp_path, STATIC), *rest, *options)
+
+    assert answer.returncode == 1
+    which = f"context {arn}" if chosen else "current context"
+    assert f"{which} is production in us-west-2" in answer.stderr
 
 
 def test_which_cluster_it_is_is_told_or_that_nobody_knows(
