@@ -83,6 +83,8 @@ def test_manifests_of_ones_own_are_read_as_well(
     [
         ("kind: {{ .Values.kind }}", "a.yaml: not YAML; render it first (`helm template`)"),
         ("a: [", "a.yaml: not YAML; "),
+        ("{kind: List, items: [text]}", "a.yaml: an item of a List is no object, got 'text'"),
+        ("{kind: Pod, metadata: mine}", "a.yaml: metadata is no mapping, got 'mine'"),
         (None, "--also: no manifests in own/a.yaml; write a file or a folder"),
     ],
 )

@@ -103,7 +103,7 @@ def _documents(file: Path) -> Iterator[Manifest]:
     """Yield the objects in a file, those of lists one by one.
 
     Raises:
-        UltrascaleError: It is no YAML.
+        UltrascaleError: It is no YAML, or holds what is no object of Kubernetes.
     """
     try:
         documents = [*yaml.load_all(file.read_bytes(), Loader=_LOADER)]
@@ -114,7 +114,17 @@ def _documents(file: Path) -> Iterator[Manifest]:
         if isinstance(document, Mapping):
             found = cast("Manifest", document)
             items = found.get("items") if str(found.get("kind")).endswith("List") else None
-            yield from cast("list[Manifest]", items) if isinstance(items, list) else [found]
+            for each in cast("list[object]", items) if isinstance(items, list) else [found]:
+                yield _object(each, file)
+
+
+def _object(found: object, file: Path) -> Manifest:
+    if not isinstance(found, Mapping):
+        raise UltrascaleError(f"{file}: an item of a List is no object, got {found!r}; correct it")
+    manifest = cast("Manifest", found)
+    if not isinstance(manifest.get("metadata") or {}, Mapping):
+        raise UltrascaleError(f"{file}: metadata is no mapping, got {manifest['metadata']!r}")
+    return manifest
 
 
 def _print(upgrade: UpgradePlan) -> None:
