@@ -117,6 +117,11 @@ class Piped:
         (stage,) = (each for each in made["Stages"] if each["Name"] == name)
         return sorted(stage["Actions"], key=lambda action: int(action["RunOrder"]))
 
+    def deployments(self, stage: str) -> list[Document]:
+        """Return the actions of a stage that deploy a stack."""
+        found = self.stage(stage)
+        return [each for each in found if each["ActionTypeId"]["Provider"] == "CloudFormation"]
+
     def build(self, *words: str) -> Document:
         """Return the one build project of which the specification has all of ``words``."""
         (found,) = (

@@ -82,11 +82,7 @@ def test_a_stage_has_the_manifests_that_a_workstation_applies(
 def test_every_stack_of_a_stage_is_deployed_under_its_own_name(
     stage: str, account: str, piped: Piped, by_hand: dict[str, Assembly]
 ) -> None:
-    deployed = {
-        action["Configuration"]["StackName"]
-        for action in piped.stage(stage)
-        if action["ActionTypeId"]["Provider"] == "CloudFormation"
-    }
+    deployed = {each["Configuration"]["StackName"] for each in piped.deployments(stage)}
 
     assert deployed == {f"{stage}-{name}" for name in by_hand[stage].templates}
 
@@ -96,9 +92,8 @@ def test_a_stage_is_deployed_by_the_roles_of_its_account(
     stage: str, account: str, piped: Piped
 ) -> None:
     roles = {
-        json.dumps(action.get("RoleArn") or action["Configuration"]["RoleArn"])
-        for action in piped.stage(stage)
-        if action["ActionTypeId"]["Provider"] == "CloudFormation"
+        json.dumps(each.get("RoleArn") or each["Configuration"]["RoleArn"])
+        for each in piped.deployments(stage)
     }
 
     assert len(roles) == 1
@@ -377,8 +372,7 @@ class TestCare:
                     bound = str(each["Properties"].get("PermissionsBoundary"))
                     found["dev" if path.name.startswith("dev") else "prod"].add(bound)
 
-        accounts = (HOME, PROD_ACCOUNT)
-        bounds = {f"arn:aws:iam::{account}:policy/{BOUNDARY}" for account in accounts}
+        bounds = {f"arn:aws:iam::{each}:policy/{BOUNDARY}" for each in (HOME, PROD_ACCOUNT)}
         assert found == {"dev": {"None"}, "prod": bounds}
 
     def test_every_build_is_encrypted_logged_and_unprivileged(self, piped: Piped) -> None:
@@ -403,9 +397,7 @@ class TestCare:
         assert builders == writers
 
     def test_logs_are_kept_as_long_as_all_others(self, piped: Piped) -> None:
-        groups = piped.of("AWS::Logs::LogGroup")
-
-        assert {group["RetentionInDays"] for group in groups} == {90}
+        assert {each["RetentionInDays"] for each in piped.of("AWS::Logs::LogGroup")} == {90}
 
     def test_files_of_runs_are_encrypted_and_go_after_a_month(self, piped: Piped) -> None:
         (bucket,) = piped.of("AWS::S3::Bucket")
