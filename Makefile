@@ -10,10 +10,12 @@ endif
 CDK := node_modules/.bin/cdk
 
 .DEFAULT_GOAL := help
-.PHONY: help synth pipeline test training lint lint-templates posture bench chart clean
+.PHONY: help setup synth pipeline test training lint lint-templates posture bench chart clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: .venv/.dev node_modules/.installed ## install everything that development needs
 
 synth: .venv/.runtime node_modules/.installed ## synthesize CLUSTER into cdk.out/ and dist/, validated
 	@ultrascale check $(CLUSTER)

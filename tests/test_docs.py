@@ -46,12 +46,20 @@ def test_every_key_of_the_cluster_file_is_explained(key: str) -> None:
     assert key in words
 
 
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")))
+PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md")))
 LINKS = [
     (page, target)
     for page in PAGES
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
 ]
+
+
+def test_the_index_lists_every_page() -> None:
+    folder = ROOT / "docs"
+    listed = {target for page, target in LINKS if page == folder / "README.md"}
+
+    pages = {page.relative_to(folder).as_posix() for page in folder.glob("**/*.md")}
+    assert pages - {"README.md"} <= listed
 
 
 @pytest.mark.parametrize(
