@@ -22,7 +22,7 @@ from ultrascale import config
 from ultrascale.account import Account
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.model import ClusterNeeds
-from ultrascale.plan.needs import plan_needs
+from ultrascale.plan.needs.report import plan_needs
 from ultrascale.preflight.model import Context
 
 ID = "918273645546"

@@ -9,10 +9,10 @@ from typing import Any
 import aws_cdk as cdk
 import yaml
 
-import app as entry
 from ultrascale import plan
 from ultrascale.plan.model import PipelinePlan
 from ultrascale.plan.pipeline import load_pipeline
+from ultrascale_stacks import app as entry
 
 ROOT = Path(__file__).parent.parent
 CONTEXT: Mapping[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]

@@ -27,7 +27,7 @@ app.synth()
 _CLUSTER = """
 import json
 from pathlib import Path
-import app as entry
+from ultrascale_stacks import app as entry
 import aws_cdk as cdk
 from ultrascale import plan
 context = json.loads(Path({root!r}, "cdk.json").read_text())["context"]

@@ -9,8 +9,8 @@ from tests.construct_stacks import make_stack, make_vpc, resources, the
 from tests.pools import CAPACITY_BLOCK, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.lambdas.block_calendar.entry import Entry
 from ultrascale.plan.model import NodePoolPlan, PoolPlan
-from ultrascale.plan.node_pools import plan_node_pools
-from ultrascale.plan.pool import plan_pool
+from ultrascale.plan.pools.node_pools import plan_node_pools
+from ultrascale.plan.pools.pool import plan_pool
 from ultrascale_constructs.block_calendar import NodeGroupCalendar, NodePoolCalendar
 from ultrascale_constructs.calendar_function import ClusterApi
 from ultrascale_constructs.node_config import ClusterAddress

@@ -11,7 +11,7 @@ from aws_cdk.assertions import Template
 
 from tests.pools import make_cluster, make_pool
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.pool import plan_pool
+from ultrascale.plan.pools.pool import plan_pool
 
 REGION = "us-west-2"
 _CONTEXT: Mapping[str, Any] = json.loads(

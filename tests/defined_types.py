@@ -9,7 +9,7 @@ from tests.assembly import ROOT
 
 def defined_types() -> Iterator[str]:
     """Yield the type of each L1 construct that a construct or a stack uses."""
-    for folder in ("constructs/ultrascale_constructs", "stacks"):
+    for folder in ("constructs/ultrascale_constructs", "stacks/ultrascale_stacks"):
         for file in (ROOT / folder).glob("*.py"):
             tree = ast.parse(file.read_text())
             modules = {

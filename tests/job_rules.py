@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from k8s.volcano.crds import crd
 from tests.crd_schemas import CRD_FOLDERS, CrdSet
 from tests.kubernetes_schemas import MINORS, validate_core
 from ultrascale.jobs import JobManifests
+from ultrascale_k8s.volcano.crds import crd
 
 Document = Mapping[str, Any]
 

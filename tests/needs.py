@@ -7,7 +7,7 @@ from typing import Any
 from tests.pools import SYSTEM_POOL, make_cluster
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.model import ClusterNeeds, QuotaNeed, SubnetNeeds
-from ultrascale.plan.needs import plan_needs
+from ultrascale.plan.needs.report import plan_needs
 
 SYSTEM = SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}
 KARPENTER = {"version": "1.15.1"}

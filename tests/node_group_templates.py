@@ -5,11 +5,11 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk.assertions import Template
 
-from stacks.network import NetworkStack
-from stacks.node_group import NodeGroupStack
 from tests.assembly import CONTEXT
 from ultrascale.plan import ClusterPlan, PoolPlan
 from ultrascale_constructs.node_config import ClusterAddress
+from ultrascale_stacks.network import NetworkStack
+from ultrascale_stacks.node_group import NodeGroupStack
 
 
 def node_group_template(plan: ClusterPlan, pool: PoolPlan) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from tests.pools import (
 )
 from ultrascale import config
 from ultrascale.plan.model import NodeClassPlan, NodePoolPlan, PoolPlan
-from ultrascale.plan.network import plan_network
-from ultrascale.plan.node_pools import plan_node_classes, plan_node_pools
-from ultrascale.plan.pool import plan_pools
+from ultrascale.plan.network.vpc import plan_network
+from ultrascale.plan.pools.node_pools import plan_node_classes, plan_node_pools
+from ultrascale.plan.pools.pool import plan_pools
 from ultrascale.plan.scale import plan_scale
 
 CLUSTERS = Path(__file__).parent.parent / "clusters"

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from k8s.node_pools import node_pool_manifest
 from tests.scheduler import Amounts, Launcher, Node, Scheduler
 from ultrascale import catalog
 from ultrascale.catalog import eks, hyperpod, kubelet
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, InstanceGroupPlan, NodePoolPlan, PoolPlan
+from ultrascale_k8s.node_pools import node_pool_manifest
 
 
 def cluster_of(plan: ClusterPlan, *, launched: Mapping[str, int] | None = None) -> Scheduler:

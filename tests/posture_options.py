@@ -5,11 +5,11 @@ from typing import Any
 
 import yaml
 
-from k8s import define_charts
 from tests.assembly import ROOT
 from tests.pools import as_text, loads_own
 from tests.posture import Cluster
 from ultrascale.plan import plan_cluster
+from ultrascale_k8s import define_charts
 
 # By what is asked for: the file that it is added to, and the keys of its sections.
 OPTIONS: Mapping[str, tuple[str, Mapping[str, Mapping[str, Any]]]] = {

@@ -11,7 +11,7 @@ from tests.pools import SYSTEM_POOL, as_text, make_document
 from ultrascale import config, plan
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.plan.needs import plan_needs
+from ultrascale.plan.needs.report import plan_needs
 from ultrascale.preflight.model import Check, Context, Finding
 
 ROOT = Path(__file__).parent.parent

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stacks.rules import violations
+from ultrascale_stacks.rules import violations
 
 
 def resource(kind: str, properties: dict[str, Any], **attributes: str) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from typing import Any
 from tests.pools import SPOT, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import config
 from ultrascale.plan.model import ClusterAutoscalerPlan, PoolPlan
-from ultrascale.plan.pool import plan_pools
-from ultrascale.plan.scaling import plan_cluster_autoscaler
+from ultrascale.plan.pools.pool import plan_pools
+from ultrascale.plan.pools.scaling import plan_cluster_autoscaler
 
 FIXED = SYSTEM_POOL | {"nodes": {"static": 2}}
 SELF_MANAGED = {"provisioner": "self-managed"}

@@ -10,7 +10,7 @@ from tests.advice_questions import P4D, STEADY, TWO_ZONES, G, advice, warned
 from ultrascale import config, plan
 from ultrascale.plan.advice import Advice
 from ultrascale.plan.model import NodePoolPlan
-from ultrascale.plan.needs import plan_needs
+from ultrascale.plan.needs.report import plan_needs
 
 
 def _node_pools(answer: Advice) -> tuple[NodePoolPlan, ...]:

@@ -18,7 +18,7 @@ from ultrascale.plan.advice.candidates import candidates
 from ultrascale.plan.advice.fragment import document, pools_of
 from ultrascale.plan.advice.model import COMMITMENTS, IMAGES, TOLERANCES, WORKLOADS
 from ultrascale.plan.advice.order import judge
-from ultrascale.plan.needs import plan_needs
+from ultrascale.plan.needs.report import plan_needs
 
 PLACES = [
     {"region": "us-west-2", "zone": ["us-west-2b"]},

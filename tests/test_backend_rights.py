@@ -7,7 +7,6 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.backend import BackendChart, BackendRightsChart
 from tests import job_manifests as given
 from tests.assembly import ROOT
 from tests.pools import make_cluster
@@ -24,6 +23,7 @@ from ultrascale.jobs.status import job_status, jobs_in
 from ultrascale.jobs.submission import send
 from ultrascale.plan.model import BackendPlan
 from ultrascale_backend.rendering import open_renderer
+from ultrascale_k8s.backend import BackendChart, BackendRightsChart
 
 BACKEND = {"submits_to": ["tune"]}
 JOBS: dict[str, Any] = {"tune": {"node_selector": {"node-type": "train"}}}

@@ -7,7 +7,6 @@ import cdk8s
 import pytest
 from aws_cdk.assertions import Template
 
-from k8s.block_calendar import BlockCalendarChart
 from tests.block_calendars import (
     CALENDAR,
     FUNCTION,
@@ -25,6 +24,7 @@ from tests.kubernetes_schemas import validate_core
 from tests.pools import CAPACITY_BLOCK
 from ultrascale.lambdas.block_calendar.entry import Entry
 from ultrascale.plan.model import NodePoolPlan, ReservationPlan
+from ultrascale_k8s.block_calendar import BlockCalendarChart
 
 
 @pytest.fixture(scope="module")

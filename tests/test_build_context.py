@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ultrascale.errors import UltrascaleError
-from ultrascale.plan.build_context import FOLDERS, LEFT_OUT, ROOT, SOURCES, content_tag
+from ultrascale.plan.delivery.build_context import FOLDERS, LEFT_OUT, ROOT, SOURCES, content_tag
 
 
 @pytest.fixture

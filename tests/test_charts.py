@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from k8s import define_charts, write_manifests
 from tests.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.plan import ClusterPlan, plan_cluster
+from ultrascale_k8s import define_charts, write_manifests
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted((ROOT / "k8s").rglob("*.py"))

@@ -10,10 +10,10 @@ import aws_cdk as cdk
 import pytest
 import yaml
 
-import app
 from tests.assembly import ROOT
 from tests.command_line import Ultrascale, run
 from tests.pools import as_text
+from ultrascale_stacks import app
 
 TRAINIUM = ROOT / "clusters" / "trainium-bert.yaml"
 HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"

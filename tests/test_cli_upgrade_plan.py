@@ -10,8 +10,8 @@ from tests.assembly import ROOT
 from tests.command_line import Ultrascale
 from tests.pools import as_text, make_document
 from ultrascale.plan import load, names
-from ultrascale.plan.upgrade_pools import pool_upgrades
-from ultrascale.plan.upgrade_steps import upgrade_steps
+from ultrascale.plan.upgrade.pools import pool_upgrades
+from ultrascale.plan.upgrade.steps import upgrade_steps
 
 
 @pytest.fixture

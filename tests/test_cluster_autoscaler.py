@@ -7,12 +7,12 @@ import cdk8s
 import pytest
 from aws_cdk.assertions import Template
 
-from k8s.cluster_autoscaler import ClusterAutoscalerChart, autoscaler_arguments
 from tests.construct_stacks import make_stack, the
 from tests.kubernetes_schemas import findings
 from ultrascale.catalog.versions import cluster_autoscaler
 from ultrascale.plan.model import ClusterAutoscalerPlan
 from ultrascale_constructs.cluster_autoscaler import ClusterAutoscaler
+from ultrascale_k8s.cluster_autoscaler import ClusterAutoscalerChart, autoscaler_arguments
 
 Documents = dict[tuple[str, str], dict[str, Any]]
 NAME = "cluster-autoscaler"

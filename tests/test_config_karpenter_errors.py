@@ -18,8 +18,8 @@ from ultrascale import config
 from ultrascale.config import _karpenter_rules as rules
 from ultrascale.config._check import read_document
 from ultrascale.config._document import parse_yaml
-from ultrascale.plan.karpenter import karpenter_has_room
-from ultrascale.plan.pool import plan_pool
+from ultrascale.plan.pools.karpenter import karpenter_has_room
+from ultrascale.plan.pools.pool import plan_pool
 
 RULES: config.Rules = {
     config.Karpenter: (

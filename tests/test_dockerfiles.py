@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 
 from ultrascale.catalog import versions
 from ultrascale.config.storage import Dockerfile
-from ultrascale.plan.build_context import ROOT, SOURCES
+from ultrascale.plan.delivery.build_context import ROOT, SOURCES
 
 BASES = {
     "neuron": ("python", "pytorch-neuronx"),

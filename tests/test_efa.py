@@ -5,12 +5,12 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.efa import EfaDevicePluginChart
 from tests.kubernetes_schemas import findings
 from tests.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import DevicePluginPlan
 from ultrascale.plan.names import EFA_LABEL
+from ultrascale_k8s.efa import EfaDevicePluginChart
 
 REGISTRY = "602401143452.dkr.ecr.us-west-2.amazonaws.com"
 PLAN = DevicePluginPlan(

@@ -5,11 +5,11 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.etcd import STORAGE_CLASS, EtcdChart
 from tests.kubernetes_schemas import findings
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import EtcdPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE, TRAINING_LABEL
+from ultrascale_k8s.etcd import STORAGE_CLASS, EtcdChart
 
 Documents = dict[tuple[str, str], dict[str, Any]]
 IMAGE = image("etcd").reference

@@ -17,10 +17,10 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.etcd import EtcdChart
 from tests.etcd_server import NO_ETCD, find_etcd, free_ports
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import EtcdPlan
+from ultrascale_k8s.etcd import EtcdChart
 
 _STARTUP_SECONDS = 10.0
 IMAGE = image("etcd").reference

@@ -15,7 +15,7 @@ from tests.handler_schemas import permissions
 from ultrascale.catalog import handlers
 from ultrascale.catalog._sources import read_table
 from ultrascale.errors import CatalogError
-from ultrascale.plan.execution_policy import (
+from ultrascale.plan.delivery.execution_policy import (
     POLICIES_PER_ROLE,
     POLICY_SIZE,
     Document,

@@ -11,8 +11,8 @@ from aws_cdk.assertions import Template
 from tests.construct_stacks import make_pool_plan, make_stack, resources, the
 from tests.pools import TRAINING_PLAN
 from ultrascale import config
-from ultrascale.plan.hyperpod_chart import plan_hyperpod_chart
 from ultrascale.plan.model import HyperPodChartPlan
+from ultrascale.plan.pools.hyperpod_chart import plan_hyperpod_chart
 from ultrascale_constructs.hyperpod_chart import HyperPodChart
 
 PROJECT = "AWS::CodeBuild::Project"

@@ -10,15 +10,15 @@ import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
-from k8s import define_charts
-from stacks import define_stacks
 from tests.assembly import Assembly
 from tests.construct_stacks import REGION, make_stack, the
 from tests.pools import make_cluster
 from ultrascale.plan import plan_cluster
-from ultrascale.plan.build_context import FOLDERS, ROOT
+from ultrascale.plan.delivery.build_context import FOLDERS, ROOT
 from ultrascale.plan.model import ImageBuildPlan
 from ultrascale_constructs.image_builder import ImageBuilder
+from ultrascale_k8s import define_charts
+from ultrascale_stacks.assembly import define_stacks
 
 PROJECT = "AWS::CodeBuild::Project"
 BUILDS = (

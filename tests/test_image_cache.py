@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Template
 
-from k8s import Charts, PlatformChart, define_charts
 from tests.construct_stacks import make_stack, resources
 from tests.kubernetes_schemas import image_findings
 from tests.pools import NEURON_POOL, SYSTEM_POOL, make_cluster
 from ultrascale.catalog import versions
 from ultrascale.plan.cluster import assemble
-from ultrascale.plan.image_cache import plan_image_cache
+from ultrascale.plan.delivery.image_cache import plan_image_cache
 from ultrascale.plan.model import ImageCachePlan
 from ultrascale.plan.scale import plan_scale
 from ultrascale_constructs.image_cache import ImageCache
+from ultrascale_k8s import Charts, PlatformChart, define_charts
 
 NEURON = versions.image("neuron-device-plugin").reference
 PINNED = "quay.io/example/tool:v1@sha256:" + "0" * 64

@@ -6,9 +6,9 @@ import cdk8s
 import pytest
 import yaml
 
-from k8s.jobs import JobChart
 from tests.assembly import ROOT
 from ultrascale.jobs import prepare
+from ultrascale_k8s.jobs import JobChart
 
 
 @pytest.mark.parametrize("name", ["bert-pretrain", "tensorboard"])

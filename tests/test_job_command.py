@@ -27,7 +27,7 @@ from tests.jobs import (
     prepared,
 )
 from ultrascale.jobs import JobManifests
-from ultrascale.plan import job_command
+from ultrascale.plan.jobs import command as job_command
 
 WORDS = [
     "--name=a b",

@@ -6,7 +6,7 @@ import pytest
 
 from tests.jobs import container, job_cluster, make_job, prepared, refusals
 from tests.pools import NEURON_POOL
-from ultrascale.plan.build_context import content_tag
+from ultrascale.plan.delivery.build_context import content_tag
 
 ACCOUNT = "111122223333"
 REGISTRY = f"{ACCOUNT}.dkr.ecr.us-west-2.amazonaws.com/research"

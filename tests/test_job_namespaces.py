@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ultrascale import config
-from ultrascale.plan.job_namespaces import namespace_of
+from ultrascale.plan.jobs.namespaces import namespace_of
 
 _HYBRID = Path(__file__).parent.parent / "clusters" / "hybrid-hyperpod.yaml"
 

@@ -14,9 +14,9 @@ from tests.planned_nodes import cluster_of, tier_of
 from tests.scheduler import Node, Pod, Scheduler, admits, pods_of
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.preparation import JobCluster, read_cluster
-from ultrascale.plan import job_tiers
-from ultrascale.plan.job_request import JobRequest
-from ultrascale.plan.job_tiers import Choice, Occupancy, Tier
+from ultrascale.plan.jobs import tiers as job_tiers
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.tiers import Choice, Occupancy, Tier
 
 PROGRAM: dict[str, Any] = {"image": IMAGE, "script": "train.py"}
 BATCH: dict[str, Any] = {"kind": "batch", "image": IMAGE, "command": ["true"]}

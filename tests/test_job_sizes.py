@@ -21,7 +21,7 @@ from tests.jobs import (
 )
 from tests.pools import NEURON_POOL
 from ultrascale.jobs import JobManifests
-from ultrascale.plan.job_parts import Division, divide
+from ultrascale.plan.jobs.parts import Division, divide
 
 
 def indexes(parts: Iterator[Mapping[str, Any]]) -> list[int]:

@@ -14,9 +14,9 @@ from ultrascale.errors import ClusterError, ConfigError
 from ultrascale.jobs import prepare, tiers
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.preparation import JobCluster, read_cluster
-from ultrascale.plan import job_tiers
-from ultrascale.plan.job_request import JobRequest
-from ultrascale.plan.job_tiers import Choice, Occupancy, Tier
+from ultrascale.plan.jobs import tiers as job_tiers
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.tiers import Choice, Occupancy, Tier
 
 HYPERPOD, ON_DEMAND, SPOT = "hyperpod", "eks-on-demand", "eks-spot"
 PROGRAM: dict[str, Any] = {"image": IMAGE, "script": "train.py", "nodes": 2}

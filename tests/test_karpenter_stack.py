@@ -7,13 +7,13 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from stacks.karpenter import KarpenterStack
-from stacks.network import NetworkStack
 from tests.assembly import CONTEXT
 from tests.construct_stacks import logical_id, resources
 from tests.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale_constructs.karpenter_values import controller_values
+from ultrascale_stacks.karpenter import KarpenterStack
+from ultrascale_stacks.network import NetworkStack
 
 CHARTS = "Custom::AWSCDK-EKS-HelmChart"
 CLUSTER_ADMIN = {"AccessPolicies": [{"AccessScope": {"Type": "cluster"}}]}

@@ -9,10 +9,10 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.lustre_access import LustreAccessChart
 from tests.assembly import Assembly
 from tests.kubernetes_schemas import findings, pod_spec
 from ultrascale.plan.model import ClaimPlan
+from ultrascale_k8s.lustre_access import LustreAccessChart
 
 CLAIM = ClaimPlan(namespace="training", name="fsx-claim", mount_path="/data")
 

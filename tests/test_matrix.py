@@ -30,7 +30,7 @@ from ultrascale.catalog import eks, matrix
 from ultrascale.catalog.field_failures import FIELD_FAILURES
 from ultrascale.cli.matrix import markdown, print_matrix
 from ultrascale.errors import CatalogError
-from ultrascale.plan.pool import plan_pools
+from ultrascale.plan.pools.pool import plan_pools
 
 PURCHASES = {
     "on-demand": ON_DEMAND,

@@ -8,8 +8,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from k8s import define_charts
-from stacks.rules import violations
 from tests.auto_mode_crd import AUTO_MODE
 from tests.crd_schemas import CRD_FOLDERS, CrdSet
 from tests.node_group_templates import node_group_template
@@ -28,6 +26,8 @@ from tests.template_lint import lint
 from ultrascale.catalog import matrix
 from ultrascale.errors import ConfigError
 from ultrascale.plan import ClusterPlan, plan_cluster
+from ultrascale_k8s import define_charts
+from ultrascale_stacks.rules import violations
 
 PROVISIONERS = [*matrix.NODE_GROUPS, *matrix.NODE_POOLS]
 PURCHASES = [

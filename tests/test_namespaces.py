@@ -5,10 +5,10 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.namespaces import NamespacesChart
 from tests.kubernetes_schemas import findings
 from ultrascale.plan.model import NamespacePlan
 from ultrascale.plan.names import ETCD_SERVER_SERVICE, TRAINING_LABEL
+from ultrascale_k8s.namespaces import NamespacesChart
 
 TRAINING = NamespacePlan(name="training", pod_security="baseline", training=True)
 CONTROLLERS = NamespacePlan(name="volcano-system", pod_security="restricted")

@@ -10,7 +10,7 @@ from aws_cdk.assertions import Match, Template
 from tests.construct_stacks import REGION, make_stack, resources, the
 from tests.pools import make_cluster
 from ultrascale.plan.model import NetworkPlan
-from ultrascale.plan.network import plan_network
+from ultrascale.plan.network.vpc import plan_network
 from ultrascale_constructs.network import Network
 
 ZONES = ["us-west-2a", "us-west-2b"]

@@ -6,14 +6,14 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.neuron import NeuronDevicePluginChart
-from k8s.neuron_scheduler import NeuronSchedulerChart
 from tests.kubernetes_schemas import findings
 from tests.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image, kube_scheduler
 from ultrascale.plan.model import DevicePluginPlan, NeuronSchedulerExtensionPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
 from ultrascale.plan.scale import ROWS
+from ultrascale_k8s.neuron import NeuronDevicePluginChart
+from ultrascale_k8s.neuron_scheduler import NeuronSchedulerChart
 
 PLAN = DevicePluginPlan(
     image=image("neuron-device-plugin").reference,

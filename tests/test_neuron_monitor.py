@@ -5,11 +5,11 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.neuron_monitor import NeuronMonitorChart
 from tests.kubernetes_schemas import findings
 from tests.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import DevicePluginPlan
+from ultrascale_k8s.neuron_monitor import NeuronMonitorChart
 
 TYPES = ("trn1.32xlarge", "trn2.48xlarge")
 PLAN = DevicePluginPlan(

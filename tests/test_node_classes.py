@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from k8s.node_classes import ec2_node_class_spec, node_class_manifest, node_class_spec
 from tests.auto_mode_crd import AUTO_MODE
 from tests.crd_schemas import CrdSet, karpenter_crds
 from tests.node_pool_plans import (
@@ -29,6 +28,7 @@ from tests.pools import (
 )
 from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.plan.model import NodeClassPlan
+from ultrascale_k8s.node_classes import ec2_node_class_spec, node_class_manifest, node_class_spec
 
 CPU: Mapping[str, Any] = {"instance_types": ["m7g.8xlarge"], "zones": None}
 EFA: Mapping[str, Any] = {"purchase": CAPACITY_BLOCK, "instance_types": ["p5.48xlarge"]}

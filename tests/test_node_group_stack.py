@@ -9,13 +9,13 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from stacks.network import NetworkStack
-from stacks.node_group import NodeGroupStack
 from tests.assembly import CONTEXT
 from tests.construct_stacks import the
 from tests.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, POOL, SYSTEM_POOL, make_cluster
 from ultrascale.plan import plan_cluster
 from ultrascale_constructs.node_config import ClusterAddress
+from ultrascale_stacks.network import NetworkStack
+from ultrascale_stacks.node_group import NodeGroupStack
 
 MANAGED = "AWS::EKS::Nodegroup"
 SELF_MANAGED = "AWS::AutoScaling::AutoScalingGroup"

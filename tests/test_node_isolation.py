@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s.node_isolation import policy_manifest
 from tests.admission import Policy
 from tests.kubernetes_schemas import MINORS, validate_core
 from ultrascale.plan.model import IsolationPlan
+from ultrascale_k8s.node_isolation import policy_manifest
 
 PLAN = IsolationPlan(
     node_labels={

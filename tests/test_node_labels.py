@@ -7,16 +7,16 @@ import pytest
 import yaml
 from aws_cdk.assertions import Template
 
-from k8s.node_pools import node_pool_spec
 from tests.construct_stacks import make_stack, make_vpc, resources
 from tests.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT, make_cluster, make_pool
 from ultrascale.plan.model import NodePoolPlan, PoolPlan
 from ultrascale.plan.names import CAPACITY_TYPE_LABEL
-from ultrascale.plan.node_pools import plan_node_pools
-from ultrascale.plan.pool import plan_pool, plan_pools
+from ultrascale.plan.pools.node_pools import plan_node_pools
+from ultrascale.plan.pools.pool import plan_pool, plan_pools
 from ultrascale_constructs.node_config import ClusterAddress
 from ultrascale_constructs.node_group import NodeGroup
 from ultrascale_constructs.self_managed_group import SelfManagedGroup
+from ultrascale_k8s.node_pools import node_pool_spec
 
 Node = tuple[Mapping[str, str], set[tuple[str, str, str]]]
 

@@ -6,19 +6,19 @@ from typing import Any, cast
 import cdk8s
 import pytest
 
-from k8s.node_classes import ec2_node_class_spec
-from k8s.node_local_dns import NodeLocalDnsChart, corefile
 from tests.kubernetes_schemas import findings
 from tests.plugin_placement import KEEPS_OFF, node_terms
 from tests.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import config
 from ultrascale.catalog import versions
 from ultrascale.plan.cluster import assemble
-from ultrascale.plan.dns import corefile as coredns_corefile
-from ultrascale.plan.dns import name_servers, plan_node_local_dns
 from ultrascale.plan.model import NodeLocalDnsPlan
+from ultrascale.plan.network.dns import corefile as coredns_corefile
+from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
 from ultrascale.plan.scale import ROWS, plan_scale
 from ultrascale_constructs.node_config import node_config
+from ultrascale_k8s.node_classes import ec2_node_class_spec
+from ultrascale_k8s.node_local_dns import NodeLocalDnsChart, corefile
 
 PLAN = NodeLocalDnsPlan(
     image=versions.image("node-local-dns").reference,

@@ -6,13 +6,13 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.node_pools import NodePoolsChart, node_overlay_manifest
 from tests.node_overlay_crd import NODE_OVERLAY
 from tests.node_pool_plans import CELLS, G_TYPES, STATIC, Planned, planned, planned_file
 from tests.pools import CAPACITY_BLOCK, ODCR, SPOT, pool_document
 from tests.scaling_plans import FIXED, autoscaler
 from ultrascale import catalog
 from ultrascale.catalog.autoscaling import RESOURCE_TAG
+from ultrascale_k8s.node_pools import NodePoolsChart, node_overlay_manifest
 
 P5: Mapping[str, Any] = {"instance_types": ["p5.48xlarge"]}
 # What each pod of AWS's own jobs on p5 asks for, beside CPU and memory.

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from k8s.node_classes import node_class_manifest
-from k8s.node_pools import NodePoolsChart, node_pool_manifest
 from tests.crd_schemas import CrdSet, karpenter_crds
 from tests.node_pool_plans import (
     CELLS,
@@ -24,6 +22,8 @@ from tests.node_pool_plans import (
     planned_file,
 )
 from tests.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT
+from ultrascale_k8s.node_classes import node_class_manifest
+from ultrascale_k8s.node_pools import NodePoolsChart, node_pool_manifest
 
 CAPACITY_TYPES = {"on-demand", "spot", "reserved"}
 # What a CloudFormation custom resource hands on, in bytes.

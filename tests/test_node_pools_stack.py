@@ -8,16 +8,16 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from k8s import define_charts
-from stacks.auto_mode import AutoModeStack
-from stacks.network import NetworkStack
-from stacks.node_pools import NodePoolsStack
 from tests.assembly import CONTEXT
 from tests.construct_stacks import managed_policies
 from tests.pools import CAPACITY_BLOCK, ODCR, SPOT, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.capacity import NODE_POOLS
 from ultrascale_constructs.node_config import ClusterAddress
+from ultrascale_k8s import define_charts
+from ultrascale_stacks.auto_mode import AutoModeStack
+from ultrascale_stacks.network import NetworkStack
+from ultrascale_stacks.node_pools import NodePoolsStack
 
 Document = dict[str, Any]
 

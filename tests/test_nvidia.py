@@ -5,12 +5,12 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.nvidia import NvidiaDevicePluginChart
 from tests.kubernetes_schemas import findings
 from tests.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import DevicePluginPlan
 from ultrascale.plan.names import GPU_PRESENT_LABEL
+from ultrascale_k8s.nvidia import NvidiaDevicePluginChart
 
 PLAN = DevicePluginPlan(
     image=image("nvidia-device-plugin").reference,

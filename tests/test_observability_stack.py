@@ -9,14 +9,14 @@ import pytest
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk.assertions import Template
 
-from k8s import define_charts
-from k8s.fleet_metrics import rules
-from stacks import define_stacks
-from stacks._alarm_actions import tell_of_alarms
 from tests.assembly import Assembly
 from tests.construct_stacks import make_stack, resources, the
 from tests.observability_plans import CLUSTERS, alerts, of
 from ultrascale_constructs.hyperpod_observability import HyperPodObservability
+from ultrascale_k8s import define_charts
+from ultrascale_k8s.fleet_metrics import rules
+from ultrascale_stacks._alarm_actions import tell_of_alarms
+from ultrascale_stacks.assembly import define_stacks
 
 Document = dict[str, Any]
 FUNCTION = "lambdas.fleet_metrics.handler.on_event"

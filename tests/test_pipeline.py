@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from stacks import share_files
 from tests.assembly import Assembly, synthesize
 from tests.create_only_schemas import unknown_types
 from tests.handler_schemas import kinds_in
@@ -25,13 +24,14 @@ from tests.pipelines import (
 )
 from tests.posture import RULES, needless
 from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
-from ultrascale.plan.execution_policy import ExecutionScope, execution_policies
+from ultrascale.plan.delivery.execution_policy import ExecutionScope, execution_policies
+from ultrascale.plan.delivery.pipeline_events import APPROVE
+from ultrascale.plan.delivery.roles_boundary import roles_boundary
 from ultrascale.plan.pipeline import pipeline_actions, stage_actions
-from ultrascale.plan.pipeline_events import APPROVE
-from ultrascale.plan.roles_boundary import roles_boundary
 from ultrascale.preflight.checks import CHECKS
 from ultrascale.preflight.policy import policy
 from ultrascale.sbom import list_pipeline
+from ultrascale_stacks.pipeline import share_files
 
 STAGES = {"dev": DEV_ACCOUNT, "prod": PROD_ACCOUNT}
 _BUILD = "AWS::CodeBuild::Project"

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import aws_cdk as cdk
 import pytest
 
-import app as entry
 from tests.pipelines import DEV, two_accounts
 from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
 from ultrascale_constructs import pipeline_permissions
+from ultrascale_stacks import app as entry
 
 
 def test_no_template_says_how_it_was_synthesized() -> None:

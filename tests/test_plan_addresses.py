@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.test_plan_network import KEPT_BY_EC2, ZONES, cluster_of, layout, of
 from ultrascale import config
 from ultrascale.catalog import eks
-from ultrascale.plan.address_demand import Demand, ZoneDemand, holds, per_zone
-from ultrascale.plan.addresses import AddressCheck, PodRanges
-from ultrascale.plan.subnets import WARM_PREFIXES
+from ultrascale.plan.network.addresses import AddressCheck, PodRanges
+from ultrascale.plan.network.demand import Demand, ZoneDemand, holds, per_zone
+from ultrascale.plan.network.subnets import WARM_PREFIXES
 
 FEWER = "ask for fewer nodes, or spread them over more zones"
 SMALL: dict[str, Any] = {"vpc_cidr": "10.0.0.0/20"}

@@ -10,7 +10,7 @@ from ultrascale import config
 from ultrascale.catalog import versions
 from ultrascale.plan.capacity import plan_window
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.pool import plan_pool, plan_pools
+from ultrascale.plan.pools.pool import plan_pool, plan_pools
 
 ENDS = datetime(2026, 12, 8, 11, 30, tzinfo=UTC)
 GROUPS = ("managed-node-group", "self-managed")

@@ -16,7 +16,7 @@ from ultrascale.plan.platform import (
     plan_neuron_scheduler,
     plan_nvidia_plugin,
 )
-from ultrascale.plan.pool import plan_pool
+from ultrascale.plan.pools.pool import plan_pool
 from ultrascale.plan.scale import plan_scale
 
 Changes = dict[str, Any]

@@ -10,7 +10,7 @@ from tests.pools import CAPACITY_BLOCK, ODCR, make_cluster, pool_document
 from tests.scaling_plans import FIXED, autoscaler, planned
 from ultrascale import config
 from ultrascale.catalog import autoscaling
-from ultrascale.plan.scaling import labels_fit_group_tags, plan_cluster_autoscaler
+from ultrascale.plan.pools.scaling import labels_fit_group_tags, plan_cluster_autoscaler
 
 RESOURCES = "k8s.io/cluster-autoscaler/node-template/resources/"
 OPTIONS = "k8s.io/cluster-autoscaler/node-template/autoscaling-options/"

@@ -23,8 +23,8 @@ from ultrascale import catalog, config
 from ultrascale.catalog import hyperpod
 from ultrascale.errors import ConfigError
 from ultrascale.plan import ClusterPlan, load, plan_cluster
-from ultrascale.plan.hyperpod import group_subnets, priority_weights, share_nodes
 from ultrascale.plan.model import HyperPodPlan, SubnetPlan
+from ultrascale.plan.pools.hyperpod import group_subnets, priority_weights, share_nodes
 
 ROOT = Path(__file__).parent.parent
 

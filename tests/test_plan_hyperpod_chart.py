@@ -11,9 +11,9 @@ from tests.pools import HYPERPOD_POOL, make_cluster, make_pool
 from ultrascale import catalog, config
 from ultrascale.catalog import hyperpod
 from ultrascale.catalog import hyperpod_chart as chart
-from ultrascale.plan.hyperpod_chart import plan_hyperpod_chart
 from ultrascale.plan.model import HyperPodChartPlan, PoolPlan
-from ultrascale.plan.pool import plan_pool
+from ultrascale.plan.pools.hyperpod_chart import plan_hyperpod_chart
+from ultrascale.plan.pools.pool import plan_pool
 
 Values = Mapping[str, Any]
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from tests.pools import HYPERPOD_POOL, make_pool
-from ultrascale.plan.isolation import plan_isolation
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.pool import plan_pool
+from ultrascale.plan.pools.isolation import plan_isolation
+from ultrascale.plan.pools.pool import plan_pool
 
 HYPERPOD = {key: HYPERPOD_POOL[key] for key in ("provisioner", "purchase", "nodes")}
 CHECKED = HYPERPOD | {"deep_health_checks": True, "role": "reserved"}

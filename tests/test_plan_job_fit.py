@@ -25,9 +25,10 @@ from tests.pools import ODCR, pool_document
 from ultrascale import catalog, config
 from ultrascale.catalog import kubelet
 from ultrascale.errors import CatalogError
-from ultrascale.plan import job_nodes, quantities
+from ultrascale.plan import quantities
+from ultrascale.plan.jobs import nodes
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.pool import plan_pool
+from ultrascale.plan.pools.pool import plan_pool
 
 PROVISIONERS = ("managed-node-group", "self-managed", "karpenter", "auto-mode")
 # CPU in thousandths and MiB that the node's own pods of EKS add-ons request.
@@ -94,7 +95,7 @@ def room(pool: PoolPlan) -> dict[str, int]:
 
 def requested(pool: PoolPlan, *, gpu: int | None = None) -> dict[str, int]:
     job = config.TrainingJob(resources=config.Resources(gpu=gpu))
-    asked = job_nodes.requests_of(job, job_nodes.node_share(job, [pool]))
+    asked = nodes.requests_of(job, nodes.node_share(job, [pool]))
     sizes = {"cpu": quantities.millicpu, "memory": quantities.mib, HUGE_PAGES: quantities.mib}
     return {name: sizes.get(name, int)(value) for name, value in asked.items()}
 

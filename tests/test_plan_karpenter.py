@@ -6,9 +6,9 @@ import pytest
 
 from tests.pools import CAPACITY_BLOCK, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.catalog import karpenter as facts
-from ultrascale.plan.karpenter import plan_karpenter
 from ultrascale.plan.model import KarpenterPlan
-from ultrascale.plan.pool import plan_pools
+from ultrascale.plan.pools.karpenter import plan_karpenter
+from ultrascale.plan.pools.pool import plan_pools
 from ultrascale.plan.scale import plan_scale
 
 KARPENTER = {"version": "1.15.1"}

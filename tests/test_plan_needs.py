@@ -19,9 +19,9 @@ from ultrascale import catalog
 from ultrascale.catalog import quotas
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import ClusterNeeds
-from ultrascale.plan.needs import all_figures
-from ultrascale.plan.needs_pools import address_usage, interfaces_of
-from ultrascale.plan.pool import network_interfaces
+from ultrascale.plan.needs.pools import address_usage, interfaces_of
+from ultrascale.plan.needs.report import all_figures
+from ultrascale.plan.pools.pool import network_interfaces
 
 OTHER_ODCR = ODCR | {"reservation": "cr-0123456789abcdef1"}
 ON_DEMAND_P, ON_DEMAND_G, SPOT_G = "L-417A185B", "L-DB2E81BA", "L-3819A6DF"

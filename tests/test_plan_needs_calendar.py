@@ -9,7 +9,7 @@ from tests.needs import SYSTEM, needs
 from tests.pools import CAPACITY_BLOCK, ODCR, TRAINING_PLAN, make_cluster, pool_document
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan.model import ClusterNeeds, WindowNeeds
-from ultrascale.plan.needs_calendar import read_time, window_mistakes
+from ultrascale.plan.needs.calendar import read_time, window_mistakes
 
 # Both windows: 2026-12-01 11:30 to 2026-12-08 11:30.
 BLOCK = pool_document(purchase=CAPACITY_BLOCK)

@@ -9,7 +9,7 @@ from tests.needs import KARPENTER, POD_RANGES, needs, planned
 from tests.pools import ODCR, make_document, pool_document
 from ultrascale.catalog import eks
 from ultrascale.plan.model import ControlPlaneNeeds, Figure
-from ultrascale.plan.needs_control_plane import daemons_of, lacks
+from ultrascale.plan.needs.control_plane import daemons_of, lacks
 
 FLEET = {"option": "odcr", "reservation_tags": {"fleet": "trn2"}}
 

@@ -6,8 +6,8 @@ from tests.needs import KARPENTER, POD_RANGES, needs
 from tests.pools import HYPERPOD_POOL, ODCR, make_cluster, make_document, pool_document
 from ultrascale.catalog import quotas
 from ultrascale.plan import plan_cluster
-from ultrascale.plan.needs import plan_needs
-from ultrascale.plan.needs_launch import image_requests
+from ultrascale.plan.needs.launch import image_requests
+from ultrascale.plan.needs.report import plan_needs
 
 FLEET = {"option": "odcr", "reservation_tags": {"fleet": "trn2"}}
 

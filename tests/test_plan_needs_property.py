@@ -10,7 +10,7 @@ from tests.needs import KARPENTER, POD_RANGES, needs
 from tests.pools import ON_DEMAND, pool_document
 from ultrascale.catalog import quotas
 from ultrascale.plan.model import Figure
-from ultrascale.plan.needs import all_figures
+from ultrascale.plan.needs.report import all_figures
 
 # By the last part of their id: these have a bound, are rounded up or are shares, and tests of
 # their own.

@@ -14,9 +14,9 @@ from tests.pools import POOL, SYSTEM_POOL, make_cluster, make_pool, pool_documen
 from ultrascale import config
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.model import NetworkPlan, PoolPlan, SubnetPlan
-from ultrascale.plan.needs_control_plane import daemons_of
-from ultrascale.plan.network import network_warnings, node_subnet_kind, plan_network
-from ultrascale.plan.pool import plan_pool
+from ultrascale.plan.needs.control_plane import daemons_of
+from ultrascale.plan.network.vpc import network_warnings, node_subnet_kind, plan_network
+from ultrascale.plan.pools.pool import plan_pool
 
 CLUSTERS = Path(__file__).parent.parent / "clusters"
 ZONES = [f"us-west-2{letter}" for letter in "abcdef"]

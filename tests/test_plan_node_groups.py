@@ -9,7 +9,7 @@ import pytest
 
 from tests.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT, SYSTEM_POOL, make_pool
 from ultrascale.plan.model import PoolPlan, SubnetPlan
-from ultrascale.plan.node_groups import (
+from ultrascale.plan.pools.node_groups import (
     block_subnet,
     drain_seconds,
     group_subnets,
@@ -17,7 +17,7 @@ from ultrascale.plan.node_groups import (
     is_kept_in_its_zones,
     is_repaired,
 )
-from ultrascale.plan.pool import plan_pool
+from ultrascale.plan.pools.pool import plan_pool
 
 GPUS = ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"]
 

@@ -28,8 +28,8 @@ from ultrascale.lambdas.fleet_metrics.settings import Settings
 from ultrascale.lambdas.write_canary.counts import Counts
 from ultrascale.lambdas.write_canary.settings import Settings as CanarySettings
 from ultrascale.plan import ClusterPlan
-from ultrascale.plan.fleet_metrics import NAMESPACE
 from ultrascale.plan.model import MetricPlan, PoolPlan
+from ultrascale.plan.observability.fleet_metrics import NAMESPACE
 
 each_cluster = pytest.mark.parametrize("cluster", CLUSTERS.values(), ids=CLUSTERS)
 

@@ -18,7 +18,7 @@ from ultrascale.plan.platform import (
     plan_priority_classes,
     plan_volcano,
 )
-from ultrascale.plan.pool import plan_pool
+from ultrascale.plan.pools.pool import plan_pool
 from ultrascale.plan.scale import plan_scale
 
 VOLCANO = {"gang_scheduler": "volcano"}

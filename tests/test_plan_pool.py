@@ -19,7 +19,7 @@ from ultrascale import config
 from ultrascale.catalog import INSTANCE_TYPES, InstanceSpec, eks, lookup, versions
 from ultrascale.errors import CatalogError
 from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk, Taint
-from ultrascale.plan.pool import max_pods, network_interfaces, plan_pool
+from ultrascale.plan.pools.pool import max_pods, network_interfaces, plan_pool
 
 LAYOUTS: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parent / "data" / "efa_layouts.json").read_text(encoding="utf-8")

@@ -9,9 +9,9 @@ from tests.needs import KARPENTER, POD_RANGES, codes, needs, planned, quota
 from tests.pools import HYPERPOD_POOL, ODCR, make_document, pool_document
 from ultrascale.catalog import quotas
 from ultrascale.plan.model import AgreedLimit, Figure, NeedState, QuotaNeed
-from ultrascale.plan.needs import plan_needs
-from ultrascale.plan.needs_pools import interfaces_of
-from ultrascale.plan.quota_advice import advised
+from ultrascale.plan.needs.pools import interfaces_of
+from ultrascale.plan.needs.quota_advice import advised
+from ultrascale.plan.needs.report import plan_needs
 
 FLEET = {"option": "odcr", "reservation_tags": {"fleet": "p5"}}
 

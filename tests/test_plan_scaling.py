@@ -17,7 +17,7 @@ from tests.scaling_plans import FIXED, GPU_SPOT, SELF_MANAGED, autoscaler, plann
 from ultrascale.catalog import versions
 from ultrascale.errors import CatalogError
 from ultrascale.plan.model import TerminationHandlerPlan
-from ultrascale.plan.scaling import plan_termination_handler
+from ultrascale.plan.pools.scaling import plan_termination_handler
 
 
 def handler(*pools: dict[str, Any]) -> TerminationHandlerPlan | None:

@@ -24,9 +24,9 @@ from ultrascale import config
 from ultrascale.catalog import eks, upgrades
 from ultrascale.errors import QuestionError
 from ultrascale.plan import load
-from ultrascale.plan.upgrade import UpgradePlan, plan_upgrade
-from ultrascale.plan.upgrade_pools import pool_upgrades
-from ultrascale.plan.upgrade_steps import upgrade_steps
+from ultrascale.plan.upgrade.pools import pool_upgrades
+from ultrascale.plan.upgrade.report import UpgradePlan, plan_upgrade
+from ultrascale.plan.upgrade.steps import upgrade_steps
 
 if TYPE_CHECKING:
     from tests.assembly import Assembly

@@ -9,7 +9,7 @@ from moto import mock_aws
 from tests.pools import NEURON_POOL
 from tests.preflight_context import NOW, pools_plan
 from ultrascale.account import connect
-from ultrascale.plan.needs import plan_needs
+from ultrascale.plan.needs.report import plan_needs
 from ultrascale.preflight.addresses import ADDRESSES
 from ultrascale.preflight.model import Context
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS

@@ -9,7 +9,7 @@ from botocore.exceptions import ReadTimeoutError
 from tests.account import AT, THROTTLED, Told, denied, fake_account
 from tests.assembly import ROOT
 from ultrascale import plan
-from ultrascale.plan.needs import plan_needs
+from ultrascale.plan.needs.report import plan_needs
 from ultrascale.preflight.checks import CHECKS
 from ultrascale.preflight.model import Check, Context, Finding
 from ultrascale.preflight.run import run_checks

@@ -5,9 +5,9 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.priority_classes import PriorityClassesChart
 from tests.kubernetes_schemas import findings
 from ultrascale.plan.model import PriorityClassPlan
+from ultrascale_k8s.priority_classes import PriorityClassesChart
 
 PLANS = (
     PriorityClassPlan(name="critical", value=1_000_000, preempts=True),

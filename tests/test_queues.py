@@ -5,10 +5,10 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.queues import QueueChart, queue_spec
-from k8s.volcano.crds import KINDS, crd
 from tests.crd_schemas import CRD_FOLDERS, CrdSet
 from ultrascale.plan.model import QueuePlan
+from ultrascale_k8s.queues import QueueChart, queue_spec
+from ultrascale_k8s.volcano.crds import KINDS, crd
 
 QUEUES = (
     QueuePlan(name="research", weight=3),

@@ -11,13 +11,13 @@ from moto.iam.aws_managed_policies import aws_managed_policies_data
 from tests.pipelines import listed
 from ultrascale.catalog import managed_policies
 from ultrascale.errors import CatalogError
-from ultrascale.plan.execution_policy import (
+from ultrascale.plan.delivery.execution_policy import (
     ExecutionScope,
     boundary,
     execution_policies,
     policy_size,
 )
-from ultrascale.plan.roles_boundary import roles_boundary
+from ultrascale.plan.delivery.roles_boundary import roles_boundary
 
 ARN = "arn:aws:iam::444455556666:policy/roles"
 SCOPE = ExecutionScope(

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from stacks._node_rules import NODE_RULES
-from stacks.rules import RULES, violations
 from tests.rule_cases import broken_by, resource
+from ultrascale_stacks._node_rules import NODE_RULES
+from ultrascale_stacks.rules import RULES, violations
 
 CLUSTER: dict[str, Any] = {
     "ResourcesVpcConfig": {"EndpointPrivateAccess": True, "EndpointPublicAccess": False},

@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from k8s import Charts, define_charts
 from tests.assembly import ROOT
 from tests.kubernetes_schemas import PAYLOAD_LIMIT_BYTES, payload_bytes
 from ultrascale import config
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.model import ClusterPlan
+from ultrascale_k8s import Charts, define_charts
 
 ULTRA: dict[str, Any] = yaml.safe_load((ROOT / "clusters" / "ultra-100k.yaml").read_text())
 

@@ -9,11 +9,11 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from stacks.scaling import ScalingStack
-from stacks.validation import validate
 from tests.pools import SPOT, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import plan
 from ultrascale.plan.cluster import assemble
+from ultrascale_stacks.scaling import ScalingStack
+from ultrascale_stacks.validation import validate
 
 CONTEXT: Mapping[str, Any] = json.loads(
     (Path(__file__).parent.parent / "cdk.json").read_text(encoding="utf-8")

@@ -10,10 +10,10 @@ import pytest
 import yaml
 from aws_cdk.assertions import Template
 
-from stacks.access import AccessStack
 from tests.assembly import ROOT, Assembly, synthesize
 from tests.pools import make_cluster
 from ultrascale.plan import plan_cluster
+from ultrascale_stacks.access import AccessStack
 
 LAYERS = (
     "network",

@@ -7,12 +7,12 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from stacks.network import NetworkStack
-from stacks.storage import StorageStack
 from tests.assembly import CONTEXT
 from tests.construct_stacks import the
 from tests.pools import make_cluster
 from ultrascale.plan import plan_cluster
+from ultrascale_stacks.network import NetworkStack
+from ultrascale_stacks.storage import StorageStack
 
 LUSTRE = {
     "name": "training",

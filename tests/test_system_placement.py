@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from k8s import define_charts
-from k8s.node_isolation import policy_manifest
 from tests.admission import Policy
 from tests.jobs import BATCH, CPU_POOL, SERVICE, job_cluster, pod_spec, prepared
 from tests.kubernetes_schemas import named
@@ -20,6 +18,8 @@ from ultrascale.catalog import addons
 from ultrascale.plan.model import AddonPlan, ClusterPlan, IsolationPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
 from ultrascale_constructs.karpenter_values import controller_values
+from ultrascale_k8s import define_charts
+from ultrascale_k8s.node_isolation import policy_manifest
 
 Document = Mapping[str, Any]
 

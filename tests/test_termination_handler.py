@@ -7,12 +7,12 @@ import cdk8s
 import pytest
 from aws_cdk.assertions import Template
 
-from k8s.node_termination_handler import TerminationHandlerChart, handler_environment
 from tests.construct_stacks import make_stack, resources, the
 from tests.kubernetes_schemas import findings
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import TerminationHandlerPlan
 from ultrascale_constructs.termination_handler import TerminationHandler
+from ultrascale_k8s.node_termination_handler import TerminationHandlerChart, handler_environment
 
 Documents = dict[tuple[str, str], dict[str, Any]]
 NAME = "aws-node-termination-handler"

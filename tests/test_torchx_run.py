@@ -10,12 +10,12 @@ import yaml
 
 pytest.importorskip("torchx", reason="the extra `torchx` is not installed")
 
-from k8s.volcano.crds import KINDS, crd
 from tests.assembly import ROOT
 from tests.crd_schemas import CrdSet
 from tests.torchx_runs import ECR_REPO, environment, objects, request, run, torchx
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.text import as_yaml
+from ultrascale_k8s.volcano.crds import KINDS, crd
 
 CLUSTER = ROOT / "clusters" / "trainium-bert.yaml"
 PAGE = (ROOT / "docs" / "torchx.md").read_text()

@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-from k8s.volcano.certificate import CERTIFICATE_SECRET
-from k8s.volcano.configuration import controller_configuration, scheduler_configuration
 from tests.kubernetes_schemas import findings, payload_bytes
 from tests.volcano_charts import (
     PROGRAMS,
@@ -18,6 +16,8 @@ from tests.volcano_charts import (
 )
 from ultrascale.plan.names import VOLCANO_NAMESPACE
 from ultrascale.plan.scale import ROWS
+from ultrascale_k8s.volcano.certificate import CERTIFICATE_SECRET
+from ultrascale_k8s.volcano.configuration import controller_configuration, scheduler_configuration
 
 ELECTED = PROGRAMS[:2]
 IMAGES_OF = dict(zip(PROGRAMS, ("scheduler", "controllers", "webhook"), strict=True))

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from k8s._jobs import job_name
-from k8s.volcano.certificate import CERTIFICATE_SECRET, SCRIPT
 from tests.volcano_charts import Documents, container, keyed, pod, render_volcano
 from ultrascale.catalog.versions import VOLCANO_VERSION, image
 from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale_k8s._jobs import job_name
+from ultrascale_k8s.volcano.certificate import CERTIFICATE_SECRET, SCRIPT
 
 SERVICE = "volcano-admission-service"
 ENVIRONMENT = {

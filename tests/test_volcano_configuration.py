@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
-from k8s.volcano.configuration import controller_configuration, scheduler_configuration
 from tests.volcano_charts import make_plan
 from ultrascale.plan.model import VolcanoPlan
+from ultrascale_k8s.volcano.configuration import controller_configuration, scheduler_configuration
 
 
 def plugins(plan: VolcanoPlan) -> dict[str, dict[str, Any]]:

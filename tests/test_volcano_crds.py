@@ -7,10 +7,10 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.volcano.crds import KINDS, VolcanoCrdsChart, crd
 from tests.crd_schemas import CRD_FOLDERS, CrdSet, Document, elements, fields, load_folder
 from tests.kubernetes_schemas import MINORS, payload_bytes, validate_core
 from tests.volcano_objects import BAD, GOOD
+from ultrascale_k8s.volcano.crds import KINDS, VolcanoCrdsChart, crd
 
 UPSTREAM_FOLDER = CRD_FOLDERS / "volcano-v1.15.1"
 SIZE_LIMIT_BYTES = 10_000

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from k8s.volcano.webhooks import WEBHOOKS, Webhook
 from tests.kubernetes_schemas import MINORS, validate_core
 from tests.volcano_charts import Documents, container, keyed, render_volcano, render_webhooks
 from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale_k8s.volcano.webhooks import WEBHOOKS, Webhook
 
 each_webhook = pytest.mark.parametrize("webhook", WEBHOOKS, ids=lambda webhook: webhook.path)
 

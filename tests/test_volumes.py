@@ -6,9 +6,9 @@ from typing import Any
 import cdk8s
 import pytest
 
-from k8s.volumes import VolumesChart
 from tests.kubernetes_schemas import findings
 from ultrascale.plan.model import ClaimPlan, VolumePlan
+from ultrascale_k8s.volumes import VolumesChart
 
 PLAN = VolumePlan(
     name="datasets-training-fsx-claim",

@@ -10,7 +10,6 @@ from typing import cast
 
 import pytest
 
-from stacks.rules import violations
 from tests.assembly import ROOT, Assembly, Document
 from tests.auto_mode_crd import AUTO_MODE as NODE_CLASSES
 from tests.chart_rules import scale_findings
@@ -26,6 +25,7 @@ from tests.kubernetes_schemas import (
 )
 from tests.node_overlay_crd import CRD as NODE_OVERLAYS
 from ultrascale.catalog import addons, versions
+from ultrascale_stacks.rules import violations
 
 # Device plugins and the GPU exporter talk to the kubelet through sockets that belong to root; the
 # Neuron monitor opens the devices themselves. A file system's root is opened by its owner, root.
@@ -194,7 +194,7 @@ def test_the_same_file_gives_the_same_bytes_in_another_process(
         **{name: value for name, value in os.environ.items() if name != "JSII_NODE"},
         "PATH": "",
         "PYTHONHASHSEED": "1",
-        "PYTHONPATH": f"{ROOT}:{ROOT}/constructs",
+        "PYTHONPATH": f"{ROOT}:{ROOT}/constructs:{ROOT}/stacks:{ROOT}/k8s",
     }
     subprocess.run(
         [sys.executable, "-c", program], check=True, cwd=ROOT, env=environment, capture_output=True

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Template
 
-from k8s import define_charts
 from tests.construct_stacks import REGION, make_stack, make_vpc, resources, the
 from tests.kubernetes_schemas import validate_core
 from tests.observability_plans import CLUSTERS, of
@@ -14,6 +13,7 @@ from ultrascale_constructs.calendar_function import ClusterApi
 from ultrascale_constructs.dashboard import Dashboard
 from ultrascale_constructs.node_config import ClusterAddress
 from ultrascale_constructs.write_latency import WriteLatency
+from ultrascale_k8s import define_charts
 
 CLUSTER = CLUSTERS["with an objective"]
 PLAN = of(CLUSTER).write_latency

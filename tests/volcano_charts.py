@@ -4,11 +4,11 @@ from typing import Any
 
 import cdk8s
 
-from k8s.volcano.chart import VolcanoChart
-from k8s.volcano.webhooks import VolcanoWebhooksChart
 from ultrascale.catalog.versions import VOLCANO_VERSION, image
 from ultrascale.plan.model import VolcanoPlan
 from ultrascale.plan.scale import ROWS
+from ultrascale_k8s.volcano.chart import VolcanoChart
+from ultrascale_k8s.volcano.webhooks import VolcanoWebhooksChart
 
 Documents = dict[tuple[str, str], dict[str, Any]]
 

@@ -13,7 +13,8 @@ from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from ultrascale.catalog import build_environment, registries
-from ultrascale.plan import build_context, names
+from ultrascale.plan import names
+from ultrascale.plan.delivery import build_context
 from ultrascale.plan.model import ImageBuildPlan
 from ultrascale_constructs.acknowledgment import acknowledge
 

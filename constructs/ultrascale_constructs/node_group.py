@@ -8,7 +8,7 @@ from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.node_groups import is_kept_in_its_zones, is_repaired
+from ultrascale.plan.pools.node_groups import is_kept_in_its_zones, is_repaired
 from ultrascale_constructs.launch_template import NodeLaunchTemplate
 from ultrascale_constructs.node_group_functions import ask
 from ultrascale_constructs.node_group_guard import digest, pool_labels

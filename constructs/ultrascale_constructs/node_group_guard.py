@@ -9,7 +9,7 @@ from constructs import Construct
 
 from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.node_groups import is_guarded
+from ultrascale.plan.pools.node_groups import is_guarded
 from ultrascale_constructs.node_group_functions import ask
 
 

@@ -9,8 +9,8 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from ultrascale.catalog.codepipeline import APPROVAL_COMMENT_LENGTH
+from ultrascale.plan.delivery.pipeline_events import APPROVE
 from ultrascale.plan.model import PipelinePlan, StagePlan
-from ultrascale.plan.pipeline_events import APPROVE
 from ultrascale_constructs.pipeline_reasons import accept_looking
 
 _PROFILE = "gate"

@@ -11,7 +11,7 @@ from constructs import Construct
 
 from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.node_groups import drain_seconds, is_kept_in_its_zones
+from ultrascale.plan.pools.node_groups import drain_seconds, is_kept_in_its_zones
 from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.launch_template import NodeLaunchTemplate, SelfManaged
 from ultrascale_constructs.node_config import ClusterAddress

@@ -11,14 +11,14 @@ import typer
 from ultrascale import config, plan
 from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
 from ultrascale.errors import QuestionError
-from ultrascale.plan.execution_policy import (
+from ultrascale.plan.delivery.execution_policy import (
     Document,
     ExecutionScope,
     boundary,
     execution_policies,
 )
+from ultrascale.plan.delivery.roles_boundary import roles_boundary
 from ultrascale.plan.pipeline import load_pipeline
-from ultrascale.plan.roles_boundary import roles_boundary
 
 Template = Mapping[str, Any]
 

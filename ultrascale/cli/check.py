@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from ultrascale import config
-from ultrascale.plan.network import network_warnings
+from ultrascale.plan.network.vpc import network_warnings
 from ultrascale.plan.pipeline import load_pipeline
 
 

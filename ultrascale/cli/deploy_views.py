@@ -17,7 +17,7 @@ from ultrascale.cli.needs_words import cell, unpriced
 from ultrascale.deploy.cause import Cause, Left
 from ultrascale.deploy.run import Outcome, State
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
-from ultrascale.plan.needs import MONEY
+from ultrascale.plan.needs.report import MONEY
 
 _WIDTH = 160
 _STATES: tuple[State, ...] = ("deployed", "unchanged", "failed", "interrupted", "not started")

@@ -279,7 +279,7 @@ def _namespaces(file: Path | None) -> tuple[str, ...]:
     """Return where jobs of a cluster file are, that of most of them first."""
     if file is None:
         return (TRAINING_NAMESPACE,)
-    from ultrascale.plan.job_namespaces import namespace_of, teams
+    from ultrascale.plan.jobs.namespaces import namespace_of, teams
 
     cluster = config.load(file)
     used = {namespace_of(cluster, name, job) for name, job in cluster.jobs.items()}

@@ -13,8 +13,8 @@ from ultrascale import config, plan
 from ultrascale.cli.needs_tables import print_needs
 from ultrascale.cli.needs_words import beyond
 from ultrascale.plan.model import ClusterNeeds
-from ultrascale.plan.needs import plan_needs
-from ultrascale.plan.needs_calendar import read_time, window_mistakes
+from ultrascale.plan.needs.calendar import read_time, window_mistakes
+from ultrascale.plan.needs.report import plan_needs
 
 BEYOND = 2
 """Exit status where no limit that AWS publishes allows the cluster."""

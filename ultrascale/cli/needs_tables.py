@@ -18,7 +18,7 @@ from ultrascale.plan.model import (
     SubnetNeeds,
     WindowNeeds,
 )
-from ultrascale.plan.needs import MONEY
+from ultrascale.plan.needs.report import MONEY
 
 _WIDTH = 160
 # A row of Markdown is one line, whatever its width.

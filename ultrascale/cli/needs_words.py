@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ultrascale.plan.model import ClusterNeeds, Figure, Figures, QuotaNeed
-from ultrascale.plan.needs import MONEY, all_figures
+from ultrascale.plan.needs.report import MONEY, all_figures
 
 # More names than these are counted.
 _NAMES = 8

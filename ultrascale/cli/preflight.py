@@ -12,8 +12,8 @@ from ultrascale import config, plan
 from ultrascale.cli.needs import BEYOND
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.plan.needs import plan_needs
-from ultrascale.plan.needs_calendar import read_time, window_mistakes
+from ultrascale.plan.needs.calendar import read_time, window_mistakes
+from ultrascale.plan.needs.report import plan_needs
 
 if TYPE_CHECKING:
     from ultrascale.preflight.model import Context

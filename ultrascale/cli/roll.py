@@ -9,9 +9,9 @@ import typer
 from ultrascale import plan
 from ultrascale.cli import ask
 from ultrascale.errors import ClusterError, QuestionError, UltrascaleError
+from ultrascale.operate.pool_size import Renewal, plan_renewal
 from ultrascale.plan.names import DO_NOT_DISRUPT
-from ultrascale.plan.needs_calendar import read_time
-from ultrascale.plan.pool_size import Renewal, plan_renewal
+from ultrascale.plan.needs.calendar import read_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

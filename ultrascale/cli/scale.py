@@ -8,7 +8,7 @@ import typer
 from ultrascale import plan
 from ultrascale.cli import ask
 from ultrascale.errors import ClusterError
-from ultrascale.plan.pool_size import SizeChange, plan_size
+from ultrascale.operate.pool_size import SizeChange, plan_size
 
 if TYPE_CHECKING:
     from ultrascale.operate.clock import Clock

@@ -16,7 +16,7 @@ from rich.table import Table
 from ultrascale import config
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import names
-from ultrascale.plan.upgrade import Manifest, Support, UpgradePlan, plan_upgrade
+from ultrascale.plan.upgrade.report import Manifest, Support, UpgradePlan, plan_upgrade
 
 BLOCKED = 3
 """Exit status where something has to be done before the upgrade."""

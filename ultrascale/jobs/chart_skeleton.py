@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from ultrascale import config
 from ultrascale.jobs.render import render
-from ultrascale.plan import jobs as plan_jobs
 from ultrascale.plan import names
-from ultrascale.plan.job_request import JobRequest
+from ultrascale.plan.jobs import job as plan_jobs
+from ultrascale.plan.jobs.request import JobRequest
 
 NAME = "${NAME}"
 # Numbers that no job has, until markers take their places.

@@ -12,12 +12,13 @@ from ultrascale import config
 from ultrascale.catalog import runtime_environment
 from ultrascale.jobs.chart_skeleton import NAME, skeleton
 from ultrascale.jobs.preparation import JobCluster
-from ultrascale.plan import job_nodes, names
-from ultrascale.plan import jobs as plan_jobs
-from ultrascale.plan.isolation import is_isolated
-from ultrascale.plan.job_request import JobRequest
+from ultrascale.plan import names
+from ultrascale.plan.jobs import job as plan_jobs
+from ultrascale.plan.jobs import nodes
+from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.node_tiers import NodeTierPlan, node_tiers
+from ultrascale.plan.pools.isolation import is_isolated
+from ultrascale.plan.pools.tiers import NodeTierPlan, node_tiers
 
 # Every order of preference among more tiers would be too many for Helm, which keeps all values of
 # a release in a Secret.
@@ -58,7 +59,7 @@ def chart_values(cluster: JobCluster) -> dict[str, object]:
                 {"name": each.name, "value": each.value, "preempts": each.preempts}
                 for each in cluster.plan.priority_classes
             ],
-            "sharedMemoryPercent": job_nodes.SHARED_MEMORY_PERCENT,
+            "sharedMemoryPercent": nodes.SHARED_MEMORY_PERCENT,
             "refusedVariables": [
                 {"name": f"^({pattern})$", "wrong": wrong, "todo": todo}
                 for pattern, wrong, todo in runtime_environment.REFUSED
@@ -197,13 +198,13 @@ def _taints(pools: Sequence[PoolPlan]) -> Iterator[dict[str, str]]:
 
 def _bounds(share: _Share, request: JobRequest) -> dict[str, object]:
     """Return what a pod of a share requests where it says nothing else, and the most of it."""
-    found = job_nodes.node_share(request.job, request.nodes)
+    found = nodes.node_share(request.job, request.nodes)
     return {
         "resource": share.resource,
         "count": share.count,
         "millicpu": found.millicpu,
         "memoryMib": found.memory_mib,
-        "requests": job_nodes.requests_of(request.job, found),
+        "requests": nodes.requests_of(request.job, found),
     }
 
 

@@ -11,10 +11,11 @@ from ultrascale.catalog import volcano
 from ultrascale.jobs import values as chart_values
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.render import render
-from ultrascale.plan import capacity, job_tiers
-from ultrascale.plan import jobs as plan_jobs
-from ultrascale.plan.job_request import JobRequest
-from ultrascale.plan.job_tiers import Choice, Tier
+from ultrascale.plan import capacity
+from ultrascale.plan.jobs import job as plan_jobs
+from ultrascale.plan.jobs import tiers as job_tiers
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.tiers import Choice, Tier
 from ultrascale.plan.model import ClusterPlan, PoolPlan, TeamPlan
 
 Chooser = Callable[[JobRequest, Sequence[Tier]], Choice]

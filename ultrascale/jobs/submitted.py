@@ -14,8 +14,8 @@ from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.kinds import WORKLOADS, kind_of
 from ultrascale.jobs.manifests import JobManifests, Manifest
 from ultrascale.jobs.progress import Followed, Progress, follow
-from ultrascale.plan.job_request import JobRequest
-from ultrascale.plan.job_tiers import Choice, Tier
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.tiers import Choice, Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

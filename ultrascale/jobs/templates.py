@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from ultrascale import config
 from ultrascale.jobs.preparation import JobCluster
-from ultrascale.plan import job_mistakes, job_unnamed
-from ultrascale.plan import jobs as plan_jobs
-from ultrascale.plan.job_request import JobRequest
+from ultrascale.plan.jobs import job as plan_jobs
+from ultrascale.plan.jobs import mistakes as job_mistakes
+from ultrascale.plan.jobs import unnamed as job_unnamed
+from ultrascale.plan.jobs.request import JobRequest
 
 # Whoever sends a job says whose registry it is.
 _SOME_ACCOUNT = "111122223333"

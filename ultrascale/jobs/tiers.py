@@ -7,9 +7,10 @@ from ultrascale.errors import RefusedError
 from ultrascale.jobs.cluster import FORBIDDEN, Cluster
 from ultrascale.jobs.fields import Object, condition, field, label, mapping, name, objects, text
 from ultrascale.jobs.kinds import NODE, POD
-from ultrascale.plan import job_tiers, names
-from ultrascale.plan.job_request import JobRequest
-from ultrascale.plan.job_tiers import Choice, Occupancy, Tier
+from ultrascale.plan import names
+from ultrascale.plan.jobs import tiers as job_tiers
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.tiers import Choice, Occupancy, Tier
 from ultrascale.plan.quantities import amount
 
 # Pods that have ended hold nothing, and those without a node will be judged by the scheduler.

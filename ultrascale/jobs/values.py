@@ -11,7 +11,7 @@ from ultrascale import config
 from ultrascale.catalog import runtime_environment
 from ultrascale.jobs import values_nodes, values_resources
 from ultrascale.jobs.values_pieces import TEMPLATES, Piece, joined
-from ultrascale.plan.job_request import JobRequest
+from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import ClusterPlan
 
 DATA_PATH, CHECKPOINT_PATH = "/data", "/checkpoints"

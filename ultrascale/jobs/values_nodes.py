@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from ultrascale import config
 from ultrascale.jobs.values_pieces import TEMPLATES, Piece, joined
 from ultrascale.plan import names
-from ultrascale.plan.job_pods import unborne_taints
+from ultrascale.plan.jobs.pods import unborne_taints
 from ultrascale.plan.model import ClusterPlan, PoolPlan
-from ultrascale.plan.node_tiers import node_tiers
+from ultrascale.plan.pools.tiers import node_tiers
 
 _NODE_TYPE = names.NODE_TYPE_LABEL
 _TIERS = "nodeSelectors"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ultrascale.jobs.pods import metadata, pod_template
 from ultrascale.plan import names
-from ultrascale.plan.job_command import FIRST_INDEX
+from ultrascale.plan.jobs.command import FIRST_INDEX
 from ultrascale.plan.model import JobPlan, PartPlan, TaskPlan
 
 API_VERSION = "batch.volcano.sh/v1alpha1"

@@ -9,8 +9,8 @@ from ultrascale.jobs.cluster import Cluster
 from ultrascale.operate.clock import Clock, wait
 from ultrascale.operate.groups import Group, find_group
 from ultrascale.operate.nodes import NodePool, changed_meanwhile, nodes_of, waiting_for_nodes
+from ultrascale.operate.pool_size import SizeChange
 from ultrascale.plan.model import ClusterPlan, PoolPlan
-from ultrascale.plan.pool_size import SizeChange
 
 _LOOK_SECONDS = 15
 

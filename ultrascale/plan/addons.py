@@ -7,7 +7,6 @@ from ultrascale import catalog, config
 from ultrascale.catalog import addons, auto_mode, eks, kubernetes_names
 from ultrascale.errors import CatalogError
 from ultrascale.plan import names
-from ultrascale.plan.dns import corefile
 from ultrascale.plan.model import (
     AddonPlan,
     DnsScale,
@@ -16,7 +15,8 @@ from ultrascale.plan.model import (
     ResourcesPlan,
     ScalePlan,
 )
-from ultrascale.plan.network import PODS_OF_A_PREFIX
+from ultrascale.plan.network.dns import corefile
+from ultrascale.plan.network.vpc import PODS_OF_A_PREFIX
 from ultrascale.plan.volumes import mounts_buckets
 
 _CNI = "vpc-cni"

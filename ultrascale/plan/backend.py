@@ -7,9 +7,10 @@ import yaml
 
 from ultrascale import config
 from ultrascale.catalog import rds
-from ultrascale.plan import capacity, images, names, retention
-from ultrascale.plan.job_namespaces import namespace_of
-from ultrascale.plan.job_request import is_own_image
+from ultrascale.plan import capacity, names, retention
+from ultrascale.plan.delivery import images
+from ultrascale.plan.jobs.namespaces import namespace_of
+from ultrascale.plan.jobs.request import is_own_image
 from ultrascale.plan.model import (
     ApplicationPlan,
     BackendPlan,

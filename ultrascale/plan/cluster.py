@@ -8,13 +8,8 @@ from ultrascale.catalog import eks, quotas, regions
 from ultrascale.plan import capacity, names, retention
 from ultrascale.plan.addons import node_addons, workload_addons
 from ultrascale.plan.backend import plan_backend
-from ultrascale.plan.dns import name_servers, plan_node_local_dns
-from ultrascale.plan.hyperpod import plan_hyperpod
-from ultrascale.plan.hyperpod_chart import plan_hyperpod_chart
-from ultrascale.plan.image_cache import plan_image_cache
-from ultrascale.plan.images import plan_image_builds, unbuilt_repositories
-from ultrascale.plan.isolation import plan_isolation
-from ultrascale.plan.karpenter import plan_karpenter
+from ultrascale.plan.delivery.image_cache import plan_image_cache
+from ultrascale.plan.delivery.images import plan_image_builds, unbuilt_repositories
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model import (
     AgreedLimit,
@@ -26,9 +21,9 @@ from ultrascale.plan.model import (
     ScoringPlan,
 )
 from ultrascale.plan.namespaces import plan_namespaces, plan_team_namespaces
-from ultrascale.plan.network import plan_network, within_prefixes
-from ultrascale.plan.node_pools import plan_node_classes, plan_node_pools
-from ultrascale.plan.observability import plan_observability
+from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
+from ultrascale.plan.network.vpc import plan_network, within_prefixes
+from ultrascale.plan.observability.observability import plan_observability
 from ultrascale.plan.platform import (
     plan_dcgm_exporter,
     plan_efa_plugin,
@@ -40,9 +35,14 @@ from ultrascale.plan.platform import (
     plan_priority_classes,
     plan_volcano,
 )
-from ultrascale.plan.pool import plan_pools
+from ultrascale.plan.pools.hyperpod import plan_hyperpod
+from ultrascale.plan.pools.hyperpod_chart import plan_hyperpod_chart
+from ultrascale.plan.pools.isolation import plan_isolation
+from ultrascale.plan.pools.karpenter import plan_karpenter
+from ultrascale.plan.pools.node_pools import plan_node_classes, plan_node_pools
+from ultrascale.plan.pools.pool import plan_pools
+from ultrascale.plan.pools.scaling import plan_cluster_autoscaler, plan_termination_handler
 from ultrascale.plan.scale import plan_scale
-from ultrascale.plan.scaling import plan_cluster_autoscaler, plan_termination_handler
 from ultrascale.plan.storage import plan_buckets, plan_lustre, plan_lustre_access
 from ultrascale.plan.volumes import plan_volumes
 

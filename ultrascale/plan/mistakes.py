@@ -7,15 +7,16 @@ from typing import cast
 from ultrascale import catalog, config
 from ultrascale.catalog import eks
 from ultrascale.errors import CatalogError
-from ultrascale.plan import job_claims, job_governance, support
+from ultrascale.plan import support
 from ultrascale.plan.addons import addon_mistakes
-from ultrascale.plan.address_demand import Demand, may_move, single_addresses
-from ultrascale.plan.addresses import AddressCheck
-from ultrascale.plan.karpenter import karpenter_has_room
+from ultrascale.plan.jobs import claims, governance
 from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.network.addresses import AddressCheck
+from ultrascale.plan.network.demand import Demand, may_move, single_addresses
 from ultrascale.plan.platform import plan_efa_plugin
-from ultrascale.plan.pool import plan_pool
-from ultrascale.plan.scaling import labels_fit_group_tags
+from ultrascale.plan.pools.karpenter import karpenter_has_room
+from ultrascale.plan.pools.pool import plan_pool
+from ultrascale.plan.pools.scaling import labels_fit_group_tags
 
 Mistakes = Iterator[config.Mistake]
 
@@ -38,8 +39,8 @@ def all_mistakes(reading: config.Reading) -> list[config.Mistake]:
 
 
 def _template_mistakes(cluster: config.Cluster) -> Mistakes:
-    yield from job_governance.template_mistakes(cluster)
-    yield from job_claims.template_mistakes(cluster)
+    yield from governance.template_mistakes(cluster)
+    yield from claims.template_mistakes(cluster)
 
 
 def _facts_are_known(efa: str, instance_types: tuple[str, ...], zones: tuple[str, ...]) -> Mistakes:

@@ -9,9 +9,9 @@ from ultrascale.catalog import codepipeline, regions
 from ultrascale.errors import ConfigError
 from ultrascale.plan import names, retention
 from ultrascale.plan.cluster import assemble
+from ultrascale.plan.delivery.pipeline_events import pipeline_events
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
-from ultrascale.plan.pipeline_events import pipeline_events
 from ultrascale.plan.stacks import planned_stacks
 
 Mistakes = Iterator[config.Mistake]

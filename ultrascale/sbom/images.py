@@ -8,7 +8,7 @@ from urllib.parse import quote
 from ultrascale.catalog import registries, versions
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan, names
-from ultrascale.plan.build_context import ROOT
+from ultrascale.plan.delivery.build_context import ROOT
 from ultrascale.plan.model import ImageBuildPlan
 from ultrascale.sbom.model import Component
 

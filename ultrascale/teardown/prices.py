@@ -4,7 +4,7 @@ The hourly price is 0 where it is unknown, and where it depends on more than the
 """
 
 from ultrascale.catalog import prices, standing_prices
-from ultrascale.plan.needs_pools import HOURS_OF_A_MONTH
+from ultrascale.plan.needs.pools import HOURS_OF_A_MONTH
 
 _WHOSE = f"about, in {standing_prices.REGION}"
 Price = tuple[str, float]

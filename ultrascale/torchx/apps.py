@@ -9,7 +9,7 @@ from torchx.specs import AppDef, RetryPolicy, Role, VolumeMount, macros
 from ultrascale import config
 from ultrascale.catalog import eks
 from ultrascale.plan import names
-from ultrascale.plan.job_command import RANK_ZERO_HOST
+from ultrascale.plan.jobs.command import RANK_ZERO_HOST
 from ultrascale.torchx.components import METADATA
 from ultrascale.torchx.errors import AppError
 from ultrascale.torchx.launcher import REPLICA_ID, with_index

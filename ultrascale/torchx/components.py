@@ -14,7 +14,7 @@ from torchx.specs import NULL_RESOURCE, AppDef, Resource, RetryPolicy, Role, mac
 
 from ultrascale import catalog
 from ultrascale.errors import CatalogError
-from ultrascale.plan.job_command import RENDEZVOUS_PORT, script_words
+from ultrascale.plan.jobs.command import RENDEZVOUS_PORT, script_words
 from ultrascale.torchx.errors import AppError
 from ultrascale.torchx.resources import whole_node
 

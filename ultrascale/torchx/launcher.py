@@ -6,11 +6,7 @@ that it is `localhost` to itself, and that the others wait for it no longer than
 
 from collections.abc import Sequence
 
-from ultrascale.plan.job_command import (
-    FIRST_INDEX,
-    INDEXED_INDEX,
-    RANK_ZERO_HOST,
-)
+from ultrascale.plan.jobs.command import FIRST_INDEX, INDEXED_INDEX, RANK_ZERO_HOST
 
 # Some node may still be pulling an image of tens of gigabytes.
 _PATIENCE_SECONDS = 1800

@@ -10,7 +10,8 @@ from torchx.specs import Resource
 
 from ultrascale import catalog
 from ultrascale.catalog import eks
-from ultrascale.plan import job_nodes, names
+from ultrascale.plan import names
+from ultrascale.plan.jobs import nodes
 
 _MB = 1_000_000
 _MIB = 2**20
@@ -22,7 +23,7 @@ def whole_node(instance_type: str) -> Resource:
     Raises:
         CatalogError: There is no such type, or no source states what its nodes have.
     """
-    share = job_nodes.whole_node(catalog.lookup(instance_type))
+    share = nodes.whole_node(catalog.lookup(instance_type))
     devices: dict[str, int] = {}
     if share.accelerator == names.NEURON_DEVICE:
         devices[names.NEURON_DEVICE] = share.accelerators

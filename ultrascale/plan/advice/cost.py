@@ -6,7 +6,7 @@ from datetime import timedelta
 from ultrascale.catalog import prices, purchasing
 from ultrascale.plan.advice.model import Candidate, Cost, Question, Reason
 from ultrascale.plan.advice.times import commitment, may_be_dated
-from ultrascale.plan.needs_pools import HOURS_OF_A_MONTH
+from ultrascale.plan.needs.pools import HOURS_OF_A_MONTH
 
 _HOURS_OF_A_DAY = 24
 

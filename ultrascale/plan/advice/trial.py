@@ -13,7 +13,7 @@ from ultrascale.plan.advice.fragment import Entry, document, most_nodes
 from ultrascale.plan.advice.model import Question, Reason
 from ultrascale.plan.cluster import plan_cluster
 from ultrascale.plan.model import ClusterNeeds
-from ultrascale.plan.needs import plan_needs
+from ultrascale.plan.needs.report import plan_needs
 
 # The system pool holds the controllers, which grow with the nodes.
 _SYSTEM_TYPES = ("m7g.2xlarge", "m7g.8xlarge", "m8g.24xlarge")

@@ -1,0 +1,6 @@
+"""The cdk8s charts: what the cluster runs. They render plans and decide nothing."""
+
+from ultrascale_k8s._platform_chart import Charts, PlatformChart
+from ultrascale_k8s.platform import define_charts, write_manifests
+
+__all__ = ["Charts", "PlatformChart", "define_charts", "write_manifests"]

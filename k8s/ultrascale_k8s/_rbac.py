@@ -1,0 +1,73 @@
+"""Rules and bindings of the platform's service accounts, most of them in `kube-system`."""
+
+from collections.abc import Sequence
+
+from cdk8s_plus_27 import k8s as kube
+from constructs import Construct
+
+from ultrascale.plan.names import SYSTEM_NAMESPACE
+from ultrascale_k8s._pods import metadata
+
+_RBAC_GROUP = "rbac.authorization.k8s.io"
+
+
+def rule(
+    *kinds: str, verbs: Sequence[str], group: str = "", names: Sequence[str] = ()
+) -> kube.PolicyRule:
+    """Allow ``verbs`` on the resources ``kinds``.
+
+    Args:
+        kinds: Resources of one API group, in the plural.
+        verbs: What may be done.
+        group: The API group; empty for the core group.
+        names: The only objects that it may be done to; empty means all.
+    """
+    return kube.PolicyRule(
+        api_groups=[group],
+        resources=list(kinds),
+        verbs=list(verbs),
+        resource_names=list(names) or None,
+    )
+
+
+def bind_cluster_role(
+    scope: Construct,
+    id: str,
+    *,
+    name: str,
+    role: str,
+    account: str,
+    account_namespace: str = SYSTEM_NAMESPACE,
+) -> None:
+    """Give the service account ``account`` the ClusterRole ``role`` in every namespace."""
+    kube.KubeClusterRoleBinding(
+        scope,
+        id,
+        metadata=metadata(name, component=account),
+        role_ref=kube.RoleRef(api_group=_RBAC_GROUP, kind="ClusterRole", name=role),
+        subjects=_subjects(account, account_namespace),
+    )
+
+
+def bind_role(
+    scope: Construct,
+    id: str,
+    *,
+    name: str,
+    role: str,
+    account: str,
+    namespace: str = SYSTEM_NAMESPACE,
+    account_namespace: str = SYSTEM_NAMESPACE,
+) -> None:
+    """Give the service account ``account`` the Role ``role`` of ``namespace``."""
+    kube.KubeRoleBinding(
+        scope,
+        id,
+        metadata=metadata(name, namespace=namespace, component=account),
+        role_ref=kube.RoleRef(api_group=_RBAC_GROUP, kind="Role", name=role),
+        subjects=_subjects(account, account_namespace),
+    )
+
+
+def _subjects(account: str, namespace: str) -> list[kube.Subject]:
+    return [kube.Subject(kind="ServiceAccount", name=account, namespace=namespace)]

@@ -1,0 +1,155 @@
+"""The DCGM exporter: what each GPU does, for Prometheus."""
+
+import cdk8s
+from cdk8s_plus_27 import k8s as kube
+from constructs import Construct
+
+from ultrascale.plan.model import DevicePluginPlan
+from ultrascale.plan.names import SYSTEM_NAMESPACE
+from ultrascale_k8s._config_maps import define_config_map
+from ultrascale_k8s._pods import device_plugin_daemon_set, host_mounts, metadata, resources
+
+_NAME = "dcgm-exporter"
+_PORT = 9400
+_COUNTERS_DIRECTORY = "/etc/dcgm-counters"
+_COUNTERS_FILE = "counters.csv"
+# Where the kubelet tells which pod holds which GPU.
+# Source: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/#monitoring-device-plugin-resources
+_HOST_PATHS = {"pod-resources": "/var/lib/kubelet/pod-resources"}
+# A node must run one DCGM: of two, only one reads the profiling counters, and NVIDIA supports no
+# second one (deadlocks in the driver). The EKS node monitoring agent needs its own, or it declares
+# the GPUs broken and node repair replaces the node. Its `dcgm-server` runs DCGM on this port of
+# each GPU node, without a Service, and that one is asked.
+# Sources:
+#     https://github.com/NVIDIA/DCGM/issues/108
+#     https://github.com/aws/containers-roadmap/issues/2555
+#     https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/templates/dcgm-daemonset.yaml
+_HOST_ENGINE_PORT = 5555
+
+# DCGM field, Prometheus type, help. Of the utilizations the last four tell what a job makes of a
+# GPU: DCGM_FI_DEV_GPU_UTIL is 100 while a single kernel waits for the network.
+# Sources:
+#     https://raw.githubusercontent.com/NVIDIA/dcgm-exporter/4.6.0-4.8.3/etc/default-counters.csv
+#     https://docs.nvidia.com/datacenter/dcgm/latest/dcgm-api/dcgm-api-field-ids.html
+_COUNTERS = (
+    ("DCGM_FI_DEV_SM_CLOCK", "gauge", "SM clock in MHz"),
+    ("DCGM_FI_DEV_MEM_CLOCK", "gauge", "Memory clock in MHz"),
+    ("DCGM_FI_DEV_GPU_TEMP", "gauge", "GPU temperature in degrees Celsius"),
+    ("DCGM_FI_DEV_MEMORY_TEMP", "gauge", "Memory temperature in degrees Celsius"),
+    ("DCGM_FI_DEV_POWER_USAGE", "gauge", "Power draw in W"),
+    ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "counter", "Energy since the driver loaded in mJ"),
+    ("DCGM_FI_DEV_FB_USED", "gauge", "Device memory in use in MiB"),
+    ("DCGM_FI_DEV_FB_FREE", "gauge", "Device memory left in MiB"),
+    ("DCGM_FI_DEV_XID_ERRORS", "gauge", "Last XID error"),
+    ("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", "PCIe retries"),
+    ("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "counter", "Rows remapped for lost data"),
+    ("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "counter", "Rows remapped for corrected errors"),
+    ("DCGM_FI_DEV_ROW_REMAP_FAILURE", "gauge", "Whether a row could not be remapped"),
+    ("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "counter", "NVLink traffic of all lanes"),
+    ("DCGM_FI_DEV_GPU_UTIL", "gauge", "Share of time in which a kernel ran in percent"),
+    ("DCGM_FI_DEV_MEM_COPY_UTIL", "gauge", "Share of time in which memory was copied in percent"),
+    ("DCGM_FI_DRIVER_VERSION", "label", "Driver version"),
+    ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gauge", "Share of time in which the compute engine worked"),
+    ("DCGM_FI_PROF_SM_ACTIVE", "gauge", "Share of SM cycles with a warp"),
+    ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "gauge", "Share of cycles of the tensor cores"),
+    ("DCGM_FI_PROF_DRAM_ACTIVE", "gauge", "Share of cycles of the memory interface"),
+)
+
+
+class DcgmExporterChart(cdk8s.Chart):
+    """Defines the DaemonSet that tells Prometheus what the GPUs of a node do, and for which pod.
+
+    It has no Service: an endpoint for each of thousands of nodes would be sent to every node.
+    Prometheus finds the pods by their annotations.
+
+    Source: https://github.com/NVIDIA/dcgm-exporter/tree/main/deployment
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: DevicePluginPlan) -> None:
+        super().__init__(scope, id, disable_resource_name_hashes=True)
+        config = define_config_map(
+            self,
+            "Counters",
+            name=_NAME,
+            namespace=SYSTEM_NAMESPACE,
+            component=_NAME,
+            data={_COUNTERS_FILE: counters_csv()},
+        )
+        kube.KubeDaemonSet(
+            self,
+            "DaemonSet",
+            metadata=metadata(_NAME, namespace=SYSTEM_NAMESPACE),
+            spec=device_plugin_daemon_set(
+                _NAME,
+                plan,
+                container=_container(plan.image),
+                host_paths=_HOST_PATHS,
+                volumes=[_counters_volume(config)],
+                annotations=_annotations(),
+            ),
+        )
+
+
+def counters_csv() -> str:
+    """Return the file that names what is exported, in the exporter's format."""
+    return "".join(f"{', '.join(counter)}\n" for counter in _COUNTERS)
+
+
+def _annotations() -> dict[str, str]:
+    return {"prometheus.io/scrape": "true", "prometheus.io/port": str(_PORT)}
+
+
+def _counters_volume(config: str) -> kube.Volume:
+    return kube.Volume(name="counters", config_map=kube.ConfigMapVolumeSource(name=config))
+
+
+def _container(image: str) -> kube.Container:
+    return kube.Container(
+        name=_NAME,
+        image=image,
+        env=_environment(),
+        ports=[kube.ContainerPort(name="metrics", container_port=_PORT)],
+        # DCGM itself wants SYS_ADMIN for the profiling counters, and the agent's is privileged.
+        # What asks it needs to be root to open the kubelet's socket, and nothing more.
+        # Source: https://github.com/NVIDIA/dcgm-exporter/issues/61
+        security_context=kube.SecurityContext(
+            allow_privilege_escalation=False, capabilities=kube.Capabilities(drop=["ALL"])
+        ),
+        startup_probe=_probe(period_seconds=5, failures=24),
+        liveness_probe=_probe(period_seconds=30, failures=3),
+        resources=resources(cpu="50m", memory="128Mi", memory_limit="512Mi"),
+        volume_mounts=[
+            *host_mounts(_HOST_PATHS, read_only=tuple(_HOST_PATHS)),
+            kube.VolumeMount(name="counters", mount_path=_COUNTERS_DIRECTORY, read_only=True),
+        ],
+    )
+
+
+def _environment() -> list[kube.EnvVar]:
+    values = {
+        # The kubelet fills in the address of the exporter's own node.
+        "DCGM_REMOTE_HOSTENGINE_INFO": f"$(NODE_IP):{_HOST_ENGINE_PORT}",
+        "DCGM_EXPORTER_COLLECTORS": f"{_COUNTERS_DIRECTORY}/{_COUNTERS_FILE}",
+        "DCGM_EXPORTER_KUBERNETES": "true",
+        "DCGM_EXPORTER_LISTEN": f":{_PORT}",
+        # The image's entry point would try to give the program SYS_ADMIN.
+        "NO_SETCAP": "true",
+    }
+    return [
+        _from_field("NODE_IP", "status.hostIP"),
+        _from_field("NODE_NAME", "spec.nodeName"),
+        *(kube.EnvVar(name=name, value=value) for name, value in values.items()),
+    ]
+
+
+def _from_field(name: str, path: str) -> kube.EnvVar:
+    source = kube.EnvVarSource(field_ref=kube.ObjectFieldSelector(field_path=path))
+    return kube.EnvVar(name=name, value_from=source)
+
+
+def _probe(*, period_seconds: int, failures: int) -> kube.Probe:
+    return kube.Probe(
+        http_get=kube.HttpGetAction(path="/health", port=kube.IntOrString.from_number(_PORT)),
+        period_seconds=period_seconds,
+        failure_threshold=failures,
+    )

@@ -1,0 +1,264 @@
+"""The etcd that TorchElastic workers meet at."""
+
+import cdk8s
+from cdk8s_plus_27 import k8s as kube
+from constructs import Construct
+
+from ultrascale.plan.model import EtcdPlan
+from ultrascale.plan.names import (
+    ETCD_CLIENT_PORT,
+    ETCD_CLIENT_SERVICE,
+    ETCD_PEER_PORT,
+    ETCD_SERVER_SERVICE,
+    TRAINING_LABEL,
+)
+from ultrascale_k8s._pods import (
+    REVISIONS,
+    SYSTEM_CLUSTER_CRITICAL,
+    keep_apart,
+    labels,
+    metadata,
+    resources,
+    restricted_container,
+    restricted_pod,
+    selector,
+    system_affinity,
+    tolerations,
+)
+
+STORAGE_CLASS = "ultrascale-gp3"
+_DATA = "data"
+_MOUNT = "/var/lib/etcd"
+# The image has no user of its own; this is distroless' `nonroot`.
+# Source: https://github.com/etcd-io/etcd/blob/v3.5.33/Dockerfile
+_USER = 65532
+# Half of etcd's suggested maximum would already be far more than any job's rendezvous leaves.
+# Source: https://etcd.io/docs/v3.5/op-guide/maintenance/#space-quota
+_QUOTA_BYTES = 2 * 1024**3
+# A member without a leader still answers this, so losing the quorum restarts nobody: the members
+# that are left must stay up for the others to come back to.
+# Source: https://etcd.io/docs/v3.5/op-guide/monitoring/#health-check
+_ALIVE = "/health?exclude=NOSPACE&serializable=true"
+_SERVES = "/health"
+
+
+class EtcdChart(cdk8s.Chart):
+    """Defines an etcd of one or three members and the two services it is reached by.
+
+    What it holds is disposable: a rendezvous lasts minutes, and a job that loses it meets again.
+    So its volumes go with it, and a change between one and three members starts an empty cluster
+    instead of growing the old one. Make that change while no job runs: torchrun asks the server
+    for waiting nodes all the time, and an agent that finds nobody there ends its workers, with
+    torch's own backends at once, with `etcd-v3` after five minutes. With one member a drain of its
+    node has the same effect. The size of the volumes cannot change in place: Kubernetes refuses it.
+
+    Source: https://etcd.io/docs/v3.5/op-guide/configuration/
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: EtcdPlan) -> None:
+        super().__init__(scope, id, disable_resource_name_hashes=True)
+        _storage_class(self, plan)
+        _services(self, plan)
+        _stateful_set(self, plan)
+        _network_policy(self, plan)
+        if plan.replicas > 1:
+            _disruption_budget(self, plan)
+
+
+def etcd_arguments(plan: EtcdPlan) -> list[str]:
+    """Return the arguments of every member; the kubelet fills in ``$(POD_NAME)``.
+
+    The data directory is named after the number of members. A member that kept its old data would
+    form a cluster of its own beside the new one, behind the same service.
+    """
+    own_host = _member_host(plan, "$(POD_NAME)")
+    members = [f"{ETCD_SERVER_SERVICE}-{ordinal}" for ordinal in range(plan.replicas)]
+    cluster = ",".join(
+        f"{name}=http://{_member_host(plan, name)}:{ETCD_PEER_PORT}" for name in members
+    )
+    return [
+        "--name=$(POD_NAME)",
+        # Below the mount point, so that etcd makes it itself, readable by nobody else.
+        f"--data-dir={_MOUNT}/members-{plan.replicas}",
+        f"--listen-client-urls=http://0.0.0.0:{ETCD_CLIENT_PORT}",
+        f"--advertise-client-urls=http://{own_host}:{ETCD_CLIENT_PORT}",
+        f"--listen-peer-urls=http://0.0.0.0:{ETCD_PEER_PORT}",
+        f"--initial-advertise-peer-urls=http://{own_host}:{ETCD_PEER_PORT}",
+        f"--initial-cluster={cluster}",
+        "--initial-cluster-state=new",
+        f"--initial-cluster-token={plan.namespace}-{plan.replicas}",
+        "--auto-compaction-mode=periodic",
+        # Nobody reads what was replaced, and each heartbeat of a job replaces the state of all its
+        # nodes: a job of 1,000 writes half a megabyte a second.
+        "--auto-compaction-retention=5m",
+        f"--quota-backend-bytes={_QUOTA_BYTES}",
+        # Gone in etcd 3.6, so it is named only where a job needs it.
+        *(["--enable-v2=true"] if plan.v2_api else []),
+    ]
+
+
+def _member_host(plan: EtcdPlan, name: str) -> str:
+    # With the namespace, since clients in other training namespaces follow these addresses too.
+    return f"{name}.{ETCD_SERVER_SERVICE}.{plan.namespace}.svc"
+
+
+def _storage_class(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
+    # EKS makes no gp3 class. Nothing in it can change once it exists.
+    kube.KubeStorageClass(
+        chart,
+        "StorageClass",
+        metadata=metadata(STORAGE_CLASS, component=ETCD_SERVER_SERVICE),
+        provisioner=plan.volume_provisioner,
+        parameters={"type": "gp3", "encrypted": "true"},
+        reclaim_policy="Delete",
+        volume_binding_mode="WaitForFirstConsumer",
+        allow_volume_expansion=True,
+    )
+
+
+def _services(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
+    pods = selector(ETCD_SERVER_SERVICE).match_labels
+    client = kube.ServicePort(name="client", port=ETCD_CLIENT_PORT)
+    peer = kube.ServicePort(name="peer", port=ETCD_PEER_PORT)
+    kube.KubeService(
+        chart,
+        "ServerService",
+        metadata=metadata(ETCD_SERVER_SERVICE, namespace=plan.namespace),
+        # Members must find each other before any of them is ready.
+        spec=kube.ServiceSpec(
+            cluster_ip="None",
+            publish_not_ready_addresses=True,
+            selector=pods,
+            ports=[client, peer],
+        ),
+    )
+    kube.KubeService(
+        chart,
+        "ClientService",
+        metadata=metadata(
+            ETCD_CLIENT_SERVICE, namespace=plan.namespace, component=ETCD_SERVER_SERVICE
+        ),
+        spec=kube.ServiceSpec(selector=pods, ports=[client]),
+    )
+
+
+def _stateful_set(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
+    disposable = kube.StatefulSetPersistentVolumeClaimRetentionPolicy(
+        when_deleted="Delete", when_scaled="Delete"
+    )
+    kube.KubeStatefulSet(
+        chart,
+        "StatefulSet",
+        metadata=metadata(ETCD_SERVER_SERVICE, namespace=plan.namespace),
+        spec=kube.StatefulSetSpec(
+            revision_history_limit=REVISIONS,
+            service_name=ETCD_SERVER_SERVICE,
+            replicas=plan.replicas,
+            # A first member alone never becomes ready: the quorum takes two.
+            pod_management_policy="Parallel",
+            persistent_volume_claim_retention_policy=disposable,
+            selector=selector(ETCD_SERVER_SERVICE),
+            template=kube.PodTemplateSpec(
+                metadata=kube.ObjectMeta(labels=labels(ETCD_SERVER_SERVICE)), spec=_pod(plan)
+            ),
+            volume_claim_templates=[_claim_template(plan)],
+        ),
+    )
+
+
+def _claim_template(plan: EtcdPlan) -> kube.KubePersistentVolumeClaimProps:
+    return kube.KubePersistentVolumeClaimProps(
+        metadata=kube.ObjectMeta(name=_DATA),
+        spec=kube.PersistentVolumeClaimSpec(
+            access_modes=["ReadWriteOnce"],
+            storage_class_name=STORAGE_CLASS,
+            resources=kube.ResourceRequirements(
+                requests={"storage": kube.Quantity.from_string(f"{plan.volume_gib}Gi")}
+            ),
+        ),
+    )
+
+
+def _pod(plan: EtcdPlan) -> kube.PodSpec:
+    return kube.PodSpec(
+        automount_service_account_token=False,
+        # Kubernetes would set ETCD_SERVER_PORT and the like, and etcd reads ETCD_ variables.
+        enable_service_links=False,
+        priority_class_name=SYSTEM_CLUSTER_CRITICAL,
+        termination_grace_period_seconds=30,
+        affinity=system_affinity(),
+        tolerations=tolerations(),
+        topology_spread_constraints=keep_apart(ETCD_SERVER_SERVICE) if plan.replicas > 1 else None,
+        security_context=restricted_pod(_USER),
+        containers=[_container(plan)],
+    )
+
+
+def _container(plan: EtcdPlan) -> kube.Container:
+    pod_name = kube.EnvVarSource(field_ref=kube.ObjectFieldSelector(field_path="metadata.name"))
+    return kube.Container(
+        name="etcd",
+        image=plan.image,
+        command=["/usr/local/bin/etcd"],
+        args=etcd_arguments(plan),
+        env=[kube.EnvVar(name="POD_NAME", value_from=pod_name)],
+        ports=[
+            kube.ContainerPort(name="client", container_port=ETCD_CLIENT_PORT),
+            kube.ContainerPort(name="peer", container_port=ETCD_PEER_PORT),
+        ],
+        startup_probe=_probe(_ALIVE, failures=60),
+        readiness_probe=_probe(_SERVES, failures=3),
+        liveness_probe=_probe(_ALIVE, failures=8),
+        security_context=restricted_container(),
+        resources=resources(cpu="100m", memory="256Mi", memory_limit="1Gi"),
+        volume_mounts=[kube.VolumeMount(name=_DATA, mount_path=_MOUNT)],
+    )
+
+
+def _probe(path: str, *, failures: int) -> kube.Probe:
+    return kube.Probe(
+        http_get=kube.HttpGetAction(path=path, port=kube.IntOrString.from_number(ETCD_CLIENT_PORT)),
+        period_seconds=10,
+        timeout_seconds=5,
+        failure_threshold=failures,
+    )
+
+
+def _network_policy(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
+    """Let training namespaces reach the client port and the members alone reach each other.
+
+    The v2 API knows no authentication that TorchElastic could use: this policy is the guard.
+    """
+    trainers = kube.NetworkPolicyPeer(
+        namespace_selector=kube.LabelSelector(match_labels={TRAINING_LABEL: "true"})
+    )
+    members = kube.NetworkPolicyPeer(pod_selector=selector(ETCD_SERVER_SERVICE))
+    kube.KubeNetworkPolicy(
+        chart,
+        "NetworkPolicy",
+        metadata=metadata(ETCD_SERVER_SERVICE, namespace=plan.namespace),
+        spec=kube.NetworkPolicySpec(
+            pod_selector=selector(ETCD_SERVER_SERVICE),
+            policy_types=["Ingress"],
+            ingress=[
+                kube.NetworkPolicyIngressRule(from_=[peer], ports=[_tcp(port)])
+                for peer, port in ((trainers, ETCD_CLIENT_PORT), (members, ETCD_PEER_PORT))
+            ],
+        ),
+    )
+
+
+def _tcp(port: int) -> kube.NetworkPolicyPort:
+    return kube.NetworkPolicyPort(protocol="TCP", port=kube.IntOrString.from_number(port))
+
+
+def _disruption_budget(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
+    kube.KubePodDisruptionBudget(
+        chart,
+        "DisruptionBudget",
+        metadata=metadata(ETCD_SERVER_SERVICE, namespace=plan.namespace),
+        spec=kube.PodDisruptionBudgetSpec(
+            max_unavailable=kube.IntOrString.from_number(1),
+            selector=selector(ETCD_SERVER_SERVICE),
+        ),
+    )

@@ -1,0 +1,27 @@
+"""What makes EKS Auto Mode enforce network policies."""
+
+import cdk8s
+from cdk8s_plus_27 import k8s as kube
+from constructs import Construct
+
+from ultrascale.plan.names import SYSTEM_NAMESPACE
+from ultrascale_k8s._pods import metadata
+
+
+class NetworkPolicyControllerChart(cdk8s.Chart):
+    """Turns the network policy controller on where no VPC CNI add-on does.
+
+    Until then the API server takes network policies and nobody enforces them.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-net-pol.html
+    """
+
+    def __init__(self, scope: Construct, id: str) -> None:
+        super().__init__(scope, id, disable_resource_name_hashes=True)
+        kube.KubeConfigMap(
+            self,
+            "ConfigMap",
+            # EKS reads it under this name.
+            metadata=metadata("amazon-vpc-cni", namespace=SYSTEM_NAMESPACE),
+            data={"enable-network-policy-controller": "true"},
+        )

@@ -1,0 +1,138 @@
+"""What keeps pods without accelerators off nodes that can have no taints."""
+
+import json
+from collections.abc import Mapping
+
+import cdk8s
+from constructs import Construct
+
+from ultrascale.plan.model import IsolationPlan
+from ultrascale_k8s._pods import labels
+from ultrascale_k8s.volcano.objects import define_object
+
+NAME = "ultrascale-node-isolation"
+_API_VERSION = "admissionregistration.k8s.io/v1"
+# Kubernetes sets it on every namespace.
+# Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetes-io-metadata-name
+_NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+# A DaemonSet is made for all nodes; a node that is named was chosen, as `kubectl debug` does.
+_IS_SCHEDULED = """\
+!has(object.spec.nodeName) && (!has(object.metadata.ownerReferences) ||
+!object.metadata.ownerReferences.exists(owner, owner.kind == "DaemonSet"))"""
+
+_CONTAINERS = """\
+object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : [])"""
+
+# A limit alone is a request as well, and charts write 0 for none.
+_HAS_NO_ACCELERATOR = f"""\
+!({_CONTAINERS}).exists(container, has(container.resources) && (
+(has(container.resources.limits) && container.resources.limits.exists(name,
+string(container.resources.limits[name]) != "0" &&
+PREFIXES.exists(prefix, name.startsWith(prefix)))) ||
+(has(container.resources.requests) && container.resources.requests.exists(name,
+string(container.resources.requests[name]) != "0" &&
+PREFIXES.exists(prefix, name.startsWith(prefix))))))"""
+
+_BY_SELECTOR = """\
+has(object.spec.nodeSelector) && object.spec.nodeSelector.exists(key,
+key in variables.isolated && !(object.spec.nodeSelector[key] in variables.isolated[key]))"""
+
+# Terms are alternatives, and every one must lead elsewhere.
+_BY_AFFINITY = """\
+has(object.spec.affinity) && has(object.spec.affinity.nodeAffinity) &&
+has(object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution) &&
+object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution
+.nodeSelectorTerms.all(term, has(term.matchExpressions) && term.matchExpressions.exists(wanted,
+wanted.key in variables.isolated && (
+(wanted.operator == "DoesNotExist") ||
+(wanted.operator == "In" &&
+!wanted.values.exists(value, value in variables.isolated[wanted.key])) ||
+(wanted.operator == "NotIn" &&
+variables.isolated[wanted.key].all(value, value in wanted.values)))))"""
+
+
+class NodeIsolationChart(cdk8s.Chart):
+    """Defines the admission policy, and binds it.
+
+    It guards against accidents: whoever may create pods can ask for an accelerator, or claim to be
+    a DaemonSet. Pods that run already, and those of exempt namespaces, it leaves alone.
+
+    Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: IsolationPlan) -> None:
+        super().__init__(scope, id, disable_resource_name_hashes=True)
+        define_object(self, "Policy", policy_manifest(plan))
+        define_object(self, "Binding", _binding_manifest())
+
+
+def policy_manifest(plan: IsolationPlan) -> Mapping[str, object]:
+    """Return the policy: pods without accelerators say that they go to other nodes."""
+    prefixes = json.dumps(list(plan.accelerator_prefixes))
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": NAME, "labels": labels(NAME)},
+        "spec": {
+            # It is evaluated within the API server: no webhook that could be away.
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "namespaceSelector": {
+                    "matchExpressions": [
+                        {
+                            "key": _NAMESPACE_LABEL,
+                            "operator": "NotIn",
+                            "values": list(plan.exempt_namespaces),
+                        }
+                    ]
+                },
+                "resourceRules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE"],
+                        "resources": ["pods"],
+                    }
+                ],
+            },
+            "matchConditions": [
+                {"name": "is-scheduled", "expression": _IS_SCHEDULED},
+                {
+                    "name": "has-no-accelerator",
+                    "expression": _HAS_NO_ACCELERATOR.replace("PREFIXES", prefixes),
+                },
+            ],
+            "variables": [{"name": "isolated", "expression": _literal(plan.node_labels)}],
+            "validations": [
+                {
+                    "expression": f"({_BY_SELECTOR}) || ({_BY_AFFINITY})",
+                    "message": _message(plan),
+                    "reason": "Invalid",
+                }
+            ],
+        },
+    }
+
+
+def _binding_manifest() -> Mapping[str, object]:
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": NAME, "labels": labels(NAME)},
+        "spec": {"policyName": NAME, "validationActions": ["Deny"]},
+    }
+
+
+def _literal(values: Mapping[str, tuple[str, ...]]) -> str:
+    """Return a CEL map, whose literals are those of JSON."""
+    return json.dumps({key: list(each) for key, each in values.items()})
+
+
+def _message(plan: IsolationPlan) -> str:
+    elsewhere = ", ".join(f"{key}: {value}" for key, value in plan.suggested_labels.items())
+    return (
+        "this pod asks for no accelerator and could take the place of one that does on a HyperPod "
+        f"node, which can have no taints; add nodeSelector {{{elsewhere}}}, or a required node "
+        "affinity for other nodes in each of its terms"
+    )

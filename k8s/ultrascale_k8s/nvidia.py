@@ -1,0 +1,70 @@
+"""The NVIDIA device plugin."""
+
+import cdk8s
+from cdk8s_plus_27 import k8s as kube
+from constructs import Construct
+
+from ultrascale.plan.model import DevicePluginPlan
+from ultrascale.plan.names import SYSTEM_NAMESPACE
+from ultrascale_k8s._pods import (
+    DEVICE_PLUGIN_SOCKETS,
+    device_plugin_daemon_set,
+    host_mounts,
+    metadata,
+    resources,
+)
+
+_NAME = "nvidia-device-plugin"
+_HOST_PATHS = {"device-plugin": DEVICE_PLUGIN_SOCKETS}
+# Source: https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#configuration-option-details
+_SETTINGS = {
+    # MOFED would hand every verbs device to every container with a GPU, EFA's among them: NCCL
+    # then picks the wrong ones. Those devices are the EFA device plugin's to give.
+    # Source: https://github.com/NVIDIA/k8s-device-plugin/issues/1692
+    "MOFED_ENABLED": "false",
+    # Gives /dev/gdrdrv with the GPUs, which GPU-initiated communication of NCCL over EFA opens and
+    # no container can ask for by itself. Where the node has no such device, nothing is given.
+    # Source: https://github.com/awslabs/awsome-distributed-ai/pull/1241
+    "GDRCOPY_ENABLED": "true",
+    # It runs where the plan says there are GPUs. If it finds none, it must restart until it does:
+    # the alternative blocks for good, and the node is paid for with no GPU to schedule on.
+    "FAIL_ON_INIT_ERROR": "true",
+    # The NVIDIA runtime, which is the default one of EKS's NVIDIA AMIs, reads a container's devices
+    # from its environment. So no pod needs a runtimeClassName either.
+    # Source: https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/containerd/runtime_config_nvidia.go
+    "DEVICE_LIST_STRATEGY": "envvar",
+}
+
+
+class NvidiaDevicePluginChart(cdk8s.Chart):
+    """Defines the DaemonSet that offers `nvidia.com/gpu`.
+
+    Source: https://github.com/NVIDIA/k8s-device-plugin/tree/v0.20.0/deployments
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: DevicePluginPlan) -> None:
+        super().__init__(scope, id, disable_resource_name_hashes=True)
+        kube.KubeDaemonSet(
+            self,
+            "DaemonSet",
+            metadata=metadata(_NAME, namespace=SYSTEM_NAMESPACE),
+            spec=device_plugin_daemon_set(
+                _NAME, plan, container=_container(plan.image), host_paths=_HOST_PATHS
+            ),
+        )
+
+
+def _container(image: str) -> kube.Container:
+    return kube.Container(
+        name=_NAME,
+        image=image,
+        env=[kube.EnvVar(name=name, value=value) for name, value in _SETTINGS.items()],
+        # Root, since the kubelet's socket directory belongs to root, and nothing more: this is how
+        # AWS tests its NVIDIA AMIs. It calls no API of the cluster.
+        # Source: https://github.com/aws/aws-k8s-tester/blob/main/test/manifests/assets/nvidia-device-plugin.yaml
+        security_context=kube.SecurityContext(
+            allow_privilege_escalation=False, capabilities=kube.Capabilities(drop=["ALL"])
+        ),
+        resources=resources(cpu="50m", memory="64Mi", memory_limit="512Mi"),
+        volume_mounts=host_mounts(_HOST_PATHS),
+    )

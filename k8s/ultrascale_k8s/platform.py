@@ -1,0 +1,224 @@
+"""Every chart of a cluster, in the order they are applied."""
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
+from pathlib import Path
+
+import cdk8s
+import yaml
+
+from ultrascale.plan import ClusterPlan, PoolPlan
+from ultrascale.plan.model import BackendPlan
+from ultrascale_k8s._platform_chart import Charts, PlatformChart
+from ultrascale_k8s.backend import BackendChart, BackendRightsChart
+from ultrascale_k8s.block_calendar import BlockCalendarChart
+from ultrascale_k8s.cluster_autoscaler import ClusterAutoscalerChart
+from ultrascale_k8s.dcgm import DcgmExporterChart
+from ultrascale_k8s.efa import EfaDevicePluginChart
+from ultrascale_k8s.etcd import EtcdChart
+from ultrascale_k8s.fleet_metrics import FleetMetricsChart
+from ultrascale_k8s.lustre_access import LustreAccessChart
+from ultrascale_k8s.namespaces import NamespacesChart
+from ultrascale_k8s.network_policy import NetworkPolicyControllerChart
+from ultrascale_k8s.neuron import NeuronDevicePluginChart
+from ultrascale_k8s.neuron_monitor import NeuronMonitorChart
+from ultrascale_k8s.neuron_scheduler import NeuronSchedulerChart
+from ultrascale_k8s.node_isolation import NodeIsolationChart
+from ultrascale_k8s.node_local_dns import NodeLocalDnsChart
+from ultrascale_k8s.node_pools import NodePoolsChart
+from ultrascale_k8s.node_termination_handler import TerminationHandlerChart
+from ultrascale_k8s.nvidia import NvidiaDevicePluginChart
+from ultrascale_k8s.priority_classes import PriorityClassesChart
+from ultrascale_k8s.queues import QueueChart
+from ultrascale_k8s.volcano.chart import VolcanoChart
+from ultrascale_k8s.volcano.crds import VolcanoCrdsChart
+from ultrascale_k8s.volcano.webhooks import VolcanoWebhooksChart
+from ultrascale_k8s.volumes import VolumesChart
+from ultrascale_k8s.write_canary import WriteCanaryChart
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Writes scripts and configurations as the lines they are."""
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def define_charts(plan: ClusterPlan) -> Charts:
+    """Define every chart of ``plan``."""
+    app = cdk8s.App()
+
+    def cached(charts: Iterator[PlatformChart]) -> tuple[PlatformChart, ...]:
+        return tuple(replace(chart, cache=plan.image_cache) for chart in charts)
+
+    return Charts(
+        system_node_pools=cached(_node_pools(app, plan, plan.system_pools)),
+        platform=cached(_platform(app, plan)),
+        teams=cached(_teams(app, plan)),
+        node_pools=cached(_node_pools(app, plan, plan.pools)),
+    )
+
+
+def write_manifests(charts: Charts, folder: Path) -> None:
+    """Write one file for each chart, numbered in the order they are applied.
+
+    Those of the synthesis before go: it may have been another cluster's.
+
+    cdk8s numbers files by dependencies between charts, which it takes for dependencies between
+    all their objects: that alone would be a tenth of a synthesis.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.glob("[0-9][0-9][0-9][0-9]-*.k8s.yaml"):
+        file.unlink()
+    for index, chart in enumerate(charts.all):
+        documents = yaml.dump_all(chart.manifests, Dumper=_Dumper, sort_keys=False)
+        file = folder / f"{index:04}-{chart.name}.k8s.yaml"
+        file.write_text(documents, encoding="utf-8")
+
+
+def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+    version = plan.control_plane.version
+    if plan.isolation is not None:
+        isolation = NodeIsolationChart(app, "node-isolation", plan=plan.isolation)
+        yield PlatformChart(chart=isolation, retained=False)
+    # Elsewhere the VPC CNI add-on does it, and owns what it is done with.
+    if not any(addon.name == "vpc-cni" for addon in plan.control_plane.node_addons):
+        policies = NetworkPolicyControllerChart(app, "network-policy-controller")
+        yield PlatformChart(chart=policies, retained=False)
+    namespaces = NamespacesChart(
+        app, "namespaces", plans=plan.namespaces, kubernetes_version=version
+    )
+    yield PlatformChart(chart=namespaces, retained=True)
+    yield PlatformChart(
+        chart=PriorityClassesChart(app, "priority-classes", plans=plan.priority_classes),
+        retained=False,
+    )
+    yield from _scalers(app, plan)
+    if plan.node_local_dns is not None:
+        cache = NodeLocalDnsChart(app, "node-local-dns", plan=plan.node_local_dns)
+        yield PlatformChart(chart=cache, retained=False)
+    yield from _device_plugins(app, plan)
+    if plan.observability is not None:
+        rights = FleetMetricsChart(app, "fleet-metrics", plan=plan.observability.fleet_metrics)
+        yield PlatformChart(chart=rights, retained=False)
+        if plan.observability.write_latency is not None:
+            canary = WriteCanaryChart(app, "write-canary", plan=plan.observability.write_latency)
+            yield PlatformChart(chart=canary, retained=False)
+    if plan.etcd is not None:
+        yield PlatformChart(chart=EtcdChart(app, "etcd", plan=plan.etcd), retained=False)
+    yield from _storage(app, plan, {namespace.name for namespace in plan.namespaces})
+    yield from _volcano(app, plan)
+    if plan.backend is not None:
+        chart = BackendChart(app, "backend", plan=plan.backend)
+        yield PlatformChart(chart=chart, retained=False)
+        yield from _backend_rights(app, plan.backend, plan.backend.job_namespaces)
+
+
+def _teams(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+    if not plan.team_namespaces:
+        return
+    version = plan.control_plane.version
+    namespaces = NamespacesChart(
+        app, "team-namespaces", plans=plan.team_namespaces, kubernetes_version=version
+    )
+    yield PlatformChart(chart=namespaces, retained=True)
+    names = {namespace.name for namespace in plan.team_namespaces}
+    yield from _storage(app, plan, names, prefix="team-")
+    if plan.backend is not None:
+        yield from _backend_rights(app, plan.backend, plan.backend.team_namespaces, prefix="team-")
+
+
+def _backend_rights(
+    app: cdk8s.App, plan: BackendPlan, namespaces: Sequence[str], *, prefix: str = ""
+) -> Iterator[PlatformChart]:
+    if namespaces:
+        rights = BackendRightsChart(
+            app, f"{prefix}backend-rights", plan=plan, namespaces=namespaces
+        )
+        yield PlatformChart(chart=rights, retained=False)
+
+
+def _storage(
+    app: cdk8s.App, plan: ClusterPlan, namespaces: Set[str], *, prefix: str = ""
+) -> Iterator[PlatformChart]:
+    """Yield the volumes of claims in ``namespaces``, and what opens their file systems to jobs."""
+    here = [volume for volume in plan.volumes if volume.claim.namespace in namespaces]
+    for source in ("lustre", "bucket"):
+        plans = [volume for volume in here if volume.claim.source == source]
+        if plans:
+            volumes = VolumesChart(app, f"{prefix}{source}-volumes", plans=plans)
+            yield PlatformChart(chart=volumes, retained=True)
+    access = plan.lustre_access
+    claims = [claim for claim in access.claims if claim.namespace in namespaces] if access else []
+    if access is not None and claims:
+        chart = LustreAccessChart(app, f"{prefix}lustre-access", image=access.image, claims=claims)
+        yield PlatformChart(chart=chart, retained=False)
+
+
+def _scalers(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+    if plan.cluster_autoscaler is not None:
+        scaler = ClusterAutoscalerChart(app, "cluster-autoscaler", plan=plan.cluster_autoscaler)
+        yield PlatformChart(chart=scaler, retained=False)
+    if plan.termination_handler is not None:
+        handler = TerminationHandlerChart(
+            app, "node-termination-handler", plan=plan.termination_handler
+        )
+        yield PlatformChart(chart=handler, retained=False)
+
+
+def _device_plugins(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+    if plan.neuron is not None:
+        neuron = NeuronDevicePluginChart(app, "neuron-device-plugin", plan=plan.neuron)
+        yield PlatformChart(chart=neuron, retained=False)
+    if plan.neuron_monitor is not None:
+        monitor = NeuronMonitorChart(app, "neuron-monitor", plan=plan.neuron_monitor)
+        yield PlatformChart(chart=monitor, retained=False)
+    if plan.neuron_scheduler is not None:
+        scheduler = NeuronSchedulerChart(app, "neuron-scheduler", plan=plan.neuron_scheduler)
+        yield PlatformChart(chart=scheduler, retained=False)
+    if plan.nvidia is not None:
+        nvidia = NvidiaDevicePluginChart(app, "nvidia-device-plugin", plan=plan.nvidia)
+        yield PlatformChart(chart=nvidia, retained=False)
+    if plan.dcgm is not None:
+        dcgm = DcgmExporterChart(app, "dcgm-exporter", plan=plan.dcgm)
+        yield PlatformChart(chart=dcgm, retained=False)
+    if plan.efa is not None:
+        efa = EfaDevicePluginChart(app, "efa-device-plugin", plan=plan.efa)
+        yield PlatformChart(chart=efa, retained=False)
+
+
+def _node_pools(
+    app: cdk8s.App, plan: ClusterPlan, pools: Sequence[PoolPlan]
+) -> Iterator[PlatformChart]:
+    """Yield the rights of each calendar, then each node class with the NodePools on it."""
+    names = {pool.name for pool in pools}
+    classes = [each for each in plan.node_classes if each.name in names]
+    for node_pool in plan.node_pools:
+        if node_pool.calendar is not None and node_pool.node_class in names:
+            calendar = BlockCalendarChart(app, f"block-calendar-{node_pool.name}", plan=node_pool)
+            yield PlatformChart(chart=calendar, retained=False)
+    for node_class in classes:
+        own = [each for each in plan.node_pools if each.node_class == node_class.name]
+        chart = NodePoolsChart(
+            app, f"node-pool-{node_class.name}", node_class=node_class, node_pools=own
+        )
+        yield PlatformChart(chart=chart, retained=False)
+
+
+def _volcano(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+    """Yield webhooks last: a queue or job must not meet one whose server is not up yet."""
+    if plan.volcano is None:
+        return
+    crds = VolcanoCrdsChart(app, "volcano-crds")
+    yield PlatformChart(chart=crds, retained=True)
+    yield PlatformChart(chart=VolcanoChart(app, "volcano", plan=plan.volcano), retained=False)
+    for queue in plan.volcano.queues:
+        chart = QueueChart(app, f"queue-{queue.name}", plan=queue)
+        yield PlatformChart(chart=chart, retained=False)
+    webhooks = VolcanoWebhooksChart(app, "volcano-webhooks")
+    yield PlatformChart(chart=webhooks, retained=False)

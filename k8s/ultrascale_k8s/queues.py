@@ -1,0 +1,41 @@
+"""The Volcano queues that jobs wait in."""
+
+import cdk8s
+from constructs import Construct
+
+from ultrascale.plan.model import QueuePlan
+from ultrascale_k8s.volcano.objects import define_object
+
+
+class QueueChart(cdk8s.Chart):
+    """Defines one Queue.
+
+    A chart of its own, so that a queue that leaves the cluster file leaves the cluster: what is
+    taken out of a chart that stays is never deleted.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: QueuePlan) -> None:
+        super().__init__(scope, id, disable_resource_name_hashes=True)
+        define_object(
+            self,
+            "Queue",
+            {
+                "apiVersion": "scheduling.volcano.sh/v1beta1",
+                "kind": "Queue",
+                "metadata": {"name": plan.name},
+                "spec": queue_spec(plan),
+            },
+        )
+
+
+def queue_spec(queue: QueuePlan) -> dict[str, object]:
+    """Return the ``spec`` of the Queue.
+
+    It leaves nothing for Volcano's webhook to fill in, which does not run yet at the first deploy.
+
+    Source: https://volcano.sh/en/docs/queue/
+    """
+    spec: dict[str, object] = {"weight": queue.weight, "reclaimable": queue.reclaimable}
+    if queue.capability:
+        spec["capability"] = dict(queue.capability)
+    return spec

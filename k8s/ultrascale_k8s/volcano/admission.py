@@ -1,0 +1,114 @@
+"""The server of the admission webhooks: vc-webhook-manager."""
+
+from cdk8s_plus_27 import k8s as kube
+from constructs import Construct
+
+from ultrascale.plan.model import VolcanoPlan
+from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale_k8s._config_maps import define_config_map
+from ultrascale_k8s._pods import planned_resources
+from ultrascale_k8s.volcano.certificate import CERTIFICATE_SECRET, define_certificate
+from ultrascale_k8s.volcano.network_policy import define_webhook_policy
+from ultrascale_k8s.volcano.rbac import admission_rules, define_service_account
+from ultrascale_k8s.volcano.webhooks import (
+    ADMISSION,
+    ADMISSION_SERVICE,
+    ADMISSION_SERVICE_PORT,
+    WEBHOOKS,
+)
+from ultrascale_k8s.volcano.workload import (
+    Probes,
+    Program,
+    config_map_volume,
+    define_program,
+    define_service,
+)
+
+_CONFIG_MAP = "volcano-admission-configmap"
+_CONFIG_KEY = "volcano-admission.conf"
+_CONFIG_PATH = "/admission.local.config/configmap"
+_CERTIFICATE_PATH = "/admission.local.config/certificates"
+_PORT = 8443
+# It serves only after it has found every configuration and written its certificate into it, for
+# which it waits five minutes each before it exits and starts anew.
+# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/webhook-manager/app/util.go
+_STARTUP_PERIOD_SECONDS = 10
+_STARTUP_FAILURES = 240
+# So long the Service may still send requests to a pod that is going.
+_DRAIN_SECONDS = 5
+
+
+def define_admission(scope: Construct, plan: VolcanoPlan) -> None:
+    """Define the webhooks' server, its certificate, its rights and its Service."""
+    define_service_account(
+        scope,
+        name=ADMISSION,
+        cluster=admission_rules([webhook.configuration_name for webhook in WEBHOOKS]),
+    )
+    define_certificate(scope, plan, service=ADMISSION_SERVICE, deployment=ADMISSION)
+    config = define_config_map(
+        scope,
+        _CONFIG_MAP,
+        name=_CONFIG_MAP,
+        namespace=VOLCANO_NAMESPACE,
+        component=ADMISSION,
+        # Resource groups rewrite pods, whose webhooks are off.
+        data={_CONFIG_KEY: "resourceGroups: []\n"},
+    )
+    define_program(scope, _program(plan, config))
+    define_service(
+        scope,
+        name=ADMISSION_SERVICE,
+        program=ADMISSION,
+        port=kube.ServicePort(
+            name="https",
+            port=ADMISSION_SERVICE_PORT,
+            target_port=kube.IntOrString.from_string("https"),
+        ),
+    )
+    define_webhook_policy(scope, program=ADMISSION, port=_PORT)
+
+
+def _program(plan: VolcanoPlan, config: str) -> Program:
+    listening = kube.TcpSocketAction(port=kube.IntOrString.from_number(_PORT))
+    certificate = kube.Volume(
+        name="certificate", secret=kube.SecretVolumeSource(secret_name=CERTIFICATE_SECRET)
+    )
+    return Program(
+        name=ADMISSION,
+        image=plan.webhook_image,
+        replicas=plan.scale.webhook_replicas,
+        args=_args(),
+        resources=planned_resources(plan.scale.webhooks),
+        ports={"https": _PORT},
+        probes=Probes(
+            startup=kube.Probe(
+                tcp_socket=listening,
+                period_seconds=_STARTUP_PERIOD_SECONDS,
+                failure_threshold=_STARTUP_FAILURES,
+            ),
+            liveness=kube.Probe(tcp_socket=listening, failure_threshold=5),
+            readiness=kube.Probe(tcp_socket=listening, period_seconds=5),
+        ),
+        mounts={_CERTIFICATE_PATH: certificate, _CONFIG_PATH: config_map_volume(config)},
+        pre_stop=("sleep", str(_DRAIN_SECONDS)),
+    )
+
+
+def _args() -> tuple[str, ...]:
+    """Return the command line.
+
+    Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/webhook-manager/app/options/options.go
+    """
+    return (
+        f"--enabled-admission={','.join(webhook.path for webhook in WEBHOOKS)}",
+        f"--tls-cert-file={_CERTIFICATE_PATH}/tls.crt",
+        f"--tls-private-key-file={_CERTIFICATE_PATH}/tls.key",
+        f"--ca-cert-file={_CERTIFICATE_PATH}/ca.crt",
+        f"--admission-conf={_CONFIG_PATH}/{_CONFIG_KEY}",
+        f"--webhook-namespace={VOLCANO_NAMESPACE}",
+        f"--webhook-service-name={ADMISSION_SERVICE}",
+        "--enable-healthz=true",
+        f"--port={_PORT}",
+        "-v=3",
+    )

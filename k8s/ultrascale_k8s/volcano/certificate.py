@@ -1,0 +1,105 @@
+"""The certificate of the webhooks' server: a Job that makes it once and keeps it.
+
+Upstream makes it in a Helm hook. This Job may be applied again and again: it leaves alone a
+certificate that is still good for a year, and its name changes whenever its pod would, because a
+Job's pod is immutable.
+"""
+
+from cdk8s_plus_27 import k8s as kube
+from constructs import Construct
+
+from ultrascale.plan.model import VolcanoPlan
+from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale_k8s._jobs import name_by_template
+from ultrascale_k8s._pods import labels as labels_of
+from ultrascale_k8s._pods import metadata, resources, restricted_container
+from ultrascale_k8s.volcano.rbac import certificate_rules, define_service_account
+from ultrascale_k8s.volcano.workload import hardened_pod, tmp_mount
+
+CERTIFICATE_SECRET = "volcano-admission-secret"
+_JOB = "volcano-admission-init"
+_SECONDS_AFTER_FINISHED = 86_400
+_ATTEMPTS = 6
+
+# The image carries openssl and kubectl. The authority's key is thrown away: to renew the
+# certificate is to make a new authority, which the restarted servers write into the webhooks.
+SCRIPT = """\
+set -eu
+cd /tmp
+host="$SERVICE.$NAMESPACE.svc"
+current=$(kubectl get secret "$SECRET" --namespace="$NAMESPACE" --ignore-not-found \\
+  --output=jsonpath='{.data.tls\\.crt}')
+if [ -n "$current" ] \\
+  && printf %s "$current" | base64 -d | openssl x509 -noout -checkend 31536000; then
+  echo "kept $SECRET"
+  exit 0
+fi
+openssl req -x509 -newkey rsa:2048 -nodes -sha256 -days 3650 -subj "/CN=$SERVICE-ca" \\
+  -keyout ca.key -out ca.crt
+openssl req -newkey rsa:2048 -nodes -sha256 -subj "/CN=$host" -keyout tls.key -out tls.csr
+printf '%s\\n' "subjectAltName=DNS:$SERVICE,DNS:$SERVICE.$NAMESPACE,DNS:$host" \\
+  'basicConstraints=CA:FALSE' 'keyUsage=digitalSignature,keyEncipherment' \\
+  'extendedKeyUsage=serverAuth' > tls.ext
+openssl x509 -req -sha256 -days 3650 -in tls.csr -CA ca.crt -CAkey ca.key -CAcreateserial \\
+  -extfile tls.ext -out tls.crt
+kubectl create secret generic "$SECRET" --namespace="$NAMESPACE" --dry-run=client --output=yaml \\
+  --from-file=ca.crt --from-file=tls.crt --from-file=tls.key > secret.yaml
+kubectl apply --server-side --force-conflicts --filename=secret.yaml
+if [ -n "$current" ]; then
+  kubectl rollout restart "deployment/$DEPLOYMENT" --namespace="$NAMESPACE"
+fi
+"""
+
+
+def define_certificate(
+    scope: Construct, plan: VolcanoPlan, *, service: str, deployment: str
+) -> None:
+    """Define the Job that keeps the Secret `CERTIFICATE_SECRET` filled, and its rights.
+
+    Args:
+        scope: The chart.
+        plan: The release of Volcano, and the image whose tools the Job uses.
+        service: Name of the Service that the certificate is for.
+        deployment: Deployment to restart when a certificate was renewed.
+    """
+    define_service_account(
+        scope,
+        name=_JOB,
+        namespaced=certificate_rules(secret=CERTIFICATE_SECRET, deployment=deployment),
+    )
+    container = _container(plan.webhook_image, service=service, deployment=deployment)
+    job = kube.KubeJob(
+        scope,
+        _JOB,
+        metadata=metadata(_JOB, namespace=VOLCANO_NAMESPACE),
+        spec=kube.JobSpec(
+            backoff_limit=_ATTEMPTS,
+            ttl_seconds_after_finished=_SECONDS_AFTER_FINISHED,
+            template=kube.PodTemplateSpec(
+                metadata=kube.ObjectMeta(labels=labels_of(_JOB)),
+                spec=hardened_pod(container, account=_JOB, restart_policy="Never"),
+            ),
+        ),
+    )
+    name_by_template(job, f"{_JOB}-{plan.version.replace('.', '-')}")
+
+
+def _container(image: str, *, service: str, deployment: str) -> kube.Container:
+    environment = {
+        "SERVICE": service,
+        "NAMESPACE": VOLCANO_NAMESPACE,
+        "SECRET": CERTIFICATE_SECRET,
+        "DEPLOYMENT": deployment,
+        # kubectl keeps its cache there, and the root file system is read-only.
+        "HOME": "/tmp",
+    }
+    return kube.Container(
+        name="certificate",
+        image=image,
+        image_pull_policy="IfNotPresent",
+        command=["sh", "-c", SCRIPT],
+        env=[kube.EnvVar(name=name, value=value) for name, value in environment.items()],
+        resources=resources(cpu="50m", memory="64Mi", memory_limit="256Mi"),
+        security_context=restricted_container(),
+        volume_mounts=[tmp_mount()],
+    )

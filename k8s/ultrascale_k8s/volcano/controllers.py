@@ -1,0 +1,79 @@
+"""The controllers of Job, Queue, PodGroup, HyperNode and the rest: vc-controller-manager."""
+
+from cdk8s_plus_27 import k8s as kube
+from constructs import Construct
+
+from ultrascale.plan.model import VolcanoPlan, VolcanoScale
+from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale_k8s._pods import metadata, planned_resources
+from ultrascale_k8s.volcano.configuration import (
+    CONTROLLER_CONFIG_MAP,
+    CONTROLLER_CONFIGURATION_KEY,
+    controller_configuration,
+)
+from ultrascale_k8s.volcano.network_policy import define_metrics_policy
+from ultrascale_k8s.volcano.rbac import (
+    controllers_rules,
+    define_service_account,
+    leader_election_rules,
+)
+from ultrascale_k8s.volcano.workload import (
+    Program,
+    define_metrics_service,
+    define_program,
+    health_probes,
+)
+
+CONTROLLERS = "volcano-controllers"
+_METRICS_PORT = 8081
+# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/controller-manager/app/options/options.go
+_ARGS = (
+    "--enable-healthz=true",
+    "--enable-metrics=true",
+    "--leader-elect=true",
+    f"--leader-elect-resource-namespace={VOLCANO_NAMESPACE}",
+    "--worker-threads-for-gc=5",
+    "-v=3",
+)
+
+
+def define_controllers(scope: Construct, plan: VolcanoPlan) -> None:
+    """Define the controllers, their configuration, their rights and their metrics Service."""
+    define_service_account(
+        scope, name=CONTROLLERS, cluster=controllers_rules(), namespaced=leader_election_rules()
+    )
+    # Not immutable: the controllers look it up by its name, and watch it.
+    kube.KubeConfigMap(
+        scope,
+        CONTROLLER_CONFIG_MAP,
+        metadata=metadata(
+            CONTROLLER_CONFIG_MAP, namespace=VOLCANO_NAMESPACE, component=CONTROLLERS
+        ),
+        data={CONTROLLER_CONFIGURATION_KEY: controller_configuration(plan)},
+    )
+    define_program(
+        scope,
+        Program(
+            name=CONTROLLERS,
+            image=plan.controllers_image,
+            args=_args(plan.scale),
+            resources=planned_resources(plan.scale.controllers),
+            ports={"metrics": _METRICS_PORT},
+            probes=health_probes(),
+            # No volume: they read their ConfigMap through the API, and find it by these two.
+            mounts={},
+            env={"KUBE_POD_NAMESPACE": VOLCANO_NAMESPACE, "HELM_RELEASE_NAME": "volcano"},
+        ),
+    )
+    define_metrics_service(scope, program=CONTROLLERS, port=_METRICS_PORT)
+    define_metrics_policy(scope, program=CONTROLLERS, port=_METRICS_PORT)
+
+
+def _args(scale: VolcanoScale) -> tuple[str, ...]:
+    return (
+        *_ARGS,
+        f"--kube-api-qps={scale.client_qps}",
+        f"--kube-api-burst={scale.client_burst}",
+        f"--worker-threads={scale.workers}",
+        f"--worker-threads-for-podgroup={scale.workers}",
+    )

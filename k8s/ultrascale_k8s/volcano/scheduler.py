@@ -1,0 +1,79 @@
+"""The scheduler: vc-scheduler."""
+
+from constructs import Construct
+
+from ultrascale.plan.model import VolcanoPlan, VolcanoScale
+from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale_k8s._config_maps import define_config_map
+from ultrascale_k8s._pods import planned_resources
+from ultrascale_k8s.volcano.configuration import (
+    SCHEDULER_CONFIGURATION_KEY,
+    scheduler_configuration,
+)
+from ultrascale_k8s.volcano.network_policy import define_metrics_policy
+from ultrascale_k8s.volcano.rbac import (
+    define_service_account,
+    leader_election_rules,
+    scheduler_rules,
+)
+from ultrascale_k8s.volcano.workload import (
+    Program,
+    config_map_volume,
+    define_metrics_service,
+    define_program,
+    health_probes,
+)
+
+SCHEDULER = "volcano-scheduler"
+_CONFIG_MAP = "volcano-scheduler-configmap"
+_CONFIG_PATH = "/volcano.scheduler"
+_METRICS_PORT = 8080
+# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/scheduler/app/options/options.go
+_ARGS = (
+    f"--scheduler-conf={_CONFIG_PATH}/{SCHEDULER_CONFIGURATION_KEY}",
+    "--scheduler-name=volcano",
+    "--enable-healthz=true",
+    "--enable-metrics=true",
+    "--leader-elect=true",
+    f"--leader-elect-resource-namespace={VOLCANO_NAMESPACE}",
+    "--kube-api-qps=2000",
+    "--kube-api-burst=2000",
+    "--schedule-period=1s",
+    "-v=3",
+)
+
+
+def define_scheduler(scope: Construct, plan: VolcanoPlan) -> None:
+    """Define the scheduler, its configuration, its rights and its metrics Service."""
+    define_service_account(
+        scope, name=SCHEDULER, cluster=scheduler_rules(), namespaced=leader_election_rules()
+    )
+    config = define_config_map(
+        scope,
+        _CONFIG_MAP,
+        name=_CONFIG_MAP,
+        namespace=VOLCANO_NAMESPACE,
+        component=SCHEDULER,
+        data={SCHEDULER_CONFIGURATION_KEY: scheduler_configuration(plan)},
+    )
+    define_program(
+        scope,
+        Program(
+            name=SCHEDULER,
+            image=plan.scheduler_image,
+            args=_args(plan.scale),
+            resources=planned_resources(plan.scale.scheduler),
+            ports={"metrics": _METRICS_PORT},
+            probes=health_probes(),
+            mounts={_CONFIG_PATH: config_map_volume(config)},
+        ),
+    )
+    define_metrics_service(scope, program=SCHEDULER, port=_METRICS_PORT)
+    define_metrics_policy(scope, program=SCHEDULER, port=_METRICS_PORT)
+
+
+def _args(scale: VolcanoScale) -> tuple[str, ...]:
+    threads = f"--node-worker-threads={scale.node_workers}"
+    percent = scale.nodes_scored_percent
+    scored = () if percent is None else (f"--percentage-nodes-to-find={percent}",)
+    return (*_ARGS, threads, *scored)

@@ -1,0 +1,39 @@
+"""Who administers the cluster: apart from it, so that a wrong ARN takes nothing else down."""
+
+from aws_cdk import Stack
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+from ultrascale.catalog.eks import CLUSTER_ADMIN_POLICY
+from ultrascale.plan import ClusterPlan
+from ultrascale_stacks._environment import environment
+
+
+class AccessStack(Stack):
+    """Defines the access entries of the administrators."""
+
+    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
+        super().__init__(scope, id, env=environment(plan))
+        policy = eks.CfnAccessEntry.AccessPolicyProperty(
+            policy_arn=f"arn:{plan.partition}:eks::aws:cluster-access-policy/{CLUSTER_ADMIN_POLICY}",
+            access_scope=eks.CfnAccessEntry.AccessScopeProperty(type="cluster"),
+        )
+        for arn in plan.control_plane.admins:
+            eks.CfnAccessEntry(
+                # Below a scope of its own the logical id ends in a hash of the whole id, and tells
+                # `role/a/b` and `role/a-b` apart.
+                Construct(self, _id(arn)),
+                "Resource",
+                cluster_name=plan.name,
+                principal_arn=arn,
+                access_policies=[policy],
+            )
+
+
+def _id(arn: str) -> str:
+    """Return a construct id of a role: its path and name, then its account.
+
+    No role's name has a colon, so no two roles share an id.
+    """
+    *_, account, role = arn.split(":")
+    return f"{role.replace('/', ':')}:{account}"

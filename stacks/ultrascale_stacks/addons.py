@@ -1,0 +1,22 @@
+"""EKS add-ons: those that nodes wait for, and those that wait for nodes."""
+
+from collections.abc import Sequence
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import AddonPlan
+from ultrascale_constructs.addon import Addon
+from ultrascale_stacks._environment import environment
+
+
+class AddonsStack(Stack):
+    """Defines a set of EKS add-ons."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, plan: ClusterPlan, addons: Sequence[AddonPlan]
+    ) -> None:
+        super().__init__(scope, id, env=environment(plan))
+        for addon in addons:
+            Addon(self, addon.name, plan=addon, cluster_name=plan.name)

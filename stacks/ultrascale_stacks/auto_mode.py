@@ -1,0 +1,17 @@
+"""What EKS Auto Mode's nodes are, before any of them is launched."""
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from ultrascale.plan import ClusterPlan
+from ultrascale_constructs.auto_mode import AutoModeNodeRole
+from ultrascale_stacks._environment import environment
+
+
+class AutoModeStack(Stack):
+    """Defines the role of the nodes: without it they come up, are paid for and never join."""
+
+    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
+        super().__init__(scope, id, env=environment(plan))
+        assert plan.node_role is not None, "a cluster without Auto Mode has no such stack"
+        AutoModeNodeRole(self, "NodeRole", cluster_name=plan.name, role_name=plan.node_role)

@@ -1,0 +1,37 @@
+"""The cluster, without anything that can fail beside it."""
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from ultrascale.plan import ClusterPlan
+from ultrascale_constructs.control_plane import ControlPlane
+from ultrascale_constructs.network import Network
+from ultrascale_stacks._environment import environment
+
+
+class ClusterStack(Stack):
+    """Defines the EKS control plane.
+
+    Attributes:
+        security_group_id: Cluster security group.
+        endpoint: URL of the API server.
+        certificate_authority: Certificate that the API server's own is checked against, in Base64.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, network: Network) -> None:
+        super().__init__(scope, id, env=environment(plan))
+        control_plane = ControlPlane(
+            self,
+            "ControlPlane",
+            name=plan.name,
+            plan=plan.control_plane,
+            vpc=network.vpc,
+            subnet_ids=network.subnet_ids("control-plane"),
+            tags_nodes=any(pool.tags for pool in plan.all_pools if pool.provisioner == "auto-mode"),
+        )
+        self.security_group_id = control_plane.security_group_id
+        self.endpoint = control_plane.endpoint
+        self.certificate_authority = control_plane.certificate_authority
+        # Whether used or not: CloudFormation keeps an export from leaving before its last user.
+        for value in (self.security_group_id, self.endpoint, self.certificate_authority):
+            self.export_value(value)

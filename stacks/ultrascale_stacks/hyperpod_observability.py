@@ -1,0 +1,20 @@
+"""HyperPod's observability add-on, which needs the HyperPod cluster to have a node."""
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import AddonPlan
+from ultrascale_constructs.hyperpod_observability import HyperPodObservability
+from ultrascale_stacks._environment import environment
+
+
+class HyperPodObservabilityStack(Stack):
+    """Defines the add-on and its workspace, apart from all that measures without HyperPod's nodes.
+
+    Before a training plan starts there is no node, and this stack fails: the alarms must not.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, addon: AddonPlan) -> None:
+        super().__init__(scope, id, env=environment(plan))
+        HyperPodObservability(self, "HyperPod", plan=addon, cluster_name=plan.name)

@@ -1,0 +1,32 @@
+"""A cache of public registries. It holds nothing that cannot be had again."""
+
+from collections.abc import Iterable, Mapping
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan.model import ImageCachePlan
+from ultrascale_constructs.image_cache import ImageCache
+from ultrascale_stacks._environment import environment
+
+
+class ImageCacheStack(Stack):
+    """Defines the cache of what the platform's pods run.
+
+    Attributes:
+        placeholders: What stands in the manifests for the account.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: ClusterPlan,
+        cache: ImageCachePlan,
+        images: Iterable[str],
+    ) -> None:
+        super().__init__(scope, id, env=environment(plan))
+        ImageCache(self, "Cache", plan=cache, images=images)
+        self.placeholders: Mapping[str, str] = {names.ACCOUNT_ID: self.account}

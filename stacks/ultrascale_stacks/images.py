@@ -1,0 +1,48 @@
+"""What builds the container images of jobs."""
+
+from aws_cdk import CfnOutput, Stack
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan.delivery.images import image_uri
+from ultrascale.plan.retention import LOG_DAYS
+from ultrascale_constructs.image_builder import ImageBuilder
+from ultrascale_stacks._environment import environment
+
+
+class ImagesStack(Stack):
+    """Defines the CodeBuild project, and says how to start it and what it makes."""
+
+    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, key: kms.IKey) -> None:
+        super().__init__(scope, id, env=environment(plan))
+        ImageBuilder(
+            self,
+            "Builder",
+            cluster_name=plan.name,
+            region=plan.region,
+            partition=plan.partition,
+            builds=plan.image_builds,
+            key=key,
+            log_retention_days=LOG_DAYS,
+        )
+        CfnOutput(
+            self,
+            "BuildCommand",
+            value=names.build_command(plan.name, plan.region),
+            description="builds and pushes the images that the repositories lack",
+        )
+        images = Construct(self, "Images")
+        for build in plan.image_builds:
+            CfnOutput(
+                images,
+                build.repository,
+                value=image_uri(
+                    account=self.account,
+                    region=plan.region,
+                    cluster=plan.name,
+                    repository=build.repository,
+                    tag=build.tag,
+                ),
+                description=f"image of images/{build.dockerfile} in {build.repository}",
+            )

@@ -1,0 +1,60 @@
+"""Karpenter, from its rights in AWS to its controller in the cluster."""
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from ultrascale.plan import ClusterPlan, names
+from ultrascale_constructs.karpenter import Karpenter
+from ultrascale_constructs.karpenter_values import controller_values
+from ultrascale_constructs.network import Network
+from ultrascale_constructs.platform import ManifestApplier
+from ultrascale_stacks._environment import environment
+
+
+class KarpenterStack(Stack):
+    """Defines the roles, the queue and the two charts of Karpenter.
+
+    Its NodePools must be gone, and their nodes with them, before this stack is deleted: nobody
+    else ends those instances.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: ClusterPlan,
+        network: Network,
+        cluster_security_group_id: str,
+    ) -> None:
+        super().__init__(scope, id, env=environment(plan))
+        karpenter = plan.karpenter
+        assert karpenter is not None, "a cluster without Karpenter has no such stack"
+        rights = Karpenter(self, "Karpenter", plan=karpenter, cluster_name=plan.name)
+        charts = ManifestApplier(
+            self,
+            "Charts",
+            cluster_name=plan.name,
+            cluster_security_group_id=cluster_security_group_id,
+            vpc=network.vpc,
+            subnet_ids=network.subnet_ids("private"),
+        )
+        # A pod that starts before its role is associated has no credentials until it is restarted.
+        charts.node.add_dependency(rights.identity)
+        charts.install_chart(
+            "Crds",
+            repository=karpenter.crd_chart,
+            version=karpenter.version,
+            namespace=names.SYSTEM_NAMESPACE,
+            values={},
+            # Without its CRDs the cluster has no NodePools, and no node of theirs an owner.
+            retain=True,
+        )
+        charts.install_chart(
+            "Controller",
+            repository=karpenter.chart,
+            version=karpenter.version,
+            namespace=names.SYSTEM_NAMESPACE,
+            values=controller_values(karpenter, cluster_name=plan.name),
+            retain=False,
+        )

@@ -1,0 +1,26 @@
+"""The network: what everything else lies in."""
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from ultrascale.plan import ClusterPlan
+from ultrascale_constructs.network import Network
+from ultrascale_stacks._environment import environment
+
+
+class NetworkStack(Stack):
+    """Defines the VPC of a cluster.
+
+    Attributes:
+        network: The VPC and its subnets.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
+        super().__init__(scope, id, env=environment(plan))
+        self.network = Network(
+            self, "Network", plan=plan.network, cluster_name=plan.name, region=plan.region
+        )
+        # Exported whether used or not: an export that went with its last user would have to go
+        # before that user is updated, which CloudFormation refuses.
+        for value in (self.network.vpc_id, *self.network.subnet_ids()):
+            self.export_value(value)

@@ -1,0 +1,127 @@
+"""Node groups: each in a stack of its own, so that missing capacity rolls nothing else back."""
+
+from collections.abc import Mapping
+from itertools import takewhile
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.network.vpc import node_subnet_kind
+from ultrascale.plan.pools.node_groups import group_subnets
+from ultrascale_constructs.block_calendar import NodeGroupCalendar
+from ultrascale_constructs.network import Network
+from ultrascale_constructs.node_config import ClusterAddress
+from ultrascale_constructs.node_group import NodeGroup
+from ultrascale_constructs.node_group_guard import guard
+from ultrascale_constructs.self_managed_group import SelfManagedGroup
+from ultrascale_stacks._environment import environment
+
+
+class NodeGroupStack(Stack):
+    """Defines the node group of one pool, and the calendar of its Capacity Block if it has one."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: ClusterPlan,
+        pool: PoolPlan,
+        network: Network,
+        cluster: ClusterAddress,
+        cluster_security_group_id: str,
+        service_token: str | None,
+    ) -> None:
+        """Define the stack.
+
+        Args:
+            scope: Parent.
+            id: Name of the stack.
+            plan: The cluster.
+            pool: The pool.
+            network: VPC of the cluster.
+            cluster: How self-managed nodes find the cluster.
+            cluster_security_group_id: Cluster security group.
+            service_token: ARN of the function of `NodeGroupFunctions`, which every cluster with
+                node groups has.
+        """
+        super().__init__(scope, id, env=environment(plan))
+        assert service_token is not None
+        subnet_ids = _subnet_ids(plan, pool, network)
+        autoscaler_tags: Mapping[str, str] = {}
+        if plan.cluster_autoscaler is not None:
+            autoscaler_tags = plan.cluster_autoscaler.group_tags.get(pool.name, {})
+        group: NodeGroup | SelfManagedGroup
+        rolled_for: Mapping[str, object] = {}
+        if pool.provisioner == "managed-node-group":
+            group = NodeGroup(
+                self,
+                _group_id(pool),
+                plan=pool,
+                cluster_name=plan.name,
+                cluster_security_group_id=cluster_security_group_id,
+                vpc=network.vpc,
+                subnet_ids=subnet_ids,
+                service_token=service_token,
+                autoscaler_tags=autoscaler_tags,
+            )
+            rolled_for = group.rolled_for
+        else:
+            group = SelfManagedGroup(
+                self,
+                # Not that of a managed group: CloudFormation refuses to change a resource's type.
+                "SelfManagedGroup",
+                plan=pool,
+                cluster=cluster,
+                cluster_security_group_id=cluster_security_group_id,
+                vpc=network.vpc,
+                subnet_ids=subnet_ids,
+                service_token=service_token,
+                autoscaler_tags=autoscaler_tags,
+            )
+        before = guard(
+            self,
+            plan=pool,
+            cluster_name=plan.name,
+            service_token=service_token,
+            rolled_for=rolled_for,
+        )
+        for each in group.guarded:
+            each.node.add_dependency(before)
+        if pool.window is not None:
+            NodeGroupCalendar(
+                self,
+                "Calendar",
+                plan=pool,
+                cluster_name=plan.name,
+                group_name=group.group_name,
+                group_arn=group.group_arn,
+            )
+
+
+def _group_id(pool: PoolPlan) -> str:
+    """Return the construct id of a managed group, another where it cannot become what it was.
+
+    A reservation, and EFA interfaces, are at once in the launch template and in the labels of the
+    nodes, and CloudFormation refuses to change both in one deploy. A group of another id is made
+    beside the first, which goes once the other stands.
+
+    Source: https://github.com/aws/containers-roadmap/issues/1258
+    """
+    id = "NodeGroupOdcr" if pool.purchase == "odcr" else "NodeGroup"
+    has_efa = pool.efa_interfaces > 0
+    if has_efa == (pool.accelerator is not None):
+        return id
+    return f"{id}WithEfa" if has_efa else f"{id}WithoutEfa"
+
+
+def _subnet_ids(plan: ClusterPlan, pool: PoolPlan, network: Network) -> list[str]:
+    kind = node_subnet_kind(plan.network, pool)
+    ids = network.subnet_ids(kind, zones=pool.zones)
+    subnets = [each for each in plan.network.of_kind(kind) if each.zone in pool.zones]
+    id_of = dict(zip(subnets, ids, strict=True))
+    before = takewhile(lambda each: each.name != pool.name, plan.all_pools)
+    earlier = [each for each in before if node_subnet_kind(plan.network, each) == kind]
+    return [id_of[each] for each in group_subnets(pool, subnets, earlier=earlier)]

@@ -1,0 +1,133 @@
+"""What Karpenter and EKS Auto Mode launch nodes from: NodePools, node classes, what they name."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import cast
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import PoolPlan
+from ultrascale_constructs.block_calendar import NodePoolCalendar
+from ultrascale_constructs.calendar_function import ClusterApi
+from ultrascale_constructs.network import Network
+from ultrascale_constructs.node_config import ClusterAddress
+from ultrascale_constructs.node_pool_network import NodePoolNetwork
+from ultrascale_constructs.platform import Manifest, ManifestApplier
+from ultrascale_constructs.static_node_pool import apply_static_node_pool
+from ultrascale_k8s import PlatformChart
+from ultrascale_stacks._environment import environment
+from ultrascale_stacks._placeholders import fill
+
+_NODE_POOL = "NodePool"
+# Each of these leaves the cluster by itself when its pool no longer has it.
+_BY_THEMSELVES = (_NODE_POOL, "NodeOverlay")
+
+
+class NodePoolsStack(Stack):
+    """Defines what the node classes name, then applies the charts, one after the other.
+
+    The rights of a calendar must come before its NodePool.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: ClusterPlan,
+        network: Network,
+        cluster: ClusterAddress,
+        cluster_security_group_id: str,
+        pools: Sequence[PoolPlan],
+        charts: Sequence[PlatformChart],
+    ) -> None:
+        """Define the stack.
+
+        Args:
+            scope: Parent.
+            id: Name of the stack.
+            plan: The cluster.
+            network: VPC of the cluster.
+            cluster: How the calendars reach the API server.
+            cluster_security_group_id: Cluster security group.
+            pools: The pools.
+            charts: Their charts, in the order they are applied.
+        """
+        super().__init__(scope, id, env=environment(plan))
+        api = ClusterApi(
+            address=cluster,
+            vpc=network.vpc,
+            subnet_ids=network.subnet_ids("private"),
+            security_group_id=cluster_security_group_id,
+        )
+        manifests = ManifestApplier(
+            self,
+            "Manifests",
+            cluster_name=plan.name,
+            cluster_security_group_id=api.security_group_id,
+            vpc=api.vpc,
+            subnet_ids=api.subnet_ids,
+        )
+        placeholders = self._placeholders(plan.name, pools, network, manifests)
+        node_pools = _NodePools(self, plan, manifests, api)
+        for chart in charts:
+            objects = [fill(manifest, placeholders) for manifest in chart.manifests]
+            if others := [each for each in objects if each["kind"] not in _BY_THEMSELVES]:
+                manifests.apply(chart.name, others, retain=chart.retained)
+            for each in objects:
+                if each["kind"] in _BY_THEMSELVES:
+                    node_pools.apply(each)
+
+    def _placeholders(
+        self,
+        cluster_name: str,
+        pools: Sequence[PoolPlan],
+        network: Network,
+        manifests: ManifestApplier,
+    ) -> Mapping[str, str]:
+        """Define what the nodes of each pool share, before what names it is applied."""
+        placeholders: dict[str, str] = {}
+        for name, shards in groupby(pools, key=lambda pool: pool.pool):
+            pool = NodePoolNetwork(
+                self, name, cluster_name=cluster_name, vpc=network.vpc, shards=[*shards]
+            )
+            manifests.after(pool)
+            placeholders |= pool.placement_groups
+        return placeholders
+
+
+class _NodePools:
+    """Applies each object by itself, so that the one that leaves its chart leaves the cluster.
+
+    A NodePool that stayed would go on launching nodes, an overlay would promise what its nodes no
+    longer have. `kubectl apply` deletes nothing that a manifest no longer holds, and its pruning
+    knows no custom resources (aws/aws-cdk#10495).
+    """
+
+    def __init__(
+        self, stack: Stack, plan: ClusterPlan, manifests: ManifestApplier, api: ClusterApi
+    ) -> None:
+        self._plans = {node_pool.name: node_pool for node_pool in plan.node_pools}
+        self._manifests = manifests
+        self._api = api
+        self._calendars = Construct(stack, "Calendars")
+
+    def apply(self, manifest: Manifest) -> None:
+        name = cast("Mapping[str, str]", manifest["metadata"])["name"]
+        # No chart's name has a colon.
+        id = f"{manifest['kind']}:{name}"
+        if manifest["kind"] != _NODE_POOL:
+            self._manifests.apply(id, [manifest], retain=False)
+            return
+        plan = self._plans[name]
+        if plan.replicas is None:
+            self._manifests.apply(id, [manifest], retain=False)
+            return
+        apply_static_node_pool(
+            self._manifests, id, manifest, sized_by_calendar=plan.calendar is not None
+        )
+        if plan.calendar is not None:
+            calendar = NodePoolCalendar(self._calendars, plan.name, plan=plan, cluster=self._api)
+            self._manifests.before(calendar)

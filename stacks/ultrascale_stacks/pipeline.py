@@ -1,0 +1,157 @@
+"""The pipeline that deploys clusters, what its stages consist of, and what it looks by."""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from aws_cdk import App, Environment, Stack, Stage
+from constructs import Construct
+
+from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
+from ultrascale.plan import names
+from ultrascale.plan.model import PipelinePlan, StagePlan
+from ultrascale.preflight.checks import CHECKS
+from ultrascale.preflight.policy import policy
+from ultrascale_constructs.pipeline import DeploymentPipeline
+from ultrascale_constructs.pipeline_gate import GateRole
+from ultrascale_k8s import Charts
+from ultrascale_stacks._boundary import bound_roles
+from ultrascale_stacks.assembly import define_stacks
+
+
+class PipelineStack(Stack):
+    """Defines the pipeline, in the account and Region of its connection."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: PipelinePlan,
+        gates: Mapping[str, Stage],
+        clusters: Mapping[str, Stage],
+    ) -> None:
+        super().__init__(
+            scope,
+            id,
+            env=Environment(account=plan.account, region=plan.region),
+            description=names.stack_description(plan.cluster),
+        )
+        DeploymentPipeline(self, "Pipeline", plan=plan, gates=gates, clusters=clusters)
+        bound_roles(self, plan.permissions_boundary)
+
+
+class GateStack(Stack):
+    """Defines the role, in the account of a cluster, by which the pipeline looks at it."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, stage: StagePlan, pipeline: PipelinePlan
+    ) -> None:
+        super().__init__(
+            scope,
+            id,
+            stack_name=names.stack(stage.cluster.name, "pipeline-gate"),
+            description=names.stack_description(stage.cluster.name),
+        )
+        GateRole(
+            self,
+            "Gate",
+            stage=stage,
+            pipeline=pipeline,
+            policy=policy(CHECKS, stage.cluster, stage.account),
+        )
+        bound_roles(self, stage.cluster.permissions_boundary)
+
+
+class ClusterApp(App):
+    """Holds the stacks of one stage, as an app of their own.
+
+    The CDK makes ids, names and descriptions of the path that leads to a construct, and a stage
+    within the pipeline's app would begin that path. In an app of their own the stacks are what
+    `cdk deploy -c cluster=FILE` deploys from a workstation, to the letter.
+    """
+
+    def __init__(self, *, folder: Path, context: Mapping[str, object]) -> None:
+        """Begin the app.
+
+        Args:
+            folder: Where its assembly is written to.
+            context: Feature flags and settings of the pipeline's app.
+        """
+        super().__init__(
+            outdir=str(folder),
+            context=dict(context),
+            # The same stacks are validated where they are synthesized as an app of their own.
+            builtin_cloud_formation_validation=False,
+            auto_synth=False,
+        )
+        self._name = ""
+
+    @property
+    def stage_name(self) -> str:
+        """What the pipeline calls the stage. The CDK puts it before the name of each new stack."""
+        return self._name
+
+    def complete(self, name: str) -> None:
+        """Name the stage, once its stacks are defined: they have names already."""
+        self._name = name
+
+
+def define_pipeline(app: App, plan: PipelinePlan, charts: Mapping[str, Charts]) -> None:
+    """Define the pipeline of ``plan`` in ``app``, and an app within its folder for each stage.
+
+    Args:
+        app: The app of the pipeline.
+        plan: The pipeline.
+        charts: The objects of each stage's cluster, by name of the stage.
+    """
+    gates: dict[str, Stage] = {}
+    clusters: dict[str, Stage] = {}
+    for stage in plan.stages:
+        env = Environment(account=stage.account, region=stage.cluster.region)
+        gates[stage.name] = Stage(app, stage.name, env=env)
+        GateStack(gates[stage.name], "Gate", stage=stage, pipeline=plan)
+        cluster = ClusterApp(
+            folder=Path(app.outdir) / f"cluster-{stage.name}",
+            context=app.node.get_all_context(),
+        )
+        define_stacks(cluster, stage.cluster, charts[stage.name])
+        cluster.complete(stage.name)
+        clusters[stage.name] = cluster
+    PipelineStack(app, plan.name, plan=plan, gates=gates, clusters=clusters)
+
+
+def share_files(folder: Path) -> None:
+    """Keep each file that the stacks upload once, in the folder of the pipeline's assembly.
+
+    Every stage brings the layers of kubectl, and an action of AWS CloudFormation takes an assembly
+    of at most 256 MB.
+
+    Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/limits.html
+
+    Args:
+        folder: The assembly of the pipeline, written.
+    """
+    for manifest in sorted(folder.glob("**/*.assets.json")):
+        document = json.loads(manifest.read_text(encoding="utf-8"))
+        document["version"] = CDK_ASSETS_SCHEMA
+        for file in document.get("files", {}).values():
+            path = file["source"]["path"]
+            if path.startswith("asset."):
+                _move(manifest.parent / path, folder / path)
+                file["source"]["path"] = os.path.relpath(folder / path, manifest.parent)
+        manifest.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def _move(path: Path, target: Path) -> None:
+    """Move a file or folder whose name tells its content; what is there already is the same."""
+    if path == target or not path.exists():
+        return
+    if not target.exists():
+        path.rename(target)
+    elif path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

@@ -1,0 +1,50 @@
+"""What sizes node groups and drains their nodes, as far as it lies in AWS."""
+
+from collections.abc import Mapping
+
+from aws_cdk import CfnOutput, Stack
+from constructs import Construct
+
+from ultrascale.plan import ClusterPlan
+from ultrascale_constructs.cluster_autoscaler import ClusterAutoscaler
+from ultrascale_constructs.node_group_functions import NodeGroupFunctions
+from ultrascale_constructs.termination_handler import TerminationHandler
+from ultrascale_stacks._environment import environment
+
+
+class ScalingStack(Stack):
+    """Defines the roles and queue of the controllers, and the function behind node groups.
+
+    Attributes:
+        service_token: ARN of the function that the custom resources of node groups call.
+        placeholders: What the placeholders in the manifests stand for.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
+        super().__init__(scope, id, env=environment(plan))
+        self.service_token = NodeGroupFunctions(
+            self,
+            "NodeGroupFunctions",
+            cluster_name=plan.name,
+            log_retention_days=plan.control_plane.log_retention_days,
+        ).service_token
+        # Exported whether used or not: see `NetworkStack`.
+        self.export_value(self.service_token)
+        if plan.cluster_autoscaler is not None:
+            ClusterAutoscaler(
+                self, "ClusterAutoscaler", plan=plan.cluster_autoscaler, cluster_name=plan.name
+            )
+        values: dict[str, str] = {}
+        if plan.termination_handler is not None:
+            handler = TerminationHandler(
+                self, "TerminationHandler", plan=plan.termination_handler, cluster_name=plan.name
+            )
+            placeholder = plan.termination_handler.queue_url
+            values[placeholder] = handler.queue_url
+            CfnOutput(
+                self,
+                "TerminationQueueUrl",
+                value=handler.queue_url,
+                description=f"{placeholder} in the manifests",
+            )
+        self.placeholders: Mapping[str, str] = values

@@ -1,0 +1,109 @@
+"""File systems and buckets. They outlive the stack."""
+
+from collections.abc import Mapping
+
+from aws_cdk import CfnOutput, Stack
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from ultrascale.plan import ClusterPlan
+from ultrascale_constructs.bucket import Bucket
+from ultrascale_constructs.data_repository import DataRepository, grant_to_file_systems
+from ultrascale_constructs.key import Key
+from ultrascale_constructs.lustre import LustreFileSystem
+from ultrascale_constructs.mountpoint import MountpointAccess
+from ultrascale_constructs.network import Network
+from ultrascale_stacks._environment import environment
+
+
+class StorageStack(Stack):
+    """Defines the FSx for Lustre file systems, the S3 buckets, and what joins them.
+
+    Attributes:
+        placeholders: What the placeholders in the manifests stand for.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: ClusterPlan,
+        network: Network,
+        cluster_security_group_id: str,
+    ) -> None:
+        super().__init__(scope, id, env=environment(plan))
+        key = Key(self, "Key", description=f"File systems and buckets of {plan.name}").key
+        values: dict[str, str] = {}
+        file_systems: dict[str, LustreFileSystem] = {}
+        for lustre in plan.lustre:
+            (subnet_id, *_) = network.subnet_ids("private", zones=[lustre.zone])
+            file_system = LustreFileSystem(
+                self,
+                lustre.name,
+                plan=lustre,
+                key=key,
+                vpc=network.vpc,
+                subnet_id=subnet_id,
+                client_security_group_id=cluster_security_group_id,
+            )
+            file_systems[lustre.name] = file_system
+            values[lustre.file_system_id] = file_system.file_system_id
+            values[lustre.dns_name] = file_system.dns_name
+            values[lustre.mount_name] = file_system.mount_name
+        # A file system and a bucket may have the same name.
+        folder = Construct(self, "Buckets")
+        buckets = {
+            bucket.name: Bucket(folder, bucket.name, plan=bucket, key=key)
+            for bucket in plan.buckets
+        }
+        self._link(plan, file_systems, buckets, key)
+        self._mount(plan, buckets, key)
+        values |= {bucket.bucket_name: buckets[bucket.name].bucket_name for bucket in plan.buckets}
+        self.placeholders: Mapping[str, str] = values
+        for placeholder, value in values.items():
+            self._tell(placeholder, value)
+
+    def _link(
+        self,
+        plan: ClusterPlan,
+        file_systems: Mapping[str, LustreFileSystem],
+        buckets: Mapping[str, Bucket],
+        key: kms.IKey,
+    ) -> None:
+        """Link file systems to the buckets whose objects they show."""
+        folder = Construct(self, "DataRepositories")
+        links = {each.name: each.repository for each in plan.lustre if each.repository is not None}
+        for name, link in links.items():
+            DataRepository(
+                folder,
+                name,
+                plan=link,
+                file_system_id=file_systems[name].file_system_id,
+                bucket=buckets[link.bucket],
+            )
+        if links:
+            grant_to_file_systems(key)
+
+    def _mount(self, plan: ClusterPlan, buckets: Mapping[str, Bucket], key: kms.IKey) -> None:
+        """Let Mountpoint reach the buckets that pods mount."""
+        mounted = {bucket.name: bucket for bucket in plan.buckets if bucket.access != "none"}
+        if mounted:
+            MountpointAccess(
+                self,
+                "Mountpoint",
+                buckets={name: buckets[name] for name in mounted},
+                plans=mounted,
+                key=key,
+                cluster_name=plan.name,
+            )
+
+    def _tell(self, placeholder: str, value: str) -> None:
+        """Export a placeholder's value, whether a manifest names it today or not, and tell it."""
+        self.export_value(value)
+        CfnOutput(
+            self,
+            "".join(word.capitalize() for word in placeholder.strip("${}").split("_")),
+            value=value,
+            description=f"{placeholder} in the manifests",
+        )

@@ -1,0 +1,229 @@
+"""Which size somebody may give a pool by hand, whose nodes they renew, and what comes of it.
+
+Who sets the size of which pool is `PoolPlan.sized_by`; docs/decisions/0004 says why.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from ultrascale import config
+from ultrascale.errors import QuestionError
+from ultrascale.plan import capacity
+from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan, WindowPlan
+from ultrascale.plan.needs.pools import PAID_BEFORE, on_demand_price
+from ultrascale.plan.pools.disruption import is_kept
+from ultrascale.plan.pools.node_groups import is_guarded
+
+# As long as the block calendar fills a node group that is at 0.
+_FILLED = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeChange:
+    """A size that a pool may be given by hand.
+
+    Attributes:
+        pool: The pool, or the shard.
+        node_pool: Its NodePool; None for a node group.
+        nodes: Nodes that it is to have.
+        usd_per_node_hour: On-Demand price of a node, in US dollars; None where none is known.
+        price: Where that is from, or why it is not known.
+        paid_anyway: Whether the nodes cost the same when they do not run.
+        spills: Whether those that the reservation has no room for run at the On-Demand price.
+        later: What the next deploy, and whoever else sizes the pool, do to it.
+    """
+
+    pool: PoolPlan
+    node_pool: NodePoolPlan | None
+    nodes: int
+    usd_per_node_hour: float | None
+    price: str
+    paid_anyway: bool
+    spills: bool
+    later: str
+
+    @property
+    def lowers_minimum(self) -> bool:
+        """Whether its node group has to take fewer nodes than the file says."""
+        return self.nodes < self.pool.min_nodes
+
+
+def find_pool(plan: ClusterPlan, name: str) -> PoolPlan:
+    """Return the pool of ``plan``, or the shard of one, that is called ``name``; or its NodePool.
+
+    Raises:
+        QuestionError: There is none, or the pool has several shards.
+    """
+    pools = {pool.name: pool for pool in plan.all_pools}
+    if name in pools:
+        return pools[name]
+    for each in plan.node_pools:
+        if each.name == name:
+            return next(p for p in pools.values() if (p.pool, p.shard) == (each.pool, each.shard))
+    shards = [pool.name for pool in plan.all_pools if pool.pool == name]
+    if shards:
+        wrong = f"POOL: {name} has {len(shards)} shards, each with a size of its own"
+        raise QuestionError([f"{wrong}; write one of {', '.join(shards)}"])
+    raise QuestionError([f"POOL: no pool {name!r} in the file; {config.near(name, pools)}"])
+
+
+def plan_size(plan: ClusterPlan, name: str, nodes: int, at: datetime) -> SizeChange:
+    """Return what it is to give the pool ``name`` the size ``nodes`` at the moment ``at``.
+
+    Raises:
+        QuestionError: There is no such pool, nobody sets its size by hand, or it cannot have it.
+    """
+    pool = find_pool(plan, name)
+    node_pool = next(iter(_node_pools(plan, pool)), None)
+    if wrong := _refusal(pool, nodes, at):
+        raise QuestionError([f"{name}: {wrong}"])
+    price = on_demand_price(pool, plan.region)
+    return SizeChange(
+        pool=pool,
+        node_pool=node_pool,
+        nodes=nodes,
+        usd_per_node_hour=price.value,
+        price=price.words,
+        paid_anyway=pool.purchase in PAID_BEFORE or pool.purchase == "odcr",
+        spills=pool.reservation is not None and pool.reservation.spill,
+        later=_later(pool),
+    )
+
+
+def _node_pools(plan: ClusterPlan, pool: PoolPlan) -> tuple[NodePoolPlan, ...]:
+    return tuple(
+        each for each in plan.node_pools if (each.pool, each.shard) == (pool.pool, pool.shard)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewal:
+    """A pool whose nodes somebody has to renew.
+
+    Attributes:
+        pool: The pool, or the shard.
+        node_pools: Its NodePools; none for a self-managed group.
+        until: When no further node may be taken; None where nothing ends it.
+    """
+
+    pool: PoolPlan
+    node_pools: tuple[NodePoolPlan, ...]
+    until: datetime | None
+
+
+def plan_renewal(plan: ClusterPlan, name: str, *, at: datetime, until: datetime | None) -> Renewal:
+    """Return what it is to renew the nodes of the pool ``name`` from ``at`` on.
+
+    Raises:
+        QuestionError: There is no such pool, its nodes are renewed by somebody else, or there is
+            no time for it.
+    """
+    pool = find_pool(plan, name)
+    why = _renewed_otherwise(pool) or _closed(pool, at)
+    wrong = [f"{name}: {why}"] if why else []
+    if until is not None and until <= at:
+        wrong.append(f"--until: {_utc(until)} is over; write a time to come")
+    if wrong:
+        raise QuestionError(wrong)
+    if pool.window is not None:
+        until = min(until or pool.window.usable_until, pool.window.usable_until)
+    return Renewal(pool=pool, node_pools=_node_pools(plan, pool), until=until)
+
+
+def _renewed_otherwise(pool: PoolPlan) -> str:
+    """Return who renews the nodes of ``pool``, where that is not the user; else nothing."""
+    if pool.provisioner == capacity.HYPERPOD:
+        return (
+            "HyperPod renews its nodes itself: aws sagemaker update-cluster-software, or "
+            "batch-replace-cluster-nodes"
+        )
+    if pool.provisioner == "managed-node-group":
+        if is_guarded(pool):
+            return (
+                "EKS renews a managed group, and would break off the jobs of this one: scale it to "
+                "0 between jobs, deploy, and scale it up again"
+            )
+        return "EKS renews the nodes of a managed group with the deploy that changes them"
+    if pool.provisioner in capacity.NODE_POOLS and not is_kept(pool):
+        return (
+            "its nodes come and go with their pods, and new ones are launched as the file has it; "
+            "end an idle one by `kubectl delete nodeclaim NAME`"
+        )
+    return ""
+
+
+def _closed(pool: PoolPlan, at: datetime) -> str:
+    window = pool.window
+    if window is None or window.starts <= at < window.usable_until:
+        return ""
+    return (
+        f"its capacity is of use from {_utc(window.starts)} to {_utc(window.usable_until)}, and "
+        "new nodes are launched from the current template anyway"
+    )
+
+
+def _refusal(pool: PoolPlan, nodes: int, at: datetime) -> str:
+    """Return why ``pool`` cannot be given ``nodes``, and what to do; empty where it can."""
+    if pool.provisioner == capacity.HYPERPOD:
+        return "HyperPod keeps the count of the file; write it there as nodes.static, and deploy"
+    if pool.provisioner in capacity.NODE_POOLS and not pool.static:
+        return (
+            f"its NodePools launch nodes for pods that wait, up to {pool.max_nodes}; submit pods, "
+            "or write another nodes.max into the file and deploy"
+        )
+    if nodes > pool.max_nodes:
+        return f"at most {pool.max_nodes} nodes, got {nodes}; raise it in the file and deploy first"
+    least = 0 if pool.provisioner in capacity.NODE_POOLS else pool.min_nodes
+    if 0 < nodes < least or (nodes == 0 and pool.role == "system" and least):
+        return f"at least {pool.min_nodes} nodes, got {nodes}; lower nodes.min and deploy first"
+    if pool.sized_by == "calendar" and pool.window is not None:
+        return _outside(pool, pool.window, nodes, at)
+    return ""
+
+
+def _outside(pool: PoolPlan, window: WindowPlan, nodes: int, at: datetime) -> str:
+    """Return why the calendar of a Capacity Block would undo the size, or EC2 refuse it."""
+    block = f"its Capacity Block runs from {_utc(window.starts)} to {_utc(window.ends)}"
+    if nodes and at < window.starts:
+        return f"{block}; the calendar gives it {pool.max_nodes} nodes at the start"
+    if nodes and at >= window.usable_until:
+        return f"{block}, and its nodes are drained since {_utc(window.usable_until)}"
+    if nodes or not window.starts <= at < window.usable_until:
+        return ""
+    if pool.static:
+        return (
+            f"{block}, in which the calendar fills a NodePool of 0 within a minute; write 1 or more"
+        )
+    if at < window.starts + _FILLED:
+        later = _utc(window.starts + _FILLED)
+        return f"{block}, in whose first hour the calendar fills it again; set 0 from {later} on"
+    return ""
+
+
+def _later(pool: PoolPlan) -> str:
+    match pool.sized_by:
+        case "cluster-autoscaler":
+            return (
+                "a deploy keeps it; the Cluster Autoscaler goes on adding nodes for pods that wait "
+                "and taking idle ones away"
+            )
+        case "calendar" if pool.static:
+            return (
+                "a deploy keeps it, unless the file's count changes; at the end of the block the "
+                "calendar sets 0"
+            )
+        case "calendar":
+            return (
+                f"a deploy keeps it, but a 0 becomes {pool.max_nodes}; at the end of the block it "
+                "is set to 0"
+            )
+        case _:
+            kind = "NodePool" if pool.provisioner in capacity.NODE_POOLS else "group"
+            return (
+                f"a deploy that changes the {kind} sets it to {pool.initial_nodes} again; write "
+                "the count into the file to keep it"
+            )
+
+
+def _utc(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}Z"

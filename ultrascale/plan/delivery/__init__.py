@@ -1,0 +1,1 @@
+"""Delivery of a cluster: images, roles that deploy, and events of the pipeline."""

@@ -1,0 +1,103 @@
+"""Container images: which are built from what, and what a job's pods pull them by."""
+
+from collections.abc import Mapping, Sequence
+
+from ultrascale import catalog, config
+from ultrascale.catalog import registries
+from ultrascale.plan import names
+from ultrascale.plan.delivery.build_context import content_tag
+from ultrascale.plan.model import ImageBuildPlan, PoolPlan
+
+# They fill the repositories of their names, and run beside the controllers.
+_BY_NAME = ("tensorboard", "backend")
+# What the bases of the other Dockerfiles are for.
+_X86: catalog.Architecture = "amd64"
+_DOCKERFILES = {names.NEURON_DEVICE: "neuron", names.NVIDIA_GPU: "nvidia", None: "cpu"}
+_NAME_IT = "name its Dockerfile in images.builds"
+
+
+def image_uri(*, account: str, region: str, cluster: str, repository: str, tag: str) -> str:
+    """Return what a container's ``image`` field takes for an image of the cluster's own.
+
+    Args:
+        account: AWS account of the cluster, 12 digits.
+        region: Its Region; the registry's domain follows from it, in China ``amazonaws.com.cn``.
+        cluster: Its name, which the repositories begin with.
+        repository: One of ``images.repositories``.
+        tag: Tag of the image. Tags of these repositories never move.
+
+    Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/docker-pull-ecr-image.html
+    """
+    registry = registries.ecr_registry(account, region)
+    return f"{registry}/{names.repository(cluster, repository)}:{tag}"
+
+
+def plan_image_builds(
+    cluster: config.Cluster, pools: Sequence[PoolPlan]
+) -> tuple[ImageBuildPlan, ...]:
+    """Return the images that are built from this project, in the order of the file.
+
+    Raises:
+        UltrascaleError: The project's sources are not there.
+    """
+    return tuple(
+        _build(name, found, pools)
+        for name, (found, _) in _dockerfiles(cluster.images, pools).items()
+        if found is not None
+    )
+
+
+def unbuilt_repositories(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Mapping[str, str]:
+    """Return the repositories that nothing is built for, each with the reason."""
+    dockerfiles = _dockerfiles(cluster.images, pools)
+    return {name: reason for name, (found, reason) in dockerfiles.items() if found is None}
+
+
+def _build(repository: str, dockerfile: str, pools: Sequence[PoolPlan]) -> ImageBuildPlan:
+    """Plan an image; TensorBoard's and the backend's for the nodes that stay without any job."""
+    controllers = [pool for pool in pools if pool.role == names.SYSTEM_ROLE]
+    architecture: catalog.Architecture = (
+        _architecture(controllers[0]) if dockerfile in _BY_NAME and controllers else _X86
+    )
+    return ImageBuildPlan(
+        repository=repository,
+        dockerfile=dockerfile,
+        architecture=architecture,
+        tag=content_tag(dockerfile, architecture),
+    )
+
+
+def _architecture(pool: PoolPlan) -> catalog.Architecture:
+    return catalog.lookup(pool.instance_types[0]).architecture
+
+
+def _dockerfiles(
+    images: config.Images, pools: Sequence[PoolPlan]
+) -> Mapping[str, tuple[str | None, str]]:
+    """Return for each repository its Dockerfile, or None and why there is none."""
+    common = _common_dockerfile(pools)
+    found: dict[str, tuple[str | None, str]] = {}
+    for name in images.repositories:
+        stated = images.builds.get(name)
+        if stated == "none":
+            found[name] = None, "by images.builds"
+        elif stated is not None:
+            found[name] = stated, ""
+        else:
+            found[name] = (name, "") if name in _BY_NAME else common
+    return found
+
+
+def _common_dockerfile(pools: Sequence[PoolPlan]) -> tuple[str | None, str]:
+    """Return the Dockerfile for the accelerator of the pools, or None and why there is none.
+
+    Nodes without accelerators run the image of those with: data is prepared beside the training.
+    """
+    workers = [pool for pool in pools if pool.role != names.SYSTEM_ROLE] or [*pools]
+    x86 = [pool for pool in workers if _architecture(pool) == _X86]
+    if not x86:
+        return None, f"no pool has x86-64 nodes, which the Dockerfiles are for; {_NAME_IT}"
+    accelerators = {pool.accelerator for pool in x86} - {None} or {None}
+    if len(accelerators) > 1:
+        return None, f"pools with Neuron devices and with NVIDIA GPUs; {_NAME_IT}"
+    return _DOCKERFILES[accelerators.pop()], ""

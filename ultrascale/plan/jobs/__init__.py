@@ -1,0 +1,1 @@
+"""Jobs: pods, placement, commands and queues."""

@@ -1,0 +1,36 @@
+"""The claims that jobs mount by name, which are those of the namespace that they run in."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from ultrascale import config
+from ultrascale.plan.jobs import namespaces
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.model import ClaimPlan
+from ultrascale.plan.volumes import plan_claims
+
+Mistakes = Iterator[config.Mistake]
+
+
+def template_mistakes(cluster: config.Cluster) -> Mistakes:
+    """Yield claims of templates that the cluster file does not make where their jobs run."""
+    claims = plan_claims(cluster)
+    for name, job in cluster.jobs.items():
+        namespace = namespaces.namespace_of(cluster, name, job)
+        for mistake in _unknown(job, namespace, claims):
+            yield replace(mistake, at=("jobs", name, *mistake.at))
+
+
+def mistakes_of(request: JobRequest) -> Mistakes:
+    """Yield claims of a job that the cluster file does not make in its namespace."""
+    yield from _unknown(request.job, request.namespace, request.claims)
+
+
+def _unknown(job: config.AnyJob, namespace: str, claims: Collection[ClaimPlan]) -> Mistakes:
+    here = sorted(claim.name for claim in claims if claim.namespace == namespace)
+    for number, volume in enumerate(job.volumes or ()):
+        if not volume.existing and volume.claim not in here:
+            wrong = f"no claim that the cluster file makes in namespace {namespace}"
+            todo = config.near(volume.claim, here)
+            todo += "; for a claim of your own write existing: true"
+            yield config.refuse(f"volumes.{number}.claim", wrong, todo)

@@ -1,0 +1,202 @@
+"""HyperPod task governance and the jobs that it admits, or that must give way to those.
+
+Sources:
+    https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-policies.html
+    https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ultrascale import config
+from ultrascale.plan import names
+from ultrascale.plan.jobs import namespaces
+from ultrascale.plan.jobs.nodes import NodeShare, on_hyperpod
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.model import LocalQueuePlan, PoolPlan, TeamPlan
+
+Mistakes = Iterator[config.Mistake]
+
+# Of a pod that names no class, where none is the cluster's default.
+_NO_PRIORITY = 0
+# Where HyperPod resumes jobs: this namespace, and those that begin so.
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-run-jobs-hyperpod-cli.html
+_RESUMED_NAMESPACE, _RESUMED_PREFIX = "kubeflow", "hyperpod"
+
+
+def template_mistakes(cluster: config.Cluster) -> Mistakes:
+    """Yield what is wrong with the templates of a cluster file beside its teams."""
+    for name, job in cluster.jobs.items():
+        for mistake in (*_mistakes(cluster, name, job), *_gives_way(cluster, name, job)):
+            yield replace(mistake, at=("jobs", name, *mistake.at))
+
+
+def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
+    """Yield what is wrong with a job beside the teams of its cluster.
+
+    Args:
+        request: The job.
+        pools: The pools that it may run on.
+    """
+    yield from _mistakes(request.cluster, request.called, request.job)
+    yield from _gives_way(request.cluster, request.called, request.job, pools)
+    if request.job.team is not None and pools and not on_hyperpod(pools):
+        where = ", ".join(sorted({pool.pool for pool in pools}))
+        wrong = f"a team's job on {where}: teams share the nodes of HyperPod alone"
+        yield config.refuse("team", wrong, "choose a pool of provisioner hyperpod")
+    if request.team is not None:
+        yield from _stays_above(request.cluster, request.job)
+
+
+def quota_holds(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -> Mistakes:
+    """Yield a job that its team could never run, whatever the others leave idle."""
+    team = request.team
+    if team is None or not share.accelerators or not on_hyperpod(pools):
+        return
+    types = {name for pool in pools for name in pool.node_types}
+    nodes = sum(team.nodes.get(name, 0) for name in types)
+    most = nodes * (100 + (team.borrow_limit_percent or 0)) // 100
+    devices = max(pool.accelerators_per_node for pool in pools)
+    if request.pods * share.accelerators > most * devices:
+        wrong = f"more than team {team.name} may ever use: {most} nodes, {nodes} of them its own"
+        key = "nodes" if request.pods > 1 else "team"
+        todo = "ask for less, or raise hyperpod.task_governance.teams"
+        yield config.refuse(key, wrong, todo, got=str(request.pods))
+
+
+def queue_of(team: TeamPlan, priority: str | None) -> LocalQueuePlan:
+    """Return the queue of a team, and the place in it of a job of a PriorityClass."""
+    return LocalQueuePlan(
+        name=names.team_queue(team.name),
+        priority=None if priority is None else names.queue_priority(priority),
+    )
+
+
+def is_resumed(request: JobRequest) -> bool:
+    """Return whether HyperPod starts the job anew elsewhere when one of its nodes fails."""
+    namespace = request.namespace
+    return namespace == _RESUMED_NAMESPACE or namespace.startswith(_RESUMED_PREFIX)
+
+
+def notes(request: JobRequest) -> Iterator[str]:
+    """Yield whether task governance admits a job, where it admits any."""
+    cluster, job, team = request.cluster, request.job, request.team
+    if not request.teams:
+        return
+    if team is not None:
+        yield (
+            f"Governed by task governance: it waits in {names.team_queue(team.name)} until team "
+            f"{team.name} has quota for all of it."
+        )
+        return
+    if job.prefer or on_hyperpod(request.nodes):
+        who = _preempt(cluster, job)
+        yield f"Not governed by task governance: it takes what is free, and {who}."
+    elif request.called in namespaces.teams(cluster):
+        yield (
+            f"Not governed by task governance, and in namespace {request.namespace}: quotas of "
+            f"team {request.called} are of HyperPod's nodes, and it runs on others."
+        )
+
+
+def _mistakes(cluster: config.Cluster, name: str, job: config.AnyJob) -> Mistakes:
+    teams = namespaces.teams(cluster)
+    team = namespaces.team_of(cluster, name, job)
+    if job.team is not None and isinstance(job, config.ServiceJob):
+        wrong = "a service in a queue, in which it would hold its quota for good"
+        yield config.refuse("team", wrong, "leave it out: it runs beside the teams' jobs")
+    if team is not None and "namespace" in job.model_fields_set:
+        place = names.team_namespace(team)
+        if job.namespace != place:
+            wrong = f"not that of team {team}, {place}"
+            yield config.refuse("namespace", wrong, "leave it out, or rename the job")
+    if job.prefer and name in teams:
+        wrong = f"an order of preference in a job that is called as team {name} is"
+        yield config.refuse("prefer", wrong, "rename the job: task governance governs no such job")
+
+
+def _is_beside(
+    cluster: config.Cluster, name: str, job: config.AnyJob, pools: Sequence[PoolPlan] = ()
+) -> bool:
+    """Return whether a job takes HyperPod's nodes that quotas count on, and no quota holds it back.
+
+    A service is none, whatever it takes: it can be in no queue.
+
+    Args:
+        cluster: The cluster.
+        name: Name of the job or of its template.
+        job: The job.
+        pools: The pools that it may run on; by default what its own words tell of them.
+    """
+    if job.prefer:
+        return True
+    if isinstance(job, config.ServiceJob) or namespaces.team_of(cluster, name, job) is not None:
+        return False
+    return on_hyperpod(pools) if pools else namespaces.stays_on_hyperpod(cluster, job)
+
+
+def _preempt(cluster: config.Cluster, job: config.AnyJob) -> str:
+    """Return which governed templates' jobs preempt one that is not, as the end of a sentence."""
+    governed = _governed_priorities(cluster)
+    own = _value(cluster.scheduling.priority_classes, job)
+    above = sorted(name for name, value in governed.items() if value > own)
+    if above:
+        return f"jobs of {', '.join(above)} preempt it"
+    return "no team's job preempts it" if governed else "jobs above it preempt it"
+
+
+def _gives_way(
+    cluster: config.Cluster, name: str, job: config.AnyJob, pools: Sequence[PoolPlan] = ()
+) -> Mistakes:
+    """Yield a priority by which a job that no quota holds would keep governed ones off."""
+    if not _is_beside(cluster, name, job, pools):
+        return
+    classes = cluster.scheduling.priority_classes
+    governed = _governed_priorities(cluster, but=name)
+    if not governed or (job.priority is not None and job.priority not in classes):
+        return  # nobody to give way to, or a mistake of its own
+    own = _value(classes, job)
+    template, least = min(governed.items(), key=lambda item: item[1])
+    if own >= least:
+        wrong = f"not below that of {template}, {least}: task governance cannot hold this job back"
+        below = [each for each in _highest_first(classes) if classes[each] < least]
+        todo = f"use {', '.join(below)}" if below else f"give {template} a higher one"
+        todo += "" if job.prefer else ", or name its team"
+        yield config.refuse("priority", wrong, todo, got=f"{job.priority or 'none'}, {own}")
+
+
+def _stays_above(cluster: config.Cluster, job: config.AnyJob) -> Mistakes:
+    """Yield a priority by which jobs that no quota holds would keep this governed one off."""
+    classes = cluster.scheduling.priority_classes
+    if job.priority is not None and job.priority not in classes:
+        return  # a mistake of its own
+    own = _value(classes, job)
+    for name, other in cluster.jobs.items():
+        if _is_beside(cluster, name, other) and _value(classes, other) >= own:
+            wrong = f"not above that of {name}, {_value(classes, other)}, which no quota holds back"
+            above = [
+                each for each in _highest_first(classes) if classes[each] > _value(classes, other)
+            ]
+            todo = f"use {', '.join(above)}" if above else f"give {name} a lower one"
+            yield config.refuse("priority", wrong, todo, got=f"{job.priority or 'none'}, {own}")
+
+
+def _highest_first(classes: Mapping[str, int]) -> list[str]:
+    return sorted(classes, key=lambda each: -classes[each])
+
+
+def _value(classes: Mapping[str, int], job: config.AnyJob) -> int:
+    return _NO_PRIORITY if job.priority is None else classes.get(job.priority, _NO_PRIORITY)
+
+
+def _governed_priorities(cluster: config.Cluster, *, but: str = "") -> Mapping[str, int]:
+    """Return the value of the PriorityClass of each template that task governance governs."""
+    classes = cluster.scheduling.priority_classes
+    return {
+        name: _value(classes, job)
+        for name, job in cluster.jobs.items()
+        if name != but
+        and namespaces.team_of(cluster, name, job) is not None
+        and not isinstance(job, config.ServiceJob)
+        and (job.priority is None or job.priority in cluster.scheduling.priority_classes)
+    }

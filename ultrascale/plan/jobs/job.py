@@ -1,0 +1,291 @@
+"""What follows from a job and the cluster that it runs in."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ultrascale import config
+from ultrascale.catalog import kubeflow
+from ultrascale.plan import capacity
+from ultrascale.plan.jobs import claims, command, governance, mistakes, nodes, tiers
+from ultrascale.plan.jobs import unnamed as job_unnamed
+from ultrascale.plan.jobs.command import CachePlan, Meeting
+from ultrascale.plan.jobs.nodes import NodeShare
+from ultrascale.plan.jobs.notes import notes_of
+from ultrascale.plan.jobs.parts import divide
+from ultrascale.plan.jobs.pods import plan_pod
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.model import JobPlan, PoolPlan, ServingPlan
+from ultrascale.plan.model.jobs import Controller
+
+# EC2 takes Spot nodes at any time, and each of them restarts the job.
+_RESTARTS, _RESTARTS_ON_SPOT, _RETRIES = 10, 100, 3
+_RESTARTS_OF_COMPILER = 2
+_MAX_UNAVAILABLE = 1
+_CONTAINER = "main"
+
+# Keys by which a job says on what nodes it runs.
+_OF_NODES = frozenset({"pool", "node_selector", "prefer", "team", "resources", "capacity"})
+
+
+def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[config.Mistake]:
+    """Yield what is wrong with a job where it is to run.
+
+    Args:
+        request: The job.
+        wrong: Keys of the job with mistakes that are known: what rests on them is not judged.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    job = request.job
+    yield from mistakes.name_is_free(request)
+    yield from mistakes.program_is_named(job)
+    yield from mistakes.words_are_short(job)
+    yield from claims.mistakes_of(request)
+    yield from mistakes.claims_have_a_place_each(request)
+    yield from mistakes.image_can_be_pulled(request)
+    yield from mistakes.image_knows_the_rendezvous(request)
+    yield from mistakes.graphs_have_a_cache(request)
+    if isinstance(job, config.TrainingJob):
+        yield from mistakes.meets_anew(job, request.backend, gang=request.gang)
+        yield from mistakes.elastic_job_is_one(job)
+    if not _OF_NODES.isdisjoint(wrong):
+        return
+    yield from governance.mistakes_of(request, request.nodes)
+    unnamed = [*job_unnamed.nodes_are_named(job, request.nodes, request.pools)]
+    yield from unnamed
+    if not unnamed:
+        # Tiers may have a mistake in common.
+        every = [_of_nodes(each, wrong) for each in tiers.on_each_tier(request)]
+        yield from dict.fromkeys(mistake for found in every for mistake in found)
+
+
+def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mistake]:
+    """Yield what is wrong with a job on the nodes that it is to run on."""
+    job, pools = request.job, request.nodes
+    yield from mistakes.image_suits_nodes(request, pools)
+    share = nodes.node_share(job, pools)
+    too_small = [*mistakes.nodes_have_memory(share, pools)]
+    yield from too_small
+    if too_small:
+        return
+    yield from mistakes.nodes_take_its_pods(job, share, pools)
+    yield from mistakes.resources_fit(job, share, pools)
+    yield from mistakes.efa_is_used(job, share)
+    if "nodes" not in wrong:
+        yield from mistakes.nodes_are_there(job, share, pools)
+        yield from governance.quota_holds(request, pools, share)
+    if isinstance(job, config.TrainingJob):
+        gang, governed = request.gang, bool(request.teams)
+        yield from mistakes.pods_start_together(job, share, pools, gang=gang, governed=governed)
+        yield from mistakes.efa_stays_in_its_pool(job, share, pools)
+        if _controller(request, pools) == "pytorch":
+            yield from mistakes.pytorch_job_is_plain(job)
+    requests = nodes.requests_of(job, share)
+    yield from mistakes.queue_holds(request, requests, _least_pods(job))
+
+
+def plan_job(request: JobRequest) -> JobPlan:
+    """Plan a job that has no mistakes, and a tier where `tiers.needs_one`.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    job, pools, team = request.job, request.nodes, request.team
+    share = nodes.node_share(job, pools)
+    controller = _controller(request, pools)
+    plan = JobPlan(
+        name=request.name,
+        namespace=request.namespace,
+        kind=job.kind,
+        controller=controller,
+        pods=1,
+        container=_CONTAINER,
+        pod=plan_pod(request, pools, share),
+        parts=(),
+        service_port=None,
+        queue=request.queue,
+        local_queue=governance.queue_of(team, job.priority) if team is not None else None,
+        resumed=controller == "pytorch" and governance.is_resumed(request),
+        restarts=0,
+        mistake_exit_code=None,
+        elastic=False,
+        min_success=None,
+        topology=False,
+        ttl_seconds_after_finished=0,
+        serving=None,
+        notes=tuple(notes_of(request, pools, share, controller)),
+    )
+    match job:
+        case config.ServiceJob():
+            return _service(job, plan, pools, share)
+        case config.BatchJob():
+            return _batch(request, job, plan, pools)
+        case config.TrainingJob():
+            return _training(request, job, plan, pools, share)
+
+
+def _controller(request: JobRequest, pools: Sequence[PoolPlan]) -> Controller:
+    if isinstance(request.job, config.ServiceJob):
+        return "deployment"
+    if request.gang:
+        # Two schedulers on the same nodes would give out the same GPUs twice.
+        return "volcano"
+    training = isinstance(request.job, config.TrainingJob)
+    # HyperPod resumes no job that may be elsewhere.
+    fixed = not request.job.prefer or request.pods > 1
+    return "pytorch" if training and fixed and nodes.on_hyperpod(pools) else "indexed"
+
+
+def _has_room(pools: Sequence[PoolPlan], share: NodeShare, replicas: int) -> bool:
+    """Return whether a pod too many gets a node. Reserved nodes are all taken, or soon will be."""
+    if not share.accelerators:
+        return True
+    grows = any(
+        pool.role != "reserved" and pool.sized_by in capacity.SIZED_BY_PODS for pool in pools
+    )
+    return grows and replicas < nodes.most_pods(pools, share)
+
+
+def _service(
+    job: config.ServiceJob, plan: JobPlan, pools: Sequence[PoolPlan], share: NodeShare
+) -> JobPlan:
+    serving = ServingPlan(
+        replicas=job.replicas,
+        port=job.port,
+        health_path=job.health_path,
+        startup_seconds=job.startup_seconds,
+        max_unavailable=_MAX_UNAVAILABLE,
+        surge=_has_room(pools, share, job.replicas),
+        allow_from=job.allow_from,
+    )
+    return replace(plan, pods=job.replicas, serving=serving)
+
+
+def _batch(
+    request: JobRequest, job: config.BatchJob, plan: JobPlan, pools: Sequence[PoolPlan]
+) -> JobPlan:
+    division = divide(name=plan.name, role=plan.container, pods=1, min_available=1)
+    return replace(
+        plan,
+        parts=division.parts if request.gang else (),
+        restarts=_retries(request, job, pools),
+        ttl_seconds_after_finished=job.ttl_seconds_after_finished,
+    )
+
+
+def _retries(request: JobRequest, job: config.BatchJob, pools: Sequence[PoolPlan]) -> int:
+    if job.retries is not None:
+        return job.retries
+    # Volcano counts the loss of a node too; Kubernetes' own Job does not.
+    spot = any(pool.capacity_type == "spot" for pool in pools)
+    return _RESTARTS_ON_SPOT if spot and request.gang else _RETRIES
+
+
+def _training(
+    request: JobRequest,
+    job: config.TrainingJob,
+    plan: JobPlan,
+    pools: Sequence[PoolPlan],
+    share: NodeShare,
+) -> JobPlan:
+    least = _least_pods(job)
+    division = divide(name=plan.name, role=job.role, pods=job.nodes, min_available=least)
+    host_list = request.gang and division.parts[0].host_list
+    whole = len(division.parts) == 1
+    host = _first_pod(plan, job, host_list=host_list)
+    meeting = _meeting(request, job, host=host, whole=whole)
+    pod = plan.pod
+    if job.script is not None:
+        pod = replace(pod, command=_command(request, job, share, meeting))
+    elif job.nodes > 1:
+        pod = replace(pod, env={command.RANK_ZERO_HOST: host, **pod.env})
+    ends_at_once = job.script is not None and plan.controller != "pytorch"
+    return replace(
+        plan,
+        pods=job.nodes,
+        container=kubeflow.CONTAINER if plan.controller == "pytorch" else job.role,
+        pod=replace(pod, fields=_fields(plan)),
+        parts=division.parts if request.gang else (),
+        service_port=command.RENDEZVOUS_PORT if job.nodes > 1 and not host_list else None,
+        restarts=_restarts(request, job, pools),
+        mistake_exit_code=command.MISTAKE_EXIT_CODE if ends_at_once else None,
+        elastic=job.min_nodes is not None,
+        # torchrun's agents end together, with the last step: a pod that found no node is not
+        # waited for. Those of another program may each have work left.
+        min_success=job.min_nodes if job.script is not None else None,
+        topology=request.cluster.scheduling.topology_aware and job.nodes > 1,
+        ttl_seconds_after_finished=job.ttl_seconds_after_finished,
+        notes=(*(division.notes if request.gang else ()), *plan.notes),
+    )
+
+
+def _fields(plan: JobPlan) -> Mapping[str, str]:
+    if plan.controller == "volcano":
+        return command.volcano_fields()
+    pytorch = plan.controller == "pytorch"
+    return command.pytorch_fields() if pytorch else command.indexed_fields()
+
+
+def _restarts(request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]) -> int:
+    if job.restarts.job is not None:
+        return job.restarts.job
+    spot = any(pool.capacity_type == "spot" for pool in pools)
+    restarts = _RESTARTS_ON_SPOT if spot else _RESTARTS
+    # What the compiler refuses it refuses again.
+    restarts = _RESTARTS_OF_COMPILER if request.precompile else restarts
+    # Volcano counts each pod of an elastic job, and all of them fail with the host of c10d.
+    return restarts * (1 if job.min_nodes is None else job.nodes)
+
+
+def _least_pods(job: config.AnyJob) -> int:
+    if not isinstance(job, config.TrainingJob):
+        return 1
+    return job.nodes if job.min_nodes is None else job.min_nodes
+
+
+def _meeting(
+    request: JobRequest, job: config.TrainingJob, *, host: str, whole: bool
+) -> Meeting | None:
+    if job.nodes == 1:
+        return None
+    # Parts of a job count their restarts for themselves, and meet under one name.
+    run = request.name
+    if request.gang and whole:
+        run = command.run_of_volcano(run, attempted=job.min_nodes is None)
+    if request.backend != "c10d":
+        return command.meeting_of_etcd(request.namespace, run=run, backend=request.backend)
+    index = command.VOLCANO_INDEX if request.gang else command.INDEXED_INDEX
+    port = command.RENDEZVOUS_PORT
+    return Meeting(backend="c10d", host=host, port=port, index=index, run=run)
+
+
+def _first_pod(plan: JobPlan, job: config.TrainingJob, *, host_list: bool) -> str:
+    """Return the host name by which all pods of a job reach the one of index 0."""
+    if plan.controller == "indexed":
+        return f"{plan.name}-0.{plan.name}"
+    return f"{plan.name}-{job.role}-0.{plan.name}" if host_list else plan.name
+
+
+def _command(
+    request: JobRequest, job: config.TrainingJob, share: NodeShare, meeting: Meeting | None
+) -> tuple[str, ...]:
+    processes = job.processes_per_node or share.processes
+    cache, extra = None, ()
+    if (said := job.compile_cache) is not None:
+        cache = CachePlan(
+            path=said.path or f"{request.mounts[0].mount_path}/{command.CACHE_FOLDER}",
+            model=said.model,
+            cores=job.nodes * processes,
+            allow_cold=said.allow_cold,
+            compiles=request.precompile,
+        )
+        extra = said.precompile_args if request.precompile else ()
+    return command.torchrun(
+        job,
+        name=request.name,
+        processes=processes,
+        meeting=meeting,
+        cache=cache,
+        args=(*job.args, *extra),
+    )

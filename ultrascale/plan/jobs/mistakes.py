@@ -1,0 +1,302 @@
+"""What is wrong with a job on the nodes that it names; what the file alone shows, `config` says."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from ultrascale import catalog, config
+from ultrascale.catalog import kubelet, runtime_environment, volcano
+from ultrascale.plan import capacity, names, quantities
+from ultrascale.plan.jobs.nodes import NodeShare, efa_of, most_pods
+from ultrascale.plan.jobs.request import JobRequest, is_own_image
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.pools.isolation import is_isolated
+
+Mistakes = Iterator[config.Mistake]
+
+MISSING = "missing"
+"""How a mistake begins that a key would mend which the job leaves out."""
+
+_PYTORCH_ROLE = "worker"
+_SIZES = {
+    "cpu": quantities.millicpu,
+    "memory": quantities.mib,
+    names.HUGE_PAGES: quantities.mib,
+}
+
+
+def name_is_free(request: JobRequest) -> Mistakes:
+    """Yield the name of a Service of the cluster, which the end of the job would delete."""
+    taken = (names.ETCD_SERVER_SERVICE, names.ETCD_CLIENT_SERVICE)
+    if request.namespace == names.TRAINING_NAMESPACE and request.name in taken:
+        wrong = "the name of the cluster's own rendezvous server"
+        yield config.refuse("name", wrong, "choose another", got=request.name)
+
+
+def program_is_named(job: config.AnyJob) -> Mistakes:
+    """Yield what a template may leave open, and a job that is sent must not."""
+    if job.image is None:
+        yield config.refuse("image", MISSING, "add REPOSITORY:TAG, or --image", got="")
+    training = isinstance(job, config.TrainingJob)
+    if training and job.script is None and not job.command:
+        todo = "name the script that torchrun starts, or a command"
+        yield config.refuse("script", MISSING, todo, got="")
+    if isinstance(job, config.BatchJob) and not job.command:
+        yield config.refuse("command", MISSING, "name the program", got="")
+
+
+def words_are_short(job: config.AnyJob) -> Mistakes:
+    """Yield words that are too long for a program to be started with."""
+    words = {f"args.{number}": word for number, word in enumerate(job.args)}
+    words |= {f"command.{number}": word for number, word in enumerate(job.command)}
+    found = [(config.refuse(key, "").at, word) for key, word in words.items()]
+    found += [(("env", name), f"{name}={value}") for name, value in job.env.items()]
+    for at, word in found:
+        size = len(word.encode()) + 1
+        if size > kubelet.WORD_BYTES:
+            wrong = f"{size // 1024} KiB, more than Linux passes to a program in one word"
+            yield config.Mistake(at, wrong, "put it into a file on a volume", got="")
+
+
+def claims_have_a_place_each(request: JobRequest) -> Mistakes:
+    """Yield claims of the job's namespace that it would mount by default at one path."""
+    paths = Counter(mount.mount_path for mount in request.mounts)
+    for path, count in paths.items():
+        if count > 1 and request.job.volumes is None:
+            wrong = f"{count} claims of namespace {request.namespace} with mount path {path}"
+            yield config.refuse("volumes", wrong, "list those that it mounts", got="")
+
+
+def image_can_be_pulled(request: JobRequest) -> Mistakes:
+    """Yield an image of the cluster's own registry whose whole reference nothing tells."""
+    image = request.job.image
+    if image is None or not is_own_image(image):
+        return
+    repository, _, tag = image.partition("@")[0].partition(":")
+    if repository not in request.cluster.images.repositories:
+        return  # a mistake of its own
+    if request.account is None:
+        wrong = "an image in the cluster's own registry, whose account the cluster file leaves open"
+        todo = "add account: to it, or --account, or write the whole reference"
+        yield config.refuse("image", wrong, todo)
+    if not tag and "@" not in image and request.build is None:
+        todo = "add :TAG of an image that you have pushed"
+        yield config.refuse("image", "no tag, and nothing is built for that repository", todo)
+
+
+def image_suits_nodes(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
+    """Yield an image that is built for processors other than the nodes'."""
+    build = request.build
+    found = {catalog.lookup(name).architecture for pool in pools for name in pool.instance_types}
+    if build is not None and found - {build.architecture}:
+        where = ", ".join(sorted({pool.pool for pool in pools}))
+        wrong = f"built for {build.architecture}, and nodes of {where} are {', '.join(found)}"
+        yield config.refuse("image", wrong, "choose another pool, or an image of your own")
+
+
+def graphs_have_a_cache(request: JobRequest) -> Mistakes:
+    """Yield a run for the compiler that keeps nothing, and a cache with nowhere to be."""
+    job = request.job
+    if not isinstance(job, config.TrainingJob):
+        if request.precompile:
+            wrong = "only a training job has graphs to compile"
+            yield config.refuse("kind", wrong, "leave out --precompile", got=job.kind)
+        return
+    if request.precompile and job.compile_cache is None:
+        todo = "add compile_cache: {model: NAME}"
+        yield config.refuse("compile_cache", "missing, so nothing keeps the graphs", todo, got="")
+    if job.compile_cache is None:
+        return
+    folders = [PurePosixPath(mount.mount_path) for mount in request.mounts]
+    path = job.compile_cache.path
+    if path is None and not folders:
+        yield config.refuse("compile_cache", "no volume to keep it on", "add a volume", got="")
+    if path is not None and not any(PurePosixPath(path).is_relative_to(at) for at in folders):
+        wrong = "on no volume, so that it ends with its pod"
+        yield config.refuse("compile_cache.path", wrong, "put it on a volume")
+
+
+def nodes_have_memory(share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
+    """Yield nodes that have nothing left for a pod."""
+    if share.memory_mib <= 0:
+        where = ", ".join(sorted({pool.pool for pool in pools}))
+        wrong = f"nodes of {where} whose memory huge pages and add-ons take up"
+        yield config.refuse("pool", wrong, "choose larger instance types", got="")
+
+
+def nodes_take_its_pods(
+    job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan]
+) -> Mistakes:
+    """Yield pods without accelerators that no API server would take for the nodes they ask for."""
+    closed = sorted({pool.pool for pool in pools if is_isolated(pool)})
+    if closed and not share.accelerators:
+        key = "neuron" if job.resources.neuron is not None else "gpu"
+        where = ", ".join(closed)
+        wrong = f"no accelerator on {where}, from which an admission policy keeps such pods off"
+        yield config.refuse(f"resources.{key}", wrong, "ask for some, or choose other nodes")
+
+
+def resources_fit(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
+    """Yield what a pod asks for and no node of its pools can give."""
+    said, where = job.resources, ", ".join(sorted({pool.pool for pool in pools}))
+    most = {"cpu": f"{share.millicpu}m", "memory": f"{share.memory_mib}Mi"}
+    wrong = f"more than a node of {where} has for its pods"
+    if share.accelerators and not share.whole:
+        wrong = f"more than goes with {share.accelerators} of the accelerators of {where}"
+    if said.cpu is not None and quantities.millicpu(said.cpu) > share.millicpu:
+        yield config.refuse("resources.cpu", wrong, f"ask for at most {most['cpu']}")
+    if said.memory is not None and quantities.mib(said.memory) > share.memory_mib:
+        yield config.refuse("resources.memory", wrong, f"ask for at most {most['memory']}")
+    if said.efa is not None and said.efa > share.efa_interfaces:
+        wrong = f"more EFA interfaces than such a pod can have on {where}: {share.efa_interfaces}"
+        todo = "leave it out" if share.whole else "ask for a whole node, or leave it out"
+        yield config.refuse("resources.efa", wrong, todo)
+    memory = said.memory or most["memory"]
+    if said.shared_memory and quantities.mib(said.shared_memory) >= quantities.mib(memory):
+        wrong = f"as much as the pod's memory, {memory}, which it counts as"
+        yield config.refuse("resources.shared_memory", wrong, "ask for less")
+    if not share.accelerators and not isinstance(job, config.TrainingJob):
+        for key in ("cpu", "memory"):
+            if getattr(said, key) is None:
+                wrong = f"{MISSING}, for a pod that shares its node with others"
+                yield config.refuse(f"resources.{key}", wrong, "add it", got="")
+
+
+def pods_start_together(
+    job: config.TrainingJob,
+    share: NodeShare,
+    pools: Sequence[PoolPlan],
+    *,
+    gang: bool,
+    governed: bool,
+) -> Mistakes:
+    """Yield a job of several nodes that would hold some of them while it waits for others.
+
+    A job that prefers tiers is one that may burst: what that costs, a note says.
+    """
+    if job.nodes == 1:
+        return
+    if not share.whole:
+        wrong = "a part of each of several nodes, which other jobs would share with it"
+        yield config.refuse("nodes", wrong, "leave resources out, or use one node")
+    if gang or job.prefer:
+        return
+    always_there = sum(pool.max_nodes if pool.static else pool.min_nodes for pool in pools)
+    if any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools) and always_there < job.nodes:
+        wrong = (
+            "several nodes that are launched one by one, with no gang scheduler: those that come "
+            "first would be paid for while the job waits for the others"
+        )
+        # Volcano and task governance exclude each other.
+        types = ", ".join(sorted({pool.labels[names.NODE_TYPE_LABEL] for pool in pools}))
+        todo = f"write prefer: [{types}]" if governed else "set scheduling.gang_scheduler: volcano"
+        todo += ", use nodes.static, or ask for 1"
+        yield config.refuse("nodes", wrong, todo)
+
+
+def efa_stays_in_its_pool(
+    job: config.TrainingJob, share: NodeShare, pools: Sequence[PoolPlan]
+) -> Mistakes:
+    """Yield several pools for nodes that talk by EFA: the job would hang at its first exchange.
+
+    A pool's security group lets EFA traffic pass between its own nodes alone, and between zones
+    there is none.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html
+    """
+    found = sorted({pool.pool for pool in pools})
+    if job.nodes > 1 and len(found) > 1 and efa_of(job, share):
+        wrong = f"several pools, {', '.join(found)}, and no EFA traffic passes from one to another"
+        todo = "name one pool, or write resources: {efa: 0}"
+        yield config.refuse("pool", wrong, todo, got="")
+
+
+def efa_is_used(job: config.AnyJob, share: NodeShare) -> Mistakes:
+    """Yield variables by which pods would use TCP, many times slower, beside their interfaces."""
+    for name, value in job.env.items() if efa_of(job, share) else ():
+        if runtime_environment.bypasses_efa(name, value):
+            why = runtime_environment.BYPASSED
+            todo = f"{why.todo}; where TCP is meant, write resources: {{efa: 0}}"
+            yield config.Mistake(("env", name), why.wrong, todo, got=value)
+
+
+def nodes_are_there(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
+    """Yield more pods than the pools can ever have nodes for: the rest would wait for good."""
+    where = ", ".join(sorted({pool.pool for pool in pools}))
+    if isinstance(job, config.TrainingJob) and share.whole:
+        most = sum(pool.max_nodes for pool in pools)
+        if job.nodes > most:
+            todo = f"ask for at most {most}, or raise nodes in pool {where}"
+            wrong = f"more than the {most} nodes of {where}"
+            yield config.refuse("nodes", wrong, todo, got=str(job.nodes))
+    if isinstance(job, config.ServiceJob) and share.accelerators:
+        most = most_pods(pools, share)
+        if job.replicas > most:
+            wrong = (
+                f"more than the {most} pods of {share.accelerators} accelerators that fit {where}"
+            )
+            todo = f"ask for at most {most}, or raise nodes in pool {where}"
+            yield config.refuse("replicas", wrong, todo, got=str(job.replicas))
+
+
+def meets_anew(job: config.TrainingJob, backend: str, *, gang: bool) -> Mistakes:
+    """Yield a rendezvous that a restart of the job would find closed."""
+    key = "rendezvous" if job.rendezvous is not None else "nodes"
+    if backend == "c10d" or job.nodes == 1:
+        return
+    if not gang:
+        wrong = f"{backend} with no number of the attempt, which Volcano alone gives each restart"
+        yield config.refuse(key, wrong, "write rendezvous: c10d", got=backend)
+    if job.nodes > volcano.PODS_PER_JOB:
+        wrong = f"{backend} across several Volcano jobs, each of which counts its own restarts"
+        yield config.refuse(key, wrong, "write rendezvous: c10d", got=backend)
+
+
+def image_knows_the_rendezvous(request: JobRequest) -> Mistakes:
+    """Yield an image of ours without the library that torch's own etcd backends need.
+
+    Source: https://docs.pytorch.org/docs/stable/elastic/rendezvous.html#etcd-rendezvous
+    """
+    job, build = request.job, request.build
+    if not isinstance(job, config.TrainingJob) or job.nodes == 1 or job.script is None:
+        return
+    if request.backend == "etcd-v2" and build is not None and build.dockerfile != "neuron":
+        wrong = f"etcd-v2 needs python-etcd, which the image of images/{build.dockerfile} lacks"
+        yield config.refuse("rendezvous", wrong, "write rendezvous: etcd, or c10d", got="")
+
+
+def pytorch_job_is_plain(job: config.TrainingJob) -> Mistakes:
+    """Yield what Kubeflow's PyTorchJob, which runs on HyperPod's nodes, has no place for.
+
+    Sources:
+        https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/pytorch/pytorchjob_controller.go
+        https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/common/pod.go
+    """
+    if job.min_nodes is not None:
+        wrong = "fewer nodes on HyperPod, whose jobs end when all of their pods have"
+        yield config.refuse("min_nodes", wrong, "leave it out: HyperPod replaces the node")
+    if "role" in job.model_fields_set and job.role != _PYTORCH_ROLE:
+        wrong = "another role on HyperPod, where pods are called workers"
+        yield config.refuse("role", wrong, "leave it out")
+
+
+def elastic_job_is_one(job: config.TrainingJob) -> Mistakes:
+    """Yield a smaller number of nodes for a job that is divided into several."""
+    if job.min_nodes is not None and job.nodes > volcano.PODS_PER_JOB:
+        wrong = f"fewer nodes for a job of more than {volcano.PODS_PER_JOB}, which is divided"
+        yield config.refuse("min_nodes", wrong, "leave it out")
+
+
+def queue_holds(request: JobRequest, requests: Mapping[str, str], pods: int) -> Mistakes:
+    """Yield a queue that may never use as much as the job needs to start."""
+    queues = [each for each in request.cluster.scheduling.queues if each.name == request.queue]
+    for queue in queues:
+        for resource, most in queue.capability.items():
+            size = _SIZES.get(resource, quantities.count)
+            asked = requests.get(resource)
+            if asked is not None and size(asked) * pods > size(most):
+                wrong = (
+                    f"a queue of at most {most} {resource}, too little for {pods} pods of {asked}"
+                )
+                todo = "raise its capability, or choose another queue"
+                yield config.refuse("queue", wrong, todo, got=queue.name)

@@ -1,0 +1,69 @@
+"""Whose jobs take their turn in a team's queue, and where jobs run."""
+
+from ultrascale import config
+from ultrascale.plan import capacity, names
+from ultrascale.plan.pools.pool import node_types
+
+
+def team_of(cluster: config.Cluster, name: str, job: config.AnyJob) -> str | None:
+    """Return the team of task governance whose queue a job waits in; None: it is not governed.
+
+    It is the team that the job names. Without one, it is that which is called as the job is, where
+    the job's nodes are HyperPod's: quotas are of these alone, and in a team's namespace whatever
+    names no queue is refused, while a queue would hold a job for ever that may run elsewhere only.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-cli.html
+
+    Args:
+        cluster: The cluster that it runs in.
+        name: Name of the job or of its template.
+        job: The job.
+    """
+    if job.team is not None:
+        return job.team
+    if name not in teams(cluster) or isinstance(job, config.ServiceJob) or job.prefer:
+        return None
+    return name if stays_on_hyperpod(cluster, job) or not says_where(job) else None
+
+
+def namespace_of(cluster: config.Cluster, name: str, job: config.AnyJob) -> str:
+    """Return the namespace that a job runs in: its team's, or its own.
+
+    Args:
+        cluster: The cluster that it runs in.
+        name: Name of the job or of its template.
+        job: The job.
+    """
+    team = team_of(cluster, name, job)
+    return job.namespace if team is None else names.team_namespace(team)
+
+
+def teams(cluster: config.Cluster) -> frozenset[str]:
+    """Return the names of the teams of task governance."""
+    governance = cluster.hyperpod.task_governance
+    return frozenset(team.name for team in governance.teams) if governance else frozenset()
+
+
+def stays_on_hyperpod(cluster: config.Cluster, job: config.AnyJob) -> bool:
+    """Return whether the labels that tell pools apart keep a job on HyperPod's nodes."""
+    pools = [pool for pool in cluster.pools if _may_run_on(pool, job)]
+    return bool(pools) and all(pool.provisioner == capacity.HYPERPOD for pool in pools)
+
+
+def says_where(job: config.AnyJob) -> bool:
+    """Return whether a job says anything of its nodes beside what it takes of them."""
+    return job.pool is not None or bool(job.node_selector) or bool(job.prefer)
+
+
+def _may_run_on(pool: config.Pool, job: config.AnyJob) -> bool:
+    """Return whether the labels that tell pools apart let a job onto a pool's nodes."""
+    has: dict[str, tuple[str, ...]] = {
+        names.NODE_TYPE_LABEL: (pool.labels.get(names.NODE_TYPE_LABEL, pool.name),),
+        names.POOL_LABEL: (pool.name,),
+        names.ROLE_LABEL: (pool.role,),
+        names.CAPACITY_LABEL: (pool.purchase.option,),
+        names.INSTANCE_TYPE_LABEL: node_types(pool.provisioner, pool.instance_types),
+    }
+    selector = job.node_selector
+    fits = all(selector[key] in values for key, values in has.items() if key in selector)
+    return fits and job.pool in (None, pool.name)

@@ -1,0 +1,106 @@
+"""What the user should know of a job before its nodes are paid for."""
+
+from collections.abc import Iterator, Sequence
+
+from ultrascale import config
+from ultrascale.plan import capacity
+from ultrascale.plan.jobs import governance, nodes
+from ultrascale.plan.jobs.nodes import NodeShare
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.model.jobs import Controller
+
+
+def notes_of(
+    request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare, controller: Controller
+) -> Iterator[str]:
+    """Yield the notes of a job, each a sentence.
+
+    Args:
+        request: The job.
+        pools: The pools that it may run on.
+        share: What each of its pods may have of a node.
+        controller: What makes its pods.
+    """
+    yield from governance.notes(request)
+    yield from _of_labels(request)
+    yield from _of_buckets(request)
+    if isinstance(request.job, config.TrainingJob):
+        yield from _on_hyperpod(request, pools, controller)
+        yield from _of_training(request, request.job, pools, share)
+
+
+def _on_hyperpod(
+    request: JobRequest, pools: Sequence[PoolPlan], controller: Controller
+) -> Iterator[str]:
+    if not nodes.on_hyperpod(pools):
+        return
+    if controller == "volcano":
+        yield "Volcano restarts it when a node fails; HyperPod resumes jobs of Kubeflow alone."
+    elif controller == "indexed":
+        yield (
+            "Kubernetes itself restarts it when a node fails; HyperPod resumes no job that may "
+            "run elsewhere."
+        )
+    elif not governance.is_resumed(request):
+        yield (
+            f"HyperPod resumes no jobs in namespace {request.namespace}, only in those whose name "
+            "begins with hyperpod, as a team's does, and in kubeflow: after the loss of a node its "
+            "pods are made anew one by one."
+        )
+
+
+def _of_labels(request: JobRequest) -> Iterator[str]:
+    """Yield labels that the job's nodes must have and that no pool gives them."""
+    given = {key for pool in request.pools for key in pool.labels}
+    for key in request.job.node_selector:
+        if key not in given and config.others_domain(key.rpartition("/")[0]) is None:
+            yield (
+                f"No pool of the cluster file gives its nodes the label {key}: the job waits until "
+                "somebody adds it to one that is there, and none is launched for it."
+            )
+
+
+def _of_buckets(request: JobRequest) -> Iterator[str]:
+    """Yield which of the mounted claims take no file that is renamed or written twice.
+
+    Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/SEMANTICS.md
+    """
+    for claim in request.mounted_claims:
+        if claim.source == "bucket" and not claim.read_only:
+            yield (
+                f"{claim.mount_path} is a bucket ({claim.name}): files are written there once, "
+                "from their start to their end, and none is renamed, so a program that saves a "
+                "checkpoint under another name first fails; such a one belongs on Lustre."
+            )
+
+
+def _of_training(
+    request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan], share: NodeShare
+) -> Iterator[str]:
+    where = " and ".join(sorted({pool.pool for pool in pools}))
+    if job.nodes > 1 and share.accelerators and not nodes.efa_of(job, share):
+        why = next((pool.without_efa for pool in pools if pool.without_efa), "none is asked for")
+        yield (
+            f"Pods on {where} have no EFA interface ({why}): what they tell each other goes over "
+            "TCP, many times slower."
+        )
+    spot = any(pool.capacity_type == "spot" for pool in pools)
+    if not job.min_nodes and spot and job.nodes > 1:
+        yield (
+            f"EC2 takes Spot nodes of {where} one by one, and the job restarts with each; "
+            "min_nodes lets it go on with fewer."
+        )
+    if job.min_nodes is not None and job.script is not None and request.backend == "c10d":
+        # Only Volcano counts the attempts, by which etcd tells a restart from what went before.
+        way_out = "; rendezvous: etcd lets them go on" if request.gang else ""
+        yield (
+            "With c10d the nodes meet at the pod of index 0: when its node is lost, the others end "
+            f"too and wait for a new one{way_out}."
+        )
+    launched = any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools)
+    if job.prefer and job.nodes > 1 and launched and not request.gang:
+        yield (
+            f"Nodes of {where} are launched one by one, and those that come first are paid for "
+            "while the job waits for the others: nothing starts its pods together there."
+        )

@@ -1,0 +1,145 @@
+"""The pods of a job: where they may run, what they take there, and their environment."""
+
+from collections.abc import Mapping, Sequence
+
+from ultrascale import config
+from ultrascale.catalog import hyperpod, runtime_environment
+from ultrascale.plan import names
+from ultrascale.plan.jobs import command, nodes, tiers
+from ultrascale.plan.jobs.nodes import NodeShare
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.model import (
+    PodPlan,
+    PoolPlan,
+    PreferencePlan,
+    Requirement,
+    Taint,
+    TolerationPlan,
+)
+
+# Neither scales a node down while a pod with its annotation runs there.
+# Sources:
+#     https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
+#     https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
+_KEEP: Mapping[str, str] = {
+    names.DO_NOT_DISRUPT: "true",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+}
+# torchrun kills its workers after 30 seconds unless it is told otherwise; what is left of the
+# pod's time is for itself. Release 2.9, that of the Neuron image, does not read the variable.
+# Source: https://docs.pytorch.org/docs/stable/elastic/run.html
+_SHUTDOWN_TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
+_SHUTDOWN_SHARE = 0.8
+# As HyperPod's own command line has it.
+# Source: https://github.com/aws/sagemaker-hyperpod-cli
+_MOST_WEIGHT = 100
+
+
+def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -> PodPlan:
+    """Return the pods of a job that run its command as it says it."""
+    job = request.job
+    requests = nodes.requests_of(job, share)
+    return PodPlan(
+        image=request.image,
+        command=command.plain(job),
+        env=_environment(job, requests),
+        fields={},
+        requests=requests,
+        # A CPU limit would throttle a pod on a node that has nothing else to do.
+        limits={key: value for key, value in requests.items() if key != "cpu"},
+        mounts=request.mounts,
+        shared_memory=nodes.shared_memory_of(job, requests, share),
+        nodes=_requirements(job, pools),
+        preferred=_preferences(request, pools),
+        tolerations=_tolerations(job, pools),
+        priority_class=job.priority,
+        service_account=job.service_account,
+        annotations={} if isinstance(job, config.ServiceJob) else _KEEP,
+        grace_period_seconds=job.grace_period_seconds,
+    )
+
+
+def _environment(job: config.AnyJob, requests: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the variables of the job's libraries, and its own, which win."""
+    runtimes: list[runtime_environment.Runtime] = []
+    env: dict[str, str] = {}
+    if isinstance(job, config.TrainingJob):
+        runtimes.append("torch")
+        env[_SHUTDOWN_TIMEOUT] = str(int(job.grace_period_seconds * _SHUTDOWN_SHARE))
+    if names.NEURON_DEVICE in requests:
+        runtimes.append("neuron")
+        if names.EFA_INTERFACE in requests:
+            runtimes.append("neuron-efa")
+    elif names.NVIDIA_GPU in requests:
+        runtimes.append("nvidia")
+    for runtime in runtimes:
+        variables = runtime_environment.VARIABLES[runtime]
+        env |= {name: variable.value for name, variable in variables.items()}
+    return env | {name: command.literal(value) for name, value in job.env.items()}
+
+
+def _requirements(job: config.AnyJob, pools: Sequence[PoolPlan]) -> tuple[Requirement, ...]:
+    names_of_pools = tuple(sorted({pool.pool for pool in pools}))
+    required = [Requirement(key=names.POOL_LABEL, values=names_of_pools)]
+    required += [
+        Requirement(key=key, values=(value,)) for key, value in sorted(job.node_selector.items())
+    ]
+    if isinstance(job, config.ServiceJob) and job.capacity is not None:
+        options = nodes.CAPACITY[job.capacity]
+        required.append(Requirement(key=names.CAPACITY_LABEL, values=options))
+    if nodes.on_hyperpod(pools):
+        # Elsewhere nodes have no such label. HyperPod's have a taint too while they are not well.
+        required.append(Requirement(key=hyperpod.HEALTH_STATUS, values=(hyperpod.HEALTHY,)))
+    return tuple(required)
+
+
+def _preferences(request: JobRequest, pools: Sequence[PoolPlan]) -> tuple[PreferencePlan, ...]:
+    """Return the order of a job's tiers, or that its nodes should have passed their checks."""
+    if nodes.on_hyperpod(pools):
+        if not any(pool.deep_health_checks for pool in pools):
+            return ()
+        passed = Requirement(key=hyperpod.DEEP_HEALTH_STATUS, values=(hyperpod.DEEP_HEALTHY,))
+        return (PreferencePlan(weight=_MOST_WEIGHT, nodes=passed),)
+    if request.tier is not None:
+        return ()
+    return tuple(
+        PreferencePlan(weight=weight, nodes=Requirement(key=names.NODE_TYPE_LABEL, values=(tier,)))
+        for tier, weight in tiers.weights(request.job.prefer).items()
+    )
+
+
+def unborne_taints(
+    tolerations: Sequence[config.Toleration], pools: Sequence[PoolPlan]
+) -> tuple[Taint, ...]:
+    """Return the taints of ``pools`` behind which pods of ``tolerations`` may not run."""
+    taints = dict.fromkeys(taint for pool in pools for taint in pool.taints)
+    return tuple(taint for taint in taints if not any(_bears(each, taint) for each in tolerations))
+
+
+def _tolerations(job: config.AnyJob, pools: Sequence[PoolPlan]) -> tuple[TolerationPlan, ...]:
+    """Return what bears the taints of every pool, and then what the job says as it says it."""
+    unborne = {(taint.key, taint.effect) for taint in unborne_taints(job.tolerations, pools)}
+    return (
+        *(
+            TolerationPlan(key=key, operator="Exists", value=None, effect=effect)
+            for key, effect in sorted(unborne)
+        ),
+        *(
+            TolerationPlan(
+                key=each.key, operator=each.operator, value=each.value, effect=each.effect
+            )
+            for each in job.tolerations
+        ),
+    )
+
+
+def _bears(toleration: config.Toleration, taint: Taint) -> bool:
+    """Return whether a pod with ``toleration`` may run behind ``taint``.
+
+    Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
+    """
+    return (
+        toleration.key == taint.key
+        and toleration.effect in (None, taint.effect)
+        and (toleration.operator == "Exists" or (toleration.value or "") == taint.value)
+    )

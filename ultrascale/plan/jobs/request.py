@@ -1,0 +1,151 @@
+"""A job, and the cluster that it is to run in."""
+
+from dataclasses import dataclass
+
+from ultrascale import config
+from ultrascale.catalog import volcano
+from ultrascale.plan import capacity
+from ultrascale.plan.delivery import images
+from ultrascale.plan.jobs import namespaces
+from ultrascale.plan.jobs import nodes as job_nodes
+from ultrascale.plan.jobs.command import Backend
+from ultrascale.plan.model import ClaimPlan, ImageBuildPlan, MountPlan, PoolPlan, TeamPlan
+from ultrascale.plan.volumes import mounted_claims
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRequest:
+    """A job and where it is to run.
+
+    Attributes:
+        name: Its name.
+        job: What it is.
+        cluster: The cluster that it runs in.
+        pools: Plans of all pools of that cluster.
+        claims: Claims that the cluster file makes.
+        builds: Images that are built for the cluster's repositories.
+        account: AWS account of the cluster's registry; None where nothing states it.
+        teams: Teams of task governance.
+        template: Name of the template that it was made from; None where it was from none.
+        tier: The one of the node types that it prefers that was chosen for it; None: none was.
+        precompile: Whether it runs to have its graphs compiled.
+    """
+
+    name: str
+    job: config.AnyJob
+    cluster: config.Cluster
+    pools: tuple[PoolPlan, ...]
+    claims: tuple[ClaimPlan, ...]
+    builds: tuple[ImageBuildPlan, ...]
+    account: str | None
+    teams: tuple[TeamPlan, ...] = ()
+    template: str | None = None
+    tier: str | None = None
+    precompile: bool = False
+
+    @property
+    def called(self) -> str:
+        """The name by which it may be a team's: a template's jobs are the template's team's."""
+        return self.template or self.name
+
+    @property
+    def team(self) -> TeamPlan | None:
+        """The team in whose queue it waits; None where it is not governed."""
+        name = namespaces.team_of(self.cluster, self.called, self.job)
+        return next((team for team in self.teams if team.name == name), None)
+
+    @property
+    def namespace(self) -> str:
+        """Where it runs."""
+        return namespaces.namespace_of(self.cluster, self.called, self.job)
+
+    @property
+    def pods(self) -> int:
+        """Pods that must start together."""
+        return self.job.nodes if isinstance(self.job, config.TrainingJob) else 1
+
+    @property
+    def nodes(self) -> tuple[PoolPlan, ...]:
+        """The pools, or their shards, that it may run on."""
+        pools = self.pools
+        if self.team is not None and not namespaces.says_where(self.job):
+            # Quotas of teams are of HyperPod's nodes.
+            pools = tuple(pool for pool in pools if pool.provisioner == capacity.HYPERPOD)
+        tiers = () if self.tier is None else (self.tier,)
+        return job_nodes.nodes_of(self.job, pools, tiers=tiers)
+
+    @property
+    def gang(self) -> bool:
+        """Whether the cluster's scheduler starts all pods of a job together."""
+        return self.cluster.scheduling.gang_scheduler == "volcano"
+
+    @property
+    def backend(self) -> Backend:
+        """Where the nodes of the job meet."""
+        chosen = self.job.rendezvous if isinstance(self.job, config.TrainingJob) else None
+        return chosen or self.cluster.scheduling.rendezvous.backend
+
+    @property
+    def queue(self) -> str | None:
+        """The queue it waits in: the one it names, or the file's only one; None without Volcano."""
+        if isinstance(self.job, config.ServiceJob) or not self.gang:
+            return None
+        queues = self.cluster.scheduling.queues
+        only = queues[0].name if len(queues) == 1 else volcano.DEFAULT_QUEUE
+        return self.job.queue or only
+
+    @property
+    def mounts(self) -> tuple[MountPlan, ...]:
+        """The volumes that it names, or the claims of its namespace."""
+        if self.job.volumes is None:
+            return tuple(
+                MountPlan(claim=claim.name, mount_path=claim.mount_path, read_only=claim.read_only)
+                for claim in self.mounted_claims
+            )
+        return tuple(
+            MountPlan(claim=each.claim, mount_path=each.mount_path, read_only=each.read_only)
+            for each in self.job.volumes
+        )
+
+    @property
+    def mounted_claims(self) -> tuple[ClaimPlan, ...]:
+        """The claims of the cluster file that it mounts."""
+        if self.job.volumes is None:
+            zones = {zone for pool in self.nodes for zone in pool.zones}
+            return mounted_claims(self.claims, namespace=self.namespace, zones=zones)
+        named = {each.claim for each in self.job.volumes}
+        return tuple(
+            claim
+            for claim in self.claims
+            if claim.namespace == self.namespace and claim.name in named
+        )
+
+    @property
+    def build(self) -> ImageBuildPlan | None:
+        """What builds its image; None where it names another, or another tag."""
+        repository, _, tag = (self.job.image or "").partition(":")
+        for build in self.builds:
+            if build.repository == repository and tag in ("", build.tag):
+                return build
+        return None
+
+    @property
+    def image(self) -> str:
+        """The whole reference of its image."""
+        image = self.job.image or ""
+        if self.account is None or not is_own_image(image):
+            return image
+        repository, _, tag = image.partition(":")
+        return images.image_uri(
+            account=self.account,
+            region=self.cluster.region,
+            cluster=self.cluster.name,
+            repository=repository,
+            tag=self.build.tag if self.build is not None else tag,
+        )
+
+
+def is_own_image(image: str) -> bool:
+    """Return whether ``image`` is named by one of ``images.repositories``, without a host."""
+    host, slash, _ = image.partition("/")
+    return not slash or not ("." in host or ":" in host)

@@ -1,0 +1,137 @@
+"""The tiers of a job that prefers some nodes to others, and which of them it runs on.
+
+A job of several pods runs on one tier as a whole: their EFA traffic cannot pass from one kind of
+nodes to another, and workers of unlike speed wait for each other. A single pod is left to the
+scheduler, which knows all tiers and their order.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, repeat
+
+from ultrascale import config
+from ultrascale.plan import capacity
+from ultrascale.plan.jobs.nodes import nodes_of
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.model import PoolPlan
+
+# Far apart first: the scheduler adds what it makes of a node's free room and of its images.
+# Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
+_WEIGHTS = (100, 50, 10, 9, 8, 7, 6, 5, 4, 3, 2)
+_LEAST_WEIGHT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """One of the node types that a job prefers.
+
+    Attributes:
+        name: Value of the label `node-type`.
+        pools: Its pools, or their shards.
+    """
+
+    name: str
+    pools: tuple[PoolPlan, ...]
+
+    @property
+    def max_nodes(self) -> int:
+        """Most nodes that it can ever have."""
+        return sum(pool.max_nodes for pool in self.pools)
+
+    @property
+    def grows(self) -> bool:
+        """Whether nodes are launched because pods wait for them."""
+        return any(pool.sized_by in capacity.SIZED_BY_PODS for pool in self.pools)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupancy:
+    """How much of a tier is in use.
+
+    Attributes:
+        nodes: Nodes that it has.
+        free: Those of them that are ready and that a whole pod fits on.
+    """
+
+    nodes: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The tier that a job runs on.
+
+    Attributes:
+        tier: Its name.
+        why: Why it is this one, as the end of a sentence.
+    """
+
+    tier: str
+    why: str
+
+
+def needs_one(request: JobRequest) -> bool:
+    """Return whether one tier must be chosen for a job before it is sent."""
+    return bool(request.job.prefer) and request.tier is None and request.pods > 1
+
+
+def tiers_of(request: JobRequest) -> tuple[Tier, ...]:
+    """Return the tiers of a job, best first, that can hold all of its pods.
+
+    Where none can, these are all tiers.
+    """
+    every = tuple(
+        Tier(name=name, pools=nodes_of(request.job, request.pools, tiers=(name,)))
+        for name in request.job.prefer
+    )
+    large = tuple(tier for tier in every if tier.max_nodes >= request.pods)
+    return large or every
+
+
+def on_each_tier(request: JobRequest) -> tuple[JobRequest, ...]:
+    """Return the job as it would be on each tier that may be chosen for it."""
+    if not needs_one(request):
+        return (request,)
+    return tuple(replace(request, tier=tier.name) for tier in tiers_of(request))
+
+
+def choose(tiers: Sequence[Tier], pods: int, seen: Mapping[str, Occupancy]) -> Choice:
+    """Choose the tier of a job of ``pods`` whole nodes.
+
+    It is the first with as many free nodes; without any, the first that can launch those that are
+    missing; and else the first, whose nodes it waits for.
+
+    Args:
+        tiers: Tiers, best first.
+        pods: Pods, a node each.
+        seen: Nodes of each tier, by its name.
+    """
+    for tier in tiers:
+        free = seen[tier.name].free
+        if free >= pods:
+            return Choice(tier=tier.name, why=f"{free} of its nodes are free, and it needs {pods}")
+    counts = ", ".join(f"{tier.name} has {seen[tier.name].free}" for tier in tiers)
+    nowhere = f"no tier has {pods} free nodes ({counts})"
+    for tier in tiers:
+        room = tier.max_nodes - seen[tier.name].nodes
+        missing = pods - seen[tier.name].free
+        if tier.grows and room >= missing:
+            return Choice(tier=tier.name, why=f"{nowhere}, and {missing} can be launched there")
+    why = f"{nowhere}, and none can launch what is missing: the job waits there"
+    return Choice(tier=tiers[0].name, why=why)
+
+
+def weights(tiers: Sequence[str]) -> Mapping[str, int]:
+    """Return how much the scheduler is to prefer each of ``tiers``, 1 to 100, falling."""
+    return dict(zip(tiers, chain(_WEIGHTS, repeat(_LEAST_WEIGHT)), strict=False))
+
+
+def tier_is_preferred(tier: str | None, job: config.AnyJob) -> config.Mistake | None:
+    """Return what is wrong with the ``tier`` that somebody chose for ``job``."""
+    if tier is None or tier in job.prefer:
+        return None
+    if not job.prefer:
+        wrong = "a tier for a job that prefers none"
+        return config.refuse("prefer", wrong, "leave --tier out, or name pool", got=tier)
+    known = ", ".join(job.prefer)
+    return config.refuse("prefer", "a tier that it does not prefer", f"use {known}", got=tier)

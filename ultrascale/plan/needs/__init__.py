@@ -1,0 +1,1 @@
+"""The needs of a cluster: nodes, addresses, quotas, time and money."""

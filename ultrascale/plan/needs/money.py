@@ -1,0 +1,202 @@
+"""What a cluster costs as the file buys it, beside the same fleet On-Demand."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from ultrascale.catalog import prices
+from ultrascale.plan import capacity
+from ultrascale.plan.model import (
+    ClusterPlan,
+    Figure,
+    Figures,
+    MoneyNeeds,
+    PoolMoney,
+    PoolNeeds,
+    PoolPlan,
+)
+from ultrascale.plan.needs.pools import (
+    PAID_BEFORE,
+    PerNode,
+    on_demand_price,
+    shards_of,
+    times,
+    total,
+)
+
+_AT = "money"
+_HALF = 2
+_PER_NODE_HOUR = "USD per node-hour"
+_FALLBACK = "fallback_usd_per_hour"
+_BLOCK_PRICES = "https://aws.amazon.com/ec2/capacityblocks/pricing/"
+_HOLDS_WHEN = {
+    "on-demand": "it is the On-Demand rate",
+    "odcr": "never: it is paid used or not; half used, each hour of use costs twice as much",
+    "spot": "its share of the On-Demand price is below that of its hours that are not lost",
+}
+_ASSUMPTIONS = (
+    "every pool runs all of its nodes for all of the time compared",
+    "nodes alone: no storage, no traffic, no fee of EKS Auto Mode or SageMaker",
+    "where Spot falls back to On-Demand, the nodes of the fallback run too, at the On-Demand rate",
+    "no discount is assumed: prices of Spot, Capacity Blocks and training plans are AWS's offers "
+    "of the day; no Savings Plan, no private price",
+)
+
+
+def plan_money(plan: ClusterPlan, pools: Sequence[PoolNeeds]) -> MoneyNeeds:
+    """Return what ``plan`` buys, and under which prices that is half of On-Demand.
+
+    Args:
+        plan: The cluster.
+        pools: What its pools need, in the same order.
+    """
+    shards = shards_of(plan)
+    compared = tuple(
+        _pool_money(shards[needs.pool], needs.figures["nodes"], plan.region) for needs in pools
+    )
+    fleet = _fleet(compared)
+    own = {figure.id.removeprefix(f"{_AT}."): figure for figure in _control_plane(plan)}
+    return MoneyNeeds(
+        pools=compared, figures={**own, **fleet}, half=_half(fleet), assumptions=_ASSUMPTIONS
+    )
+
+
+def _pool_money(shards: Sequence[PoolPlan], nodes: Figure, region: str) -> PoolMoney:
+    pool = shards[0]
+    at = f"{_AT}.{pool.pool}"
+    price = on_demand_price(pool, region)
+    if pool.provisioner == capacity.HYPERPOD and price.value is not None:
+        words = f"{price.words}, as nodes of EC2"
+        price = PerNode(value=price.value, words=words, sources=price.sources)
+    hourly = times(f"{at}.on_demand_usd_per_hour", "USD per hour", nodes, price)
+    figures = {"on_demand_usd_per_hour": hourly}
+    holds_when = _HOLDS_WHEN.get(pool.purchase, "")
+    if fallback := sum(shard.fallback_nodes for shard in shards):
+        own = replace(nodes, value=fallback)
+        figures[_FALLBACK] = times(f"{at}.{_FALLBACK}", "USD per hour", own, price)
+        holds_when = f"{holds_when}; {fallback:,} of its nodes are On-Demand"
+    if pool.purchase in PAID_BEFORE:
+        figures |= {each.id.removeprefix(f"{at}."): each for each in _break_even(at, pool, price)}
+        holds_when = _offer_words(figures["break_even_usd_per_node_hour"])
+    return PoolMoney(pool=pool.pool, purchase=pool.purchase, figures=figures, holds_when=holds_when)
+
+
+def _break_even(at: str, pool: PoolPlan, price: PerNode) -> Iterator[Figure]:
+    """Yield the prices of a reserved node-hour that equal On-Demand, and half of it.
+
+    A block is paid to its end, and is of use until its nodes are drained.
+    """
+    window = pool.window
+    if window is None:
+        return
+    used = (window.usable_until - window.starts) / timedelta(hours=1)
+    paid = (window.ends - window.starts) / timedelta(hours=1)
+    value = None if price.value is None else price.value * used / paid
+    words = price.words if value is None else f"{price.words} x {used:,.1f} usable / {paid:,.1f} h"
+    for key, share, formula in (
+        ("break_even_usd_per_node_hour", 1, words),
+        ("half_usd_per_node_hour", _HALF, words if value is None else f"{words} / {_HALF}"),
+    ):
+        yield Figure(
+            id=f"{at}.{key}",
+            value=None if value is None else value / share,
+            unit=_PER_NODE_HOUR,
+            formula=formula,
+            sources=(*price.sources, _BLOCK_PRICES) if value is not None else (),
+        )
+
+
+def _offer_words(break_even: Figure) -> str:
+    if break_even.value is None:
+        return "its offer is below the On-Demand price of its usable hours, unknown here"
+    return f"its offer is below ${break_even.value:,.2f} for each reserved node-hour"
+
+
+def _fleet(pools: Sequence[PoolMoney]) -> Figures:
+    """Return the fleet's price On-Demand, what of it has no discount, and the ratio for half."""
+    by_pool = {pool.pool: pool.figures["on_demand_usd_per_hour"] for pool in pools}
+    whole = total(f"{_AT}.on_demand_usd_per_hour", by_pool)
+    full = {
+        pool.pool: pool.figures.get(_FALLBACK, by_pool[pool.pool])
+        for pool in pools
+        if pool.purchase in ("on-demand", "odcr") or _FALLBACK in pool.figures
+    }
+    none = Figure(
+        id=f"{_AT}.at_on_demand_rates_usd_per_hour",
+        value=0,
+        unit="USD per hour",
+        formula="no pool is bought at On-Demand rates",
+    )
+    kept = total(none.id, full) if full else none
+    return {
+        "on_demand_usd_per_hour": whole,
+        "at_on_demand_rates_usd_per_hour": kept,
+        "half_ratio": _half_ratio(whole, kept, by_pool),
+    }
+
+
+def _half_ratio(whole: Figure, kept: Figure, by_pool: Figures) -> Figure:
+    """Return the share of On-Demand's price that the other pools may cost for half of the whole.
+
+    A pool without a price is on neither side.
+    """
+    rest = (whole.value or 0) - (kept.value or 0)
+    if whole.value is None:
+        reasons = dict.fromkeys(each.formula for each in by_pool.values())
+        value, formula = None, "; ".join(reasons)
+    elif rest:
+        value = (whole.value / _HALF - (kept.value or 0)) / rest
+        formula = (
+            f"({whole.id} / {_HALF} - {kept.id}) / ({whole.id} - {kept.id}), 0 or less: no "
+            "discount of Spot, blocks and plans brings the fleet to half"
+        )
+    else:
+        value, formula = None, "no pool with a price is bought below On-Demand rates"
+    return Figure(
+        id=f"{_AT}.half_ratio",
+        value=value,
+        unit="of the On-Demand price",
+        formula=formula,
+        sources=whole.sources,
+        without=whole.without,
+    )
+
+
+def _half(fleet: Figures) -> str:
+    ratio = fleet["half_ratio"]
+    if ratio.value is None:
+        return (
+            f"whether the file costs half of the same fleet On-Demand is unknown: {ratio.formula}"
+        )
+    left_out = f", without {', '.join(ratio.without)}, of no known price" if ratio.without else ""
+    if ratio.value <= 0:
+        return (
+            "the file cannot cost half of the same fleet On-Demand: what it buys at On-Demand "
+            f"rates is half of it or more{left_out}"
+        )
+    return (
+        "with all nodes all of the time, the file costs half of the same fleet On-Demand where "
+        "Spot, blocks and plans together "
+        f"cost at most {100 * ratio.value:.0f} % of their On-Demand price{left_out}"
+    )
+
+
+def _control_plane(plan: ClusterPlan) -> Iterator[Figure]:
+    """Yield the fees of EKS, which the catalog has from pages that are not AWS's."""
+    tier = plan.control_plane.tier
+    known = plan.region == prices.CONTROL_PLANE_REGION
+    doubt = (
+        f"in {prices.CONTROL_PLANE_REGION} as others printed it on {prices.CONTROL_PLANE_SEEN}; "
+        "look it up on AWS's page"
+    )
+    for key, value, what in (
+        ("cluster_usd_per_hour", prices.CLUSTER_USD_PER_HOUR, "a cluster"),
+        ("tier_usd_per_hour", prices.TIER_USD_PER_HOUR[tier], f"{tier}, on top of the cluster"),
+    ):
+        yield Figure(
+            id=f"{_AT}.{key}",
+            value=value if known else None,
+            unit="USD per hour",
+            formula=f"{what}, {doubt}" if known else f"no price of EKS in {plan.region} is known",
+            sources=prices.CONTROL_PLANE_SOURCES,
+        )

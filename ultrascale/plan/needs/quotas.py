@@ -1,0 +1,254 @@
+"""Which service quotas a cluster needs, and whether their defaults hold it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ultrascale import catalog
+from ultrascale.catalog import quotas
+from ultrascale.plan import capacity
+from ultrascale.plan.model import (
+    AgreedLimit,
+    ClusterPlan,
+    Figure,
+    Figures,
+    NeedState,
+    PoolPlan,
+    QuotaNeed,
+)
+from ultrascale.plan.needs.launch import PULL_TARGET_SECONDS, image_requests
+from ultrascale.plan.needs.pools import endpoint_interfaces, nat_gateways
+from ultrascale.plan.needs.quota_advice import advised
+
+# Sizes of terms, by quota code and pool.
+_Terms = dict[str, dict[str, tuple[float, str]]]
+_GIB_OF_A_TIB = 1024
+_HYPERPOD_PAGE = (
+    "https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites.html"
+)
+
+
+def plan_quotas(plan: ClusterPlan, totals: Figures) -> tuple[QuotaNeed, ...]:
+    """Return the quotas that ``plan`` needs something of.
+
+    Args:
+        plan: The cluster.
+        totals: Sums over its pools.
+    """
+    found = (
+        *_ec2_quotas(plan),
+        *_hyperpod_quotas(plan),
+        *_eks_quotas(plan),
+        *_vpc_quotas(plan, totals),
+        _disks(plan),
+        *_lustre_quotas(plan),
+        *_image_quotas(totals["nodes"].value or 0),
+    )
+    agreed = {limit.code: limit for limit in plan.agreed_limits}
+    held = (_agreed(need, agreed[need.code]) if need.code in agreed else need for need in found)
+    return tuple(advised(need, plan) for need in held)
+
+
+def _ec2_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
+    """Yield vCPUs by family, and Capacity Blocks. HyperPod's instances are of AWS's account."""
+    terms: _Terms = {}
+    unknown: dict[str, str] = {}
+    for pool in plan.all_pools:
+        if pool.provisioner == capacity.HYPERPOD:
+            continue
+        for name in pool.instance_types:
+            for fact, count in _quota_facts(pool):
+                if count and (missing := _add(terms, pool, name, fact, count)):
+                    unknown[name] = missing
+    for code, parts in sorted(terms.items()):
+        formula = " + ".join(words for _, words in parts.values())
+        yield _need(quotas.QUOTAS[code], sum(value for value, _ in parts.values()), formula)
+    for name, why in sorted(unknown.items()):
+        figure = Figure(id=f"quota.{name}", value=None, unit="", formula=why)
+        yield _unknown("ec2", f"quota of {name}", figure)
+
+
+def _quota_facts(pool: PoolPlan) -> tuple[tuple[str, int], ...]:
+    """Return the facts that name the quotas of a pool, each with the nodes that count there."""
+    if pool.purchase == "capacity-block":
+        # Blocks count against no quota of vCPUs.
+        # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
+        return (("capacity_block_quota_code", 1),)
+    if pool.purchase == "spot":
+        # The NodePools of Spot and of its fallback divide the nodes between them.
+        return (
+            ("spot_quota_code", pool.max_nodes - pool.fallback_nodes),
+            ("on_demand_quota_code", pool.fallback_nodes),
+        )
+    # Reservations count against the quota of On-Demand instances, used or not.
+    return (("on_demand_quota_code", pool.max_nodes),)
+
+
+def _add(terms: _Terms, pool: PoolPlan, name: str, fact: str, count: int) -> str | None:
+    """Add what a pool takes of a type's quota, the most among types; return what is unknown."""
+    spec = catalog.lookup(name)
+    needed = (fact,) if fact == "capacity_block_quota_code" else (fact, "quota_vcpus")
+    if not all(spec.knows(each) for each in needed):
+        return f"no source states which quota {name} counts against"
+    code: str = getattr(spec, fact)
+    if fact == "capacity_block_quota_code":
+        value, words = count, f"{count} block of {pool.name}"
+    else:
+        value = count * spec.quota_vcpus
+        words = f"{pool.name}: {count:,} nodes x {spec.quota_vcpus} vCPUs of {name}"
+    parts = terms.setdefault(code, {})
+    parts[pool.name] = max(parts.get(pool.name, (0, "")), (value, words))
+    return None
+
+
+def _hyperpod_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
+    """Yield what is asked of SageMaker: instances of each type, by quotas without a common code."""
+    counts: dict[str, list[PoolPlan]] = {}
+    for pool in plan.all_pools:
+        if pool.provisioner == capacity.HYPERPOD:
+            counts.setdefault(pool.node_types[0], []).append(pool)
+    for name, pools in sorted(counts.items()):
+        figure = Figure(
+            id=f"quota.{name}",
+            value=sum(pool.max_nodes for pool in pools),
+            unit="instances",
+            formula=" + ".join(f"{pool.max_nodes:,} nodes of {pool.name}" for pool in pools),
+            sources=(_HYPERPOD_PAGE,),
+        )
+        yield _unknown("sagemaker", f"{name} for cluster usage", figure)
+    if counts:
+        everything = sum(pool.max_nodes for pools in counts.values() for pool in pools)
+        formula = f"{everything:,} nodes of HyperPod"
+        yield _need(quotas.HYPERPOD_INSTANCES, everything, formula)
+        yield _need(quotas.ALL_HYPERPOD_INSTANCES, everything, formula)
+
+
+def _eks_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
+    yield _need(quotas.CLUSTERS, 1, "this one")
+    groups = [pool for pool in plan.all_pools if pool.provisioner == "managed-node-group"]
+    if groups:
+        largest = max(groups, key=lambda pool: pool.max_nodes)
+        yield _need(quotas.NODE_GROUPS, len(groups), ", ".join(pool.name for pool in groups))
+        formula = f"{largest.max_nodes:,} nodes of {largest.name}"
+        yield _need(quotas.NODES_OF_A_GROUP, largest.max_nodes, formula)
+    admins = len(plan.control_plane.admins)
+    own = [each for each in plan.all_pools if each.provisioner in capacity.NODE_GROUPS]
+    others = (1 if plan.node_role is not None else 0) + (1 if plan.hyperpod is not None else 0)
+    yield _need(
+        quotas.ACCESS_ENTRIES,
+        admins + len(own) + others,
+        f"{admins} administrators + {len(own)} node groups + {others} other node roles, and a few "
+        "of functions beside them",
+    )
+    yield _need(quotas.POD_IDENTITIES, *_pod_identities(plan))
+
+
+def _pod_identities(plan: ClusterPlan) -> tuple[int, str]:
+    addons = (*plan.control_plane.node_addons, *plan.control_plane.workload_addons)
+    named = [each.name for each in addons if each.service_account is not None]
+    for part, name in (
+        (plan.observability, "CloudWatch"),
+        (plan.karpenter, "Karpenter"),
+        (plan.cluster_autoscaler, "Cluster Autoscaler"),
+        (plan.termination_handler, "Node Termination Handler"),
+        (plan.backend, "backend"),
+    ):
+        if part is not None:
+            named.append(name)
+    return len(named), ", ".join(named) or "none"
+
+
+def _vpc_quotas(plan: ClusterPlan, totals: Figures) -> Iterator[QuotaNeed]:
+    gateways = nat_gateways(plan)
+    yield _interfaces(plan, totals["network_interfaces"], gateways)
+    usage = totals["address_usage"]
+    yield _need(
+        quotas.NETWORK_ADDRESS_USAGE, usage.value or 0, usage.formula, sources=usage.sources
+    )
+    secondary = len(plan.network.secondary_cidrs)
+    yield _need(quotas.IPV4_RANGES, 1 + secondary, f"the VPC's own + {secondary} for pods")
+    yield _need(quotas.VPCS, 1, "that of the cluster")
+    yield _need(quotas.ELASTIC_ADDRESSES, gateways, f"{gateways} NAT gateways")
+
+
+def _interfaces(plan: ClusterPlan, nodes: Figure, gateways: int) -> QuotaNeed:
+    """Return the network interfaces of nodes, and those that AWS makes for the VPC beside them."""
+    endpoints = endpoint_interfaces(plan)
+    return _need(
+        quotas.NETWORK_INTERFACES,
+        (nodes.value or 0) + endpoints + gateways,
+        f"{nodes.id} + {endpoints} endpoints in zones + {gateways} NAT gateways; a few of EKS, of "
+        "file systems and of load balancers come on top",
+        nodes.sources,
+    )
+
+
+def _lustre_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
+    if plan.lustre:
+        gib = sum(each.capacity_gib for each in plan.lustre)
+        formula = " + ".join(f"{each.capacity_gib:,} GiB of {each.name}" for each in plan.lustre)
+        yield _need(quotas.LUSTRE_STORAGE, gib, formula)
+        names = ", ".join(each.name for each in plan.lustre)
+        yield _need(quotas.LUSTRE_FILE_SYSTEMS, len(plan.lustre), names)
+
+
+def _image_quotas(nodes: float) -> Iterator[QuotaNeed]:
+    """Yield the rates at which each node of a new cluster gets its image in a bearable time."""
+    for quota, (count, words) in image_requests(nodes).items():
+        formula = f"{words} / {PULL_TARGET_SECONDS} seconds, in which all of them pull"
+        yield _need(quota, count / PULL_TARGET_SECONDS, formula)
+
+
+def _disks(plan: ClusterPlan) -> QuotaNeed:
+    """Return the root disks of all nodes of the account."""
+    own = [pool for pool in plan.all_pools if pool.provisioner != capacity.HYPERPOD]
+    gib = sum(pool.max_nodes * pool.root_disk.size_gib for pool in own)
+    formula = " + ".join(
+        f"{pool.max_nodes:,} nodes of {pool.name} x {pool.root_disk.size_gib} GiB" for pool in own
+    )
+    return _need(quotas.GP3_STORAGE, gib / _GIB_OF_A_TIB, f"({formula}) / {_GIB_OF_A_TIB}")
+
+
+def _need(
+    quota: quotas.Quota, value: float, formula: str, sources: tuple[str, ...] = ()
+) -> QuotaNeed:
+    return QuotaNeed(
+        code=quota.code or None,
+        service=quota.service,
+        name=quota.name,
+        needed=Figure(
+            id=f"quota.{quota.code or quota.name}",
+            value=value,
+            unit=quota.unit,
+            formula=formula,
+            sources=tuple(dict.fromkeys((*sources, quota.source))),
+        ),
+        default=quota.default,
+        most=quota.most,
+        state=_state(value, quota),
+    )
+
+
+def _agreed(need: QuotaNeed, limit: AgreedLimit) -> QuotaNeed:
+    value = need.needed.value
+    held = need.state in ("ask", "beyond") and value is not None and value <= limit.value
+    return replace(need, agreed=limit, state="agreed" if held else need.state)
+
+
+def _state(value: float, quota: quotas.Quota) -> NeedState:
+    if quota.most is not None and value > quota.most:
+        return "beyond"
+    if quota.default is None:
+        return "unknown"
+    return "ask" if value > quota.default else "within"
+
+
+def _unknown(service: str | None, name: str, needed: Figure) -> QuotaNeed:
+    return QuotaNeed(
+        code=None,
+        service=service,
+        name=name,
+        needed=needed,
+        default=None,
+        most=None,
+        state="unknown",
+    )

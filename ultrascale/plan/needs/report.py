@@ -1,0 +1,59 @@
+"""What a cluster needs of AWS at its full size: nodes, addresses, quotas, time and money."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure
+from ultrascale.plan.needs.calendar import plan_calendar
+from ultrascale.plan.needs.control_plane import plan_control_plane_needs
+from ultrascale.plan.needs.launch import plan_launch
+from ultrascale.plan.needs.money import plan_money
+from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals
+from ultrascale.plan.needs.quotas import plan_quotas
+from ultrascale.plan.needs.subnets import plan_subnet_needs
+
+MONEY = ("usd_per_hour", "usd_per_month")
+
+
+def plan_needs(plan: ClusterPlan, at: datetime | None = None) -> ClusterNeeds:
+    """Return what ``plan`` needs once every pool has its most nodes.
+
+    Args:
+        plan: The cluster.
+        at: The time that its windows are held against, in UTC; None leaves them unjudged.
+    """
+    pools = plan_pool_needs(plan)
+    totals = plan_totals(plan, pools)
+    return ClusterNeeds(
+        name=plan.name,
+        region=plan.region,
+        at=at,
+        pools=pools,
+        totals=totals,
+        subnets=plan_subnet_needs(plan),
+        control_plane=plan_control_plane_needs(plan),
+        launch=plan_launch(plan, totals),
+        calendar=plan_calendar(plan, at),
+        money=plan_money(plan, pools),
+        quotas=plan_quotas(plan, totals),
+    )
+
+
+def all_figures(needs: ClusterNeeds) -> Iterator[Figure]:
+    """Yield every number of ``needs``, in the order in which it is explained."""
+    for pool in needs.pools:
+        yield from pool.figures.values()
+    yield from needs.totals.values()
+    for subnets in needs.subnets:
+        yield from subnets.figures.values()
+    yield from needs.control_plane.figures.values()
+    yield from needs.launch.values()
+    for window in needs.calendar:
+        yield from window.figures.values()
+    for money in needs.money.pools:
+        yield from money.figures.values()
+    yield from needs.money.figures.values()
+    for need in needs.quotas:
+        yield need.needed
+        if need.clusters is not None:
+            yield need.clusters

@@ -1,0 +1,238 @@
+"""What the subnets of each zone hold, and what the nodes of a cluster take of them."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ultrascale.catalog import eks, vpc
+from ultrascale.plan.model import ClusterPlan, Figure, SubnetKind, SubnetNeeds, SubnetPlan
+from ultrascale.plan.needs.pools import shards_of
+from ultrascale.plan.network.demand import (
+    ADDRESSES_BESIDE_NODES,
+    ZoneDemand,
+    holds,
+    single_addresses,
+)
+from ultrascale.plan.network.subnets import WARM_PREFIXES
+from ultrascale.plan.network.vpc import node_prefixes, node_subnet_kind, pods_on_host_network
+
+_KINDS: tuple[SubnetKind, ...] = ("private", "accelerated", "public", "control-plane")
+_NODE_KINDS = frozenset[SubnetKind]({"private", "accelerated"})
+# Of a NAT gateway one, of EKS's own interfaces so many. Load balancers come on top.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
+_BESIDE: Mapping[SubnetKind, tuple[int, str]] = {
+    "public": (1, "its NAT gateway"),
+    "control-plane": (6, "EKS's own interfaces"),
+}
+_SIZING = "https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html"
+_PREFIXES = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html"
+_NETWORK = "https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Demand:
+    """What one pool puts into each of its zones.
+
+    Attributes:
+        pool: Its name.
+        zones: Zones that it may launch in.
+        nodes: All of its nodes.
+        addresses: Single addresses of a node.
+        prefixes: /28 prefixes of a node.
+        max_pods: Pods of a node.
+        host_pods: How many of them share its address.
+    """
+
+    pool: str
+    zones: tuple[str, ...]
+    nodes: int
+    addresses: int
+    prefixes: int
+    max_pods: int
+    host_pods: int
+
+    @property
+    def share(self) -> int:
+        """Nodes in each zone, when they are spread evenly."""
+        return -(-self.nodes // len(self.zones))
+
+
+def plan_subnet_needs(plan: ClusterPlan) -> tuple[SubnetNeeds, ...]:
+    """Return what the subnets of each kind and zone hold, and what is asked of them."""
+    demands = _demands(plan)
+    return tuple(
+        _subnet_needs(kind, zone, subnets, demands.get((kind, zone), []))
+        for kind in _KINDS
+        for zone in plan.network.zones
+        if (subnets := [each for each in plan.network.of_kind(kind) if each.zone == zone])
+    )
+
+
+def _demands(plan: ClusterPlan) -> Mapping[tuple[SubnetKind, str], list[_Demand]]:
+    found: dict[tuple[SubnetKind, str], list[_Demand]] = {}
+    for name, shards in shards_of(plan).items():
+        first = shards[0]
+        demand = _Demand(
+            pool=name,
+            zones=first.zones,
+            nodes=sum(shard.max_nodes for shard in shards),
+            addresses=single_addresses(first.provisioner, first.instance_types),
+            prefixes=node_prefixes(plan.network, first),
+            max_pods=first.max_pods,
+            host_pods=pods_on_host_network(first),
+        )
+        for zone in first.zones:
+            found.setdefault((node_subnet_kind(plan.network, first), zone), []).append(demand)
+    return found
+
+
+def _subnet_needs(
+    kind: SubnetKind,
+    zone: str,
+    subnets: Sequence[SubnetPlan],
+    demands: Sequence[_Demand],
+) -> SubnetNeeds:
+    at = f"subnet.{kind}.{zone}"
+    masks = Counter(f"/{subnet.cidr.prefixlen}" for subnet in subnets)
+    figures = {"addresses": _addresses(at, subnets)}
+    skewed: bool | None = None
+    if kind in _NODE_KINDS:
+        # All nodes of a kind of subnet hold equally many.
+        prefixes = demands[0].prefixes if demands else WARM_PREFIXES
+        own = _of_nodes(at, subnets, demands, prefixes)
+        figures |= {figure.id.removeprefix(f"{at}."): figure for figure in own}
+        skewed = holds(subnets, _all_at_once(demands), prefixes_per_node=prefixes)
+    else:
+        count, what = _BESIDE[kind]
+        figures["addresses_needed"] = Figure(
+            id=f"{at}.addresses_needed",
+            value=count,
+            unit="addresses",
+            formula=f"{count} of {what}",
+            sources=(_NETWORK,),
+        )
+    return SubnetNeeds(kind=kind, zone=zone, ranges=dict(masks), figures=figures, holds_skew=skewed)
+
+
+def _addresses(at: str, subnets: Sequence[SubnetPlan]) -> Figure:
+    kept = vpc.RESERVED_ADDRESSES_AT_START + vpc.RESERVED_ADDRESSES_AT_END
+    whole = sum(subnet.cidr.num_addresses for subnet in subnets)
+    return Figure(
+        id=f"{at}.addresses",
+        value=whole - kept * len(subnets),
+        unit="addresses",
+        formula=f"{whole:,} in all - {kept} x {len(subnets)} that EC2 keeps of each subnet",
+        sources=(_SIZING,),
+    )
+
+
+def _of_nodes(
+    at: str, subnets: Sequence[SubnetPlan], demands: Sequence[_Demand], prefixes: int
+) -> Iterator[Figure]:
+    nodes = sum(each.share for each in demands)
+    singles = sum(each.share * each.addresses for each in demands)
+    held, words = _prefixes(subnets)
+    spread = " + ".join(f"{each.share:,} of {each.pool}" for each in demands) or "0 nodes"
+    yield Figure(id=f"{at}.nodes", value=nodes, unit="nodes", formula=spread)
+    yield Figure(
+        id=f"{at}.prefixes", value=held, unit="/28 prefixes", formula=words, sources=(_PREFIXES,)
+    )
+    yield from _taken(at, nodes, prefixes, singles)
+    most = _most_nodes(at, subnets, prefixes, singles, nodes)
+    yield most
+    yield Figure(
+        id=f"{at}.full",
+        value=100 * nodes / most.value if most.value else None,
+        unit="%",
+        formula=f"100 x {nodes:,} nodes / {most.id}",
+    )
+    yield _pods(at, demands, held)
+    skew = sum(each.nodes for each in demands)
+    everything = " + ".join(f"{each.nodes:,} of {each.pool}" for each in demands) or "0 nodes"
+    yield Figure(id=f"{at}.nodes_of_skew", value=skew, unit="nodes", formula=everything)
+
+
+def _taken(at: str, nodes: int, prefixes: int, singles: int) -> Iterator[Figure]:
+    """Yield the prefixes and the addresses that ``nodes`` and what is beside them take."""
+    taken = nodes * prefixes
+    beside = singles + ADDRESSES_BESIDE_NODES
+    yield Figure(
+        id=f"{at}.prefixes_needed",
+        value=taken,
+        unit="/28 prefixes",
+        formula=f"{nodes:,} nodes x {prefixes}",
+    )
+    yield Figure(
+        id=f"{at}.addresses_needed",
+        value=taken * eks.ADDRESSES_PER_PREFIX + beside,
+        unit="addresses",
+        formula=f"{taken:,} prefixes x {eks.ADDRESSES_PER_PREFIX} + {beside:,} single ones, of "
+        f"which {ADDRESSES_BESIDE_NODES} beside nodes",
+    )
+
+
+def _prefixes(subnets: Sequence[SubnetPlan]) -> tuple[int, str]:
+    """Return the /28 prefixes that ``subnets`` hold, and how they add up."""
+    parts = [part for subnet in subnets for part in subnet.prefix_reservations]
+    kept = sum(part.num_addresses for part in parts)
+    open_subnets = [subnet for subnet in subnets if not subnet.prefix_reservations]
+    # The first block and the last lose addresses to EC2.
+    blocks = sum(
+        max(each.cidr.num_addresses // eks.ADDRESSES_PER_PREFIX - 2, 0) for each in open_subnets
+    )
+    terms = [f"{kept:,} addresses kept for them / {eks.ADDRESSES_PER_PREFIX}"] if kept else []
+    terms += [f"{blocks:,} that single addresses may spoil"] if blocks else []
+    return kept // eks.ADDRESSES_PER_PREFIX + blocks, " + ".join(terms) or "0 prefixes"
+
+
+def _pods(at: str, demands: Sequence[_Demand], prefixes: int) -> Figure:
+    """Return the pods that fit: by what kubelets take, and by the addresses that there are."""
+    most = sum(each.share * each.max_pods for each in demands)
+    sharing = sum(each.share * each.host_pods for each in demands)
+    addresses = prefixes * eks.ADDRESSES_PER_PREFIX
+    by_nodes = " + ".join(f"{each.share:,} x {each.max_pods} of {each.pool}" for each in demands)
+    return Figure(
+        id=f"{at}.pods",
+        value=min(most, addresses + sharing),
+        unit="pods",
+        formula=f"the less of {by_nodes or '0 nodes'}, as kubelets take them, and {prefixes:,} "
+        f"prefixes x {eks.ADDRESSES_PER_PREFIX} addresses + {sharing:,} that share their node's",
+        sources=(_PREFIXES,),
+    )
+
+
+def _most_nodes(
+    at: str, subnets: Sequence[SubnetPlan], prefixes: int, singles: int, nodes: int
+) -> Figure:
+    """Return the most nodes of the same kind that ``subnets`` hold.
+
+    Args:
+        at: Where the figure belongs.
+        subnets: The subnets of a zone.
+        prefixes: /28 prefixes of a node.
+        singles: Single addresses of all of ``nodes``.
+        nodes: Nodes that there are to be; 0 counts one single address for each.
+    """
+    low, high = 0, sum(subnet.cidr.num_addresses for subnet in subnets)
+    while low < high:
+        middle = (low + high + 1) // 2
+        addresses = -(-middle * singles // nodes) if nodes else middle
+        if holds(subnets, ZoneDemand(middle, addresses), prefixes_per_node=prefixes):
+            low = middle
+        else:
+            high = middle - 1
+    each = singles / nodes if nodes else 1
+    return Figure(
+        id=f"{at}.nodes_most",
+        value=low,
+        unit="nodes",
+        formula=f"as many as have {prefixes} prefixes and {each:g} single addresses each, beside "
+        f"{ADDRESSES_BESIDE_NODES} other addresses",
+    )
+
+
+def _all_at_once(demands: Sequence[_Demand]) -> ZoneDemand:
+    """Return the demand of a zone in which every pool that may launch there does, wholly."""
+    return ZoneDemand(
+        sum(each.nodes for each in demands), sum(each.nodes * each.addresses for each in demands)
+    )

@@ -1,0 +1,1 @@
+"""The VPC: subnets, address ranges and name resolution."""

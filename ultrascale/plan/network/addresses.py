@@ -1,0 +1,215 @@
+"""How the ranges of the cluster file hold its nodes; if they do not, which ranges would."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+
+from ultrascale import config
+from ultrascale.catalog import vpc
+from ultrascale.plan.model import SubnetPlan
+from ultrascale.plan.network.demand import Demand, Nodes, holds, per_zone
+from ultrascale.plan.network.subnets import (
+    WARM_PREFIXES,
+    accelerated_subnets,
+    longest_pod_mask,
+    longest_vpc_mask,
+    primary_subnets,
+)
+
+_LARGEST = vpc.LARGEST_RANGE_MASK
+_LARGEST_RANGE = IPv4Network((0, _LARGEST))
+_FEWER = "ask for fewer nodes, or spread them over more zones"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodRanges:
+    """How the secondary ranges are laid out.
+
+    Attributes:
+        subnets: In the order in which ranges were added.
+        prefixes_per_node: /28 prefixes that each of their nodes may hold.
+        plain: Whether nodes of NodePools without accelerators draw from them too.
+        by_need: Whether further ranges are dealt by what zones need, not in turn.
+        short: What is wrong: which zone has too little room; None where all have enough.
+    """
+
+    subnets: tuple[SubnetPlan, ...]
+    prefixes_per_node: int
+    plain: bool
+    by_need: bool
+    short: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressCheck:
+    """The ranges of a cluster, held against what its nodes need.
+
+    Attributes:
+        vpc_cidr: Primary range.
+        pod_cidrs: Secondary ranges as the file states them.
+        zones: Zones that get subnets.
+    """
+
+    vpc_cidr: IPv4Network
+    pod_cidrs: tuple[IPv4Network, ...] | config.PodBlocks
+    zones: tuple[str, ...]
+
+    def pod_ranges(self, demands: Sequence[Demand]) -> PodRanges:
+        """Lay the secondary ranges out for ``demands``, in the first way that holds them.
+
+        Ranges are dealt to zones in turn, with a prefix in reserve on each node; then with a single
+        one; then with a single one and dealt by what the zones need. The first two have the same
+        subnets.
+        """
+        blocks = config.blocks(self.pod_cidrs)
+        _, inside, plain = self._divided(demands)
+        return self._laid_out(blocks, inside, plain=plain)
+
+    def mistakes(self, demands: Sequence[Demand]) -> Iterator[config.Mistake]:
+        """Yield what the ranges cannot hold at full size, with ranges that would."""
+        blocks = config.blocks(self.pod_cidrs)
+        private, inside, plain = self._divided(demands)
+        if (wrong := self._wrong_with_vpc(self.vpc_cidr.prefixlen, private)) is not None:
+            todo = self._larger_vpc(private)
+            if todo is None and not blocks:
+                todo = self._pod_ranges_beside(demands)
+            yield config.refuse("network.vpc_cidr", wrong, todo or _FEWER)
+        wrong = self._laid_out(blocks, inside, plain=plain).short if blocks else None
+        if wrong is not None:
+            todo = self._larger_blocks(blocks, inside) or _FEWER
+            yield config.refuse("network.pod_cidrs", wrong, todo)
+
+    def _divided(self, demands: Sequence[Demand]) -> tuple[Nodes, Nodes, bool]:
+        """Return what the VPC's own range has to hold, and the pod ranges.
+
+        Nodes without accelerators that may move to the pod ranges do where the VPC's own range
+        does not hold them; whether they do is the third.
+        """
+        if not config.blocks(self.pod_cidrs):
+            return per_zone(demands), {}, False
+        plain = [each for each in demands if not each.accelerated]
+        staying = [each for each in plain if not each.movable]
+        length = self.vpc_cidr.prefixlen
+        if len(staying) == len(plain) or self._wrong_with_vpc(length, per_zone(plain)) is None:
+            return per_zone(plain), per_zone(each for each in demands if each.accelerated), False
+        inside = (each for each in demands if each.accelerated or each.movable)
+        return per_zone(staying), per_zone(inside), True
+
+    def _wrong_with_vpc(self, mask: int, nodes: Nodes) -> str | None:
+        if mask > longest_vpc_mask(len(self.zones)):
+            return f"too small for {len(self.zones)} zones"
+        subnets = primary_subnets(IPv4Network((0, mask)), self.zones)
+        private = [subnet for subnet in subnets if subnet.kind == "private"]
+        return _short(private, nodes, prefixes_per_node=WARM_PREFIXES)
+
+    def _laid_out(
+        self, blocks: Sequence[IPv4Network], nodes: Nodes, *, plain: bool = False
+    ) -> PodRanges:
+        if blocks and blocks[0].prefixlen > longest_pod_mask(len(self.zones)):
+            short = f"too small for {len(self.zones)} zones"
+            return PodRanges(
+                subnets=(), prefixes_per_node=1, plain=plain, by_need=False, short=short
+            )
+        counts = {zone: demand.nodes for zone, demand in nodes.items()}
+        in_turn = self._dealt(blocks, nodes, prefixes=WARM_PREFIXES, plain=plain)
+        if in_turn.short is None:
+            return in_turn
+        single = self._dealt(blocks, nodes, prefixes=1, plain=plain)
+        if single.short is None:
+            return single
+        by_need = self._dealt(blocks, nodes, prefixes=1, plain=plain, counts=counts)
+        return by_need if by_need.short is None else in_turn
+
+    def _dealt(
+        self,
+        blocks: Sequence[IPv4Network],
+        nodes: Nodes,
+        *,
+        prefixes: int,
+        plain: bool,
+        counts: Mapping[str, int] | None = None,
+    ) -> PodRanges:
+        subnets = tuple(
+            accelerated_subnets(blocks, self.zones, prefixes_per_node=prefixes, nodes=counts)
+        )
+        short = _short(subnets, nodes, prefixes_per_node=prefixes)
+        return PodRanges(
+            subnets=subnets,
+            prefixes_per_node=prefixes,
+            plain=plain,
+            by_need=counts is not None,
+            short=short,
+        )
+
+    def _larger_vpc(self, nodes: Nodes) -> str | None:
+        masks = range(self.vpc_cidr.prefixlen - 1, _LARGEST - 1, -1)
+        mask = _first(masks, lambda mask: self._wrong_with_vpc(mask, nodes) is None)
+        return None if mask is None else _mask(mask)
+
+    def _pod_ranges_beside(self, demands: Sequence[Demand]) -> str | None:
+        """Return what to do where nodes that may live in pod ranges crowd the others out."""
+        inside = per_zone(each for each in demands if each.accelerated)
+        others = per_zone(each for each in demands if not each.accelerated)
+        if not inside or self._too_many_for_any_vpc(others):
+            inside = per_zone(each for each in demands if each.accelerated or each.movable)
+            others = per_zone(each for each in demands if not (each.accelerated or each.movable))
+        if not inside:
+            return None
+        counts = range(1, vpc.MOST_IPV4_RANGES)
+        count = _first(counts, lambda n: self._are_enough([_LARGEST_RANGE] * n, inside))
+        if count is None:
+            return None
+        ranges = f"add network.pod_cidrs: {{count: {count}, from: RANGE}}"
+        if self._wrong_with_vpc(self.vpc_cidr.prefixlen, others) is None:
+            return ranges
+        larger = self._larger_vpc(others)
+        return None if larger is None else f"{larger}, and {ranges}"
+
+    def _too_many_for_any_vpc(self, nodes: Nodes) -> bool:
+        return self._wrong_with_vpc(_LARGEST, nodes) is not None
+
+    def _larger_blocks(self, blocks: Sequence[IPv4Network], nodes: Nodes) -> str | None:
+        if isinstance(self.pod_cidrs, config.PodBlocks):
+            counts = range(self.pod_cidrs.count + 1, vpc.MOST_IPV4_RANGES)
+            count = _first(counts, lambda n: self._are_enough([_LARGEST_RANGE] * n, nodes))
+            if count is None:
+                return None
+            there = 2 ** (_LARGEST - self.pod_cidrs.from_.prefixlen)
+            return f"write count: {count}" + (" of a larger range" if count > there else "")
+        first, *rest = blocks
+        masks = range(first.prefixlen - 1, _LARGEST - 1, -1)
+        mask = _first(masks, lambda m: self._are_enough([IPv4Network((0, m)), *rest], nodes))
+        more = self._more_blocks(blocks, nodes)
+        if mask is not None and (more is None or not rest):
+            return _mask(mask) + (" first" if rest else "")
+        if more is not None:
+            return f"add {more}"
+        more = self._more_blocks([_LARGEST_RANGE, *rest], nodes)
+        return None if more is None else f"use a /{_LARGEST} first, and add {more}"
+
+    def _more_blocks(self, blocks: Sequence[IPv4Network], nodes: Nodes) -> str | None:
+        counts = range(1, vpc.MOST_IPV4_RANGES - len(blocks))
+        count = _first(counts, lambda n: self._are_enough([*blocks, *[_LARGEST_RANGE] * n], nodes))
+        if count is None:
+            return None
+        return f"a range of /{_LARGEST}" if count == 1 else f"{count} ranges of /{_LARGEST}"
+
+    def _are_enough(self, blocks: Sequence[IPv4Network], nodes: Nodes) -> bool:
+        return self._laid_out(blocks, nodes).short is None
+
+
+def _short(subnets: Sequence[SubnetPlan], nodes: Nodes, *, prefixes_per_node: int) -> str | None:
+    """Return which zone has too little room for its nodes, None if all have enough."""
+    for zone, demand in nodes.items():
+        own = [subnet for subnet in subnets if subnet.zone == zone]
+        if own and not holds(own, demand, prefixes_per_node=prefixes_per_node):
+            return f"too small for {demand.nodes} nodes in zone {zone}"
+    return None
+
+
+def _first(candidates: range, would_do: Callable[[int], bool]) -> int | None:
+    return next((candidate for candidate in candidates if would_do(candidate)), None)
+
+
+def _mask(mask: int) -> str:
+    return f"use a /{mask}" if mask == _LARGEST else f"use a /{mask} or larger"

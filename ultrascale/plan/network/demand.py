@@ -1,0 +1,135 @@
+"""What nodes need of the ranges, and whether subnets hold it."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ultrascale import catalog
+from ultrascale.catalog import eks, hyperpod, vpc
+from ultrascale.plan import capacity
+from ultrascale.plan.model import SubnetPlan
+from ultrascale.plan.network.subnets import WARM_PREFIXES, with_warm_prefixes
+
+# Single addresses of a zone beside its nodes: interface endpoints, file-system and Lambda
+# interfaces, internal load balancers.
+ADDRESSES_BESIDE_NODES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneDemand:
+    """What the nodes of one zone need: prefixes for each, and so many single addresses."""
+
+    nodes: int
+    addresses: int
+
+
+Nodes = Mapping[str, ZoneDemand]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """Nodes that need addresses.
+
+    Attributes:
+        zones: Zones that they are spread over, evenly.
+        nodes: Most of them at a time.
+        accelerated: Whether they draw from the pod ranges, where there are any.
+        movable: Whether they may draw from there as well, although they have no accelerators.
+        addresses_per_node: Single addresses that each of them takes beside its prefixes.
+    """
+
+    zones: tuple[str, ...]
+    nodes: int
+    accelerated: bool
+    movable: bool = False
+    addresses_per_node: int = 1
+
+
+def per_zone(demands: Iterable[Demand]) -> Nodes:
+    """Return what ``demands`` need of each zone, halves of a node counted as whole ones."""
+    nodes: Counter[str] = Counter()
+    addresses: Counter[str] = Counter()
+    for demand in demands:
+        for zone in demand.zones:
+            share = -(-demand.nodes // len(demand.zones))
+            nodes[zone] += share
+            addresses[zone] += share * demand.addresses_per_node
+    return {zone: ZoneDemand(count, addresses[zone]) for zone, count in nodes.items()}
+
+
+def may_move(provisioner: object, role: object) -> bool:
+    """Return whether nodes without accelerators may draw from the pod ranges.
+
+    Those of NodePools: they find their subnets when they are launched. A node group's subnets
+    change with the group alone.
+
+    Args:
+        provisioner: What launches them.
+        role: Role of their pool; anything else than a role where it is unknown.
+    """
+    return provisioner in capacity.NODE_POOLS and role != "system"
+
+
+def single_addresses(provisioner: object, instance_types: Sequence[str]) -> int:
+    """Return the single addresses of a node, the most among its types.
+
+    HyperPod counts on one for each pod. Whether its instances take prefixes as well, as the VPC
+    CNI is told to, its pages do not say: they are counted too.
+
+    Args:
+        provisioner: What launches the node; anything else than HyperPod's name where it is unknown.
+        instance_types: Types of the catalog.
+    """
+    specs = [catalog.lookup(name) for name in instance_types]
+    known = all(spec.knows(fact) for spec in specs for fact in ("ipv4_per_eni", "efa_cards"))
+    if provisioner != capacity.HYPERPOD or not known:
+        return 1  # what is not known is a mistake of its own
+    return max((hyperpod.node_addresses(spec) for spec in specs), default=1)
+
+
+def is_enough(subnets: Sequence[SubnetPlan], demand: ZoneDemand) -> bool:
+    """Return whether ``subnets`` hold ``demand`` with a prefix in reserve on each node.
+
+    Single addresses of a zone beside its nodes are counted as well.
+    """
+    return holds([with_warm_prefixes(subnet) for subnet in subnets], demand)
+
+
+def first_that_hold(subnets: Sequence[SubnetPlan], demands: Nodes) -> list[SubnetPlan]:
+    """Return in each zone the first subnets that hold its demand; where none do, all of it.
+
+    For what cannot change its subnets: one more pod range adds some behind the others, which must
+    not be a change of what has room.
+
+    Args:
+        subnets: In the order in which ranges were added.
+        demands: What there may be in each zone.
+    """
+    chosen: list[SubnetPlan] = []
+    for zone, demand in demands.items():
+        own = [subnet for subnet in subnets if subnet.zone == zone]
+        beginnings = (own[:count] for count in range(1, len(own)))
+        chosen += next((each for each in beginnings if is_enough(each, demand)), own)
+    return chosen
+
+
+def holds(
+    subnets: Sequence[SubnetPlan], demand: ZoneDemand, *, prefixes_per_node: int = WARM_PREFIXES
+) -> bool:
+    """Return whether ``subnets`` hold a zone's nodes, and what is there beside them.
+
+    Where no part is kept for prefixes, each single address may spoil a /28 of its own.
+    """
+    prefixes = singles = blocks = 0
+    for subnet in subnets:
+        reserved = sum(part.num_addresses for part in subnet.prefix_reservations)
+        if reserved:
+            kept_by_ec2 = vpc.RESERVED_ADDRESSES_AT_START + vpc.RESERVED_ADDRESSES_AT_END
+            prefixes += reserved // eks.ADDRESSES_PER_PREFIX
+            singles += subnet.cidr.num_addresses - reserved - kept_by_ec2
+        else:
+            # The first block and the last lose addresses to EC2.
+            blocks += max(subnet.cidr.num_addresses // eks.ADDRESSES_PER_PREFIX - 2, 0)
+    missing_prefixes = max(demand.nodes * prefixes_per_node - prefixes, 0)
+    missing_singles = max(demand.addresses + ADDRESSES_BESIDE_NODES - singles, 0)
+    return missing_prefixes + missing_singles <= blocks

@@ -1,0 +1,139 @@
+"""The VPC: its subnets and endpoints."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ultrascale import catalog, config
+from ultrascale.catalog import eks, regions
+from ultrascale.plan import capacity, retention
+from ultrascale.plan.model import NetworkPlan, PoolPlan, SubnetKind
+from ultrascale.plan.network.addresses import AddressCheck
+from ultrascale.plan.network.demand import Demand, may_move, single_addresses
+from ultrascale.plan.network.subnets import WARM_PREFIXES, primary_subnets
+
+_ALWAYS_ENDPOINTS = (
+    "ec2",
+    "ecr.api",
+    "ecr.dkr",
+    "sts",
+    "logs",
+    "monitoring",
+    "ssm",
+    "ssmmessages",
+    "ec2messages",
+    "eks",
+    "eks-auth",
+    "elasticloadbalancing",
+    "autoscaling",
+    "kms",
+)
+
+PODS_OF_A_PREFIX = eks.ADDRESSES_PER_PREFIX - 1
+"""Pods with an address of their own on a node that holds a single prefix.
+
+With WARM_IP_TARGET=1 the VPC CNI holds one address free, and takes a prefix more for it.
+
+Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/prefix-and-ip-target.md
+"""
+
+
+def plan_network(cluster: config.Cluster) -> NetworkPlan:
+    """Lay out the VPC of ``cluster``, in ranges that `AddressCheck` finds large enough."""
+    network = cluster.network
+    check = AddressCheck(
+        vpc_cidr=network.vpc_cidr, pod_cidrs=network.pod_cidrs, zones=network.zones
+    )
+    ranges = check.pod_ranges([*_demands(cluster)])
+    region = regions.lookup_region(cluster.region)
+    endpoints = [*_ALWAYS_ENDPOINTS]
+    if cluster.storage.lustre:
+        endpoints.append("fsx")
+    if _hears_of_interruptions(cluster):
+        endpoints.append("sqs")
+    return NetworkPlan(
+        vpc_cidr=network.vpc_cidr,
+        secondary_cidrs=network.pod_blocks,
+        zones=network.zones,
+        subnets=(*primary_subnets(network.vpc_cidr, network.zones), *ranges.subnets),
+        prefixes_per_node=ranges.prefixes_per_node,
+        plain_in_pod_ranges=ranges.plain,
+        dealt_by_need=ranges.by_need,
+        reserves_by_function=not region.subnet_cidr_reservations,
+        interface_endpoints=tuple(endpoints),
+        log_retention_days=retention.LOG_DAYS,
+    )
+
+
+def network_warnings(network: NetworkPlan) -> Iterator[str]:
+    """Yield what the user of a cluster file should know of its ranges."""
+    if network.prefixes_per_node == 1:
+        yield (
+            "network.pod_cidrs: room for one /28 prefix on each node, so a node runs at most "
+            f"{PODS_OF_A_PREFIX} pods with an address of their own, DaemonSets' among them; add "
+            "ranges for a second"
+        )
+    if network.dealt_by_need:
+        yield (
+            "network.pod_cidrs: dealt to the zones that need them, in turn they would not do; "
+            "once deployed, other counts of nodes may move subnets, which fails while nodes are in "
+            "them"
+        )
+
+
+def _hears_of_interruptions(cluster: config.Cluster) -> bool:
+    """Return whether a controller reads a queue of instances that AWS is about to take away."""
+    self_managed = any(pool.provisioner == "self-managed" for pool in cluster.pools)
+    return cluster.karpenter is not None or self_managed
+
+
+def _demands(cluster: config.Cluster) -> Iterator[Demand]:
+    for pool in cluster.pools:
+        yield Demand(
+            zones=pool.zones,
+            nodes=pool.nodes.highest * pool.shards,
+            accelerated=any(catalog.lookup(name).accelerator for name in pool.instance_types),
+            movable=may_move(pool.provisioner, pool.role),
+            addresses_per_node=single_addresses(pool.provisioner, pool.instance_types),
+        )
+
+
+def node_subnet_kind(network: NetworkPlan, pool: PoolPlan) -> SubnetKind:
+    """Return the kind of subnet that the nodes of ``pool`` live in."""
+    moved = network.plain_in_pod_ranges and may_move(pool.provisioner, pool.role)
+    return subnet_kind(network, accelerated=pool.accelerator is not None or moved)
+
+
+def subnet_kind(network: NetworkPlan, *, accelerated: bool) -> SubnetKind:
+    """Return the kind of subnet that nodes of the pod ranges, or others, live in."""
+    return "accelerated" if accelerated and network.secondary_cidrs else "private"
+
+
+def node_prefixes(network: NetworkPlan, pool: PoolPlan) -> int:
+    """Return the /28 prefixes that the address plan counts for a node of ``pool``."""
+    inside = node_subnet_kind(network, pool) == "accelerated"
+    return network.prefixes_per_node if inside else WARM_PREFIXES
+
+
+def within_prefixes(cluster: config.Cluster, network: NetworkPlan, pool: PoolPlan) -> PoolPlan:
+    """Return ``pool`` with no more pods on a node than the address plan has addresses for.
+
+    HyperPod counts its pods by itself.
+    """
+    if node_prefixes(network, pool) > 1 or pool.provisioner == capacity.HYPERPOD:
+        return pool
+    logs = cluster.observability is not None and cluster.observability.container_logs
+    fluent_bit = logs and pool.provisioner != "auto-mode"
+    most = PODS_OF_A_PREFIX + pods_on_host_network(pool) + fluent_bit
+    return replace(pool, max_pods=min(pool.max_pods, most))
+
+
+def pods_on_host_network(pool: PoolPlan) -> int:
+    """Return the pods that every node of ``pool`` runs on its own network, without an address each.
+
+    Kubelets count them like others. Where they were left out, eight pods of a GPU each would not
+    fit beside the DaemonSets of a node with a single prefix.
+    """
+    if pool.provisioner in {"auto-mode", capacity.HYPERPOD}:
+        return eks.HOST_NETWORK_PODS
+    # The EFA device plugin, and the cache that pods ask for names.
+    return eks.ADDON_HOST_NETWORK_PODS + (pool.efa_interfaces > 0) + bool(pool.name_servers)

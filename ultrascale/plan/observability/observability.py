@@ -1,0 +1,44 @@
+"""What is measured, shown and told of a cluster."""
+
+from collections.abc import Sequence
+
+from ultrascale import config
+from ultrascale.plan import retention
+from ultrascale.plan.model import LustrePlan, ObservabilityPlan, PoolPlan
+from ultrascale.plan.observability.alerts import plan_alerts
+from ultrascale.plan.observability.container_insights import (
+    gpu_exporter_types,
+    log_groups,
+    plan_container_insights,
+    plan_hyperpod_addon,
+)
+from ultrascale.plan.observability.dashboard import Dashboard
+from ultrascale.plan.observability.fleet_metrics import plan_fleet_metrics
+from ultrascale.plan.observability.write_latency import plan_write_latency
+
+
+def plan_observability(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], lustre: Sequence[LustrePlan]
+) -> ObservabilityPlan | None:
+    """Return what is measured, shown and told; None where the file does not ask for it.
+
+    Raises:
+        CatalogError: No source states a version of an add-on that it needs.
+    """
+    observability = cluster.observability
+    if observability is None:
+        return None
+    function = plan_fleet_metrics(cluster, pools)
+    dashboard = Dashboard(
+        cluster, pools, lustre=lustre, hyperpod_gpus=bool(gpu_exporter_types(cluster, pools))
+    )
+    return ObservabilityPlan(
+        addon=plan_container_insights(cluster, pools),
+        log_groups=log_groups(cluster),
+        log_retention_days=retention.LOG_DAYS,
+        hyperpod_addon=plan_hyperpod_addon(cluster),
+        fleet_metrics=function,
+        write_latency=plan_write_latency(cluster),
+        dashboard=dashboard.sections() if observability.dashboards else (),
+        alerts=plan_alerts(cluster, pools, lustre=lustre, function=function),
+    )

@@ -1,0 +1,1 @@
+"""Pools: launch templates, NodePools, node groups and HyperPod instance groups."""

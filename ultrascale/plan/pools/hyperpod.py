@@ -1,0 +1,157 @@
+"""The SageMaker HyperPod cluster and its task governance."""
+
+from collections.abc import Mapping, Sequence
+
+from ultrascale import config
+from ultrascale.catalog import hyperpod
+from ultrascale.plan import capacity, names
+from ultrascale.plan.addons import governance_addon
+from ultrascale.plan.model import (
+    GovernancePlan,
+    HyperPodPlan,
+    InstanceGroupPlan,
+    PoolPlan,
+    SubnetPlan,
+    TeamPlan,
+)
+from ultrascale.plan.model.hyperpod import Sharing
+from ultrascale.plan.network.demand import ZoneDemand, first_that_hold, single_addresses
+
+# The root volume's size is HyperPod's to say, and training images of 20 GB fill it.
+_VOLUME_GIB = 500
+_MOUNTS = "/fsx"
+
+
+def plan_hyperpod(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> HyperPodPlan | None:
+    """Return the HyperPod cluster, if a pool has provisioner ``hyperpod``."""
+    own = [pool for pool in pools if pool.provisioner == capacity.HYPERPOD]
+    if not own:
+        return None
+    return HyperPodPlan(
+        name=cluster.name,
+        node_recovery=hyperpod.NODE_RECOVERY[cluster.hyperpod.node_recovery],
+        groups=tuple(_group(cluster, pool) for pool in own),
+        governance=_governance(cluster),
+    )
+
+
+def group_subnets(plan: InstanceGroupPlan, subnets: Sequence[SubnetPlan]) -> tuple[SubnetPlan, ...]:
+    """Return the subnets of a group: in each of its zones the first that hold its instances.
+
+    Not all of them: SageMaker changes the subnets of no group, and one more pod range, which adds
+    subnets behind the others, must not be a change of a group that has room.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html
+
+    Args:
+        plan: The group.
+        subnets: Those of its kind, in the order in which ranges were added.
+    """
+    share = -(-plan.nodes // len(plan.zones))
+    demand = ZoneDemand(share, share * plan.addresses)
+    chosen = first_that_hold(subnets, dict.fromkeys(plan.zones, demand))
+    return tuple(chosen[: hyperpod.SUBNETS_PER_GROUP])
+
+
+def priority_weights(classes: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the weight of each PriorityClass in task governance, highest first.
+
+    Weights go from 0 to 100 and the values of classes do not: what counts is their order, so the
+    weights are spread evenly, with 100 for the highest.
+
+    Args:
+        classes: Value of each class.
+    """
+    highest_first = sorted(classes, key=lambda name: -classes[name])
+    _, most = hyperpod.PRIORITY_WEIGHTS
+    count = len(highest_first)
+    return {name: most * (count - place) // count for place, name in enumerate(highest_first)}
+
+
+def share_nodes(nodes: int, teams: Sequence[config.Team], *, pool: str) -> Mapping[str, int]:
+    """Divide the nodes of a pool between teams, by the largest remainder.
+
+    A team that states its nodes gets these; the others share the rest by weight. Of equal
+    remainders the first team's counts as the largest.
+
+    Args:
+        nodes: Nodes of the pool.
+        teams: The teams. Where some state no nodes, one of these has a weight above 0.
+        pool: Name of the pool.
+
+    Returns:
+        Nodes by team, in the order of the teams.
+    """
+    stated = {team.name: team.nodes[pool] for team in teams if pool in team.nodes}
+    rest = nodes - sum(stated.values())
+    others = {team.name: team.fair_share_weight for team in teams if team.name not in stated}
+    total = sum(others.values())
+    exact = {name: divmod(rest * weight, total) for name, weight in others.items()}
+    shares = {name: whole for name, (whole, _) in exact.items()}
+    by_remainder = sorted(exact, key=lambda name: -exact[name][1])
+    for name in by_remainder[: rest - sum(shares.values()) if others else 0]:
+        shares[name] += 1
+    return {team.name: (stated | shares)[team.name] for team in teams}
+
+
+def _group(cluster: config.Cluster, plan: PoolPlan) -> InstanceGroupPlan:
+    pool = cluster.pool(plan.pool)
+    purchase = pool.purchase
+    near = [each for each in cluster.storage.lustre if plan.zones == (each.zone,)]
+    return InstanceGroupPlan(
+        name=plan.name,
+        instance_types=plan.node_types,
+        nodes=plan.initial_nodes,
+        training_plan=purchase.plan if isinstance(purchase, config.TrainingPlan) else None,
+        deep_health_checks=hyperpod.DEEP_HEALTH_CHECKS if plan.deep_health_checks else (),
+        labels=plan.labels,
+        taints=plan.taints,
+        zones=plan.zones,
+        accelerated=plan.accelerator is not None,
+        addresses=single_addresses(plan.provisioner, plan.instance_types),
+        volume_gib=_VOLUME_GIB,
+        # One is the volume's. Pods mount every file system, by their claims.
+        mounts={
+            lustre.name: f"{_MOUNTS}/{lustre.name}"
+            for lustre in near[: hyperpod.STORAGE_PER_GROUP - 1]
+        },
+    )
+
+
+def _governance(cluster: config.Cluster) -> GovernancePlan | None:
+    governance = cluster.hyperpod.task_governance
+    if governance is None:
+        return None
+    return GovernancePlan(
+        name=cluster.name,
+        addon=governance_addon(cluster),
+        weights=priority_weights(cluster.scheduling.priority_classes),
+        teams=tuple(_team(cluster, governance, team) for team in governance.teams),
+    )
+
+
+def _team(
+    cluster: config.Cluster, governance: config.TaskGovernance, team: config.Team
+) -> TeamPlan:
+    nodes: dict[str, int] = {}
+    for pool in cluster.pools:
+        if pool.provisioner != capacity.HYPERPOD:
+            continue
+        shares = share_nodes(pool.nodes.highest * pool.shards, governance.teams, pool=pool.name)
+        name = f"{hyperpod.TYPE_PREFIX}{pool.instance_types[0]}"
+        nodes[name] = nodes.get(name, 0) + shares[team.name]
+    return TeamPlan(
+        name=team.name,
+        quota=names.compute_quota(cluster.name, team.name),
+        namespace=names.team_namespace(team.name),
+        fair_share_weight=team.fair_share_weight,
+        nodes=nodes,
+        sharing=_sharing(team),
+        borrow_limit_percent=team.borrow_limit_percent,
+    )
+
+
+def _sharing(team: config.Team) -> Sharing:
+    if team.borrow_limit_percent is not None:
+        return "LendAndBorrow"
+    return "Lend" if team.lend else "DontLend"

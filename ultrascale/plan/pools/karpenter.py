@@ -1,0 +1,88 @@
+"""Self-managed Karpenter."""
+
+from collections.abc import Iterator, Sequence
+
+from ultrascale import catalog, config
+from ultrascale.catalog import karpenter
+from ultrascale.plan import names
+from ultrascale.plan.model import KarpenterPlan, KarpenterScale, PoolPlan, ScalePlan
+from ultrascale.plan.pools.node_pools import unseen_resources
+from ultrascale.plan.scale import karpenter_scale
+
+# A gang that falls into two batches may get nodes for its first half alone, which then wait at full
+# price for capacity that may never come. Karpenter sees a pod once Volcano has tried to place it,
+# which it does once a second: a batch that ended at the first quiet second would end between two
+# tries. No window holds every gang: one that takes longer to come is launched in parts.
+_GANG_BATCH_IDLE_DURATION = "5s"
+_GANG_BATCH_MAX_DURATION = "30s"
+
+
+def plan_karpenter(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], scale: ScalePlan
+) -> KarpenterPlan | None:
+    """Return Karpenter, sized by ``scale`` for ``pools``, if the file asks for it."""
+    stated = cluster.karpenter
+    if stated is None:
+        return None
+    own = [pool for pool in pools if pool.provisioner == "karpenter"]
+    size = scale.karpenter
+    gates = {name: gate.default for name, gate in karpenter.FEATURE_GATES.items()}
+    gangs = cluster.scheduling.gang_scheduler == "volcano"
+    by_name, by_id = (
+        names.node_role(cluster.name, cluster.region, by_id=by_id) for by_id in (False, True)
+    )
+    return KarpenterPlan(
+        version=stated.version,
+        crd_chart=karpenter.CRD_CHART,
+        chart=karpenter.CHART,
+        replicas=karpenter.REPLICAS,
+        cpu=str(size.vcpus),
+        memory=f"{size.memory_gib}Gi",
+        client_qps=size.client_qps,
+        client_burst=size.client_burst,
+        feature_gates={
+            **gates,
+            "ReservedCapacity": True,
+            "StaticCapacity": any(pool.static for pool in own),
+            "NodeOverlay": any(unseen_resources(pool) for pool in own),
+        },
+        batch_idle_duration=_GANG_BATCH_IDLE_DURATION if gangs else karpenter.BATCH_IDLE_DURATION,
+        batch_max_duration=_GANG_BATCH_MAX_DURATION if gangs else karpenter.BATCH_MAX_DURATION,
+        ignores_preferences=size.ignores_preferences,
+        hides_cluster_state=size.hides_cluster_state,
+        interruption_queue=names.interruption_queue(cluster.name),
+        node_role=by_name,
+        node_role_by_id=by_id if scale.instance_id_node_names else None,
+    )
+
+
+def karpenter_has_room(
+    karpenter: config.Karpenter | None, pools: tuple[config.Pool, ...]
+) -> Iterator[config.Mistake]:
+    """Judge whether a system node holds the controller: without it no other node comes."""
+    system = [(number, pool) for number, pool in enumerate(pools) if pool.role == "system"]
+    launched = sum(_most_nodes(pool) for pool in pools if pool.provisioner == "karpenter")
+    if karpenter is None or not system:
+        return
+    size = karpenter_scale(launched, karpenter)
+    if any(_holds(pool, size) for _, pool in system):
+        return
+    wrong = (
+        f"nodes too small for Karpenter, which takes {size.vcpus} vCPUs and {size.memory_gib} GiB "
+        f"where it may launch {launched} nodes"
+    )
+    number, _ = system[0]
+    todo = "use larger types, or state less in karpenter.vcpus and karpenter.memory_gib"
+    yield config.refuse(f"pools.{number}.instance_types", wrong, todo)
+
+
+def _most_nodes(pool: config.Pool) -> int:
+    # Another rule refuses a pool without any count.
+    return (pool.nodes.static or pool.nodes.max or 0) * pool.shards
+
+
+def _holds(pool: config.Pool, size: KarpenterScale) -> bool:
+    """Return whether a node of ``pool`` has more than ``size``: the kubelet needs some as well."""
+    specs = [catalog.lookup(name) for name in pool.instance_types]
+    memory_mib = size.memory_gib * 1024
+    return all(spec.vcpus > size.vcpus and spec.memory_mib > memory_mib for spec in specs)

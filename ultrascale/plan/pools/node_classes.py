@@ -1,0 +1,80 @@
+"""How the nodes of Karpenter and EKS Auto Mode are made."""
+
+from collections.abc import Mapping
+
+from ultrascale import config
+from ultrascale.plan import names
+from ultrascale.plan.model import NetworkPlan, NodeClassPlan, PoolPlan
+from ultrascale.plan.model.node_pools import NodeClassKind
+from ultrascale.plan.network.vpc import node_prefixes, node_subnet_kind
+
+KINDS: Mapping[str, NodeClassKind] = {"karpenter": "EC2NodeClass", "auto-mode": "NodeClass"}
+"""The kind of node class of each provisioner that launches nodes from NodePools."""
+
+
+def plan_node_class(
+    cluster: config.Cluster, network: NetworkPlan, pool: PoolPlan, *, named_by_id: bool
+) -> NodeClassPlan:
+    """Return the node class of ``pool``, which Karpenter or EKS Auto Mode launches.
+
+    Args:
+        cluster: The cluster file.
+        network: VPC.
+        pool: The pool.
+        named_by_id: Whether Karpenter's nodes are named by their instance ids.
+    """
+    return NodeClassPlan(
+        name=pool.name,
+        kind=KINDS[pool.provisioner],
+        role=names.node_role(cluster.name, cluster.region, by_id=named_by_id),
+        subnet_tags={
+            names.DISCOVERY_TAG: cluster.name,
+            names.SUBNET_KIND_TAG: node_subnet_kind(network, pool),
+        },
+        security_group_tags=_security_group_tags(cluster.name, pool),
+        reservation=pool.reservation,
+        placement_group=names.placement_group(pool.name) if pool.placement_group else None,
+        network_interfaces=pool.network_interfaces,
+        root_disk=pool.root_disk,
+        ip_prefixes=_ip_prefixes(network, pool),
+        tags=pool.tags,
+        ami_alias=pool.ami_alias,
+        raid0=pool.raid0,
+        max_pods=pool.max_pods,
+        parallel_image_pull=pool.parallel_image_pull,
+        name_servers=pool.name_servers,
+        named_by_id=named_by_id,
+    )
+
+
+def _security_group_tags(cluster: str, pool: PoolPlan) -> tuple[Mapping[str, str], ...]:
+    """Return the tags of the cluster security group, and of the pool's EFA group if it has one.
+
+    The shards of a pool share the group: EFA traffic between them would be dropped otherwise.
+    """
+    of_cluster = {names.CLUSTER_SECURITY_GROUP_TAG: cluster}
+    if not pool.efa_interfaces:
+        return (of_cluster,)
+    return (of_cluster, {names.DISCOVERY_TAG: cluster, names.POOL_LABEL: pool.pool})
+
+
+def _ip_prefixes(network: NetworkPlan, pool: PoolPlan) -> int:
+    """Return the /28 prefixes that a node of ``pool`` launches with.
+
+    On EKS Auto Mode a node whose interfaces are listed never gets another address: it launches
+    with as many prefixes as the address plan counts for a node, enough for a pod on each of its
+    accelerators and as many pods of DaemonSets. Where the interfaces are not listed, Auto Mode
+    adds prefixes as pods need them.
+
+    On Karpenter one prefix spares the first pods of a node in the pod ranges, or of an accelerated
+    one, the CNI's call to EC2, which throttles when a large job starts everywhere at once.
+    Karpenter leaves EFA-only interfaces out.
+
+    Sources:
+        https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html#static-network-interfaces
+        https://github.com/aws/karpenter-provider-aws/pull/8480
+    """
+    if pool.provisioner == "auto-mode":
+        return node_prefixes(network, pool) if pool.network_interfaces else 0
+    inside = node_subnet_kind(network, pool) == "accelerated"
+    return 1 if inside or pool.accelerator is not None else 0

@@ -1,0 +1,128 @@
+"""What follows from a pool for its node group, and for the Auto Scaling group behind it."""
+
+from collections.abc import Iterable, Sequence
+
+from ultrascale.plan.capacity import HYPERPOD
+from ultrascale.plan.model import PoolPlan, SubnetPlan
+from ultrascale.plan.network.demand import ZoneDemand, first_that_hold, is_enough, single_addresses
+
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
+_SPOT_NOTICE_SECONDS = 120
+# As long as the pods of a NodePool's node have. Only a lower size takes such an instance.
+_UNHURRIED_SECONDS = 3600
+_MANAGED = "managed-node-group"
+# Their groups keep the subnets that they are made with.
+_FIXED = (_MANAGED, HYPERPOD)
+
+
+def drain_seconds(plan: PoolPlan) -> int:
+    """Return how long a self-managed instance that goes may wait to be drained, in seconds.
+
+    No longer than the instance lives: EC2 takes Spot Instances and those of a Capacity Block
+    whatever waits for them.
+    """
+    if plan.window is not None:
+        return int((plan.window.reclaimed_from - plan.window.usable_until).total_seconds())
+    return _SPOT_NOTICE_SECONDS if plan.capacity_type == "spot" else _UNHURRIED_SECONDS
+
+
+def is_guarded(plan: PoolPlan) -> bool:
+    """Return whether a deploy must leave the nodes of a managed node group alone while they run.
+
+    EKS replaces them one by one whenever what they are launched from changes. A job over all of
+    them, which is what nodes with EFA interfaces are for, would be broken off at the first, and
+    reserved capacity has no place for a second set. A Capacity Block's group it updates at a size
+    of 0 only.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+    """
+    if plan.role == "system":
+        return False
+    return "reserved" in {plan.capacity_type, plan.role} or plan.efa_interfaces > 0
+
+
+def is_repaired(plan: PoolPlan) -> bool:
+    """Return whether EKS may end a managed group's nodes that it finds broken, and launch others.
+
+    Not where capacity is reserved. A replacement needs a free slot, which a reservation that is in
+    use to the last instance does not have; a verdict of the monitoring agent may be wrong; and
+    its overrides name one reason each, so that none says "reboot, whatever it is". The agent still
+    marks the node, and whoever runs the jobs decides.
+
+    Sources:
+        https://docs.aws.amazon.com/eks/latest/userguide/node-repair.html
+        https://docs.aws.amazon.com/eks/latest/APIReference/API_NodeRepairConfigOverrides.html
+        https://github.com/aws/containers-roadmap/issues/2555
+    """
+    return plan.reservation is None and plan.role != "reserved"
+
+
+def group_subnets(
+    plan: PoolPlan, subnets: Sequence[SubnetPlan], *, earlier: Iterable[PoolPlan]
+) -> tuple[SubnetPlan, ...]:
+    """Return the subnets of a node group: of a managed one in each zone the first that hold it.
+
+    CloudFormation replaces a managed group for other subnets, with every node: one more pod range
+    must not be that. They hold what stands before it in the file as well and cannot move, so that
+    one more group moves none: managed groups, and HyperPod's; each at its maximum in every zone,
+    where all of it may come when another has no capacity. An Auto Scaling group of ours takes
+    further subnets in place, and has them all.
+
+    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-nodegroup.html
+
+    Args:
+        plan: The pool.
+        subnets: Those of its kind in its zones, in the order in which ranges were added.
+        earlier: Pools with nodes in subnets of that kind that stand before it in the file.
+    """
+    if plan.window is not None:
+        return (block_subnet(plan, subnets),)
+    if plan.provisioner != _MANAGED:
+        return tuple(subnets)
+    fixed = [plan, *(each for each in earlier if each.provisioner in _FIXED)]
+    demands: dict[str, ZoneDemand] = {}
+    for zone in plan.zones:
+        there = [each for each in fixed if zone in each.zones]
+        demands[zone] = ZoneDemand(
+            sum(each.max_nodes for each in there),
+            sum(each.max_nodes * _addresses(each) for each in there),
+        )
+    chosen = first_that_hold(subnets, demands)
+    return tuple(subnet for subnet in subnets if subnet in chosen)
+
+
+def _addresses(plan: PoolPlan) -> int:
+    return single_addresses(plan.provisioner, plan.instance_types)
+
+
+def block_subnet(plan: PoolPlan, subnets: Sequence[SubnetPlan]) -> SubnetPlan:
+    """Return the subnet of a Capacity Block's node group, as EKS takes but one.
+
+    It is the first that holds the pool at its maximum, not the largest: one more pod range must
+    not make another the pool's, which takes another group. Where none does, it is the largest.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+
+    Args:
+        plan: The pool.
+        subnets: Those of its zone, at least one, in the order in which ranges were added.
+    """
+    demand = ZoneDemand(plan.max_nodes, plan.max_nodes)
+    roomy = (subnet for subnet in subnets if is_enough([subnet], demand))
+    return next(roomy, None) or max(subnets, key=lambda subnet: subnet.cidr.num_addresses)
+
+
+def is_kept_in_its_zones(plan: PoolPlan) -> bool:
+    """Return whether EC2 Auto Scaling must not move nodes from one zone to another.
+
+    It would, to balance zones, without a look at the jobs; under EKS as well, which offers no
+    setting for it. Protection from scale-in is no way out: it keeps the nodes of a stack that is
+    deleted, and a lowered maximum from being reached. EKS counts on rebalancing where an update
+    launches nodes before it ends others; the pools that are kept end a node first, and its
+    successor goes to the zone with the fewest.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+    Source: https://github.com/aws/containers-roadmap/issues/1453
+    """
+    # A Capacity Block is in one zone.
+    return plan.replace_before_launch and len(plan.zones) > 1

@@ -1,0 +1,203 @@
+"""How many nodes Karpenter and EKS Auto Mode launch, from what, and in which order.
+
+Source: https://karpenter.sh/docs/concepts/nodepools/
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ultrascale import catalog, config
+from ultrascale.catalog import auto_mode, eks, regions
+from ultrascale.config.pools import FALLBACK_SUFFIX
+from ultrascale.plan import capacity, names
+from ultrascale.plan.model import (
+    CapacityType,
+    NetworkPlan,
+    NodeClassPlan,
+    NodePoolPlan,
+    PoolPlan,
+    Requirement,
+    Taint,
+)
+from ultrascale.plan.pools.disruption import expire_after, plan_disruption, termination_grace_period
+from ultrascale.plan.pools.node_classes import KINDS, plan_node_class
+from ultrascale.plan.volumes import mounts_buckets
+
+# Higher is tried first. What is paid for already comes first and what costs most last. The system
+# pool comes behind them all: pods that ask for nothing in particular must not fill it.
+_RESERVED_WEIGHT = 100
+_WEIGHTS: Mapping[CapacityType, int] = {"reserved": _RESERVED_WEIGHT, "spot": 50, "on-demand": 10}
+_SYSTEM_WEIGHT = 1
+
+# Source: https://karpenter.sh/docs/concepts/scheduling/#well-known-labels
+_ZONE_ID_LABEL = "topology.k8s.aws/zone-id"
+# The label of a reservation's type, and its values.
+# Sources:
+#     https://karpenter.sh/docs/concepts/scheduling/#well-known-labels
+#     https://docs.aws.amazon.com/eks/latest/userguide/auto-odcr.html
+_RESERVATION_TYPE_LABELS: Mapping[str, str] = {
+    "karpenter": "karpenter.k8s.aws/capacity-reservation-type",
+    "auto-mode": "eks.amazonaws.com/capacity-reservation-type",
+}
+_RESERVATION_TYPES: Mapping[str, str] = {"odcr": "default", "capacity-block": "capacity-block"}
+
+# The mount of a pod that comes before the driver fails and is tried again later, while the rest of
+# its gang waits. The driver removes the taint once it is ready; its DaemonSet tolerates all taints
+# unless it is told otherwise.
+# Source: https://github.com/kubernetes-sigs/aws-fsx-csi-driver/blob/master/docs/install.md#configure-node-startup-taint
+# Source: https://github.com/awslabs/mountpoint-s3-csi-driver/blob/main/docs/CONFIGURATION.md#configure-node-startup-taint
+_LUSTRE_NOT_READY = Taint(key="fsx.csi.aws.com/agent-not-ready", value="", effect="NoExecute")
+_BUCKETS_NOT_READY = Taint(key="s3.csi.aws.com/agent-not-ready", value="", effect="NoExecute")
+
+
+def plan_node_classes(
+    cluster: config.Cluster,
+    network: NetworkPlan,
+    pools: Sequence[PoolPlan],
+    *,
+    named_by_id: bool,
+) -> tuple[NodeClassPlan, ...]:
+    """Return the node class of each pool that Karpenter or EKS Auto Mode launches.
+
+    Args:
+        cluster: The cluster file.
+        network: VPC.
+        pools: Every pool of it.
+        named_by_id: Whether Karpenter's nodes are named by their instance ids.
+    """
+    return tuple(
+        plan_node_class(cluster, network, pool, named_by_id=named_by_id)
+        for pool in _launched(pools)
+    )
+
+
+def plan_node_pools(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple[NodePoolPlan, ...]:
+    """Return the NodePools of each pool that Karpenter or EKS Auto Mode launches.
+
+    A pool that falls back has two: of Spot, and of On-Demand at a lower weight. One NodePool of
+    both capacity types would fall back as well, but its nodes could not say by our labels which
+    of the two they are.
+    """
+    drivers = (
+        *((_LUSTRE_NOT_READY,) if cluster.storage.lustre else ()),
+        *((_BUCKETS_NOT_READY,) if mounts_buckets(cluster) else ()),
+    )
+    return tuple(
+        node_pool for pool in _launched(pools) for node_pool in _node_pools(pool, drivers=drivers)
+    )
+
+
+def unseen_resources(pool: PoolPlan) -> Mapping[str, str]:
+    """Return what a node of ``pool`` offers besides what Karpenter knows of its type.
+
+    It knows of no huge pages: for a pod that asks for some, as EFA jobs usually do, it would never
+    launch a node, nor wait for one that a static pool is starting. Once it knows them it takes
+    them off a node's memory, as the kubelet does.
+
+    Sources:
+        https://github.com/aws/karpenter-provider-aws/issues/3315
+        https://github.com/kubernetes-sigs/karpenter/blob/v1.14.1/pkg/cloudprovider/types.go
+    """
+    # The accelerated images alone set the pages aside.
+    has_pages = pool.efa_interfaces and pool.accelerator is not None
+    if pool.provisioner != "karpenter" or not has_pages:
+        return {}
+    return {names.HUGE_PAGES: f"{eks.HUGE_PAGES_MIB}Mi"}
+
+
+def _launched(pools: Sequence[PoolPlan]) -> tuple[PoolPlan, ...]:
+    return tuple(pool for pool in pools if pool.provisioner in capacity.NODE_POOLS)
+
+
+def _node_pools(pool: PoolPlan, *, drivers: tuple[Taint, ...]) -> tuple[NodePoolPlan, ...]:
+    if not pool.fallback_nodes:
+        return (_node_pool(pool, nodes=pool.max_nodes, drivers=drivers),)
+    spot_nodes = pool.max_nodes - pool.fallback_nodes
+    spot = _node_pool(pool, nodes=spot_nodes, drivers=drivers)
+    fallback = replace(
+        spot,
+        name=f"{pool.name}{FALLBACK_SUFFIX}",
+        weight=_WEIGHTS["on-demand"],
+        max_nodes=pool.fallback_nodes,
+        max_vcpus=_max_vcpus(pool, pool.fallback_nodes),
+        requirements=_requirements(pool, "on-demand"),
+        labels={**spot.labels, names.CAPACITY_LABEL: "on-demand"},
+    )
+    return (spot, fallback)
+
+
+def _max_vcpus(pool: PoolPlan, nodes: int) -> int:
+    """Return the vCPUs of ``nodes`` of the largest type of ``pool``.
+
+    Some releases of Karpenter hold a limit of nodes only against the nodes that are there: one
+    batch of pending pods, such as a large job, launches past it. vCPUs they count as they plan.
+
+    Source: https://github.com/kubernetes-sigs/karpenter/issues/2915
+    """
+    return nodes * max(catalog.lookup(name).vcpus for name in pool.instance_types)
+
+
+def _node_pool(pool: PoolPlan, *, nodes: int, drivers: tuple[Taint, ...]) -> NodePoolPlan:
+    disruption = plan_disruption(pool)
+    calendar = pool.window if pool.sized_by == "calendar" else None
+    return NodePoolPlan(
+        name=_name(pool),
+        pool=pool.pool,
+        shard=pool.shard,
+        node_class=pool.name,
+        node_class_kind=KINDS[pool.provisioner],
+        weight=None if pool.static else _weight(pool),
+        replicas=pool.initial_nodes if pool.static else None,
+        # A static pool has no room for the successor of a drifted node: nothing drifts there.
+        max_nodes=nodes,
+        max_vcpus=None if pool.static else _max_vcpus(pool, nodes),
+        requirements=_requirements(pool, pool.capacity_type),
+        labels={
+            # Karpenter sets it from the requirement, which a label of ours would only repeat.
+            key: value
+            for key, value in pool.labels.items()
+            if key != names.CAPACITY_TYPE_LABEL
+        },
+        taints=pool.taints,
+        startup_taints=_startup_taints(pool, drivers),
+        unseen_resources=unseen_resources(pool),
+        expire_after=expire_after(pool),
+        termination_grace_period=termination_grace_period(pool),
+        consolidation_policy=disruption.consolidation_policy,
+        consolidate_after=disruption.consolidate_after,
+        budgets=disruption.budgets,
+        calendar=calendar,
+        reservation=pool.reservation,
+    )
+
+
+def _name(pool: PoolPlan) -> str:
+    """Return a name that is none of EKS's own: switching those off would delete the NodePool."""
+    taken = pool.provisioner == "auto-mode" and pool.name in auto_mode.BUILT_IN_NODE_POOLS
+    return f"{pool.name}-nodes" if taken else pool.name
+
+
+def _startup_taints(pool: PoolPlan, drivers: tuple[Taint, ...]) -> tuple[Taint, ...]:
+    # EKS Auto Mode's nodes get no taint that one of its own DaemonSets might not tolerate.
+    return drivers if pool.accelerator is not None and pool.provisioner == "karpenter" else ()
+
+
+def _weight(pool: PoolPlan) -> int:
+    if pool.role == "system":
+        return _SYSTEM_WEIGHT
+    return _RESERVED_WEIGHT if pool.role == "reserved" else _WEIGHTS[pool.capacity_type]
+
+
+def _requirements(pool: PoolPlan, capacity_type: CapacityType) -> tuple[Requirement, ...]:
+    """Return what nodes must be, by one capacity type: Karpenter launches them not mixed."""
+    zone_ids = regions.is_zone_id(pool.zones[0])
+    requirements = [
+        Requirement(key=names.CAPACITY_TYPE_LABEL, values=(capacity_type,)),
+        Requirement(key=names.INSTANCE_TYPE_LABEL, values=pool.instance_types),
+        Requirement(key=_ZONE_ID_LABEL if zone_ids else names.ZONE_LABEL, values=pool.zones),
+    ]
+    if capacity_type == "reserved":
+        # A Capacity Block and other reservations never share a launch.
+        key = _RESERVATION_TYPE_LABELS[pool.provisioner]
+        requirements.append(Requirement(key=key, values=(_RESERVATION_TYPES[pool.purchase],)))
+    return tuple(requirements)

@@ -1,0 +1,168 @@
+"""What changes the size of node groups, and what empties their nodes before they go."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from ultrascale import catalog, config
+from ultrascale.catalog import autoscaling, eks, versions
+from ultrascale.plan import capacity, names
+from ultrascale.plan.model import ClusterAutoscalerPlan, PoolPlan, TerminationHandlerPlan
+from ultrascale.plan.pools.node_groups import drain_seconds
+
+# What upstream's manifest gives it, and as much again as we allow for each thousand nodes: it
+# holds every node and pod of the cluster in memory, whoever launched them.
+# Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/examples/cluster-autoscaler-autodiscover.yaml
+_MEMORY_MIB = 600
+_MEMORY_MIB_PER_THOUSAND_NODES = 1024
+# Never goes, empty or not: its capacity may not be had a second time.
+_NEVER_GOES = "0"
+# Goes once no pod but those of DaemonSets is on it: a gang that loses one node loses its step. A
+# pod that asks for accelerators and neither CPU nor memory would not count.
+_GOES_WHEN_EMPTY = "0.001"
+# A failed job is restarted, or the next one submitted, within this time, and capacity may be gone.
+_ACCELERATED_UNNEEDED_TIME = "30m0s"
+# The kubelet keeps a tenth of the disk free, and images take some of it.
+_DISK_SHARE_FOR_PODS = 0.8
+# Labels of the cluster file, so that all tags fit beside our own and those of others.
+_MOST_LABELS = 18
+# The handler's own default.
+_FEWEST_WORKERS = 10
+
+
+def labels_fit_group_tags(
+    labels: Mapping[str, str],
+    provisioner: config.Provisioner,
+    nodes: config.Nodes,
+    purchase: config.Purchase,
+) -> Iterator[config.Mistake]:
+    """Yield the labels of a pool that the tags of its Auto Scaling group cannot say.
+
+    Without them the Cluster Autoscaler launches no first node for pods that ask for such a label.
+    """
+    if nodes.max is None and nodes.static is None:
+        return  # a mistake of its own
+    pool = config.Pool.model_construct(provisioner=provisioner, nodes=nodes, purchase=purchase)
+    if capacity.sized_by(pool) != "cluster-autoscaler":
+        return
+    room = autoscaling.TAG_KEY_CHARACTERS - len(autoscaling.LABEL_TAG)
+    for key in labels:
+        if len(key) > room:
+            wrong = (
+                "too long for a tag of the pool's Auto Scaling group, "
+                f"which has room for {room} characters"
+            )
+            yield config.refuse("labels", wrong, "shorten the key", got=repr(key))
+    if len(labels) > _MOST_LABELS:
+        wrong = "more labels than tags of the pool's Auto Scaling group can say"
+        yield config.refuse("labels", wrong, f"use at most {_MOST_LABELS}", got=str(len(labels)))
+
+
+def plan_cluster_autoscaler(
+    cluster: config.Cluster, pools: Sequence[PoolPlan]
+) -> ClusterAutoscalerPlan | None:
+    """Return the Cluster Autoscaler, if a node group scales with its pods.
+
+    It finds groups by a tag of ours. EKS tags every group that it manages for it, among them those
+    of Capacity Blocks, and those whose size the file or the calendar sets.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html
+
+    Raises:
+        CatalogError: No release is pinned for the cluster's minor.
+    """
+    own = [pool for pool in pools if pool.sized_by == "cluster-autoscaler"]
+    if not own:
+        return None
+    thousands = math.ceil(sum(pool.max_nodes for pool in pools) / 1000)
+    discovery = {names.AUTOSCALED_TAG: cluster.name}
+    return ClusterAutoscalerPlan(
+        image=versions.cluster_autoscaler(cluster.kubernetes.version).reference,
+        region=cluster.region,
+        discovery_tags=discovery,
+        memory=f"{_MEMORY_MIB + thousands * _MEMORY_MIB_PER_THOUSAND_NODES}Mi",
+        group_tags={pool.name: {**discovery, **_node_template(pool)} for pool in own},
+    )
+
+
+def plan_termination_handler(
+    cluster: config.Cluster, pools: Sequence[PoolPlan]
+) -> TerminationHandlerPlan | None:
+    """Return the Node Termination Handler, if EC2 takes instances of a self-managed group.
+
+    EKS drains the nodes of the groups that it manages, Karpenter and EKS Auto Mode their own.
+    """
+    own = {
+        pool.name: (pool.max_nodes, drain_seconds(pool))
+        for pool in pools
+        if pool.provisioner == "self-managed"
+    }
+    if not own:
+        return None
+    return TerminationHandlerPlan(
+        image=versions.image("aws-node-termination-handler").reference,
+        region=cluster.region,
+        queue=names.termination_queue(cluster.name),
+        queue_url=names.TERMINATION_QUEUE_URL,
+        managed_tag=names.drained_tag(cluster.name),
+        drain_seconds=max(seconds for _, seconds in own.values()),
+        # A block gives all of its nodes back at once, and a node that waits for a worker would
+        # not be drained before EC2 takes it.
+        workers=max(_FEWEST_WORKERS, sum(nodes for nodes, _ in own.values())),
+    )
+
+
+def _node_template(pool: PoolPlan) -> Mapping[str, str]:
+    """Return what the nodes of ``pool`` will be like, and how they are scaled down, as tags.
+
+    EKS tells the autoscaler the labels and taints of its own groups as well, but spells the effect
+    of a taint in a way of its own: https://github.com/kubernetes/autoscaler/issues/6481
+    """
+    return {
+        **{f"{autoscaling.LABEL_TAG}{key}": value for key, value in pool.labels.items()},
+        **{
+            f"{autoscaling.TAINT_TAG}{taint.key}": f"{taint.value}:{taint.effect}"
+            for taint in pool.taints
+        },
+        **{f"{autoscaling.RESOURCE_TAG}{key}": value for key, value in _resources(pool)},
+        **{f"{autoscaling.OPTION_TAG}{key}": value for key, value in _options(pool)},
+    }
+
+
+def _resources(pool: PoolPlan) -> Iterator[tuple[str, str]]:
+    """Yield what a node offers beyond the CPU, memory and GPUs that EC2 tells the autoscaler.
+
+    EC2 tells those of the first of several types. Such a group says what the smallest has of each:
+    a pod that waits then fits on whatever node comes.
+
+    Source: https://github.com/kubernetes/autoscaler/issues/3217
+    """
+    specs = [catalog.lookup(name) for name in pool.instance_types]
+    if len(specs) > 1:
+        yield "cpu", str(min(spec.vcpus for spec in specs))
+        yield "memory", f"{min(spec.memory_mib for spec in specs)}Mi"
+    yield "pods", str(pool.max_pods)
+    yield "ephemeral-storage", _disk_for_pods(pool, specs)
+    if pool.accelerator is not None:
+        yield pool.accelerator, str(pool.accelerators_per_node)
+    if pool.accelerator == names.NEURON_DEVICE:
+        cores = [spec.accelerator.neuron_cores_logical for spec in specs if spec.accelerator]
+        yield names.NEURON_CORE, str(min(cores))
+    if pool.efa_interfaces:
+        yield names.EFA_INTERFACE, str(pool.efa_interfaces)
+    if pool.efa_interfaces and pool.accelerator is not None:
+        yield names.HUGE_PAGES, f"{eks.HUGE_PAGES_MIB}Mi"
+
+
+def _disk_for_pods(pool: PoolPlan, specs: Sequence[catalog.InstanceSpec]) -> str:
+    if pool.raid0:
+        return f"{int(min(spec.nvme_total_gb for spec in specs) * _DISK_SHARE_FOR_PODS)}G"
+    return f"{int(pool.root_disk.size_gib * _DISK_SHARE_FOR_PODS)}Gi"
+
+
+def _options(pool: PoolPlan) -> Iterator[tuple[str, str]]:
+    """Yield how the nodes are scaled down, where the autoscaler's defaults do not fit."""
+    if pool.role == "reserved":
+        yield from ((key, _NEVER_GOES) for key in autoscaling.UTILIZATION_THRESHOLDS)
+    elif pool.accelerator is not None:
+        yield from ((key, _GOES_WHEN_EMPTY) for key in autoscaling.UTILIZATION_THRESHOLDS)
+        yield autoscaling.UNNEEDED_TIME, _ACCELERATED_UNNEEDED_TIME

@@ -1,0 +1,1 @@
+"""Upgrades of Kubernetes: obstacles, steps and nodes that are replaced."""

@@ -1,0 +1,150 @@
+"""Which nodes an upgrade of Kubernetes takes away, and which stay until somebody renews them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ultrascale.catalog import auto_mode, upgrades, versions
+from ultrascale.errors import CatalogError
+from ultrascale.plan import capacity
+from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan
+from ultrascale.plan.model.node_pools import DisruptionReason
+from ultrascale.plan.pools.disruption import is_kept
+from ultrascale.plan.pools.node_groups import is_guarded
+
+Fate = Literal["empty first", "rolls", "drifts", "kept", "new nodes only", "apart"]
+
+_DRIFTED: DisruptionReason = "Drifted"
+_NONE = "0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolUpgrade:
+    """What happens to the nodes of a pool, or of one of its shards.
+
+    Attributes:
+        pool: Its name.
+        most: Most nodes that it may have, and that the upgrade so concerns.
+        fate: ``empty first``: the pool must have no nodes when it is deployed. ``rolls``: the
+            deploy replaces them. ``drifts``: Karpenter or EKS Auto Mode replaces them by itself.
+            ``kept``: they drift, and stay. ``new nodes only``: they stay as they are. ``apart``:
+            the upgrade does not reach them.
+        how: In which steps, and what to do.
+        rolled_by_hand: Whether `ultrascale roll` renews them.
+        images: Release of the nodes' image now and afterwards; empty where it has none of ours.
+    """
+
+    pool: str
+    most: int
+    fate: Fate
+    how: str
+    rolled_by_hand: bool
+    images: tuple[str, ...]
+
+
+def pool_upgrades(plan: ClusterPlan, then: str) -> tuple[PoolUpgrade, ...]:
+    """Return what an upgrade of ``plan`` to the minor ``then`` does to each pool."""
+    return tuple(upgrade for pool in plan.all_pools for upgrade in _upgrades(plan, pool, then))
+
+
+def _upgrades(plan: ClusterPlan, pool: PoolPlan, then: str) -> Iterator[PoolUpgrade]:
+    if pool.provisioner in capacity.NODE_POOLS:
+        for node_pool in plan.node_pools:
+            if (node_pool.pool, node_pool.shard) == (pool.pool, pool.shard):
+                fate, how = _drift(pool, node_pool)
+                images = _images(pool, then) if pool.provisioner == "karpenter" else ()
+                yield PoolUpgrade(
+                    pool=node_pool.name,
+                    most=node_pool.max_nodes,
+                    fate=fate,
+                    how=how,
+                    rolled_by_hand=fate == "kept" and is_kept(pool),
+                    images=images,
+                )
+        return
+    fate, how = _of_group(pool)
+    images = () if pool.provisioner == capacity.HYPERPOD else _images(pool, then)
+    yield PoolUpgrade(
+        pool=pool.name,
+        most=pool.max_nodes,
+        fate=fate,
+        how=how,
+        rolled_by_hand=fate == "new nodes only",
+        images=images,
+    )
+
+
+def _images(pool: PoolPlan, then: str) -> tuple[str, str]:
+    try:
+        return (pool.ami_release, versions.ami_release(then).version)
+    except CatalogError:
+        return (pool.ami_release, "")
+
+
+def _of_group(pool: PoolPlan) -> tuple[Fate, str]:
+    """Return what the deploy does to a group, and what to know of it.
+
+    Sources:
+        https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+        https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+        https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-cli-command-update-cluster-software.html
+    """
+    if pool.provisioner == capacity.HYPERPOD:
+        return "apart", (
+            "HyperPod renews its image by a call of its own, which drains no pods and replaces "
+            "root volumes: `aws sagemaker update-cluster-software` between jobs, once the control "
+            "plane is upgraded"
+        )
+    if pool.provisioner == "self-managed":
+        behind = upgrades.KUBELET_MINORS_BEHIND
+        return "new nodes only", (
+            f"nodes that run stay, up to {behind} minors behind; renew them by `ultrascale roll`"
+        )
+    if pool.purchase == "capacity-block":
+        return "empty first", (
+            "EKS upgrades the group of a Capacity Block at a size of 0 only: before its window, "
+            "after it, or between jobs once its first hour is over"
+        )
+    if is_guarded(pool):
+        return "empty first", (
+            "a deploy fails while nodes of this pool run: a roll would break off their jobs"
+        )
+    order = (
+        "ending a node before its successor starts"
+        if pool.replace_before_launch
+        else "starting a node before it ends another"
+    )
+    minutes = upgrades.EVICTION_MINUTES
+    return "rolls", (
+        f"{pool.max_unavailable} at a time, {order}; a pod that a disruption budget keeps for "
+        f"{minutes} minutes fails the deploy"
+    )
+
+
+def _drift(pool: PoolPlan, node_pool: NodePoolPlan) -> tuple[Fate, str]:
+    """Return what drift does: images are chosen for the control plane's minor, so all nodes drift.
+
+    Source: https://karpenter.sh/docs/tasks/managing-amis/
+    """
+    nodes = _at_a_time(node_pool, _DRIFTED)
+    if nodes != _NONE:
+        return "drifts", f"{nodes} of the nodes at a time, as soon as the control plane is upgraded"
+    how = f"all drift, and the budget of 0 keeps them; {_renewed(pool)}"
+    if pool.provisioner == "auto-mode":
+        how += f"; EKS Auto Mode ends each after {auto_mode.NODE_DAYS} days at the latest"
+    return "kept", how
+
+
+def _renewed(pool: PoolPlan) -> str:
+    if is_kept(pool):
+        return "renew them by `ultrascale roll`"
+    return "empty ones go by themselves, and the next pods bring new ones"
+
+
+def _at_a_time(node_pool: NodePoolPlan, reason: DisruptionReason) -> str:
+    """Return how many nodes may go for ``reason``: the first of the budgets for it, 0 before all.
+
+    Source: https://karpenter.sh/docs/concepts/disruption/#nodes
+    """
+    found = [b.nodes for b in node_pool.budgets if not b.reasons or reason in b.reasons]
+    return _NONE if _NONE in found else next(iter(found), "all")

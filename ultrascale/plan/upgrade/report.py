@@ -1,0 +1,194 @@
+"""What an upgrade of Kubernetes takes: what stands in its way, what changes, which nodes go.
+
+Sources:
+    https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
+    https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+    https://karpenter.sh/docs/concepts/disruption/#drift
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import cast
+
+from ultrascale import config
+from ultrascale.catalog import upgrades
+from ultrascale.errors import ConfigError, QuestionError
+from ultrascale.plan.cluster import plan_cluster
+from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.upgrade.pools import PoolUpgrade, pool_upgrades
+from ultrascale.plan.upgrade.steps import upgrade_steps, way_back
+from ultrascale.plan.upgrade.versions import VersionChange, version_changes
+
+Manifest = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Support:
+    """How long EKS supports a minor.
+
+    Attributes:
+        version: The minor.
+        standard_ends: Day from whose start extended support is billed, or EKS upgrades the cluster
+            by itself; None where no page says it.
+        extended_ends: Day on which extended support ends too; None as above.
+        extended_usd_per_hour: What the cluster costs more in between, in US dollars; None where it
+            has no extended support.
+    """
+
+    version: str
+    standard_ends: date | None
+    extended_ends: date | None
+    extended_usd_per_hour: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradePlan:
+    """An upgrade of a cluster to another minor.
+
+    Attributes:
+        cluster: Name of the cluster.
+        now: Its minor now.
+        then: Its minor afterwards.
+        support: How long EKS supports both.
+        removed: Manifests that the new minor does not serve: file, kind and name, and what to do.
+        versions: Add-ons, charts and images.
+        pools: What happens to the nodes of each pool, or of each of its shards.
+        blockers: What must be done first; empty where nothing known stands in the way.
+        unknown: What nobody here knows, and may stand in the way as well.
+        steps: What to do, in order; empty where something must be done first.
+        way_back: How the control plane comes back to the minor that it has now.
+    """
+
+    cluster: str
+    now: str
+    then: str
+    support: tuple[Support, ...]
+    removed: tuple[str, ...]
+    versions: tuple[VersionChange, ...]
+    pools: tuple[PoolUpgrade, ...]
+    blockers: tuple[str, ...]
+    unknown: tuple[str, ...]
+    steps: tuple[str, ...]
+    way_back: str
+
+
+def plan_upgrade(
+    cluster: config.Cluster,
+    then: str,
+    manifests: Mapping[str, Iterable[Manifest]],
+    *,
+    file: str,
+) -> UpgradePlan:
+    """Return what an upgrade of ``cluster`` to the minor ``then`` takes.
+
+    Args:
+        cluster: The cluster file as it is deployed.
+        then: The minor, such as ``1.36``.
+        manifests: The synthesized manifests, and any others, by the name of their file.
+        file: Path of the cluster file, for commands.
+
+    Raises:
+        QuestionError: EKS cannot upgrade from the one to the other.
+        ConfigError: The file itself is wrong.
+    """
+    plan = plan_cluster(cluster)
+    now = cluster.kubernetes.version
+    _refuse_what_eks_cannot(plan, then)
+    versions = version_changes(plan, frozenset(cluster.kubernetes.addons), then)
+    removed = tuple(_removed(then, manifests))
+    blockers = (*_blockers(cluster, then, versions), *removed)
+    pools = pool_upgrades(plan, then)
+    return UpgradePlan(
+        cluster=plan.name,
+        now=now,
+        then=then,
+        support=tuple(_support(plan, each) for each in (now, then)),
+        removed=removed,
+        versions=versions,
+        pools=pools,
+        blockers=blockers,
+        unknown=tuple(_unknown(versions, then)),
+        steps=() if blockers else upgrade_steps(plan, pools, then=then, file=file),
+        way_back=way_back(cluster=plan.name, region=plan.region, version=now),
+    )
+
+
+def _refuse_what_eks_cannot(plan: ClusterPlan, then: str) -> None:
+    """Refuse anything but the next minor: EKS takes one at a time, and CloudFormation none back.
+
+    Raises:
+        QuestionError: ``then`` is no such minor.
+    """
+    if re.fullmatch(r"1\.[1-9][0-9]*", then) is None:
+        raise QuestionError([f"--to: got {then!r}; write a Kubernetes minor, such as 1.36"])
+    now = plan.control_plane.version
+    behind, ahead = upgrades.minor(now), upgrades.minor(then)
+    step = f"1.{behind + 1}"
+    if ahead == behind:
+        raise QuestionError([f"--to: the file has {then} already; write {step}"])
+    if ahead < behind:
+        wrong = f"--to: {then} is older than the file's {now}; write {step}"
+        back = way_back(cluster=plan.name, region=plan.region, version=f"1.{behind - 1}")
+        raise QuestionError([f"{wrong}; {back}"])
+    if ahead > behind + 1:
+        wrong = f"--to: {then} is {ahead - behind} minors from {now}, and EKS takes one at a time"
+        raise QuestionError([f"{wrong}; write {step} first"])
+
+
+def _support(plan: ClusterPlan, version: str) -> Support:
+    paid = plan.control_plane.support_type == "EXTENDED"
+    return Support(
+        version=version,
+        standard_ends=upgrades.STANDARD_SUPPORT_ENDS.get(version),
+        extended_ends=upgrades.extended_support_ends(version) if paid else None,
+        extended_usd_per_hour=upgrades.EXTENDED_SUPPORT_USD_PER_HOUR if paid else None,
+    )
+
+
+def _unknown(versions: Sequence[VersionChange], then: str) -> Iterator[str]:
+    """Yield what neither the file nor the catalog tells."""
+    if then not in upgrades.STANDARD_SUPPORT_ENDS:
+        yield f"when EKS's standard support of {then} ends"
+    for each in versions:
+        if each.state == "unknown":
+            yield f"whether {each.name} {each.now} works with {then}: {each.note}"
+    yield (
+        "EKS's upgrade insights, managed groups that an earlier upgrade left behind, and free "
+        "addresses of the control plane: `ultrascale preflight` asks, once the file has the version"
+    )
+    yield (
+        "disruption budgets and admission webhooks of your own, which may keep pods on their nodes "
+        "and new ones from starting"
+    )
+
+
+def _blockers(
+    cluster: config.Cluster, then: str, versions: Sequence[VersionChange]
+) -> Iterator[str]:
+    """Yield what `check` has against the same file with the new minor, or else what has no rule."""
+    kubernetes = cluster.kubernetes.model_copy(update={"version": then})
+    try:
+        plan_cluster(cluster.model_copy(update={"kubernetes": kubernetes}))
+    except ConfigError as error:
+        yield from error.mistakes
+        return
+    yield from (
+        f"{each.name} {each.now}: {each.note}" for each in versions if each.state == "blocks"
+    )
+
+
+def _removed(then: str, manifests: Mapping[str, Iterable[Manifest]]) -> Iterator[str]:
+    gone = {
+        (each.api_version, kind): each for each in upgrades.removed_by(then) for kind in each.kinds
+    }
+    for file, documents in manifests.items():
+        for document in documents:
+            api = gone.get((str(document.get("apiVersion")), str(document.get("kind"))))
+            if api is not None:
+                name = cast("Manifest", document.get("metadata") or {}).get("name")
+                yield (
+                    f"{file}: {document['kind']} {name}: {api.api_version} is gone since "
+                    f"{api.minor}; write {api.instead}"
+                )
