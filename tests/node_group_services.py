@@ -2,10 +2,9 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import boto3
-from botocore.client import BaseClient
 from botocore.stub import Stubber
 
 from ultrascale.lambdas.node_groups.handler import Clients
@@ -19,14 +18,10 @@ class Aws:
     """Services that answer what they are told to and nothing else."""
 
     def __init__(self) -> None:
-        options = {
-            "region_name": "us-west-2",
-            "aws_access_key_id": "x",
-            "aws_secret_access_key": "x",
-        }
-        self.eks = cast("BaseClient", boto3.client("eks", **options))
-        self.autoscaling = cast("BaseClient", boto3.client("autoscaling", **options))
-        self.cloudformation = cast("BaseClient", boto3.client("cloudformation", **options))
+        session = boto3.Session("x", "x", region_name="us-west-2")
+        self.eks = session.client("eks")
+        self.autoscaling = session.client("autoscaling")
+        self.cloudformation = session.client("cloudformation")
         self._eks = Stubber(self.eks)
         self._autoscaling = Stubber(self.autoscaling)
         self._cloudformation = Stubber(self.cloudformation)

@@ -3,7 +3,6 @@
 import socket
 from collections.abc import Generator
 from pathlib import Path
-from typing import cast
 
 import boto3
 import pytest
@@ -158,8 +157,7 @@ class Stubs:
     """What makes the one client that botocore's own Stubber answers for."""
 
     def __init__(self) -> None:
-        credentials = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
-        self.eks = cast("BaseClient", boto3.client("eks", region_name=REGION, **credentials))
+        self.eks = boto3.Session("x", "x", region_name=REGION).client("eks")
         self.stub = Stubber(self.eks)
 
     def client(self, service_name: str, *, region_name: str, config: Config) -> BaseClient:
@@ -190,7 +188,7 @@ def test_an_account_with_nothing_in_it_is_told_what_it_lacks(keys: pytest.Monkey
     keys.setenv("AWS_DEFAULT_REGION", REGION)
     with mock_aws():
         seen = account.connect(REGION)
-        seen.client("iam").create_role(
+        boto3.client("iam").create_role(
             RoleName="AWSServiceRoleForAmazonEKS", AssumeRolePolicyDocument="{}"
         )
         given = make_context({})

@@ -18,7 +18,7 @@ def eks_enum(shape: str) -> set[str]:
 def test_regions_are_those_of_the_sdk() -> None:
     session = botocore.session.get_session()
     for partition in ("aws", "aws-us-gov", "aws-cn"):
-        sdk = cast("list[str]", session.get_available_regions("eks", partition_name=partition))
+        sdk = session.get_available_regions("eks", partition_name=partition)
         ours = {r.name for r in regions.REGIONS.values() if r.partition == partition}
 
         assert set(sdk) <= ours

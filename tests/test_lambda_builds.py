@@ -3,11 +3,10 @@
 import json
 import urllib.request
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import boto3
 import pytest
-from botocore.client import BaseClient
 from botocore.stub import Stubber
 
 from ultrascale.lambdas.builds.handler import answer
@@ -22,12 +21,8 @@ class CodeBuild:
     """CodeBuild, which answers what it is told to and nothing else."""
 
     def __init__(self) -> None:
-        options = {
-            "region_name": "us-west-2",
-            "aws_access_key_id": "x",
-            "aws_secret_access_key": "x",
-        }
-        self.client = cast("BaseClient", boto3.client("codebuild", **options))
+        session = boto3.Session("x", "x", region_name="us-west-2")
+        self.client = session.client("codebuild")
         self.stub = Stubber(self.client)
 
     def starts(self, status: str = "IN_PROGRESS") -> None:

@@ -178,7 +178,7 @@ def connect(region: str, profile: str | None = None) -> Account:
     return Account(id=who[0], arn=who[1], region=region, session=session, profile=profile)
 
 
-def _client(session: Session, service: str, region: str, once: bool) -> BaseClient:
+def _client(session: Session, service: str, region: str, once: bool) -> Any:  # noqa: ANN401 one type a service
     config = Config(
         connect_timeout=_CONNECT_TIMEOUT,
         read_timeout=_READ_TIMEOUT_ONCE if once else _READ_TIMEOUT,
@@ -186,7 +186,7 @@ def _client(session: Session, service: str, region: str, once: bool) -> BaseClie
         max_pool_connections=_CONNECTIONS,
         user_agent_extra=f"ultrascale/{version('ultrascale')}",
     )
-    return cast("BaseClient", session.client(service, region_name=region, config=config))
+    return session.client(service, region_name=region, config=config)
 
 
 def _method(operation: str) -> str:
