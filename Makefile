@@ -10,7 +10,7 @@ endif
 CDK := node_modules/.bin/cdk
 
 .DEFAULT_GOAL := help
-.PHONY: help setup synth pipeline test training lint lint-templates posture bench chart clean
+.PHONY: help setup synth pipeline test training lint lint-templates posture bench house chart clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ posture: .venv/.dev .make/checkov/.installed ## scan what every file of clusters
 
 bench: .venv/.dev node_modules/.installed ## measure synth time against an empty CDK app
 	@python tests/bench_synth.py
+
+house: .venv/bin/python ## print measures of the code base beside the wanted ones
+	@python tools/house.py
 
 chart: .venv/.runtime ## write the values of charts/training-job anew, which know the hybrid cluster
 	@{ cat ultrascale/config/job_values.yaml && echo && ultrascale chart-values clusters/hybrid-hyperpod.yaml; } > charts/training-job/values.new
