@@ -1,4 +1,4 @@
-"""Fingerprints of each resource and object that the cluster files become.
+"""Fingerprints of each resource and object that the cluster files become, and their stacks' order.
 
 `python -m tests.goldens` writes them anew; `python -m tests.goldens FOLDER` writes the masked
 documents themselves into FOLDER, so that two commits can be compared by `diff -r`.
@@ -9,10 +9,11 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.assembly import ROOT, Assembly, synthesize
+from ultrascale.deploy.assembly import read_assembly
 
 FILES = ("auto-mode", "hybrid-hyperpod", "mixed-capacity", "trainium-bert", "ultra-100k")
 FOLDER = ROOT / "tests" / "golden"
@@ -54,11 +55,20 @@ def masked(text: str) -> str:
     return text
 
 
+def dependencies(assembly: Assembly) -> Iterator[str]:
+    """Yield a line for each stack: its place in the assembly, its name, the stacks it waits for."""
+    for number, stack in enumerate(read_assembly(assembly.folder / "cdk.out")):
+        yield " ".join([f"stack {number:2} {stack.name} after:", *sorted(stack.needs)])
+
+
 def lines(assembly: Assembly) -> list[str]:
-    """Return a line for each document: its fingerprint and its name."""
+    """Return a line for each stack's order, and one for each document: fingerprint and name."""
     return [
-        f"{hashlib.sha256(text.encode()).hexdigest()[:16]}  {name}"
-        for name, text in documents(assembly).items()
+        *dependencies(assembly),
+        *(
+            f"{hashlib.sha256(text.encode()).hexdigest()[:16]}  {name}"
+            for name, text in documents(assembly).items()
+        ),
     ]
 
 
@@ -72,13 +82,14 @@ def main() -> None:
     for name in FILES:
         with tempfile.TemporaryDirectory() as folder:
             assembly = synthesize(ROOT / "clusters" / f"{name}.yaml", Path(folder))
+            written = lines(assembly)
         if len(sys.argv) > 1:
             target = Path(sys.argv[1]) / name
             target.mkdir(parents=True, exist_ok=True)
             for place, text in documents(assembly).items():
                 (target / re.sub(r"[^\w.-]+", "_", place)[:180]).write_text(f"{place}\n{text}\n")
         else:
-            golden(name).write_text("\n".join(lines(assembly)) + "\n")
+            golden(name).write_text("\n".join(written) + "\n")
 
 
 if __name__ == "__main__":
