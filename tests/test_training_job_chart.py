@@ -15,6 +15,7 @@ from tests.helm_tools import HELM, unpack_tools
 from tests.job_values import SEED, resources, sent, template
 from tests.jobs import HYBRID, IMAGE
 from ultrascale.cli import main
+from ultrascale.documents import JsonObject
 from ultrascale.jobs.chart_values import chart_values
 from ultrascale.jobs.preparation import JobCluster, read_cluster
 from ultrascale.jobs.text import as_yaml
@@ -60,7 +61,7 @@ def installed(helm: Helm, tmp_path: Path) -> Callable[..., list[Any]]:
     return run
 
 
-def as_data(objects: Sequence[Mapping[str, object]]) -> list[Any]:
+def as_data(objects: Sequence[JsonObject]) -> list[Any]:
     """Return objects without the types that a file of them would not have."""
     return list(yaml.safe_load_all(as_yaml(objects)))
 

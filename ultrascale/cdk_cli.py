@@ -6,8 +6,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
+from ultrascale.documents import text
 from ultrascale.errors import UltrascaleError
 from ultrascale.node import bundled_node
 
@@ -55,21 +55,17 @@ def find_cdk_cli(project: Path | None = None) -> CdkCli:
             f"{folder}: no project here, with its app.py and cdk.json; install it from a clone by "
             "`pip install -e .`, or use the clone's own .venv/bin/ultrascale"
         )
-    pinned = _mapping(_mapping(_read(wanted))["devDependencies"])[_PACKAGE]
+    pinned = text(_read(wanted), "devDependencies", _PACKAGE)
     installed = folder / "node_modules" / _PACKAGE / "package.json"
     if not installed.is_file():
         raise UltrascaleError(f"{folder}: the CDK CLI is not installed; {_INSTALL}")
-    version = _mapping(_read(installed))["version"]
+    version = text(_read(installed), "version")
     if version != pinned:
         raise UltrascaleError(
             f"{folder}: the CDK CLI is {version}, and {pinned} is pinned; {_INSTALL}"
         )
-    return CdkCli(project=folder, version=str(pinned))
+    return CdkCli(project=folder, version=pinned)
 
 
 def _read(path: Path) -> object:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", value)

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from uuid import UUID
 
+from ultrascale.documents import text
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, label, name, text
+from ultrascale.jobs.fields import Object, label, name
 from ultrascale.jobs.kinds import WORKLOADS, Kind
 from ultrascale.jobs.watching import Change, Feed, Watched, feed
 from ultrascale.jobs.workloads import WorkloadState, read_workload, together

@@ -4,13 +4,14 @@ It asks for no more than a Role on the jobs' namespaces gives: `create`, `get` a
 a job consists of. In particular it applies nothing, which would take `patch`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Literal
 from uuid import UUID
 
+from ultrascale.documents import JsonObject, mapping, text
 from ultrascale.errors import RefusedError
 from ultrascale.jobs.cluster import NOT_FOUND, Cluster
-from ultrascale.jobs.fields import Object, label, mapping, name, text
+from ultrascale.jobs.fields import Object, label, name
 from ultrascale.jobs.kinds import WORKLOADS, Kind, kind_of
 from ultrascale.jobs.workloads import read_workload, together
 
@@ -32,12 +33,12 @@ def job_name(request_id: UUID) -> str:
     return f"request-{request_id.hex}"
 
 
-def labelled(objects: Iterable[Object], request_id: UUID) -> tuple[dict[str, object], ...]:
+def labelled(objects: Iterable[Object], request_id: UUID) -> tuple[JsonObject, ...]:
     """Return ``objects`` with the label that says whose they are."""
     return tuple(_labelled(each, request_id) for each in objects)
 
 
-def _labelled(found: Object, request_id: UUID) -> dict[str, object]:
+def _labelled(found: Object, request_id: UUID) -> JsonObject:
     labels = {**mapping(found, "metadata", "labels"), REQUEST_LABEL: str(request_id)}
     return {**found, "metadata": {**mapping(found, "metadata"), "labels": labels}}
 
@@ -111,7 +112,7 @@ def result_of(
 
 def _present(
     cluster: Cluster, namespace: str, request_id: UUID, objects: Iterable[Object]
-) -> Iterator[tuple[Kind, Mapping[str, object]]]:
+) -> Iterator[tuple[Kind, JsonObject]]:
     for manifest in objects:
         kind = kind_of(manifest)
         try:

@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
+from ultrascale.documents import JsonObject
+
 State = Literal["pending", "submitted", "running", "succeeded", "failed", "cancelled"]
 STATES: tuple[State, ...] = get_args(State)
 ACTIVE: tuple[State, ...] = ("pending", "submitted", "running")
@@ -105,7 +107,7 @@ class Entry:
 
     request_id: UUID
     namespace: str
-    objects: list[dict[str, object]]
+    objects: list[JsonObject]
     state: State
     cancelled: bool
     attempts: int

@@ -8,8 +8,8 @@ from pathlib import Path
 from uuid import UUID
 
 from ultrascale import config
+from ultrascale.documents import mapping, number
 from ultrascale.errors import ConfigError
-from ultrascale.jobs.fields import mapping, number
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.preparation import JobCluster, prepare, read_cluster
 from ultrascale_backend.errors import BadRequestError

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
+from ultrascale.documents import JsonObject
 from ultrascale_backend.database import Connection
 from ultrascale_backend.errors import KeyReusedError
 from ultrascale_backend.records import ACTIVE, Entry, NewRecord, Observation, Record, State
@@ -251,7 +252,7 @@ def submitted(connection: Connection, namespace: str, kind: str) -> set[UUID]:
     return {row[0] for row in rows}
 
 
-def objects_of(connection: Connection, request_id: UUID) -> list[dict[str, object]]:
+def objects_of(connection: Connection, request_id: UUID) -> list[JsonObject]:
     """Return the objects of a request's job; none where there is no such request."""
     row = connection.execute("SELECT objects FROM requests WHERE id = %s", (request_id,)).fetchone()
     return row[0] if row is not None else []

@@ -1,8 +1,8 @@
 """NodePools of a fixed size, of which a deploy never sets the size that the calendar did."""
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
+from ultrascale.documents import mapping
 from ultrascale_constructs.platform import Manifest, ManifestApplier
 
 _RESOURCE = "nodepools.karpenter.sh"
@@ -39,8 +39,8 @@ def seed(node_pool: Manifest) -> Manifest:
     It says nothing that could change in the life of the object: the node class has its name, and
     neither the class's group and kind nor whether the pool is static can ever change.
     """
-    template = _mapping(_spec(node_pool)["template"])
-    reference = _mapping(_mapping(template["spec"])["nodeClassRef"])
+    template = mapping(_spec(node_pool)["template"])
+    reference = mapping(mapping(template["spec"])["nodeClassRef"])
     return {
         "apiVersion": node_pool["apiVersion"],
         "kind": node_pool["kind"],
@@ -80,12 +80,8 @@ def _set(path: str, value: object) -> Mapping[str, object]:
 
 
 def _metadata(manifest: Manifest) -> Mapping[str, object]:
-    return _mapping(manifest["metadata"])
+    return mapping(manifest["metadata"])
 
 
 def _spec(manifest: Manifest) -> Mapping[str, object]:
-    return _mapping(manifest["spec"])
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", value)
+    return mapping(manifest["spec"])

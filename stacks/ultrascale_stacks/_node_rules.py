@@ -5,7 +5,8 @@ Accelerator mistakes that cost money, data or the fabric.
 
 from collections.abc import Mapping
 
-from ultrascale_stacks._rule import Properties, Resource, Rule, at, look_up, mapping, sequence
+from ultrascale.documents import JsonObject, look_up, mapping, sequence
+from ultrascale_stacks._rule import Properties, Resource, Rule, at
 
 _TEMPLATE = ("AWS::EC2::LaunchTemplate",)
 _NODE_GROUP = ("AWS::EKS::Nodegroup",)
@@ -14,7 +15,7 @@ _FEWEST_SPOT_TYPES = 3
 _ZERO = (None, 0, "0")
 
 
-def _interfaces(resource: Resource) -> list[Mapping[str, object]]:
+def _interfaces(resource: Resource) -> list[JsonObject]:
     found = sequence(at(resource, "LaunchTemplateData", "NetworkInterfaces"))
     return [mapping(item) for item in found]
 
@@ -230,8 +231,9 @@ NODE_RULES = (
         name="NodeGroupMaxSize",
         description="a maximum of 0 keeps every node away; scale to zero is desired and minimum 0",
         types=(*_NODE_GROUP, *_AUTO_SCALING_GROUP),
-        broken=lambda resource: (
-            {at(resource, "ScalingConfig", "MaxSize"), at(resource, "MaxSize")} & {0, "0"} != set()
+        broken=lambda resource: any(
+            size in (0, "0")
+            for size in (at(resource, "ScalingConfig", "MaxSize"), at(resource, "MaxSize"))
         ),
     ),
 )

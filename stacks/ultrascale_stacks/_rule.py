@@ -1,10 +1,11 @@
 """What a rule over CloudFormation templates is, and what it looks at."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import cast
 
-Properties = Mapping[str, object]
+from ultrascale.documents import Json, JsonObject, look_up, mapping
+
+Properties = JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +47,9 @@ class Rule:
     broken: Callable[[Resource], bool]
 
 
-def resources(template: Properties) -> Iterator[Resource]:
+def resources(template: object) -> Iterator[Resource]:
     """Yield the resources of a template."""
-    bodies = mapping(template.get("Resources"))
+    bodies = mapping(template, "Resources")
     for logical_id, body in bodies.items():
         resource = mapping(body)
         properties = mapping(resource.get("Properties"))
@@ -61,40 +62,19 @@ def resources(template: Properties) -> Iterator[Resource]:
             and resource.get("UpdateReplacePolicy") == "Retain",
             rolls=not mapping(resource.get("UpdatePolicy")).keys()
             <= {"AutoScalingScheduledAction"},
-            launches=mapping(
-                look_up(mapping(bodies.get(template_id)), "Properties", "LaunchTemplateData")
-            ),
+            launches=mapping(bodies, template_id, "Properties", "LaunchTemplateData"),
         )
 
 
 def _launch_template(properties: Properties) -> str:
     """Return the logical id of the launch template of a node group or an Auto Scaling group."""
-    mixed = look_up(
+    named = mapping(properties, "LaunchTemplate") or mapping(
         properties, "MixedInstancesPolicy", "LaunchTemplate", "LaunchTemplateSpecification"
     )
-    named = mapping(properties.get("LaunchTemplate")) or mapping(mixed)
     id = mapping(named.get("Id") or named.get("LaunchTemplateId"))
     return str(id.get("Ref", ""))
 
 
-def mapping(value: object) -> Properties:
-    """Return ``value`` if it is a mapping, or an empty one."""
-    return cast("Properties", value) if isinstance(value, Mapping) else {}
-
-
-def sequence(value: object) -> Sequence[object]:
-    """Return ``value`` if it is a list, or an empty one."""
-    return cast("Sequence[object]", value) if isinstance(value, list) else ()
-
-
-def look_up(properties: Properties, *path: str) -> object:
-    """Return what stands at ``path``, None where nothing does."""
-    value: object = properties
-    for key in path:
-        value = mapping(value).get(key)
-    return value
-
-
-def at(resource: Resource, *path: str) -> object:
+def at(resource: Resource, *path: str) -> Json:
     """Return the property of ``resource`` at ``path``, None where there is none."""
     return look_up(resource.properties, *path)

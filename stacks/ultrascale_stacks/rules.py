@@ -7,13 +7,14 @@ in for them. The others are accelerator mistakes that cost money, data or the fa
 from collections.abc import Iterator, Mapping
 
 from ultrascale.catalog.eks import CONTROL_PLANE_LOG_TYPES
+from ultrascale.documents import mapping, sequence, text
 from ultrascale_stacks._node_rules import NODE_RULES
-from ultrascale_stacks._rule import Resource, Rule, at, mapping, resources, sequence
+from ultrascale_stacks._rule import Resource, Rule, at, resources
 
 _MANIFEST_LIMIT_BYTES = 100_000
 
 
-def violations(template: Mapping[str, object]) -> Iterator[tuple[Rule, Resource]]:
+def violations(template: object) -> Iterator[tuple[Rule, Resource]]:
     """Yield every rule that ``template`` breaks, with the resource that breaks it."""
     for resource in resources(template):
         for rule in RULES:
@@ -32,7 +33,7 @@ def _open_endpoint(resource: Resource) -> bool:
 
 def _missing_logs(resource: Resource) -> bool:
     enabled = sequence(at(resource, "Logging", "ClusterLogging", "EnabledTypes"))
-    return {mapping(item).get("Type") for item in enabled} != set(CONTROL_PLANE_LOG_TYPES)
+    return {text(item, "Type") for item in enabled} != set(CONTROL_PLANE_LOG_TYPES)
 
 
 def _open_to_the_world(resource: Resource) -> bool:

@@ -1,14 +1,14 @@
 """What `make synth` ends with."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from ultrascale.documents import mapping, objects, sequence, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan, PoolPlan, names
 from ultrascale.plan.model import TeamPlan
@@ -51,11 +51,11 @@ def _stacks(plan: ClusterPlan, assembly: Path) -> Table:
     manifest = assembly / "manifest.json"
     if not manifest.exists():
         raise UltrascaleError(f"{assembly}: nothing is synthesized here; run `make synth`")
-    artifacts = _mapping(_mapping(_read(manifest))["artifacts"])
+    artifacts = mapping(_read(manifest), "artifacts")
     for name, artifact in artifacts.items():
-        if _mapping(artifact)["type"] == "aws:cloudformation:stack":
-            template = _mapping(_read(assembly / f"{name}.template.json"))
-            table.add_row(name, str(len(_mapping(template.get("Resources", {})))))
+        if text(artifact, "type") == "aws:cloudformation:stack":
+            template = _read(assembly / f"{name}.template.json")
+            table.add_row(name, str(len(mapping(template, "Resources"))))
     return table
 
 
@@ -127,9 +127,9 @@ def _findings(assembly: Path) -> tuple[int, int]:
     report = assembly / _REPORT
     if not report.exists():
         raise UltrascaleError(f"{report}: missing; run `make synth`, which validates")
-    plugins = [_mapping(item) for item in _sequence(_mapping(_read(report))["pluginReports"])]
+    plugins = objects(_read(report), "pluginReports")
     count = {
-        key: sum(len(_sequence(plugin.get(key, []))) for plugin in plugins)
+        key: sum(len(sequence(plugin, key)) for plugin in plugins)
         for key in ("violations", "suppressedViolations")
     }
     return count["violations"], count["suppressedViolations"]
@@ -137,11 +137,3 @@ def _findings(assembly: Path) -> tuple[int, int]:
 
 def _read(path: Path) -> object:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", value)
-
-
-def _sequence(value: object) -> list[object]:
-    return cast("list[object]", value)

@@ -16,6 +16,7 @@ from ultrascale.config._errors import Mistake
 from ultrascale.config._reader import Reader
 from ultrascale.config.jobs import Toleration, Variable
 from ultrascale.config.pools import NODE_TYPE
+from ultrascale.documents import mapping
 from ultrascale.errors import ConfigError
 
 # The chart's own: a file of values is laid over them.
@@ -209,7 +210,7 @@ class JobValuesReading:
         """Return whether the file itself says something at ``at``."""
         found: object = self.stated
         for key in at:
-            inner = _mapping(found)
+            inner = mapping(found)
             if key not in inner:
                 return False
             found = inner[key]
@@ -253,7 +254,7 @@ def read_job_values(values: Path | Mapping[str, object], template: str) -> JobVa
         values=_UNREAD_VALUES.model_copy(update=dict(parts[()].fields)),
         template=None if found is None else _UNREAD_TEMPLATE.model_copy(update=dict(found.fields)),
         mistakes=tuple(reader.mistakes),
-        names=tuple(_mapping(whole.get(_TEMPLATES))),
+        names=tuple(mapping(whole.get(_TEMPLATES))),
     )
 
 
@@ -270,12 +271,7 @@ def _laid_over(below: Mapping[str, object], above: Mapping[object, object]) -> d
             joined.pop(key, None)
         elif isinstance(value, Mapping):
             inner = cast("Mapping[object, object]", value)
-            joined[key] = _laid_over(_mapping(before), inner)
+            joined[key] = _laid_over(mapping(before), inner)
         else:
             joined[key] = value
     return joined
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    """Return ``value``, or nothing where it is no mapping."""
-    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}

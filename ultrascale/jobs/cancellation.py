@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ultrascale.documents import objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.cluster import NOT_FOUND, Cluster
-from ultrascale.jobs.fields import Object, name, objects, text
+from ultrascale.jobs.fields import Object, name
 from ultrascale.jobs.kinds import SENT, Kind
 from ultrascale.plan.names import JOB_LABEL
 

@@ -5,9 +5,9 @@ A marker in quotes stands for any JSON, one within a text for a text.
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any, cast
 
 from ultrascale import config
+from ultrascale.documents import Json, JsonObject, mapping, objects
 from ultrascale.jobs.render import render
 from ultrascale.plan import names
 from ultrascale.plan.jobs import job as plan_jobs
@@ -16,7 +16,7 @@ from ultrascale.plan.jobs.request import JobRequest
 NAME = "${NAME}"
 # Numbers that no job has, until markers take their places.
 _RESTARTS, _TTL = 7_654_321, 87_654_321
-_NUMBERS: Mapping[object, str] = {
+_NUMBERS: Mapping[int | str, str] = {
     _RESTARTS: "${RESTARTS_NUMBER}",
     # Volcano counts the first run as well.
     _RESTARTS + 1: "${RUNS_NUMBER}",
@@ -26,7 +26,7 @@ _NUMBERS: Mapping[object, str] = {
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def skeleton(request: JobRequest) -> list[object]:
+def skeleton(request: JobRequest) -> list[Json]:
     """Return the objects of a job with markers."""
     job = request.job.model_copy(
         update={
@@ -41,29 +41,27 @@ def skeleton(request: JobRequest) -> list[object]:
     return [_marked(each, plan.pod.env) for each in render(plan).objects]
 
 
-def _marked(value: object, env: Collection[str]) -> object:
+def _marked(value: Json, env: Collection[str]) -> Json:
     """Return a part of a rendered job with markers where values of the chart come."""
     if isinstance(value, Mapping):
-        found = cast("Mapping[str, Any]", value)
-        if "containers" in found:
-            found = _marked_pod(found, env)
-        return {key: _marked(each, env) for key, each in found.items()}
+        fields = _marked_pod(value, env) if "containers" in value else value
+        return {key: _marked(item, env) for key, item in fields.items()}
     if isinstance(value, list):
-        return [_marked(each, env) for each in cast("list[object]", value)]
-    return _NUMBERS.get(value, value)
+        return [_marked(item, env) for item in value]
+    return _NUMBERS.get(value, value) if isinstance(value, int | str) else value
 
 
-def _marked_pod(spec: Mapping[str, Any], env: Collection[str]) -> Mapping[str, Any]:
-    (container,) = spec["containers"]
+def _marked_pod(spec: JsonObject, env: Collection[str]) -> JsonObject:
+    (container,) = objects(spec, "containers")
     memory = [
-        {**each, "emptyDir": {**each["emptyDir"], "sizeLimit": "${SHARED_MEMORY}"}}
-        for each in spec["volumes"]
+        {**volume, "emptyDir": {**mapping(volume, "emptyDir"), "sizeLimit": "${SHARED_MEMORY}"}}
+        for volume in objects(spec, "volumes")
     ]
     # Those of the plan are the libraries'; the others tell the pods of a job apart.
-    others = [each for each in container["env"] if each["name"] not in env]
+    others = [variable for variable in objects(container, "env") if variable["name"] not in env]
     return {
         **spec,
-        "affinity": _marked_affinity(spec["affinity"]),
+        "affinity": _marked_affinity(mapping(spec, "affinity")),
         "tolerations": "${TOLERATIONS}",
         "volumes": ["${VOLUMES}", *memory],
         "containers": [
@@ -72,19 +70,19 @@ def _marked_pod(spec: Mapping[str, Any], env: Collection[str]) -> Mapping[str, A
                 "command": "${COMMAND}",
                 "env": ["${ENVIRONMENT}", *others],
                 "resources": {"requests": "${REQUESTS}", "limits": "${LIMITS}"},
-                "volumeMounts": ["${MOUNTS}", *container["volumeMounts"]],
+                "volumeMounts": ["${MOUNTS}", *objects(container, "volumeMounts")],
             }
         ],
     }
 
 
-def _marked_affinity(affinity: Mapping[str, Any]) -> Mapping[str, Any]:
+def _marked_affinity(affinity: JsonObject) -> JsonObject:
     """Return the affinity with a marker for the labels that a job's nodes must have."""
-    nodes = affinity["nodeAffinity"]
-    (term,) = nodes[_REQUIRED]["nodeSelectorTerms"]
+    nodes = mapping(affinity, "nodeAffinity")
+    (term,) = objects(nodes, _REQUIRED, "nodeSelectorTerms")
     rules = [
         "${LABELS}" if rule["key"] == names.NODE_TYPE_LABEL else rule
-        for rule in term["matchExpressions"]
+        for rule in objects(term, "matchExpressions")
     ]
     return {
         "nodeAffinity": {**nodes, _REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": rules}]}}

@@ -4,12 +4,13 @@ For each kind of nodes it is a job as this project renders it, in which markers 
 stand for what the chart's other values say, and the bounds of these.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from ultrascale import config
 from ultrascale.catalog import runtime_environment
+from ultrascale.documents import Json, JsonObject
 from ultrascale.jobs.chart_skeleton import NAME, skeleton
 from ultrascale.jobs.preparation import JobCluster
 from ultrascale.plan import names
@@ -23,7 +24,7 @@ from ultrascale.plan.pools.tiers import NodeTierPlan, node_tiers
 # Every order of preference among more tiers would be too many for Helm, which keeps all values of
 # a release in a Secret.
 _MOST_TIERS = 4
-_PROGRAM: Mapping[str, object] = {"name": "job", "image": "docker.io/job:1", "command": ["job"]}
+_PROGRAM: JsonObject = {"name": "job", "image": "docker.io/job:1", "command": ["job"]}
 _DEVICES = {"gpu": names.NVIDIA_GPU, "neuron": names.NEURON_DEVICE}
 
 
@@ -42,7 +43,7 @@ class _Share:
     job: config.TrainingJob
 
 
-def chart_values(cluster: JobCluster) -> dict[str, object]:
+def chart_values(cluster: JobCluster) -> dict[str, Json]:
     """Return the values of the chart `training-job` that follow from a cluster.
 
     What depends on it stands in lists: Helm would mix mappings with those of another cluster.
@@ -78,7 +79,7 @@ def chart_values(cluster: JobCluster) -> dict[str, object]:
     }
 
 
-def _placements(cluster: JobCluster, tiers: Sequence[NodeTierPlan]) -> Iterator[dict[str, object]]:
+def _placements(cluster: JobCluster, tiers: Sequence[NodeTierPlan]) -> Iterator[dict[str, Json]]:
     """Yield what becomes of jobs on each tier, and of those that prefer some tiers to others."""
     shares = {tier.node_type: [*_shares(cluster, tier)] for tier in tiers}
     teams = ["", *sorted(team.name for team in cluster.teams)]
@@ -125,7 +126,7 @@ def _placement(
     pools: Sequence[PoolPlan],
     shares: Sequence[_Share],
     team: str,
-) -> Iterator[dict[str, object]]:
+) -> Iterator[dict[str, Json]]:
     """Yield what becomes of jobs of a template on some tiers.
 
     Args:
@@ -143,7 +144,7 @@ def _placement(
     wrong, classes = _judged(cluster, request)
     if team and request.team is None and not wrong:
         return
-    found: dict[str, object] = {"nodeTypes": [*types], "team": team}
+    found: dict[str, Json] = {"nodeTypes": [*types], "team": team}
     if wrong:
         yield {**found, "refused": "; ".join(wrong)}
         return
@@ -196,7 +197,7 @@ def _taints(pools: Sequence[PoolPlan]) -> Iterator[dict[str, str]]:
         yield {"key": key, "value": value, "effect": effect}
 
 
-def _bounds(share: _Share, request: JobRequest) -> dict[str, object]:
+def _bounds(share: _Share, request: JobRequest) -> dict[str, Json]:
     """Return what a pod of a share requests where it says nothing else, and the most of it."""
     found = nodes.node_share(request.job, request.nodes)
     return {
@@ -208,7 +209,7 @@ def _bounds(share: _Share, request: JobRequest) -> dict[str, object]:
     }
 
 
-def _environments(requests: Sequence[tuple[_Share, JobRequest]]) -> Iterator[dict[str, object]]:
+def _environments(requests: Sequence[tuple[_Share, JobRequest]]) -> Iterator[dict[str, Json]]:
     """Yield the variables of the libraries, by the numbers of devices that they are for."""
     found: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for share, request in requests:

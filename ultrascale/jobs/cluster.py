@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, cast
 
 import urllib3
 
+from ultrascale.documents import objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs import refusals
 from ultrascale.jobs.connection import Answer, Transport, connect
-from ultrascale.jobs.fields import Object, objects, text
+from ultrascale.jobs.fields import Object
 from ultrascale.jobs.kinds import Kind
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
-from ultrascale.jobs.fields import Object, mapping, number, objects
+from ultrascale.documents import mapping, number, objects
+from ultrascale.jobs.fields import Object
 from ultrascale.jobs.kinds import VOLCANO_JOB, kind_of
 from ultrascale.plan.quantities import amount
 

@@ -1,43 +1,11 @@
-"""Typed access to what the API server answers: fields of JSON objects, absent or not."""
+"""Fields that every Kubernetes object has: name, labels, conditions."""
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import TypeAlias
 
-Object = Mapping[str, object]
+from ultrascale.documents import JsonObject, objects, text
 
-
-def field(found: Object, *path: str) -> object:
-    """Return the value at ``path``; None where a key on the way is absent."""
-    value: object = found
-    for key in path:
-        value = _object(value).get(key)
-    return value
-
-
-def text(found: Object, *path: str) -> str:
-    """Return the text at ``path``; empty where there is none."""
-    value = field(found, *path)
-    return value if isinstance(value, str) else ""
-
-
-def number(found: Object, *path: str, default: int = 0) -> int:
-    """Return the whole number at ``path``; ``default`` where there is none.
-
-    The API server leaves a count of zero out.
-    """
-    value = field(found, *path)
-    return value if isinstance(value, int) else default
-
-
-def mapping(found: Object, *path: str) -> Object:
-    """Return the object at ``path``; empty where there is none."""
-    return _object(field(found, *path))
-
-
-def objects(found: Object, *path: str) -> Sequence[Object]:
-    """Return the list of objects at ``path``; empty where there is none."""
-    value = field(found, *path)
-    return cast("Sequence[Object]", value) if isinstance(value, list | tuple) else ()
+Object: TypeAlias = JsonObject
+"""An object as the API server answers it."""
 
 
 def name(found: Object) -> str:
@@ -58,7 +26,3 @@ def condition(found: Object, kind: str) -> Object:
         if text(each, "type") == kind and text(each, "status") == "True"
     ]
     return holding[-1] if holding else {}
-
-
-def _object(value: object) -> Object:
-    return cast("Object", value) if isinstance(value, Mapping) else {}

@@ -5,11 +5,12 @@ Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/
 
 from collections.abc import Iterator
 
+from ultrascale.documents import Json
 from ultrascale.jobs.pods import labels, metadata, pod_template, workload_metadata
 from ultrascale.plan.model import JobPlan
 
 
-def indexed_objects(plan: JobPlan) -> Iterator[dict[str, object]]:
+def indexed_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
     """Yield the Service that gives the pods of several nodes their names, and the Job."""
     if plan.service_port is not None:
         yield {
@@ -23,7 +24,7 @@ def indexed_objects(plan: JobPlan) -> Iterator[dict[str, object]]:
                 "ports": [{"name": "rendezvous", "port": plan.service_port}],
             },
         }
-    spec: dict[str, object] = {"restartPolicy": "Never"}
+    spec: dict[str, Json] = {"restartPolicy": "Never"}
     if plan.service_port is not None:
         spec["subdomain"] = plan.name
     yield {
@@ -44,7 +45,7 @@ def indexed_objects(plan: JobPlan) -> Iterator[dict[str, object]]:
     }
 
 
-def _failure_rules(plan: JobPlan) -> Iterator[dict[str, object]]:
+def _failure_rules(plan: JobPlan) -> Iterator[dict[str, Json]]:
     # A node that is drained or taken by EC2 is no fault of the program's.
     disrupted = {"type": "DisruptionTarget", "status": "True"}
     yield {"action": "Ignore", "onPodConditions": [disrupted]}

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from ultrascale.jobs.fields import Object, text
+from ultrascale.documents import text
+from ultrascale.jobs.fields import Object
 
 
 @dataclass(frozen=True, slots=True)

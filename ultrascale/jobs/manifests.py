@@ -1,10 +1,11 @@
 """What is sent to Kubernetes for one job."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Manifest = Mapping[str, object]
+from ultrascale.documents import JsonObject
+
+Manifest = JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

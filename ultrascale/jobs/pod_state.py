@@ -5,17 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ultrascale.catalog import kubeflow
-from ultrascale.jobs.fields import (
-    Object,
-    condition,
-    field,
-    label,
-    mapping,
-    name,
-    number,
-    objects,
-    text,
-)
+from ultrascale.documents import look_up, mapping, number, objects, text
+from ultrascale.jobs.fields import Object, condition, label, name
 from ultrascale.jobs.kinds import INDEXED_JOB, PYTORCH_JOB, VOLCANO_JOB, Kind
 
 PodState = Literal[
@@ -232,7 +223,7 @@ def _failure(found: Object, status: Object) -> str:
 
 
 def _exit(terminated: Object) -> str:
-    code = field(terminated, "exitCode")
+    code = look_up(terminated, "exitCode")
     if not isinstance(code, int):
         return ""
     message = text(terminated, "message").strip().splitlines()

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
+from ultrascale.documents import Json, JsonObject
 from ultrascale.plan import names
 from ultrascale.plan.model import JobPlan, PodPlan, Requirement, TolerationPlan
 
 _SHARED_MEMORY = "shared-memory"
 _PRIORITY = names.QUEUE_PRIORITY_LABEL
-Spec = dict[str, object]
+Spec = dict[str, Json]
 
 
 def labels(plan: JobPlan) -> dict[str, str]:
@@ -37,8 +38,8 @@ def pod_template(
     *,
     env: Mapping[str, str] | None = None,
     extra_labels: Mapping[str, str] | None = None,
-    container: Mapping[str, object] | None = None,
-    spec: Mapping[str, object] | None = None,
+    container: JsonObject | None = None,
+    spec: JsonObject | None = None,
 ) -> Spec:
     """Return the pod template of a job.
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
+from ultrascale.documents import mapping, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.cluster import FORBIDDEN, Cluster
 from ultrascale.jobs.demand import demand
-from ultrascale.jobs.fields import Object, label, mapping, name, objects, text
+from ultrascale.jobs.fields import Object, label, name
 from ultrascale.jobs.kinds import (
     CLAIM,
     INDEXED_JOB,

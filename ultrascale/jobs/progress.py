@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ultrascale.documents import number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, condition, name, number, objects, text
+from ultrascale.jobs.fields import Object, condition, name
 from ultrascale.jobs.kinds import EVENT, POD, POD_GROUP, Kind
 from ultrascale.jobs.pod_state import STATES, Pod, PodState, read_pod, slim
 from ultrascale.jobs.watching import Change, Feed, Watched, feed, readable

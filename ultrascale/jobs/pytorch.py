@@ -11,12 +11,13 @@ Sources:
 from collections.abc import Iterator
 
 from ultrascale.catalog import kubeflow
+from ultrascale.documents import Json
 from ultrascale.jobs.pods import metadata, pod_template, workload_metadata
 from ultrascale.plan import names
 from ultrascale.plan.model import JobPlan
 
 
-def pytorch_objects(plan: JobPlan) -> Iterator[dict[str, object]]:
+def pytorch_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
     """Yield the Service at which the pods of several nodes meet, and the PyTorchJob.
 
     It has workers alone. With a master the operator would make them wait by a container of its
@@ -48,14 +49,14 @@ def pytorch_objects(plan: JobPlan) -> Iterator[dict[str, object]]:
     }
 
 
-def _annotations(plan: JobPlan) -> dict[str, object]:
+def _annotations(plan: JobPlan) -> dict[str, Json]:
     if not plan.resumed:
         return {}
     resume = {kubeflow.AUTO_RESUME: "true", kubeflow.MOST_RESUMES: str(plan.restarts)}
     return {"annotations": resume}
 
 
-def _service(plan: JobPlan, port: int) -> dict[str, object]:
+def _service(plan: JobPlan, port: int) -> dict[str, Json]:
     """Return the Service of the first pod: the operator's own knows no pod before it is ready."""
     return {
         "apiVersion": "v1",

@@ -1,5 +1,6 @@
 """A planned job as the objects that Kubernetes gets."""
 
+from ultrascale.documents import Json
 from ultrascale.jobs.indexed import indexed_objects
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.pytorch import pytorch_objects
@@ -27,7 +28,7 @@ def render(plan: JobPlan) -> JobManifests:
     )
 
 
-def _objects(plan: JobPlan) -> list[dict[str, object]]:
+def _objects(plan: JobPlan) -> list[dict[str, Json]]:
     if plan.serving is not None:
         return [*service_objects(plan, plan.serving)]
     if plan.controller == "volcano":

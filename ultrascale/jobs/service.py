@@ -7,6 +7,7 @@ Sources:
 
 from collections.abc import Iterator
 
+from ultrascale.documents import Json
 from ultrascale.jobs.pods import metadata, pod_template
 from ultrascale.plan import names
 from ultrascale.plan.model import JobPlan, ServingPlan
@@ -20,7 +21,7 @@ _LAUNCH_SECONDS = 1800
 _PORT_NAME = "serve"
 
 
-def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, object]]:
+def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, Json]]:
     """Yield the objects of a service, which are applied: the Deployment comes last."""
     yield {
         "apiVersion": "v1",
@@ -65,7 +66,7 @@ def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, o
     }
 
 
-def _template(plan: JobPlan, serving: ServingPlan) -> dict[str, object]:
+def _template(plan: JobPlan, serving: ServingPlan) -> dict[str, Json]:
     startup = -(-serving.startup_seconds // _PROBE_SECONDS)
     return pod_template(
         plan,
@@ -90,9 +91,9 @@ def _template(plan: JobPlan, serving: ServingPlan) -> dict[str, object]:
     )
 
 
-def _probe(serving: ServingPlan) -> dict[str, object]:
+def _probe(serving: ServingPlan) -> dict[str, Json]:
     if serving.health_path is None:
-        answer: dict[str, object] = {"tcpSocket": {"port": _PORT_NAME}}
+        answer: dict[str, Json] = {"tcpSocket": {"port": _PORT_NAME}}
     else:
         answer = {"httpGet": {"path": serving.health_path, "port": _PORT_NAME}}
     return {**answer, "periodSeconds": _PROBE_SECONDS, "timeoutSeconds": _PROBE_SECONDS // 2}
@@ -103,7 +104,7 @@ def _drain_seconds(plan: JobPlan) -> int:
     return min(_DRAIN_SECONDS, max(1, plan.pod.grace_period_seconds // 2))
 
 
-def _network_policy(plan: JobPlan, serving: ServingPlan) -> dict[str, object]:
+def _network_policy(plan: JobPlan, serving: ServingPlan) -> dict[str, Json]:
     name_label = "kubernetes.io/metadata.name"
     clients = [{"key": name_label, "operator": "In", "values": list(serving.allow_from)}]
     return {

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from ultrascale.documents import text
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.cluster import Cluster, Query
-from ultrascale.jobs.fields import Object, label, text
+from ultrascale.jobs.fields import Object, label
 from ultrascale.jobs.kinds import POD, WORKLOADS, Kind
 from ultrascale.jobs.pod_state import STATES, Pod, PodState, by_rank, read_pod
 from ultrascale.jobs.workloads import WorkloadState, read_workload, together

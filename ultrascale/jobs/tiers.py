@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from ultrascale.catalog import hyperpod
+from ultrascale.documents import look_up, mapping, objects, text
 from ultrascale.errors import RefusedError
 from ultrascale.jobs.cluster import FORBIDDEN, Cluster
-from ultrascale.jobs.fields import Object, condition, field, label, mapping, name, objects, text
+from ultrascale.jobs.fields import Object, condition, label, name
 from ultrascale.jobs.kinds import NODE, POD
 from ultrascale.plan import names
 from ultrascale.plan.jobs import tiers as job_tiers
@@ -57,7 +58,7 @@ def look_at(cluster: Cluster, tier: Tier) -> Occupancy:
 
 def _is_usable(node: Object, tier: Tier) -> bool:
     """Return whether the scheduler puts new pods on a node, and HyperPod calls it well."""
-    if field(node, "spec", "unschedulable") or not condition(node, "Ready"):
+    if look_up(node, "spec", "unschedulable") or not condition(node, "Ready"):
         return False
     if label(node, hyperpod.HEALTH_STATUS) not in ("", hyperpod.HEALTHY):
         return False

@@ -5,6 +5,7 @@ Source: https://volcano.sh/en/docs/vcjob/
 
 from collections.abc import Iterator
 
+from ultrascale.documents import Json
 from ultrascale.jobs.pods import metadata, pod_template
 from ultrascale.plan import names
 from ultrascale.plan.jobs.command import FIRST_INDEX
@@ -14,7 +15,7 @@ API_VERSION = "batch.volcano.sh/v1alpha1"
 _SCHEDULER = "volcano"
 
 
-def volcano_objects(plan: JobPlan) -> Iterator[dict[str, object]]:
+def volcano_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
     """Yield the Service at which the pods of a large job meet, and its Volcano Jobs."""
     if plan.service_port is not None:
         yield _service(plan, plan.service_port)
@@ -27,8 +28,8 @@ def volcano_objects(plan: JobPlan) -> Iterator[dict[str, object]]:
         }
 
 
-def _spec(plan: JobPlan, part: PartPlan) -> dict[str, object]:
-    spec: dict[str, object] = {
+def _spec(plan: JobPlan, part: PartPlan) -> dict[str, Json]:
+    spec: dict[str, Json] = {
         "schedulerName": _SCHEDULER,
         "queue": plan.queue,
         "minAvailable": part.min_available,
@@ -50,7 +51,7 @@ def _spec(plan: JobPlan, part: PartPlan) -> dict[str, object]:
     return spec
 
 
-def _policies(plan: JobPlan) -> Iterator[dict[str, object]]:
+def _policies(plan: JobPlan) -> Iterator[dict[str, Json]]:
     """Yield what becomes of the job with a pod; the first that fits counts.
 
     Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/job_controller_util.go
@@ -69,7 +70,7 @@ def _plugins(part: PartPlan) -> dict[str, list[str]]:
     return {"env": [], "svc": options}
 
 
-def _task(plan: JobPlan, task: TaskPlan) -> dict[str, object]:
+def _task(plan: JobPlan, task: TaskPlan) -> dict[str, Json]:
     return {
         "name": task.name,
         "replicas": task.pods,
@@ -82,7 +83,7 @@ def _task(plan: JobPlan, task: TaskPlan) -> dict[str, object]:
     }
 
 
-def _service(plan: JobPlan, port: int) -> dict[str, object]:
+def _service(plan: JobPlan, port: int) -> dict[str, Json]:
     return {
         "apiVersion": "v1",
         "kind": "Service",

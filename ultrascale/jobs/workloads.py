@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ultrascale.jobs.fields import Object, condition, label, mapping, number, objects, text
+from ultrascale.documents import mapping, number, objects, text
+from ultrascale.jobs.fields import Object, condition, label
 from ultrascale.jobs.kinds import DEPLOYMENT, INDEXED_JOB, PYTORCH_JOB, VOLCANO_JOB, Kind
 from ultrascale.plan.names import QUEUE_LABEL
 

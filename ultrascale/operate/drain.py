@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from ultrascale.documents import look_up, objects, text
 from ultrascale.errors import RefusedError
-from ultrascale.jobs import fields
 from ultrascale.jobs.cluster import NOT_FOUND, Cluster
-from ultrascale.jobs.fields import Object, label, name, objects, text
+from ultrascale.jobs.fields import Object, label, name
 from ultrascale.jobs.kinds import NODE, POD, Kind
 from ultrascale.operate.clock import Clock
 from ultrascale.plan.names import DO_NOT_DISRUPT, JOB_LABEL
@@ -182,7 +182,7 @@ def _who(pod: Object) -> str:
 
 def _belongs_to_node(pod: Object) -> bool:
     owners = {text(owner, "kind") for owner in objects(pod, "metadata", "ownerReferences")}
-    mirrored = fields.field(pod, "metadata", "annotations", _MIRROR) is not None
+    mirrored = look_up(pod, "metadata", "annotations", _MIRROR) is not None
     return mirrored or bool(owners & {"DaemonSet", "Node"})
 
 

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from ultrascale.documents import text
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, name, text
+from ultrascale.jobs.fields import Object, name
 from ultrascale.jobs.kinds import NODE
 from ultrascale.operate.fleet import Old, missing, still_there
 from ultrascale.operate.groups import Group

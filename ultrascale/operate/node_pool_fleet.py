@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ultrascale.documents import text
 from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, condition, name, text
+from ultrascale.jobs.fields import Object, condition, name
 from ultrascale.operate.fleet import Old, missing, still_there
 from ultrascale.operate.nodes import NODE_CLAIM, NodePool, unfit
 from ultrascale.plan.model import PoolPlan

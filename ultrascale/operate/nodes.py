@@ -8,9 +8,10 @@ Sources:
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ultrascale.documents import look_up, mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, condition, field, mapping, name, number, objects, text
+from ultrascale.jobs.fields import Object, condition, name
 from ultrascale.jobs.kinds import NODE, Kind
 from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
@@ -43,7 +44,7 @@ class NodePool:
         Raises:
             ClusterError: There is no such NodePool, it is not static, or nobody answers.
         """
-        count = field(self._found(), "spec", "replicas")
+        count = look_up(self._found(), "spec", "replicas")
         if not isinstance(count, int):
             raise ClusterError(f"{self.name}: the NodePool has no fixed count, unlike the file")
         return count
@@ -146,7 +147,7 @@ def unfit(node: Object, pool: PoolPlan) -> str:
     """Return why ``node`` takes no work of ``pool`` yet; or nothing."""
     if not condition(node, "Ready"):
         return "not ready"
-    if field(node, "spec", "unschedulable"):
+    if look_up(node, "spec", "unschedulable"):
         return "cordoned"
     for resource, wanted in _offers(pool).items():
         if (offered := _count(mapping(node, "status", "allocatable"), resource)) < wanted:

@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ultrascale.jobs import fields
+from ultrascale.documents import look_up, text
 from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, condition, label, name, text
+from ultrascale.jobs.fields import Object, condition, label, name
 from ultrascale.jobs.kinds import NODE
 from ultrascale.operate.nodes import NODE_CLAIM, NODE_POOL, OF_NODE_POOL, trouble, unfit
 from ultrascale.plan import names
@@ -103,7 +103,7 @@ def _node_pools(plan: ClusterPlan, pool: PoolPlan) -> Sequence[str]:
 
 
 def _kept(cluster: Cluster, plan: ClusterPlan) -> Mapping[str, int]:
-    counts = {name(each): fields.field(each, "spec", "replicas") for each in _all(cluster, plan)}
+    counts = {name(each): look_up(each, "spec", "replicas") for each in _all(cluster, plan)}
     return {key: count for key, count in counts.items() if isinstance(count, int)}
 
 

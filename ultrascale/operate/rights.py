@@ -5,8 +5,8 @@ Source: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#c
 
 from collections.abc import Sequence
 
+from ultrascale.documents import look_up
 from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import field
 from ultrascale.jobs.kinds import Kind
 
 _REVIEW = Kind(
@@ -37,4 +37,4 @@ def _allowed(cluster: Cluster, verb: str, kind: Kind) -> bool:
         "kind": _REVIEW.kind,
         "spec": {"resourceAttributes": {"verb": verb, "group": group, "resource": kind.plural}},
     }
-    return field(cluster.create(_REVIEW, "", review, dry_run=False), "status", "allowed") is True
+    return look_up(cluster.create(_REVIEW, "", review, dry_run=False), "status", "allowed") is True

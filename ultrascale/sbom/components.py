@@ -10,6 +10,7 @@ from typing import cast
 import yaml
 
 from ultrascale.catalog import versions
+from ultrascale.documents import mapping, sequence
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import PipelinePlan
@@ -17,7 +18,6 @@ from ultrascale.plan.stacks import planned_stacks
 from ultrascale.sbom.images import is_own, own_images, pulled_image, python_package
 from ultrascale.sbom.model import Component, merged
 from ultrascale.sbom.resources import components_of, machine_images
-from ultrascale.sbom.values import mapping, sequence
 
 _STACK_ARTIFACT = "aws:cloudformation:stack"
 # What writes the templates and manifests. The CDK's own functions and their layers are deployed.

@@ -6,9 +6,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ultrascale.catalog import AmiType, versions
+from ultrascale.documents import mapping
 from ultrascale.plan import ClusterPlan
 from ultrascale.sbom.model import Component
-from ultrascale.sbom.values import mapping
 
 Properties = Mapping[str, object]
 _Reader = Callable[[Properties, ClusterPlan], Iterator[Component]]

@@ -7,9 +7,10 @@ meanwhile would run on until its nodes or its controller are gone.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ultrascale.documents import look_up, text
 from ultrascale.errors import RefusedError
 from ultrascale.jobs.cluster import NOT_FOUND, Cluster
-from ultrascale.jobs.fields import Object, field, name, text
+from ultrascale.jobs.fields import Object, name
 from ultrascale.jobs.kinds import DEPLOYMENT
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.names import BACKEND_ACCOUNT
@@ -46,9 +47,9 @@ class ScaledTarget:
         now = self.cluster.find(self._path)
         if now is None or text(now, "metadata", "uid") != text(self.found, "metadata", "uid"):
             return "gone"
-        if field(now, "spec", "replicas") != 0:
+        if look_up(now, "spec", "replicas") != 0:
             return "there"
-        return "going" if field(now, "status", "replicas") else "gone"
+        return "going" if look_up(now, "status", "replicas") else "gone"
 
     def remove(self) -> None:
         """Scale exactly this Deployment to zero."""
@@ -133,5 +134,5 @@ def submitters(cluster: Cluster, plan: ClusterPlan) -> Iterator[ScaledTarget]:
         return
     for each in cluster.collection(DEPLOYMENT, plan.backend.namespace, {}):
         account = text(each, "spec", "template", "spec", "serviceAccountName")
-        if account == BACKEND_ACCOUNT and field(each, "spec", "replicas") != 0:
+        if account == BACKEND_ACCOUNT and look_up(each, "spec", "replicas") != 0:
             yield ScaledTarget(cluster=cluster, found=each)

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from ultrascale.documents import look_up, mapping, text
 from ultrascale.errors import RefusedError
 from ultrascale.jobs.cluster import NOT_FOUND, Cluster
-from ultrascale.jobs.fields import Object, field, label, mapping, name, text
+from ultrascale.jobs.fields import Object, label, name
 from ultrascale.jobs.kinds import CLAIM, Kind
 from ultrascale.teardown.model import State, StoppedError, Thing
 
@@ -71,7 +72,7 @@ class ObjectTarget:
         """Return what waits for it."""
         namespace = text(self.found, "metadata", "namespace")
         now = self.cluster.find(self.kind.path(namespace, name(self.found)))
-        waiting = cast("list[str] | None", field(now or {}, "metadata", "finalizers"))
+        waiting = cast("list[str] | None", look_up(now or {}, "metadata", "finalizers"))
         kept = ", ".join(waiting or ["none"])
         where = f" -n {namespace}" if namespace else ""
         return StoppedError(

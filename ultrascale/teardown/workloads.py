@@ -6,8 +6,9 @@ Source: https://docs.aws.amazon.com/eks/latest/userguide/delete-cluster.html
 from collections.abc import Iterator
 
 from ultrascale.account import Account
+from ultrascale.documents import mapping, objects, text
 from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, label, mapping, name, objects, text
+from ultrascale.jobs.fields import Object, label, name
 from ultrascale.jobs.kinds import CLAIM, DEPLOYMENT, SERVICE, WORKLOADS, Kind
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.names import JOB_LABEL

@@ -1,0 +1,97 @@
+"""JSON and YAML documents as typed values: templates, manifests, answers of the API server.
+
+A document that somebody else wrote may lack any field, or hold another type there. Each function
+below follows a path of keys and returns an empty value where the document says nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Required, TypeAlias, TypedDict, cast
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+"""A value of JSON, or of YAML without tags."""
+JsonObject: TypeAlias = Mapping[str, Json]
+"""An object of JSON: a manifest, the properties of a resource."""
+
+
+class Resource(TypedDict, total=False):
+    """A resource of a CloudFormation template.
+
+    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-product-attribute-reference.html
+    """
+
+    Type: Required[str]
+    Properties: JsonObject
+    Metadata: JsonObject
+    Condition: str
+    DependsOn: str | Sequence[str]
+    CreationPolicy: JsonObject
+    DeletionPolicy: str
+    UpdatePolicy: JsonObject
+    UpdateReplacePolicy: str
+
+
+class Export(TypedDict):
+    """The name under which other stacks import an output: text, or an intrinsic function."""
+
+    Name: Json
+
+
+class Output(TypedDict, total=False):
+    """An output of a CloudFormation template."""
+
+    Value: Required[Json]
+    Export: Export
+
+
+class Template(TypedDict, total=False):
+    """A CloudFormation template.
+
+    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-anatomy.html
+    """
+
+    Description: str
+    Parameters: Mapping[str, JsonObject]
+    Mappings: Mapping[str, JsonObject]
+    Conditions: JsonObject
+    Resources: Mapping[str, Resource]
+    Outputs: Mapping[str, Output]
+
+
+def look_up(document: object, *path: str) -> Json:
+    """Return the value at ``path``; None where a key on the way is absent."""
+    value = cast("Json", document)
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def text(document: object, *path: str) -> str:
+    """Return the text at ``path``; empty where there is none."""
+    value = look_up(document, *path)
+    return value if isinstance(value, str) else ""
+
+
+def number(document: object, *path: str, default: int = 0) -> int:
+    """Return the whole number at ``path``; ``default`` where there is none.
+
+    The API server leaves a count of zero out.
+    """
+    value = look_up(document, *path)
+    return value if isinstance(value, int) else default
+
+
+def mapping(document: object, *path: str) -> JsonObject:
+    """Return the object at ``path``; empty where there is none."""
+    value = look_up(document, *path)
+    return value if isinstance(value, Mapping) else {}
+
+
+def sequence(document: object, *path: str) -> Sequence[Json]:
+    """Return the list at ``path``; empty where there is none."""
+    value = look_up(document, *path)
+    return value if isinstance(value, list | tuple) else ()
+
+
+def objects(document: object, *path: str) -> Sequence[JsonObject]:
+    """Return the objects of the list at ``path``; empty where there is none."""
+    return [item for item in sequence(document, *path) if isinstance(item, Mapping)]
