@@ -44,10 +44,10 @@ lint-templates: .venv/.dev ## cfn-lint over what `make synth` wrote, in the clus
 	cfn-lint --regions $$(python -c 'import sys, yaml; print(yaml.safe_load(open(sys.argv[1]))["region"])' $(CLUSTER)) --template cdk.out/*.template.json
 
 posture: .venv/.dev .make/checkov/.installed ## scan what every file of clusters/ becomes by checkov
-	@python -m tests.scanner .make/checkov/bin/checkov
+	@python -m tests.support.scanner .make/checkov/bin/checkov
 
 bench: .venv/.dev node_modules/.installed ## measure synth time against an empty CDK app
-	@python tests/bench_synth.py
+	@python -m tests.support.bench_synth
 
 house: .venv/bin/python ## print measures of the code base beside the wanted ones
 	@python tools/house.py

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from xdist.remote import Producer
 
-from tests.optional import CHECKS, missing
-from tests.scheduling import SharedScheduling, begin_with_shared
+from tests.support.optional import CHECKS, missing
+from tests.support.scheduling import SharedScheduling, begin_with_shared
 from ultrascale.node import use_bundled_node
 
 if TYPE_CHECKING:
-    from tests.assembly import Assembly
+    from tests.support.assembly import Assembly
 
 use_bundled_node()
 # Threads of torch wait for each other by spinning, on the core that another worker needs.
@@ -24,10 +24,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 gc.set_threshold(50_000, 20, 20)
 
 pytest_plugins = [
-    "tests.calendar_fixtures",
-    "tests.command_line",
-    "tests.etcd_fixtures",
-    "tests.postgres_fixtures",
+    "tests.support.calendar_fixtures",
+    "tests.support.command_line",
+    "tests.support.etcd_fixtures",
+    "tests.support.postgres_fixtures",
 ]
 
 ROOT = Path(__file__).parent.parent
@@ -79,7 +79,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def trainium(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     """Everything that clusters/trainium-bert.yaml becomes."""
-    from tests.assembly import synthesize
+    from tests.support.assembly import synthesize
 
     return synthesize(ROOT / "clusters" / "trainium-bert.yaml", tmp_path_factory.mktemp("trainium"))
 
@@ -87,7 +87,7 @@ def trainium(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
 @pytest.fixture(scope="session")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     """Everything that clusters/mixed-capacity.yaml becomes."""
-    from tests.assembly import synthesize
+    from tests.support.assembly import synthesize
 
     return synthesize(ROOT / "clusters" / "mixed-capacity.yaml", tmp_path_factory.mktemp("mixed"))
 
@@ -95,7 +95,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
 @pytest.fixture(scope="session")
 def hybrid(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     """Everything that clusters/hybrid-hyperpod.yaml becomes."""
-    from tests.assembly import synthesize
+    from tests.support.assembly import synthesize
 
     return synthesize(ROOT / "clusters" / "hybrid-hyperpod.yaml", tmp_path_factory.mktemp("hybrid"))
 
@@ -103,7 +103,7 @@ def hybrid(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
 @pytest.fixture(scope="session")
 def auto(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     """Everything that clusters/auto-mode.yaml becomes."""
-    from tests.assembly import synthesize
+    from tests.support.assembly import synthesize
 
     return synthesize(ROOT / "clusters" / "auto-mode.yaml", tmp_path_factory.mktemp("auto"))
 
@@ -111,6 +111,6 @@ def auto(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
 @pytest.fixture(scope="session")
 def ultra(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     """Everything that clusters/ultra-100k.yaml becomes."""
-    from tests.assembly import synthesize
+    from tests.support.assembly import synthesize
 
     return synthesize(ROOT / "clusters" / "ultra-100k.yaml", tmp_path_factory.mktemp("ultra"))

@@ -1,6 +1,6 @@
 """Configurations that are known to have failed in the field, and where their users say so.
 
-The numbers are those of the corpus in `tests/known_bad`.
+The numbers are those of the corpus in `tests/data/known_bad`.
 """
 
 from collections.abc import Mapping

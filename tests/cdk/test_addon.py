@@ -1,0 +1,108 @@
+"""EKS add-ons: pinned, configured, and with no more rights than their pods need."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from aws_cdk.assertions import Match, Template
+
+from tests.support.construct_stacks import make_stack, managed_policies, the
+from ultrascale.plan.model import AddonPlan
+from ultrascale_constructs.addon import Addon
+
+ADDON = "AWS::EKS::Addon"
+CNI = AddonPlan(
+    name="vpc-cni",
+    version="v1.22.4-eksbuild.3",
+    configuration={"env": {"WARM_PREFIX_TARGET": "1", "ENABLE_PREFIX_DELEGATION": "true"}},
+    service_account="aws-node",
+    managed_policy="AmazonEKS_CNI_Policy",
+)
+
+
+def synthesize(plan: AddonPlan) -> Template:
+    stack = make_stack()
+    Addon(stack, "Addon", plan=plan, cluster_name="research")
+    return Template.from_stack(stack)
+
+
+@pytest.fixture(scope="module")
+def cni() -> Template:
+    return synthesize(CNI)
+
+
+@pytest.fixture(scope="module")
+def plain() -> Template:
+    return synthesize(replace(CNI, configuration={}, service_account=None, managed_policy=None))
+
+
+def test_its_version_is_pinned(cni: Template) -> None:
+    cni.has_resource_properties(
+        ADDON,
+        {
+            "AddonName": "vpc-cni",
+            "AddonVersion": "v1.22.4-eksbuild.3",
+            "ClusterName": "research",
+        },
+    )
+
+
+def test_its_settings_are_json_in_an_order_that_never_changes(cni: Template) -> None:
+    text = the(cni, ADDON)["ConfigurationValues"]
+
+    assert json.loads(text) == CNI.configuration
+    assert text == '{"env": {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1"}}'
+
+
+def test_without_settings_it_says_nothing(plain: Template) -> None:
+    plain.has_resource_properties(ADDON, {"ConfigurationValues": Match.absent()})
+
+
+def test_what_was_changed_by_hand_does_not_fail_the_deploy(cni: Template) -> None:
+    cni.has_resource_properties(ADDON, {"ResolveConflicts": "OVERWRITE"})
+
+
+class TestPodIdentity:
+    """The pods' own role, so that the nodes need none of their rights."""
+
+    def test_its_pods_get_a_role(self, cni: Template) -> None:
+        (role,) = cni.find_resources("AWS::IAM::Role")
+
+        cni.has_resource_properties(
+            ADDON,
+            {
+                "PodIdentityAssociations": [
+                    {"RoleArn": {"Fn::GetAtt": [role, "Arn"]}, "ServiceAccount": "aws-node"}
+                ],
+                "ServiceAccountRoleArn": Match.absent(),
+            },
+        )
+
+    def test_its_own_pods_of_its_own_cluster_alone_may_take_it(self, cni: Template) -> None:
+        (statement,) = the(cni, "AWS::IAM::Role")["AssumeRolePolicyDocument"]["Statement"]
+
+        assert statement == {
+            "Effect": "Allow",
+            "Action": ["sts:AssumeRole", "sts:TagSession"],
+            "Principal": {"Service": "pods.eks.amazonaws.com"},
+            "Condition": {
+                "StringEquals": {
+                    "aws:RequestTag/eks-cluster-name": "research",
+                    "aws:RequestTag/kubernetes-service-account": "aws-node",
+                }
+            },
+        }
+
+    def test_it_has_the_one_policy_of_its_plan(self, cni: Template) -> None:
+        assert managed_policies(the(cni, "AWS::IAM::Role")) == {"AmazonEKS_CNI_Policy"}
+        cni.resource_count_is("AWS::IAM::Policy", 0)
+
+    def test_a_role_without_a_policy_is_still_associated(self) -> None:
+        template = synthesize(replace(CNI, managed_policy=None))
+
+        assert managed_policies(the(template, "AWS::IAM::Role")) == set()
+        assert len(the(template, ADDON)["PodIdentityAssociations"]) == 1
+
+    def test_what_calls_no_aws_api_has_no_role(self, plain: Template) -> None:
+        plain.resource_count_is("AWS::IAM::Role", 0)
+        plain.has_resource_properties(ADDON, {"PodIdentityAssociations": Match.absent()})

@@ -1,0 +1,159 @@
+"""EKS Auto Mode in the control plane: its switches, its rights, and what switching it on moves."""
+
+import json
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Template
+from cdk_nag import AwsSolutionsChecks
+
+from tests.support.construct_stacks import make_stack, make_vpc, managed_policies, the
+from tests.support.pools import POOL, SYSTEM_POOL, make_cluster
+from ultrascale import config
+from ultrascale.plan import plan_cluster
+from ultrascale_constructs.control_plane import ControlPlane
+
+CLUSTER = "AWS::EKS::Cluster"
+# Source: the schema of AWS::EKS::Cluster, `createOnlyProperties`.
+CREATE_ONLY = (
+    ("Name",),
+    ("RoleArn",),
+    ("EncryptionConfig",),
+    ("BootstrapSelfManagedAddons",),
+    ("OutpostConfig",),
+    ("AccessConfig", "BootstrapClusterCreatorAdminPermissions"),
+    ("KubernetesNetworkConfig", "IpFamily"),
+    ("KubernetesNetworkConfig", "ServiceIpv4Cidr"),
+)
+AUTO_POOLS = [
+    pool | {"provisioner": "auto-mode", "nodes": {"max": 4}} for pool in (SYSTEM_POOL, POOL)
+]
+
+
+def stack_of(cluster: config.Cluster, *, tags_nodes: bool = False) -> cdk.Stack:
+    """Return a stack that holds the control plane of ``cluster``."""
+    plan = plan_cluster(cluster)
+    stack = make_stack()
+    ControlPlane(
+        stack,
+        "ControlPlane",
+        name=plan.name,
+        plan=plan.control_plane,
+        vpc=make_vpc(stack),
+        subnet_ids=["subnet-a", "subnet-b"],
+        tags_nodes=tags_nodes,
+    )
+    return stack
+
+
+@pytest.fixture(scope="module")
+def node_groups() -> Template:
+    return Template.from_stack(stack_of(make_cluster()))
+
+
+@pytest.fixture(scope="module")
+def auto_mode() -> Template:
+    return Template.from_stack(stack_of(make_cluster(pools=AUTO_POOLS), tags_nodes=True))
+
+
+def at(properties: Any, *path: str) -> Any:
+    for key in path:
+        properties = properties.get(key, {})
+    return properties
+
+
+class TestAutoMode:
+    """EKS launches the nodes: on the day the cluster is made, or later."""
+
+    SWITCHES = (
+        ("ComputeConfig", "Enabled"),
+        ("StorageConfig", "BlockStorage", "Enabled"),
+        ("KubernetesNetworkConfig", "ElasticLoadBalancing", "Enabled"),
+    )
+
+    def test_its_three_parts_are_on_together_or_off_together(
+        self, node_groups: Template, auto_mode: Template
+    ) -> None:
+        on, off = the(auto_mode, CLUSTER), the(node_groups, CLUSTER)
+
+        assert [at(on, *switch) for switch in self.SWITCHES] == [True, True, True]
+        assert [at(off, *switch) for switch in self.SWITCHES] == [False, False, False]
+
+    def test_eks_adds_no_node_pools_of_its_own(self, auto_mode: Template) -> None:
+        # Theirs would launch nodes beside ours, and take the pods that ours are for.
+        assert the(auto_mode, CLUSTER)["ComputeConfig"] == {"Enabled": True, "NodePools": []}
+
+    def test_switching_it_on_replaces_nothing(
+        self, node_groups: Template, auto_mode: Template
+    ) -> None:
+        before, after = the(node_groups, CLUSTER), the(auto_mode, CLUSTER)
+
+        for path in CREATE_ONLY:
+            assert at(before, *path) == at(after, *path), path
+        kinds = {key: body["Type"] for key, body in node_groups.to_json()["Resources"].items()}
+        assert kinds.items() <= {
+            (key, body["Type"]) for key, body in auto_mode.to_json()["Resources"].items()
+        }
+
+    def test_its_role_may_what_eks_documents(self, auto_mode: Template) -> None:
+        role = the(auto_mode, "AWS::IAM::Role")
+
+        assert managed_policies(role) == {
+            "AmazonEKSClusterPolicy",
+            "AmazonEKSComputePolicy",
+            "AmazonEKSBlockStoragePolicy",
+            "AmazonEKSLoadBalancingPolicy",
+            "AmazonEKSNetworkingPolicy",
+        }
+        (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+        assert trust["Principal"] == {"Service": "eks.amazonaws.com"}
+        assert set(trust["Action"]) == {"sts:AssumeRole", "sts:TagSession"}
+
+
+class TestTagsOfAutoModesNodes:
+    """The managed policies refuse every launch, and every interface, with a tag of the user."""
+
+    def test_they_need_a_right_that_no_other_cluster_has(
+        self, node_groups: Template, auto_mode: Template
+    ) -> None:
+        node_groups.resource_count_is("AWS::IAM::Policy", 0)
+        auto_mode.resource_count_is("AWS::IAM::Policy", 1)
+
+    def test_it_is_for_launches_and_interfaces_of_this_cluster_alone(
+        self, auto_mode: Template
+    ) -> None:
+        policy = the(auto_mode, "AWS::IAM::Policy")
+        statements = policy["PolicyDocument"]["Statement"]
+
+        for statement in statements:
+            assert statement["Condition"]["StringEquals"] == {
+                "aws:RequestTag/eks:eks-cluster-name": "research"
+            }
+        launch, interface = statements
+        for arn in (*launch["Resource"], interface["Resource"]):
+            assert ":ec2:us-west-2:*:" in json.dumps(arn)
+        assert set(launch["Action"]) == {
+            "ec2:CreateFleet",
+            "ec2:CreateLaunchTemplate",
+            "ec2:RunInstances",
+        }
+        assert set(launch["Condition"]["StringLike"]) == {
+            "aws:RequestTag/eks:kubernetes-node-class-name",
+            "aws:RequestTag/eks:kubernetes-node-pool-name",
+        }
+        assert interface["Action"] == "ec2:CreateNetworkInterface"
+        assert set(interface["Condition"]["StringLike"]) == {
+            "aws:RequestTag/eks:kubernetes-cni-node-name"
+        }
+        (role,) = auto_mode.find_resources("AWS::IAM::Role")
+        assert policy["Roles"] == [{"Ref": role}]
+
+    def test_every_finding_is_accepted_with_its_reason(self) -> None:
+        # No cluster file of ours has such tags: nothing else would find an id that is not exact.
+        stack = stack_of(make_cluster(pools=AUTO_POOLS), tags_nodes=True)
+        app = stack.node.root
+        assert isinstance(app, cdk.App)
+        cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+
+        app.synth()

@@ -1,0 +1,266 @@
+"""The build that installs AWS's HyperPod chart: nothing but what was pinned may be installed."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.hyperpod_chart_build import (
+    FOLDER,
+    NEURON,
+    REMOTE,
+    REMOTE_VERSION,
+    Outcome,
+    Upstream,
+    build,
+)
+from ultrascale.plan.model import HyperPodChartPlan, RemoteChartPlan
+
+PENDING = "status in (pending-install,pending-upgrade,pending-rollback)"
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upstream]:
+    with Upstream.serve(tmp_path_factory.mktemp("upstream")) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def plan(upstream: Upstream) -> HyperPodChartPlan:
+    remote = RemoteChartPlan(name=REMOTE, version=REMOTE_VERSION, sha256=upstream.archive_sha256)
+    return HyperPodChartPlan(
+        repository=upstream.repository.as_uri(),
+        commit=upstream.commit,
+        folder=FOLDER,
+        folder_sha256=upstream.folder_sha256,
+        remote_charts=(remote,),
+        release="hyperpod-dependencies",
+        namespace="kube-system",
+        operator_namespace="kubeflow",
+        values={"global": {"image": "ours"}},
+        controller_node_selector={"ultrascale.dev/role": "system"},
+        daemon_set_types={NEURON: ("ml.trn1.32xlarge",)},
+        governance_addon=None,
+        plugin_taints=("dedicated",),
+    )
+
+
+@pytest.fixture(scope="module")
+def built(
+    upstream: Upstream, plan: HyperPodChartPlan, tmp_path_factory: pytest.TempPathFactory
+) -> Outcome:
+    outcome = build(upstream, tmp_path_factory.mktemp("built"), plan)
+    assert outcome.code == 0, outcome.output
+    return outcome
+
+
+def pod(outcome: Outcome, name: str) -> dict[str, Any]:
+    (found,) = (each for each in outcome.objects if each["metadata"]["name"] == name)
+    return found["spec"]["template"]["spec"]
+
+
+class TestInstalled:
+    """What reaches the cluster, and in which order."""
+
+    def test_the_release_is_upgraded_once_the_cluster_lets_the_build_in(
+        self, built: Outcome
+    ) -> None:
+        verbs = [" ".join(call.split()[:2]) for call in built.calls]
+
+        assert verbs == [
+            "aws eks",
+            "kubectl auth",
+            "kubectl delete",
+            "helm upgrade",
+            "kubectl get",
+            "kubectl rollout",
+        ]
+
+    def test_an_upgrade_that_was_cut_off_does_not_lock_the_release(self, built: Outcome) -> None:
+        (dropped,) = (call for call in built.calls if call.startswith("kubectl delete"))
+
+        assert dropped.startswith("kubectl delete secret --namespace kube-system")
+        assert f"owner=helm,name=hyperpod-dependencies,{PENDING}" in dropped
+
+    def test_helm_knows_every_flag_and_fails_for_want_of_a_cluster_alone(
+        self, built: Outcome
+    ) -> None:
+        assert "unknown flag" not in built.output
+        assert "cluster unreachable" in built.output
+
+    def test_every_chart_is_rendered_with_our_values(self, built: Outcome) -> None:
+        names = {each["metadata"]["name"] for each in built.objects}
+
+        assert names == {"agent", NEURON, "op", REMOTE}
+        assert pod(built, "agent")["containers"][0]["image"] == "ours"
+
+    def test_controllers_run_on_system_nodes(self, built: Outcome) -> None:
+        assert pod(built, "op")["nodeSelector"] == {"ultrascale.dev/role": "system"}
+
+    @pytest.mark.parametrize("name", ["agent", NEURON, REMOTE])
+    def test_plugins_run_on_tainted_nodes_and_tolerate_what_they_did(
+        self, built: Outcome, name: str
+    ) -> None:
+        assert pod(built, name)["tolerations"] == [
+            {"key": "CriticalAddonsOnly", "operator": "Exists"},
+            {"key": "dedicated", "operator": "Exists"},
+        ]
+
+    def test_a_plugin_without_a_value_for_it_runs_on_hyperpods_types_alone(
+        self, built: Outcome
+    ) -> None:
+        affinity = pod(built, NEURON)["affinity"]["nodeAffinity"]
+        (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+
+        (rule,) = term["matchExpressions"]
+        assert rule == {
+            "key": "node.kubernetes.io/instance-type",
+            "operator": "In",
+            "values": ["ml.trn1.32xlarge"],
+        }
+        assert "affinity" not in pod(built, "agent")
+
+    def test_what_matches_its_pin_is_said_to(self, built: Outcome) -> None:
+        assert f"{REMOTE} {REMOTE_VERSION}: sha256" in built.output
+        assert built.output.count("as pinned") == 2
+
+
+def test_what_nobody_pinned_is_printed_to_be_pinned(
+    upstream: Upstream, plan: HyperPodChartPlan, tmp_path: Path
+) -> None:
+    (remote,) = plan.remote_charts
+    open_plan = replace(plan, folder_sha256=None, remote_charts=(replace(remote, sha256=None),))
+
+    outcome = build(upstream, tmp_path, open_plan)
+
+    assert outcome.code == 0
+    assert f"{FOLDER}: sha256 {upstream.folder_sha256}, not pinned" in outcome.output
+    assert f"{REMOTE} {REMOTE_VERSION}: sha256 {upstream.archive_sha256}, not pinned" in (
+        outcome.output
+    )
+
+
+WRONG = "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"CHART_COMMIT": "1" * 40}, "not our ref"),
+        ({"CHART_FOLDER": "helm_chart"}, "no chart in helm_chart"),
+        ({"CHART_SHA256": WRONG}, f"pinned is {WRONG}"),
+        ({"REMOTE_CHARTS": f"{REMOTE}:{REMOTE_VERSION}:{WRONG}"}, f"pinned is {WRONG}"),
+        ({"REMOTE_CHARTS": f"{REMOTE}:0.5.21:"}, "pinned are efa-plugin:0.5.21"),
+        ({"REMOTE_CHARTS": f"{REMOTE}:{REMOTE_VERSION}: more:1.0.0:"}, "its remote charts are"),
+    ],
+    ids=[
+        "a commit that is not there",
+        "a folder without a chart",
+        "other files",
+        "another archive",
+        "another version",
+        "a chart less",
+    ],
+)
+def test_what_is_not_as_pinned_never_reaches_the_cluster(
+    upstream: Upstream,
+    plan: HyperPodChartPlan,
+    tmp_path: Path,
+    changes: dict[str, str],
+    said: str,
+) -> None:
+    outcome = build(upstream, tmp_path, plan, **changes)
+
+    assert outcome.code != 0
+    assert said in outcome.output
+    assert outcome.calls == []
+
+
+def test_a_remote_chart_that_nobody_pinned_never_reaches_the_cluster(
+    upstream: Upstream, plan: HyperPodChartPlan, tmp_path: Path
+) -> None:
+    remote = [(REMOTE, REMOTE_VERSION), ("unheard-of", REMOTE_VERSION)]
+    commit = upstream.commits(remote=remote)
+
+    outcome = build(upstream, tmp_path, plan, CHART_COMMIT=commit, CHART_SHA256="")
+
+    assert outcome.code != 0
+    assert f"its remote charts are {REMOTE}:{REMOTE_VERSION} unheard-of" in outcome.output
+    assert outcome.calls == []
+
+
+def test_a_chart_that_lacks_what_is_placed_by_name_is_not_installed(
+    upstream: Upstream, plan: HyperPodChartPlan, tmp_path: Path
+) -> None:
+    outcome = build(upstream, tmp_path, plan, PLACED="renamed")
+
+    assert outcome.code != 0
+    assert "the chart has no renamed" in outcome.output
+    assert outcome.calls == []
+
+
+class TestCluster:
+    """What the cluster may answer."""
+
+    def test_an_access_entry_that_works_late_is_waited_for(
+        self, upstream: Upstream, plan: HyperPodChartPlan, tmp_path: Path
+    ) -> None:
+        outcome = build(upstream, tmp_path, plan, LATE="2")
+
+        assert outcome.code == 0
+        assert [call for call in outcome.calls if call.startswith("sleep")] == ["sleep 5"] * 2
+
+    def test_no_access_fails_the_build_before_it_changes_anything(
+        self, upstream: Upstream, plan: HyperPodChartPlan, tmp_path: Path
+    ) -> None:
+        outcome = build(upstream, tmp_path, plan, LATE="9", ACCESS_SECONDS="0")
+
+        assert outcome.code != 0
+        assert "no access to research" in outcome.output
+        assert not any("upgrade" in call or "delete" in call for call in outcome.calls)
+
+    def test_operators_that_do_not_start_fail_the_build(
+        self, upstream: Upstream, plan: HyperPodChartPlan, tmp_path: Path
+    ) -> None:
+        assert build(upstream, tmp_path, plan, ROLLOUT="1").code != 0
+
+
+class TestKueue:
+    """Two Kueues in one cluster: the second fails a deploy after HyperPod is paid for."""
+
+    CRD = "customresourcedefinition.apiextensions.k8s.io/workloads.kueue.x-k8s.io"
+    ABSENT = "An error occurred (ResourceNotFoundException): No addon: governance"
+
+    @pytest.mark.parametrize(
+        ("kueue", "error", "wrong"),
+        [
+            ("", ABSENT, None),
+            (CRD, "", None),
+            (CRD, ABSENT, "research has a Kueue of its own, and governance brings another"),
+            (CRD, "An error occurred (AccessDeniedException)", "AccessDeniedException"),
+        ],
+        ids=["none", "the add-on's", "one's own", "unknown"],
+    )
+    def test_one_of_the_users_own_is_refused_before_anything_is_installed(
+        self,
+        upstream: Upstream,
+        plan: HyperPodChartPlan,
+        tmp_path: Path,
+        kueue: str,
+        error: str,
+        wrong: str | None,
+    ) -> None:
+        governed = replace(plan, governance_addon="governance")
+
+        outcome = build(upstream, tmp_path, governed, KUEUE=kueue, ADDON_ERROR=error)
+
+        assert (outcome.code == 0) == (wrong is None), outcome.output
+        assert (wrong or "") in outcome.output
+        assert any("upgrade" in call for call in outcome.calls) == (wrong is None)
+
+    def test_without_task_governance_it_is_the_users_own_to_have(
+        self, upstream: Upstream, plan: HyperPodChartPlan, tmp_path: Path
+    ) -> None:
+        assert build(upstream, tmp_path, plan, KUEUE=self.CRD, ADDON_ERROR=self.ABSENT).code == 0

@@ -1,0 +1,102 @@
+"""What HyperPod runs on each new instance; a script that fails is paid for again and again."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.folders import ROOT
+
+SCRIPT = ROOT / "constructs/ultrascale_constructs/hyperpod_lifecycle/on_create.sh"
+AL2023 = 'version = 2\nroot = "/var/lib/containerd"\nstate = "/run/containerd"\n\n[grpc]\n'
+WITHOUT_ROOT = "version = 2\n\n[grpc]\naddress = '/run/containerd/containerd.sock'\n"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Path:
+    """A folder for the files of a node, and stand-ins for what only a node has."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name, body in {
+        "mountpoint": '[[ -e "$2/.mounted" ]]',
+        "systemctl": 'echo "systemctl $*" >>"$LOG"',
+        "sleep": ":",
+    }.items():
+        (tools / name).write_text(f"#!/usr/bin/env bash\n{body}\n")
+        (tools / name).chmod(0o755)
+    return tmp_path
+
+
+def run(node: Path, *configurations: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(SCRIPT)],
+        env={
+            "PATH": f"{node / 'bin'}:{os.environ['PATH']}",
+            "VOLUME": str(node / "volume"),
+            "CONFIGURATIONS": " ".join(map(str, configurations)),
+            "LOG": str(node / "log"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def with_volume(node: Path) -> Path:
+    volume = node / "volume"
+    volume.mkdir()
+    (volume / ".mounted").touch()
+    return volume
+
+
+def test_the_script_is_one_that_an_instance_can_run() -> None:
+    """Windows' line ends are a common reason for clusters that never come up."""
+    text = SCRIPT.read_bytes()
+
+    assert b"\r" not in text
+    assert text.startswith(b"#!/usr/bin/env bash\n")
+    assert os.access(SCRIPT, os.X_OK)
+
+
+@pytest.mark.parametrize("text", [AL2023, WITHOUT_ROOT])
+def test_images_go_to_the_second_volume(node: Path, text: str) -> None:
+    volume = with_volume(node)
+    configuration = node / "config.toml"
+    configuration.write_text(text)
+
+    answer = run(node, node / "absent.toml", configuration)
+
+    assert answer.returncode == 0, answer.stderr
+    lines = configuration.read_text().splitlines()
+    top = lines[: lines.index("[grpc]")]
+    assert top.count(f'root = "{volume}/containerd"') == 1
+    assert not [line for line in lines if "/var/lib/containerd" in line]
+    assert (volume / "containerd").is_dir()
+    assert (node / "log").read_text().splitlines()[-1] == "systemctl restart containerd"
+
+
+def test_a_second_run_changes_nothing(node: Path) -> None:
+    with_volume(node)
+    configuration = node / "config.toml"
+    configuration.write_text(AL2023)
+    run(node, configuration)
+    once = configuration.read_text()
+
+    answer = run(node, configuration)
+
+    assert (answer.returncode, configuration.read_text()) == (0, once)
+
+
+@pytest.mark.parametrize("mounted", [True, False])
+def test_a_node_that_cannot_keep_images_elsewhere_joins_all_the_same(
+    node: Path, mounted: bool
+) -> None:
+    if mounted:
+        with_volume(node)
+
+    answer = run(node, node / "absent.toml")
+
+    assert answer.returncode == 0, answer.stderr
+    assert "images stay on the root volume" in answer.stdout
+    assert not (node / "log").exists()

@@ -1,0 +1,212 @@
+"""The project that builds images: what it may write to decides what a bad build can break."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_kms as kms
+from aws_cdk.assertions import Template
+
+from tests.support.assembly import Assembly
+from tests.support.construct_stacks import REGION, make_stack, the
+from tests.support.pools import make_cluster
+from ultrascale.plan import plan_cluster
+from ultrascale.plan.delivery.build_context import FOLDERS, ROOT
+from ultrascale.plan.model import ImageBuildPlan
+from ultrascale_constructs.image_builder import ImageBuilder
+from ultrascale_k8s import define_charts
+from ultrascale_stacks.assembly import define_stacks
+
+PROJECT = "AWS::CodeBuild::Project"
+BUILDS = (
+    ImageBuildPlan(
+        repository="bert", dockerfile="neuron", architecture="amd64", tag="0123456789ab"
+    ),
+    ImageBuildPlan(
+        repository="team/board", dockerfile="tensorboard", architecture="arm64", tag="ba9876543210"
+    ),
+)
+KEY = f"arn:aws:kms:{REGION}:111122223333:key/1"
+
+
+def build(partition: str = "aws") -> Template:
+    stack = make_stack()
+    ImageBuilder(
+        stack,
+        "Builder",
+        cluster_name="research",
+        region=REGION,
+        partition=partition,
+        builds=BUILDS,
+        key=kms.Key.from_key_arn(stack, "Key", KEY),
+        log_retention_days=90,
+    )
+    return Template.from_stack(stack)
+
+
+@pytest.fixture(scope="module")
+def built() -> Template:
+    return build()
+
+
+@pytest.fixture(scope="module")
+def project(built: Template) -> dict[str, Any]:
+    return the(built, PROJECT)
+
+
+def variables(project: Mapping[str, Any]) -> dict[str, Any]:
+    return {each["Name"]: each["Value"] for each in project["Environment"]["EnvironmentVariables"]}
+
+
+def allowed(template: Template) -> Iterator[tuple[str, str]]:
+    """Yield each action that the role may do, and on what."""
+    for statement in the(template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]:
+        assert statement["Effect"] == "Allow"
+        for action in listed(statement["Action"]):
+            for resource in listed(statement["Resource"]):
+                yield str(action), json.dumps(resource)
+
+
+def listed(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else [value]
+
+
+def test_it_builds_what_the_plan_says_under_the_tags_of_the_plan(project: dict[str, Any]) -> None:
+    assert variables(project)["BUILDS"] == (
+        "research/bert:neuron:amd64:0123456789ab research/team/board:tensorboard:arm64:ba9876543210"
+    )
+    assert f".dkr.ecr.{REGION}.amazonaws.com" in json.dumps(variables(project)["REGISTRY"])
+
+
+def test_it_runs_the_script_that_its_sources_bring(project: dict[str, Any]) -> None:
+    specification = json.loads(project["Source"]["BuildSpec"])
+
+    (command,) = specification["phases"]["build"]["commands"]
+    assert command == "bash images/build.sh"
+    assert (ROOT / command.split()[1]).is_file()
+
+
+def test_it_pushes_to_the_repositories_it_builds_for_and_to_no_other(built: Template) -> None:
+    written = {on for action, on in allowed(built) if action.startswith("ecr:Put")}
+
+    assert len(written) == len(BUILDS)
+    for on, name in zip(sorted(written), ("research/bert", "research/team/board"), strict=True):
+        assert on.endswith(f':repository/{name}"]]}}')
+
+
+def test_nothing_but_logins_is_allowed_everywhere(built: Template) -> None:
+    assert {action for action, on in allowed(built) if "*" in on} == {
+        "ecr:GetAuthorizationToken",
+        "ecr-public:GetAuthorizationToken",
+        "sts:GetServiceBearerToken",
+    }
+
+
+def test_it_reads_its_own_sources_and_no_other_object(
+    built: Template, project: dict[str, Any]
+) -> None:
+    objects = {on for action, on in allowed(built) if action.startswith("s3:GetObject")}
+    (_, parts) = project["Source"]["Location"]["Fn::Join"]
+    key = parts[-1]
+
+    assert key.endswith(".zip")
+    (read,) = objects
+    assert f'"{key}"' in read
+
+
+def test_only_this_project_takes_its_role(built: Template) -> None:
+    (statement,) = the(built, "AWS::IAM::Role")["AssumeRolePolicyDocument"]["Statement"]
+
+    assert statement["Principal"] == {"Service": "codebuild.amazonaws.com"}
+    source = statement["Condition"]["StringEquals"]["aws:SourceArn"]
+    assert json.dumps(source).endswith(':project/research-images"]]}')
+
+
+def test_a_government_region_pulls_from_the_public_registry_without_a_login() -> None:
+    template = build("aws-us-gov")
+
+    assert "PUBLIC_REGION" not in variables(the(template, PROJECT))
+    assert not [action for action, _ in allowed(template) if action.startswith(("ecr-p", "sts"))]
+
+
+def test_two_builds_never_push_one_tag_at_a_time(project: dict[str, Any]) -> None:
+    assert project["ConcurrentBuildLimit"] == 1
+
+
+def test_the_disk_holds_two_of_the_large_bases(project: dict[str, Any]) -> None:
+    # 128 GB; BUILD_GENERAL1_SMALL has 64.
+    assert project["Environment"]["ComputeType"] == "BUILD_GENERAL1_MEDIUM"
+    assert project["Environment"]["PrivilegedMode"] is True
+    assert "latest" not in project["Environment"]["Image"]
+
+
+def test_it_has_no_way_into_the_cluster(project: dict[str, Any]) -> None:
+    assert "VpcConfig" not in project
+
+
+def test_logs_end_some_day_and_the_key_is_ours(built: Template, project: dict[str, Any]) -> None:
+    built.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 90})
+    assert project["LogsConfig"]["CloudWatchLogs"]["Status"] == "ENABLED"
+    assert project["EncryptionKey"] == KEY
+
+
+def test_its_role_is_complete_before_it_is_made(built: Template) -> None:
+    (body,) = built.find_resources(PROJECT).values()
+    (policy,) = built.find_resources("AWS::IAM::Policy")
+
+    assert policy in body["DependsOn"]
+
+
+class TestStack:
+    """What a user of the Trainium cluster sees."""
+
+    @staticmethod
+    def outputs(assembly: Assembly) -> dict[str, str]:
+        outputs = assembly.templates["images"]["Outputs"]
+        return {body["Description"]: json.dumps(body["Value"]) for body in outputs.values()}
+
+    def test_one_output_is_the_command_that_starts_it(self, trainium: Assembly) -> None:
+        project = trainium.templates["images"]["Resources"]
+        (name,) = (b["Properties"]["Name"] for b in project.values() if b["Type"] == PROJECT)
+
+        assert (
+            json.dumps(f"aws codebuild start-build --project-name {name} --region us-west-2")
+            in self.outputs(trainium).values()
+        )
+
+    def test_the_others_are_the_images_that_jobs_name(self, trainium: Assembly) -> None:
+        outputs = self.outputs(trainium)
+
+        for image in trainium.plan.image_builds:
+            value = outputs[f"image of images/{image.dockerfile} in {image.repository}"]
+            assert value.endswith(f'/trainium-bert/{image.repository}:{image.tag}"]]}}')
+
+    def test_its_sources_are_what_images_are_built_from_without_what_tools_leave(
+        self, trainium: Assembly
+    ) -> None:
+        folder = trainium.folder / "cdk.out"
+        manifest = json.loads((folder / "trainium-bert-images.assets.json").read_text())
+        (sources,) = (
+            folder / file["source"]["path"]
+            for file in manifest["files"].values()
+            if file["source"]["packaging"] == "zip"
+        )
+        files = [path.relative_to(sources) for path in sources.rglob("*") if path.is_file()]
+
+        assert {path.parts[0] for path in files} == set(FOLDERS)
+        assert Path("images/build.sh") in files
+        assert not [path for path in files if "__pycache__" in path.parts]
+
+    def test_repositories_alone_make_no_project(self) -> None:
+        plan = plan_cluster(
+            make_cluster(images={"repositories": ["mine"], "builds": {"mine": "none"}})
+        )
+        app = cdk.App(builtin_cloud_formation_validation=False)
+        define_stacks(app, plan, define_charts(plan))
+
+        names = {stack.node.id for stack in app.node.children if isinstance(stack, cdk.Stack)}
+        assert "research-registry" in names
+        assert "research-images" not in names

@@ -1,0 +1,139 @@
+"""A cache of public registries: thousands of nodes that ask one at once are answered with 429."""
+
+import re
+from typing import Any
+
+import pytest
+from aws_cdk.assertions import Template
+
+from tests.support.construct_stacks import make_stack, resources
+from tests.support.kubernetes_schemas import image_findings
+from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_cluster
+from ultrascale.catalog import versions
+from ultrascale.plan.cluster import assemble
+from ultrascale.plan.delivery.image_cache import plan_image_cache
+from ultrascale.plan.model import ImageCachePlan
+from ultrascale.plan.scale import plan_scale
+from ultrascale_constructs.image_cache import ImageCache
+from ultrascale_k8s import Charts, PlatformChart, define_charts
+
+NEURON = versions.image("neuron-device-plugin").reference
+PINNED = "quay.io/example/tool:v1@sha256:" + "0" * 64
+ALL = ["public.ecr.aws", "registry.k8s.io", "quay.io"]
+
+
+def cache(*upstreams: str, **changes: Any) -> ImageCachePlan | None:
+    cluster = make_cluster(images={"pull_through": list(upstreams)}, **changes)
+    return plan_image_cache(cluster, plan_scale(cluster))
+
+
+def the_cache(*upstreams: str, **changes: Any) -> ImageCachePlan:
+    plan = cache(*upstreams, **changes)
+    assert plan is not None
+    return plan
+
+
+@pytest.fixture(scope="module")
+def built() -> Template:
+    stack = make_stack()
+    images = [NEURON, PINNED, "docker.io/volcanosh/vc-scheduler:v1.15.1", NEURON]
+    ImageCache(stack, "Cache", plan=the_cache(*ALL), images=images)
+    return Template.from_stack(stack)
+
+
+@pytest.fixture(scope="module")
+def charts() -> Charts:
+    pools = [SYSTEM_POOL, NEURON_POOL]
+    images = {"pull_through": ["public.ecr.aws"]}
+    return define_charts(assemble(make_cluster(images=images, pools=pools)))
+
+
+class TestReferences:
+    def test_an_image_comes_from_the_accounts_own_registry(self) -> None:
+        plan = the_cache("public.ecr.aws", account="111122223333")
+        prefix = plan.rules[0].prefix
+
+        assert plan.reference(NEURON) == (
+            "111122223333.dkr.ecr.us-west-2.amazonaws.com/"
+            f"{prefix}/{NEURON.removeprefix('public.ecr.aws/')}"
+        )
+
+    def test_without_an_account_something_stands_for_it(self) -> None:
+        assert the_cache("quay.io").registry.startswith("${AWS_ACCOUNT_ID}.dkr.ecr.")
+
+    def test_tag_and_digest_stay(self) -> None:
+        plan = the_cache("quay.io")
+
+        assert plan.reference(PINNED).endswith(PINNED.removeprefix("quay.io"))
+        assert plan.repository(PINNED) == f"{plan.rules[0].prefix}/example/tool"
+
+    @pytest.mark.parametrize("image", ["nvcr.io/nvidia/plugin:v1", "docker.io/a/b:v1", NEURON])
+    def test_other_registries_are_left_alone(self, image: str) -> None:
+        plan = the_cache("quay.io")
+
+        assert plan.reference(image) == image
+        assert plan.repository(image) is None
+
+    def test_nothing_is_cached_unless_somebody_asks(self) -> None:
+        assert cache() is None
+        assert assemble(make_cluster()).image_cache is None
+
+
+class TestRules:
+    """ECR refuses a second rule of the same prefix in a registry, and long ones."""
+
+    def test_each_registry_is_called_what_ecr_calls_it(self, built: Template) -> None:
+        rules = [body["Properties"] for body in resources(built, "AWS::ECR::PullThroughCacheRule")]
+
+        assert {rule["UpstreamRegistryUrl"]: rule["UpstreamRegistry"] for rule in rules} == {
+            "public.ecr.aws": "ecr-public",
+            "registry.k8s.io": "k8s",
+            "quay.io": "quay",
+        }
+        assert not any("CredentialArn" in rule for rule in rules)
+
+    def test_prefixes_are_short_and_no_other_clusters(self) -> None:
+        names = ("a", "b--c", "x" * 40)
+        prefixes = [rule.prefix for name in names for rule in the_cache(*ALL, name=name).rules]
+
+        assert len(set(prefixes)) == len(names) * len(ALL)
+        # The pattern and the length of EcrRepositoryPrefix.
+        pattern = r"(?:[a-z0-9]+(?:[._-][a-z0-9]+)*/)*[a-z0-9]+(?:[._-][a-z0-9]+)*"
+        assert all(re.fullmatch(pattern, each) and len(each) <= 30 for each in prefixes)
+
+    def test_every_image_finds_its_repository_there(self, built: Template) -> None:
+        """A node may pull, and make no repository."""
+        plan = the_cache(*ALL)
+        found = {
+            body["Properties"]["RepositoryName"]
+            for body in resources(built, "AWS::ECR::Repository")
+        }
+
+        assert found == {plan.repository(NEURON), plan.repository(PINNED)}
+
+    def test_copies_do_not_keep_the_stack_from_being_deleted(self, built: Template) -> None:
+        built.all_resources_properties("AWS::ECR::Repository", {"EmptyOnDelete": True})
+
+
+class TestManifests:
+    def test_every_container_is_cached_whose_registry_is(self, charts: Charts) -> None:
+        (plugin,) = (each for each in charts.platform if each.name == "neuron-device-plugin")
+
+        assert NEURON in charts.published_images
+        assert NEURON not in str(plugin.manifests)
+        assert "dkr.ecr.us-west-2.amazonaws.com/cache-" in str(plugin.manifests)
+
+    def test_nothing_else_changes(self, charts: Charts) -> None:
+        def without_images(chart: PlatformChart) -> str:
+            return re.sub(r"'image': '[^']+'", "", str(chart.manifests))
+
+        plain = define_charts(assemble(make_cluster(pools=[SYSTEM_POOL, NEURON_POOL])))
+
+        assert [*map(without_images, charts.all)] == [*map(without_images, plain.all)]
+
+
+def test_an_image_from_the_cache_is_pinned_where_its_own_is(charts: Charts) -> None:
+    documents = [each for chart in charts.platform for each in chart.manifests]
+
+    assert any("cache-" in str(each) for each in documents)
+    assert [found for each in documents for found in image_findings(each)] == []

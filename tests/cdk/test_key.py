@@ -1,0 +1,53 @@
+"""KMS keys: without its key, data that was retained is noise."""
+
+from typing import Any
+
+import pytest
+from aws_cdk.assertions import Template
+
+from tests.support.construct_stacks import make_stack, the
+from ultrascale_constructs.key import Key
+
+KEY = "AWS::KMS::Key"
+
+
+@pytest.fixture(scope="module")
+def built() -> Template:
+    stack = make_stack()
+    Key(stack, "Key", description="File systems of research")
+    return Template.from_stack(stack)
+
+
+def statements(template: Template, effect: str) -> list[dict[str, Any]]:
+    found = the(template, KEY)["KeyPolicy"]["Statement"]
+    return [statement for statement in found if statement["Effect"] == effect]
+
+
+def test_it_says_what_it_is_for(built: Template) -> None:
+    built.has_resource_properties(KEY, {"Description": "File systems of research"})
+
+
+def test_it_is_rotated(built: Template) -> None:
+    built.has_resource_properties(KEY, {"EnableKeyRotation": True})
+
+
+def test_it_outlives_its_stack_and_its_replacement(built: Template) -> None:
+    built.has_resource(KEY, {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"})
+
+
+def test_nobody_but_the_root_user_can_take_it_away(built: Template) -> None:
+    (deny,) = statements(built, "Deny")
+
+    assert set(deny["Action"]) == {"kms:DisableKey", "kms:ScheduleKeyDeletion"}
+    assert deny["Principal"] == {"AWS": "*"}
+    assert deny["Resource"] == "*"
+    (operator,) = deny["Condition"]
+    assert operator == "StringNotEquals"
+    assert str(deny["Condition"][operator]["aws:PrincipalArn"]).endswith(":root']]}")
+
+
+def test_the_account_can_still_administer_it(built: Template) -> None:
+    (allow,) = statements(built, "Allow")
+
+    assert allow["Action"] == "kms:*"
+    assert ":root" in str(allow["Principal"]["AWS"])

@@ -1,0 +1,196 @@
+"""FSx for Lustre: the checkpoints of months, and the ports to reach them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from aws_cdk import aws_kms as kms
+from aws_cdk.assertions import Template
+
+from tests.support.construct_stacks import make_stack, make_vpc, resources, the
+from ultrascale.plan.model import LustrePlan
+from ultrascale_constructs.lustre import LustreFileSystem
+
+PLAN = LustrePlan(
+    name="training",
+    zone="us-west-2b",
+    capacity_gib=9600,
+    throughput_mbps_per_tib=500,
+    deployment_type="PERSISTENT_2",
+    lustre_version="2.15",
+    port_ranges=((988, 988), (1018, 1023)),
+    data_compression="LZ4",
+    backup_retention_days=7,
+    efa=False,
+    repository=None,
+    file_system_id="${FSX_TRAINING_ID}",
+    dns_name="${FSX_TRAINING_DNS_NAME}",
+    mount_name="${FSX_TRAINING_MOUNT_NAME}",
+)
+FILE_SYSTEM = "AWS::FSx::FileSystem"
+INGRESS = "AWS::EC2::SecurityGroupIngress"
+EGRESS = "AWS::EC2::SecurityGroupEgress"
+CLIENTS = "sg-0123456789abcdef0"
+KEY = "arn:aws:kms:us-west-2:111122223333:key/data"
+LUSTRE_PORTS = {(988, 988), (1018, 1023)}
+
+
+def synthesize(plan: LustrePlan) -> Template:
+    stack = make_stack()
+    LustreFileSystem(
+        stack,
+        "FileSystem",
+        plan=plan,
+        key=kms.Key.from_key_arn(stack, "Key", KEY),
+        vpc=make_vpc(stack),
+        subnet_id="subnet-b",
+        client_security_group_id=CLIENTS,
+    )
+    return Template.from_stack(stack)
+
+
+@pytest.fixture(scope="module")
+def built() -> Template:
+    return synthesize(PLAN)
+
+
+class TestFileSystem:
+    """What is bought."""
+
+    @pytest.mark.parametrize(("capacity", "tier"), [(9600, 500), (1200, 125)])
+    def test_size_and_throughput_are_the_files(self, capacity: int, tier: int) -> None:
+        plan = replace(PLAN, capacity_gib=capacity, throughput_mbps_per_tib=tier)
+
+        properties = the(synthesize(plan), FILE_SYSTEM)
+
+        assert properties["StorageCapacity"] == capacity
+        assert properties["LustreConfiguration"]["PerUnitStorageThroughput"] == tier
+
+    def test_data_survives_the_failure_of_a_server(self, built: Template) -> None:
+        built.has_resource_properties(
+            FILE_SYSTEM, {"LustreConfiguration": {"DeploymentType": "PERSISTENT_2"}}
+        )
+
+    def test_clients_of_today_can_mount_it(self, built: Template) -> None:
+        built.has_resource_properties(
+            FILE_SYSTEM, {"FileSystemType": "LUSTRE", "FileSystemTypeVersion": "2.15"}
+        )
+
+    def test_metadata_performance_can_be_raised_later(self, built: Template) -> None:
+        built.has_resource_properties(
+            FILE_SYSTEM, {"LustreConfiguration": {"MetadataConfiguration": {"Mode": "AUTOMATIC"}}}
+        )
+
+    def test_it_lies_in_the_one_subnet_of_its_zone(self, built: Template) -> None:
+        built.has_resource_properties(FILE_SYSTEM, {"SubnetIds": ["subnet-b"]})
+
+    def test_it_is_encrypted_with_the_given_key(self, built: Template) -> None:
+        built.has_resource_properties(FILE_SYSTEM, {"KmsKeyId": KEY})
+
+    @pytest.mark.parametrize("days", [7, 30])
+    def test_backups_are_kept_as_long_as_planned(self, days: int) -> None:
+        synthesize(replace(PLAN, backup_retention_days=days)).has_resource_properties(
+            FILE_SYSTEM, {"LustreConfiguration": {"AutomaticBackupRetentionDays": days}}
+        )
+
+    @pytest.mark.parametrize("compression", ["LZ4", "NONE"])
+    def test_data_is_compressed_as_planned(self, compression: Any) -> None:
+        synthesize(replace(PLAN, data_compression=compression)).has_resource_properties(
+            FILE_SYSTEM, {"LustreConfiguration": {"DataCompressionType": compression}}
+        )
+
+    def test_it_outlives_its_stack_and_its_replacement(self, built: Template) -> None:
+        built.has_resource(FILE_SYSTEM, {"UpdateReplacePolicy": "Retain"})
+
+    def test_a_first_attempt_that_fails_leaves_nothing_that_is_paid_for(
+        self, built: Template
+    ) -> None:
+        built.has_resource(FILE_SYSTEM, {"DeletionPolicy": "RetainExceptOnCreate"})
+
+    def test_it_waits_for_its_ports_which_fsx_tries_at_once(self, built: Template) -> None:
+        (file_system,) = built.find_resources(FILE_SYSTEM).values()
+        rules = {*built.find_resources(INGRESS), *built.find_resources(EGRESS)}
+
+        assert len(rules) == 5 * len(LUSTRE_PORTS)
+        assert rules <= set(file_system["DependsOn"])
+
+
+class TestPorts:
+    """A port that is shut in one direction hangs every mount, hours into a job."""
+
+    @staticmethod
+    def inside(template: Template, group: str, key: str, peer_key: str) -> set[Any]:
+        """Return (peer, first port, last port) of the rules in ``group`` itself."""
+        rules = [
+            *template.to_json()["Resources"][group]["Properties"].get(key, ()),
+            *(
+                body["Properties"]
+                for body in resources(template, INGRESS if "Ingress" in key else EGRESS)
+                if body["Properties"]["GroupId"] == {"Fn::GetAtt": [group, "GroupId"]}
+            ),
+        ]
+        assert all(rule["IpProtocol"] == "tcp" for rule in rules)
+        return {(str(rule[peer_key]), rule["FromPort"], rule["ToPort"]) for rule in rules}
+
+    @pytest.mark.parametrize(
+        ("key", "peer_key"),
+        [
+            ("SecurityGroupIngress", "SourceSecurityGroupId"),
+            ("SecurityGroupEgress", "DestinationSecurityGroupId"),
+        ],
+    )
+    def test_servers_talk_to_each_other_and_to_clients_both_ways(
+        self, built: Template, key: str, peer_key: str
+    ) -> None:
+        (group,) = built.find_resources("AWS::EC2::SecurityGroup")
+        peers = (str({"Fn::GetAtt": [group, "GroupId"]}), CLIENTS)
+
+        assert self.inside(built, group, key, peer_key) == {
+            (peer, *ports) for peer in peers for ports in LUSTRE_PORTS
+        }
+
+    def test_clients_let_the_servers_in(self, built: Template) -> None:
+        (group,) = built.find_resources("AWS::EC2::SecurityGroup")
+        rules = [
+            body["Properties"]
+            for body in resources(built, INGRESS)
+            if body["Properties"]["GroupId"] == CLIENTS
+        ]
+
+        assert {(rule["FromPort"], rule["ToPort"]) for rule in rules} == LUSTRE_PORTS
+        reference = {"Fn::GetAtt": [group, "GroupId"]}
+        assert all(rule["SourceSecurityGroupId"] == reference for rule in rules)
+
+    def test_the_servers_are_in_that_group(self, built: Template) -> None:
+        (group,) = built.find_resources("AWS::EC2::SecurityGroup")
+
+        built.has_resource_properties(
+            FILE_SYSTEM, {"SecurityGroupIds": [{"Fn::GetAtt": [group, "GroupId"]}]}
+        )
+
+    def test_the_retained_file_system_keeps_its_group_and_rules(self, built: Template) -> None:
+        (group,) = built.find_resources("AWS::EC2::SecurityGroup")
+        of_servers = {"GroupId": {"Fn::GetAtt": [group, "GroupId"]}}
+
+        for kind, properties in (
+            ("AWS::EC2::SecurityGroup", {}),
+            (INGRESS, of_servers | {"SourceSecurityGroupId": of_servers["GroupId"]}),
+            (EGRESS, of_servers | {"DestinationSecurityGroupId": of_servers["GroupId"]}),
+        ):
+            found = built.find_resources(kind, {"Properties": properties})
+            assert found
+            assert all(self.retained(body) for body in found.values())
+
+    def test_no_rule_that_stays_keeps_eks_from_deleting_the_clients_group(
+        self, built: Template
+    ) -> None:
+        for kind in (INGRESS, EGRESS):
+            rules = built.find_resources(kind).values()
+            assert not any(self.retained(body) for body in rules if CLIENTS in str(body))
+
+    @staticmethod
+    def retained(body: Mapping[str, Any]) -> bool:
+        """Return whether a resource outlives its stack and its replacement."""
+        policies = (body.get("DeletionPolicy"), body.get("UpdateReplacePolicy"))
+        return policies == ("RetainExceptOnCreate", "Retain")

@@ -1,0 +1,350 @@
+"""The VPC: where nodes get addresses, and how they reach AWS."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from aws_cdk.assertions import Match, Template
+
+from tests.support.construct_stacks import REGION, make_stack, resources, the
+from tests.support.pools import make_cluster
+from ultrascale.plan.model import NetworkPlan
+from ultrascale.plan.network.vpc import plan_network
+from ultrascale_constructs.network import Network
+
+ZONES = ["us-west-2a", "us-west-2b"]
+ZONE_IDS = ["usw2-az1", "usw2-az4"]
+LUSTRE = {
+    "name": "training",
+    "zone": "us-west-2a",
+    "capacity_gib": 1200,
+    "throughput_mbps_per_tib": 250,
+}
+
+
+def plan_of(zones: list[str]) -> NetworkPlan:
+    network = {"vpc_cidr": "10.0.0.0/16", "pod_cidrs": ["100.64.0.0/16"], "zones": zones}
+    pool = {
+        "name": "system",
+        "instance_types": ["m7g.2xlarge"],
+        "provisioner": "managed-node-group",
+        "nodes": {"min": 2, "max": 4},
+    }
+    storage = {"lustre": [LUSTRE | {"zone": zones[0]}]}
+    return plan_network(make_cluster(network=network, pools=[pool], storage=storage))
+
+
+PLAN = plan_of(ZONES)
+
+
+class Synthesized:
+    """A network and the resources of its template."""
+
+    def __init__(self, plan: NetworkPlan) -> None:
+        stack = make_stack()
+        self.network = Network(stack, "Network", plan=plan, cluster_name="research", region=REGION)
+        ids: dict[str, list[str]] = {
+            kind: [stack.resolve(i)["Ref"] for i in self.network.subnet_ids(kind)]
+            for kind in ("public", "private", "control-plane", "accelerated")
+        }
+        self.in_first_zone = [
+            stack.resolve(i)["Ref"]
+            for i in self.network.subnet_ids("accelerated", zones=[plan.zones[0]])
+        ]
+        self.ids: Mapping[str, list[str]] = ids
+        self.template = Template.from_stack(stack)
+        self.resources: Mapping[str, Any] = self.template.to_json()["Resources"]
+
+    def of_kind(self, kind: str) -> list[Mapping[str, Any]]:
+        """Return the properties of the subnets of ``kind``."""
+        return [self.resources[name]["Properties"] for name in self.ids[kind]]
+
+    def tags(self, kind: str) -> list[dict[str, str]]:
+        """Return the tags of the subnets of ``kind``."""
+        return [{t["Key"]: t["Value"] for t in subnet["Tags"]} for subnet in self.of_kind(kind)]
+
+    def route_table(self, subnet: str) -> str | None:
+        """Return the route table of a subnet; None where the VPC's main one serves it."""
+        for body in resources(self.template, "AWS::EC2::SubnetRouteTableAssociation"):
+            if body["Properties"]["SubnetId"] == {"Ref": subnet}:
+                return body["Properties"]["RouteTableId"]["Ref"]
+        return None
+
+    def routes(self, table: str) -> list[Mapping[str, Any]]:
+        """Return the routes of a route table."""
+        return [
+            body["Properties"]
+            for body in resources(self.template, "AWS::EC2::Route")
+            if body["Properties"]["RouteTableId"] == {"Ref": table}
+        ]
+
+    def endpoints(self, kind: str) -> dict[str, Mapping[str, Any]]:
+        """Return the endpoints of ``kind``, by the short name of their service."""
+        found = (b["Properties"] for b in resources(self.template, "AWS::EC2::VPCEndpoint"))
+        prefix = f"com.amazonaws.{REGION}."
+        return {
+            properties["ServiceName"].removeprefix(prefix): properties
+            for properties in found
+            if properties["VpcEndpointType"] == kind
+        }
+
+
+@pytest.fixture(scope="module")
+def built() -> Synthesized:
+    return Synthesized(PLAN)
+
+
+class TestSubnets:
+    """What nodes, load balancers and the control plane lie in."""
+
+    def test_ranges_are_those_of_the_plan(self, built: Synthesized) -> None:
+        assert the(built.template, "AWS::EC2::VPC")["CidrBlock"] == "10.0.0.0/16"
+        for kind in ("public", "private", "control-plane", "accelerated"):
+            expected = [str(subnet.cidr) for subnet in PLAN.subnets if subnet.kind == kind]
+            assert [subnet["CidrBlock"] for subnet in built.of_kind(kind)] == expected
+
+    def test_a_subnet_waits_for_the_range_it_lies_in(self, built: Synthesized) -> None:
+        (block,) = built.template.find_resources("AWS::EC2::VPCCidrBlock")
+
+        for name in built.ids["accelerated"]:
+            assert block in built.resources[name]["DependsOn"]
+
+    def test_no_subnet_hands_out_public_addresses(self, built: Synthesized) -> None:
+        for body in resources(built.template, "AWS::EC2::Subnet"):
+            assert body["Properties"]["MapPublicIpOnLaunch"] is False
+
+    def test_a_pool_gets_the_subnets_of_its_zones_alone(self, built: Synthesized) -> None:
+        assert built.in_first_zone == built.ids["accelerated"][:1]
+
+    def test_subnets_lie_in_the_zones_that_the_file_names(self, built: Synthesized) -> None:
+        for subnet, zone in zip(built.of_kind("private"), ZONES, strict=True):
+            assert subnet["AvailabilityZone"] == zone
+            assert "AvailabilityZoneId" not in subnet
+
+    def test_a_zone_id_is_never_taken_for_a_name(self) -> None:
+        by_id = Synthesized(plan_of(ZONE_IDS))
+
+        for subnet, zone in zip(by_id.of_kind("private"), ZONE_IDS, strict=True):
+            assert subnet["AvailabilityZoneId"] == zone
+            assert "AvailabilityZone" not in subnet
+
+    def test_a_second_range_for_a_zone_is_a_subnet_more(self) -> None:
+        network = {
+            "vpc_cidr": "10.0.0.0/16",
+            "pod_cidrs": {"count": 5, "from": "100.64.0.0/10"},
+            "zones": [*ZONES, "us-west-2c"],
+        }
+        built = Synthesized(plan_network(make_cluster(network=network)))
+
+        assert len(built.ids["accelerated"]) == len(set(built.ids["accelerated"])) == 7
+        assert len(built.in_first_zone) == 3
+
+    @pytest.mark.parametrize(
+        ("kind", "tag"),
+        [
+            ("public", "kubernetes.io/role/elb"),
+            ("private", "kubernetes.io/role/internal-elb"),
+            ("control-plane", None),
+            ("accelerated", None),
+        ],
+    )
+    def test_load_balancers_find_their_subnets_and_no_others(
+        self, built: Synthesized, kind: str, tag: str | None
+    ) -> None:
+        for tags in built.tags(kind):
+            assert {key for key in tags if key.startswith("kubernetes.io/role/")} == (
+                {tag} if tag else set()
+            )
+
+    @pytest.mark.parametrize("kind", ["private", "accelerated"])
+    def test_node_classes_find_the_subnets_of_their_kind(
+        self, built: Synthesized, kind: str
+    ) -> None:
+        for tags in built.tags(kind):
+            assert tags["karpenter.sh/discovery"] == "research"
+            assert tags["ultrascale.dev/subnet"] == kind
+
+    @pytest.mark.parametrize("kind", ["public", "control-plane"])
+    def test_no_node_is_launched_where_none_belongs(self, built: Synthesized, kind: str) -> None:
+        for tags in built.tags(kind):
+            assert not {"karpenter.sh/discovery", "ultrascale.dev/subnet"} & set(tags)
+
+    @pytest.mark.parametrize("kind", ["private", "accelerated"])
+    def test_prefixes_have_their_part_of_every_node_subnet(
+        self, built: Synthesized, kind: str
+    ) -> None:
+        for name, subnet in zip(built.ids[kind], PLAN.of_kind(kind), strict=True):  # pyright: ignore[reportArgumentType]
+            for part in subnet.prefix_reservations:
+                built.template.has_resource_properties(
+                    "AWS::EC2::SubnetCidrReservation",
+                    {
+                        "SubnetId": {"Ref": name},
+                        "Cidr": str(part),
+                        "ReservationType": "prefix",
+                    },
+                )
+
+    def test_nothing_is_reserved_where_no_node_lives(self, built: Synthesized) -> None:
+        nodes = len(built.ids["private"]) + len(built.ids["accelerated"])
+
+        built.template.resource_count_is("AWS::EC2::SubnetCidrReservation", 2 * nodes)
+
+    def test_a_function_makes_the_same_reservations_where_cloudformation_cannot(self) -> None:
+        built = Synthesized(replace(PLAN, reserves_by_function=True))
+
+        built.template.resource_count_is("AWS::EC2::SubnetCidrReservation", 0)
+        asked = the(built.template, "Custom::SubnetPrefixReservations")["Parts"]
+        assert asked == [
+            {"SubnetId": {"Ref": name}, "Cidr": str(part)}
+            for kind in ("private", "accelerated")
+            for name, subnet in zip(built.ids[kind], PLAN.of_kind(kind), strict=True)
+            for part in subnet.prefix_reservations
+        ]
+
+    @pytest.mark.parametrize("by_function", [False, True], ids=["type", "function"])
+    def test_endpoints_take_no_address_of_a_part_that_is_being_reserved(
+        self, by_function: bool
+    ) -> None:
+        built = Synthesized(replace(PLAN, reserves_by_function=by_function))
+        kind = (
+            "Custom::SubnetPrefixReservations" if by_function else "AWS::EC2::SubnetCidrReservation"
+        )
+        private = {
+            name
+            for name, body in built.template.find_resources(kind).items()
+            if by_function or body["Properties"]["SubnetId"]["Ref"] in built.ids["private"]
+        }
+
+        for body in resources(built.template, "AWS::EC2::VPCEndpoint"):
+            if body["Properties"]["VpcEndpointType"] == "Interface":
+                assert private
+                assert private <= {*body["DependsOn"]}
+
+    def test_names_resolve_inside(self, built: Synthesized) -> None:
+        built.template.has_resource_properties(
+            "AWS::EC2::VPC", {"EnableDnsHostnames": True, "EnableDnsSupport": True}
+        )
+
+
+class TestRoutes:
+    """A zone that fails must take no other zone's way out with it."""
+
+    def test_every_zone_has_a_nat_gateway_of_its_own(self, built: Synthesized) -> None:
+        gateways = resources(built.template, "AWS::EC2::NatGateway")
+
+        assert [gateway["Properties"]["SubnetId"]["Ref"] for gateway in gateways] == (
+            built.ids["public"]
+        )
+
+    @pytest.mark.parametrize("kind", ["private", "accelerated"])
+    def test_nodes_leave_through_the_gateway_of_their_zone(
+        self, built: Synthesized, kind: str
+    ) -> None:
+        for name, public in zip(built.ids[kind], built.ids["public"], strict=True):
+            table = built.route_table(name)
+            assert table is not None
+            (route,) = built.routes(table)
+            gateway = built.resources[route["NatGatewayId"]["Ref"]]["Properties"]
+            assert gateway["SubnetId"] == {"Ref": public}
+            assert "GatewayId" not in route
+
+    def test_public_subnets_alone_reach_the_internet_directly(self, built: Synthesized) -> None:
+        (gateway,) = built.template.find_resources("AWS::EC2::InternetGateway")
+        tables = {built.route_table(name) for name in built.ids["public"]}
+
+        direct = {
+            body["Properties"]["RouteTableId"]["Ref"]
+            for body in resources(built.template, "AWS::EC2::Route")
+            if body["Properties"].get("GatewayId") == {"Ref": gateway}
+        }
+        assert direct == tables
+
+    def test_control_plane_interfaces_have_no_way_out(self, built: Synthesized) -> None:
+        assert [built.route_table(name) for name in built.ids["control-plane"]] == [None, None]
+
+
+class TestEndpoints:
+    """Nodes must join, pull and log without the internet."""
+
+    def test_s3_is_reached_from_every_node_subnet_for_free(self, built: Synthesized) -> None:
+        nodes = [*built.ids["private"], *built.ids["accelerated"]]
+        gateway = built.endpoints("Gateway")["s3"]
+
+        tables = {reference["Ref"] for reference in gateway["RouteTableIds"]}
+        assert tables == {built.route_table(name) for name in nodes}
+
+    def test_every_service_of_the_plan_has_an_endpoint_in_every_zone(
+        self, built: Synthesized
+    ) -> None:
+        endpoints = built.endpoints("Interface")
+
+        assert set(endpoints) == set(PLAN.interface_endpoints)
+        for endpoint in endpoints.values():
+            assert [subnet["Ref"] for subnet in endpoint["SubnetIds"]] == built.ids["private"]
+            assert endpoint["PrivateDnsEnabled"] is True
+
+    def test_the_whole_vpc_and_nobody_else_reaches_them(self, built: Synthesized) -> None:
+        (group,) = resources(built.template, "AWS::EC2::SecurityGroup")
+        rules = group["Properties"]["SecurityGroupIngress"]
+
+        assert {rule["CidrIp"] for rule in rules} == {"10.0.0.0/16", "100.64.0.0/16"}
+        assert {(rule["FromPort"], rule["ToPort"]) for rule in rules} == {(443, 443)}
+
+
+class TestFlowLogs:
+    """Without them nobody knows afterwards what went where."""
+
+    def test_all_traffic_of_the_vpc_is_logged_for_three_months(self, built: Synthesized) -> None:
+        (vpc,) = built.template.find_resources("AWS::EC2::VPC")
+        (group,) = built.template.find_resources("AWS::Logs::LogGroup")
+
+        built.template.has_resource_properties(
+            "AWS::EC2::FlowLog",
+            {
+                "ResourceId": {"Ref": vpc},
+                "ResourceType": "VPC",
+                "TrafficType": "ALL",
+                "LogGroupName": {"Ref": group},
+            },
+        )
+        built.template.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 90})
+
+    def test_they_are_kept_as_long_as_planned(self) -> None:
+        built = Synthesized(replace(PLAN, log_retention_days=365))
+
+        built.template.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 365})
+
+    def test_no_flow_log_of_another_account_can_have_them_written(self, built: Synthesized) -> None:
+        role = the(built.template, "AWS::IAM::Role")
+        (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+
+        assert statement["Principal"] == {"Service": "vpc-flow-logs.amazonaws.com"}
+        assert statement["Condition"]["StringEquals"] == {
+            "aws:SourceAccount": {"Ref": "AWS::AccountId"}
+        }
+        assert ":vpc-flow-log/*" in str(statement["Condition"]["ArnLike"]["aws:SourceArn"])
+
+    def test_they_may_be_written_and_nothing_else(self, built: Synthesized) -> None:
+        (role,) = built.template.find_resources("AWS::IAM::Role")
+        write, look = the(built.template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+
+        built.template.has_resource_properties(
+            "AWS::EC2::FlowLog",
+            {"DeliverLogsPermissionArn": {"Fn::GetAtt": [role, "Arn"]}},
+        )
+        assert write["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
+        assert write["Resource"] != "*"
+        assert look["Action"] == ["logs:DescribeLogGroups", "logs:DescribeLogStreams"]
+
+
+def test_a_vpc_without_pod_ranges_has_one_range() -> None:
+    network = {"vpc_cidr": "10.0.0.0/16", "zones": [*ZONES, "us-west-2c"]}
+
+    built = Synthesized(plan_network(make_cluster(network=network)))
+
+    built.template.resource_count_is("AWS::EC2::VPCCidrBlock", 0)
+    built.template.has_resource_properties(
+        "AWS::EC2::VPCEndpoint",
+        {"VpcEndpointType": "Gateway", "SubnetIds": Match.absent()},
+    )

@@ -1,0 +1,109 @@
+"""The function behind the custom resources of node groups, and what it may do."""
+
+from typing import Any
+
+import pytest
+from aws_cdk.assertions import Template
+
+from tests.support.construct_stacks import make_stack, the
+from ultrascale_constructs.node_group_functions import NodeGroupFunctions
+
+
+@pytest.fixture(scope="module")
+def template() -> Template:
+    stack = make_stack()
+    NodeGroupFunctions(stack, "It", cluster_name="research", log_retention_days=90)
+    return Template.from_stack(stack)
+
+
+def statements(template: Template) -> dict[str, dict[str, Any]]:
+    """Return the statements of the role, by each action that they allow."""
+    found = the(template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+    return {
+        action: statement
+        for statement in found
+        for action in (
+            [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+        )
+    }
+
+
+def text(value: Any) -> str:
+    """Return an ARN as text, in which references stand for nothing."""
+    if isinstance(value, str):
+        return value
+    return "".join(part if isinstance(part, str) else "…" for part in value["Fn::Join"][1])
+
+
+def test_it_may_read_this_clusters_groups_and_change_what_is_behind_them(
+    template: Template,
+) -> None:
+    assert set(statements(template)) == {
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "eks:ListNodegroups",
+        "eks:DescribeNodegroup",
+        "autoscaling:DescribeAutoScalingGroups",
+        "autoscaling:CreateOrUpdateTags",
+        "autoscaling:DeleteTags",
+        "autoscaling:SuspendProcesses",
+        "cloudformation:DescribeStacks",
+    }
+
+
+@pytest.mark.parametrize(
+    ("action", "resource"),
+    [
+        ("eks:ListNodegroups", ":cluster/research"),
+        ("eks:DescribeNodegroup", ":nodegroup/research/*/*"),
+        ("cloudformation:DescribeStacks", ":stack/research-*/*"),
+    ],
+)
+def test_it_reads_no_other_cluster(template: Template, action: str, resource: str) -> None:
+    assert text(statements(template)[action]["Resource"]).endswith(resource)
+
+
+@pytest.mark.parametrize("action", ["autoscaling:CreateOrUpdateTags", "autoscaling:DeleteTags"])
+def test_it_tags_no_other_clusters_groups_and_with_nothing_else(
+    template: Template, action: str
+) -> None:
+    conditions = statements(template)[action]["Condition"]
+
+    assert conditions["StringEquals"] == {"autoscaling:ResourceTag/eks:cluster-name": "research"}
+    assert conditions["ForAllValues:StringLike"] == {
+        "aws:TagKeys": ["k8s.io/cluster-autoscaler/*", "ultrascale.dev/cluster-autoscaler"]
+    }
+
+
+def test_it_suspends_nothing_of_other_clusters(template: Template) -> None:
+    found = the(template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+    of_groups = [each for each in found if each["Action"] == "autoscaling:SuspendProcesses"]
+
+    assert [each["Condition"]["StringEquals"] for each in of_groups] == [
+        {"autoscaling:ResourceTag/eks:cluster-name": "research"},
+        {"autoscaling:ResourceTag/kubernetes.io/cluster/research": "owned"},
+    ]
+
+
+def test_no_managed_policy_gives_it_more(template: Template) -> None:
+    assert "ManagedPolicyArns" not in the(template, "AWS::IAM::Role")
+
+
+def test_its_logs_end(template: Template) -> None:
+    (group,) = template.find_resources("AWS::Logs::LogGroup")
+
+    template.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 90})
+    template.has_resource_properties(
+        "AWS::Lambda::Function", {"LoggingConfig": {"LogGroup": {"Ref": group}}}
+    )
+
+
+def test_its_handler_is_there(template: Template) -> None:
+    package, module, function = the(template, "AWS::Lambda::Function")["Handler"].rsplit(".", 2)
+
+    assert package == "lambdas.node_groups"
+    assert (module, function) == ("handler", "on_event")
+
+
+def test_it_gives_up_before_the_deploy_does(template: Template) -> None:
+    assert the(template, "AWS::Lambda::Function")["Timeout"] < 600

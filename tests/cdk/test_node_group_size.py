@@ -1,0 +1,169 @@
+"""The size that a managed node group is deployed with, and what its scaler must know of it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from aws_cdk.assertions import Match, Template
+
+from tests.support.construct_stacks import make_pool_plan, resources, the
+from tests.support.managed_groups import (
+    BLOCK,
+    FUNCTION,
+    NODE_GROUP,
+    ODCR,
+    PLAN,
+    SIZE,
+    TAGS,
+    synthesize,
+)
+from ultrascale import config
+from ultrascale.plan.model import PoolPlan, RootDisk
+
+
+@pytest.fixture(scope="module")
+def p5() -> Template:
+    return synthesize(PLAN)
+
+
+class TestSize:
+    """A deploy states a size only where nothing else sets it."""
+
+    @pytest.mark.parametrize(
+        ("plan", "sizes"),
+        [
+            (
+                make_pool_plan(nodes=config.Nodes(static=3)),
+                {"MinSize": 3, "DesiredSize": 3, "MaxSize": 3},
+            ),
+            (
+                make_pool_plan(purchase=ODCR),
+                {"MinSize": 0, "DesiredSize": 16, "MaxSize": 16},
+            ),
+        ],
+        ids=["fixed", "paid for whether it runs or not"],
+    )
+    def test_the_file_states_its_own(self, plan: PoolPlan, sizes: dict[str, int]) -> None:
+        template = synthesize(plan)
+
+        template.has_resource_properties(NODE_GROUP, {"ScalingConfig": sizes})
+        template.resource_count_is(SIZE, 0)
+
+    @pytest.mark.parametrize(
+        ("plan", "bounds"),
+        [
+            (
+                make_pool_plan(nodes=config.Nodes(min=2, max=16)),
+                {"MinSize": 2, "MaxSize": 16, "InitialSize": 2},
+            ),
+            (make_pool_plan(purchase=BLOCK), {"MinSize": 0, "MaxSize": 16, "InitialSize": 0}),
+        ],
+        ids=["Cluster Autoscaler", "calendar"],
+    )
+    def test_that_of_a_scaler_or_of_the_calendar_is_looked_up(
+        self, plan: PoolPlan, bounds: dict[str, int]
+    ) -> None:
+        template = synthesize(plan)
+
+        (lookup,) = template.find_resources(SIZE)
+        assert the(template, NODE_GROUP)["ScalingConfig"] == {
+            "MinSize": bounds["MinSize"],
+            "MaxSize": bounds["MaxSize"],
+            "DesiredSize": {"Fn::GetAtt": [lookup, "DesiredSize"]},
+        }
+        template.has_resource_properties(
+            SIZE, {"ServiceToken": FUNCTION, "ClusterName": "research", **bounds}
+        )
+
+    def test_the_standing_group_is_found_by_labels_that_it_has(self, p5: Template) -> None:
+        asked = the(p5, SIZE)["Labels"]
+
+        assert asked == {"ultrascale.dev/pool": "train", "ultrascale.dev/shard": ""}
+        assert the(p5, NODE_GROUP)["Labels"].items() >= {"ultrascale.dev/pool": "train"}.items()
+
+    def test_that_of_a_shard_is_told_from_the_others(self) -> None:
+        plan = make_pool_plan()
+        labels = {**plan.labels, "ultrascale.dev/shard": "2"}
+
+        template = synthesize(replace(plan, name="train-2", shard=2, labels=labels))
+
+        assert the(template, SIZE)["Labels"] == {
+            "ultrascale.dev/pool": "train",
+            "ultrascale.dev/shard": "2",
+        }
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"min_nodes": 1},
+            {"max_nodes": 17},
+            {"labels": {"ultrascale.dev/pool": "train"}},
+            {"taints": ()},
+            {"max_unavailable": 2},
+            {"replace_before_launch": False},
+            {"ami_type": "AL2023_ARM_64_NVIDIA"},
+            {"purchase": "spot"},
+            {"instance_types": ("p5.48xlarge", "p5e.48xlarge")},
+        ],
+        ids=str,
+    )
+    def test_it_is_looked_up_again_whenever_it_is_sent_again(
+        self, p5: Template, changes: Any
+    ) -> None:
+        after = the(synthesize(replace(PLAN, **changes)), SIZE)
+
+        assert after["Configuration"] != the(p5, SIZE)["Configuration"]
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"ami_release": "1.35.9-20261130"},
+            {"kubernetes_version": "1.36"},
+            {"max_pods": 100},
+            {"root_disk": RootDisk(size_gib=200, iops=3000, throughput_mibps=125)},
+            {"instance_types": ("p5e.48xlarge",)},
+            {"tags": {"team": "research"}},
+            {"raid0": False},
+        ],
+        ids=str,
+    )
+    def test_it_stays_as_it_is_beside_a_version_or_template(
+        self, p5: Template, changes: Any
+    ) -> None:
+        template = synthesize(replace(PLAN, **changes))
+
+        assert template.to_json() != p5.to_json()
+        assert the(template, SIZE) == the(p5, SIZE)
+
+    def test_tags_of_the_group_never_stand_in_the_way_of_a_new_template(self) -> None:
+        template = synthesize(replace(PLAN, tags={"team": "research"}))
+
+        template.has_resource_properties(NODE_GROUP, {"Tags": Match.absent()})
+
+
+class TestAutoscalerTags:
+    """The Cluster Autoscaler reads tags of a group that EKS makes and tags by itself."""
+
+    def test_they_are_handed_on_to_the_group_behind_the_node_group(self) -> None:
+        template = synthesize(PLAN, autoscaler_tags={"a": "1"})
+
+        (group,) = template.find_resources(NODE_GROUP)
+        template.has_resource_properties(
+            TAGS,
+            {
+                "ServiceToken": FUNCTION,
+                "ClusterName": "research",
+                "NodegroupName": {"Fn::GetAtt": [group, "NodegroupName"]},
+                "Tags": {"a": "1"},
+            },
+        )
+
+    def test_groups_that_it_does_not_scale_have_none(self, p5: Template) -> None:
+        p5.resource_count_is(TAGS, 0)
+
+
+@pytest.mark.parametrize("kind", [SIZE, TAGS])
+def test_a_function_that_never_answers_does_not_hold_a_deploy_for_an_hour(kind: str) -> None:
+    (lookup,) = resources(synthesize(PLAN, autoscaler_tags={"a": "1"}), kind)
+
+    assert int(lookup["Properties"]["ServiceTimeout"]) <= 600

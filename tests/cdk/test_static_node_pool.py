@@ -1,0 +1,134 @@
+"""Static NodePools: a deploy inside a Capacity Block's window must not take its nodes away."""
+
+import copy
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.crd_schemas import CrdSet, karpenter_crds
+from tests.support.static_node_pools import Document, calendar_patch, make_node_pool, patched
+from ultrascale_constructs.static_node_pool import patch, seed
+
+
+@pytest.fixture(scope="module")
+def crds() -> CrdSet:
+    return karpenter_crds()
+
+
+few = settings(max_examples=30, deadline=None)
+# What may change in a pool of one name: everything but its node class's group and kind, and
+# whether it is static, which the CRD's transition rules forbid.
+specs = st.fixed_dictionaries(
+    {
+        "limits": st.fixed_dictionaries({"nodes": st.integers(1, 4000).map(str)}),
+        "disruption": st.dictionaries(st.sampled_from(["consolidateAfter", "budgets"]), st.text()),
+    },
+    optional={"weight": st.integers(1, 100), "replicas": st.integers(0, 4000)},
+)
+
+
+class TestSeed:
+    """What CloudFormation applies once. It applies it again, with no nodes, if it ever changes."""
+
+    @few
+    @given(before=specs, after=specs)
+    def test_pools_of_one_name_have_one_seed(self, before: Document, after: Document) -> None:
+        first, second = seed(make_node_pool(**before)), seed(make_node_pool(**after))
+
+        assert json.dumps(first) == json.dumps(second)
+
+    def test_labels_requirements_and_taints_are_none_of_its_business(self) -> None:
+        changed = make_node_pool()
+        changed["metadata"]["labels"] = {"team": "b"}
+        changed["spec"]["template"]["metadata"] = {"annotations": {"a": "b"}}
+        changed["spec"]["template"]["spec"] |= {
+            "requirements": [],
+            "taints": [],
+            "expireAfter": "1h",
+        }
+
+        assert seed(changed) == seed(make_node_pool())
+
+    def test_two_pools_have_two(self) -> None:
+        assert seed(make_node_pool("a")) != seed(make_node_pool("b"))
+
+    def test_an_api_server_accepts_it(self, crds: CrdSet) -> None:
+        assert crds.validate(seed(make_node_pool())) == []
+
+    def test_it_asks_for_no_nodes_and_makes_the_pool_static(self) -> None:
+        spec = seed(make_node_pool(replicas=32))["spec"]
+
+        assert isinstance(spec, dict)
+        assert spec["replicas"] == 0
+
+
+class TestPatch:
+    """What every deploy may change."""
+
+    @pytest.mark.parametrize("live", [0, 7, 32])
+    def test_a_size_that_the_calendar_or_a_person_set_stays(self, live: int) -> None:
+        node_pool = make_node_pool()
+        running = {**seed(node_pool), "spec": {**_spec(seed(node_pool)), "replicas": live}}
+
+        result = patched(running, calendar_patch(node_pool))
+
+        assert result["spec"] == node_pool["spec"] | {"replicas": live}
+        assert result["metadata"] == node_pool["metadata"]
+
+    def test_a_size_that_no_calendar_keeps_is_the_files(self) -> None:
+        node_pool = make_node_pool(replicas=16)
+
+        result = patched(seed(node_pool), patch(node_pool, sized_by_calendar=False))
+
+        assert result["spec"] == node_pool["spec"]
+
+    @few
+    @given(spec=specs)
+    def test_it_never_names_the_size_that_a_calendar_keeps(self, spec: Document) -> None:
+        paths = [operation["path"] for operation in calendar_patch(make_node_pool(**spec))]
+
+        assert not [path for path in paths if path in {"", "/spec"} or "replicas" in path]
+
+    @few
+    @given(before=specs, after=specs)
+    def test_nothing_is_left_of_what_the_fields_held_before(
+        self, before: Document, after: Document
+    ) -> None:
+        old, new = make_node_pool(**before), make_node_pool(**after)
+        for key in set(old["spec"]) - set(new["spec"]):
+            del old["spec"][key]
+        live = old["spec"].get("replicas", 0)
+
+        result = patched(old, calendar_patch(new))
+
+        assert result["spec"] == new["spec"] | {"replicas": live}
+
+    def test_annotations_that_kubectl_and_karpenter_keep_there_stay(self) -> None:
+        node_pool = make_node_pool()
+        live = copy.deepcopy(node_pool)
+        live["metadata"]["annotations"] = {"karpenter.sh/nodepool-hash": "1"}
+
+        result = patched(live, calendar_patch(node_pool))
+
+        assert result["metadata"]["annotations"] == {"karpenter.sh/nodepool-hash": "1"}
+
+    def test_labels_that_left_the_chart_leave_the_pool(self) -> None:
+        live = make_node_pool()
+        live["metadata"]["labels"]["team"] = "gone"
+
+        result = patched(live, calendar_patch(make_node_pool()))
+
+        assert result["metadata"]["labels"] == {"ultrascale.dev/pool": "gpu"}
+
+    def test_an_api_server_accepts_what_comes_of_it(self, crds: CrdSet) -> None:
+        node_pool = make_node_pool()
+
+        assert crds.validate(patched(seed(node_pool), calendar_patch(node_pool))) == []
+
+
+def _spec(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    return manifest["spec"]

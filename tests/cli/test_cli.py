@@ -1,0 +1,182 @@
+"""The command line, as its user sees it."""
+
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+import yaml
+
+from tests.support.command_line import Ultrascale, run
+from tests.support.folders import ROOT
+from tests.support.pools import as_text
+from ultrascale_stacks import app
+
+TRAINIUM = ROOT / "clusters" / "trainium-bert.yaml"
+HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
+
+
+def read(file: Path) -> Any:
+    return yaml.load(file.read_text(), yaml.CSafeLoader)
+
+
+def test_a_good_file_passes_with_one_line() -> None:
+    command = [sys.executable, "-m", "ultrascale.cli", "check", str(TRAINIUM)]
+
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert (answer.returncode, answer.stdout) == (0, f"{TRAINIUM}: ok\n")
+    assert answer.stderr == ""
+
+
+def test_every_mistake_is_named_at_once_without_a_traceback(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    document = read(TRAINIUM)
+    document["pools"][1]["instance_types"] = ["trn1.33xlarge"]
+    document["storage"]["lustre"][0]["capacity_gib"] = 1300
+    document["netwrok"] = document.pop("network")
+    file = tmp_path / "bad.yaml"
+    file.write_text(as_text(document))
+
+    answer = ultrascale("check", file)
+
+    assert answer.returncode == 1
+    assert answer.stdout == ""
+    lines = answer.stderr.splitlines()
+    assert all(line.startswith(f"{file}: ") for line in lines)
+    for part in ("trn1.32xlarge", "1300", "did you mean network"):
+        assert any(part in line for line in lines), part
+
+
+def test_what_is_not_built_yet_is_refused_in_plain_words(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    document = read(TRAINIUM)
+    document["storage"]["lustre"][0]["efa"] = True
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(document))
+
+    answer = ultrascale("check", file)
+
+    assert answer.returncode == 1
+    lines = answer.stderr.splitlines()
+    assert lines
+    assert all(line.startswith(f"{file}: ") and "not supported yet" in line for line in lines)
+
+
+def test_a_file_without_administrators_passes_with_a_warning(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    document = read(TRAINIUM)
+    del document["kubernetes"]["admins"]
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(document))
+
+    answer = ultrascale("check", file)
+
+    assert answer.returncode == 0
+    assert "warning" in answer.stderr
+    assert "kubectl" in answer.stderr
+
+
+def test_a_pool_that_loses_its_efa_passes_with_a_warning(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    document = read(TRAINIUM)
+    pool = document["pools"][1]
+    pool["zones"] = document["network"]["zones"]
+    del pool["placement_group"]
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(document))
+
+    answer = ultrascale("check", file)
+
+    assert answer.stderr == (
+        f"{file}: warning: pools.1.efa: no EFA across several zones; "
+        "keep one zone, or write efa: none\n"
+    )
+    assert answer.returncode == 0
+
+
+def test_a_range_that_is_too_small_is_named_beside_a_misspelt_type(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    document = read(TRAINIUM)
+    document["network"]["vpc_cidr"] = "10.0.0.0/24"
+    document["pools"][1]["instance_types"] = ["trn1.33xlarge"]
+    document["storage"]["lustre"][0]["capacity_gib"] = 1300
+    file = tmp_path / "bad.yaml"
+    file.write_text(as_text(document))
+
+    answer = ultrascale("check", file)
+
+    keys = [line.split(": ")[1] for line in answer.stderr.splitlines()]
+    assert keys == [
+        "network.vpc_cidr",
+        "pools.1.instance_types.0",
+        "storage.lustre.0.capacity_gib",
+    ]
+
+
+def test_no_file_at_all_is_asked_for_in_plain_words(ultrascale: Ultrascale) -> None:
+    answer = ultrascale("check", "")
+
+    assert (answer.returncode, answer.stderr) == (1, ".: no file is named; name a cluster file\n")
+
+
+def test_synthesis_refuses_a_bad_file_before_it_writes_anything(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("name: [")
+    context = {"cluster": str(file)}
+    outdir = str(tmp_path / "out")
+    monkeypatch.setattr(app.cdk, "App", partial(cdk.App, context=context, outdir=outdir))
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(SystemExit) as refused:
+        app.main()
+
+    assert str(refused.value.code).startswith(f"{file}: ")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
+
+
+def test_the_summary_of_nothing_says_what_to_run(ultrascale: Ultrascale, tmp_path: Path) -> None:
+    answer = ultrascale("summary", TRAINIUM, "--assembly", tmp_path)
+
+    assert answer.returncode == 1
+    assert "make synth" in answer.stderr
+
+
+def test_a_template_that_no_job_could_be_made_of_fails_the_check(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    document = read(HYBRID)
+    document["jobs"]["production"]["nodes"] = 6
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(document))
+
+    answer = ultrascale("check", file)
+
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"{file}: jobs.production.nodes: more than team production")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("check",), ("plan", "FILE", "--nodez"), ("advise", "--nodes", "many"), ("nothing",)],
+    ids=["no file", "no such option", "no number", "no such command"],
+)
+def test_a_wrong_use_is_no_cluster_beyond_the_limits(
+    arguments: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    answer = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+
+    assert answer.returncode == 1
+    assert "Usage" in answer.stderr

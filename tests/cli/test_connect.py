@@ -1,0 +1,389 @@
+"""`ultrascale connect`: a way to a private endpoint that leaves nothing behind."""
+
+import os
+import signal
+import socket
+import stat
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.account import FakeAws, Told, fake_account
+from tests.support.command_line import Ultrascale, run
+from tests.support.folders import ROOT
+from tests.support.pools import as_text, make_document
+from ultrascale.account import Account
+from ultrascale.errors import ClusterError
+from ultrascale.operate.endpoint import Endpoint, lent_kubeconfig
+
+CLUSTER, AGENTS = "eks:DescribeCluster", "ssm:DescribeInstanceInformation"
+ARN = "arn:aws:eks:us-west-2:918273645546:cluster/research"
+HOST = "ABC.gr7.us-west-2.eks.amazonaws.com"
+ENDPOINT = Endpoint(
+    arn=ARN, cluster="research", region="us-west-2", host=HOST, certificate_authority="Q0E="
+)
+# Opens the port that it is told, as Session Manager's plugin does, and says who it is.
+AWS = """#!{python} -SE
+import json, os, socket, sys, time
+told = dict(zip(sys.argv[3::2], sys.argv[4::2]))
+json.dump({{"pid": os.getpid(), "told": told}}, open({said!r}, "w"))
+{fate}
+(port,) = json.loads(told["--parameters"])["localPortNumber"]
+with socket.create_server(("127.0.0.1", int(port))) as server:
+    try:
+        {life}
+    except KeyboardInterrupt:
+        open({said!r} + ".goodbye", "w").close()
+"""
+
+
+@pytest.fixture
+def ultrascale(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Ultrascale:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    (tmp_path / "bin").mkdir()
+    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(as_text(make_document()))
+    return path
+
+
+def install(folder: Path, *, fate: str = "", life: str = "time.sleep(60)") -> Path:
+    """Install the AWS CLI and the plugin, and return the file in which the CLI says so."""
+    said = folder / "said.json"
+    text = AWS.format(python=sys.executable, said=str(said), fate=fate, life=life)
+    for name in ("aws", "session-manager-plugin"):
+        program = folder / "bin" / name
+        program.write_text(text)
+        program.chmod(0o755)
+    return said
+
+
+def answers() -> dict[str, Told]:
+    instance = {
+        "AvailabilityZone": "us-west-2b",
+        "HealthStatus": "Healthy",
+        "ProtectedFromScaleIn": False,
+    }
+    group = {
+        "AutoScalingGroupName": "asg",
+        "MinSize": 2,
+        "MaxSize": 4,
+        "DesiredCapacity": 2,
+        "DefaultCooldown": 300,
+        "AvailabilityZones": ["us-west-2b"],
+        "HealthCheckType": "EC2",
+        "CreatedTime": "2026-11-21T00:00:00Z",
+        "Instances": [
+            {**instance, "InstanceId": "i-joining", "LifecycleState": "Pending"},
+            {**instance, "InstanceId": "i-silent", "LifecycleState": "InService"},
+            {**instance, "InstanceId": "i-online", "LifecycleState": "InService"},
+        ],
+    }
+    node_group = {
+        "nodegroupName": "system-x",
+        # Somebody wants to see what an update does.
+        "status": "UPDATING",
+        "labels": {"ultrascale.dev/pool": "system"},
+        "resources": {"autoScalingGroups": [{"name": "asg"}]},
+    }
+    cluster = {
+        "arn": ARN,
+        "endpoint": f"https://{HOST}",
+        "certificateAuthority": {"data": "Q0E="},
+    }
+    agents = [
+        {"InstanceId": "i-silent", "PingStatus": "ConnectionLost"},
+        {"InstanceId": "i-online", "PingStatus": "Online"},
+    ]
+    return {
+        CLUSTER: {"cluster": cluster},
+        "eks:ListNodegroups": {"nodegroups": ["system-x"]},
+        "eks:DescribeNodegroup": {"nodegroup": node_group},
+        "autoscaling:DescribeAutoScalingGroups": {"AutoScalingGroups": [group]},
+        AGENTS: {"InstanceInformationList": agents},
+    }
+
+
+def has(monkeypatch: pytest.MonkeyPatch, told: dict[str, Told]) -> FakeAws:
+    account, aws = fake_account(told)
+
+    def connect(region: str, profile: str | None) -> Account:
+        assert profile in (None, "ml")
+        return account
+
+    monkeypatch.setattr("ultrascale.account.connect", connect)
+    return aws
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_command_runs_through_a_system_node_and_nothing_is_left_behind(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+) -> None:
+    said = install(tmp_path)
+    has(monkeypatch, answers())
+    copy = f'cp -p "$KUBECONFIG" {tmp_path}/copy; exit 7'
+
+    answer = ultrascale("connect", file, "--profile", "ml", "--", "sh", "-c", copy)
+
+    session: Any = yaml.safe_load(said.read_text())
+    kubeconfig: Any = yaml.safe_load((tmp_path / "copy").read_text())
+    cluster = kubeconfig["clusters"][0]
+    port = cluster["cluster"]["server"].rpartition(":")[2]
+    assert answer.returncode == 7
+    assert session["told"] == {
+        "--region": "us-west-2",
+        "--target": "i-online",
+        "--document-name": "AWS-StartPortForwardingSessionToRemoteHost",
+        "--parameters": f'{{"host": ["{HOST}"], "portNumber": ["443"], '
+        f'"localPortNumber": ["{port}"]}}',
+        "--profile": "ml",
+    }
+    assert cluster["name"] == kubeconfig["current-context"] == ARN
+    assert cluster["cluster"]["tls-server-name"] == HOST
+    assert kubeconfig["users"][0]["user"]["exec"]["env"] == [{"name": "AWS_PROFILE", "value": "ml"}]
+    assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
+    assert not is_running(session["pid"])
+    assert [*(tmp_path / ".kube").rglob("*.yaml")] == []
+
+
+def test_a_session_that_does_not_open_is_an_error_and_leaves_no_kubeconfig(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+) -> None:
+    install(tmp_path, fate="sys.exit(254)")
+    has(monkeypatch, answers())
+
+    answer = ultrascale("connect", file)
+
+    assert answer.returncode == 1
+    assert "the session ended with status 254 before its port was open" in answer.stderr
+    assert [*(tmp_path / ".kube").rglob("*.yaml")] == []
+
+
+def test_a_session_that_ends_by_itself_is_told(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+) -> None:
+    install(tmp_path, life="server.accept()")
+    has(monkeypatch, answers())
+
+    answer = ultrascale("connect", file)
+
+    assert answer.returncode == 1
+    assert f"export KUBECONFIG={tmp_path}/.kube/ultrascale/research.yaml" in answer.stdout
+    assert "connect again" in answer.stderr
+
+
+def test_a_session_ends_with_the_program_that_opened_it(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+) -> None:
+    said = install(tmp_path)
+    has(monkeypatch, answers())
+
+    answer = ultrascale("connect", file, "--", "sh", "-c", "kill -TERM $PPID; exec sleep 5")
+
+    session: Any = yaml.safe_load(said.read_text())
+    assert answer.returncode == 130
+    assert not is_running(session["pid"])
+    assert said.with_suffix(".json.goodbye").exists(), "a session that stays open in AWS"
+    assert [*(tmp_path / ".kube").rglob("*.yaml")] == []
+
+
+def test_ctrl_c_belongs_to_the_command_and_ends_no_shell_under_its_user(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+) -> None:
+    install(tmp_path)
+    has(monkeypatch, answers())
+    # As a terminal sends it: to both.
+    command = "trap 'echo' INT; kill -INT $PPID; kill -INT $$; test -e $KUBECONFIG && kill -USR1 $$"
+
+    answer = ultrascale("connect", file, "--", "sh", "-c", command)
+
+    assert answer.returncode == 128 + signal.SIGUSR1
+
+
+def test_the_profile_of_the_environment_goes_with_the_kubeconfig_to_another_terminal(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+) -> None:
+    install(tmp_path)
+    has(monkeypatch, answers())
+    monkeypatch.setenv("AWS_PROFILE", "research")
+
+    answer = ultrascale("connect", file, "--", "sh", "-c", "grep -q 'value: research' $KUBECONFIG")
+
+    assert answer.returncode == 0
+
+
+def test_what_the_plugin_says_of_a_failure_is_told(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+) -> None:
+    install(tmp_path, fate="print('Cannot perform start session: EOF'); sys.exit(255)")
+    has(monkeypatch, answers())
+
+    answer = ultrascale("connect", file)
+
+    assert "or its plugin: Cannot perform start session: EOF" in answer.stderr
+
+
+def test_a_port_that_somebody_listens_on_is_not_taken_for_the_session(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+) -> None:
+    said = install(tmp_path)
+    has(monkeypatch, answers())
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        answer = ultrascale("connect", file, "--port", port)
+
+    assert f"port {port} is taken" in answer.stderr
+    assert not said.exists()
+
+
+def test_what_is_not_installed_is_named_before_aws_is_asked(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+) -> None:
+    install(tmp_path)
+    (tmp_path / "bin" / "session-manager-plugin").unlink()
+    aws = has(monkeypatch, {})
+
+    answer = ultrascale("connect", file)
+
+    assert answer.returncode == 1
+    assert "session-manager-plugin: not installed" in answer.stderr
+    assert "install-plugin.html" in answer.stderr
+    assert aws.calls == []
+
+
+def test_nodes_that_session_manager_does_not_reach_are_named(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+) -> None:
+    install(tmp_path)
+    has(monkeypatch, answers() | {AGENTS: {"InstanceInformationList": list[object]()}})
+
+    answer = ultrascale("connect", file)
+
+    assert "Session Manager reaches none of i-silent, i-online" in answer.stderr
+
+
+def test_a_cluster_of_auto_mode_alone_has_no_node_that_takes_a_session(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(tmp_path)
+    has(monkeypatch, answers())
+
+    answer = ultrascale("connect", ROOT / "clusters" / "auto-mode.yaml")
+
+    assert answer.returncode == 1
+    assert "nodes of EKS Auto Mode take no sessions" in answer.stderr
+
+
+# --- kubeconfigs --------------------------------------------------------------------------------
+
+# What `aws eks update-kubeconfig` writes where there was nothing before.
+THEIRS = f"""
+apiVersion: v1
+kind: Config
+clusters: [{{name: "{ARN}", cluster: {{server: "https://{HOST}"}}}}]
+contexts: [{{name: "{ARN}", context: {{cluster: "{ARN}", user: "{ARN}"}}}}]
+current-context: "{ARN}"
+users: [{{name: "{ARN}", user: {{exec: {{command: aws}}}}}}]
+"""
+
+
+@pytest.mark.parametrize("text", [THEIRS, "kind: Config\ncontexts: []\n", "- 1\n", "{", ""])
+def test_a_kubeconfig_that_somebody_else_wrote_is_neither_overwritten_nor_taken_away(
+    tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+
+    with (
+        pytest.raises(ClusterError, match="is left alone"),
+        lent_kubeconfig(path, ENDPOINT, port=1, profile=None),
+    ):
+        pass
+
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("profile", [None, "ml"])
+def test_a_kubeconfig_that_was_left_behind_is_written_anew_for_its_owner_alone(
+    tmp_path: Path, profile: str | None
+) -> None:
+    path = tmp_path / "config"
+    with lent_kubeconfig(path, replace(ENDPOINT, host="OLD"), port=1, profile=profile):
+        left = path.read_text()
+    path.write_text(left)
+    path.chmod(0o644)
+
+    with lent_kubeconfig(path, ENDPOINT, port=2, profile=profile):
+        assert "https://127.0.0.1:2" in path.read_text()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+    assert not path.exists()
+
+
+def test_one_left_behind_by_a_run_that_was_killed_is_no_other_way_on_the_same_port(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "config"
+    with lent_kubeconfig(path, replace(ENDPOINT, host="OLD"), port=1, profile=None):
+        left = path.read_text()
+    with socket.create_server(("127.0.0.1", 0)) as own:
+        port = own.getsockname()[1]
+        path.write_text(left.replace("127.0.0.1:1", f"127.0.0.1:{port}"))
+
+        with lent_kubeconfig(path, ENDPOINT, port=port, profile=None):
+            assert HOST in path.read_text()
+
+
+def test_the_kubeconfig_of_a_way_that_is_open_stays_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    with socket.create_server(("127.0.0.1", 0)) as way:
+        port = way.getsockname()[1]
+        with lent_kubeconfig(path, ENDPOINT, port=port, profile=None):
+            with (
+                pytest.raises(ClusterError, match=f"in use: port {port} leads to research"),
+                lent_kubeconfig(path, ENDPOINT, port=1, profile=None),
+            ):
+                pass
+
+            assert str(port) in path.read_text()
+
+
+def test_a_kubeconfig_that_somebody_has_written_anew_meanwhile_is_not_taken_away(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "config"
+
+    with lent_kubeconfig(path, ENDPOINT, port=1, profile=None):
+        path.write_text(THEIRS)
+
+    assert path.read_text() == THEIRS
+
+
+def test_a_kubeconfig_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with (
+        pytest.raises(ClusterError, match=r"cannot be written: .*; name another"),
+        lent_kubeconfig(tmp_path / "file" / "config", ENDPOINT, port=1, profile=None),
+    ):
+        pass

@@ -1,0 +1,282 @@
+"""`ultrascale plan`, as its user sees it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.support.command_line import Ultrascale
+from tests.support.folders import ROOT
+from tests.support.pools import (
+    CAPACITY_BLOCK,
+    ON_DEMAND,
+    SYSTEM_POOL,
+    as_text,
+    make_document,
+    pool_document,
+)
+from ultrascale.cli.needs import BEYOND
+
+HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
+QUOTA = "L-417A185B"
+
+
+def test_a_plan_shows_pools_quotas_and_the_hours_that_are_of_use(
+    ultrascale: Ultrascale,
+) -> None:
+    answer = ultrascale("plan", HYBRID)
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+    told = answer.stdout
+    rows = [line.split() for line in told.splitlines()]
+
+    bursts = ["eks-on-demand", "16", "1,536", "128", "0", "64", "80", "112", "351.32", "256,465"]
+    assert bursts in rows
+    assert ["hyperpod", "8", "768", "64", "0", "32", "40", "472", "unknown", "unknown"] in rows
+    assert f"{QUOTA}   Running On-Demand P instances" in told
+    times = ["2026-12-01", "11:30", "2027-01-05", "10:30", "2027-01-05", "11:30"]
+    assert ["hyperpod", "training-plan", *times, "839", "60"] in rows
+    assert "hyperpod: no price: a training-plan is paid up front" in told
+    # What is known of it would be 0 minutes.
+    assert ["to", "the", "first", "step,", "one", "after", "the", "other"] in [
+        row[:8] for row in rows if row[8:] == ["unknown", "minutes"]
+    ]
+
+
+def test_a_plan_explains_each_number_by_its_sum_and_its_source(
+    ultrascale: Ultrascale,
+) -> None:
+    lines = ultrascale("plan", HYBRID, "--explain").stdout.splitlines()
+
+    at = lines.index(
+        "eks-on-demand.usd_per_hour = 351.32 USD per hour: 16 nodes x $21.9576 of p4d.24xlarge "
+        "On-Demand in us-east-1 on 2026-07-20"
+    )
+    assert lines[at + 1].startswith("    https://")
+    assert (
+        f"quota.{QUOTA} = 1,536 vCPUs: eks-on-demand: 16 nodes x 96 vCPUs of p4d.24xlarge" in lines
+    )
+
+
+def test_programs_read_all_of_it_as_json(ultrascale: Ultrascale) -> None:
+    document = json.loads(ultrascale("plan", HYBRID, "--json").stdout)
+
+    (need,) = (each for each in document["quotas"] if each["code"] == QUOTA)
+    assert (need["needed"]["value"], need["default"], need["state"]) == (1536, 0, "ask")
+    assert [pool["pool"] for pool in document["pools"]][:2] == ["system", "hyperpod"]
+    assert document["pools"][1]["figures"]["usd_per_hour"]["value"] is None
+
+
+def test_a_review_takes_it_as_tables_of_markdown(ultrascale: Ultrascale) -> None:
+    lines = ultrascale("plan", HYBRID, "--markdown").stdout.splitlines()
+
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines if line.startswith("|")]
+    assert ["", "pool", "nodes", "vCPUs"] in [row[:4] for row in rows]
+    assert ["", "eks-spot", "16", "1,536"] in [row[:4] for row in rows]
+
+
+def test_a_row_of_markdown_is_one_line_however_long_its_names(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    """A cell that goes on in a second line is a row of its own to who shows the table."""
+    names = ["gpu-pretraining-reserved-baseline-h100", "gpu-pretraining-reserved-second-h100"]
+    reservations = ["cr-0123456789abcdef0", "cr-0123456789abcdef1"]
+    blocks = [
+        pool_document(name=name, purchase=CAPACITY_BLOCK | {"reservation": reservation})
+        for name, reservation in zip(names, reservations, strict=True)
+    ]
+    reference = "case | 17\nof :key: [/]"
+    file = beyond(tmp_path, *blocks, agreed_limits={"nau_per_vpc": 300_000, "reference": reference})
+
+    answer = ultrascale("plan", file, "--markdown", "--explain", "--at", "2026-12-05T00:00Z")
+    told, figures, _ = answer.stdout.split("```")
+
+    assert answer.returncode == 0
+    rows = [line.rstrip() for line in told.splitlines() if line.startswith("|")]
+    assert all(row.endswith("|") for row in rows)
+    unnamed = [row for row in rows if row.startswith("|  ")]  # one has no code
+    assert len(unnamed) == 1
+    assert sum(names[0] in row for row in rows) == 3  # pools, windows, money
+    assert "agreed: 300,000, case \\| 17 of :key: [/] |" in told
+    assert told.startswith("## research in us-west-2 at 2026-12-05")
+    assert f"\n- {names[0]}" in told
+    assert f"{names[0]}.vcpus = " in figures
+
+
+def beyond(folder: Path, *pools: dict[str, Any], **changes: Any) -> Path:
+    """Write a file of more nodes than AWS publishes that it grants for a VPC."""
+    pool = pool_document(
+        purchase={"option": "odcr", "reservation_tags": {"fleet": "p5"}},
+        provisioner="karpenter",
+        role="reserved",
+        nodes={"static": 8000},
+    )
+    network = {
+        "vpc_cidr": "10.0.0.0/16",
+        "zones": ["us-west-2a", "us-west-2b"],
+        "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
+    }
+    system = SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}
+    karpenter = {"version": "1.15.1"}
+    file = folder / "cluster.yaml"
+    document = make_document(
+        pools=[system, pool, *pools], karpenter=karpenter, network=network, **changes
+    )
+    file.write_text(as_text(document))
+    return file
+
+
+def test_what_no_published_limit_allows_is_said_and_ends_with_a_status_of_its_own(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    """The file is right all the same: only AWS can say whether it grants it."""
+    file = beyond(tmp_path)
+
+    assert ultrascale("check", file).returncode == 0
+    answer = ultrascale("plan", file)
+
+    assert answer.returncode == BEYOND
+    assert "more than AWS publishes" in answer.stdout
+    told = answer.stderr.removeprefix(f"{file}: ").strip()
+    assert told.startswith("Network Address Usage (L-BB24F6E5): 280,")
+    assert "256,000" in told
+    assert "ask your account team" in told
+    # A review reads the page, and not what the command said beside it.
+    assert f"- {told}.\n" in ultrascale("plan", file, "--markdown").stdout
+
+
+def test_what_aws_has_agreed_to_is_shown_and_enough(ultrascale: Ultrascale, tmp_path: Path) -> None:
+    file = beyond(tmp_path, agreed_limits={"nau_per_vpc": 300_000, "reference": "case 17"})
+
+    answer = ultrascale("plan", file)
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "256,000   agreed: 300,000, case 17" in answer.stdout
+
+
+def test_the_largest_file_is_within_what_aws_would_have_to_agree_to(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    agreed = "agreed_limits: {nau_per_vpc: 1400000, reference: case 18}"
+    file = tmp_path / "cluster.yaml"
+    file.write_text(f"{(ROOT / 'clusters' / 'ultra-100k.yaml').read_text()}\n{agreed}\n")
+
+    answer = ultrascale("plan", file)
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "agreed: 1,400,000, case 18" in answer.stdout
+
+
+def test_what_aws_has_agreed_to_may_be_too_little(ultrascale: Ultrascale, tmp_path: Path) -> None:
+    file = beyond(tmp_path, agreed_limits={"nau_per_vpc": 270_000, "reference": "case 17"})
+
+    answer = ultrascale("plan", file)
+
+    assert answer.returncode == BEYOND
+    assert "needed, of which 270,000 are agreed" in answer.stderr
+
+
+def test_a_reason_that_many_pools_share_names_a_few_of_them(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    pools = [
+        pool_document(name=f"pool-{number}", purchase=ON_DEMAND, nodes={"max": 1})
+        for number in range(12)
+    ]
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(make_document(pools=[SYSTEM_POOL, *pools])))
+
+    told = ultrascale("plan", file).stdout
+
+    assert "pool-5, pool-6 and 5 more: no price: no On-Demand prices of us-west-2 are known" in told
+    assert "EKS: the fees of a cluster and its tier are unknown: no price of EKS in us-west" in told
+
+
+MIXED = ROOT / "clusters" / "mixed-capacity.yaml"
+
+
+def test_windows_are_held_against_the_time_that_is_given(ultrascale: Ultrascale) -> None:
+    answer = ultrascale("plan", MIXED, "--at", "2026-12-05T23:30+01:00")
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.stdout.startswith("mixed-capacity in us-east-2 at 2026-12-05 22:30 UTC")
+    assert "running, 324.3 usable hours left" in answer.stdout
+
+
+def test_a_window_that_is_over_is_a_mistake_of_the_file_and_named_where_it_stands(
+    ultrascale: Ultrascale,
+) -> None:
+    """The plan is printed all the same: what it says of the rest is of use."""
+    answer = ultrascale("plan", MIXED, "--at", "2026-12-16T00:00Z")
+
+    assert answer.returncode == 1
+    first, second = answer.stderr.splitlines()
+    assert first == (
+        f"{MIXED}: pools.1.purchase.ends: the window of gpu-reserved-block is over at 2026-12-16 "
+        "00:00 UTC, got 2026-12-15T11:30:00Z; write the window and the reservation that follow it, "
+        "or take the pool out"
+    )
+    assert second.startswith(f"{MIXED}: pools.3.purchase.ends: ")
+    assert "L-7A658B76" in answer.stdout
+
+
+def test_a_window_that_is_over_is_worse_than_a_limit(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    """A gate that lets 2 pass, as agreed by word of mouth, must not let a dead block pass."""
+    file = beyond(tmp_path, pool_document(name="block", purchase=CAPACITY_BLOCK))
+
+    assert ultrascale("plan", file, "--at", "2026-12-02T00:00Z").returncode == BEYOND
+    answer = ultrascale("plan", file, "--at", "2027-01-01T00:00Z")
+
+    assert answer.returncode == 1
+    assert "256,000" in answer.stderr
+    assert "is over at 2027-01-01" in answer.stderr
+
+
+def test_a_time_that_cannot_be_read_is_refused_before_anything_is_printed(
+    ultrascale: Ultrascale,
+) -> None:
+    answer = ultrascale("plan", MIXED, "--at", "2026-12-15")
+
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr == (
+        "--at: not a time in UTC, got '2026-12-15'; write it as 2026-12-15T00:00Z\n"
+    )
+
+
+def test_programs_read_times_as_iso_8601(ultrascale: Ultrascale) -> None:
+    answer = ultrascale("plan", MIXED, "--json", "--at", "2026-12-05T00:00+02:00")
+
+    document = json.loads(answer.stdout)
+    assert document["at"] == "2026-12-04T22:00:00Z"
+    first = document["calendar"][0]
+    assert (first["starts"], first["state"]) == ("2026-12-01T11:30:00Z", "running")
+    assert json.loads(ultrascale("plan", MIXED, "--json").stdout)["at"] is None
+
+
+def test_the_documented_keys_are_the_ones_that_programs_find(ultrascale: Ultrascale) -> None:
+    """A gate reads them: docs/plan.md is what it was written by."""
+    document = json.loads(ultrascale("plan", HYBRID, "--json", "--at", "2026-12-02T00:00Z").stdout)
+    told = (ROOT / "docs" / "plan.md").read_text().partition("## For programs")[2]
+    listed = [document[key][0] for key in ("pools", "subnets", "calendar", "quotas")]
+    figures = [document["totals"], document["launch"]]
+    figures += [each["figures"] for each in document["money"]["pools"]]
+    parts = [document["control_plane"], document["money"], *listed]
+    figures += [part["figures"] for part in parts if "figures" in part]
+
+    keys = {key for part in (*parts, document["quotas"][0]["needed"], document) for key in part}
+    assert sorted(key for key in keys if key not in told) == []
+    numbers = {key for part in figures for key in part if not key.startswith("database.")}
+    assert sorted(key for key in numbers if f"`{key}`" not in told) == []
+
+
+def test_a_file_with_mistakes_is_refused_as_check_refuses_it(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(make_document(region="us-west-9")))
+
+    answer, checked = ultrascale("plan", file), ultrascale("check", file)
+
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr == checked.stderr

@@ -1,0 +1,322 @@
+"""`ultrascale preflight`, as its user sees it."""
+
+import json
+import sys
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.account import ID, THROTTLED, FakeAws, Told, denied, fake_account
+from tests.support.command_line import Ultrascale
+from tests.support.folders import ROOT
+from tests.support.pools import (
+    CAPACITY_BLOCK,
+    ON_DEMAND,
+    SYSTEM_POOL,
+    as_text,
+    make_document,
+    pool_document,
+)
+from ultrascale.account import Account
+from ultrascale.errors import AccountError
+from ultrascale.preflight import checks
+from ultrascale.preflight.model import Check, Context, Finding, State
+from ultrascale.preflight.quota_requests import FILE, HISTORY
+from ultrascale.preflight.quota_values import GET
+
+VPCS, REGIONS = "ec2:DescribeVpcs", "ec2:DescribeRegions"
+ADMINS = {"admins": [f"arn:aws:iam::{ID}:role/Admin"]}
+OWN_BLOCK = CAPACITY_BLOCK | {"reservation": "cr-0f3c9a7be41d28650"}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A cluster file without a word of documentation."""
+    return written(tmp_path)
+
+
+def written(folder: Path, **changes: object) -> Path:
+    path = folder / "cluster.yaml"
+    train = pool_document(purchase=ON_DEMAND, nodes={"max": 4})
+    document = make_document(**{"kubernetes": ADMINS, "pools": [SYSTEM_POOL, train], **changes})
+    path.write_text(as_text(document))
+    return path
+
+
+def has(monkeypatch: pytest.MonkeyPatch, told: dict[str, Told], *found: Check) -> FakeAws:
+    account, aws = fake_account(told)
+
+    def connect(region: str, profile: str | None) -> Account:
+        assert (region, profile) == (account.region, None)
+        return account
+
+    monkeypatch.setattr("ultrascale.account.connect", connect)
+    monkeypatch.setattr(checks, "CHECKS", found)
+    return aws
+
+
+def finds(*states: State, subject: str = "it") -> Check:
+    def look(_: Context) -> Iterator[Finding]:
+        for state in states:
+            fix = None if state == "pass" else f"mend {state}"
+            yield Finding(check="c", subject=subject, state=state, evidence="seen", fix=fix)
+
+    return Check(name="c", title="c", actions=(), run=look)
+
+
+def asks(context: Context) -> Iterator[Finding]:
+    context.account.ask(VPCS)
+    yield Finding(check="a", subject="it", state="pass", evidence="answered")
+
+
+ASKS = Check(name="a", title="VPCs", actions=(VPCS,), run=asks)
+
+
+# --- what stops it before it asks ---------------------------------------------------------------
+
+
+def test_an_example_is_refused_with_every_key_before_anything_is_asked(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aws = has(monkeypatch, {}, ASKS)
+
+    answer = ultrascale("preflight", ROOT / "clusters" / "trainium-bert.yaml")
+
+    lines = answer.stderr.splitlines()
+    assert answer.returncode == 1
+    assert ["public_cidrs.0: 203.0.113.0" in lines[0], "admins.0: 111122223333" in lines[1]] == [
+        True,
+        True,
+    ]
+    assert aws.calls == []
+
+
+def test_a_window_that_is_over_is_refused(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = written(tmp_path, pools=[SYSTEM_POOL, pool_document(purchase=OWN_BLOCK)])
+    has(monkeypatch, {}, finds("pass"))
+
+    before, after = (
+        ultrascale("preflight", file, "--at", f"2026-12-{day}T00:00Z") for day in ("02", "20")
+    )
+
+    assert (before.returncode, after.returncode) == (0, 1)
+    assert "pools.1.purchase" in after.stderr
+
+
+def test_no_credentials_is_a_line_and_no_traceback(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, file: Path
+) -> None:
+    def connect(*_: object) -> None:
+        raise AccountError("no AWS credentials; log in")
+
+    monkeypatch.setattr("ultrascale.account.connect", connect)
+
+    answer = ultrascale("preflight", file)
+
+    assert (answer.returncode, answer.stderr) == (1, "no AWS credentials; log in\n")
+
+
+def test_options_that_go_not_together_are_refused(ultrascale: Ultrascale, file: Path) -> None:
+    answer = ultrascale("preflight", file, "--json", "--policy")
+
+    assert (answer.returncode, "leave it out" in answer.stderr) == (1, True)
+
+
+# --- what it says -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("states", "options", "status"),
+    [
+        (("pass", "warn"), (), 0),
+        (("pass", "unknown"), (), 3),
+        (("pass", "unknown"), ("--allow-unknown",), 0),
+        (("unknown", "fail"), ("--allow-unknown",), 3),
+    ],
+)
+def test_what_is_not_known_is_no_pass(
+    ultrascale: Ultrascale,
+    monkeypatch: pytest.MonkeyPatch,
+    file: Path,
+    states: tuple[State, ...],
+    options: tuple[str, ...],
+    status: int,
+) -> None:
+    has(monkeypatch, {}, finds(*states))
+
+    assert ultrascale("preflight", file, *options).returncode == status
+
+
+def test_the_worst_stands_first_and_what_to_do_below(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, file: Path
+) -> None:
+    has(monkeypatch, {}, finds("pass", "warn", "fail"))
+
+    lines = ultrascale("preflight", file).stdout.splitlines()
+
+    states = [line.split()[0] for line in lines if "seen" in line]
+    assert states == ["fail", "warn", "pass"]
+    assert lines[-4:] == [
+        "What to do:",
+        "  it: mend fail",
+        "  it: mend warn",
+        "1 fail, 0 unknown, 1 warn, 1 pass",
+    ]
+
+
+def test_denied_calls_are_one_statement_to_add(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, file: Path
+) -> None:
+    has(monkeypatch, {VPCS: denied(VPCS)}, ASKS)
+
+    document = json.loads(ultrascale("preflight", file, "--json").stdout)
+    told = ultrascale("preflight", file).stdout
+
+    assert told.count('"Action": ["ec2:DescribeVpcs"]') == 1
+    assert document["missing_permissions"]["Action"] == [VPCS]
+    assert (document["status"], document["counts"]["unknown"]) == (3, 1)
+    assert document["account"] == ID
+
+
+def test_a_terminal_sees_how_far_it_is_and_a_pipe_does_not(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, file: Path
+) -> None:
+    has(monkeypatch, {}, finds("pass"))
+
+    piped = ultrascale("preflight", file)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    shown = ultrascale("preflight", file)
+
+    assert piped.stderr == ""
+    assert "1/1" in shown.stderr
+
+
+def test_what_aws_publishes_for_nobody_is_a_status_of_its_own(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    nau = "L-BB24F6E5 Network Address Usage"
+    fleet = {
+        "purchase": {"option": "odcr", "reservation_tags": {"fleet": "p5"}},
+        "provisioner": "karpenter",
+        "role": "reserved",
+        "nodes": {"static": 4000},
+        "shards": 2,
+    }
+    network = {
+        "vpc_cidr": "10.0.0.0/16",
+        "zones": ["us-west-2a", "us-west-2b"],
+        "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
+    }
+    system = SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}
+    changes = {"pools": [system, pool_document(**fleet)], "network": network}
+    file = written(tmp_path, karpenter={"version": "1.15.1"}, **changes)
+
+    codes: list[int] = []
+    states: tuple[State, ...] = ("fail", "pass")
+    for state in states:
+        has(monkeypatch, {}, finds(state, subject=nau))
+        codes.append(ultrascale("preflight", file).returncode)
+
+    assert codes == [2, 0]
+
+
+def test_the_policy_is_printed_without_an_account(ultrascale: Ultrascale) -> None:
+    file = ROOT / "clusters" / "hybrid-hyperpod.yaml"
+
+    read, write = (
+        json.loads(ultrascale("preflight", file, "--policy", *more).stdout)
+        for more in ((), ("--request-quotas",))
+    )
+
+    assert GET in json.dumps(read)
+    assert (FILE in json.dumps(read), FILE in json.dumps(write)) == (False, True)
+
+
+# --- requests -----------------------------------------------------------------------------------
+
+
+def short(filed: Told) -> dict[str, Told]:
+    """Return an account that is short of two quotas, and answers ``filed`` to requests."""
+
+    def get(asked: dict[str, Any]) -> dict[str, Any]:
+        code = asked["QuotaCode"]
+        value = 0 if code in ("L-417A185B", "L-7A658B76") else 10**9
+        own = {"ServiceCode": asked["ServiceCode"], "QuotaCode": code, "QuotaName": code}
+        return {"Quota": own | {"Value": value, "Adjustable": True}}
+
+    nothing: dict[str, Told] = {
+        "ec2:DescribeNetworkInterfaces": {},
+        "ec2:DescribeVolumes": {},
+        "ec2:DescribeVpcs": {},
+        "ec2:DescribeAddresses": {},
+        "eks:ListClusters": {},
+        "fsx:DescribeFileSystems": {},
+        "servicequotas:ListServiceQuotas": {},
+        "servicequotas:ListAWSDefaultServiceQuotas": {},
+        HISTORY: {},
+    }
+    return nothing | {GET: get, FILE: filed}
+
+
+CASE = {"RequestedQuota": {"Id": "r", "CaseId": "17", "Status": "CASE_OPENED"}}
+
+
+def test_requests_are_shown_before_they_are_filed(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, file: Path
+) -> None:
+    aws = has(monkeypatch, short(CASE))
+
+    answer = ultrascale("preflight", file, "--request-quotas", "--yes")
+
+    assert answer.returncode == 0
+    shown = answer.stdout.splitlines()
+    assert "L-417A185B L-417A185B: 0 now, 768 asked for" in shown
+    assert shown[-1] == "L-7A658B76 L-7A658B76: filed: case 17"
+    assert len(aws.parameters(FILE)) == 2
+
+
+def test_one_that_is_refused_keeps_none_of_the_others(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, file: Path
+) -> None:
+    has(monkeypatch, short([THROTTLED, CASE]))
+
+    answer = ultrascale("preflight", file, "--request-quotas", "--yes")
+
+    assert answer.returncode == 3
+    assert "L-417A185B L-417A185B: not filed" in answer.stderr
+    assert "L-7A658B76 L-7A658B76: filed: case 17" in answer.stdout
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("says", "filed"), [("y\n", 2), ("n\n", 0)])
+def test_nothing_is_filed_unless_the_user_agrees(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, file: Path, says: str, filed: int
+) -> None:
+    aws = has(monkeypatch, short(CASE))
+    monkeypatch.setattr(sys, "stdin", Terminal(says))
+
+    answer = ultrascale("preflight", file, "--request-quotas")
+
+    assert answer.returncode == (0 if filed else 1)
+    assert len(aws.parameters(FILE)) == filed
+
+
+def test_nothing_is_filed_where_nobody_can_be_asked(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, file: Path
+) -> None:
+    aws = has(monkeypatch, short(CASE))
+    monkeypatch.setattr(sys, "stdin", StringIO())
+
+    answer = ultrascale("preflight", file, "--request-quotas")
+
+    assert (answer.returncode, "add --yes" in answer.stderr) == (1, True)
+    assert aws.calls == []

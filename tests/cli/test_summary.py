@@ -1,0 +1,72 @@
+"""What `make synth` ends with: the last thing read before money is spent."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.support.assembly import Assembly
+from tests.support.jobs import HYBRID
+from ultrascale import plan
+from ultrascale.cli.summary import print_summary
+
+
+def printed(assembly: Assembly, capsys: pytest.CaptureFixture[str], **changes: Any) -> str:
+    print_summary(
+        replace(assembly.plan, **changes),
+        assembly=assembly.folder / "cdk.out",
+        manifests=assembly.folder / "dist",
+    )
+    return capsys.readouterr().out
+
+
+def test_it_names_each_image_with_its_tag_and_the_command_that_builds_them(
+    trainium: Assembly, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = printed(trainium, capsys).splitlines()
+
+    for build in trainium.plan.image_builds:
+        (line,) = (line for line in lines if line.split()[:1] == [build.repository])
+        assert line.split()[1:] == [
+            f"images/{build.dockerfile}",
+            "for",
+            f"{build.architecture},",
+            "tag",
+            build.tag,
+        ]
+    assert any(
+        "aws codebuild start-build --project-name trainium-bert-images" in line for line in lines
+    )
+
+
+def test_it_says_why_a_repository_stays_empty(
+    trainium: Assembly, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = printed(
+        trainium,
+        capsys,
+        image_builds=(),
+        unbuilt_repositories=dict.fromkeys(trainium.plan.repositories, "by images.builds"),
+    )
+
+    assert "not built: by images.builds" in text
+    assert "start-build" not in text
+
+
+def test_a_cluster_without_repositories_reads_nothing_of_images(
+    mixed: Assembly, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "images/" not in printed(mixed, capsys)
+
+
+def test_it_says_how_many_nodes_each_team_owns_before_its_jobs_wait_for_them(
+    mixed: Assembly, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teams = printed(mixed, capsys, hyperpod=plan.load(HYBRID).hyperpod).partition("team ")[2]
+
+    rows = [" ".join(line.split()) for line in teams.splitlines()]
+    assert rows[2:4] == [
+        "research 3 ml.p4de.24xlarge 40 yes up to 50 % more hyperpod-ns-research",
+        "production 5 ml.p4de.24xlarge 60 yes no hyperpod-ns-production",
+    ]
+    assert "nodes of its own" not in printed(mixed, capsys)

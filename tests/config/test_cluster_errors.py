@@ -1,0 +1,215 @@
+"""Mistakes in the cluster's own keys, its network and its control plane."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.config_documents import mistakes_in, with_network
+from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_document
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    # --- the file's own keys
+    "unknown key": (
+        make_document(colour="us-west-2"),
+        "colour: unknown key 'colour'; known: account, agreed_limits, backend, hyperpod, images, "
+        "jobs, karpenter, observability, permissions_boundary, pipeline, scheduling, storage",
+    ),
+    "boundary by its ARN": (
+        make_document(permissions_boundary="arn:aws:iam::111122223333:policy/roles"),
+        "permissions_boundary: not the name of an IAM policy, "
+        "got 'arn:aws:iam::111122223333:policy/roles'; "
+        "write its name alone, without the ARN and without a path",
+    ),
+    "misspelt key": (
+        make_document(region=None, regoin="us-west-2"),
+        "regoin: unknown key 'regoin'; did you mean region?",
+    ),
+    "misspelt key beside the right one": (
+        make_document(regoin="us-west-2"),
+        "regoin: unknown key 'regoin'; did you mean region?",
+    ),
+    "missing key": (make_document(region=None), "region: missing; add it"),
+    "name too long": (
+        make_document(name="a" * 41),
+        f"name: not a DNS label of at most 40 characters, got '{'a' * 41}'; "
+        "use lower-case letters, digits and '-', from a letter to a letter or digit",
+    ),
+    "unknown Region": (
+        make_document(region="us-wset-2"),
+        "region: unknown Region 'us-wset-2'; did you mean us-west-2?",
+    ),
+    "account without its leading quote": (
+        make_document(account=111122223333),
+        "account: not text, got 111122223333; put it in quotes",
+    ),
+    "account too short": (
+        make_document(account="1111"),
+        "account: not an AWS account id, got '1111'; write its 12 digits in quotes",
+    ),
+    # --- network
+    "misspelt nested key": (
+        make_document(network={"vpc_cidr": "10.0.0.0/16", "zonez": ["us-west-2a"]}),
+        "network.zonez: unknown key 'zonez'; did you mean zones?",
+    ),
+    "one zone": (
+        make_document(
+            network={"vpc_cidr": "10.0.0.0/16", "zones": ["us-west-2b"]},
+        ),
+        "network.zones: EKS needs subnets in two zones, got [us-west-2b]; add a second zone",
+    ),
+    "zone of another Region": (
+        with_network(zones=["us-west-2a", "us-west-2b", "us-east-1a"]),
+        "network.zones.2: not a zone of us-west-2, got 'us-east-1a'; "
+        "write its name, such as us-west-2a, or its zone id",
+    ),
+    "zone twice": (
+        with_network(zones=["us-west-2b", "us-west-2a", "us-west-2b"]),
+        "network.zones.2: stands in the list twice, got 'us-west-2b'; keep one",
+    ),
+    "zone names and zone ids, which may be one zone": (
+        with_network(zones=["us-west-2a", "us-west-2b", "usw2-az2"]),
+        "network.zones: zone names and zone ids mixed, so that two of them may be one zone, "
+        "got [us-west-2a, us-west-2b, usw2-az2]; write names alone, or ids alone",
+    ),
+    "VPC range too large": (
+        with_network(vpc_cidr="10.0.0.0/8"),
+        "network.vpc_cidr: not a size that a VPC takes, got '10.0.0.0/8'; "
+        "use a mask from /16 to /28",
+    ),
+    "VPC range with host bits": (
+        with_network(vpc_cidr="10.0.0.5/16"),
+        "network.vpc_cidr: the address is inside its range, not its start, got '10.0.0.5/16'; "
+        "did you mean 10.0.0.0/16?",
+    ),
+    "VPC range that is none": (
+        with_network(vpc_cidr="10.0/16"),
+        "network.vpc_cidr: not an IPv4 range, got '10.0/16'; "
+        "write an address and a mask, such as 10.0.0.0/16",
+    ),
+    "pod range inside the VPC's": (
+        with_network(pod_cidrs=["10.0.64.0/18"]),
+        "network.pod_cidrs.0: overlaps network.vpc_cidr 10.0.0.0/16, got '10.0.64.0/18'; "
+        "choose a free range",
+    ),
+    "pod ranges inside each other": (
+        with_network(pod_cidrs=["100.64.0.0/16", "100.64.0.0/17"]),
+        "network.pod_cidrs.1: overlaps network.pod_cidrs.0 100.64.0.0/16, got '100.64.0.0/17'; "
+        "choose a free range",
+    ),
+    "pod range too large": (
+        with_network(pod_cidrs=["100.64.0.0/10"]),
+        "network.pod_cidrs.0: not a size that a VPC takes, got '100.64.0.0/10'; "
+        "use a mask from /16 to /28",
+    ),
+    "more pod blocks than there are": (
+        with_network(pod_cidrs={"count": 65, "from": "100.64.0.0/10"}),
+        "network.pod_cidrs.count: more /16 blocks than 100.64.0.0/10 has, got 65; "
+        "write at most 64, or name a larger range",
+    ),
+    "no pod block at all": (
+        with_network(pod_cidrs={"count": 0, "from": "100.64.0.0/10"}),
+        "network.pod_cidrs.count: out of range, got 0; write at least 1",
+    ),
+    "pod blocks of a range too small": (
+        with_network(pod_cidrs={"count": 1, "from": "100.64.0.0/18"}),
+        "network.pod_cidrs.from: smaller than one /16 block, got '100.64.0.0/18'; "
+        "name a larger range, such as 100.64.0.0/10",
+    ),
+    "pod block that is the VPC's": (
+        with_network(pod_cidrs={"count": 3, "from": "10.0.0.0/14"}),
+        "network.pod_cidrs.from: overlaps network.vpc_cidr 10.0.0.0/16, got 10.0.0.0/16; "
+        "choose a free range",
+    ),
+    # --- kubernetes
+    "unsupported version": (
+        make_document(kubernetes={"version": "1.33"}),
+        "kubernetes.version: not a Kubernetes version this product supports, got '1.33'; "
+        "use 1.34, 1.35, 1.36",
+    ),
+    "version as a number": (
+        make_document(kubernetes={"version": 1.35}),
+        "kubernetes.version: not text, got 1.35; put it in quotes",
+    ),
+    "version later than Volcano's": (
+        make_document(kubernetes={"version": "1.36"}, scheduling={"gang_scheduler": "volcano"}),
+        "kubernetes.version: later than Volcano supports, got '1.36'; use 1.35",
+    ),
+    "version later than HyperPod's": (
+        make_document(kubernetes={"version": "1.36"}, pools=[SYSTEM_POOL, HYPERPOD_POOL]),
+        "kubernetes.version: later than HyperPod supports, got '1.36'; use 1.35",
+    ),
+    "misspelt tier": (
+        make_document(kubernetes={"control_plane_tier": "xxl"}),
+        "kubernetes.control_plane_tier: unknown value, got 'xxl'; did you mean xl?",
+    ),
+    "user as admin": (
+        make_document(kubernetes={"admins": ["arn:aws:iam::111122223333:user/ana"]}),
+        "kubernetes.admins.0: not the ARN of an IAM role, "
+        "got 'arn:aws:iam::111122223333:user/ana'; write arn:aws:iam::ACCOUNT:role/NAME",
+    ),
+    "admin of another partition": (
+        make_document(kubernetes={"admins": ["arn:aws-cn:iam::111122223333:role/A"]}),
+        "kubernetes.admins.0: a role outside partition aws of us-west-2, "
+        "got 'arn:aws-cn:iam::111122223333:role/A'; write arn:aws:iam::ACCOUNT:role/NAME",
+    ),
+    "admin twice": (
+        make_document(kubernetes={"admins": ["arn:aws:iam::111122223333:role/A"] * 2}),
+        "kubernetes.admins.1: stands in the list twice, "
+        "got 'arn:aws:iam::111122223333:role/A'; keep one",
+    ),
+    "Service range too small": (
+        make_document(kubernetes={"service_cidr": "172.20.0.0/25"}),
+        "kubernetes.service_cidr: not a size that EKS takes for Services, got '172.20.0.0/25'; "
+        "use a mask from /12 to /24",
+    ),
+    "Service range in public space": (
+        make_document(kubernetes={"service_cidr": "8.8.0.0/16"}),
+        "kubernetes.service_cidr: not a private range, got '8.8.0.0/16'; "
+        "use a range of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16",
+    ),
+    "Service range over the VPC's": (
+        make_document(kubernetes={"service_cidr": "10.0.0.0/16"}),
+        "kubernetes.service_cidr: overlaps network.vpc_cidr 10.0.0.0/16, got '10.0.0.0/16'; "
+        "choose a free range",
+    ),
+    "VPC over the default Service range": (
+        with_network(vpc_cidr="172.20.0.0/16"),
+        "kubernetes.service_cidr: overlaps network.vpc_cidr 172.20.0.0/16, "
+        "got the default 172.20.0.0/16; choose a free range",
+    ),
+    "API open to everyone": (
+        make_document(kubernetes={"endpoint": {"public_cidrs": ["0.0.0.0/0"]}}),
+        "kubernetes.endpoint.public_cidrs.0: opens the Kubernetes API to the whole internet, "
+        "got '0.0.0.0/0'; name the networks of your people",
+    ),
+    "API open to nobody": (
+        make_document(kubernetes={"endpoint": {"private": False}}),
+        "kubernetes.endpoint.private: nodes and manifests reach the API server through the private "
+        "endpoint, got false; "
+        "set private: true",
+    ),
+    "events kept too short": (
+        make_document(kubernetes={"event_ttl": "5m"}),
+        "kubernetes.event_ttl: out of EKS's bounds, got '5m'; write 10m to 60m",
+    ),
+    "events kept for a word": (
+        make_document(kubernetes={"event_ttl": "1h"}),
+        "kubernetes.event_ttl: not a duration in minutes, got '1h'; write it as 30m",
+    ),
+    "misspelt add-on": (
+        make_document(kubernetes={"addons": {"vpccni": "v1.21.1-eksbuild.1"}}),
+        "kubernetes.addons.vpccni: unknown add-on 'vpccni'; did you mean vpc-cni?",
+    ),
+    "add-on version of another form": (
+        make_document(kubernetes={"addons": {"vpc-cni": "1.21.1"}}),
+        "kubernetes.addons.vpc-cni: not the version of an EKS add-on, got '1.21.1'; "
+        "write it as `aws eks describe-addon-versions` does, such as v1.21.1-eksbuild.1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "line"), BAD.values(), ids=list(BAD))
+def test_a_mistake_is_named_with_its_key_its_value_and_a_way_out(
+    document: dict[str, Any], line: str
+) -> None:
+    assert line in mistakes_in(document)

@@ -1,0 +1,194 @@
+"""How the mistakes of a cluster file are found together, and shown."""
+
+import copy
+from typing import Any, cast
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.config_documents import TWO_ZONES, mistakes_in, with_lustre, with_pool
+from tests.support.pools import (
+    CAPACITY_BLOCK,
+    GOVERNED_POOL,
+    GOVERNED_ZONES,
+    HYPERPOD_POOL,
+    SYSTEM_POOL,
+    governed_document,
+    make_document,
+    pool_document,
+)
+from ultrascale import config
+from ultrascale.errors import ConfigError
+
+
+def test_the_documents_that_the_mistakes_are_made_in_have_none() -> None:
+    assert mistakes_in(make_document()) == []
+    assert mistakes_in(make_document(pools=[SYSTEM_POOL, HYPERPOD_POOL])) == []
+    assert mistakes_in(with_lustre({"s3": {"bucket": "datasets"}})) == []
+
+
+def test_ten_mistakes_in_one_file_are_ten_lines_in_the_order_of_the_file() -> None:
+    document = make_document(
+        region="us-wset-2",
+        network={"vpc_cidr": "10.0.0.0/8", "zones": ["us-west-2b", "us-west-2a"]},
+        kubernetes={"version": "1.33", "admins": ["ana"]},
+        pools=[
+            SYSTEM_POOL | {"zonez": ["us-west-2b"]},
+            pool_document(name="storage", instance_types=["p5.48xlrage"], nodes={"max": 0}),
+        ],
+        storage={
+            "lustre": [
+                {
+                    "name": "scratch",
+                    "zone": "us-west-2d",
+                    "capacity_gib": 1300,
+                    "throughput_mbps_per_tib": 250,
+                }
+            ]
+        },
+    )
+
+    keys = [line.split(": ")[0] for line in mistakes_in(document)]
+    assert keys == [
+        "region",
+        "network.vpc_cidr",
+        "kubernetes.version",
+        "kubernetes.admins.0",
+        "pools.0.zonez",
+        "pools.1.name",
+        "pools.1.instance_types.0",
+        "pools.1.nodes.max",
+        "storage.lustre.0.zone",
+        "storage.lustre.0.capacity_gib",
+    ]
+
+
+def test_a_misspelt_key_of_a_pool_hides_no_other_mistake_of_that_pool() -> None:
+    document = with_pool(efa="all", zones=TWO_ZONES, nodes={"max": 0}, instance_typ=["x"])
+
+    keys = {line.split(": ")[0] for line in mistakes_in(document)}
+    assert keys == {"pools.1.instance_typ", "pools.1.zones", "pools.1.nodes.max"}
+
+
+def test_a_default_is_judged_like_a_value_that_the_file_states() -> None:
+    document = make_document(kubernetes=None)
+    document["network"]["vpc_cidr"] = "172.20.0.0/16"
+
+    assert mistakes_in(document) == [
+        "kubernetes.service_cidr: overlaps network.vpc_cidr 172.20.0.0/16, "
+        "got the default 172.20.0.0/16; choose a free range"
+    ]
+
+
+def test_a_value_is_shown_as_the_file_spells_it() -> None:
+    text = yaml.safe_dump(make_document(), sort_keys=False) + "account: 0x1F\n"
+
+    with pytest.raises(ConfigError) as caught:
+        config.loads(text, source="f")
+
+    assert caught.value.mistakes == ("f: account: not text, got 0x1F; put it in quotes",)
+
+
+def test_a_key_is_text_even_where_yaml_sees_a_truth_value() -> None:
+    text = yaml.safe_dump(make_document(), sort_keys=False) + "on: 1\n"
+
+    with pytest.raises(ConfigError, match=r"^f: on: unknown key 'on'; known: "):
+        config.loads(text, source="f")
+
+
+def test_a_type_whose_facts_no_source_states_is_refused_not_guessed() -> None:
+    document = with_pool(instance_types=["p6e-gb300.36xlarge"], efa="all")
+
+    (line,) = mistakes_in(document)
+    assert line == (
+        "pools.1.instance_types: no source says of p6e-gb300.36xlarge which of its network cards "
+        "take EFA interfaces; choose another instance type"
+    )
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-1, 70_000) | st.just(10**25),
+    st.floats(allow_nan=True),
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=8),
+    st.datetimes(),
+    st.sampled_from(
+        ("trn2.48xlarge", "p6e-gb300.36xlarge", "karpenter", "hyperpod", "auto-mode", "none")
+    ),
+    st.sampled_from(("0.0.0.0/0", "us-west-2b", "capacity-block", "spot", "all", "1.36", "system")),
+    st.lists(st.integers() | st.text(max_size=3), max_size=2),
+    st.dictionaries(
+        st.sampled_from(["name", "option", "static", "max", "from", "zones"]) | st.integers(),
+        st.integers(0, 3) | st.text(max_size=3),
+        max_size=2,
+    ),
+)
+RICH = governed_document(
+    account="111122223333",
+    network={
+        "vpc_cidr": "10.0.0.0/16",
+        "zones": GOVERNED_ZONES,
+        "pod_cidrs": {"count": 2, "from": "100.64.0.0/10"},
+    },
+    pools=[
+        SYSTEM_POOL,
+        pool_document(
+            purchase=CAPACITY_BLOCK, labels={"team": "a"}, shards=1, zones=["us-east-1b"]
+        ),
+        GOVERNED_POOL,
+    ],
+    storage={
+        "buckets": ["data"],
+        "lustre": [
+            {
+                "name": "scratch",
+                "zone": "us-east-1b",
+                "capacity_gib": 19200,
+                "throughput_mbps_per_tib": 250,
+                "efa": True,
+                "s3": {"bucket": "data", "import": ["new"]},
+            }
+        ],
+    },
+    jobs={"tune": {"prefer": ["train"], "resources": {"gpu": 8}}},
+    scheduling={"rendezvous": {"backend": "etcd", "replicas": 3}},
+    observability={"alarms": {"email": "ana@example.com"}},
+)
+
+
+def places(value: object, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the key path of every value in ``value``."""
+    return [at, *(place for key, inner in items(value) for place in places(inner, (*at, key)))]
+
+
+def items(value: object) -> list[tuple[Any, object]]:
+    if isinstance(value, dict):
+        return list(cast("dict[str, object]", value).items())
+    return list(enumerate(cast("list[object]", value))) if isinstance(value, list) else []
+
+
+def replaced(value: Any, at: tuple[Any, ...], new: object) -> object:
+    """Return ``value`` with ``new`` at ``at``."""
+    if not at:
+        return new
+    changed = copy.copy(value)
+    changed[at[0]] = replaced(value[at[0]], at[1:], new)
+    return changed
+
+
+def test_the_document_to_mutate_is_valid() -> None:
+    assert mistakes_in(RICH) == []
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(at=st.sampled_from(places(RICH)), new=VALUES)
+def test_whatever_a_file_holds_it_loads_or_is_refused_in_lines(
+    at: tuple[Any, ...], new: object
+) -> None:
+    lines = mistakes_in(replaced(RICH, at, new))
+
+    assert all(line and "\n" not in line and not line.endswith(".") for line in lines)
+    assert len(lines) == len(set(lines))

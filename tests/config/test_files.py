@@ -1,0 +1,136 @@
+"""What happens to a cluster file before any of its keys is looked at."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.folders import ROOT
+from ultrascale import config
+from ultrascale.errors import ConfigError
+
+CLUSTERS = sorted((ROOT / "clusters").glob("*.yaml"))
+
+
+def mistakes_in(path: Path) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        config.load(path)
+    return caught.value.mistakes
+
+
+def written(folder: Path, content: bytes) -> Path:
+    path = folder / "cluster.yaml"
+    path.write_bytes(content)
+    return path
+
+
+def test_there_are_cluster_files_to_load() -> None:
+    assert {path.stem for path in CLUSTERS} >= {
+        "auto-mode",
+        "hybrid-hyperpod",
+        "mixed-capacity",
+        "trainium-bert",
+        "ultra-100k",
+    }
+
+
+@pytest.mark.parametrize("path", CLUSTERS, ids=lambda path: path.stem)
+def test_each_cluster_file_loads_as_it_stands_and_warns_of_what_it_does_on_purpose_alone(
+    path: Path,
+) -> None:
+    cluster = config.load(path)
+
+    assert cluster.name == path.stem
+    for warning in config.warnings(cluster):
+        if ".provisioner: pods that fit here and on pools." in warning:
+            continue  # two scalers beside each other, on purpose
+        pool = cluster.pools[int(warning.split(".")[1])]
+        assert ".efa: no EFA " in warning or " without EFA, which pools." in warning
+        assert len(pool.zones) > 1 or len(pool.instance_types) > 1
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "none.yaml"
+
+    assert mistakes_in(path) == (f"{path}: no such file; name a cluster file",)
+
+
+def test_a_directory_is_refused(tmp_path: Path) -> None:
+    assert mistakes_in(tmp_path) == (f"{tmp_path}: a directory; name a cluster file in it",)
+
+
+def test_a_file_without_a_name_is_asked_for() -> None:
+    assert mistakes_in(Path()) == (".: no file is named; name a cluster file",)
+
+
+def test_a_path_that_no_file_system_takes_is_refused() -> None:
+    assert "cannot be read" in mistakes_in(Path("bad\0name"))[0]
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, b"name: caf\xe9\n")
+
+    expected = f"{path}: not UTF-8 text, got byte 0xe9 at offset 9; save the file as UTF-8"
+    assert mistakes_in(path) == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", "not a mapping of keys, got nothing; start with `name:`"),
+        (b"# nothing\n", "not a mapping of keys, got nothing; start with `name:`"),
+        (b"- a\n- b\n", "not a mapping of keys, got [a, b]; start with `name:`"),
+        (b"name\n", "not a mapping of keys, got 'name'; start with `name:`"),
+        (b"name: a\nname: b\n", "line 2: the key 'name' stands on line 1 too; keep one"),
+        (
+            b"a:\n  b: 1\n  c: 2\n  b: 3\n",
+            "line 4: the key 'b' stands on line 2 too; keep one",
+        ),
+        (b"a: &x [*x]\n", "line 1: an alias refers to itself; write the value out"),
+        (b"a: [1, 2\nb: 3\n", "line 2: not YAML: while parsing a flow sequence, "),
+        (b"a: 1\n b: 2\n", "line 2: not YAML: mapping values are not allowed here"),
+        (b"a: 1\nb: \x01\n", "line 2: not YAML: a character that YAML does not allow; remove it"),
+        (b"a: !!python/object:os.system {}\n", "line 1: not YAML: could not determine"),
+        (b"a: 1\nstarts: 2026-13-45\n", "line 2: not a value that YAML knows: month must be in"),
+        (b"a: 1\nb: " + b"9" * 5000, "line 2: a number of 5000 digits; write a smaller one"),
+        (b"a:\n\tb: 1\n", "line 2: not YAML: a tab in its indentation; use spaces"),
+        (b"a: 1\n---\nb: 2\n", "line 2: not YAML: expected a single document"),
+        (b"a: *nowhere\n", "line 1: not YAML: found undefined alias"),
+        (b"[" * 1500, "nested too deeply; write a cluster file"),
+    ],
+)
+def test_text_that_is_no_cluster_file_is_refused_in_one_line(
+    tmp_path: Path, content: bytes, expected: str
+) -> None:
+    path = written(tmp_path, content)
+
+    (line,) = mistakes_in(path)
+    assert line.startswith(f"{path}: {expected}")
+    assert "\n" not in line
+    assert "; " in line
+
+
+def test_anchors_aliases_and_merge_keys_are_plain_yaml() -> None:
+    text = """
+name: research
+region: us-west-2
+network: {vpc_cidr: 10.0.0.0/16, zones: &zones [us-west-2a, us-west-2b]}
+pools:
+  - &system
+    name: system
+    instance_types: [m7g.2xlarge]
+    provisioner: managed-node-group
+    nodes: {min: 2, max: 4}
+    zones: *zones
+  - <<: *system
+    name: workers
+"""
+    cluster = config.loads(text)
+
+    assert [pool.name for pool in cluster.pools] == ["system", "workers"]
+    assert cluster.pool("workers").zones == ("us-west-2a", "us-west-2b")
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+    text = CLUSTERS[0].read_text(encoding="utf-8")
+
+    assert config.load(written(tmp_path, text.encode("utf-8-sig"))) == config.load(CLUSTERS[0])

@@ -1,0 +1,45 @@
+"""Mistakes in `images.builds`: an image in the wrong repository is one that no job finds."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.pools import make_cluster
+from ultrascale.errors import ConfigError
+
+
+def mistakes(**images: Any) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        make_cluster(images=images)
+    return caught.value.mistakes
+
+
+def test_a_build_without_a_repository_is_answered_with_the_nearest() -> None:
+    (found,) = mistakes(repositories=["bert-pretrain"], builds={"bert-pretain": "neuron"})
+
+    assert found == (
+        "cluster file: images.builds.bert-pretain: not one of images.repositories, "
+        "got 'bert-pretain'; did you mean bert-pretrain?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "answer"),
+    [
+        ("neurn", "did you mean neuron?"),
+        ("jax", "write neuron, nvidia, cpu, tensorboard, backend or none"),
+    ],
+)
+def test_a_dockerfile_that_is_not_there_is_answered_with_those_that_are(
+    written: str, answer: str
+) -> None:
+    (found,) = mistakes(repositories=["bert"], builds={"bert": written})
+
+    assert found.startswith("cluster file: images.builds.bert: ")
+    assert found.endswith(answer)
+
+
+def test_every_wrong_dockerfile_is_named_at_once() -> None:
+    found = mistakes(repositories=["bert", "llama"], builds={"bert": "gpu", "llama": "jax"})
+
+    assert [line.split(": ")[1] for line in found] == ["images.builds.bert", "images.builds.llama"]

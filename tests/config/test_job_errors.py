@@ -1,0 +1,284 @@
+"""Mistakes in jobs, each with its key, its value and a way out."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.config_documents import mistakes_in, with_job
+from tests.support.config_jobs import G6, LUSTRE, VOLCANO, gpus, job, own, trn
+from tests.support.pools import (
+    ODCR,
+    POOL,
+    SPOT,
+    SYSTEM_POOL,
+    make_document,
+    pool_document,
+)
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    # --- which nodes
+    "no such pool": (
+        job(pool="trian"),
+        "jobs.tune.pool: not one of pools, got 'trian'; did you mean train?",
+    ),
+    "pool beside preference": (
+        job(pool="train", prefer=["train"]),
+        "jobs.tune.prefer: a pool and an order of preference, got [train]; keep pool or prefer",
+    ),
+    "pool named twice": (
+        job(pool="train", node_selector={"node-type": "train"}),
+        "jobs.tune.node_selector.node-type: a second way to name the pool, got 'train'; "
+        "keep pool or node-type",
+    ),
+    "selector beside preference": (
+        with_job(node_selector={"node-type": "train"}, prefer=["train"]),
+        "jobs.tune.prefer: a strict selector and an order of preference, got [train]; "
+        "keep node_selector or prefer",
+    ),
+    "preference for no pool": (
+        with_job(prefer=["train", "trian"]),
+        "jobs.tune.prefer.1: the node-type of no pool, got 'trian'; did you mean train?",
+    ),
+    "selector of no pool": (
+        with_job(node_selector={"node-type": "trian"}),
+        "jobs.tune.node_selector.node-type: the node-type of no pool, got 'trian'; "
+        "did you mean train?",
+    ),
+    "more GPUs than a node has": (
+        with_job(prefer=["train"], resources={"gpu": 16}) | {"pools": [SYSTEM_POOL, POOL]},
+        "jobs.tune.resources.gpu: more than a node of train has: 8, got 16; "
+        "ask for less, or choose another pool",
+    ),
+    "GPUs of a node without any": (
+        with_job(kind="batch", node_selector={"node-type": "system"}, resources={"gpu": 1}),
+        "jobs.tune.resources.gpu: more than a node of system has: 0, got 1; "
+        "ask for less, or choose another pool",
+    ),
+    "priority that is not there": (
+        with_job(priority="critcal"),
+        "jobs.tune.priority: not one of scheduling.priority_classes, got 'critcal'; "
+        "did you mean critical?",
+    ),
+    "team that is not there": (
+        with_job(team="research"),
+        "jobs.tune.team: not one of hyperpod.task_governance.teams, got 'research'; there is none",
+    ),
+    "two kinds of accelerator in a pod": (
+        with_job(resources={"gpu": 1, "neuron": 1}),
+        "jobs.tune.resources.neuron: GPUs and Neuron devices in one pod, got 1; keep gpu or neuron",
+    ),
+    "memory in gigabytes of no kind": (
+        with_job(resources={"memory": "64GB"}),
+        "jobs.tune.resources.memory: not a Kubernetes quantity, got '64GB'; "
+        "write a number and a unit, such as 64Gi",
+    ),
+    "toleration of any value and one": (
+        with_job(tolerations=[{"key": "spot", "operator": "Exists", "value": "true"}]),
+        "jobs.tune.tolerations.0.value: a value, although any value is tolerated, got 'true'; "
+        "leave it out, or use operator: Equal",
+    ),
+    "GPUs that leave a rest for nobody": (
+        gpus(resources={"gpu": 3}),
+        "jobs.tune.resources.gpu: no even share of the 8 of a node: the rest would fit nobody, "
+        "got 3; ask for 1, 2, 4, 8",
+    ),
+    "Neuron devices that may not be neighbours": (
+        trn(resources={"neuron": 4}),
+        "jobs.tune.resources.neuron: a part of the 16 devices of a node, which may not be "
+        "neighbours, got 4; ask for 1 or 16",
+    ),
+    "more nodes than the pool has": (
+        trn(nodes=17),
+        "jobs.tune.nodes: more than the 16 nodes of train, got 17; "
+        "ask for at most 16, or raise nodes in pool train",
+    ),
+    "more nodes than the shards have": (
+        job(
+            pool_document(
+                provisioner="karpenter",
+                purchase=ODCR,
+                role="reserved",
+                nodes={"static": 4},
+                shards=2,
+            ),
+            pool="train",
+            nodes=9,
+        )
+        | {"karpenter": {"version": "1.15.1"}},
+        "jobs.tune.nodes: more than the 8 nodes of train, got 9; "
+        "ask for at most 8, or raise nodes in pool train",
+    ),
+    "fewest nodes above the most": (
+        trn(nodes=2, min_nodes=3),
+        "jobs.tune.min_nodes: more than nodes, which is 2, got 3; write less",
+    ),
+    "no nodes": (trn(nodes=0), "jobs.tune.nodes: out of range, got 0; write at least 1"),
+    "training beside controllers": (
+        job(pool="system"),
+        "jobs.tune.pool: the nodes of controllers and add-ons, got 'system'; "
+        "choose a pool of another role",
+    ),
+    "training beside controllers by their label": (
+        job(node_selector={"node-type": "system"}),
+        "jobs.tune.node_selector: the nodes of controllers and add-ons, got {node-type: system}; "
+        "choose a pool of another role",
+    ),
+    # --- processes
+    "processes that share no devices evenly": (
+        gpus(processes_per_node=3),
+        "jobs.tune.processes_per_node: not an even share of the 8 GPUs or NeuronCores of a pod, "
+        "got 3; write 1, 2, 4, 8",
+    ),
+    "more processes than NeuronCores": (
+        trn(processes_per_node=64),
+        "jobs.tune.processes_per_node: not an even share of the 32 GPUs or NeuronCores of a pod, "
+        "got 64; write 1, 2, 4, 8, 16, 32",
+    ),
+    "more processes than the GPUs that are asked for": (
+        gpus(processes_per_node=4, resources={"gpu": 2}),
+        "jobs.tune.processes_per_node: not an even share of the 2 GPUs or NeuronCores of a pod, "
+        "got 4; write 1, 2",
+    ),
+    # --- queue, rendezvous
+    "queue without Volcano": (
+        trn(queue="research"),
+        "jobs.tune.queue: queues are Volcano's, which is not installed, got 'research'; "
+        "leave it out, or set scheduling.gang_scheduler: volcano",
+    ),
+    "queue that is not there": (
+        trn(queue="reserch") | {"scheduling": VOLCANO | {"queues": [{"name": "research"}]}},
+        "jobs.tune.queue: not one of scheduling.queues, got 'reserch'; did you mean research?",
+    ),
+    "queue that takes no jobs": (
+        trn(queue="root") | {"scheduling": VOLCANO},
+        "jobs.tune.queue: not one of scheduling.queues, got 'root'; known: default",
+    ),
+    "rendezvous without its server": (
+        trn(rendezvous="etcd-v2"),
+        "jobs.tune.rendezvous: no server of that kind runs in the cluster, got 'etcd-v2'; "
+        "use c10d, or set scheduling.rendezvous.backend: etcd-v2",
+    ),
+    "role that becomes no variable": (
+        trn(role="my-worker"),
+        "jobs.tune.role: not a role that ranks can be found by, got 'my-worker'; use at most 13 "
+        "lower-case letters and digits, no '-': Volcano makes a variable of the shell of it",
+    ),
+    "role that makes host names too long": (
+        trn(role="w" * 14),
+        f"jobs.tune.role: not a role that ranks can be found by, got '{'w' * 14}'; use at most 13 "
+        "lower-case letters and digits, no '-': Volcano makes a variable of the shell of it",
+    ),
+    # --- volumes and namespace
+    "two claims at one path": (
+        trn(volumes=[{"claim": "data", "mount_path": "/a"}, own("/a")]) | {"storage": LUSTRE},
+        "jobs.tune.volumes.1.mount_path: a path at which something else is mounted, got '/a'; "
+        "choose another",
+    ),
+    "claim in place of shared memory": (
+        trn(volumes=[own("/dev/shm")]),
+        "jobs.tune.volumes.0.mount_path: a path at which something else is mounted, "
+        "got '/dev/shm'; choose another",
+    ),
+    "claim in place of Volcano's list of hosts": (
+        trn(volumes=[own("/etc/volcano")]),
+        "jobs.tune.volumes.0.mount_path: a path at which something else is mounted, "
+        "got '/etc/volcano'; choose another",
+    ),
+    "namespace that nothing makes": (
+        trn(namespace="trainng"),
+        "jobs.tune.namespace: not one that the cluster file makes, got 'trainng'; "
+        "did you mean training?",
+    ),
+    # --- time and capacity
+    "grace beyond the notice": (
+        job(
+            pool_document(instance_types=G6, purchase=SPOT),
+            pool="train",
+            grace_period_seconds=300,
+        ),
+        "jobs.tune.grace_period_seconds: longer than the 120 seconds of a Spot notice, got 300; "
+        "save the checkpoint in less: write 110",
+    ),
+    "capacity that the pool has not": (
+        gpus(kind="service", capacity="reserved"),
+        "jobs.tune.capacity: capacity of no pool that it may run on, got 'reserved'; "
+        "known: on-demand",
+    ),
+    "health path that is none": (
+        gpus(kind="service", health_path="health"),
+        "jobs.tune.health_path: not a path of a URL, got 'health'; write it as /health",
+    ),
+    "kind that is none": (
+        gpus(kind="serve"),
+        "jobs.tune.kind: unknown value, got 'serve'; did you mean service?",
+    ),
+    "key of another kind": (
+        gpus(kind="batch", nodes=2),
+        "jobs.tune.nodes: unknown key 'nodes'; known: args, command, env, grace_period_seconds, "
+        "image, namespace, node_selector, prefer, priority, queue, resources, retries, "
+        "service_account, team, "
+        "tolerations, ttl_seconds_after_finished, volumes",
+    ),
+    # --- name
+    "job's name with a space": (
+        make_document(jobs={"A b": {}}),
+        "jobs.A b: not a DNS label of at most 40 characters, got 'A b'; "
+        "use lower-case letters, digits and '-', from a letter to a letter or digit",
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "line"), BAD.values(), ids=list(BAD))
+def test_a_mistake_is_named_with_its_key_its_value_and_a_way_out(
+    document: dict[str, Any], line: str
+) -> None:
+    assert mistakes_in(document) == [line]
+
+
+GOOD = {
+    "zero of a device": gpus(resources={"gpu": 0, "cpu": 4, "memory": "8Gi"}, kind="batch"),
+    "on-demand nodes of a pool that falls back": job(
+        pool_document(
+            provisioner="karpenter",
+            instance_types=G6,
+            purchase=SPOT | {"fallback": "on-demand"},
+        ),
+        pool="train",
+        kind="service",
+        capacity="on-demand",
+    )
+    | {"karpenter": {"version": "1.15.1"}},
+    "one Neuron device": trn(resources={"neuron": 1}),
+    "Volcano's own queue": trn(queue="default") | {"scheduling": VOLCANO},
+    "c10d beside etcd": trn(rendezvous="c10d")
+    | {"scheduling": VOLCANO | {"rendezvous": {"backend": "etcd", "replicas": 1}}},
+    "a claim of the user's own": trn(volumes=[own("/x")]),
+    "one claim at two paths": trn(
+        volumes=[{"claim": "data", "mount_path": "/a"}, {"claim": "data", "mount_path": "/b"}]
+    )
+    | {"storage": LUSTRE},
+    "a job of the longest name": make_document(jobs={"n" * 40: {"pool": "train"}}),
+    "a role of the longest name": trn(role="w" * 13),
+    "an image by its digest": trn(image=f"docker.io/a/b@sha256:{'0' * 64}"),
+    "numbers as arguments": trn(script="train.py", args=[1, 2.5, "x"]),
+    "a batch job beside controllers": job(
+        pool="system", kind="batch", command=["a"], resources={"cpu": 1, "memory": "1Gi"}
+    ),
+}
+
+
+@pytest.mark.parametrize("document", GOOD.values(), ids=list(GOOD))
+def test_what_is_right_is_taken(document: dict[str, Any]) -> None:
+    assert mistakes_in(document) == []
+
+
+def test_all_mistakes_of_a_job_are_named_at_once() -> None:
+    document = trn(
+        nodes=64, queue="a", priority="top", image="x:latest", role="A", env={"RANK": "0"}
+    )
+
+    keys = [line.partition(": ")[0] for line in mistakes_in(document)]
+
+    assert keys == [
+        f"jobs.tune.{key}" for key in ("nodes", "queue", "priority", "image", "role", "env.RANK")
+    ]

@@ -1,0 +1,127 @@
+"""No key of a job is without effect: a setting that does nothing is a broken promise."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.config_jobs import LUSTRE
+from tests.support.jobs import (
+    BATCH,
+    IMAGE,
+    SERVICE,
+    VOLCANO,
+    job_cluster,
+    make_job,
+    prepared,
+    refusals,
+)
+from tests.support.pools import NEURON_POOL, pool_document
+from ultrascale import config
+
+CLUSTER = job_cluster(
+    NEURON_POOL | {"labels": {"example.com/team": "ml"}},
+    pool_document(name="gpu", instance_types=["g6e.12xlarge"]),
+    storage=LUSTRE,
+    scheduling=VOLCANO
+    | {
+        "priority_classes": {"high": 1000},
+        "queues": [{"name": "a"}, {"name": "b"}],
+        "rendezvous": {"backend": "etcd", "replicas": 1},
+    },
+)
+# A value of each key with which something else is sent.
+COMMON: dict[str, Any] = {
+    "pool": "gpu",
+    "node_selector": {"example.com/team": "ml"},
+    "priority": "high",
+    "tolerations": [{"key": "spot", "operator": "Exists"}],
+    "resources": {"efa": 0},
+    "prefer": ["gpu"],
+    "team": "research",
+    "namespace": "default",
+    "image": "docker.io/example/other:1",
+    "command": ["other"],
+    "args": ["--lr=1"],
+    "env": {"A": "1"},
+    "service_account": "reads-s3",
+    "volumes": [],
+    "grace_period_seconds": 60,
+}
+TRAINING: dict[str, Any] = {
+    "nodes": 3,
+    "min_nodes": 1,
+    "processes_per_node": 8,
+    "script": "other.py",
+    "role": "trainer",
+    "queue": "b",
+    "rendezvous": "c10d",
+    "restarts": {"job": 1},
+    "compile_cache": {"model": "bert"},
+    "ttl_seconds_after_finished": 60,
+}
+ONE_BATCH: dict[str, Any] = {"queue": "b", "retries": 1, "ttl_seconds_after_finished": 60}
+SERVING: dict[str, Any] = {
+    "replicas": 2,
+    "port": 80,
+    "capacity": "on-demand",
+    "health_path": "/health",
+    "startup_seconds": 60,
+    "allow_from": ["backend"],
+}
+JOBS: dict[type[config.Job], tuple[dict[str, Any], dict[str, Any]]] = {
+    config.TrainingJob: (make_job(), TRAINING),
+    config.BatchJob: (BATCH | {"resources": {"neuron": 16}}, ONE_BATCH),
+    config.ServiceJob: (SERVICE, SERVING),
+}
+CASES = [
+    pytest.param(job, {key: value}, id=f"{kind.__name__}.{key}")
+    for kind, (job, own) in JOBS.items()
+    for key, value in {**COMMON, **own}.items()
+]
+
+
+@pytest.mark.parametrize("kind", JOBS, ids=lambda kind: kind.__name__)
+def test_every_key_is_held_to_an_effect(kind: type[config.Job]) -> None:
+    assert kind.model_fields.keys() == {*COMMON, *JOBS[kind][1], "kind"}
+
+
+@pytest.mark.parametrize(("job", "change"), CASES)
+def test_a_key_that_is_stated_is_heeded(job: dict[str, Any], change: dict[str, Any]) -> None:
+    changed = {**job, **change}
+    if "command" in change:
+        changed.pop("script", None)
+
+    if lines := refusals(CLUSTER, changed):
+        assert any(next(iter(change)) in line for line in lines), lines
+        return
+    assert prepared(CLUSTER, changed).objects != prepared(CLUSTER, job).objects
+
+
+@pytest.mark.parametrize(
+    ("restarts", "cache"),
+    [
+        ({"workers": 1}, {"model": "bert", "path": "/data/x"}),
+        ({"job": 1}, {"model": "bert", "allow_cold": True}),
+    ],
+)
+def test_keys_within_a_key_are_heeded(restarts: dict[str, int], cache: dict[str, Any]) -> None:
+    plain = make_job(compile_cache={"model": "bert"})
+
+    for changed in (plain | {"restarts": restarts}, plain | {"compile_cache": cache}):
+        assert prepared(CLUSTER, changed).objects != prepared(CLUSTER, plain).objects
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        *({"neuron": 1}, {"efa": 0}, {"cpu": 4}, {"memory": "8Gi"}, {"shared_memory": "1Gi"}),
+        {"neuron": 0, "cpu": 4, "memory": "8Gi"},
+    ],
+    ids=str,
+)
+def test_resources_are_heeded(resources: dict[str, Any]) -> None:
+    one = make_job(nodes=1, image=IMAGE)
+
+    changed = prepared(CLUSTER, one, resources=resources)
+
+    assert changed.objects != prepared(CLUSTER, one).objects

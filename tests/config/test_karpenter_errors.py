@@ -1,0 +1,198 @@
+"""Versions of Karpenter that do not do what the file asks of them."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.pools import (
+    CAPACITY_BLOCK,
+    ODCR,
+    SPOT,
+    SYSTEM_POOL,
+    make_cluster,
+    make_document,
+    pool_document,
+)
+from ultrascale import config
+from ultrascale.config import _karpenter_rules as rules
+from ultrascale.config._check import read_document
+from ultrascale.config._document import parse_yaml
+from ultrascale.plan.pools.karpenter import karpenter_has_room
+from ultrascale.plan.pools.pool import plan_pool
+
+RULES: config.Rules = {
+    config.Karpenter: (
+        rules.karpenter_is_sound,
+        rules.karpenter_suits_kubernetes,
+        rules.karpenter_suits_its_pools,
+    ),
+    config.Cluster: (karpenter_has_room,),
+}
+CPU_TYPES = ["m7i.xlarge", "c7i.xlarge"]
+
+
+def with_karpenter(version: str, *pools: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return a cluster file with ``pools`` beside the system pool."""
+    changes = {"pools": [SYSTEM_POOL, *pools]} | changes
+    return make_document(karpenter={"version": version}, **changes)
+
+
+def launched(**changes: Any) -> dict[str, Any]:
+    """Return a pool that Karpenter launches, as plain as a pool can be, with ``changes``."""
+    plain = {"provisioner": "karpenter", "instance_types": CPU_TYPES}
+    return pool_document(**(plain | changes))
+
+
+def lines(document: dict[str, Any]) -> list[str]:
+    """Return what the rules find wrong."""
+    reading = read_document(parse_yaml(yaml.safe_dump(document, sort_keys=False), source=""))
+    return [mistake.line(reading.document) for mistake in reading.judge(RULES)]
+
+
+OLD = {"kubernetes": {"version": "1.34"}}
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "a release with a regression": (
+        with_karpenter("1.8.4", **OLD),
+        "karpenter.version: a release of Karpenter with a regression, got '1.8.4'; use 1.15.1",
+    ),
+    "a major version to come": (
+        with_karpenter("2.0.0"),
+        "karpenter.version: a major version of Karpenter that this product does not know, "
+        "got '2.0.0'; use 1.15.1",
+    ),
+    "older than Kubernetes": (
+        with_karpenter("1.8.6"),
+        "karpenter.version: too old for Kubernetes 1.35, got '1.8.6'; use 1.9.0 or later",
+    ),
+    "older than Capacity Blocks that end": (
+        with_karpenter("1.6.3", launched(purchase=CAPACITY_BLOCK), **OLD),
+        "karpenter.version: too old for Capacity Blocks, as in pools.1, got '1.6.3'; "
+        "use 1.8.0 or later",
+    ),
+    "older than static pools": (
+        with_karpenter("1.7.1", launched(nodes={"static": 4}, role="reserved"), **OLD),
+        "karpenter.version: too old for pools of a fixed size, as in pools.1, got '1.7.1'; "
+        "use 1.8.0 or later",
+    ),
+    "older than prefixes": (
+        with_karpenter("1.7.1", launched(instance_types=["g6.xlarge", "g5.xlarge"]), **OLD),
+        "karpenter.version: too old for nodes that launch with prefixes, as in pools.1, "
+        "got '1.7.1'; use 1.8.0 or later",
+    ),
+    "older than EFA-only interfaces": (
+        with_karpenter("1.10.0", launched(), launched(name="b", instance_types=["p5.48xlarge"])),
+        "karpenter.version: too old for EFA interfaces, as in pools.2, got '1.10.0'; "
+        "use 1.11.0 or later",
+    ),
+    "older than placement groups": (
+        with_karpenter("1.10.0", launched(placement_group=True)),
+        "karpenter.version: too old for placement groups, as in pools.1, got '1.10.0'; "
+        "use 1.11.0 or later",
+    ),
+    "system nodes below the controller": (
+        with_karpenter("1.15.1", launched(nodes={"max": 6_000})),
+        "pools.0.instance_types: nodes too small for Karpenter, which takes 8 vCPUs and 32 GiB "
+        "where it may launch 6000 nodes, got [m7g.2xlarge]; use larger types, or state less in "
+        "karpenter.vcpus and karpenter.memory_gib",
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "line"), BAD.values(), ids=list(BAD))
+def test_a_version_that_will_not_do_is_refused_with_one_that_will(
+    document: dict[str, Any], line: str
+) -> None:
+    assert lines(document) == [line]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        with_karpenter("1.15.1", launched(instance_types=["p5.48xlarge"], placement_group=True)),
+        with_karpenter("1.16.0", launched(purchase=SPOT)),
+        with_karpenter("1.9.0", launched(nodes={"static": 4}, role="reserved")),
+        with_karpenter("1.10.0", launched(instance_types=["p5.48xlarge"], efa="none")),
+        with_karpenter("1.10.0", pool_document(placement_group=True)),
+        with_karpenter(
+            "1.15.1",
+            launched(nodes={"max": 6_000}),
+            pools=[
+                SYSTEM_POOL,
+                SYSTEM_POOL
+                | {"name": "large", "role": "system", "instance_types": ["m7g.4xlarge"]},
+                launched(nodes={"max": 6_000}),
+            ],
+        ),
+        make_document(),
+    ],
+    ids=[
+        "every feature",
+        "a minor to come",
+        "first version with static pools",
+        "EFA turned off",
+        "features of pools that others launch",
+        "one system pool of large nodes",
+        "no Karpenter",
+    ],
+)
+def test_a_version_that_does_is_taken(document: dict[str, Any]) -> None:
+    assert lines(document) == []
+
+
+def test_two_reasons_against_a_version_are_both_named() -> None:
+    found = lines(with_karpenter("1.8.4", launched(instance_types=["p5.48xlarge"])))
+
+    assert [line.split(",")[0] for line in found] == [
+        "karpenter.version: a release of Karpenter with a regression",
+        "karpenter.version: too old for Kubernetes 1.35",
+        "karpenter.version: too old for EFA interfaces",
+    ]
+
+
+def test_a_version_older_than_reservations_is_older_than_kubernetes_too() -> None:
+    assert lines(with_karpenter("1.5.4", launched(purchase=ODCR), **OLD)) == [
+        "karpenter.version: too old for Kubernetes 1.34, got '1.5.4'; use 1.6.0 or later",
+        "karpenter.version: too old for capacity reservations, as in pools.1, got '1.5.4'; "
+        "use 1.6.0 or later",
+    ]
+
+
+def test_a_pool_without_a_count_is_another_rules_to_refuse() -> None:
+    assert lines(with_karpenter("1.15.1", launched(nodes={}))) == []
+
+
+ONE_ZONE = ("us-west-2a",)
+TWO_ZONES = ("us-west-2a", "us-west-2b")
+
+
+@pytest.mark.parametrize(
+    ("types", "zones", "efa"),
+    [
+        (("p5.48xlarge",), ONE_ZONE, "auto"),
+        (("p5.48xlarge",), ONE_ZONE, "all"),
+        (("p5.48xlarge",), ONE_ZONE, "none"),
+        (("p5.48xlarge",), TWO_ZONES, "auto"),
+        (("g6.12xlarge", "g6.48xlarge"), ONE_ZONE, "auto"),
+        (("g6.xlarge",), ONE_ZONE, "auto"),
+        (("m8g.48xlarge",), ONE_ZONE, "auto"),
+        (("m8g.48xlarge",), ONE_ZONE, "all"),
+    ],
+)
+def test_the_rules_see_efa_where_the_plan_does(
+    types: tuple[str, ...], zones: tuple[str, ...], efa: str
+) -> None:
+    changes = {"instance_types": types, "zones": zones, "efa": efa, "provisioner": "karpenter"}
+    pool = make_cluster().pools[-1].model_copy(update=changes)
+
+    planned = plan_pool(pool, kubernetes_version="1.35").efa_interfaces > 0
+
+    refused = any(rules.karpenter_suits_its_pools("1.10.0", (pool,)))
+    assert refused is planned
+
+
+def test_a_controller_that_the_file_sizes_fits_where_ours_does_not() -> None:
+    document = with_karpenter("1.15.1", launched(nodes={"max": 6_000}))
+    document["karpenter"] |= {"vcpus": 4, "memory_gib": 16}
+
+    assert lines(document) == []

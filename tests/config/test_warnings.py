@@ -1,0 +1,88 @@
+"""What a file may say without a word of warning."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.config_documents import KARPENTER, TWO_ZONES
+from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, SYSTEM_POOL, make_cluster, pool_document
+from ultrascale import config
+
+DAYS_21 = {"starts": "2026-12-01T11:30:00Z", "ends": "2026-12-22T11:30:00Z"}
+DAYS_28 = {"starts": "2026-12-01T11:30:00Z", "ends": "2026-12-29T11:30:00Z"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"provisioner": "auto-mode", "purchase": CAPACITY_BLOCK | DAYS_21},
+        {"purchase": CAPACITY_BLOCK | DAYS_28},
+        {"purchase": ODCR},
+        {"placement_group": True},
+        {"provisioner": "auto-mode", "purchase": SPOT, "efa": "none"},
+        {"provisioner": "auto-mode", "purchase": SPOT, "zones": TWO_ZONES, "efa": "none"},
+        {"provisioner": "auto-mode", "purchase": SPOT, "instance_types": ["g5.xlarge"]},
+        {"instance_types": ["m7g.8xlarge", "m8g.8xlarge"]},
+        {"instance_types": ["m7g.8xlarge", "m7g.16xlarge"], "nodes": {"static": 4}},
+        {"instance_types": ["m7g.8xlarge", "m7g.16xlarge"], "provisioner": "auto-mode"},
+        {
+            "instance_types": ["m7g.8xlarge", "m7g.16xlarge"],
+            "purchase": {
+                "option": "odcr",
+                "resource_group": "arn:aws:resource-groups:us-west-2:111122223333:group/g",
+            },
+        },
+    ],
+    ids=[
+        *("21 days", "node group", "ODCR", "group", "no EFA", "two zones", "no EFA cards"),
+        *("types of one size", "unlike types that stay", "unlike types of Auto Mode"),
+        "unlike types of a reservation",
+    ],
+)
+def test_what_is_meant_is_not_warned_of(changes: dict[str, Any]) -> None:
+    cluster = make_cluster(pools=[SYSTEM_POOL, pool_document(**changes)])
+
+    assert config.warnings(cluster) == ()
+
+
+def test_pools_with_and_without_efa_get_along_where_their_types_or_taints_differ() -> None:
+    efa = pool_document()
+    other = pool_document(name="g", instance_types=["g5.xlarge"], efa="none")
+    cpu = pool_document(name="cpu", instance_types=["m7g.2xlarge"])
+    own = pool_document(name="own", efa="none", taints=[{"key": "team", "value": "vision"}])
+
+    assert config.warnings(make_cluster(pools=[SYSTEM_POOL, efa, other, cpu, own])) == ()
+
+
+def test_pods_of_an_efa_pool_do_not_get_onto_spot_nodes_that_they_do_not_tolerate() -> None:
+    spot = pool_document(
+        name="spot", provisioner="karpenter", purchase={"option": "spot"}, efa="none"
+    )
+    cluster = make_cluster(pools=[SYSTEM_POOL, pool_document(), spot], karpenter=KARPENTER)
+
+    assert not [line for line in config.warnings(cluster) if "without EFA" in line]
+
+
+def test_a_reservation_that_karpenter_shares_out_is_not_warned_of() -> None:
+    first = pool_document(provisioner="karpenter", purchase=ODCR)
+    pools = [SYSTEM_POOL, first, first | {"name": "b"}]
+
+    assert config.warnings(make_cluster(pools=pools, karpenter=KARPENTER)) == ()
+
+
+def test_a_reservation_that_a_node_group_fills_before_karpenter_gets_to_it_is() -> None:
+    second = pool_document(name="b", provisioner="karpenter", purchase=ODCR)
+    pools = [SYSTEM_POOL, pool_document(purchase=ODCR), second]
+
+    (warning,) = config.warnings(make_cluster(pools=pools, karpenter=KARPENTER))
+
+    assert warning.startswith("pools.2.purchase.reservation: the reservation of pools.1 too")
+
+
+@pytest.mark.parametrize(("granted", "told"), [(256_000, 1), (256_001, 0)])
+def test_an_agreement_on_no_more_than_anybody_gets_is_told(granted: int, told: int) -> None:
+    cluster = make_cluster(agreed_limits={"nau_per_vpc": granted, "reference": "case 1"})
+
+    lines = [line for line in config.warnings(cluster) if line.startswith("agreed_limits")]
+
+    assert len(lines) == told

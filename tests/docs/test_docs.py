@@ -1,0 +1,120 @@
+"""The pages say what the program does; a key or command that they miss is one nobody finds."""
+
+import itertools
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+import pydantic
+import pytest
+import typer
+
+from tests.support.folders import ROOT
+from ultrascale import cli, config
+
+# Keys of the cluster file, and of the jobs within it.
+KEYS = re.sub(
+    r"```.*?```",
+    "",
+    "".join((ROOT / "docs" / page).read_text() for page in ("cluster-file.md", "jobs.md")),
+    flags=re.DOTALL,
+)
+README = (ROOT / "README.md").read_text()
+COMMANDS: dict[str, object] = getattr(typer.main.get_command(vars(cli)["_app"]), "commands", {})
+
+
+def models(annotation: object) -> set[type[pydantic.BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
+        return {annotation}
+    return {model for argument in get_args(annotation) for model in models(argument)}
+
+
+def keys(model: type[pydantic.BaseModel]) -> set[str]:
+    found: set[str] = set()
+    for name, field in model.model_fields.items():
+        found.add(name.removesuffix("_"))
+        for inner in models(field.annotation):
+            found |= keys(inner)
+    return found
+
+
+@pytest.mark.parametrize("key", sorted(keys(config.Cluster)))
+def test_every_key_of_the_cluster_file_is_explained(key: str) -> None:
+    words = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"`([^`]+)`", KEYS))))
+
+    assert key in words
+
+
+PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md")))
+LINKS = [
+    (page, target)
+    for page in PAGES
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+]
+
+
+def test_the_index_lists_every_page() -> None:
+    folder = ROOT / "docs"
+    listed = {target for page, target in LINKS if page == folder / "README.md"}
+
+    pages = {page.relative_to(folder).as_posix() for page in folder.glob("**/*.md")}
+    assert pages - {"README.md"} <= listed
+
+
+@pytest.mark.parametrize(
+    ("page", "target"), LINKS, ids=[f"{page.name}-{target}" for page, target in LINKS]
+)
+def test_a_link_leads_to_a_page(page: Path, target: str) -> None:
+    assert (page.parent / target).exists()
+
+
+# In a page, or in what a message says; Python parts a long one into several strings.
+CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+CALL = re.compile(r"(?:^|[\s/`(])ultrascale((?:[ ]+[^\s`|;&#)]+)+)")
+SOURCES = sorted((ROOT / "ultrascale").glob("**/*.py"))
+
+
+def calls(path: Path) -> set[tuple[str, ...]]:
+    """Return the words of each `ultrascale` command that a page or a module names."""
+    text = path.read_text()
+    if path.suffix == ".py":
+        text = re.sub(r'"\s*\n\s*f?"', "", text)
+    return {tuple(call[1].split()) for code in CODE.findall(text) for call in CALL.finditer(code)}
+
+
+def options(command: object) -> set[str]:
+    """Return the options of a command, and of those below it."""
+    own: list[object] = list(getattr(command, "params", ()))
+    below: dict[str, object] = getattr(command, "commands", {})
+    names = {name for each in own for name in getattr(each, "opts", ())}
+    return names.union(*(options(each) for each in below.values()))
+
+
+@pytest.mark.parametrize("paths", [PAGES, SOURCES], ids=["pages", "messages"])
+def test_every_command_that_is_named_exists_with_its_options(paths: Sequence[Path]) -> None:
+    named = {(path.name, *call) for path in paths for call in calls(path)}
+
+    assert len(named) > 50
+    for path, name, *words in named:
+        assert name in COMMANDS, (path, name)
+        ours = itertools.takewhile(lambda word: word != "--", words)
+        wanted = {word.split("=")[0].rstrip(".,:") for word in ours if word.startswith("--")}
+        assert wanted <= options(COMMANDS[name]) | {"--help"}, (path, name)
+
+
+def test_the_two_commands_stand_on_the_first_screen() -> None:
+    first_screen = "\n".join(README.splitlines()[:16])
+
+    assert "make synth" in first_screen
+    assert "make test" in first_screen
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\bmake ([a-z-]+)", README))))
+def test_every_make_target_that_the_readme_names_exists(target: str) -> None:
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"\((docs/[^)]+)\)", README))))
+def test_every_page_that_the_readme_names_exists(path: str) -> None:
+    assert (ROOT / path).is_file()

@@ -1,0 +1,207 @@
+"""What the account has, and a synthesis: what cannot be read never passes for no change."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.account import Refusal, Told, denied, fake_account
+from tests.support.assemblies import write_assembly
+from tests.support.changes import body, export, template
+from tests.support.deployments import make_project
+from tests.support.pools import make_cluster
+from ultrascale.cli.change_views import text_lines
+from ultrascale.errors import AccountError, UltrascaleError
+from ultrascale.guard import compare_deployed, other_clusters, synthesize
+from ultrascale.guard.sources import as_deployed, read_deployed
+from ultrascale.plan import plan_cluster
+from ultrascale.plan.names import stack_description
+
+DESCRIBE, GET = "cloudformation:DescribeStacks", "cloudformation:GetTemplate"
+BUCKET = template({"A": body("AWS::S3::Bucket")})
+
+
+# --- the account --------------------------------------------------------------------------------
+
+
+def stack(name: str, status: str = "CREATE_COMPLETE", cluster: str | None = "c") -> Any:
+    """Return what AWS says of a stack."""
+    whose = {} if cluster is None else {"Description": stack_description(cluster)}
+    made = "2026-11-01T00:00:00Z"
+    return {"StackName": name, "CreationTime": made, "StackStatus": status, **whose}
+
+
+def answers(*stacks: Any, template: object = BUCKET) -> dict[str, Told]:
+    text = template if isinstance(template, str) else json.dumps(template)
+    return {DESCRIBE: {"Stacks": [*stacks]}, GET: {"TemplateBody": text}}
+
+
+def deployed(told: dict[str, Told], *more: str) -> Any:
+    account, _ = fake_account(told)
+    return read_deployed(account, "c", dict.fromkeys(("c-a", *more), BUCKET)).templates
+
+
+def test_deployed_templates_are_the_ones_that_were_given() -> None:
+    told = answers(stack("c-a", "UPDATE_COMPLETE"), stack("other", cluster=None))
+
+    assert deployed(told) == {"c-a": BUCKET}
+
+
+def test_a_template_in_yaml_is_the_one_in_json() -> None:
+    text = "Resources:\n  A:\n    Type: AWS::S3::Bucket\n    Properties: {}\n"
+
+    assert deployed(answers(stack("c-a"), template=text)) == {"c-a": BUCKET}
+
+
+def test_a_template_as_large_as_any_is_read_whole() -> None:
+    large = template({f"A{n}": body("AWS::S3::Bucket", {"X": "x" * 2000}) for n in range(500)})
+
+    assert deployed(answers(stack("c-a"), template=large)) == {"c-a": large}
+
+
+def test_a_stack_without_resources_is_no_new_one() -> None:
+    assert deployed(answers(stack("c-a"), template={"Resources": {}})) == {"c-a": {"Resources": {}}}
+
+
+@pytest.mark.parametrize("status", ["REVIEW_IN_PROGRESS", "DELETE_COMPLETE"])
+def test_a_stack_that_is_not_there_is_new(status: str) -> None:
+    assert deployed({DESCRIBE: {"Stacks": []}}) == {}
+    assert deployed({DESCRIBE: {"Stacks": [stack("c-a", status, None)]}}) == {}
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        "CREATE_FAILED",
+        "DELETE_FAILED",
+        "ROLLBACK_COMPLETE",
+        "ROLLBACK_FAILED",
+        "UPDATE_FAILED",
+        "UPDATE_ROLLBACK_FAILED",
+    ],
+)
+def test_a_stack_that_failed_half_way_is_not_what_its_template_says(status: str) -> None:
+    with pytest.raises(AccountError, match=f"c-a: StackStatus is {status}; .*preflight"):
+        deployed(answers(stack("c-a", status)))
+
+
+@pytest.mark.parametrize(
+    "status", ["UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"]
+)
+def test_a_stack_that_is_changing_is_waited_for(status: str) -> None:
+    with pytest.raises(AccountError, match=f"{status}; wait"):
+        deployed(answers(stack("c-a", status)))
+
+
+def test_every_stack_that_cannot_be_compared_is_told_at_once() -> None:
+    with pytest.raises(AccountError, match=r"c-a: .*\nc-b: "):
+        deployed(answers(stack("c-a", "UPDATE_FAILED"), stack("c-b", "DELETE_FAILED")), "c-b")
+
+
+@pytest.mark.parametrize("status", ["DELETE_FAILED", "DELETE_IN_PROGRESS"])
+def test_a_stack_that_left_the_file_and_is_being_deleted_stops_no_other(status: str) -> None:
+    found = deployed(answers(stack("c-a"), stack("c-gone", status)))
+
+    assert set(found) == {"c-a", "c-gone"}
+
+
+@pytest.mark.parametrize("whose", ["c-x", None])
+def test_a_stack_of_another_cluster_under_the_same_name_is_never_compared(
+    whose: str | None,
+) -> None:
+    with pytest.raises(AccountError, match=r"c-a: it is no stack of c: .*another name"):
+        deployed({DESCRIBE: {"Stacks": [stack("c-a", cluster=whose)]}})
+
+
+@pytest.mark.parametrize("action", [DESCRIBE, GET])
+@pytest.mark.parametrize("throttled", [True, False])
+def test_no_answer_never_passes_for_no_stack(action: str, throttled: bool) -> None:
+    refusal = Refusal("Throttling") if throttled else denied(action)
+
+    with pytest.raises(AccountError, match=action):
+        deployed(answers(stack("c-a")) | {action: refusal})
+
+
+def test_what_left_the_file_is_found_by_whose_it_is_and_not_by_its_name() -> None:
+    others = (stack("c-x-b", cluster="c-x"), stack("c-tool", cluster=None))
+    apart = (stack("c-pipeline"), stack("c-pipeline-gate"))
+
+    found = deployed(answers(stack("c-a"), stack("c-gone"), *others, *apart))
+
+    assert set(found) == {"c-a", "c-gone"}
+
+
+def test_termination_protection_that_the_cdk_would_take_off_is_told() -> None:
+    on = {"EnableTerminationProtection": True}
+    there = (stack("research-a", cluster="research") | on, stack("research-b", cluster="research"))
+    account, _ = fake_account(answers(*there))
+    plan = plan_cluster(make_cluster())
+
+    changes = compare_deployed(account, plan, {"research-a": BUCKET, "research-b": BUCKET})
+
+    assert changes.unprotected == ("research-a",)
+    assert "Termination protection, which `cdk deploy` takes off" in "\n".join(text_lines(changes))
+
+
+def test_other_clusters_of_the_account_are_known_by_name() -> None:
+    there = [
+        stack("b-a", cluster="b"),
+        stack("b-b", cluster="b"),
+        stack("c-a"),
+        stack("d", "", None),
+    ]
+    account, _ = fake_account({DESCRIBE: {"Stacks": there}})
+
+    assert other_clusters(account, "c") == ("b",)
+
+
+@pytest.mark.parametrize("text", ["Resources: !Sub x", "text", "{", "Resources: [A]"])
+def test_a_template_that_is_none_of_the_cdks_is_refused(text: str) -> None:
+    with pytest.raises(AccountError, match="c-a: its template"):
+        deployed(answers(stack("c-a"), template=text))
+
+
+def test_letters_that_cloudformation_does_not_keep_are_no_change() -> None:
+    new = {"c-a": template({}, **export("q", "caché"))}
+
+    assert as_deployed(new)["c-a"]["Outputs"]["Out"]["Value"] == "cach?"
+
+
+# --- a synthesis --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_the_cdk_is_run_where_it_can_overwrite_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: bool
+) -> None:
+    cdk = make_project(tmp_path).cdk
+    end = f"mkdir cdk.out && cp {tmp_path}/ready/* cdk.out" if works else "echo why >&2; exit 1"
+    cdk.program.unlink()
+    cdk.program.write_text(f'#!/bin/sh\necho "$@" > arguments\n{end}\n')
+    cdk.program.chmod(0o755)
+    write_assembly(tmp_path / "ready", {"c-a": BUCKET})
+    monkeypatch.setattr("ultrascale.guard.sources.find_cdk_cli", lambda: cdk)
+    folder = tmp_path / "work"
+    folder.mkdir()
+
+    if works:
+        assert synthesize(tmp_path / "c.yaml", folder) == {"c-a": BUCKET}
+    else:
+        with pytest.raises(UltrascaleError, match=r"cdk synth failed:\nwhy"):
+            synthesize(tmp_path / "c.yaml", folder)
+
+    assert f"cluster={tmp_path}/c.yaml" in (folder / "arguments").read_text()
+    assert (folder / "cdk.json").read_text() == (tmp_path / "cdk.json").read_text()
+
+
+def test_another_cdk_than_the_pinned_one_synthesizes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise UltrascaleError("the CDK CLI is 3.0.0")
+
+    monkeypatch.setattr("ultrascale.guard.sources.find_cdk_cli", refuse)
+
+    with pytest.raises(UltrascaleError, match=r"3\.0\.0"):
+        synthesize(tmp_path / "c.yaml", tmp_path)

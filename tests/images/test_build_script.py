@@ -1,0 +1,176 @@
+"""The script that builds images, run by bash, with Docker and the AWS CLI played by others."""
+
+import os
+import stat
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.folders import ROOT
+
+REGISTRY = "111122223333.dkr.ecr.us-west-2.amazonaws.com"
+BUILDS = "research/bert:neuron:amd64:0123456789ab research/board:tensorboard:arm64:ba9876543210"
+
+# It holds the images of the file `held`, and fails as the file `failure` says.
+AWS = """#!/usr/bin/env bash
+echo "aws $*" >>"$CALLS"
+if [[ $2 == get-login-password ]]; then echo secret; exit; fi
+[[ -e $FAILURE ]] && { cat "$FAILURE" >&2; exit 254; }
+grep -qx -- "$4 $6" "$HELD" && exit
+echo "An error occurred (ImageNotFoundException) when calling DescribeImages" >&2
+exit 254
+"""
+DOCKER = """#!/usr/bin/env bash
+echo "docker $*" >>"$CALLS"
+[[ $1 == login ]] && cat >>"$CALLS.passwords"
+[[ $1 == "$BREAKS" ]] && exit 1
+exit 0
+"""
+
+
+class Registry:
+    """A registry, and what is asked of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        for name, text in (("aws", AWS), ("docker", DOCKER)):
+            program = folder / name
+            program.write_text(text)
+            program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        (folder / "held").touch()
+
+    def hold(self, repository: str, tag: str) -> None:
+        with (self._folder / "held").open("a") as held:
+            held.write(f"{repository} imageTag={tag}\n")
+
+    def fail(self, text: str) -> None:
+        (self._folder / "failure").write_text(text)
+
+    def run(self, **variables: str) -> subprocess.CompletedProcess[str]:
+        environment: Mapping[str, str] = {
+            "PATH": f"{self._folder}:{os.environ['PATH']}",
+            "CALLS": str(self._folder / "calls"),
+            "HELD": str(self._folder / "held"),
+            "FAILURE": str(self._folder / "failure"),
+            "BREAKS": "",
+            "REGISTRY": REGISTRY,
+            "BUILDS": BUILDS,
+            **variables,
+        }
+        return subprocess.run(
+            ["bash", str(ROOT / "images" / "build.sh")],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def calls(self, start: str) -> list[str]:
+        calls = self._folder / "calls"
+        lines = calls.read_text().splitlines() if calls.exists() else []
+        return [line for line in lines if line.startswith(start)]
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Registry:
+    return Registry(tmp_path)
+
+
+def test_every_image_that_is_missing_is_built_and_pushed(registry: Registry) -> None:
+    answer = registry.run()
+
+    assert answer.returncode == 0, answer.stderr
+    assert registry.calls("docker push") == [
+        f"docker push {REGISTRY}/research/bert:0123456789ab",
+        f"docker push {REGISTRY}/research/board:ba9876543210",
+    ]
+    first, second = registry.calls("docker build")
+    assert "--file images/neuron/Dockerfile" in first
+    assert "--file images/tensorboard/Dockerfile" in second
+    assert "--platform linux/amd64" in first
+    assert "--platform linux/arm64" in second
+    assert first.endswith(" .")
+
+
+def test_an_image_that_is_there_is_not_built_again(registry: Registry) -> None:
+    registry.hold("research/bert", "0123456789ab")
+
+    answer = registry.run()
+
+    assert answer.returncode == 0
+    assert f"{REGISTRY}/research/bert:0123456789ab: already there" in answer.stdout
+    assert registry.calls("docker push") == [f"docker push {REGISTRY}/research/board:ba9876543210"]
+
+
+def test_another_tag_of_the_same_sources_is_built(registry: Registry) -> None:
+    registry.hold("research/bert", "0123456789ab")
+
+    registry.run(TAG="patched-2026-11", ONLY="research/bert")
+
+    assert registry.calls("docker push") == [
+        f"docker push {REGISTRY}/research/bert:patched-2026-11"
+    ]
+
+
+def test_one_image_can_be_built_alone(registry: Registry) -> None:
+    registry.run(ONLY="research/board")
+
+    assert registry.calls("docker push") == [f"docker push {REGISTRY}/research/board:ba9876543210"]
+
+
+def test_a_repository_that_nothing_is_built_for_is_refused_before_anything_runs(
+    registry: Registry,
+) -> None:
+    answer = registry.run(ONLY="research/bort")
+
+    assert answer.returncode == 1
+    assert "research/bort: nothing is built for it" in answer.stderr
+    assert "research/bert" in answer.stderr
+    assert registry.calls("") == []
+
+
+def test_a_registry_that_cannot_be_asked_is_no_missing_image(registry: Registry) -> None:
+    registry.fail("An error occurred (AccessDeniedException) when calling DescribeImages")
+
+    answer = registry.run()
+
+    assert answer.returncode != 0
+    assert "AccessDeniedException" in answer.stderr
+    assert registry.calls("docker build") == []
+
+
+@pytest.mark.parametrize("step", ["login", "build", "push"])
+def test_a_step_that_fails_fails_the_build(registry: Registry, step: str) -> None:
+    answer = registry.run(BREAKS=step)
+
+    assert answer.returncode != 0
+    assert len(registry.calls(f"docker {step}")) == 1
+
+
+def test_it_logs_in_to_the_public_registry_where_it_may(registry: Registry) -> None:
+    registry.run(PUBLIC_REGION="us-east-1")
+
+    assert registry.calls("aws ecr-public") == [
+        "aws ecr-public get-login-password --region us-east-1"
+    ]
+    assert [call.split()[-1] for call in registry.calls("docker login")] == [
+        REGISTRY,
+        "public.ecr.aws",
+    ]
+
+
+def test_no_password_stands_in_a_command_line_or_in_the_log(registry: Registry) -> None:
+    answer = registry.run(PUBLIC_REGION="us-east-1")
+
+    assert not [call for call in registry.calls("") if "secret" in call]
+    assert "secret" not in answer.stdout + answer.stderr
+
+
+def test_the_disk_is_emptied_for_the_next_base(registry: Registry) -> None:
+    registry.run()
+
+    assert len(registry.calls("docker system prune")) == 2

@@ -1,0 +1,414 @@
+"""What a pod runs: the waiting for its peers, the signals, and every byte of its arguments."""
+
+import signal
+import socket
+import string
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.config_jobs import LUSTRE
+from tests.support.etcd_server import free_ports
+from tests.support.job_containers import Image, expanded, moved, run, running
+from tests.support.jobs import (
+    VOLCANO,
+    container,
+    environment,
+    job_cluster,
+    large_cluster,
+    make_job,
+    objects,
+    prepared,
+)
+from ultrascale.jobs import JobManifests
+from ultrascale.plan.jobs import command as job_command
+
+WORDS = [
+    "--name=a b",
+    "it's",
+    '"quoted"',
+    "$HOME",
+    "${HOME}",
+    "$(POD_IP)",
+    "$$(POD_IP)",
+    "$(date)",
+    "$$",
+    "100$",
+    "`date`",
+    "*",
+    "~",
+    "",
+    "two\nlines\n",
+    "back\\slash",
+    "-x",
+    "--",
+    "a=$1;b=|&",
+    "\u00fc\U0001f600",
+]
+POD = {
+    "POD_IP": "10.1.2.3",
+    "POD_GROUP": "tune-0b1c",
+    "ATTEMPT": "0",
+    "FIRST_INDEX": "0",
+    "VC_TASK_INDEX": "0",
+}
+ETCD = {"scheduling": VOLCANO | {"rendezvous": {"backend": "etcd", "replicas": 3}}}
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Image:
+    found = Image(tmp_path)
+    found.has("torchrun")
+    return found
+
+
+def command_of(manifests: JobManifests) -> list[str]:
+    return container(manifests)["command"]
+
+
+def pod(index: int, **variables: str) -> dict[str, str]:
+    return {**POD, "VC_TASK_INDEX": str(index), **variables}
+
+
+def options(argv: Sequence[str]) -> dict[str, str]:
+    """Return the options of torchrun that stand before its script."""
+    pairs = [word.partition("=") for word in argv[1:] if word.startswith("--")]
+    return {name: value for name, _, value in pairs}
+
+
+def started_with(command: Sequence[str], image: Image, variables: Mapping[str, str]) -> Any:
+    status, output = run(command, image, variables)
+    assert (status, output) == (0, "")
+    return image.told()
+
+
+@contextmanager
+def deaf_port() -> Generator[int]:
+    """A port at which connections neither open nor fail, as behind a firewall."""
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.socket())
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for _ in range(4):
+            client = stack.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(server.getsockname())
+        yield server.getsockname()[1]
+
+
+# --- arguments ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_arguments_of_a_script_arrive_byte_for_byte(image: Image, nodes: int) -> None:
+    job = prepared(job=make_job(nodes=nodes, args=WORDS))
+
+    told = started_with(command_of(job), image, pod(0))
+
+    # torchrun reads macros in them.
+    read = [string.Template(word).safe_substitute(local_rank="0") for word in told["argv"]]
+    assert read[-len(WORDS) - 1 :] == ["train.py", *WORDS]
+
+
+def test_arguments_of_a_command_arrive_byte_for_byte(image: Image) -> None:
+    image.has("train")
+    job = prepared(job=make_job(script=None, nodes=1, command=["train"], args=WORDS))
+
+    assert started_with(command_of(job), image, pod(0))["argv"] == ["train", *WORDS]
+
+
+def test_a_variable_arrives_byte_for_byte() -> None:
+    values = {f"WORD_{number}": word for number, word in enumerate(WORDS)}
+    told = environment(prepared(env=values))
+
+    assert {name: expanded(told[name], POD) for name in values} == values
+
+
+@given(word=st.text())
+def test_no_word_is_read_by_kubernetes(word: str) -> None:
+    assert expanded(job_command.literal(word), {"A": "x", "": "y"}) == word
+
+
+@pytest.mark.parametrize("script", ["it's $(POD_IP)/$$ train.py", "a;b/train.py", "$HOME/train.py"])
+def test_a_script_of_any_name_is_found(image: Image, script: str) -> None:
+    told = started_with(command_of(prepared(nodes=1, script=script)), image, pod(0))
+
+    assert told["argv"][-1] == script
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("train.py", ["train.py"]),
+        ("/opt/train", ["/opt/train"]),
+        ("package.train", ["-m", "package.train"]),
+    ],
+)
+def test_a_module_is_told_from_a_file(image: Image, script: str, words: list[str]) -> None:
+    told = started_with(command_of(prepared(nodes=1, script=script)), image, pod(0))
+
+    assert told["argv"][-len(words) :] == words
+    assert ("-m" in told["argv"]) == ("-m" in words)
+
+
+# --- what torchrun is told ----------------------------------------------------------------------
+
+
+def test_a_single_node_meets_nobody(image: Image) -> None:
+    told = started_with(command_of(prepared(nodes=1)), image, pod(0))
+
+    assert told["argv"] == [
+        *("torchrun", "--standalone", "--nproc-per-node=32", "--max-restarts=3", "train.py")
+    ]
+
+
+def test_several_nodes_meet_at_the_first_by_its_name_in_the_jobs_service(image: Image) -> None:
+    job = prepared()
+    told = options(started_with(command_of(job), image, pod(0))["argv"])
+
+    assert told == {
+        "--nnodes": "2",
+        "--nproc-per-node": "32",
+        "--rdzv-backend": "c10d",
+        "--rdzv-endpoint": "tune-worker-0.tune:29500",
+        "--rdzv-id": "tune-0b1c-0",
+        "--rdzv-conf": "join_timeout=1800,is_host=true",
+        "--local-addr": "10.1.2.3",
+        "--max-restarts": "3",
+    }
+
+
+def test_every_restart_meets_under_a_name_of_its_own(image: Image) -> None:
+    """A rendezvous that is over stays closed: whoever comes to it again dies at once."""
+    command = command_of(prepared())
+
+    names = {
+        options(started_with(command, image, pod(0, ATTEMPT=str(number)))["argv"])["--rdzv-id"]
+        for number in range(3)
+    }
+
+    assert names == {"tune-0b1c-0", "tune-0b1c-1", "tune-0b1c-2"}
+
+
+@pytest.mark.parametrize("backend", ["etcd", "etcd-v2"])
+def test_a_job_that_is_sent_again_under_its_name_meets_anew(image: Image, backend: str) -> None:
+    """Etcd keeps the rendezvous of the first one for two hours."""
+    cluster = job_cluster(scheduling=VOLCANO | {"rendezvous": {"backend": backend, "replicas": 1}})
+    (port,) = free_ports(1)
+    command = moved(command_of(prepared(cluster)), "etcd-client", 2379, port)
+    with socket.create_server(("127.0.0.1", port)):
+        told = [
+            options(started_with(command, image, pod(0, POD_GROUP=group))["argv"])["--rdzv-id"]
+            for group in ("tune-uid1", "tune-uid2")
+        ]
+
+    assert told == ["tune-uid1-0", "tune-uid2-0"]
+
+
+def test_a_pod_that_comes_back_alone_meets_those_that_stayed(image: Image) -> None:
+    command = command_of(prepared(nodes=4, min_nodes=2))
+    told = [
+        options(started_with(command, image, pod(0, ATTEMPT=str(number)))["argv"])
+        for number in range(2)
+    ]
+
+    assert {each["--rdzv-id"] for each in told} == {"tune-0b1c"}
+    assert told[0]["--nnodes"] == "2:4"
+    assert "last_call_timeout=30" in told[0]["--rdzv-conf"]
+
+
+def test_all_volcano_jobs_of_a_divided_one_meet_under_one_name(image: Image) -> None:
+    job = prepared(large_cluster(), nodes=20_000)
+    parts = [each["spec"]["tasks"][0]["template"]["spec"] for each in objects(job, "Job")]
+    command = parts[0]["containers"][0]["command"]
+
+    told = options(started_with(command, image, pod(0, POD_GROUP="tune-1-uid"))["argv"])
+
+    assert len(parts) == 2
+    assert parts[1]["containers"][0]["command"] == command
+    assert (told["--rdzv-id"], told["--rdzv-endpoint"]) == ("tune", "tune:29500")
+
+
+def test_a_pod_without_volcanos_annotations_still_starts(image: Image) -> None:
+    told = started_with(command_of(prepared()), image, pod(0, POD_GROUP="", ATTEMPT=""))
+
+    assert options(told["argv"])["--rdzv-id"] == "tune-0"
+
+
+def test_variables_that_the_command_reads_are_those_that_the_pod_has() -> None:
+    told = environment(prepared())
+
+    assert told["POD_IP"] == "status.podIP"
+    assert told["ATTEMPT"] == "metadata.annotations['volcano.sh/job-retry-count']"
+    assert told["POD_GROUP"] == "metadata.annotations['scheduling.k8s.io/group-name']"
+    assert told["FIRST_INDEX"] == "0"
+    assert told["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] == "1"
+
+
+def test_workers_have_time_to_save_before_their_pod_is_killed() -> None:
+    """torchrun kills them after 30 seconds unless it is told otherwise."""
+    assert environment(prepared())["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] == "88"
+    longer = prepared(grace_period_seconds=600)
+    assert environment(longer)["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] == "480"
+
+
+# --- waiting ------------------------------------------------------------------------------------
+
+
+def waiting(job: JobManifests, port: int) -> list[str]:
+    return moved(command_of(job), "tune-worker-0.tune", 29500, port)
+
+
+def test_the_first_pod_waits_for_nobody_and_is_the_host(image: Image) -> None:
+    (port,) = free_ports(1)
+
+    told = started_with(waiting(prepared(), port), image, pod(0))
+
+    assert "is_host=true" in options(told["argv"])["--rdzv-conf"]
+
+
+@pytest.mark.parametrize(("first", "index"), [("0", "1"), ("2500", "0"), ("1", "9")])
+def test_the_others_wait_until_the_first_listens(image: Image, first: str, index: str) -> None:
+    (port,) = free_ports(1)
+    variables = {**POD, "FIRST_INDEX": first, "VC_TASK_INDEX": index}
+    with running(waiting(prepared(), port), image, variables) as process:
+        time.sleep(0.4)
+        assert not image.started()
+        with socket.create_server(("127.0.0.1", port)):
+            told = image.told()
+        assert process.wait(timeout=5) == 0
+
+    assert "is_host=false" in options(told["argv"])["--rdzv-conf"]
+
+
+def test_pods_without_volcano_are_told_apart_by_their_completion_index(image: Image) -> None:
+    cluster = job_cluster(scheduling=None, pools=STATIC["pools"])
+    command = moved(command_of(prepared(cluster)), "tune-0.tune", 29500, *free_ports(1))
+
+    told = started_with(command, image, {"POD_IP": "10.0.0.1", "JOB_COMPLETION_INDEX": "0"})
+    assert options(told["argv"])["--rdzv-id"] == "tune"
+    with running(command, image, {"POD_IP": "10.0.0.1", "JOB_COMPLETION_INDEX": "1"}) as process:
+        time.sleep(0.3)
+        assert process.poll() is None
+
+
+def test_every_pod_waits_for_etcd(image: Image) -> None:
+    (port,) = free_ports(1)
+    command = moved(command_of(prepared(job_cluster(**ETCD))), "etcd-client", 2379, port)
+    with running(command, image, pod(0)) as process:
+        time.sleep(0.4)
+        assert not image.started()
+        with socket.create_server(("127.0.0.1", port)):
+            told = options(image.told()["argv"])
+        assert process.wait(timeout=5) == 0
+
+    assert told["--rdzv-backend"] == "etcd-v3"
+    assert "is_host" not in told["--rdzv-conf"]
+
+
+def test_etcd_is_found_from_another_namespace(image: Image) -> None:
+    claim = {"namespace": "ml", "name": "data", "mount_path": "/data"}
+    lustre = [{**LUSTRE["lustre"][0], "claim": claim}]
+    cluster = job_cluster(**ETCD, storage={"lustre": lustre})
+    (port,) = free_ports(1)
+    command = moved(
+        command_of(prepared(cluster, namespace="ml")), "etcd-client.training", 2379, port
+    )
+    with socket.create_server(("127.0.0.1", port)):
+        started_with(command, image, pod(0))
+
+
+def test_who_waits_in_vain_ends_and_says_for_whom(image: Image) -> None:
+    status, output = run(waiting(prepared(), *free_ports(1)), image, pod(1, SECONDS="1801"))
+
+    assert status == 1
+    assert output == "nobody answered at tune-worker-0.tune:29500 within 1800 seconds\n"
+
+
+# --- signals ------------------------------------------------------------------------------------
+
+
+def seconds_to_stop(command: Sequence[str], image: Image) -> tuple[int, float]:
+    with running(command, image, pod(1)) as process:
+        time.sleep(1)
+        asked = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        status = process.wait(timeout=20)
+        return status, time.monotonic() - asked
+
+
+def test_a_pod_that_waits_stops_when_it_is_told_to(image: Image) -> None:
+    status, seconds = seconds_to_stop(waiting(prepared(), *free_ports(1)), image)
+
+    assert status == 143
+    assert seconds < 1
+
+
+def test_a_pod_whose_packets_are_dropped_stops_when_it_is_told_to(image: Image) -> None:
+    with deaf_port() as port:
+        status, seconds = seconds_to_stop(waiting(prepared(), port), image)
+
+    assert status == 143
+    assert seconds < 5
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_sigterm_reaches_torchrun_itself(image: Image, nodes: int) -> None:
+    image.has("torchrun", stays=True)
+    with running(command_of(prepared(nodes=nodes)), image, pod(0)) as process:
+        assert image.told()["pid"] == process.pid
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=5)
+
+    assert image.stopped() == process.pid
+
+
+# --- compiled graphs ----------------------------------------------------------------------------
+
+CACHE = {
+    "volumes": [{"claim": "data", "mount_path": "/data", "existing": True}],
+    "compile_cache": {"model": "bert", "precompile_args": ["--steps-this-run=10"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("precompile", "changes", "words"),
+    [
+        (False, {}, ["run", "--root=/data/neuron-cache", "--model=bert", "--cores=64", "--"]),
+        (True, {}, ["compile", "--root=/data/neuron-cache", "--model=bert", "--cores=64", "--"]),
+        (
+            False,
+            {"compile_cache": {"model": "b", "allow_cold": True, "path": "/data/c"}},
+            ["run", "--root=/data/c", "--model=b", "--cores=64", "--allow-cold", "--"],
+        ),
+    ],
+)
+def test_graphs_are_looked_up_around_torchrun(
+    image: Image, precompile: bool, changes: dict[str, Any], words: list[str]
+) -> None:
+    image.has("python3")
+    job = prepared(job=make_job(**{**CACHE, **changes}, args=["--lr=1"]), precompile=precompile)
+
+    argv = started_with(command_of(job), image, pod(0))["argv"]
+
+    assert argv[:3] == ["python3", "-m", "ultrascale_training.neuron_cache"]
+    assert argv[3 : 3 + len(words)] == words
+    assert argv[3 + len(words)] == "torchrun"
+    assert argv[argv.index("train.py") :] == [
+        *("train.py", "--lr=1"),
+        *(["--steps-this-run=10"] if precompile else []),
+    ]
+
+
+STATIC: dict[str, Any] = {
+    "pools": [
+        job_cluster()["pools"][0],
+        {**job_cluster()["pools"][1], "nodes": {"static": 4}},
+    ]
+}

@@ -1,0 +1,261 @@
+"""What a job prints is read whole and once, through restarts of its pods."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import job_manifests as given
+from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.stub_api_server import Refusal, StubApiServer
+from ultrascale.errors import ClusterError
+from ultrascale.jobs import logs
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.jobs.logs import Choice
+
+JOB = f"{given.VOLCANO_JOBS}/bert"
+FIRST = Choice()
+POD = f"{given.PODS}/bert-worker0-0"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_LOOK", 0.05)
+
+
+@pytest.fixture
+def stub() -> Iterator[StubApiServer]:
+    server = StubApiServer()
+    server.put(JOB, given.volcano_job(pods=2))
+    for index in range(2):
+        name = f"bert-worker0-{index}"
+        server.put(f"{given.PODS}/{name}", given.pod(name, index=index, **given.running()))
+    with serve(server):
+        yield server
+
+
+@pytest.fixture
+def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
+    return Cluster.connected(kubeconfig(tmp_path, stub.url))
+
+
+def at(second: int, text: str) -> str:
+    return f"2026-11-21T12:00:{second:02}.000000001Z {text}"
+
+
+def end(stub: StubApiServer, *pods: str) -> None:
+    for pod in pods:
+        stub.update(pod, status={"phase": "Succeeded"})
+    stub.update(JOB, status={"state": {"phase": "Completed"}})
+
+
+class Reading:
+    """Follows one pod's log in a thread of its own."""
+
+    def __init__(self, cluster: Cluster, choice: Choice = FIRST) -> None:
+        self.lines: list[str] = []
+        self._thread = threading.Thread(target=self._run, args=(cluster, choice))
+        self._thread.start()
+
+    def _run(self, cluster: Cluster, choice: Choice) -> None:
+        for line in logs.lines(cluster, "training", "bert", choice, follow=True):
+            self.lines.append(line)
+
+    def sees(self, line: str) -> None:
+        deadline = time.monotonic() + 10
+        while line not in self.lines:
+            assert time.monotonic() < deadline, self.lines
+            time.sleep(0.01)
+
+    def ends(self) -> list[str]:
+        self._thread.join(timeout=10)
+        assert not self._thread.is_alive()
+        return self.lines
+
+
+def read(cluster: Cluster, choice: Choice = FIRST) -> list[str]:
+    return [*logs.lines(cluster, "training", "bert", choice, follow=False)]
+
+
+def test_the_first_pod_is_read_unless_another_is_named(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.write(POD, at(1, "from 0"))
+    stub.write(f"{given.PODS}/bert-worker0-1", at(1, "from 1"))
+
+    assert read(cluster) == ["from 0"]
+    assert read(cluster, Choice(index=1)) == ["from 1"]
+    assert read(cluster, Choice(pod="bert-worker0-1")) == ["from 1"]
+
+
+def test_the_index_counts_through_tasks_and_parts_of_a_job(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.remove(JOB)
+    for part in range(1, 12):
+        owner = f"bert-{part}"
+        job = given.volcano_job("bert", pods=2, tasks=2)
+        job["metadata"]["name"] = owner
+        stub.put(f"{given.VOLCANO_JOBS}/{owner}", job)
+        for task in range(2):
+            name = f"{owner}-worker{task}-0"
+            fields = given.pod(name, owner=owner, task=f"worker{task}", **given.running())
+            stub.put(f"{given.PODS}/{name}", fields)
+            stub.write(f"{given.PODS}/{name}", at(1, name))
+
+    assert read(cluster, Choice(index=0)) == ["bert-1-worker0-0"]
+    assert read(cluster, Choice(index=3)) == ["bert-2-worker1-0"]
+    assert read(cluster, Choice(index=20)) == ["bert-11-worker0-0"]
+    with pytest.raises(ClusterError, match="has 22 pods"):
+        read(cluster, Choice(index=22))
+
+
+def test_only_the_last_lines_are_read_where_that_is_asked(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.write(POD, *(at(second, f"step {second}") for second in range(10)))
+
+    assert read(cluster, Choice(tail=2)) == ["step 8", "step 9"]
+
+
+def test_a_line_that_is_no_utf8_is_read_all_the_same(stub: StubApiServer, cluster: Cluster) -> None:
+    stub.write(POD, at(1, "100%|█| loss=0.1"), at(2, ""))
+
+    assert read(cluster) == ["100%|█| loss=0.1", ""]
+
+
+def test_a_job_is_followed_from_before_its_pods_exist_to_its_end(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.remove(POD)
+    reading = Reading(cluster)
+    time.sleep(0.2)
+
+    stub.put(POD, given.pod("bert-worker0-0", **given.running()))
+    stub.write(POD, at(1, "step 1"))
+    reading.sees("step 1")
+    stub.write(POD, at(2, "done"), ends=True)
+    end(stub, POD)
+
+    assert reading.ends() == ["step 1", "done"]
+
+
+def test_a_container_that_is_started_again_is_followed_on(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    reading = Reading(cluster)
+    stub.write(POD, at(1, "step 1"), ends=True)
+    reading.sees("step 1")
+
+    stub.restart_log(POD)
+    stub.update(POD, **given.running(restarts=1))
+    stub.write(POD, at(5, "resumed at step 1"))
+    reading.sees("resumed at step 1")
+    stub.write(POD, ends=True)
+    end(stub, POD)
+
+    assert reading.ends() == ["step 1", "--- bert-worker0-0 was started again", "resumed at step 1"]
+
+
+def test_a_pod_that_volcano_makes_anew_is_followed_on(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    reading = Reading(cluster)
+    stub.write(POD, at(1, "step 1"))
+    reading.sees("step 1")
+
+    stub.remove(POD)
+    stub.break_streams()
+    time.sleep(0.2)
+    stub.put(POD, given.pod("bert-worker0-0", **given.running("node-2")))
+    stub.write(POD, at(0, "resumed"))
+    reading.sees("resumed")
+    stub.write(POD, ends=True)
+    end(stub, POD)
+
+    assert reading.ends() == ["step 1", "--- bert-worker0-0 was started again", "resumed"]
+
+
+def test_a_connection_that_breaks_neither_loses_nor_repeats_a_line(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    same = [at(7, "a"), at(7, "b"), at(7, "b")]
+    stub.write(POD, at(6, "first"), *same)
+    reading = Reading(cluster)
+    reading.sees("b")
+
+    stub.break_streams()
+    stub.write(POD, at(7, "c"), at(8, "d"))
+    reading.sees("d")
+    stub.break_streams()
+    stub.write(POD, at(9, "done"), ends=True)
+    end(stub, POD)
+
+    assert reading.ends() == ["first", "a", "b", "b", "c", "d", "done"]
+    since = [each.query.get("sinceTime", "") for each in stub.asked("GET", "/log")]
+    assert since[0] == ""
+    assert all(since[1:])
+
+
+def test_a_kubelet_that_does_not_answer_is_asked_again(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    told = "Get https://10.0.0.1:10250/containerLogs: dial tcp: i/o timeout"
+    stub.refuse("GET", "/log$", Refusal(500, told, times=2))
+    stub.write(POD, at(1, "step 1"), ends=True)
+    end(stub, POD)
+
+    assert Reading(cluster).ends() == ["step 1"]
+
+
+def test_a_log_that_went_with_its_node_is_told_instead_of_waited_for(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.refuse("GET", "/log$", Refusal(500, "dial tcp: no route to host"))
+    end(stub, POD)
+
+    with pytest.raises(ClusterError, match="log of bert-worker0-0 cannot be read"):
+        next(logs.lines(cluster, "training", "bert", FIRST, follow=True))
+
+
+def test_pods_are_read_together_with_their_index(stub: StubApiServer, cluster: Cluster) -> None:
+    other = f"{given.PODS}/bert-worker0-1"
+    stub.write(POD, at(1, "x"), ends=True)
+    stub.write(other, at(1, "y"), ends=True)
+    end(stub, POD, other)
+
+    choices = [Choice(index=0), Choice(index=1)]
+    found = logs.interleaved(cluster, "training", "bert", choices)
+
+    assert sorted((str(choice), line) for choice, line in found) == [("0", "x"), ("1", "y")]
+
+
+def test_more_pods_than_can_be_followed_are_refused(cluster: Cluster) -> None:
+    choices = [Choice(index=index) for index in range(65)]
+
+    with pytest.raises(ClusterError, match="at most 64"):
+        next(logs.interleaved(cluster, "training", "bert", choices))
+
+
+WRONG = [
+    (Choice(index=2), "has 2 pods"),
+    (Choice(pod="other"), "no pod other"),
+    (Choice(pod="stranger"), "none of job bert"),
+]
+
+
+@pytest.mark.parametrize(("choice", "told"), WRONG)
+def test_a_pod_that_the_job_does_not_have_is_told(
+    stub: StubApiServer, cluster: Cluster, choice: Choice, told: str
+) -> None:
+    stub.put(f"{given.PODS}/stranger", given.pod("stranger", "llama"))
+
+    with pytest.raises(ClusterError, match=told):
+        read(cluster, choice)
+
+
+def test_a_job_that_is_not_there_is_told(cluster: Cluster) -> None:
+    with pytest.raises(ClusterError, match="no job llama in namespace training"):
+        next(logs.lines(cluster, "training", "llama", FIRST, follow=True))

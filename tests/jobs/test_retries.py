@@ -1,0 +1,103 @@
+"""What no restart cures is not tried again: a whole node is paid for through every try."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.folders import ROOT
+from tests.support.job_containers import Image, run
+from tests.support.jobs import (
+    VOLCANO,
+    container,
+    job_cluster,
+    make_job,
+    objects,
+    prepared,
+    refusals,
+)
+from tests.support.pools import NEURON_POOL, POOL
+
+OURS = "ultrascale_training.pretrain"
+GOOD = ["--data-dir=/data/wiki", "--output-dir=/data/output"]
+ETCD_V2 = VOLCANO | {"rendezvous": {"backend": "etcd-v2", "replicas": 1}}
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Image:
+    found = Image(tmp_path)
+    found.has("torchrun")
+    return found
+
+
+def started(image: Image, **changes: Any) -> tuple[int, str]:
+    job = make_job(nodes=1, script=OURS, **changes)
+    command = container(prepared(job=job))["command"]
+    return run(command, image, {"POD_IP": "10.1.2.3", "PYTHONPATH": str(ROOT / "training")})
+
+
+def test_arguments_that_our_program_refuses_end_the_job_before_torchrun_starts(
+    image: Image,
+) -> None:
+    status, told = started(image, args=[*GOOD, "--batch-size=none", "--bathc-size=8"])
+
+    assert status == 2
+    assert "--batch-size: must be a whole number from 1 on, got 'none'" in told
+    assert "--bathc-size=8: no such flag" in told
+    assert not image.started()
+    (job,) = objects(prepared(job=make_job(script=OURS)), "Job")
+    assert {"exitCode": 2, "action": "TerminateJob"} in job["spec"]["policies"]
+
+
+def test_arguments_that_it_takes_start_it(image: Image) -> None:
+    assert started(image, args=GOOD) == (0, "")
+    assert image.told()["argv"][-2:] == GOOD
+
+
+@pytest.mark.parametrize(
+    ("changes", "restarts"),
+    [
+        ({}, "3"),
+        ({"min_nodes": 1, "nodes": 2}, "100"),
+        ({"restarts": {"workers": 0}}, "0"),
+        ({"min_nodes": 1, "nodes": 2, "restarts": {"workers": 7}}, "7"),
+    ],
+)
+def test_a_program_that_crashes_for_ever_is_started_again_a_few_times_only(
+    changes: dict[str, Any], restarts: str
+) -> None:
+    _, _, script, *_ = container(prepared(job=make_job(**changes)))["command"]
+
+    assert f"--max-restarts={restarts} " in script
+
+
+def test_a_compiler_that_refused_a_graph_is_not_asked_ten_times_more() -> None:
+    cache = {"model": "bert", "path": "/data/cache"}
+    volumes = [{"claim": "data", "mount_path": "/data", "existing": True}]
+    job = make_job(compile_cache=cache, volumes=volumes)
+
+    (compiles,) = objects(prepared(job=job, precompile=True), "Job")
+    (trains,) = objects(prepared(job=job), "Job")
+
+    assert (compiles["spec"]["maxRetry"], trains["spec"]["maxRetry"]) == (3, 11)
+
+
+def test_a_rendezvous_that_our_image_does_not_know_is_refused() -> None:
+    images = {"repositories": ["bert"]}
+    job = make_job(image="bert")
+
+    for pool, wrong in ((NEURON_POOL, []), (POOL, ["python-etcd"])):
+        cluster = job_cluster(pool, scheduling=ETCD_V2, images=images)
+        found = refusals(cluster, job)
+        assert [word for word in wrong if word not in "".join(found)] == []
+        assert bool(found) == bool(wrong)
+        assert refusals(cluster, job, rendezvous="etcd") == []
+
+
+def test_a_server_with_the_v2_api_serves_the_v3_api_as_well() -> None:
+    cluster = job_cluster(NEURON_POOL, scheduling=ETCD_V2)
+
+    _, _, script, *_ = container(prepared(cluster, make_job(rendezvous="etcd")))["command"]
+
+    assert "--rdzv-backend=etcd-v3 " in script
+    assert "--rdzv-endpoint=etcd-client:2379 " in script

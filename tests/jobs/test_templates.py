@@ -1,0 +1,93 @@
+"""A template of which no job could be made is found by `check`, not by a backend that starts."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.jobs import HYBRID
+from ultrascale.errors import ConfigError
+from ultrascale.jobs.preparation import read_cluster
+from ultrascale.jobs.templates import check_templates
+
+
+def refusals(folder: Path, *, sections: dict[str, Any] | None = None, **changes: Any) -> list[str]:
+    """Return the mistakes in the hybrid file's templates, with ``changes`` to some of them."""
+    document: dict[str, Any] = yaml.safe_load(HYBRID.read_text()) | (sections or {})
+    for name, changed in changes.items():
+        document["jobs"][name] = document["jobs"].get(name, {}) | changed
+    file = folder / "cluster.yaml"
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    try:
+        check_templates(read_cluster(file))
+    except ConfigError as error:
+        return [line.removeprefix(f"{file}: ") for line in error.mistakes]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("template", "line"),
+    [
+        pytest.param(
+            {"development": {"team": "research"}},
+            "jobs.development.team: a team's job on eks-on-demand: teams share the nodes of "
+            "HyperPod alone, got 'research'; choose a pool of provisioner hyperpod",
+            id="a team's job on nodes that no team has",
+        ),
+        pytest.param(
+            {"production": {"nodes": 6}},
+            "jobs.production.nodes: more than team production may ever use: 5 nodes, 5 of them its "
+            "own, got 6; ask for less, or raise hyperpod.task_governance.teams",
+            id="more than its team may use",
+        ),
+        pytest.param(
+            {"production": {"nodes": 2, "min_nodes": 1}},
+            "jobs.production.min_nodes: fewer nodes on HyperPod, whose jobs end when all of their "
+            "pods have, got 1; leave it out: HyperPod replaces the node",
+            id="fewer nodes on HyperPod",
+        ),
+        pytest.param(
+            {"research": {"resources": {"gpu": 2, "efa": 4}}},
+            "jobs.research.resources.efa: more EFA interfaces than such a pod can have on "
+            "eks-spot: 0, got 4; ask for a whole node, or leave it out",
+            id="EFA where there is none",
+        ),
+    ],
+)
+def test_a_template_that_every_job_would_be_refused_for_is_a_mistake_of_the_file(
+    tmp_path: Path, template: dict[str, Any], line: str
+) -> None:
+    assert refusals(tmp_path, **template) == [line]
+
+
+def test_mistakes_of_all_templates_are_told_at_once(tmp_path: Path) -> None:
+    production = {"nodes": 6, "role": "trainer"}
+    elastic = {"resources": {"gpu": 8, "efa": 4}}
+    lines = refusals(tmp_path, production=production, elastic=elastic)
+
+    assert [line.partition(": ")[0] for line in lines] == [
+        "jobs.production.nodes",
+        "jobs.production.role",
+        "jobs.elastic.resources.efa",
+    ]
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        pytest.param({"priority": "low"}, id="its nodes"),
+        pytest.param({"node_selector": {"ultrascale.dev/role": "burst"}}, id="which of its pools"),
+        pytest.param({"kind": "batch", "pool": "eks-spot"}, id="its program"),
+        pytest.param(
+            {"kind": "service", "pool": "eks-spot", "resources": {"gpu": 0}}, id="CPU and memory"
+        ),
+        pytest.param({"pool": "eks-spot", "image": "tune:1"}, id="whose registry"),
+    ],
+)
+def test_what_a_template_leaves_to_its_jobs_is_no_mistake(
+    tmp_path: Path, template: dict[str, Any]
+) -> None:
+    images = {"images": {"repositories": ["tune"]}}
+
+    assert refusals(tmp_path, sections=images, tune=template) == []

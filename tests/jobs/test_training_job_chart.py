@@ -1,0 +1,354 @@
+"""The chart `training-job` makes what `submit` makes of the same values, by the real Helm."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.folders import ROOT
+from tests.support.helm_tools import HELM, unpack_tools
+from tests.support.job_values import SEED, resources, sent, template
+from tests.support.jobs import HYBRID, IMAGE
+from ultrascale.cli import main
+from ultrascale.documents import JsonObject
+from ultrascale.jobs.chart_values import chart_values
+from ultrascale.jobs.preparation import JobCluster, read_cluster
+from ultrascale.jobs.text import as_yaml
+
+CHART = ROOT / "charts" / "training-job"
+TRAINIUM = ROOT / "clusters" / "trainium-bert.yaml"
+Helm = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def hybrid() -> JobCluster:
+    return read_cluster(HYBRID)
+
+
+@pytest.fixture(scope="module")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Run Helm, which finds nothing of the user's, and no cluster."""
+    folder = unpack_tools(tmp_path_factory.mktemp("helm"), (HELM,))
+    environment = {"HOME": str(folder), "PATH": os.defpath}
+
+    def run(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+        command = [folder / HELM, *arguments]
+        return subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+
+    return run
+
+
+@pytest.fixture
+def installed(helm: Helm, tmp_path: Path) -> Callable[..., list[Any]]:
+    """Return what Helm makes of values, or the lines with which it refuses."""
+
+    def run(name: str, values: Mapping[str, Any], *files: Path, release: str = "tune") -> list[Any]:
+        own = tmp_path / "values.json"
+        own.write_text(json.dumps({"template": name, "image": IMAGE, **values}))
+        options = [option for file in (*files, own) for option in ("--values", file)]
+        answer = helm("template", release, CHART, *options)
+        if answer.returncode:
+            return answer.stderr.splitlines()
+        return [each for each in yaml.safe_load_all(answer.stdout) if each]
+
+    return run
+
+
+def as_data(objects: Sequence[JsonObject]) -> list[Any]:
+    """Return objects without the types that a file of them would not have."""
+    return list(yaml.safe_load_all(as_yaml(objects)))
+
+
+BURST = {
+    "priorityClassName": "preemptible",
+    "resources": {"limits": {"nvidia.com/gpu": 8}, "requests": {"cpu": 8, "memory": "8Gi"}},
+}
+WORDS = ["bash", "-c", "echo $HOME $(A) $$ '\"${COMMAND}\"' ${NAME}\n", "--größe", "1e6"]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        pytest.param("production", {}, id="production as published"),
+        pytest.param("development", {}, id="development as published"),
+        pytest.param("research", {}, id="research as published"),
+        pytest.param(
+            "production",
+            {
+                "command": WORDS[:2],
+                "args": WORDS[2:],
+                "env": {"Z": "$A", "CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "${ENVIRONMENT}"},
+                "modelType": "llama",
+                "backoffLimit": 0,
+                "ttlSecondsAfterFinished": 2_000_000,
+            },
+            id="another program",
+        ),
+        pytest.param(
+            "development",
+            {
+                "modelType": "",
+                "args": [],
+                "env": {"MODEL_TYPE": "own", "NCCL_DEBUG": None},
+                "dataPvcName": "model-checkpoints-pvc",
+            },
+            id="one claim twice",
+        ),
+        pytest.param("research", {"dataPvcName": "", "checkpointPvcName": None}, id="no claims"),
+        pytest.param(
+            "research", {"dataPvcName": "training-data-pvc-s3"}, id="the claim that stands in"
+        ),
+        pytest.param(
+            "production",
+            resources({"nvidia.com/gpu": "4"}, {"nvidia.com/gpu": 2, "cpu": "500m"}),
+            id="half a node",
+        ),
+        pytest.param(
+            "development",
+            resources(
+                {"nvidia.com/gpu": 8, "cpu": 64, "memory": "96000M"},
+                {"nvidia.com/gpu": None, "cpu": None, "memory": "7Ki"},
+                "development",
+            ),
+            id="a whole node with EFA",
+        ),
+        pytest.param(
+            "research",
+            resources(
+                {"nvidia.com/gpu": None},
+                {"nvidia.com/gpu": None, "cpu": None, "memory": 123456789},
+                "research",
+            ),
+            id="no GPUs",
+        ),
+        pytest.param(
+            "production",
+            {"nodeSelectors": {"hyperpod": {"labels": {"gpu-type": "h100"}}}}
+            | template(nodeSelector={"rack": "7", "ultrascale.dev/role": "reserved"}),
+            id="labels that nodes do not have, and one that they have",
+        ),
+        pytest.param(
+            "development",
+            template(
+                "development",
+                priorityClassName="low",
+                nodeSelector={"node-type": "eks-spot"},
+                tolerations=[
+                    {"key": "own", "operator": "Exists"},
+                    {"key": "spot", "value": "true", "effect": "NoSchedule"},
+                    {"key": "spot", "value": "true"},
+                ],
+            ),
+            id="other nodes",
+        ),
+        pytest.param(
+            "research",
+            template("research", nodeSelector={"node-type": "hyperpod"}),
+            id="a team on its nodes",
+        ),
+        pytest.param("burst", {"jobTemplates": {"burst": BURST}}, id="every tier"),
+        pytest.param(
+            "burst",
+            {
+                "jobTemplates": {"burst": BURST},
+                "nodeSelectors": {"eksDemand": {"enabled": False, "labels": {"x": "y"}}},
+            },
+            id="every tier but one",
+        ),
+        pytest.param(
+            "burst",
+            {"jobTemplates": {"burst": BURST | {"nodeSelector": {"gpu-type": "a100-40gb"}}}},
+            id="the tiers with a GPU",
+        ),
+    ],
+)
+def test_helm_makes_the_objects_that_submit_sends(
+    hybrid: JobCluster, installed: Callable[..., list[Any]], name: str, values: dict[str, Any]
+) -> None:
+    assert installed(name, values) == as_data(sent(hybrid, name, values | {"name": "tune"}).objects)
+
+
+def test_a_job_has_its_own_name_or_that_of_its_release(
+    installed: Callable[..., list[Any]],
+) -> None:
+    names = [
+        found["metadata"]["name"]
+        for values in ({}, {"name": "own"})
+        for found in installed("research", values, release="nightly")
+    ]
+
+    assert names == ["nightly", "own"]
+
+
+def test_another_cluster_takes_the_place_of_the_one_that_the_chart_knows(
+    installed: Callable[..., list[Any]], tmp_path: Path
+) -> None:
+    trainium = read_cluster(TRAINIUM)
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(as_yaml([chart_values(trainium)], compact=True))
+    own = {
+        "dataPvcName": trainium.plan.claims[0].name,
+        "checkpointPvcName": "",
+        "jobTemplates": {
+            "bert": {
+                "priorityClassName": "high",
+                "nodeSelector": {"node-type": "trn1"},
+                "resources": {"limits": {"aws.amazon.com/neuron": 16}},
+            }
+        },
+    }
+
+    made = installed("bert", own, cluster)
+
+    assert made == as_data(sent(trainium, "bert", own | {"name": "tune"}).objects)
+    assert made[0]["apiVersion"] == "batch.volcano.sh/v1alpha1"
+    assert "got hyperpod; known: trn1" in installed("production", own, cluster)[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "told"),
+    [
+        ("prod", {}, 'template: no template "prod"; known: development, production, research'),
+        ("production", {"image": ""}, "image: no whole reference"),
+        ("production", {"image": "train:1"}, "image: no whole reference"),
+        ("production", {"image": "docker.io/x/train:latest"}, "image: a tag that moves"),
+        ("production", {"comand": ["x"]}, "'comand' not allowed"),
+        ("production", {"env": {"A": 1}}, "got number, want string"),
+        ("production", {"env": {"RANK": "0"}}, "env.RANK: set by torchrun"),
+        (
+            "production",
+            {"env": {"NCCL_NET": "Socket"}},
+            "env.NCCL_NET: leaves the EFA interfaces of the pods idle: traffic would go over TCP, "
+            "got Socket; leave it out",
+        ),
+        ("production", {"dataPvcName": "x"}, "dataPvcName: no claim that the cluster file makes"),
+        (
+            "research",
+            {"nodeSelectors": {"eksSpot": {"enabled": False}}},
+            "disabled; set nodeSelectors.eksSpot.enabled: true",
+        ),
+        (
+            "research",
+            template("research", nodeSelector={"node-type": "x"}),
+            "got x; known: hyperpod",
+        ),
+        (
+            "research",
+            template("research", nodeSelector={"topology.kubernetes.io/zone": "us-east-1a"}),
+            "not a label of all nodes of eks-spot",
+        ),
+        (
+            "production",
+            template(nodeSelector={"node-type": None}),
+            "an order of preference in a job that is called as team production is",
+        ),
+        (
+            "production",
+            template(priorityClassName="low"),
+            'got "low"; known: critical, high, medium',
+        ),
+        (
+            "burst",
+            {"jobTemplates": {"burst": BURST | {"priorityClassName": "critical"}}},
+            'got "critical"; known: high, medium, low, preemptible',
+        ),
+        ("production", resources({"nvidia.com/gpu": 3}, {}), "known: 8, 4, 2, 1"),
+        (
+            "production",
+            resources({"nvidia.com/gpu": 4}, {}),
+            "requests.nvidia.com/gpu: more than its limit, 4, got 8",
+        ),
+        (
+            "production",
+            resources({"vpc.amazonaws.com/efa": 2}, {}),
+            "a job of 8 nvidia.com/gpu has 4 EFA interfaces here, got 2",
+        ),
+        (
+            "production",
+            resources({"aws.amazon.com/neuron": 1}, {}),
+            "GPUs and Neuron devices in one pod",
+        ),
+        ("production", resources({}, {"cpu": "90906m"}), "ask for at most 90905m"),
+        ("production", resources({}, {"memory": "1Ti"}), "ask for at most 1023922Mi"),
+    ],
+)
+def test_helm_refuses_what_would_never_run(
+    hybrid: JobCluster,
+    installed: Callable[..., list[Any]],
+    name: str,
+    values: dict[str, Any],
+    told: str,
+) -> None:
+    found = installed(name, values)
+
+    assert told in "\n".join(str(line) for line in found)
+
+
+def test_helm_tells_all_mistakes_at_once(installed: Callable[..., list[Any]]) -> None:
+    values = {"image": "", "dataPvcName": "x", "env": {"RANK": "0"}}
+    values |= resources({"nvidia.com/gpu": 3}, {"nvidia.com/gpu": 3})
+
+    lines = "\n".join(installed("production", values))
+
+    for key in ("image: ", "dataPvcName: ", "env.RANK: ", "jobTemplates.production.resources: "):
+        assert f"\n{key}" in lines
+
+
+def test_whoever_installs_is_told_what_does_not_hold(helm: Helm) -> None:
+    limit = "jobTemplates.research.resources.limits.cpu=8"
+    options = ["--set", f"template=research,image={IMAGE},{limit}", "--dry-run=client"]
+
+    told = helm("install", "tune", CHART, *options).stdout.partition("NOTES:\n")[2]
+
+    assert told.splitlines() == [
+        "tune: sent to namespace training",
+        "jobTemplates.research.tolerations: nvidia.com/gpu=true:NoSchedule is added, as nodes "
+        "there have that taint.",
+        "priorityClasses.preemptible.preemptionPolicy: PreemptLowerPriority does not count: "
+        "the cluster's is Never.",
+        "jobTemplates.research.resources.limits.cpu: 8 is left out: a limit would throttle the "
+        "pod.",
+        'env.CUDA_VISIBLE_DEVICES: "all" is left out: CUDA sees no device by that word.',
+    ]
+
+
+def test_pods_without_efa_may_be_told_to_use_tcp(installed: Callable[..., list[Any]]) -> None:
+    """A part of a node has no EFA interface that could lie idle."""
+    values = resources({"nvidia.com/gpu": 4}, {"nvidia.com/gpu": 4}) | {
+        "env": {"NCCL_NET": "Socket"}
+    }
+
+    assert installed("production", values)[0]["kind"] == "PyTorchJob"
+
+
+def test_helm_finds_nothing_wrong_with_the_chart_and_packages_it(
+    helm: Helm, tmp_path: Path
+) -> None:
+    linted = helm("lint", CHART, "--strict")
+    packaged = helm("package", CHART, "--destination", tmp_path)
+
+    assert "0 chart(s) failed" in linted.stdout
+    assert "[WARNING]" not in linted.stdout
+    assert not packaged.returncode
+    assert (tmp_path / "training-job-0.1.0.tgz").is_file()
+
+
+def test_the_chart_knows_the_published_values_and_the_hybrid_cluster(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("sys.argv", ["ultrascale", "chart-values", "clusters/hybrid-hyperpod.yaml"])
+    with pytest.raises(SystemExit):
+        main()
+    now = f"{SEED.read_text()}\n{capsys.readouterr().out}"
+
+    same = (CHART / "values.yaml").read_text() == now
+
+    assert same, "run `make chart`, and commit charts/training-job/values.yaml"

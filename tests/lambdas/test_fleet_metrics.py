@@ -1,0 +1,393 @@
+"""What the fleet metrics make of nodes and pods, of which a wrong number costs money or sleep."""
+
+import json
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.fleet import node, pod, pool
+from tests.support.folders import ROOT
+from tests.support.observability_plans import HYBRID_PLAN, of
+from ultrascale import plan
+from ultrascale.catalog.prices import on_demand
+from ultrascale.lambdas.fleet_metrics.measures import Key, Measures, log_events
+from ultrascale.lambdas.fleet_metrics.nodes import measure_missing, measure_nodes
+from ultrascale.lambdas.fleet_metrics.pods import measure_pods, measure_queues
+from ultrascale.lambdas.fleet_metrics.quantities import whole
+from ultrascale.lambdas.fleet_metrics.settings import Settings, Topology
+
+PLAN = HYBRID_PLAN
+# As the schedule hands it over.
+EVENT = json.loads(json.dumps(of(PLAN).fleet_metrics.input))
+SETTINGS = Settings.parse(EVENT)
+
+reserved = partial(node, plan=pool(PLAN, "hyperpod"))
+on_demand_node = partial(node, plan=pool(PLAN, "eks-on-demand"))
+spot = partial(node, plan=pool(PLAN, "eks-spot"))
+system = partial(node, plan=pool(PLAN, "system"))
+
+
+def found_broken(name: str, condition: str, status: str = "False") -> dict[str, Any]:
+    told = reserved(name)
+    told["status"]["conditions"].append({"type": condition, "status": status})
+    return told
+
+
+RESERVED: Key = ("NodeType", "hyperpod")
+BURST: Key = ("NodeType", "eks-on-demand")
+SPOT: Key = ("NodeType", "eks-spot")
+RESEARCH: Key = ("Team", "research")
+
+
+def measure(*nodes: dict[str, Any], pods: list[dict[str, Any]] | None = None) -> Measures:
+    measures = Measures()
+    found = measure_nodes(iter(nodes), SETTINGS, measures)
+    measure_pods(iter(pods or []), found, SETTINGS, measures)
+    return measures
+
+
+def test_an_empty_fleet_is_nought_and_not_unknown() -> None:
+    measures = measure()
+
+    assert measures.get("nodes") == 0
+    assert measures.get("reserved_idle") == 0
+    assert measures.get("reserved_idle_beside_burst") == 0
+    assert [measures.get("nodes", key) for key in (RESERVED, BURST, SPOT)] == [0, 0, 0]
+    assert measures.get("waiting_jobs", RESEARCH) == 0
+
+
+def test_nodes_are_counted_by_side_and_by_how_they_are_paid() -> None:
+    measures = measure(reserved("h1"), reserved("h2"), on_demand_node("d1"), spot("s1"))
+
+    assert measures.get("nodes") == 4
+    assert [measures.get("nodes", key) for key in (RESERVED, BURST, SPOT)] == [2, 1, 1]
+    assert measures.get("nodes", ("Capacity", "training-plan")) == 2
+    assert measures.get("nodes", ("Capacity", "spot")) == 1
+    assert measures.get("burst_nodes") == 2
+    assert measures.get("accelerators", RESERVED) == 16
+
+
+def test_a_node_that_is_none_of_the_files_counts_nowhere() -> None:
+    stranger = on_demand_node("x")
+    del stranger["metadata"]["labels"]["node-type"]
+
+    assert measure(stranger).get("nodes") == 0
+
+
+def test_reserved_accelerators_idle_beside_burst_nodes_are_told() -> None:
+    measures = measure(
+        reserved("h1"), reserved("h2"), on_demand_node("d1"), pods=[pod("a", "h1", asks="6")]
+    )
+
+    assert measures.get("reserved_idle") == 10
+    assert measures.get("reserved_idle_beside_burst") == 10
+
+
+def test_reserved_accelerators_idle_without_burst_nodes_are_no_waste_of_burst() -> None:
+    measures = measure(reserved("h1"), system("s"))
+
+    assert measures.get("reserved_idle") == 8
+    assert measures.get("reserved_idle_beside_burst") == 0
+
+
+@pytest.mark.parametrize(
+    ("day", "missing"), [("2026-11-30", 0), ("2026-12-02", 6), ("2027-01-06", 0)]
+)
+def test_nodes_that_a_training_plan_owes_are_missed_from_its_start_to_its_end(
+    day: str, missing: int
+) -> None:
+    measures = Measures()
+    nodes = [reserved("h1"), reserved("h2", ready=False), on_demand_node("d1")]
+    found = measure_nodes(iter(nodes), SETTINGS, measures)
+
+    now = datetime.fromisoformat(f"{day}T00:00+00:00").timestamp()
+    measure_missing(found, SETTINGS, measures, now=now)
+
+    assert measures.get("nodes_missing") == missing
+
+
+def test_nodes_of_a_reservation_without_an_end_are_always_owed() -> None:
+    window = {"Pool": "hyperpod", "Starts": None, "Until": None, "Nodes": 3}
+    settings = Settings.parse({**EVENT, "Windows": [window]})
+    measures = Measures()
+
+    measure_missing(measure_nodes([reserved("h1")], settings, measures), settings, measures, now=0)
+
+    assert measures.get("nodes_missing") == 2
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        reserved("h1", ready=False),
+        reserved("h1", health="UnschedulablePendingReplacement"),
+        reserved("h1", health="Unschedulable"),
+        {**reserved("h1"), "spec": {"unschedulable": True}},
+        found_broken("h1", "AcceleratedHardwareReady"),
+    ],
+    ids=["not ready", "to be replaced", "in checks", "cordoned", "found broken"],
+)
+def test_a_reserved_node_that_nobody_can_use_does_not_idle(broken: dict[str, Any]) -> None:
+    # Else its repair would look like waste, and wake somebody for nothing.
+    measures = measure(broken, on_demand_node("d1"))
+
+    assert measures.get("reserved_idle_beside_burst") == 0
+
+
+@pytest.mark.parametrize(
+    ("broken", "count"),
+    [
+        (found_broken("h1", "AcceleratedHardwareReady"), 1),
+        (found_broken("h1", "AcceleratedHardwareReady", "True"), 0),
+        # Pressure passes; and a node may report what nobody here knows.
+        (found_broken("h1", "DiskPressure"), 0),
+        (reserved("h1", ready=False), 1),
+    ],
+    ids=["GPU", "healthy", "another condition", "not ready"],
+)
+def test_a_node_that_is_broken_is_told_with_its_side(broken: dict[str, Any], count: int) -> None:
+    # Reserved nodes are never repaired by a verdict: they are paid for until somebody hears of it.
+    measures = measure(broken, on_demand_node("d1"))
+
+    assert measures.get("broken_nodes") == count
+    assert [measures.get("broken_nodes", key) for key in (RESERVED, BURST)] == [count, 0]
+
+
+def test_a_node_whose_place_in_the_network_is_not_known_is_told() -> None:
+    near = reserved("h1")
+    near["metadata"]["labels"]["topology.k8s.aws/network-node-layer-1"] = "nn-1"
+    aware = replace(
+        SETTINGS,
+        topology=Topology(
+            label="topology.k8s.aws/network-node-layer-1", pools=frozenset({"hyperpod"})
+        ),
+    )
+    nodes = (near, reserved("h2"), spot("s1"), system("m1"))
+
+    told, silent = Measures(), Measures()
+    measure_nodes(iter(nodes), aware, told)
+    measure_nodes(iter(nodes), SETTINGS, silent)
+
+    assert told.get("nodes_without_topology") == 1
+    assert silent.get("nodes_without_topology") is None
+
+
+def test_accelerators_that_pods_of_any_namespace_hold_are_in_use() -> None:
+    measures = measure(
+        reserved("h1"), on_demand_node("d1"), pods=[pod("a", "h1", namespace="somebodys-own")]
+    )
+
+    assert measures.get("reserved_idle") == 0
+    assert measures.get("accelerators_in_use", RESERVED) == 8
+
+
+def test_a_device_that_failed_is_no_accelerator_that_idles() -> None:
+    short = reserved("h1")
+    short["status"]["allocatable"]["nvidia.com/gpu"] = "7"
+
+    assert measure(short).get("reserved_idle") == 7
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_is_over_holds_nothing(phase: str) -> None:
+    measures = measure(reserved("h1"), pods=[pod("a", "h1", phase=phase)])
+
+    assert measures.get("reserved_idle") == 8
+    assert measures.get("running_jobs") == 0
+
+
+def test_init_containers_take_no_more_than_the_pod_does() -> None:
+    init = [{"resources": {"limits": {"nvidia.com/gpu": "8"}}}]
+
+    measures = measure(reserved("h1"), pods=[pod("a", "h1", initContainers=init)])
+
+    assert measures.get("accelerators_in_use", RESERVED) == 8
+
+
+def test_a_neuron_core_is_its_share_of_a_device() -> None:
+    trainium = plan.load(ROOT / "clusters" / "trainium-bert.yaml")
+    parts = {"aws.amazon.com/neuron": 1.0, "aws.amazon.com/neuroncore": 0.5}
+    settings = Settings.parse({**EVENT, "Parts": parts, "NodeTypes": {}})
+    (own,) = (each for each in trainium.pools if each.accelerator)
+    measures = Measures()
+    found = measure_nodes([node("t1", own)], settings, measures)
+
+    measure_pods(
+        [pod("a", "t1", asks="3", resource="aws.amazon.com/neuroncore")], found, settings, measures
+    )
+
+    assert measures.get("accelerators_in_use") == 1.5
+
+
+def test_jobs_count_once_however_many_pods_they_have() -> None:
+    measures = measure(
+        reserved("h1"),
+        reserved("h2"),
+        pods=[
+            pod("a-0", "h1", job="a", namespace="hyperpod-ns-research"),
+            pod("a-1", "h2", job="a", namespace="hyperpod-ns-research"),
+            pod("a-2", job="a", namespace="hyperpod-ns-research"),
+        ],
+    )
+
+    assert measures.get("running_jobs", RESEARCH) == 1
+    assert measures.get("running_jobs", RESERVED) == 1
+    assert measures.get("waiting_jobs", RESEARCH) == 0
+    assert measures.get("pending_pods", RESEARCH) == 1
+    assert measures.get("running_pods", RESEARCH) == 2
+
+
+def affinity(key: str, *values: str) -> dict[str, Any]:
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [*values]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "side"),
+    [
+        ({"nodeSelector": {"node-type": "eks-spot"}}, SPOT),
+        (affinity("node-type", "eks-spot"), SPOT),
+        (affinity("ultrascale.dev/pool", "eks-spot"), SPOT),
+        (affinity("node-type", "hyperpod", "eks-spot"), None),
+        ({}, None),
+    ],
+    ids=["selector", "affinity", "pool", "two sides", "none"],
+)
+def test_a_job_waits_on_the_side_that_it_asks_for(spec: dict[str, Any], side: Key) -> None:
+    measures = measure(pods=[pod("a", **spec)])
+
+    waiting = {key: measures.get("waiting_jobs", key) for key in (RESERVED, BURST, SPOT)}
+    assert measures.get("waiting_jobs") == 1
+    assert waiting == {key: float(key == side) for key in (RESERVED, BURST, SPOT)}
+
+
+def test_a_pod_without_accelerators_is_no_job_of_the_fleet() -> None:
+    measures = measure(system("s"), pods=[pod("web", "s", resource="cpu", asks="2")])
+
+    assert measures.get("running_pods") == 0
+
+
+def test_spend_is_the_sum_of_list_prices_and_hyperpods_types_have_ec2s() -> None:
+    prices = on_demand("us-east-1", ["p4d.24xlarge", "p4de.24xlarge"])
+
+    measures = measure(reserved("h1"), on_demand_node("d1"), spot("s1"))
+
+    assert measures.get("spend", RESERVED) == prices["p4de.24xlarge"]
+    assert measures.get("spend") == prices["p4de.24xlarge"] + 2 * prices["p4d.24xlarge"]
+
+
+def test_a_node_without_a_price_is_counted_and_never_free() -> None:
+    measures = measure(system("s1"), system("s2"))
+
+    assert measures.get("unpriced_nodes") == 2
+    assert measures.get("spend") is None
+    assert measures.get("spend", ("NodeType", "system")) is None
+
+
+@pytest.mark.parametrize(
+    ("health", "recovery", "checks"),
+    [
+        ("Schedulable", 0, 0),
+        ("Unschedulable", 0, 1),
+        ("UnschedulablePendingReplacement", 1, 0),
+        ("UnschedulablePendingReboot", 1, 0),
+        (None, 0, 0),
+    ],
+)
+def test_hyperpods_word_on_a_node_is_repeated(
+    health: str | None, recovery: int, checks: int
+) -> None:
+    measures = measure(reserved("h1", health=health))
+
+    assert measures.get("nodes_in_recovery") == recovery
+    assert measures.get("nodes_in_checks") == checks
+
+
+def workload(queue: str, **conditions: str) -> dict[str, Any]:
+    found = [{"type": key, "status": value} for key, value in conditions.items()]
+    return {"spec": {"queueName": queue}, "status": {"conditions": found}}
+
+
+def test_kueues_workloads_wait_until_they_are_admitted_and_end_when_finished() -> None:
+    queue = "hyperpod-ns-research-localqueue"
+    measures = Measures()
+
+    measure_queues(
+        [
+            {"spec": {"queueName": queue}},
+            workload(queue, QuotaReserved="False"),
+            workload(queue, Admitted="True"),
+            workload(queue, Admitted="True", Finished="True"),
+        ],
+        SETTINGS,
+        measures,
+    )
+
+    assert measures.get("queue_waiting", ("Queue", queue)) == 2
+    assert measures.get("queue_running", ("Queue", queue)) == 1
+    other = ("Queue", "hyperpod-ns-production-localqueue")
+    assert measures.get("queue_waiting", other) == 0
+
+
+@pytest.mark.parametrize(
+    ("phase", "waiting", "running"),
+    [("Pending", 1, 0), ("Inqueue", 1, 0), ("Running", 0, 1), ("Completed", None, None)],
+)
+def test_volcanos_groups_wait_until_they_run(
+    phase: str, waiting: int | None, running: int | None
+) -> None:
+    measures = Measures()
+
+    measure_queues([{"spec": {"queue": "q"}, "status": {"phase": phase}}], SETTINGS, measures)
+
+    assert (measures.get("queue_waiting", ("Queue", "q")) or 0) == (waiting or 0)
+    assert (measures.get("queue_running", ("Queue", "q")) or 0) == (running or 0)
+
+
+@pytest.mark.parametrize(("text", "number"), [("8", 8), ("16k", 16_000), ("1Ki", 1024)])
+def test_amounts_are_read_however_the_api_server_writes_them(text: str, number: int) -> None:
+    assert whole(text) == number
+
+
+@given(
+    idle=st.integers(0, 6),
+    busy=st.integers(0, 6),
+    burst=st.integers(0, 3),
+    waiting=st.integers(0, 3),
+)
+def test_every_reserved_accelerator_is_in_use_or_idle(
+    idle: int, busy: int, burst: int, waiting: int
+) -> None:
+    nodes = [reserved(f"h{index}") for index in range(idle + busy)]
+    nodes += [spot(f"s{index}") for index in range(burst)]
+    pods = [pod(f"p{index}", f"h{index}") for index in range(busy)]
+    pods += [pod(f"w{index}") for index in range(waiting)]
+
+    measures = measure(*nodes, pods=pods)
+
+    in_use = measures.get("accelerators_in_use", RESERVED) or 0
+    assert in_use + (measures.get("reserved_idle") or 0) == 8 * (idle + busy)
+    assert measures.get("reserved_idle_beside_burst") == (8 * idle if burst else 0)
+
+
+def test_each_log_event_is_a_document_that_cloudwatch_reads() -> None:
+    measures = measure(reserved("h1"), spot("s1"), pods=[pod("a", "h1")])
+
+    for event in log_events(measures, SETTINGS, now=1_796_000_000.25):
+        (directive,) = event["_aws"]["CloudWatchMetrics"]
+        (dimensions,) = directive["Dimensions"]
+        named = {each["Name"] for each in directive["Metrics"]}
+        assert event["_aws"]["Timestamp"] == 1_796_000_000_250
+        assert directive["Namespace"] == "Ultrascale"
+        assert all(isinstance(event[key], str) for key in dimensions)
+        assert all(isinstance(event[name], int | float) for name in named)
+        # Nothing else, and within the format's limits.
+        assert event.keys() == {"_aws", *dimensions, *named}
+        assert len(named) <= 100
+        assert {each["Unit"] for each in directive["Metrics"]} <= {"Count", "None", "Percent"}

@@ -1,0 +1,186 @@
+"""The backend's manifests: one replica at a time may go, and nobody else's pods reach it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import cdk8s
+import pytest
+
+from tests.support.kubernetes_schemas import findings
+from ultrascale.plan.model import ApplicationPlan, BackendPlan, RightPlan
+from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
+from ultrascale_k8s.backend import BackendChart, BackendRightsChart
+from ultrascale_stacks._placeholders import fill
+
+Documents = Mapping[tuple[str, str], dict[str, Any]]
+
+APPLICATION = ApplicationPlan(
+    image="${AWS_ACCOUNT_ID}.dkr.ecr.us-west-2.amazonaws.com/research/backend:1",
+    replicas=2,
+    port=8080,
+    folder="/etc/ultrascale",
+    files={"cluster.yaml": "name: research\n", "rules.yaml": "rules: []\n"},
+    environment={
+        "ULTRASCALE_CLUSTER_FILE": "/etc/ultrascale/cluster.yaml",
+        "DATABASE_HOST": "${DATABASE_HOST}",
+        "PORT": "8080",
+    },
+    grace_period_seconds=60,
+)
+PLAN = BackendPlan(
+    namespace="apps",
+    database=None,
+    job_namespaces=("training",),
+    team_namespaces=(),
+    rights=(RightPlan(group="batch", resources=("jobs",), verbs=("create",)),),
+    cluster_rights=(RightPlan(group="", resources=("namespaces",), verbs=("get",)),),
+    allow_from=("web",),
+    application=APPLICATION,
+)
+
+
+def render(plan: BackendPlan) -> Documents:
+    chart = BackendChart(cdk8s.Testing.app(), "backend", plan=plan)
+    return {(each["kind"], each["metadata"]["name"]): each for each in cdk8s.Testing.synth(chart)}
+
+
+@pytest.fixture(scope="module")
+def documents() -> Documents:
+    return render(PLAN)
+
+
+@pytest.fixture(scope="module")
+def template(documents: Documents) -> dict[str, Any]:
+    return documents["Deployment", "backend"]["spec"]["template"]
+
+
+@pytest.fixture(scope="module")
+def container(template: dict[str, Any]) -> dict[str, Any]:
+    (container,) = template["spec"]["containers"]
+    return container
+
+
+def test_api_server_takes_the_backend(documents: Documents) -> None:
+    chart = BackendRightsChart(
+        cdk8s.Testing.app(), "rights", plan=PLAN, namespaces=PLAN.job_namespaces
+    )
+    every = [*documents.values(), *cdk8s.Testing.synth(chart)]
+
+    known = [("Namespace", "", "apps"), ("Namespace", "", "training")]
+    assert findings(every, known=known, also_pinned=[APPLICATION.image]) == []
+
+
+def test_the_users_own_application_finds_account_rights_and_policy_there() -> None:
+    found = render(replace(PLAN, application=None))
+
+    assert {kind for kind, _ in found} == {
+        "ServiceAccount",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "NetworkPolicy",
+    }
+    assert found["ServiceAccount", "backend"]["metadata"]["namespace"] == "apps"
+
+
+def test_pods_of_no_other_namespace_reach_it_than_those_of_the_file(documents: Documents) -> None:
+    spec = documents["NetworkPolicy", "allow-callers"]["spec"]
+
+    assert spec["podSelector"] == {}
+    assert spec["ingress"] == [
+        {
+            "from": [
+                {"podSelector": {}},
+                {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "web"}}},
+            ]
+        }
+    ]
+
+
+class TestDeployment:
+    """Its pods."""
+
+    def test_callers_find_it_at_port_80(self, documents: Documents) -> None:
+        service = documents["Service", "backend"]["spec"]
+
+        assert service["ports"] == [{"name": "http", "port": 80, "targetPort": "http"}]
+        assert "type" not in service
+
+    def test_a_drain_or_a_new_version_takes_one_replica_at_a_time(
+        self, documents: Documents, template: dict[str, Any]
+    ) -> None:
+        spec = documents["Deployment", "backend"]["spec"]
+
+        assert spec["replicas"] == 2
+        assert spec["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+        assert documents["PodDisruptionBudget", "backend"]["spec"]["maxUnavailable"] == 1
+        apart = template["spec"]["topologySpreadConstraints"]
+        assert apart[0]["topologyKey"] == "kubernetes.io/hostname"
+        assert apart[0]["whenUnsatisfiable"] == "DoNotSchedule"
+
+    def test_it_stays_off_nodes_that_come_and_go(self, template: dict[str, Any]) -> None:
+        affinity = template["spec"]["affinity"]["nodeAffinity"]
+        (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+
+        assert term["matchExpressions"] == [
+            {"key": ROLE_LABEL, "operator": "In", "values": [SYSTEM_ROLE]}
+        ]
+
+    def test_it_meets_the_restricted_standard_of_its_namespace(
+        self, template: dict[str, Any], container: dict[str, Any]
+    ) -> None:
+        assert template["spec"]["securityContext"]["runAsNonRoot"] is True
+        assert template["spec"]["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        }
+
+    def test_it_writes_to_a_folder_of_its_own_alone(
+        self, template: dict[str, Any], container: dict[str, Any]
+    ) -> None:
+        mounts = {each["name"]: each for each in container["volumeMounts"]}
+        volumes = {each["name"]: each for each in template["spec"]["volumes"]}
+
+        assert mounts["tmp"]["mountPath"] == "/tmp"
+        assert volumes["tmp"]["emptyDir"] == {}
+        assert mounts["files"]["readOnly"] is True
+
+    def test_its_files_are_those_of_the_plan(
+        self, documents: Documents, template: dict[str, Any], container: dict[str, Any]
+    ) -> None:
+        name = template["spec"]["volumes"][0]["configMap"]["name"]
+        config_map = documents["ConfigMap", name]
+        mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+
+        assert config_map["data"] == APPLICATION.files
+        assert mounts["files"] == "/etc/ultrascale"
+
+    def test_a_changed_cluster_file_takes_new_pods(self, template: dict[str, Any]) -> None:
+        changed = replace(APPLICATION, files={"cluster.yaml": "name: other\n"})
+        other = render(replace(PLAN, application=changed))
+
+        assert other["Deployment", "backend"]["spec"]["template"] != template
+
+    def test_a_database_that_is_away_restarts_nobody(self, container: dict[str, Any]) -> None:
+        assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+
+    def test_it_has_time_to_finish_what_it_has_begun(self, template: dict[str, Any]) -> None:
+        assert template["spec"]["terminationGracePeriodSeconds"] >= 30
+
+    def test_it_runs_under_the_account_that_has_the_rights(
+        self, documents: Documents, template: dict[str, Any]
+    ) -> None:
+        assert template["spec"]["serviceAccountName"] == "backend"
+        assert ("ServiceAccount", "backend") in documents
+
+    def test_what_cloudformation_alone_knows_is_filled_in(self, documents: Documents) -> None:
+        values = {"${DATABASE_HOST}": "db.example", "${AWS_ACCOUNT_ID}": "111122223333"}
+
+        filled = fill(documents["Deployment", "backend"], values)
+
+        assert "${" not in str(filled)
+        assert "'value': 'db.example'" in str(filled)
+        assert "'image': '111122223333.dkr.ecr." in str(filled)

@@ -1,0 +1,104 @@
+"""Rules for all charts: they render a plan and leave alone what a person's shell would replace."""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.folders import ROOT
+from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
+from ultrascale.plan import ClusterPlan, plan_cluster
+from ultrascale_k8s import define_charts, write_manifests
+
+MODULES = sorted((ROOT / "k8s").rglob("*.py"))
+NEURON = pool_document(name="neuron", instance_types=["trn1.32xlarge"], nodes={"static": 4})
+FILE_SYSTEMS = ("data-sets", "scratch")
+PLACEHOLDER = re.compile(r"\$\{?FSX_")
+
+
+def imported(module: Path) -> Iterator[str]:
+    """Yield the full name of everything that the module imports."""
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.fixture(scope="module")
+def plan() -> ClusterPlan:
+    """A plan of which every chart is made."""
+    lustre = [
+        {
+            "name": name,
+            "zone": "us-west-2b",
+            "capacity_gib": 1200,
+            "throughput_mbps_per_tib": 250,
+            "claim": {"namespace": "training", "name": name, "mount_path": f"/{name}"},
+        }
+        for name in FILE_SYSTEMS
+    ]
+    scheduling = {
+        "gang_scheduler": "volcano",
+        "queues": [{"name": "research", "weight": 1}],
+        "neuron_scheduler_extension": True,
+        "rendezvous": {"backend": "etcd-v2", "replicas": 3},
+    }
+    pools = [SYSTEM_POOL, NEURON]
+    return plan_cluster(
+        make_cluster(pools=pools, storage={"lustre": lustre}, scheduling=scheduling)
+    )
+
+
+@pytest.fixture(scope="module")
+def charts(plan: ClusterPlan) -> Mapping[str, str]:
+    """The text of each chart's file, by the chart's name."""
+    return {
+        chart.name: yaml.safe_dump_all(chart.manifests) for chart in define_charts(plan).platform
+    }
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_chart_renders_what_was_decided_and_looks_nothing_up(module: Path) -> None:
+    assert [name for name in imported(module) if name.startswith("ultrascale.catalog")] == []
+
+
+def test_only_the_file_systems_chart_waits_for_what_is_not_known_yet(
+    charts: Mapping[str, str],
+) -> None:
+    assert len(charts) == 14
+    waiting = [name for name, text in charts.items() if PLACEHOLDER.search(text)]
+    assert waiting == ["lustre-volumes"]
+
+
+def test_every_placeholder_of_the_file_systems_chart_is_one_that_gets_replaced(
+    plan: ClusterPlan, charts: Mapping[str, str]
+) -> None:
+    replaced = {
+        text
+        for lustre in plan.lustre
+        for text in (lustre.file_system_id, lustre.dns_name, lustre.mount_name)
+    }
+
+    written = set(re.findall(r"\$\{[^}]*\}", charts["lustre-volumes"]))
+
+    assert written == replaced
+    assert len(replaced) == 3 * len(FILE_SYSTEMS)
+    assert not re.search(r"\$[^{]", charts["lustre-volumes"])
+
+
+def test_manifests_of_another_cluster_are_not_left_beside_these(
+    plan: ClusterPlan, tmp_path: Path
+) -> None:
+    left, own = tmp_path / "0007-node-pool-other.k8s.yaml", tmp_path / "kustomization.yaml"
+    for file in (left, own):
+        file.touch()
+
+    write_manifests(define_charts(plan), tmp_path)
+
+    assert not left.exists()
+    assert own.exists()
+    assert [*tmp_path.glob("0000-*.k8s.yaml")]

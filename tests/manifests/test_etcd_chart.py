@@ -1,0 +1,207 @@
+"""The rendezvous server's manifests: reachable by jobs, by nobody else, and hard to lose."""
+
+from typing import Any
+
+import cdk8s
+import pytest
+
+from tests.support.kubernetes_schemas import findings
+from ultrascale.catalog.versions import image
+from ultrascale.plan.model import EtcdPlan
+from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE, TRAINING_LABEL
+from ultrascale_k8s.etcd import STORAGE_CLASS, EtcdChart
+
+Documents = dict[tuple[str, str], dict[str, Any]]
+IMAGE = image("etcd").reference
+MEMBERS = {"app.kubernetes.io/name": "etcd-server"}
+
+
+def render(*, replicas: int = 3, v2_api: bool = True) -> Documents:
+    plan = EtcdPlan(
+        image=IMAGE,
+        namespace="training",
+        replicas=replicas,
+        v2_api=v2_api,
+        volume_gib=10,
+        volume_provisioner="ebs.csi.aws.com",
+    )
+    chart = EtcdChart(cdk8s.Testing.app(), "etcd", plan=plan)
+    return {(d["kind"], d["metadata"]["name"]): d for d in cdk8s.Testing.synth(chart)}
+
+
+@pytest.fixture(scope="module")
+def three() -> Documents:
+    return render()
+
+
+@pytest.fixture(scope="module")
+def one() -> Documents:
+    return render(replicas=1, v2_api=False)
+
+
+@pytest.fixture(scope="module")
+def pod(three: Documents) -> dict[str, Any]:
+    return three["StatefulSet", "etcd-server"]["spec"]["template"]["spec"]
+
+
+@pytest.fixture(scope="module")
+def container(pod: dict[str, Any]) -> dict[str, Any]:
+    (container,) = pod["containers"]
+    return container
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_api_server_takes_etcd(replicas: int) -> None:
+    documents = list(render(replicas=replicas).values())
+
+    assert findings(documents, known=[("Namespace", "", "training")]) == []
+
+
+def test_a_jobs_pods_find_the_server_under_the_tutorials_short_name(three: Documents) -> None:
+    service = three["Service", "etcd-server"]
+
+    assert service["metadata"]["namespace"] == "training"
+    assert {"name": "client", "port": 2379} in service["spec"]["ports"]
+    assert service["spec"]["selector"] == MEMBERS
+
+
+def test_members_find_each_other_before_any_is_ready(three: Documents) -> None:
+    service = three["Service", "etcd-server"]["spec"]
+
+    assert service["clusterIP"] == "None"
+    assert service["publishNotReadyAddresses"] is True
+    assert three["StatefulSet", "etcd-server"]["spec"]["podManagementPolicy"] == "Parallel"
+
+
+def test_clients_that_balance_reach_only_members_that_serve(three: Documents) -> None:
+    service = three["Service", "etcd-client"]["spec"]
+
+    assert "publishNotReadyAddresses" not in service
+    assert service["ports"] == [{"name": "client", "port": 2379}]
+
+
+@pytest.mark.parametrize(("v2_api", "expected"), [(True, 1), (False, 0)], ids=["v2", "v3"])
+def test_the_v2_api_is_on_only_for_jobs_that_speak_it(v2_api: bool, expected: int) -> None:
+    (container,) = render(v2_api=v2_api)["StatefulSet", "etcd-server"]["spec"]["template"]["spec"][
+        "containers"
+    ]
+
+    assert container["args"].count("--enable-v2=true") == expected
+
+
+def test_heartbeats_of_a_large_job_do_not_fill_the_quota(container: dict[str, Any]) -> None:
+    """etcd keeps what was replaced for up to twice the time of retention."""
+    options = dict(arg.removeprefix("--").split("=", 1) for arg in container["args"])
+    assert options["auto-compaction-mode"] == "periodic"
+    minutes = int(options["auto-compaction-retention"].removesuffix("m"))
+
+    # What the handler `etcd-v3` lets a job write.
+    written = 2_000_000 * 2 * 60 * minutes
+
+    assert written < int(options["quota-backend-bytes"])
+
+
+def test_the_image_is_the_one_that_the_plan_names(container: dict[str, Any]) -> None:
+    assert container["image"] == IMAGE
+
+
+def test_a_member_without_leader_is_kept_alive_but_out_of_service(
+    container: dict[str, Any],
+) -> None:
+    assert "serializable=true" in container["livenessProbe"]["httpGet"]["path"]
+    assert "serializable=true" in container["startupProbe"]["httpGet"]["path"]
+    assert container["readinessProbe"]["httpGet"]["path"] == "/health"
+
+
+def test_etcd_meets_the_restricted_pod_security_standard(
+    pod: dict[str, Any], container: dict[str, Any]
+) -> None:
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+    assert pod["automountServiceAccountToken"] is False
+
+
+def test_etcd_writes_to_its_volume_only(container: dict[str, Any]) -> None:
+    (mount,) = container["volumeMounts"]
+    (data_dir,) = [a for a in container["args"] if a.startswith("--data-dir=")]
+
+    assert data_dir.removeprefix("--data-dir=").startswith(f"{mount['mountPath']}/")
+
+
+def test_volume_is_encrypted_gp3_although_eks_has_no_such_class(three: Documents) -> None:
+    storage_class = three["StorageClass", STORAGE_CLASS]
+    (claim,) = three["StatefulSet", "etcd-server"]["spec"]["volumeClaimTemplates"]
+
+    assert claim["spec"]["storageClassName"] == STORAGE_CLASS
+    assert claim["spec"]["resources"] == {"requests": {"storage": "10Gi"}}
+    assert storage_class["provisioner"] == "ebs.csi.aws.com"
+    assert storage_class["parameters"] == {"type": "gp3", "encrypted": "true"}
+
+
+def test_volume_is_made_in_the_zone_of_its_pod(three: Documents) -> None:
+    assert three["StorageClass", STORAGE_CLASS]["volumeBindingMode"] == "WaitForFirstConsumer"
+
+
+def test_no_volume_is_paid_for_after_etcd_is_gone(three: Documents) -> None:
+    policy = three["StatefulSet", "etcd-server"]["spec"]["persistentVolumeClaimRetentionPolicy"]
+
+    assert policy == {"whenDeleted": "Delete", "whenScaled": "Delete"}
+    assert three["StorageClass", STORAGE_CLASS]["reclaimPolicy"] == "Delete"
+
+
+def test_draining_nodes_never_takes_the_quorum(three: Documents) -> None:
+    budget = three["PodDisruptionBudget", "etcd-server"]["spec"]
+
+    assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": MEMBERS}}
+
+
+def test_one_node_or_zone_never_holds_two_members_if_it_can_be_helped(
+    pod: dict[str, Any],
+) -> None:
+    spread = {c["topologyKey"]: c["whenUnsatisfiable"] for c in pod["topologySpreadConstraints"]}
+
+    assert spread == {
+        "kubernetes.io/hostname": "DoNotSchedule",
+        "topology.kubernetes.io/zone": "ScheduleAnyway",
+    }
+
+
+def test_a_single_member_can_still_be_drained(one: Documents) -> None:
+    assert ("PodDisruptionBudget", "etcd-server") not in one
+
+
+def test_etcd_stays_off_nodes_that_come_and_go(pod: dict[str, Any]) -> None:
+    required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+
+    assert required["nodeSelectorTerms"] == [
+        {"matchExpressions": [{"key": ROLE_LABEL, "operator": "In", "values": [SYSTEM_ROLE]}]}
+    ]
+
+
+def test_only_training_namespaces_reach_the_clients_port(three: Documents) -> None:
+    clients, _ = three["NetworkPolicy", "etcd-server"]["spec"]["ingress"]
+
+    assert clients == {
+        "from": [{"namespaceSelector": {"matchLabels": {TRAINING_LABEL: "true"}}}],
+        "ports": [{"port": 2379, "protocol": "TCP"}],
+    }
+
+
+def test_only_members_reach_the_peer_port(three: Documents) -> None:
+    _, peers = three["NetworkPolicy", "etcd-server"]["spec"]["ingress"]
+
+    assert peers == {
+        "from": [{"podSelector": {"matchLabels": MEMBERS}}],
+        "ports": [{"port": 2380, "protocol": "TCP"}],
+    }
+
+
+def test_etcd_does_not_read_the_variables_that_kubernetes_makes_of_services(
+    pod: dict[str, Any],
+) -> None:
+    assert pod["enableServiceLinks"] is False

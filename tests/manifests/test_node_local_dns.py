@@ -1,0 +1,173 @@
+"""A cache of names on every node: a pod that finds no names finds nothing."""
+
+import re
+from typing import Any, cast
+
+import cdk8s
+import pytest
+
+from tests.support.kubernetes_schemas import findings
+from tests.support.plugin_placement import KEEPS_OFF, node_terms
+from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster, pool_document
+from ultrascale import config
+from ultrascale.catalog import versions
+from ultrascale.plan.cluster import assemble
+from ultrascale.plan.model import NodeLocalDnsPlan
+from ultrascale.plan.network.dns import corefile as coredns_corefile
+from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
+from ultrascale.plan.scale import ROWS, plan_scale
+from ultrascale_constructs.node_config import node_config
+from ultrascale_k8s.node_classes import ec2_node_class_spec
+from ultrascale_k8s.node_local_dns import NodeLocalDnsChart, corefile
+
+PLAN = NodeLocalDnsPlan(
+    image=versions.image("node-local-dns").reference,
+    address="169.254.20.10",
+    upstream="172.20.0.10",
+    domain="cluster.local",
+)
+NETWORK = {
+    "vpc_cidr": "10.0.0.0/16",
+    "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
+    "zones": ["us-west-2a", "us-west-2b", "us-west-2c"],
+}
+LARGE = pool_document(provisioner="karpenter", nodes={"max": 1_500})
+ZONES = re.compile(r"^(\S+):53 \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+
+
+def large_cluster(*pools: dict[str, Any], **changes: Any) -> config.Cluster:
+    document = {
+        "network": NETWORK,
+        "karpenter": {"version": "1.15.1"},
+        "pools": [SYSTEM_POOL, LARGE, *pools],
+    }
+    return make_cluster(**document | changes)
+
+
+@pytest.fixture(scope="module")
+def objects() -> list[dict[str, Any]]:
+    return cdk8s.Testing.synth(NodeLocalDnsChart(cdk8s.Testing.app(), "node-local-dns", plan=PLAN))
+
+
+@pytest.fixture(scope="module")
+def pod(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    (daemon_set,) = (each for each in objects if each["kind"] == "DaemonSet")
+    return daemon_set["spec"]["template"]["spec"]
+
+
+def test_the_api_server_takes_it(objects: list[dict[str, Any]]) -> None:
+    assert findings(objects, root=("node-cache",)) == []
+
+
+class TestWhatItAsks:
+    """A loop answers nobody, and names of the cluster are known to CoreDNS alone."""
+
+    @pytest.mark.parametrize("zone", ["cluster.local", "in-addr.arpa", "ip6.arpa"])
+    def test_names_of_the_cluster_come_from_coredns_over_tcp(self, zone: str) -> None:
+        body = dict(ZONES.findall(corefile(PLAN)))[zone]
+
+        assert "forward . 172.20.0.10 {\n        force_tcp\n    }" in body
+
+    def test_every_other_name_comes_from_the_resolver_of_the_node(
+        self, pod: dict[str, Any]
+    ) -> None:
+        body = dict(ZONES.findall(corefile(PLAN)))["."]
+
+        assert "forward . /etc/resolv.conf" in body
+        # Else that file would name the cache itself.
+        assert pod["dnsPolicy"] == "Default"
+
+    def test_it_listens_where_nothing_else_does(self, pod: dict[str, Any]) -> None:
+        zones = ZONES.findall(corefile(PLAN))
+        (container,) = pod["containers"]
+
+        assert len(zones) == 4
+        assert all("bind 169.254.20.10\n" in body for _, body in zones)
+        assert "-localip=169.254.20.10" in container["args"]
+        assert PLAN.upstream not in str(container["args"])
+
+    def test_a_name_that_is_not_there_yet_is_asked_for_again_soon(self) -> None:
+        assert "denial 9984 5" in dict(ZONES.findall(corefile(PLAN)))["cluster.local"]
+
+
+class TestWhereItRuns:
+    def test_no_taint_keeps_it_off(self, pod: dict[str, Any]) -> None:
+        assert pod["tolerations"] == [{"operator": "Exists"}]
+
+    def test_nodes_with_kubelets_of_others_are_left_alone(self, pod: dict[str, Any]) -> None:
+        assert node_terms(pod) == KEEPS_OFF
+
+    def test_it_sets_no_rules_of_iptables(self, pod: dict[str, Any]) -> None:
+        (container,) = pod["containers"]
+
+        assert "-setupiptables=false" in container["args"]
+        assert container["securityContext"]["capabilities"] == {
+            "drop": ["ALL"],
+            "add": ["NET_ADMIN", "NET_BIND_SERVICE"],
+        }
+
+    def test_it_reads_what_it_writes(self, pod: dict[str, Any]) -> None:
+        (container,) = pod["containers"]
+        mounts = {m["mountPath"]: m.get("readOnly", False) for m in container["volumeMounts"]}
+
+        assert "-basecorefile=/etc/coredns/Corefile.base" in container["args"]
+        assert "-conf=/run/node-cache/Corefile" in container["args"]
+        assert mounts == {"/etc/coredns": True, "/run/node-cache": False}
+
+    def test_kubelets_find_out_when_it_no_longer_answers(self, pod: dict[str, Any]) -> None:
+        (container,) = pod["containers"]
+
+        assert container["livenessProbe"]["httpGet"]["host"] == "169.254.20.10"
+        assert "health 169.254.20.10:8080" in corefile(PLAN)
+
+
+class TestPlan:
+    def test_small_clusters_have_none(self) -> None:
+        cluster = make_cluster()
+
+        assert plan_node_local_dns(cluster, plan_scale(cluster)) is None
+        assert name_servers(cluster, cluster.pools[0], plan_scale(cluster)) == ()
+
+    def test_coredns_is_asked_where_the_service_range_has_it(self) -> None:
+        cluster = large_cluster(kubernetes={"service_cidr": "10.100.4.0/22"})
+        plan = plan_node_local_dns(cluster, plan_scale(cluster))
+
+        assert plan is not None
+        assert plan.upstream == "10.100.4.10"
+
+    def test_pods_have_coredns_to_fall_back_on(self) -> None:
+        cluster = large_cluster()
+
+        for pool in cluster.pools:
+            assert name_servers(cluster, pool, plan_scale(cluster)) == (
+                "169.254.20.10",
+                "172.20.0.10",
+            )
+
+    def test_nodes_without_a_cache_are_not_sent_to_one(self) -> None:
+        cluster = large_cluster(HYPERPOD_POOL)
+
+        assert name_servers(cluster, cluster.pools[-1], plan_scale(cluster)) == ()
+
+    def test_every_kubelet_of_ours_is_told(self) -> None:
+        plan = assemble(large_cluster())
+        told = {"clusterDNS": ["169.254.20.10", "172.20.0.10"]}
+
+        (group,), (node_class,) = plan.system_pools, plan.node_classes
+        spec = cast("dict[str, Any]", node_config(group)["spec"])
+        assert spec["kubelet"]["config"] == {"maxPods": group.max_pods, **told}
+        kubelet = cast("dict[str, Any]", ec2_node_class_spec(node_class)["kubelet"])
+        assert kubelet == {"maxPods": node_class.max_pods, **told}
+
+
+class TestCoreDns:
+    def test_a_small_cluster_keeps_the_configuration_of_eks(self) -> None:
+        assert coredns_corefile(ROWS[0].dns) is None
+
+    def test_a_replica_that_goes_answers_a_while_and_says_when_it_is_ready(self) -> None:
+        text = coredns_corefile(ROWS[-1].dns)
+
+        assert text is not None
+        assert "lameduck 30s" in text
+        assert "\n    ready\n" in text
+        assert text.count("{") == text.count("}")

@@ -1,0 +1,186 @@
+"""Volcano's three programs: highly available, hardened, and able to start."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.kubernetes_schemas import findings, payload_bytes
+from tests.support.volcano_charts import (
+    PROGRAMS,
+    Documents,
+    container,
+    keyed,
+    make_plan,
+    pod,
+    render_volcano,
+)
+from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale.plan.scale import ROWS
+from ultrascale_k8s.volcano.certificate import CERTIFICATE_SECRET
+from ultrascale_k8s.volcano.configuration import controller_configuration, scheduler_configuration
+
+ELECTED = PROGRAMS[:2]
+IMAGES_OF = dict(zip(PROGRAMS, ("scheduler", "controllers", "webhook"), strict=True))
+SIZE_LIMIT_BYTES = 60_000
+# The Job of k8s/volcano/certificate.py makes the Secret, the namespaces chart the namespace.
+KNOWN = (("Namespace", "", VOLCANO_NAMESPACE), ("Secret", VOLCANO_NAMESPACE, CERTIFICATE_SECRET))
+
+each_program = pytest.mark.parametrize("program", PROGRAMS)
+
+
+@pytest.fixture(scope="session")
+def volcano() -> list[dict[str, Any]]:
+    return render_volcano()
+
+
+@pytest.fixture(scope="session")
+def by_name(volcano: list[dict[str, Any]]) -> Documents:
+    return keyed(volcano)
+
+
+def test_programs_read_the_configuration_that_is_rendered(by_name: Documents) -> None:
+    pod_volumes = pod(by_name, PROGRAMS[0])["volumes"]
+    (mounted,) = [each["configMap"]["name"] for each in pod_volumes if "configMap" in each]
+    scheduler = by_name["ConfigMap", mounted]["data"]
+    controllers = by_name["ConfigMap", "volcano-controller-configmap"]["data"]
+
+    assert scheduler == {"volcano-scheduler.conf": scheduler_configuration(make_plan())}
+    assert controllers == {"volcano-controller.conf": controller_configuration(make_plan())}
+    mounts = {m["name"]: m["mountPath"] for m in container(by_name, PROGRAMS[0])["volumeMounts"]}
+    wanted = f"--scheduler-conf={mounts['config']}/volcano-scheduler.conf"
+    assert wanted in container(by_name, PROGRAMS[0])["args"]
+
+
+def test_every_object_keeps_the_rules_of_the_house(volcano: list[dict[str, Any]]) -> None:
+    assert findings(volcano, known=KNOWN) == []
+
+
+def test_chart_is_applied_as_one_manifest(volcano: list[dict[str, Any]]) -> None:
+    assert payload_bytes(volcano) < SIZE_LIMIT_BYTES
+
+
+def test_programs_run_the_images_that_the_plan_names() -> None:
+    images = {f"{name}_image": f"mirror.example/{name}:1" for name in IMAGES_OF.values()}
+
+    mirrored = keyed(render_volcano(**images))
+
+    for program, name in IMAGES_OF.items():
+        assert container(mirrored, program)["image"] == f"mirror.example/{name}:1"
+
+
+@each_program
+def test_program_survives_the_loss_of_a_node(program: str, by_name: Documents) -> None:
+    spread = {c["topologyKey"]: c for c in pod(by_name, program)["topologySpreadConstraints"]}
+
+    assert by_name["Deployment", program]["spec"]["replicas"] == 2
+    assert by_name["PodDisruptionBudget", program]["spec"]["maxUnavailable"] == 1
+    assert spread["kubernetes.io/hostname"]["whenUnsatisfiable"] == "DoNotSchedule"
+
+
+def test_programs_grow_with_the_cluster() -> None:
+    grown = keyed(render_volcano(scale=ROWS[-1].volcano))
+
+    scheduler, controllers, admission = (container(grown, program) for program in PROGRAMS)
+    assert {"--percentage-nodes-to-find=1", "--node-worker-threads=100"} <= {*scheduler["args"]}
+    assert scheduler["resources"] == {
+        "requests": {"cpu": "8", "memory": "24Gi"},
+        "limits": {"memory": "64Gi"},
+    }
+    assert {"--kube-api-qps=2000", "--kube-api-burst=4000"} <= {*controllers["args"]}
+    assert {"--worker-threads=50", "--worker-threads-for-podgroup=50"} <= {*controllers["args"]}
+    assert admission["resources"]["limits"] == {"memory": "4Gi"}
+    assert [grown["Deployment", each]["spec"]["replicas"] for each in PROGRAMS] == [2, 2, 3]
+
+
+def test_small_clusters_leave_it_to_volcano_how_many_nodes_it_looks_at(
+    by_name: Documents,
+) -> None:
+    assert "percentage-nodes" not in str(container(by_name, PROGRAMS[0])["args"])
+
+
+@each_program
+def test_program_stays_when_nodes_run_out_of_room(program: str, by_name: Documents) -> None:
+    assert pod(by_name, program)["priorityClassName"] == "system-cluster-critical"
+
+
+@each_program
+def test_program_is_hardened(program: str, by_name: Documents) -> None:
+    security = container(by_name, program)["securityContext"]
+
+    assert security["readOnlyRootFilesystem"] is True
+    assert security["allowPrivilegeEscalation"] is False
+    assert security["capabilities"] == {"drop": ["ALL"]}
+    assert pod(by_name, program)["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+
+
+@each_program
+def test_program_can_write_where_it_keeps_its_socket_and_dumps(
+    program: str, by_name: Documents
+) -> None:
+    mounts = {m["mountPath"]: m["name"] for m in container(by_name, program)["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in pod(by_name, program)["volumes"]}
+
+    assert volumes[mounts["/tmp"]]["emptyDir"] == {}
+
+
+@each_program
+def test_program_is_probed(program: str, by_name: Documents) -> None:
+    assert {"livenessProbe", "readinessProbe"} <= container(by_name, program).keys()
+
+
+@pytest.mark.parametrize("program", ELECTED)
+def test_replicas_elect_a_leader_that_they_may_elect(program: str, by_name: Documents) -> None:
+    (rule,) = by_name["Role", program]["rules"]
+
+    args = container(by_name, program)["args"]
+    assert "--leader-elect=true" in args
+    assert f"--leader-elect-resource-namespace={VOLCANO_NAMESPACE}" in args
+    assert rule["resources"] == ["leases"]
+    assert {"get", "create", "update"} <= set(rule["verbs"])
+    assert by_name["Role", program]["metadata"]["namespace"] == VOLCANO_NAMESPACE
+
+
+@pytest.mark.parametrize("program", ELECTED)
+def test_health_port_is_the_one_probed(program: str, by_name: Documents) -> None:
+    probe = container(by_name, program)["livenessProbe"]["httpGet"]
+
+    assert "--enable-healthz=true" in container(by_name, program)["args"]
+    assert (probe["path"], probe["port"]) == ("/healthz", 11251)
+
+
+@pytest.mark.parametrize(("program", "port"), list(zip(ELECTED, (8080, 8081), strict=True)))
+def test_metrics_can_be_scraped(program: str, port: int, by_name: Documents) -> None:
+    service = by_name["Service", f"{program}-service"]
+    (ingress,) = by_name["NetworkPolicy", f"{program}-ingress"]["spec"]["ingress"]
+
+    assert "--enable-metrics=true" in container(by_name, program)["args"]
+    assert {"name": "metrics", "containerPort": port} in container(by_name, program)["ports"]
+    assert service["spec"]["ports"] == [{"name": "metrics", "port": port, "targetPort": "metrics"}]
+    assert service["metadata"]["annotations"]["prometheus.io/port"] == str(port)
+    assert ingress["from"] == [{"namespaceSelector": {}}]
+    assert [allowed["port"] for allowed in ingress["ports"]] == [port]
+
+
+@each_program
+def test_policy_selects_the_pods_it_is_for(program: str, by_name: Documents) -> None:
+    labels = by_name["Deployment", program]["spec"]["template"]["metadata"]["labels"]
+    policy = by_name["NetworkPolicy", f"{program}-ingress"]["spec"]
+
+    assert policy["podSelector"]["matchLabels"].items() <= labels.items()
+    assert policy["policyTypes"] == ["Ingress"]
+
+
+@each_program
+def test_program_may_not_change_definitions_or_read_every_secret(
+    program: str, by_name: Documents
+) -> None:
+    allowed = {
+        (resource, verb)
+        for rule in by_name["ClusterRole", program]["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+    assert not [pair for pair in allowed if pair[0] == "customresourcedefinitions"]
+    assert ("secrets", "list") not in allowed
+    assert not [pair for pair in allowed if "*" in pair]

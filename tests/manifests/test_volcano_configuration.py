@@ -1,0 +1,95 @@
+"""What Volcano's scheduler and controllers are told, by what the cluster is."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.volcano_charts import make_plan
+from ultrascale.plan.model import VolcanoPlan
+from ultrascale_k8s.volcano.configuration import controller_configuration, scheduler_configuration
+
+
+def plugins(plan: VolcanoPlan) -> dict[str, dict[str, Any]]:
+    tiers = yaml.safe_load(scheduler_configuration(plan))["tiers"]
+    return {plugin["name"]: plugin for tier in tiers for plugin in tier["plugins"]}
+
+
+@pytest.mark.parametrize(
+    ("enqueue", "actions"),
+    [
+        (False, "reclaim, allocate, backfill, preempt"),
+        (True, "enqueue, reclaim, allocate, backfill, preempt"),
+    ],
+    ids=["scales from zero", "static capacity"],
+)
+def test_actions_follow_from_whether_the_cluster_scales(enqueue: bool, actions: str) -> None:
+    configuration = yaml.safe_load(scheduler_configuration(make_plan(enqueue=enqueue)))
+
+    assert configuration["actions"] == actions
+
+
+@pytest.mark.parametrize("enqueue", [False, True])
+def test_capacity_that_exists_is_weighed_only_where_jobs_queue_for_it(enqueue: bool) -> None:
+    assert ("overcommit" in plugins(make_plan(enqueue=enqueue))) is enqueue
+
+
+@pytest.mark.parametrize("plugin", ["priority", "gang", "conformance", "drf", "predicates"])
+def test_scheduler_has_what_gangs_need(plugin: str) -> None:
+    assert plugin in plugins(make_plan())
+
+
+def test_queues_share_by_weight() -> None:
+    assert "proportion" in plugins(make_plan())
+    assert "capacity" not in plugins(make_plan())
+
+
+@pytest.mark.parametrize("plugin", ["gang", "drf"])
+def test_gang_does_not_protect_its_pods_from_a_higher_priority(plugin: str) -> None:
+    assert plugins(make_plan())[plugin]["enablePreemptable"] is False
+
+
+def test_whole_nodes_are_kept_free_by_packing_accelerators() -> None:
+    arguments = plugins(make_plan())["binpack"]["arguments"]
+
+    assert arguments["binpack.resources"] == "aws.amazon.com/neuron, nvidia.com/gpu"
+    assert arguments["binpack.resources.nvidia.com/gpu"] == 10
+    assert arguments["binpack.resources.aws.amazon.com/neuron"] == 10
+
+
+def test_cluster_without_accelerators_packs_cpu_and_memory() -> None:
+    binpack = plugins(make_plan(accelerator_resources=()))["binpack"]
+
+    assert binpack["arguments"] == {"binpack.weight": 10}
+
+
+@pytest.mark.parametrize("aware", [False, True])
+def test_network_distance_counts_only_where_it_is_known(aware: bool) -> None:
+    assert ("network-topology-aware" in plugins(make_plan(topology_aware=aware))) is aware
+
+
+def test_configuration_does_not_depend_on_the_order_of_pools() -> None:
+    forward = make_plan(accelerator_resources=("nvidia.com/gpu", "aws.amazon.com/neuron"))
+    backward = make_plan(accelerator_resources=("aws.amazon.com/neuron", "nvidia.com/gpu"))
+
+    assert scheduler_configuration(forward) == scheduler_configuration(backward)
+
+
+@pytest.mark.parametrize("layers", [3, 4])
+def test_hyper_nodes_are_found_from_the_broadest_layer_to_the_node(layers: int) -> None:
+    configuration = yaml.safe_load(controller_configuration(make_plan(topology_layers=layers)))
+
+    (source,) = configuration["networkTopologyDiscovery"]
+    assert (source["source"], source["enabled"]) == ("label", True)
+    ((name, labels),) = source["config"]["networkTopologyTypes"].items()
+    assert len(name) <= 20
+    assert [label["nodeLabel"] for label in labels] == [
+        *(f"topology.k8s.aws/network-node-layer-{layer}" for layer in range(1, layers + 1)),
+        "kubernetes.io/hostname",
+    ]
+
+
+def test_cluster_that_is_not_topology_aware_looks_for_no_hyper_nodes() -> None:
+    configuration = yaml.safe_load(controller_configuration(make_plan(topology_aware=False)))
+
+    assert configuration == {"networkTopologyDiscovery": []}

@@ -1,0 +1,363 @@
+"""A job's pod fits its node, beside all that runs there already.
+
+A pod that asks for a little more than a node has waits for ever: Karpenter launches nothing for
+it, and on nodes that are there it stands beside what is paid for.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.assembly import Assembly
+from tests.support.jobs import (
+    CPU_POOL,
+    VOLCANO,
+    container,
+    job_cluster,
+    make_job,
+    pod_spec,
+    prepared,
+    refusals,
+)
+from tests.support.kubernetes_schemas import containers
+from tests.support.pools import ODCR, pool_document
+from ultrascale import catalog, config
+from ultrascale.catalog import kubelet
+from ultrascale.errors import CatalogError
+from ultrascale.plan import quantities
+from ultrascale.plan.jobs import nodes
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.pools.pool import plan_pool
+
+PROVISIONERS = ("managed-node-group", "self-managed", "karpenter", "auto-mode")
+# CPU in thousandths and MiB that the node's own pods of EKS add-ons request.
+# Sources: the manifests of
+#     https://github.com/aws/amazon-vpc-cni-k8s (aws-node: 2 x 25m)
+#     https://docs.aws.amazon.com/eks/latest/userguide/managing-kube-proxy.html (100m)
+#     https://github.com/kubernetes-sigs/aws-ebs-csi-driver (3 x 10m, 40Mi)
+#     https://github.com/kubernetes-sigs/aws-fsx-csi-driver (3 x 10m, 40Mi)
+#     https://github.com/aws/eks-charts/tree/master/stable/eks-node-monitoring-agent (2 x 10m, 30Mi)
+ADDONS = (50 + 100 + 30 + 30 + 20, 120 + 120 + 60)
+# The kubelet's share of memory that the scheduler never sees.
+UNSEEN = 0.075
+HUGE_PAGES = "hugepages-2Mi"
+
+
+def planned(name: str, provisioner: str) -> PoolPlan | None:
+    """Return the plan of a pool of one type; None where no source states all of its facts."""
+    pool = config.Pool.model_construct(
+        name="train",
+        role="burst",
+        provisioner=provisioner,
+        nodes=config.Nodes(max=4),
+        instance_types=(name,),
+        zones=("us-west-2b",),
+    )
+    try:
+        return plan_pool(pool, kubernetes_version="1.35")
+    except CatalogError:
+        return None
+
+
+POOLS = {
+    provisioner: [pool for name in catalog.INSTANCE_TYPES if (pool := planned(name, provisioner))]
+    for provisioner in PROVISIONERS
+}
+# Its memory is less than what the image sets aside as huge pages, and what add-ons take.
+TOO_SMALL = "g5g.xlarge"
+each_provisioner = pytest.mark.parametrize("provisioner", PROVISIONERS)
+
+
+def usable(provisioner: str) -> Iterator[tuple[str, PoolPlan]]:
+    """Yield each planned pool whose nodes have room for a job, with its type."""
+    for pool in POOLS[provisioner]:
+        (name,) = pool.instance_types
+        if name != TOO_SMALL:
+            yield name, pool
+
+
+def room(pool: PoolPlan) -> dict[str, int]:
+    """Return what Kubernetes may give to pods of a node, DaemonSets among them."""
+    (name,) = pool.instance_types
+    spec = catalog.lookup(name)
+    cores = spec.vcpus * 1000
+    # 6 % of the first core, 1 % of the second, 0.5 % of two more and 0.25 % of the rest.
+    for first, last, share in ((0, 1, 0.06), (1, 2, 0.01), (2, 4, 0.005), (4, 9999, 0.0025)):
+        cores -= round(max(0, min(spec.vcpus, last) - first) * 1000 * share)
+    pages = 5128 * 2 if pool.accelerator and pool.provisioner != "auto-mode" else 0
+    memory = int(spec.memory_mib * (1 - UNSEEN)) - (255 + 11 * pool.max_pods) - 100 - pages
+    found = {"cpu": cores, "memory": memory, HUGE_PAGES: pages}
+    if pool.accelerator:
+        found[pool.accelerator] = spec.accelerator.count if spec.accelerator else 0
+    return found | {"vpc.amazonaws.com/efa": pool.efa_interfaces}
+
+
+def requested(pool: PoolPlan, *, gpu: int | None = None) -> dict[str, int]:
+    job = config.TrainingJob(resources=config.Resources(gpu=gpu))
+    asked = nodes.requests_of(job, nodes.node_share(job, [pool]))
+    sizes = {"cpu": quantities.millicpu, "memory": quantities.mib, HUGE_PAGES: quantities.mib}
+    return {name: sizes.get(name, int)(value) for name, value in asked.items()}
+
+
+def daemons(assembly: Assembly) -> dict[str, int]:
+    """Return what all DaemonSets of a cluster, and the add-ons, request on one node at most."""
+    found: dict[str, int] = {"cpu": ADDONS[0], "memory": ADDONS[1]}
+    for document in assembly.documents:
+        if document["kind"] == "DaemonSet":
+            for each in containers(document):
+                found["cpu"] += quantities.millicpu(each["resources"]["requests"]["cpu"])
+                found["memory"] += quantities.mib(each["resources"]["requests"]["memory"])
+    return found
+
+
+@each_provisioner
+def test_a_whole_node_is_what_its_daemons_leave_and_not_much_less(
+    provisioner: str, trainium: Assembly, mixed: Assembly
+) -> None:
+    beside = [daemons(assembly) for assembly in (trainium, mixed)]
+    for name, pool in usable(provisioner):
+        has, asked = room(pool), requested(pool)
+        for resource, value in asked.items():
+            taken = max(each.get(resource, 0) for each in beside)
+            assert 0 < value <= has[resource] - taken, (name, resource)
+        # Nobody pays for a node to leave a tenth of it idle.
+        if has["memory"] > 32 * 1024 and has["cpu"] > 16_000:
+            assert asked["cpu"] >= 0.85 * has["cpu"], name
+            assert asked["memory"] >= 0.9 * has["memory"], name
+
+
+@each_provisioner
+def test_a_whole_node_has_all_its_devices_and_all_its_efa(provisioner: str) -> None:
+    for name, pool in usable(provisioner):
+        if pool.accelerator is None:
+            continue
+        asked = requested(pool)
+        assert asked[pool.accelerator] == room(pool)[pool.accelerator], name
+        assert asked.get("vpc.amazonaws.com/efa", 0) == pool.efa_interfaces, name
+        # Huge pages are for EFA, and Auto Mode sets none aside.
+        has_pages = pool.efa_interfaces and provisioner != "auto-mode"
+        assert asked.get(HUGE_PAGES) == (5120 if has_pages else None), name
+
+
+@each_provisioner
+def test_as_many_parts_as_a_node_has_fit_it_together(provisioner: str, mixed: Assembly) -> None:
+    beside = daemons(mixed)
+    for name, pool in usable(provisioner):
+        has, count = room(pool), pool.accelerators_per_node
+        for gpus in (1, 2, 4):
+            if pool.accelerator != "nvidia.com/gpu" or gpus >= count or count % gpus:
+                continue
+            asked = requested(pool, gpu=gpus)
+            assert asked.keys() == {"cpu", "memory", "nvidia.com/gpu"}, name
+            for resource, value in asked.items():
+                taken = value * (count // gpus) + beside.get(resource, 0)
+                assert taken <= has[resource], (name, gpus, resource)
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "millicpu"),
+    # As EKS nodes of these sizes state them.
+    [(2, 1930), (4, 3920), (8, 7910), (96, 95_690), (128, 127_610), (192, 191_450)],
+)
+def test_cpu_is_reserved_as_the_kubelet_of_eks_does(vcpus: int, millicpu: int) -> None:
+    assert kubelet.allocatable_millicpu(vcpus) == millicpu
+
+
+def test_a_node_that_is_too_small_for_any_job_is_refused() -> None:
+    cluster = job_cluster(pool_document(instance_types=[TOO_SMALL], zones=None))
+
+    (line,) = refusals(cluster, nodes=1)
+
+    assert line == (
+        "job: pool: nodes of train whose memory huge pages and add-ons take up; "
+        "choose larger instance types"
+    )
+
+
+def test_a_pool_of_several_types_is_asked_for_what_the_least_of_them_has() -> None:
+    types = ["g6.12xlarge", "g6e.24xlarge", "g5.48xlarge"]
+    several = job_cluster(pool_document(instance_types=types, zones=None))
+    alone = job_cluster(pool_document(instance_types=["g6.12xlarge"], zones=None))
+
+    asked = container(prepared(several, nodes=1))["resources"]["requests"]
+
+    assert asked == container(prepared(alone, nodes=1))["resources"]["requests"]
+
+
+def test_a_job_that_chooses_a_type_gets_all_of_that_types_nodes() -> None:
+    types = ["g6.12xlarge", "g5.48xlarge"]
+    cluster = job_cluster(pool_document(instance_types=types, zones=None))
+    chosen = {"node.kubernetes.io/instance-type": "g5.48xlarge"}
+
+    job = prepared(cluster, nodes=1, node_selector=chosen)
+
+    assert container(job)["resources"]["requests"]["nvidia.com/gpu"] == "8"
+    assert "--nproc-per-node=8" in container(job)["command"][2]
+
+
+@pytest.mark.parametrize("zone", ["us-west-2a", "us-west-2b"])
+def test_a_job_over_efa_is_not_spread_over_pools_between_which_none_passes(zone: str) -> None:
+    """It would start, and hang at its first exchange of gradients until it times out."""
+    pools = [
+        pool_document(name="a", instance_types=["p5.48xlarge"], labels={"fleet": "p5"}),
+        pool_document(
+            name="b", instance_types=["p5.48xlarge"], labels={"fleet": "p5"}, zones=[zone]
+        ),
+    ]
+    cluster = job_cluster(*pools)
+    job = make_job(pool=None, node_selector={"fleet": "p5"})
+
+    assert refusals(cluster, job) == [
+        "job: pool: several pools, a, b, and no EFA traffic passes from one to another; "
+        "name one pool, or write resources: {efa: 0}"
+    ]
+    assert not refusals(cluster, job, nodes=1)
+    assert not refusals(cluster, job, resources={"efa": 0})
+    assert not refusals(cluster, job, node_selector={"fleet": "p5", "ultrascale.dev/pool": "a"})
+
+
+# --- shared memory ------------------------------------------------------------------------------
+
+
+def shared_memory(job: Any) -> str | None:
+    volumes = [each for each in pod_spec(job).get("volumes", []) if "emptyDir" in each]
+    return volumes[0]["emptyDir"]["sizeLimit"] if volumes else None
+
+
+@pytest.mark.parametrize("resources", [{}, {"memory": "64Gi"}, {"memory": "1e9"}])
+def test_shared_memory_is_a_part_of_the_pods_memory(resources: dict[str, str]) -> None:
+    """What fills `/dev/shm` counts as memory: more of it than that, and the kernel kills a rank."""
+    job = prepared(resources=resources)
+    memory = quantities.mib(container(job)["resources"]["limits"]["memory"])
+
+    assert quantities.mib(shared_memory(job) or "") == int(memory * 0.25)
+
+
+def test_shared_memory_is_as_large_as_the_job_says() -> None:
+    job = prepared(resources={"shared_memory": "100Gi"})
+
+    assert shared_memory(job) == "100Gi"
+    assert {"name": "shared-memory", "mountPath": "/dev/shm"} in container(job)["volumeMounts"]
+
+
+def test_a_pod_without_accelerators_keeps_the_runtimes_shared_memory() -> None:
+    cluster = job_cluster(CPU_POOL)
+    job = {"name": "x", "kind": "batch", "pool": "cpu", "image": "docker.io/a:1", "command": ["a"]}
+
+    assert shared_memory(prepared(cluster, job, resources={"cpu": 1, "memory": "1Gi"})) is None
+
+
+# --- what a job says itself ---------------------------------------------------------------------
+
+
+def test_a_job_without_efa_runs_without_its_variables_and_says_so() -> None:
+    """Told to take EFA and nothing else, the Neuron runtime dies on a pod that has none."""
+    whole, without = prepared(), prepared(resources={"efa": 0})
+
+    names = [{each["name"] for each in container(job)["env"]} for job in (whole, without)]
+    assert names[0] - names[1] == {"FI_PROVIDER", "FI_EFA_USE_DEVICE_RDMA"}
+    assert "vpc.amazonaws.com/efa" not in container(without)["resources"]["requests"]
+    assert HUGE_PAGES not in container(without)["resources"]["requests"]
+    assert whole.notes == ()
+    assert without.notes == (
+        "Pods on train have no EFA interface (none is asked for): what they tell each other goes "
+        "over TCP, many times slower.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("FI_PROVIDER", "tcp"),
+        ("FI_PROVIDER", "^efa,shm"),
+        ("NCCL_NET", "Socket"),
+        ("NCCL_NET_PLUGIN", "none"),
+    ],
+)
+def test_a_variable_that_leaves_efa_idle_is_for_jobs_that_ask_for_none(
+    variable: str, value: str
+) -> None:
+    job = make_job(env={variable: value})
+
+    assert refusals(job=job) == [
+        f"job: env.{variable}: leaves the EFA interfaces of the pods idle: traffic would go over "
+        f"TCP, got {value}; leave it out; where TCP is meant, write resources: {{efa: 0}}"
+    ]
+    assert refusals(job=job | {"resources": {"efa": 0}}) == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("FI_PROVIDER", "efa"),
+        ("FI_PROVIDER", "shm,efa"),
+        ("FI_PROVIDER", "^verbs"),
+        ("NCCL_NET", "AWS Libfabric"),
+        ("NCCL_NET_PLUGIN", "ofi"),
+    ],
+)
+def test_a_variable_by_which_pods_find_efa_reaches_them(variable: str, value: str) -> None:
+    assert {"name": variable, "value": value} in container(prepared(env={variable: value}))["env"]
+
+
+def test_memory_is_a_limit_and_cpu_is_none() -> None:
+    resources = container(prepared())["resources"]
+
+    assert resources["limits"] == {k: v for k, v in resources["requests"].items() if k != "cpu"}
+
+
+@pytest.mark.parametrize(
+    ("resources", "line"),
+    [
+        (
+            {"cpu": 122},
+            "job: resources.cpu: more than a node of train has for its pods, got 122; "
+            "ask for at most 121229m",
+        ),
+        (
+            {"memory": "512Gi"},
+            "job: resources.memory: more than a node of train has for its pods, got '512Gi'; "
+            "ask for at most 448024Mi",
+        ),
+        (
+            {"efa": 9},
+            "job: resources.efa: more EFA interfaces than such a pod can have on train: 8, got 9; "
+            "leave it out",
+        ),
+        (
+            {"neuron": 1, "memory": "400Gi"},
+            "job: resources.memory: more than goes with 1 of the accelerators of train, "
+            "got '400Gi'; ask for at most 28001Mi",
+        ),
+        (
+            {"neuron": 1, "efa": 1},
+            "job: resources.efa: more EFA interfaces than such a pod can have on train: 0, got 1; "
+            "ask for a whole node, or leave it out",
+        ),
+        (
+            {"shared_memory": "438Gi"},
+            "job: resources.shared_memory: as much as the pod's memory, 448024Mi, which it counts "
+            "as, got '438Gi'; ask for less",
+        ),
+        (
+            {"shared_memory": "8Gi", "memory": "8Gi"},
+            "job: resources.shared_memory: as much as the pod's memory, 8Gi, which it counts as, "
+            "got '8Gi'; ask for less",
+        ),
+    ],
+)
+def test_more_than_a_node_can_give_is_refused(resources: dict[str, Any], line: str) -> None:
+    assert refusals(job=make_job(nodes=1, resources=resources)) == [line]
+
+
+def test_an_elastic_job_that_meets_at_its_first_pod_is_told_what_its_loss_costs() -> None:
+    etcd = VOLCANO | {"rendezvous": {"backend": "etcd"}}
+    (note,) = prepared(nodes=4, min_nodes=2).notes
+
+    assert note.endswith("rendezvous: etcd lets them go on.")
+    assert prepared(job_cluster(scheduling=etcd), nodes=4, min_nodes=2).notes == ()
+    assert prepared(nodes=4).notes == ()
+    reserved = pool_document(purchase=ODCR, role="reserved")
+    (plain,) = prepared(job_cluster(reserved, scheduling=None), nodes=4, min_nodes=2).notes
+    assert plain.endswith("the others end too and wait for a new one.")

@@ -1,0 +1,177 @@
+"""A job's pods land on the nodes that it names, on all of those, and on no others."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.folders import ROOT
+from tests.support.job_placement import nodes, pools_wanted
+from tests.support.jobs import (
+    BATCH,
+    CPU_POOL,
+    container,
+    job_cluster,
+    make_job,
+    objects,
+    pod_spec,
+    prepared,
+    refusals,
+)
+from tests.support.pools import NEURON_POOL, ODCR, pool_document
+from ultrascale import plan
+
+CLUSTERS = {
+    name: ROOT / "clusters" / f"{name}.yaml"
+    for name in ("trainium-bert", "mixed-capacity", "auto-mode", "hybrid-hyperpod")
+}
+
+
+def pools_in(file: Path) -> list[str]:
+    return [pool.name for pool in plan.load(file).pools]
+
+
+@pytest.mark.parametrize(
+    ("name", "pool"), [(name, pool) for name, file in CLUSTERS.items() for pool in pools_in(file)]
+)
+def test_a_job_runs_on_every_node_of_its_pool_and_on_no_other(name: str, pool: str) -> None:
+    """A taint that it does not tolerate, or a label that is not there, and it waits for ever."""
+    cluster = plan.load(CLUSTERS[name])
+    job = prepared(CLUSTERS[name], make_job(pool=pool, nodes=1))
+
+    spec = pod_spec(job)
+
+    for node in nodes(cluster):
+        assert node.takes(spec) == (node.pool == pool), node.labels
+
+
+@pytest.mark.parametrize(
+    "provisioner", ["managed-node-group", "self-managed", "karpenter", "auto-mode"]
+)
+def test_a_pool_may_be_named_by_its_label(provisioner: str) -> None:
+    train = pool_document(provisioner=provisioner, labels={"example.com/team": "ml"})
+    others = pool_document(name="other", provisioner=provisioner)
+    cluster = job_cluster(train, others)
+
+    for selector in ({"node-type": "train"}, {"example.com/team": "ml"}):
+        job = prepared(cluster, make_job(pool=None, nodes=1, node_selector=selector))
+        affinity = pod_spec(job)["affinity"]["nodeAffinity"]
+        terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+
+        assert {rule["key"]: rule["values"] for rule in terms[0]["matchExpressions"]} == {
+            "ultrascale.dev/pool": ["train"],
+            **{key: [value] for key, value in selector.items()},
+        }
+
+
+def test_a_job_of_a_pool_in_shards_runs_on_all_of_them() -> None:
+    train = {"purchase": ODCR, "role": "reserved", "nodes": {"static": 2}, "shards": 4}
+    pool = pool_document(
+        provisioner="karpenter", instance_types=["trn1.32xlarge"], zones=["us-west-2b"], **train
+    )
+
+    job = prepared(job_cluster(pool), nodes=8)
+
+    assert objects(job, "Job")[0]["spec"]["minAvailable"] == 8
+    assert refusals(job_cluster(pool), nodes=9) == [
+        "job: nodes: more than the 8 nodes of train, got 9; "
+        "ask for at most 8, or raise nodes in pool train"
+    ]
+
+
+def test_a_job_that_names_no_pool_gets_the_only_one_that_has_what_it_asks_for() -> None:
+    cluster = job_cluster(NEURON_POOL, pool_document(name="gpu"))
+
+    assert refusals(cluster, make_job(pool=None)) == [
+        "job: pool: missing, and several pools have what the job asks for; name one of gpu, train"
+    ]
+    job = prepared(cluster, make_job(pool=None, nodes=1, resources={"gpu": 8}))
+    assert container(job)["resources"]["requests"]["nvidia.com/gpu"] == "8"
+
+
+def test_a_job_that_names_no_pool_asks_for_no_more_nodes_than_there_can_be() -> None:
+    """A gang that can never be whole waits for ever, and nothing says so."""
+    assert refusals(job=make_job(pool=None, nodes=17)) == [
+        "job: nodes: more than the 16 nodes of train, got 17; "
+        "ask for at most 16, or raise nodes in pool train"
+    ]
+
+
+def test_controllers_nodes_are_left_to_them() -> None:
+    """A label that they have too, such as their zone's, does not choose them."""
+    cluster = job_cluster(CPU_POOL)
+    zone = {"topology.kubernetes.io/zone": "us-west-2a"}
+    small = {"cpu": 1, "memory": "1Gi"}
+
+    job = prepared(cluster, BATCH | {"pool": None}, node_selector=zone, resources=small)
+
+    assert pools_wanted(job) == ["cpu"]
+
+
+@pytest.mark.parametrize(
+    "selector", [{"node-type": "system"}, {"ultrascale.dev/role": "system"}], ids=str
+)
+def test_a_small_job_may_ask_for_controllers_nodes(selector: dict[str, str]) -> None:
+    small = {"cpu": 1, "memory": "1Gi"}
+
+    job = prepared(None, BATCH | {"pool": None}, node_selector=selector, resources=small)
+
+    assert pools_wanted(job) == ["system"]
+
+
+def test_a_label_that_no_node_of_the_pool_can_have_is_refused() -> None:
+    assert refusals(node_selector={"topology.kubernetes.io/zone": "us-west-2a"}) == [
+        "job: pool: no pool has what the job asks for; name one"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "todo"),
+    [
+        ("node.kubernetes.io/instance-type", "trn1.33xlarge", "did you mean trn1.32xlarge?"),
+        ("ultrascale.dev/capacity", "spot", "known: on-demand"),
+        ("topology.kubernetes.io/zone", "eu-north-1a", "known: us-west-2a, us-west-2b, us-west-2c"),
+    ],
+)
+def test_a_label_that_no_node_of_the_cluster_has_is_named_with_those_that_there_are(
+    key: str, value: str, todo: str
+) -> None:
+    assert refusals(node_selector={key: value}) == [
+        f"job: node_selector.{key}: a label of no pool's nodes, got {value!r}; {todo}"
+    ]
+
+
+def test_a_label_of_the_users_own_is_asked_for_though_the_file_knows_nothing_of_it() -> None:
+    job = prepared(node_selector={"example.com/rack": "7"})
+
+    affinity = pod_spec(job)["affinity"]["nodeAffinity"]
+    assert {"key": "example.com/rack", "operator": "In", "values": ["7"]} in affinity[
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"][0]["matchExpressions"]
+    assert job.notes == (
+        "No pool of the cluster file gives its nodes the label example.com/rack: the job waits "
+        "until somebody adds it to one that is there, and none is launched for it.",
+    )
+
+
+@pytest.mark.parametrize("key", ["topology.kubernetes.io/zone", "karpenter.k8s.aws/instance-cpu"])
+def test_a_label_that_somebody_else_gives_to_all_nodes_is_no_surprise(key: str) -> None:
+    value = {"topology.kubernetes.io/zone": "us-west-2b"}.get(key, "128")
+
+    assert prepared(node_selector={key: value}).notes == ()
+
+
+def test_taints_of_the_users_own_are_tolerated_beside_the_pools() -> None:
+    own = {"key": "team", "operator": "Equal", "value": "ml", "effect": "NoSchedule"}
+
+    assert pod_spec(prepared(tolerations=[own]))["tolerations"] == [
+        {"key": "aws.amazon.com/neuron", "operator": "Exists", "effect": "NoSchedule"},
+        own,
+    ]
+
+
+@pytest.mark.parametrize("name", ["etcd-server", "etcd-client"])
+def test_no_job_takes_the_name_of_the_rendezvous_server(name: str) -> None:
+    """Volcano would take that Service for the job's own, and delete it with the job."""
+    assert refusals(job=make_job(name=name)) == [
+        f"job: name: the name of the cluster's own rendezvous server, got {name}; choose another"
+    ]

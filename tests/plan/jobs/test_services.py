@@ -1,0 +1,123 @@
+"""A service runs on its kind of capacity, and its updates wait for no node that never comes."""
+
+import pytest
+
+from tests.support.job_placement import nodes, plan_of
+from tests.support.jobs import SERVICE, job_cluster, objects, pod_spec, prepared, refusals
+from tests.support.pools import SPOT, pool_document
+
+FALLBACK = SPOT | {"fallback": "on-demand"}
+ODCR_BY_TAG = {"option": "odcr", "reservation_tags": {"team": "a"}}
+SPOT_POOL = pool_document(
+    name="burst",
+    instance_types=["g6e.12xlarge", "g6.12xlarge"],
+    provisioner="karpenter",
+    purchase=FALLBACK,
+    zones=None,
+    nodes={"max": 8},
+)
+RESERVED_POOL = pool_document(
+    name="kept",
+    instance_types=["g6e.12xlarge"],
+    provisioner="karpenter",
+    purchase=ODCR_BY_TAG,
+    role="reserved",
+    nodes={"max": 4},
+)
+PLAIN_POOL = pool_document(name="plain", instance_types=["g6e.12xlarge"], provisioner="karpenter")
+SERVING = job_cluster(SPOT_POOL, RESERVED_POOL, PLAIN_POOL)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "expected"),
+    [
+        ("reserved", {("kept", "odcr")}),
+        ("spot", {("burst", "spot")}),
+        ("on-demand", {("burst", "on-demand"), ("plain", "on-demand")}),
+        (None, {("kept", "odcr"), ("burst", "spot"), ("burst", "on-demand")}),
+    ],
+)
+def test_a_service_runs_on_all_nodes_of_its_kind_of_capacity(
+    capacity: str | None, expected: set[tuple[str, str]]
+) -> None:
+    """Nodes that stand in for Spot ones are On-Demand, in a pool of Spot."""
+    cluster = plan_of(SERVING)
+    job = SERVICE | {"pool": None, "resources": {"gpu": 1}}
+    if capacity is None:
+        pools = {"ultrascale.dev/role": "burst"}
+        expected = {("burst", "spot"), ("burst", "on-demand"), ("plain", "on-demand")}
+        job |= {"node_selector": pools}
+    else:
+        job |= {"capacity": capacity}
+
+    spec = pod_spec(prepared(SERVING, job))
+
+    found = {
+        (node.pool, node.labels["ultrascale.dev/capacity"])
+        for node in nodes(cluster)
+        if node.takes(spec)
+    }
+    assert found == expected
+
+
+def test_a_service_takes_the_capacity_of_the_pool_that_it_names() -> None:
+    job = SERVICE | {"resources": {"gpu": 1}}
+
+    assert refusals(SERVING, job | {"pool": "kept", "capacity": "spot"}) == [
+        "job: capacity: capacity of no pool that it may run on, got 'spot'; known: reserved"
+    ]
+    assert not refusals(SERVING, job | {"pool": "burst", "capacity": "on-demand"})
+
+
+@pytest.mark.parametrize(
+    ("pool", "replicas", "gpus", "surge"),
+    [
+        ("burst", 2, 4, True),
+        ("burst", 8, 4, False),
+        ("burst", 8, 1, True),
+        ("burst", 32, 1, False),
+        ("kept", 1, 4, False),
+        ("plain", 1, 4, True),
+        ("plain", 16, 4, False),
+    ],
+)
+def test_an_update_starts_a_pod_more_only_where_a_node_can_be_launched_for_it(
+    pool: str, replicas: int, gpus: int, surge: bool
+) -> None:
+    """Elsewhere the new pod would wait for the old one, and the old one for it."""
+    job = prepared(
+        SERVING, SERVICE | {"pool": pool, "replicas": replicas, "resources": {"gpu": gpus}}
+    )
+
+    (deployment,) = objects(job, "Deployment")
+    rolling = deployment["spec"]["strategy"]["rollingUpdate"]
+    assert rolling == ({"maxSurge": 1, "maxUnavailable": 0} if surge else {"maxSurge": 0} | ONE_OUT)
+
+
+ONE_OUT = {"maxUnavailable": 1}
+
+
+@pytest.mark.parametrize("nodes", [{"static": 4}, {"min": 4, "max": 4}])
+def test_no_update_waits_for_a_node_of_a_pool_of_fixed_size(nodes: dict[str, int]) -> None:
+    cluster = job_cluster(pool_document(instance_types=["g6e.12xlarge"], nodes=nodes))
+
+    (deployment,) = objects(prepared(cluster, SERVICE, replicas=2), "Deployment")
+
+    assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0} | ONE_OUT
+
+
+def test_a_pool_of_unlike_nodes_holds_what_its_largest_do() -> None:
+    types = ["g6e.12xlarge", "g6e.48xlarge"]
+    cluster = job_cluster(pool_document(instance_types=types, zones=None, nodes={"max": 4}))
+
+    assert not refusals(cluster, SERVICE | {"replicas": 4, "resources": {"gpu": 8}})
+    assert len(refusals(cluster, SERVICE | {"replicas": 5, "resources": {"gpu": 8}})) == 1
+
+
+def test_more_pods_of_a_service_than_its_nodes_hold_are_refused() -> None:
+    job = SERVICE | {"pool": "kept", "replicas": 17, "resources": {"gpu": 1}}
+
+    assert refusals(SERVING, job) == [
+        "job: replicas: more than the 16 pods of 1 accelerators that fit kept, got 17; "
+        "ask for at most 16, or raise nodes in pool kept"
+    ]

@@ -1,0 +1,202 @@
+"""Which quotas beyond EC2's own a cluster needs, and what to ask of whom."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.support.needs import KARPENTER, POD_RANGES, codes, needs, planned, quota
+from tests.support.pools import HYPERPOD_POOL, ODCR, make_document, pool_document
+from ultrascale.catalog import quotas
+from ultrascale.plan.model import AgreedLimit, Figure, NeedState, QuotaNeed
+from ultrascale.plan.needs.pools import interfaces_of
+from ultrascale.plan.needs.quota_advice import advised
+from ultrascale.plan.needs.report import plan_needs
+
+FLEET = {"option": "odcr", "reservation_tags": {"fleet": "p5"}}
+
+
+def fleet(nodes: int, **changes: Any) -> dict[str, Any]:
+    return pool_document(
+        purchase=FLEET,
+        provisioner="karpenter",
+        role="reserved",
+        nodes={"static": nodes},
+        **changes,
+    )
+
+
+def test_151_p5_nodes_fill_the_network_interfaces_of_a_region() -> None:
+    (pool,) = (each for each in planned(pool_document(purchase=ODCR)).pools)
+
+    assert (quotas.NETWORK_INTERFACES.default or 0) // interfaces_of(pool) == 151
+
+
+def test_the_interfaces_of_endpoints_and_gateways_take_the_place_of_nodes() -> None:
+    """Alone, 151 nodes would be within 5,000, and the last ones would not launch."""
+    found = needs(fleet(151), karpenter=KARPENTER, network=POD_RANGES)
+
+    need = quota(found, quotas.NETWORK_INTERFACES.code)
+    assert (found.totals["network_interfaces"].value or 0) < 5_000
+    assert need.state == "ask"
+    assert "30 endpoints in zones + 2 NAT gateways" in need.needed.formula
+
+
+def test_file_systems_need_storage_of_fsx_by_its_own_codes() -> None:
+    storage = make_document()["network"]["zones"]
+    lustre = [
+        {"name": name, "zone": storage[0], "capacity_gib": gib, "throughput_mbps_per_tib": 250}
+        for name, gib in (("one", 96_000), ("two", 7_200))
+    ]
+    found = needs(pool_document(purchase=ODCR), storage={"lustre": lustre})
+
+    space, count = (
+        quota(found, each.code) for each in (quotas.LUSTRE_STORAGE, quotas.LUSTRE_FILE_SYSTEMS)
+    )
+    assert (space.needed.value, space.default, space.state) == (103_200, 100_800, "ask")
+    assert space.needed.formula == "96,000 GiB of one + 7,200 GiB of two"
+    assert (count.needed.value, count.state) == (2, "within")
+    assert space.service == count.service == "fsx"
+
+
+def test_a_cluster_without_file_systems_needs_nothing_of_fsx() -> None:
+    assert quotas.LUSTRE_STORAGE.code not in codes(needs(pool_document(purchase=ODCR)))
+
+
+def test_a_nat_gateway_of_each_zone_takes_an_elastic_address() -> None:
+    """There are five at first, and other clusters of the account have some of them."""
+    need = quota(needs(pool_document(purchase=ODCR)), quotas.ELASTIC_ADDRESSES.code)
+
+    assert (need.needed.value, need.default) == (3, 5)
+
+
+@pytest.mark.parametrize(
+    ("quota_of", "requests"),
+    [(quotas.IMAGE_TOKENS, 1), (quotas.IMAGE_MANIFESTS, 1), (quotas.IMAGE_LAYERS, 40)],
+    ids=["tokens", "manifests", "layers"],
+)
+def test_the_rates_of_ecr_are_those_at_which_a_fleet_pulls_in_five_minutes(
+    quota_of: quotas.Quota, requests: int
+) -> None:
+    found = needs(fleet(996), karpenter=KARPENTER, network=POD_RANGES)
+
+    assert quota(found, quota_of.code).needed.value == pytest.approx(1_000 * requests / 300)
+
+
+def test_hyperpod_is_held_against_quotas_of_the_whole_cluster_too() -> None:
+    """What they are at first no page states: they are looked up, and never taken for enough."""
+    found = needs(HYPERPOD_POOL)
+
+    for each in (quotas.HYPERPOD_INSTANCES, quotas.ALL_HYPERPOD_INSTANCES):
+        need = quota(found, each.code)
+        assert (need.needed.value, need.default, need.state) == (8, None, "unknown")
+        assert need.advice == "look its value up in Service Quotas"
+
+
+def test_access_entries_are_those_of_administrators_and_node_roles() -> None:
+    roles = [f"arn:aws:iam::111122223333:role/Admin{number}" for number in range(5)]
+    kubernetes = make_document()["kubernetes"] | {"admins": roles}
+
+    found = needs(pool_document(purchase=ODCR), kubernetes=kubernetes)
+
+    assert quota(found, quotas.ACCESS_ENTRIES.code).needed.value == 5 + 2
+
+
+def test_what_is_to_be_asked_for_is_said_with_its_number() -> None:
+    found = needs(pool_document(purchase=ODCR, nodes={"max": 10}))
+
+    assert quota(found, "L-417A185B").advice == "request 1,920 in Service Quotas"
+    assert quota(found, "L-417A185B").service == "ec2"
+
+
+# --- beyond what AWS publishes ------------------------------------------------------------------
+
+
+def beyond(known: quotas.Quota, value: float, state: NeedState = "beyond") -> QuotaNeed:
+    return QuotaNeed(
+        code=known.code or None,
+        service=known.service,
+        name=known.name,
+        needed=Figure(id="quota", value=value, unit=known.unit, formula="of a test"),
+        default=known.default,
+        most=known.most,
+        state=state,
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "clusters"), [(256_001, 2), (511_820, 2), (511_821, 3), (1_384_348, 6)]
+)
+def test_so_many_clusters_would_hold_the_nodes(value: int, clusters: int) -> None:
+    """Each has endpoints and gateways of its own, 180 units of them here."""
+    plan = planned(pool_document(purchase=ODCR), network=POD_RANGES)
+
+    need = advised(beyond(quotas.NETWORK_ADDRESS_USAGE, value), plan)
+
+    assert need.clusters is not None
+    assert need.clusters.value == clusters
+    assert f"divide the nodes among {clusters} clusters" in (need.advice or "")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "efa", "advice"),
+    [
+        # (256,000 - 192 - 4 x 3 - 12,000 x 3) / 12,000
+        (12_000, "all", "use instance types of at most 18 EFA interfaces, or divide"),
+        (
+            86_000,
+            "all",
+            "write efa: none for every pool (172,204 with one network interface each), which "
+            "leaves jobs of several nodes to TCP, or divide",
+        ),
+        (70_000, "none", "agreed_limits, or divide the nodes among"),
+    ],
+)
+def test_fewer_network_cards_are_advised_where_they_would_do(
+    nodes: int, efa: str, advice: str
+) -> None:
+    plan = planned(fleet(nodes, efa=efa), karpenter=KARPENTER, network=POD_RANGES)
+
+    need = advised(beyond(quotas.NETWORK_ADDRESS_USAGE, 1_000_000), plan)
+
+    assert advice in (need.advice or "")
+
+
+@pytest.mark.parametrize(
+    "known",
+    [each for each in quotas.QUOTAS.values() if each.most is not None],
+    ids=lambda known: known.code,
+)
+def test_every_quota_with_an_end_says_what_is_beyond_it(known: quotas.Quota) -> None:
+    assert known.most is not None
+    plan = planned(pool_document(purchase=ODCR))
+
+    advice = advised(beyond(known, known.most + 1), plan).advice
+
+    assert advice is not None
+    if known.most == known.default:
+        assert advice.startswith("it cannot be raised: divide the nodes among")
+    else:
+        assert advice.startswith(f"ask your account team for {known.most + 1:,} in writing")
+    # The file has a key for the one.
+    for words in ("EFA", "agreed_limits"):
+        assert (words in advice) == (known is quotas.NETWORK_ADDRESS_USAGE)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [each for each in quotas.QUOTAS.values() if each.most is not None],
+    ids=lambda known: known.code,
+)
+def test_what_aws_has_agreed_to_counts_for_every_quota_with_an_end(known: quotas.Quota) -> None:
+    """The file states one of them today: the others must not be forgotten by a new key."""
+    plan = planned(fleet(8_000), karpenter=KARPENTER, network=POD_RANGES)
+    needed = quota(plan_needs(plan), known.code)
+    value = int(needed.needed.value or 0)
+
+    def state(granted: int) -> str:
+        limit = AgreedLimit(code=known.code, value=granted, reference="case 17")
+        return quota(plan_needs(replace(plan, agreed_limits=(limit,))), known.code).state
+
+    assert state(value) == ("within" if needed.state == "within" else "agreed")
+    assert state(value - 1) == needed.state

@@ -1,0 +1,196 @@
+"""Of what somebody is told, in time and only where there is something to tell of."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.support.observability_plans import (
+    CLUSTERS,
+    HYBRID,
+    HYBRID_PLAN,
+    alerts,
+    neuron,
+    of,
+    planned,
+)
+from tests.support.pools import CAPACITY_BLOCK, NEURON_POOL, ODCR, SYSTEM_POOL, make_document
+from ultrascale.plan import ClusterPlan
+
+
+def alarm_names(cluster: ClusterPlan) -> list[str]:
+    return [alarm.name for alarm in alerts(cluster).alarms]
+
+
+def test_somebody_is_told_of_reserved_nodes_that_idle_beside_burst_nodes() -> None:
+    (idle,) = (a for a in alerts(HYBRID_PLAN).alarms if a.name == "reserved-idle")
+
+    # A whole node of it, for a quarter of an hour.
+    assert idle.threshold == 8
+    assert idle.periods * idle.period_seconds == 15 * 60
+    assert idle.metrics["m"].name == "ReservedIdleBesideBurst"
+
+
+def test_somebody_is_told_of_nodes_that_a_training_plan_owes() -> None:
+    (missing,) = (a for a in alerts(HYBRID_PLAN).alarms if a.name == "reserved-missing")
+
+    # They come within half an hour of the start, and after a fault.
+    assert missing.threshold == 1
+    assert missing.periods * missing.period_seconds == 60 * 60
+
+
+def test_somebody_is_told_of_reserved_nodes_that_never_came() -> None:
+    # Karpenter passes over a reservation that is gone in silence, and the pool stays at none.
+    static = NEURON_POOL | {"name": "reserved", "role": "reserved", "provisioner": "karpenter"}
+    pools = [
+        SYSTEM_POOL,
+        static | {"purchase": ODCR, "nodes": {"static": 8}, "shards": 2},
+        NEURON_POOL
+        | {"provisioner": "karpenter", "purchase": ODCR | {"reservation": "cr-0fedcba9876543210"}},
+    ]
+    cluster = neuron(karpenter={"version": "1.15.1"}, pools=pools)
+
+    (missing,) = (a for a in alerts(cluster).alarms if a.name == "reserved-missing")
+
+    assert missing.threshold == 1
+    # How many nodes the other pool has to have, only its pods know.
+    assert of(cluster).fleet_metrics.input["Windows"] == [
+        {"Pool": "reserved", "Starts": None, "Until": None, "Nodes": 16}
+    ]
+
+
+def test_somebody_is_told_of_nodes_that_nobody_repairs() -> None:
+    (broken,) = (a for a in alerts(HYBRID_PLAN).alarms if a.name == "broken-nodes")
+
+    # EKS itself waits half an hour, for a node that may come back.
+    assert broken.periods * broken.period_seconds == 40 * 60
+    # Of a few nodes of one, of many of one in a thousand of those that run: ten that are reserved
+    # and broken are no few because a file would let thousands burst.
+    assert (broken.expression, broken.threshold) == ("1000 * found / nodes", 1)
+    assert [each.name for each in broken.metrics.values()] == ["BrokenNodes", "Nodes"]
+
+
+def test_somebody_is_told_of_nodes_whose_place_in_the_network_nobody_knows() -> None:
+    # Volcano takes them for far away from each other: jobs are slower, and nothing says so.
+    volcano = {"gang_scheduler": "volcano", "topology_aware": True}
+    cluster = neuron(scheduling=volcano)
+
+    (unknown,) = (a for a in alerts(cluster).alarms if a.name == "topology-unknown")
+
+    assert (unknown.expression, unknown.threshold) == ("1000 * found / nodes", 1)
+    assert unknown.metrics["found"].name == "NodesWithoutTopology"
+    assert of(cluster).fleet_metrics.input["Topology"] == {
+        "Label": "topology.k8s.aws/network-node-layer-1",
+        "Pools": [NEURON_POOL["name"]],
+    }
+    assert "topology-unknown" not in alarm_names(neuron(scheduling={"gang_scheduler": "volcano"}))
+
+
+def test_nobody_waits_for_the_place_of_types_of_which_aws_tells_none() -> None:
+    pool = NEURON_POOL | {"instance_types": ["inf2.48xlarge"]}
+    volcano = {"gang_scheduler": "volcano", "topology_aware": True}
+
+    assert "topology-unknown" not in alarm_names(
+        neuron(scheduling=volcano, pools=[SYSTEM_POOL, pool])
+    )
+
+
+def test_the_shards_of_a_training_plan_owe_their_nodes_together() -> None:
+    pools = [
+        {**pool, "shards": 2, "nodes": {"static": 4}} if pool["name"] == "hyperpod" else pool
+        for pool in HYBRID["pools"]
+    ]
+    cluster = planned({**HYBRID, "pools": pools})
+
+    assert of(cluster).fleet_metrics.input["Windows"] == [
+        {
+            "Pool": "hyperpod",
+            "Starts": "2026-12-01T11:30:00+00:00",
+            "Until": "2027-01-05T10:30:00+00:00",
+            "Nodes": 8,
+        }
+    ]
+
+
+def test_a_function_that_says_nothing_is_a_fault() -> None:
+    for cluster in CLUSTERS.values():
+        (silent,) = (a for a in alerts(cluster).alarms if a.name == "fleet-metrics")
+        assert silent.missing_is_wrong
+
+
+def test_a_cluster_without_reserved_or_hyperpod_nodes_has_no_alarm_about_them() -> None:
+    there = {*alarm_names(CLUSTERS["neuron"])}
+
+    assert "fleet-metrics" in there
+    assert not there & {"reserved-idle", "reserved-missing", "hyperpod-recovery"}
+    assert "free-capacity-training" not in there
+    assert alerts(CLUSTERS["neuron"]).events == ()
+
+
+def test_a_file_system_is_full_before_checkpoints_fail() -> None:
+    (free,) = (a for a in alerts(HYBRID_PLAN).alarms if a.name == "free-capacity-training")
+
+    assert free.threshold == 960 * 1024**3
+    # Each storage target sends its share once a minute: a longer period would add them up.
+    assert (free.metrics["m"].statistic, free.period_seconds) == ("Sum", 60)
+
+
+def test_the_end_of_a_training_plan_is_told_a_day_and_two_hours_before() -> None:
+    reminders = alerts(HYBRID_PLAN).reminders
+
+    assert [reminder.at for reminder in reminders] == [
+        datetime(2027, 1, 4, 11, 30, tzinfo=UTC),
+        datetime(2027, 1, 5, 9, 30, tzinfo=UTC),
+    ]
+    assert "can be used until 2027-01-05 10:30 UTC" in reminders[0].message
+
+
+def test_the_shards_of_a_pool_remind_of_its_end_once() -> None:
+    pools = [
+        {**pool, "shards": 2, "nodes": {"static": 4}} if pool["name"] == "hyperpod" else pool
+        for pool in HYBRID["pools"]
+    ]
+    reminders = alerts(planned({**HYBRID, "pools": pools})).reminders
+
+    assert [reminder.name for reminder in reminders] == ["hyperpod-a-day", "hyperpod-two-hours"]
+
+
+def test_the_end_of_a_capacity_block_is_told_too() -> None:
+    block = {
+        **NEURON_POOL,
+        "instance_types": ["p5.48xlarge"],
+        "purchase": CAPACITY_BLOCK,
+        "nodes": {"static": 2},
+    }
+    reminders = alerts(neuron(pools=[SYSTEM_POOL, block])).reminders
+
+    assert [reminder.at.day for reminder in reminders] == [7, 8]
+    assert reminders[0].subject == "research: capacity block ends in 24 hours"
+    assert "The capacity block of pool train of research ends at" in reminders[0].message
+
+
+def test_sns_takes_the_reminder_of_a_pool_and_a_cluster_with_the_longest_names() -> None:
+    # It refuses a longer subject when the plan is about to end, and nobody is told.
+    block = {**NEURON_POOL, "name": "p" * 50, "purchase": CAPACITY_BLOCK, "nodes": {"static": 2}}
+    block["instance_types"] = ["p5.48xlarge"]
+    reminders = alerts(neuron(name="c" * 40, pools=[SYSTEM_POOL, block])).reminders
+
+    assert len(reminders) == 2
+    assert all(len(each.subject) < 100 and each.subject.isascii() for each in reminders)
+
+
+@pytest.mark.parametrize(("nodes", "minutes"), [(1_000, 1), (6_000, 5)])
+def test_a_large_fleet_is_measured_less_often(nodes: int, minutes: int) -> None:
+    pool = {**NEURON_POOL, "provisioner": "karpenter", "nodes": {"max": nodes}}
+    network = {**make_document()["network"], "pod_cidrs": {"count": 16, "from": "100.64.0.0/10"}}
+    cluster = neuron(
+        pools=[{**SYSTEM_POOL, "instance_types": ["m7g.8xlarge"]}, pool],
+        karpenter={"version": "1.15.1"},
+        network=network,
+    )
+    function = of(cluster).fleet_metrics
+
+    assert function.interval_minutes == minutes
+    assert function.timeout_seconds <= minutes * 60
+    (silent,) = (alarm for alarm in alerts(cluster).alarms if alarm.name == "fleet-metrics")
+    assert silent.period_seconds == minutes * 60
+    assert silent.period_seconds * silent.periods == 15 * 60

@@ -1,0 +1,300 @@
+"""What is measured, shown and told: metrics that exist, one exporter on a node, alarms in time."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.support.fleet import exporter, labels, node, pod
+from tests.support.observability_plans import (
+    CLUSTERS,
+    HYBRID,
+    HYBRID_PLAN,
+    alerts,
+    hybrid,
+    neuron,
+    of,
+    planned,
+)
+from tests.support.pools import make_document
+from ultrascale.catalog import addons, cloudwatch
+from ultrascale.errors import ConfigError
+from ultrascale.lambdas.fleet_metrics.exporters import measure_gpus
+from ultrascale.lambdas.fleet_metrics.measures import Measures, log_events
+from ultrascale.lambdas.fleet_metrics.nodes import measure_missing, measure_nodes
+from ultrascale.lambdas.fleet_metrics.pods import measure_pods, measure_queues
+from ultrascale.lambdas.fleet_metrics.settings import Settings
+from ultrascale.lambdas.write_canary.counts import Counts
+from ultrascale.lambdas.write_canary.settings import Settings as CanarySettings
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import MetricPlan, PoolPlan
+from ultrascale.plan.observability.fleet_metrics import NAMESPACE
+
+each_cluster = pytest.mark.parametrize("cluster", CLUSTERS.values(), ids=CLUSTERS)
+
+
+def named_metrics(cluster: ClusterPlan) -> Iterator[MetricPlan]:
+    for section in of(cluster).dashboard:
+        for graph in section.graphs:
+            for line in graph.lines:
+                yield from line.metrics.values()
+    latency = of(cluster).write_latency
+    for alarm in (*alerts(cluster).alarms, *(latency.alarms if latency else ())):
+        yield from alarm.metrics.values()
+    if latency is not None:
+        yield from (latency.objective.good, latency.objective.total)
+
+
+def published(cluster: ClusterPlan) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
+    """Return name and dimensions of what the functions publish of one node of each pool."""
+    settings = Settings.parse(json.loads(json.dumps(of(cluster).fleet_metrics.input)))
+    measures = Measures()
+    nodes = [node(each.name, each) for each in cluster.all_pools]
+    found = measure_nodes(nodes, settings, measures)
+    measure_missing(found, settings, measures, now=0)
+    accelerated = [each for each in cluster.all_pools if each.accelerator]
+    pods = [
+        pod(f"{namespace}-{each.name}", each.name, namespace=namespace, resource=each.accelerator)
+        for namespace in settings.teams
+        for each in accelerated
+        if each.accelerator
+    ]
+    measure_pods(pods, found, settings, measures)
+    measure_queues([], settings, measures)
+    if settings.exporters is not None:
+        exporters = [exporter(each.name, each.name, "10.0.0.1") for each in accelerated]
+        text = "".join(
+            f'{metric}{{namespace="{namespace}"}} 1\n'
+            for metric in settings.exporters.metrics
+            for namespace in settings.teams
+        )
+        measure_gpus(exporters, found, settings, measures, lambda _: text)
+    return {
+        (metric["Name"], tuple(sorted((key, event[key]) for key in dimensions)))
+        for event in (*log_events(measures, settings, now=0), *canary_events(cluster))
+        for directive in event["_aws"]["CloudWatchMetrics"]
+        for dimensions in directive["Dimensions"]
+        for metric in directive["Metrics"]
+    }
+
+
+def canary_events(cluster: ClusterPlan) -> Iterator[dict[str, Any]]:
+    latency = of(cluster).write_latency
+    if latency is not None:
+        counts = Counts(CanarySettings.parse(json.loads(json.dumps(latency.function.input))))
+        counts.add(0, 0.001)
+        yield from counts.events()
+
+
+@each_cluster
+def test_every_metric_of_ours_that_is_shown_or_watched_is_published(cluster: ClusterPlan) -> None:
+    there = published(cluster)
+
+    own = [metric for metric in named_metrics(cluster) if metric.namespace == NAMESPACE]
+    missing = [m for m in own if (m.name, tuple(sorted(m.dimensions.items()))) not in there]
+    assert own
+    assert missing == []
+
+
+@each_cluster
+def test_every_metric_of_aws_that_is_shown_or_watched_exists(cluster: ClusterPlan) -> None:
+    others = [metric for metric in named_metrics(cluster) if metric.namespace != NAMESPACE]
+
+    assert others
+    for metric in others:
+        vended = cloudwatch.VENDED[metric.namespace, metric.name]
+        assert tuple(sorted(metric.dimensions)) in {tuple(sorted(d)) for d in vended.dimensions}
+
+
+def test_every_metric_of_aws_says_where_it_is_stated() -> None:
+    assert all(metric.source.startswith("https://") for metric in cloudwatch.VENDED.values())
+
+
+def test_both_sides_and_every_team_are_on_the_dashboard() -> None:
+    titles = {graph.title for section in of(HYBRID_PLAN).dashboard for graph in section.graphs}
+
+    assert titles >= {
+        "GPU utilization by side",
+        "GPU utilization by team",
+        "Jobs by side",
+        "Jobs by team",
+        "Queues",
+        "Reserved accelerators that idle, and burst nodes",
+        "Hours of reserved accelerators lost",
+        "Spend rate by node type, at On-Demand prices",
+        "HyperPod node health",
+        "EFA, average node",
+        "Throughput of training",
+        "Free capacity of training",
+    }
+
+
+def test_the_dashboard_says_when_the_plan_ends_and_what_spend_assumes() -> None:
+    introduction = of(HYBRID_PLAN).dashboard[0].text
+
+    assert "| hyperpod | 2026-12-01 11:30 | 2027-01-05 10:30 | 2027-01-05 11:30 |" in introduction
+    assert "On-Demand at the prices of 2026-07-20" in introduction
+
+
+def test_a_region_without_prices_shows_no_spend_of_nought() -> None:
+    cluster = neuron()
+
+    titles = [graph.title for section in of(cluster).dashboard for graph in section.graphs]
+    assert not [title for title in titles if "pend" in title.split()[0]]
+    assert "no price list of us-west-2" in of(cluster).dashboard[0].text
+
+
+def matches(term: Mapping[str, Any], node_labels: Mapping[str, str]) -> bool:
+    return all(
+        node_labels.get(each["key"]) in each["values"]
+        for each in term["matchExpressions"]
+        if each["operator"] == "In"
+    )
+
+
+def runs_on(settings: Any, pool: PoolPlan) -> bool:
+    """Return whether an exporter of CloudWatch's add-on runs on a pool's nodes."""
+    if not settings["enabled"]:
+        return False
+    affinity = settings["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return matches(term, labels(pool))
+
+
+def ours_runs_on(cluster: ClusterPlan, pool: PoolPlan) -> bool:
+    dcgm = cluster.dcgm
+    hyperpods = pool.provisioner == "hyperpod"
+    return (
+        dcgm is not None and not hyperpods and pool.labels.get("nvidia.com/gpu.present") == "true"
+    )
+
+
+GPU_POOLS = [pool for pool in HYBRID_PLAN.pools if pool.accelerator == "nvidia.com/gpu"]
+
+
+@pytest.mark.parametrize("pool", GPU_POOLS, ids=[pool.name for pool in GPU_POOLS])
+def test_one_exporter_reads_the_gpus_of_a_node(pool: PoolPlan) -> None:
+    # Beside a second DCGM the node monitoring agent finds the GPUs broken: the node is replaced.
+    theirs = runs_on(of(HYBRID_PLAN).addon.configuration["dcgmExporter"], pool)
+
+    assert [theirs, ours_runs_on(HYBRID_PLAN, pool)].count(True) == 1
+    assert theirs == (pool.provisioner == "hyperpod")
+
+
+def test_hyperpods_own_addon_brings_the_only_exporter_of_its_nodes() -> None:
+    cluster = CLUSTERS["with HyperPod's add-on"]
+
+    assert of(cluster).addon.configuration["dcgmExporter"] == {"enabled": False}
+    assert "where HyperPod's own add-on writes it" in of(cluster).dashboard[0].text
+
+
+def test_the_addons_neuron_monitor_takes_the_place_of_ours() -> None:
+    cluster = CLUSTERS["neuron"]
+    (pool,) = cluster.pools
+
+    assert runs_on(of(cluster).addon.configuration["neuronMonitor"], pool)
+    assert cluster.neuron_monitor is None
+    assert cluster.neuron is not None
+
+
+def test_without_the_section_nothing_changes() -> None:
+    cluster = planned(make_document())
+
+    assert cluster.observability is None
+    assert cluster.neuron_monitor is not None
+
+
+def test_the_addons_agents_run_beside_the_accelerators_and_its_controller_does_not() -> None:
+    settings = of(HYBRID_PLAN).addon.configuration
+    manager: Any = settings["manager"]
+    (term,) = manager["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+
+    assert settings["tolerations"] == [{"operator": "Exists"}]
+    on = [pool.name for pool in HYBRID_PLAN.all_pools if matches(term, labels(pool))]
+    assert on == ["system"]
+
+
+def leaves(value: object, path: str = "") -> Iterator[str]:
+    if isinstance(value, Mapping) and not path.endswith("affinity"):
+        for key, inner in value.items():  # pyright: ignore[reportUnknownVariableType]
+            yield from leaves(inner, f"{path}.{key}" if path else str(key))  # pyright: ignore[reportUnknownArgumentType]
+    else:
+        yield path
+
+
+@each_cluster
+def test_the_addons_are_set_by_keys_that_their_schemas_have(cluster: ClusterPlan) -> None:
+    # EKS refuses a key too many, and the stack with it.
+    for addon in filter(None, (of(cluster).addon, of(cluster).hyperpod_addon)):
+        known = addons.addon(addon.name).configuration
+        for path in leaves(addon.configuration):
+            assert any(path == key or path.startswith(f"{key}.") for key in known), path
+
+
+def test_container_logs_can_be_left_out() -> None:
+    quiet = of(hybrid(container_logs=False))
+
+    assert quiet.addon.configuration["containerLogs"] == {"enabled": False}
+    assert quiet.log_groups == ("/aws/containerinsights/hybrid-hyperpod/performance",)
+
+
+def refusal(document: Mapping[str, Any]) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        planned(document)
+    return str(caught.value).splitlines()
+
+
+def with_section(section: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+    return {**HYBRID, "observability": section, **changes}
+
+
+@pytest.mark.parametrize(
+    ("document", "line"),
+    [
+        (
+            make_document(observability={"hyperpod_addon": True}),
+            "observability.hyperpod_addon: no pool has provisioner hyperpod, got true; leave it "
+            "out, or add such a pool",
+        ),
+        (
+            with_section({"hyperpod_addon": True}),
+            "set kubernetes.addons.amazon-sagemaker-hyperpod-observability to a version",
+        ),
+        (
+            with_section(
+                {},
+                kubernetes={
+                    **HYBRID["kubernetes"],
+                    "addons": {"amazon-cloudwatch-observability": "v5.3.1-eksbuild.1"},
+                },
+            ),
+            "the EKS add-on amazon-cloudwatch-observability must be v6.0.0 or later",
+        ),
+    ],
+    ids=["no HyperPod", "no version", "old version"],
+)
+def test_what_cannot_be_had_is_refused_with_what_to_do(
+    document: Mapping[str, Any], line: str
+) -> None:
+    assert any(line in each for each in refusal(document))
+
+
+def test_hyperpods_addon_collects_what_is_of_use_to_training() -> None:
+    addon = of(CLUSTERS["with HyperPod's add-on"]).hyperpod_addon
+    assert addon is not None
+    provider: Any = addon.configuration["metricsProvider"]
+
+    wanted = [key for key, each in provider.items() if each["level"] != "DISABLED"]
+    assert addon.version == "v1.0.4-eksbuild.1"
+    assert set(wanted) >= {"acceleratedComputeMetrics", "taskGovernanceMetrics", "networkMetrics"}
+
+
+def test_no_pod_of_the_platform_is_asked_for() -> None:
+    # A DaemonSet's pods on a hundred thousand nodes would be a million objects a call.
+    left_out: Iterable[str] = of(HYBRID_PLAN).fleet_metrics.input["LeftOut"]  # pyright: ignore[reportAssignmentType]
+
+    assert {"kube-system", "amazon-cloudwatch", "aws-hyperpod"} <= {*left_out}
+    assert not {*left_out} & {"training", "hyperpod-ns-research"}

@@ -1,0 +1,163 @@
+"""When Karpenter and EKS Auto Mode may take a node away from the pods on it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.support.node_pool_plans import CELLS, PROVISIONERS, STATIC, planned
+from tests.support.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT
+from ultrascale.plan.model import NodePoolPlan
+
+CPU: Mapping[str, Any] = {"instance_types": ["m7g.8xlarge"], "zones": None}
+STATIC_BLOCK: Mapping[str, Any] = {"purchase": CAPACITY_BLOCK, **STATIC}
+SYSTEM: Mapping[str, Any] = {
+    "name": "system",
+    "provisioner": "auto-mode",
+    **CPU,
+    "purchase": ON_DEMAND,
+    "nodes": {"max": 6},
+}
+each_provisioner = pytest.mark.parametrize("provisioner", PROVISIONERS)
+each_cell = pytest.mark.parametrize("cell", CELLS.values(), ids=list(CELLS))
+
+
+def hours(duration: str) -> float:
+    return {"h": 1.0, "m": 1 / 60}[duration[-1]] * int(duration[:-1])
+
+
+def drift_budgets(node_pool: NodePoolPlan) -> set[str]:
+    """Return the nodes of every budget that bounds drift."""
+    budgets = node_pool.budgets
+    return {each.nodes for each in budgets if not each.reasons or "Drifted" in each.reasons}
+
+
+class TestKeptCapacity:
+    """A reserved node that is given back may not be had again, and is paid for anyway."""
+
+    KEPT = pytest.mark.parametrize(
+        "changes",
+        [
+            {"role": "reserved"},
+            {"purchase": ODCR, "role": "reserved"},
+            {"purchase": ODCR, "role": "burst"},
+            {"purchase": CAPACITY_BLOCK, "role": "burst"},
+            {"purchase": ODCR, "role": "reserved", **CPU, "zones": ["us-west-2b"]},
+            STATIC_BLOCK,
+            STATIC,
+        ],
+        ids=str,
+    )
+
+    @each_provisioner
+    @KEPT
+    def test_it_is_never_consolidated(self, provisioner: str, changes: Mapping[str, Any]) -> None:
+        node_pool = planned(provisioner, **changes).node_pool
+
+        assert node_pool.consolidation_policy == "WhenEmpty"
+        assert node_pool.consolidate_after == "Never"
+
+    @each_provisioner
+    @KEPT
+    def test_neither_drift_nor_anything_else_takes_a_node(
+        self, provisioner: str, changes: Mapping[str, Any]
+    ) -> None:
+        (budget,) = planned(provisioner, **changes).node_pool.budgets
+
+        assert (budget.nodes, budget.reasons) == ("0", ())
+
+    @KEPT
+    def test_it_never_expires(self, changes: Mapping[str, Any]) -> None:
+        assert planned(**changes).node_pool.expire_after == "Never"
+        assert planned("auto-mode", **changes).node_pool.expire_after == "503h"
+
+
+class TestBurst:
+    @each_provisioner
+    def test_accelerated_nodes_go_only_once_they_are_empty(self, provisioner: str) -> None:
+        node_pool = planned(provisioner).node_pool
+
+        assert node_pool.consolidation_policy == "WhenEmpty"
+        assert 0.5 <= hours(node_pool.consolidate_after) <= 1
+
+    def test_drift_never_takes_an_accelerated_node_from_a_job(self) -> None:
+        assert drift_budgets(planned().node_pool) == {"0"}
+
+    def test_all_empty_nodes_may_go_at_once(self) -> None:
+        budgets = planned().node_pool.budgets
+
+        assert [each.nodes for each in budgets if "Empty" in each.reasons] == ["100%"]
+
+    def test_accelerated_nodes_do_not_expire_under_a_job(self) -> None:
+        assert planned().node_pool.expire_after == "Never"
+        assert planned("auto-mode").node_pool.expire_after == "503h"
+
+    @each_provisioner
+    def test_cpu_nodes_are_packed_and_renewed_a_few_at_a_time(self, provisioner: str) -> None:
+        node_pool = planned(provisioner, **CPU).node_pool
+
+        assert node_pool.consolidation_policy == "WhenEmptyOrUnderutilized"
+        assert drift_budgets(node_pool) == {"10%"}
+
+    @each_cell
+    def test_no_node_outlives_what_auto_mode_allows(self, cell: Mapping[str, Any]) -> None:
+        lives = [hours(each.expire_after) for each in planned("auto-mode", **cell).node_pools]
+
+        assert max(lives) <= 21 * 24
+
+
+class TestSystem:
+    """While the nodes of controllers move, nothing in the cluster starts."""
+
+    def test_its_nodes_go_one_at_a_time(self) -> None:
+        (budget,) = planned(**SYSTEM).node_pool.budgets
+
+        assert (budget.nodes, budget.reasons) == ("1", ())
+
+    def test_they_get_as_old_as_auto_mode_allows(self) -> None:
+        # Age heeds no budget: nodes that came together would go together.
+        node_pool = planned(**SYSTEM).node_pool
+        age, grace = node_pool.expire_after, node_pool.termination_grace_period
+        assert hours(age) + hours(grace) == 21 * 24
+
+    def test_none_in_use_goes_to_save_cost(self) -> None:
+        assert planned(**SYSTEM).node_pool.consolidation_policy == "WhenEmpty"
+
+
+class TestGrace:
+    @each_provisioner
+    @pytest.mark.parametrize("nodes", [{"nodes": {"max": 16}}, STATIC])
+    def test_pods_of_a_block_are_gone_when_ec2_begins_to_end_it(
+        self, provisioner: str, nodes: Mapping[str, Any]
+    ) -> None:
+        plans = planned(provisioner, purchase=CAPACITY_BLOCK, **nodes)
+        window = plans.pools[-1].window
+
+        assert window is not None
+        drained = (window.reclaimed_from - window.usable_until).total_seconds() / 3600
+        assert hours(plans.node_pool.termination_grace_period) <= drained
+
+    @each_provisioner
+    @pytest.mark.parametrize("purchase", [ON_DEMAND, SPOT, ODCR])
+    def test_others_have_the_time_of_a_checkpoint(
+        self, provisioner: str, purchase: Mapping[str, Any]
+    ) -> None:
+        node_pool = planned(provisioner, purchase=purchase).node_pool
+
+        assert hours(node_pool.termination_grace_period) == 1
+
+
+@each_cell
+def test_auto_modes_api_server_takes_age_and_grace_together(cell: Mapping[str, Any]) -> None:
+    """It refuses a NodePool whose two add up to more than its limit for a node's life."""
+    for node_pool in planned("auto-mode", **cell).node_pools:
+        age, grace = node_pool.expire_after, node_pool.termination_grace_period
+        assert hours(age) + hours(grace) <= 21 * 24
+
+
+@pytest.mark.parametrize(("nodes", "empty"), [(1_000, "100%"), (1_001, "10%"), (25_940, "10%")])
+@pytest.mark.parametrize("changes", [CPU, {"instance_types": ["p5.48xlarge"]}])
+def test_a_large_pool_shrinks_in_steps(nodes: int, empty: str, changes: Mapping[str, Any]) -> None:
+    budgets = planned("karpenter", nodes={"max": nodes}, **changes).node_pool.budgets
+
+    assert [budget.nodes for budget in budgets if "Empty" in budget.reasons] == [empty]

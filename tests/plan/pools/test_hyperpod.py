@@ -1,0 +1,337 @@
+"""The HyperPod cluster that follows from a cluster file, and what each team may use of it."""
+
+from fractions import Fraction
+from ipaddress import IPv4Network
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.folders import ROOT
+from tests.support.pools import (
+    GOVERNED_POOL,
+    GOVERNED_ZONES,
+    HYPERPOD_POOL,
+    ON_DEMAND,
+    SYSTEM_POOL,
+    as_text,
+    governed_document,
+    loads_own,
+)
+from ultrascale import catalog, config
+from ultrascale.catalog import hyperpod
+from ultrascale.errors import ConfigError
+from ultrascale.plan import ClusterPlan, load, plan_cluster
+from ultrascale.plan.model import HyperPodPlan, SubnetPlan
+from ultrascale.plan.pools.hyperpod import group_subnets, priority_weights, share_nodes
+
+
+def planned(*teams: dict[str, Any], **changes: Any) -> ClusterPlan:
+    document = governed_document(*teams, **changes)
+    return plan_cluster(loads_own(as_text(document)))
+
+
+def hyperpod_of(plan: ClusterPlan) -> HyperPodPlan:
+    assert plan.hyperpod is not None
+    return plan.hyperpod
+
+
+def quota_of(plan: ClusterPlan) -> str:
+    governance = hyperpod_of(plan).governance
+    assert governance is not None
+    return governance.teams[0].quota
+
+
+def team(name: str, weight: int, **changes: Any) -> config.Team:
+    return config.Team.model_validate({"name": name, "fair_share_weight": weight, **changes})
+
+
+TEAMS = st.lists(
+    st.tuples(st.integers(0, 100), st.none() | st.integers(0, 20)), min_size=1, max_size=6
+)
+
+
+class TestShares:
+    """Nodes that no team owns are paid for and used by nobody; nodes owned twice are quarrelled."""
+
+    def test_the_weights_of_the_hybrid_file_give_three_and_five_of_eight(self) -> None:
+        plan = hyperpod_of(load(ROOT / "clusters" / "hybrid-hyperpod.yaml"))
+
+        assert plan.governance is not None
+        assert {each.name: each.nodes for each in plan.governance.teams} == {
+            "research": {"ml.p4de.24xlarge": 3},
+            "production": {"ml.p4de.24xlarge": 5},
+        }
+
+    @pytest.mark.parametrize(
+        ("nodes", "weights", "shares"),
+        [
+            (8, [40, 60], [3, 5]),
+            (8, [50, 50], [4, 4]),
+            (7, [50, 50], [4, 3]),
+            (1, [1, 1, 1], [1, 0, 0]),
+            (10, [0, 100], [0, 10]),
+            (10, [33, 33, 34], [3, 3, 4]),
+        ],
+    )
+    def test_nodes_are_shared_by_the_largest_remainder(
+        self, nodes: int, weights: list[int], shares: list[int]
+    ) -> None:
+        teams = [team(f"t{number}", weight) for number, weight in enumerate(weights)]
+
+        assert [*share_nodes(nodes, teams, pool="hp").values()] == shares
+
+    def test_a_team_that_states_its_nodes_gets_these_and_the_others_share_the_rest(self) -> None:
+        teams = [team("a", 50), team("b", 10, nodes={"hp": 5}), team("c", 50)]
+
+        assert share_nodes(8, teams, pool="hp") == {"a": 2, "b": 5, "c": 1}
+
+    @given(nodes=st.integers(0, 500), drawn=TEAMS)
+    def test_every_node_has_one_owner_and_no_team_is_off_by_a_node(
+        self, nodes: int, drawn: list[tuple[int, int | None]]
+    ) -> None:
+        teams = [
+            team(f"t{n}", weight, nodes={} if own is None else {"hp": own})
+            for n, (weight, own) in enumerate(drawn)
+        ]
+        stated = sum(each.nodes.get("hp", 0) for each in teams)
+        sharing = [each for each in teams if "hp" not in each.nodes]
+        total = sum(each.fair_share_weight for each in sharing)
+        if stated > nodes or (sharing and total == 0):
+            return  # refused by the rules of the file
+
+        shares = share_nodes(nodes, teams, pool="hp")
+
+        assert sum(shares.values()) == (nodes if sharing else stated)
+        for each in sharing:
+            exact = Fraction((nodes - stated) * each.fair_share_weight, total)
+            assert abs(shares[each.name] - exact) < 1
+
+    def test_pools_of_one_type_add_up_and_each_type_has_its_own_quota(self) -> None:
+        others = [
+            GOVERNED_POOL | {"name": "more", "purchase": ON_DEMAND, "nodes": {"static": 2}},
+            GOVERNED_POOL
+            | {"name": "en", "instance_types": ["p5en.48xlarge"], "purchase": ON_DEMAND},
+        ]
+        plan = planned(pools=[SYSTEM_POOL, GOVERNED_POOL, *others])
+
+        governance = hyperpod_of(plan).governance
+        assert governance is not None
+        assert governance.teams[0].nodes == {"ml.p5.48xlarge": 10, "ml.p5en.48xlarge": 8}
+
+
+class TestPriorities:
+    def test_the_five_classes_have_the_weights_of_their_order(self) -> None:
+        classes = {"low": 400_000, "critical": 1_000_000, "high": 800_000}
+
+        assert priority_weights(classes) == {"critical": 100, "high": 66, "low": 33}
+        assert [*priority_weights(classes)] == ["critical", "high", "low"]
+
+    @given(st.lists(st.integers(-(2**31), 10**9), min_size=1, max_size=10, unique=True))
+    def test_a_higher_class_always_has_a_higher_weight_within_the_service_s_bounds(
+        self, values: list[int]
+    ) -> None:
+        weights = priority_weights({f"p{number}": value for number, value in enumerate(values)})
+
+        by_value = [weights[f"p{values.index(value)}"] for value in sorted(values)]
+        assert by_value == sorted(set(by_value))
+        assert all(0 <= weight <= 100 for weight in by_value)
+
+    @pytest.mark.parametrize(
+        ("changes", "sharing"),
+        [
+            ({}, ("DontLend", None)),
+            ({"lend": True}, ("Lend", None)),
+            ({"lend": True, "borrow_limit_percent": 50}, ("LendAndBorrow", 50)),
+            ({"lend": True, "borrow_limit_percent": 500}, ("LendAndBorrow", 500)),
+        ],
+    )
+    def test_a_team_lends_and_borrows_as_the_file_says(
+        self, changes: dict[str, Any], sharing: tuple[str, int | None]
+    ) -> None:
+        plan = planned({"name": "a", "fair_share_weight": 1, **changes})
+
+        governance = hyperpod_of(plan).governance
+        assert governance is not None
+        (own,) = governance.teams
+        assert (own.sharing, own.borrow_limit_percent) == sharing
+
+
+class TestPools:
+    """What the pool of a HyperPod group has that other pools have not, and the other way round."""
+
+    def test_nodes_are_known_by_sagemakers_names(self) -> None:
+        pool = load(ROOT / "clusters" / "hybrid-hyperpod.yaml").pools[0]
+
+        assert (pool.instance_types, pool.node_types) == (
+            ("p4de.24xlarge",),
+            ("ml.p4de.24xlarge",),
+        )
+
+    def test_our_device_plugins_find_no_node_of_hyperpod(self) -> None:
+        (pool,) = planned().pools
+
+        assert not {"nvidia.com/gpu.present", "ultrascale.dev/efa"} & pool.labels.keys()
+        assert pool.labels["gpu-type"] == "h100-80gb"
+        assert pool.efa_interfaces == 32
+
+    @pytest.mark.parametrize("deep", [True, False])
+    def test_the_seeds_taint_is_set_where_hyperpod_takes_taints(self, deep: bool) -> None:
+        plan = planned(pools=[SYSTEM_POOL, GOVERNED_POOL | {"deep_health_checks": deep}])
+
+        (group,) = hyperpod_of(plan).groups
+        assert [(each.key, each.value, each.effect) for each in group.taints] == (
+            [] if deep else [("dedicated", "hyperpod", "NoSchedule")]
+        )
+        assert bool(group.deep_health_checks) == deep
+
+    def test_the_window_of_a_training_plan_ends_an_hour_early(self) -> None:
+        (pool,) = planned().pools
+
+        assert pool.window is not None
+        assert f"{pool.window.usable_until:%Y-%m-%d %H:%M}" == "2026-12-08 10:30"
+        assert f"{pool.window.ends:%Y-%m-%d %H:%M}" == "2026-12-08 11:30"
+
+    def test_a_file_system_of_another_zone_is_not_mounted(self) -> None:
+        lustre = {"capacity_gib": 1200, "throughput_mbps_per_tib": 250}
+        systems = [
+            lustre | {"name": "near", "zone": "us-east-1b"},
+            lustre | {"name": "far", "zone": "us-east-1a"},
+        ]
+        plan = planned(storage={"lustre": systems})
+
+        (group,) = hyperpod_of(plan).groups
+        assert group.mounts == {"near": "/fsx/near"}
+
+    def test_a_group_mounts_no_more_file_systems_than_sagemaker_attaches(self) -> None:
+        lustre = {"capacity_gib": 1200, "throughput_mbps_per_tib": 250, "zone": "us-east-1b"}
+        systems = [lustre | {"name": f"fs{number}"} for number in range(5)]
+
+        (group,) = hyperpod_of(planned(storage={"lustre": systems})).groups
+
+        # The fourth attachment is the volume of images.
+        assert [*group.mounts] == ["fs0", "fs1", "fs2"]
+
+    def test_each_shard_is_a_group_of_its_own(self) -> None:
+        pool = GOVERNED_POOL | {"shards": 2, "purchase": ON_DEMAND, "nodes": {"static": 3}}
+        plan = planned(pools=[SYSTEM_POOL, pool])
+
+        groups = hyperpod_of(plan).groups
+        assert [(each.name, each.nodes) for each in groups] == [("hp-1", 3), ("hp-2", 3)]
+
+    def test_a_cluster_without_such_pools_has_no_hyperpod(self) -> None:
+        assert load(ROOT / "clusters" / "trainium-bert.yaml").hyperpod is None
+
+
+class TestSubnets:
+    """SageMaker changes the subnets of no group: a deploy that asks for others fails."""
+
+    def subnets(self, *ranges: str, nodes: int) -> list[str]:
+        network = {"vpc_cidr": "10.0.0.0/16", "pod_cidrs": [*ranges], "zones": GOVERNED_ZONES}
+        pool = GOVERNED_POOL | {"purchase": ON_DEMAND, "nodes": {"static": nodes}}
+        plan = planned(network=network, pools=[SYSTEM_POOL, pool])
+        (group,) = hyperpod_of(plan).groups
+        own = group_subnets(group, plan.network.of_kind("accelerated"))
+        assert {subnet.zone for subnet in own} == {"us-east-1b"}
+        return [str(subnet.cidr) for subnet in own]
+
+    def test_one_more_pod_range_leaves_a_group_that_has_room_where_it_is(self) -> None:
+        first = self.subnets("100.64.0.0/16", nodes=8)
+
+        assert len(first) == 1
+        assert self.subnets("100.64.0.0/16", "100.65.0.0/16", "100.66.0.0/16", nodes=8) == first
+
+    def test_a_group_gets_as_many_as_hold_its_nodes(self) -> None:
+        ranges = ("100.64.0.0/16", "100.65.0.0/16", "100.66.0.0/16", "100.67.0.0/16")
+
+        few, many = (self.subnets(*ranges, nodes=nodes) for nodes in (8, 100))
+
+        assert many[: len(few)] == few
+        assert len(many) == 2
+
+    def test_a_group_gets_no_more_than_sagemaker_takes(self) -> None:
+        subnets = [
+            SubnetPlan(
+                kind="accelerated",
+                zone="us-east-1b",
+                cidr=IPv4Network(f"100.64.{number}.0/28"),
+                prefix_reservations=(),
+            )
+            for number in range(20)
+        ]
+        (group,) = hyperpod_of(planned()).groups
+
+        assert len(group_subnets(group, subnets)) == 16
+
+
+class TestQuotas:
+    def test_clusters_of_one_account_have_quotas_of_their_own(self) -> None:
+        team = {"name": "t" * 40, "fair_share_weight": 1}
+        long = [quota_of(planned(team, name=name)) for name in ("research", "x" * 39, "x" * 40)]
+
+        assert quota_of(planned()) == "research-research"
+        assert len(set(long)) == 3
+        assert all(len(name) <= 63 for name in long)
+
+
+class TestAddresses:
+    """A node without an address never joins, and a training plan is paid for without it."""
+
+    @pytest.mark.parametrize(
+        ("name", "addresses", "pods"), [("p5.48xlarge", 81, 49), ("p4de.24xlarge", 53, 49)]
+    )
+    def test_a_node_takes_as_many_as_sagemaker_documents(
+        self, name: str, addresses: int, pods: int
+    ) -> None:
+        spec = catalog.lookup(name)
+
+        assert (hyperpod.node_addresses(spec), hyperpod.max_pods(spec)) == (addresses, pods)
+
+    @pytest.mark.parametrize(("provisioner", "fits"), [("hyperpod", False), ("karpenter", True)])
+    def test_every_address_of_hyperpods_nodes_counts(self, provisioner: str, fits: bool) -> None:
+        network = {
+            "vpc_cidr": "10.0.0.0/16",
+            "pod_cidrs": ["100.64.0.0/18"],
+            "zones": GOVERNED_ZONES,
+        }
+        plain = GOVERNED_POOL | {"purchase": ON_DEMAND, "role": "reserved", "name": "plain"}
+        pools = [
+            plain | {"provisioner": provisioner, "nodes": {"static": 60}},
+            plain | {"name": "hp", "nodes": {"static": 1}},
+        ]
+        document = governed_document(
+            network=network,
+            karpenter={"version": "1.15.1"},
+            pools=[SYSTEM_POOL, *pools],
+            hyperpod=None,
+        )
+        lines: tuple[str, ...] = ()
+        try:
+            plan_cluster(loads_own(as_text(document)))
+        except ConfigError as error:
+            lines = tuple(error.mistakes)
+
+        assert (lines == ()) == fits
+        assert all("network.pod_cidrs: too small for 61 nodes" in line for line in lines)
+
+
+def test_pools_that_are_not_hyperpods_keep_their_names() -> None:
+    plan = planned(
+        pools=[
+            SYSTEM_POOL,
+            GOVERNED_POOL,
+            HYPERPOD_POOL
+            | {
+                "name": "plain",
+                "provisioner": "managed-node-group",
+                "zones": ["us-east-1b"],
+                "purchase": ON_DEMAND,
+            },
+        ]
+    )
+
+    assert {pool.name: pool.node_types for pool in plan.pools} == {
+        "hp": ("ml.p5.48xlarge",),
+        "plain": ("p5.48xlarge",),
+    }

@@ -1,0 +1,302 @@
+"""Which EKS add-ons a cluster gets, in which version, with which settings."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import pytest
+
+from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_cluster
+from ultrascale.catalog import addons, eks
+from ultrascale.errors import ConfigError
+from ultrascale.plan import plan_cluster
+from ultrascale.plan.cluster import assemble
+from ultrascale.plan.model import AddonPlan
+
+LUSTRE = {
+    "lustre": [
+        {
+            "name": "training",
+            "zone": "us-west-2b",
+            "capacity_gib": 1200,
+            "throughput_mbps_per_tib": 250,
+        }
+    ]
+}
+# No source states a version of these two for 1.34.
+UNPINNED_ON_134 = ("eks-node-monitoring-agent", "aws-fsx-csi-driver")
+MOUNTPOINT = "aws-mountpoint-s3-csi-driver"
+OWN_VERSIONS = {
+    "eks-node-monitoring-agent": "v1.7.0-eksbuild.1",
+    "aws-fsx-csi-driver": "v1.9.0-eksbuild.1",
+}
+
+
+def planned(**changes: Any) -> dict[str, AddonPlan]:
+    control_plane = plan_cluster(make_cluster(**changes)).control_plane
+    every = (*control_plane.node_addons, *control_plane.workload_addons)
+    return {addon.name: addon for addon in every}
+
+
+def mistakes(**changes: Any) -> tuple[str, ...]:
+    cluster = make_cluster(**changes)
+    with pytest.raises(ConfigError) as caught:
+        plan_cluster(cluster)
+    return caught.value.mistakes
+
+
+def key_paths(value: Mapping[str, object], prefix: str = "") -> Iterator[str]:
+    """Yield the dotted path of every key of ``value``, at every depth."""
+    for key, item in value.items():
+        yield f"{prefix}{key}"
+        if isinstance(item, Mapping):
+            yield from key_paths(cast("Mapping[str, object]", item), f"{prefix}{key}.")
+
+
+def test_nodes_wait_for_the_addons_that_connect_them_alone() -> None:
+    plan = plan_cluster(make_cluster()).control_plane
+
+    assert [addon.name for addon in plan.node_addons] == [
+        "vpc-cni",
+        "kube-proxy",
+        "eks-pod-identity-agent",
+    ]
+
+
+def test_an_addon_that_needs_a_node_never_comes_before_the_nodes() -> None:
+    plan = plan_cluster(make_cluster(storage=LUSTRE)).control_plane
+
+    assert not any(addons.addon(addon.name).needs_schedulable_node for addon in plan.node_addons)
+
+
+def test_lustre_driver_is_there_only_where_there_is_a_file_system() -> None:
+    assert "aws-fsx-csi-driver" in planned(storage=LUSTRE)
+    assert "aws-fsx-csi-driver" not in planned()
+
+
+def test_mountpoint_is_there_only_where_pods_mount_a_bucket() -> None:
+    buckets = {"buckets": ["checkpoints"]}
+
+    assert MOUNTPOINT not in planned(storage=buckets)
+    assert MOUNTPOINT in planned(storage=buckets | {"default_claims": True})
+
+
+def test_a_bucket_can_be_mounted_on_nodes_with_taints_by_a_controller_that_is_on_none() -> None:
+    addon = planned(storage={"buckets": ["checkpoints"], "default_claims": True})[MOUNTPOINT]
+
+    assert addon.configuration["node"] == {"tolerateAllTaints": True}
+    assert addon.configuration["controller"] == {"nodeSelector": {"ultrascale.dev/role": "system"}}
+    known = addons.addon(MOUNTPOINT).configuration
+    assert {path for path in key_paths(addon.configuration) if path.count(".") == 1} <= {*known}
+
+
+@pytest.mark.parametrize("minor", ["1.35", "1.36"])
+def test_every_version_is_the_one_pinned_for_the_minor(minor: str) -> None:
+    for name, addon in planned(kubernetes={"version": minor}, storage=LUSTRE).items():
+        assert addon.version == addons.version(name, minor).version
+
+
+@pytest.mark.parametrize("minor", eks.SUPPORTED_VERSIONS)
+def test_every_minor_can_be_had_with_versions_of_ones_own(minor: str) -> None:
+    plans = planned(kubernetes={"version": minor, "addons": OWN_VERSIONS}, storage=LUSTRE)
+
+    assert {name: plans[name].version for name in OWN_VERSIONS} == OWN_VERSIONS
+
+
+class TestPrefixDelegation:
+    """Without it a p5 node has addresses for 51 pods, and every pod uses up one of the VPC's."""
+
+    def test_it_is_on(self) -> None:
+        environment = planned()["vpc-cni"].configuration["env"]
+
+        assert environment == {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1"}
+
+    def test_network_policies_are_enforced(self) -> None:
+        assert planned()["vpc-cni"].configuration["enableNetworkPolicy"] == "true"
+
+
+class TestPermissions:
+    """An add-on without permissions is ACTIVE and does nothing."""
+
+    @pytest.mark.parametrize(
+        ("name", "account", "policy"),
+        [
+            ("vpc-cni", "aws-node", "AmazonEKS_CNI_Policy"),
+            ("aws-ebs-csi-driver", "ebs-csi-controller-sa", "AmazonEBSCSIDriverPolicyV2"),
+            ("aws-fsx-csi-driver", "fsx-csi-controller-sa", None),
+        ],
+    )
+    def test_pods_get_the_role_that_aws_documents(
+        self, name: str, account: str, policy: str | None
+    ) -> None:
+        addon = planned(storage=LUSTRE)[name]
+
+        assert (addon.service_account, addon.managed_policy) == (account, policy)
+
+    @pytest.mark.parametrize("name", ["kube-proxy", "coredns"])
+    def test_what_calls_no_aws_api_has_no_role(self, name: str) -> None:
+        assert planned()[name].service_account is None
+
+
+class TestConfiguration:
+    """EKS refuses an add-on at deploy for one key that its schema lacks."""
+
+    def test_every_key_is_one_that_the_schema_of_the_addon_has(self) -> None:
+        for name, addon in planned(storage=LUSTRE).items():
+            known = addons.addon(name).configuration
+            for path in key_paths(addon.configuration):
+                below = any(path == key or path.startswith(f"{key}.") for key in known)
+                above = any(key.startswith(f"{path}.") for key in known)
+                assert below or above, f"{name}: {path}"
+
+    def test_nothing_is_set_where_no_source_shows_the_schema(self) -> None:
+        assert planned(storage=LUSTRE)["aws-fsx-csi-driver"].configuration == {}
+
+    @pytest.mark.parametrize("name", ["coredns", "aws-ebs-csi-driver"])
+    def test_controllers_stay_on_system_nodes(self, name: str) -> None:
+        settings = planned(storage=LUSTRE)[name].configuration
+        controller = settings if name == "coredns" else settings["controller"]
+
+        assert "'key': 'ultrascale.dev/role', 'operator': 'In', 'values': ['system']" in str(
+            cast("Mapping[str, object]", controller)["affinity"]
+        )
+
+    # The scheduler of a cluster with accelerators fills a node before it opens another.
+    @pytest.mark.parametrize(
+        ("name", "label"),
+        [
+            ("coredns", ("k8s-app", "kube-dns")),
+            ("aws-ebs-csi-driver", ("app", "ebs-csi-controller")),
+        ],
+    )
+    def test_the_loss_of_one_node_takes_not_all_replicas(
+        self, name: str, label: tuple[str, str]
+    ) -> None:
+        settings = planned()[name].configuration
+        controller = cast(
+            "dict[str, Any]", settings if name == "coredns" else settings["controller"]
+        )
+        (apart,) = controller["affinity"]["podAntiAffinity"][
+            "preferredDuringSchedulingIgnoredDuringExecution"
+        ]
+
+        assert apart["podAffinityTerm"] == {
+            "labelSelector": {"matchLabels": dict([label])},
+            "topologyKey": "kubernetes.io/hostname",
+        }
+
+    # By EKS's rule a replica for 16 nodes or 256 vCPUs; four m7g.2xlarge have 32, a
+    # trn1.32xlarge has 128.
+    @pytest.mark.parametrize(
+        ("nodes", "shards", "fewest", "most"),
+        [(1, 1, 2, 4), (20, 1, 2, 11), (10, 2, 2, 11), (400, 1, 2, 100), (400, 7, 4, 100)],
+    )
+    def test_coredns_scales_with_the_fleet_within_bounds(
+        self, nodes: int, shards: int, fewest: int, most: int
+    ) -> None:
+        network = {
+            "vpc_cidr": "10.0.0.0/16",
+            "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
+            "zones": ["us-west-2a", "us-west-2b", "us-west-2c"],
+        }
+        pools = [SYSTEM_POOL, NEURON_POOL | {"nodes": {"max": nodes}, "shards": shards}]
+
+        scaling = planned(network=network, pools=pools)["coredns"].configuration["autoScaling"]
+
+        assert scaling == {"enabled": True, "minReplicas": fewest, "maxReplicas": most}
+
+
+class TestLargeClusters:
+    """What is set above 1,000 nodes, and nothing of it before."""
+
+    @staticmethod
+    def planned(nodes: int) -> dict[str, AddonPlan]:
+        pool = NEURON_POOL | {"provisioner": "karpenter", "nodes": {"max": nodes}}
+        cluster = make_cluster(karpenter={"version": "1.15.1"}, pools=[SYSTEM_POOL, pool])
+        control_plane = assemble(cluster).control_plane
+        every = (*control_plane.node_addons, *control_plane.workload_addons)
+        return {addon.name: addon for addon in every}
+
+    @pytest.mark.parametrize(("nodes", "mode"), [(900, None), (4_900, None), (5_001, "nftables")])
+    def test_kube_proxy_looks_up_among_many_services(self, nodes: int, mode: str | None) -> None:
+        assert self.planned(nodes)["kube-proxy"].configuration.get("mode") == mode
+
+    @pytest.mark.parametrize(("nodes", "limit"), [(900, None), (1_001, "1Gi"), (30_000, "4Gi")])
+    def test_controllers_that_follow_every_node_have_room_for_them(
+        self, nodes: int, limit: str | None
+    ) -> None:
+        controller = self.planned(nodes)["aws-ebs-csi-driver"].configuration["controller"]
+        resources = cast("dict[str, Any]", controller).get("resources")
+
+        assert (resources and resources["limits"]["memory"]) == limit
+
+    def test_coredns_has_room_and_goes_slowly(self) -> None:
+        small, large = (self.planned(nodes)["coredns"].configuration for nodes in (900, 30_000))
+
+        assert {"corefile", "resources"}.isdisjoint(small)
+        assert "lameduck 30s" in str(large["corefile"])
+        assert cast("dict[str, Any]", large["resources"])["limits"] == {"memory": "4Gi"}
+
+    @pytest.mark.parametrize("nodes", [1_001, 5_001, 20_001])
+    def test_every_key_is_one_that_the_schema_of_the_addon_has(self, nodes: int) -> None:
+        for name, addon in self.planned(nodes).items():
+            known = addons.addon(name).configuration
+            for path in key_paths(addon.configuration):
+                below = any(path == key or path.startswith(f"{key}.") for key in known)
+                above = any(key.startswith(f"{path}.") for key in known)
+                assert below or above, f"{name}: {path}"
+
+
+class TestVersionsOfTheFile:
+    """`kubernetes.addons`: the way out where no source states a version, or ours is too old."""
+
+    def test_it_takes_the_place_of_the_pin(self) -> None:
+        plans = planned(kubernetes={"addons": {"coredns": "v1.13.9-eksbuild.9"}})
+
+        assert plans["coredns"].version == "v1.13.9-eksbuild.9"
+        assert plans["kube-proxy"].version == addons.version("kube-proxy", "1.35").version
+
+    def test_a_minor_without_a_pin_names_the_key_that_helps(self) -> None:
+        own = {"eks-node-monitoring-agent": OWN_VERSIONS["eks-node-monitoring-agent"]}
+
+        (line,) = mistakes(kubernetes={"version": "1.34", "addons": own}, storage=LUSTRE)
+
+        assert "aws-fsx-csi-driver" in line
+        assert "set kubernetes.addons.aws-fsx-csi-driver to a version that" in line
+
+    def test_every_addon_without_a_pin_is_named_at_once(self) -> None:
+        lines = mistakes(kubernetes={"version": "1.34"}, storage=LUSTRE)
+
+        for name in UNPINNED_ON_134:
+            assert any(f"set kubernetes.addons.{name} to" in line for line in lines), name
+
+    def test_a_cni_that_fails_on_efa_only_interfaces_is_refused(self) -> None:
+        (line,) = mistakes(kubernetes={"addons": {"vpc-cni": "v1.18.4-eksbuild.1"}})
+
+        assert "vpc-cni must be v1.18.5 or later, got 'v1.18.4-eksbuild.1'" in line
+
+    def test_a_refused_version_is_found_under_its_own_key(self) -> None:
+        (line,) = mistakes(kubernetes={"addons": {"vpc-cni": "v1.18.4-eksbuild.1"}})
+
+        assert line.startswith("kubernetes.addons.vpc-cni: ")
+
+    def test_the_oldest_cni_that_works_is_accepted(self) -> None:
+        plans = planned(kubernetes={"addons": {"vpc-cni": "v1.18.5-eksbuild.1"}})
+
+        assert plans["vpc-cni"].version == "v1.18.5-eksbuild.1"
+
+    @pytest.mark.parametrize("name", ["metrics-server", "aws-fsx-csi-driver"])
+    def test_a_version_of_an_addon_that_is_not_installed_is_refused(self, name: str) -> None:
+        (line,) = mistakes(kubernetes={"addons": {name: "v1.9.0-eksbuild.1"}})
+
+        assert line.startswith(f"kubernetes.addons.{name}: ")
+
+
+def test_a_pool_more_is_a_coredns_ceiling_more() -> None:
+    pools = [SYSTEM_POOL, NEURON_POOL | {"nodes": {"max": 60}}]
+    another = NEURON_POOL | {"name": "another", "nodes": {"max": 60}}
+
+    before = planned(pools=pools)["coredns"].configuration
+    after = planned(pools=[*pools, another])["coredns"].configuration
+
+    assert "'maxReplicas': 31" in str(before)
+    assert "'maxReplicas': 61" in str(after)

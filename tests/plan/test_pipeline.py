@@ -1,0 +1,218 @@
+"""A pipeline is planned from every file that it deploys, or refused before it is made."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.pipelines import (
+    DEV,
+    DEV_ACCOUNT,
+    HOME,
+    PROD,
+    PROD_ACCOUNT,
+    cluster,
+    pipeline,
+    two_accounts,
+    write,
+)
+from tests.support.pools import NEURON_POOL, SYSTEM_POOL
+from ultrascale.errors import ConfigError
+from ultrascale.plan import load
+from ultrascale.plan.pipeline import load_pipeline
+
+
+@pytest.fixture(autouse=True)
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def lines(path: Path) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        load_pipeline(path)
+    return caught.value.mistakes
+
+
+def test_the_pipeline_lies_where_its_connection_is(repository: Path) -> None:
+    plan = load_pipeline(two_accounts(repository))
+
+    assert plan is not None
+    assert (plan.account, plan.region, plan.name) == (HOME, "us-east-2", "prod-pipeline")
+    assert (plan.file, plan.branch) == (PROD, "main")
+
+
+def test_each_stage_deploys_its_file_into_its_files_account(repository: Path) -> None:
+    plan = load_pipeline(two_accounts(repository))
+
+    assert plan is not None
+    assert [(stage.name, stage.file, stage.account) for stage in plan.stages] == [
+        ("dev", DEV, DEV_ACCOUNT),
+        ("prod", PROD, PROD_ACCOUNT),
+    ]
+    assert [stage.cluster for stage in plan.stages] == [load(Path(DEV)), load(Path(PROD))]
+    assert [stage.approval for stage in plan.stages] == [False, True]
+
+
+def test_stages_of_one_wave_are_deployed_side_by_side(repository: Path) -> None:
+    stages = [
+        {"name": "dev", "cluster": DEV, "wave": "all"},
+        {"name": "prod", "wave": "all"},
+    ]
+
+    plan = load_pipeline(two_accounts(repository, stages=stages))
+
+    assert plan is not None
+    assert [(wave.name, len(wave.stages)) for wave in plan.waves] == [("all", 2)]
+
+
+def test_the_role_that_looks_is_known_by_name_before_it_is_there(repository: Path) -> None:
+    plan = load_pipeline(two_accounts(repository))
+
+    assert plan is not None
+    assert plan.role_arn == f"arn:aws:iam::{HOME}:role/prod-pipeline-us-east-2"
+    assert plan.stages[0].gate_role_arn == f"arn:aws:iam::{DEV_ACCOUNT}:role/dev-gate-us-west-2"
+
+
+def test_names_of_roles_fit_where_the_cluster_has_the_longest_one() -> None:
+    from ultrascale.plan import names
+
+    longest = "c" * 40
+
+    for region in ("ap-southeast-2", "us-gov-west-1"):
+        assert len(names.pipeline_role(longest, region)) <= 64
+        assert len(names.gate_role(longest, region)) <= 64
+
+
+def test_a_file_without_a_pipeline_has_none(repository: Path) -> None:
+    assert load_pipeline(write(repository, prod=cluster())) is None
+
+
+def test_every_stage_whose_file_is_not_there_is_named(repository: Path) -> None:
+    """Whoever runs it in another folder would look for a file that is where it belongs."""
+    stages = [{"name": name, "cluster": f"clusters/{name}.yaml"} for name in ("qa", "load")]
+
+    assert lines(two_accounts(repository, stages=stages)) == tuple(
+        f"{PROD}: pipeline.stages.{number}.cluster: no such file here, got 'clusters/{name}.yaml'; "
+        "run this in the repository's folder, or correct the path"
+        for number, name in enumerate(("qa", "load"))
+    )
+
+
+DEV_STAGE: dict[str, Any] = {"name": "dev", "cluster": DEV}
+WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "another account": (
+        DEV_STAGE | {"account": "222233334444"},
+        {},
+        "pipeline.stages.0.account: not the account of its file, got '222233334444'; "
+        f"{DEV} says {DEV_ACCOUNT}; change one of them",
+    ),
+    "another Region": (
+        DEV_STAGE | {"region": "us-east-1"},
+        {},
+        "pipeline.stages.0.region: not the Region of its file, got 'us-east-1'; "
+        f"{DEV} says us-west-2; change one of them",
+    ),
+    "no account": (
+        DEV_STAGE,
+        {"account": None},
+        f"pipeline.stages.0.cluster: a file that states no account, got '{DEV}'; "
+        "write account: there, beside region:",
+    ),
+    "a pipeline of its own": (
+        DEV_STAGE,
+        {"pipeline": pipeline({"name": "dev"})},
+        "pipeline.stages.0.cluster: a file with a pipeline of its own, which would deploy it as "
+        f"well, got '{DEV}'; remove one of the two",
+    ),
+}
+
+
+@pytest.mark.parametrize(("stage", "changes", "line"), WRONG.values(), ids=list(WRONG))
+def test_a_stage_and_its_file_must_say_the_same(
+    repository: Path, stage: dict[str, Any], changes: dict[str, Any], line: str
+) -> None:
+    path = two_accounts(repository, stages=[stage, {"name": "prod"}])
+    write(repository, dev=cluster(**{"name": "dev", "account": DEV_ACCOUNT, **changes}))
+
+    assert f"{PROD}: {line}" in lines(path)
+
+
+def test_two_clusters_of_one_name_and_place_are_refused(repository: Path) -> None:
+    path = two_accounts(
+        repository, stages=[DEV_STAGE, DEV_STAGE | {"name": "b", "cluster": "b.yaml"}]
+    )
+    (repository / "b.yaml").write_text((repository / DEV).read_text())
+
+    assert lines(path) == (
+        f"{PROD}: pipeline.stages.1: a cluster of the name, account and Region of stages.0, "
+        "got 'dev'; rename one of the clusters",
+    )
+
+
+def test_this_very_file_is_named_by_no_path(repository: Path) -> None:
+    path = two_accounts(repository, stages=[{"name": "prod", "cluster": PROD}])
+
+    assert lines(path) == (
+        f"{PROD}: pipeline.stages.0.cluster: this very file, got '{PROD}'; leave it out",
+    )
+
+
+def groups(number: int) -> dict[str, Any]:
+    """Return a cluster of ``number`` node groups, each of which has a stack of its own."""
+    group = NEURON_POOL | {"provisioner": "self-managed", "nodes": {"max": 1}}
+    pools = [SYSTEM_POOL, *(group | {"name": f"group-{n}"} for n in range(number))]
+    return cluster(name="dev", account=DEV_ACCOUNT) | {"pools": pools}
+
+
+def test_a_cluster_of_more_stacks_than_a_stage_can_deploy_is_refused(repository: Path) -> None:
+    path = two_accounts(repository)
+    write(repository, dev=groups(50))
+
+    (line,) = lines(path)
+
+    assert re.fullmatch(
+        f"{PROD}: pipeline.stages.0: takes [6-9][0-9] actions to look at and deploy, and a stage "
+        "of CodePipeline has room for 50; take it out, and deploy it by `ultrascale deploy`",
+        line,
+    )
+
+
+def test_a_wave_of_more_stacks_than_a_stage_can_deploy_is_refused(repository: Path) -> None:
+    """The CDK would divide it, and another run could look between its parts."""
+    stages = [DEV_STAGE | {"wave": "all"}, {"name": "prod", "wave": "all"}]
+    path = two_accounts(repository, stages=stages)
+    write(repository, dev=groups(28))
+
+    (line,) = lines(path)
+
+    assert line.startswith(f"{PROD}: pipeline.stages.0: takes 5")
+    assert re.search(r"; divide the wave: dev takes 4\d, prod takes 1\d$", line)
+
+
+def test_mistakes_of_every_file_are_named_at_once(repository: Path) -> None:
+    path = two_accounts(repository, stages=[DEV_STAGE | {"region": "eu-west-1"}, {"name": "prod"}])
+    write(repository, dev=cluster(name="dev", account=DEV_ACCOUNT, kubernetes={"version": "1.20"}))
+
+    found = lines(path)
+
+    assert any(line.startswith(f"{DEV}: kubernetes.version: ") for line in found)
+
+
+@pytest.mark.parametrize("name", ["../prod.yaml", "a b.yaml", "$(x).yaml"])
+def test_a_path_that_the_pipeline_cannot_name_is_refused(repository: Path, name: str) -> None:
+    (repository / "here").mkdir()
+    path = Path("here") / name
+    path.write_text((repository / two_accounts(repository)).read_text())
+
+    (line,) = lines(path)
+
+    assert line.endswith("name it from the repository's folder, as clusters/prod.yaml")
+
+
+def test_an_absolute_path_within_the_repository_is_taken_from_its_folder(repository: Path) -> None:
+    plan = load_pipeline(repository / two_accounts(repository))
+
+    assert plan is not None
+    assert plan.file == PROD

@@ -1,0 +1,328 @@
+"""Volumes: what jobs of every namespace find at /data and /checkpoints, and what they do not."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.folders import ROOT
+from tests.support.pools import (
+    POOL,
+    SYSTEM_POOL,
+    as_text,
+    governed_document,
+    loads_own,
+    make_cluster,
+)
+from ultrascale import config, plan
+from ultrascale.plan.model import ClaimPlan, ClusterPlan, VolumePlan
+from ultrascale.plan.storage import plan_buckets, plan_lustre_access
+from ultrascale.plan.volumes import mounted_claims, mounts_buckets, plan_volumes
+
+CLUSTERS = ROOT / "clusters"
+NEAR, FAR = "us-west-2b", "us-west-2a"
+BUCKETS = ["datasets", "checkpoints"]
+TEAMS = [{"name": name, "fair_share_weight": 1} for name in ("research", "production")]
+
+
+def lustre(name: str = "fast", **changes: Any) -> dict[str, Any]:
+    size = {"capacity_gib": 1200, "throughput_mbps_per_tib": 250}
+    return {"name": name, "zone": NEAR, **size} | changes
+
+
+def claim(name: str, path: str, namespace: str = "training") -> dict[str, Any]:
+    return {"namespace": namespace, "name": name, "mount_path": path}
+
+
+def cluster(zones: Sequence[str] = (NEAR,), **storage: Any) -> config.Cluster:
+    pool = POOL | {
+        "zones": [*zones],
+        "provisioner": "self-managed",
+        "instance_types": ["g6.xlarge"],
+    }
+    return make_cluster(pools=[SYSTEM_POOL, pool], storage={"default_claims": True, **storage})
+
+
+def found(volumes: Sequence[VolumePlan]) -> dict[str, tuple[str, str]]:
+    """Return path and source of each claim, by its name."""
+    return {v.claim.name: (v.claim.mount_path, v.component) for v in volumes}
+
+
+@pytest.fixture(scope="module")
+def hybrid() -> ClusterPlan:
+    return plan.load(CLUSTERS / "hybrid-hyperpod.yaml")
+
+
+class TestHybrid:
+    """The two claims of the seed's job format, wherever one of its jobs may run."""
+
+    def test_every_job_namespace_has_both(self, hybrid: ClusterPlan) -> None:
+        named = {(claim.namespace, claim.name, claim.mount_path) for claim in hybrid.claims}
+
+        for namespace in ("training", "hyperpod-ns-research", "hyperpod-ns-production"):
+            assert (namespace, "training-data-pvc", "/data") in named
+            assert (namespace, "model-checkpoints-pvc", "/checkpoints") in named
+
+    def test_one_pod_mounts_each_of_its_volumes_and_not_one_of_them_twice(
+        self, hybrid: ClusterPlan
+    ) -> None:
+        handles = [volume.handle for volume in hybrid.volumes]
+
+        assert len({*handles}) == len({volume.name for volume in hybrid.volumes}) == len(handles)
+
+    def test_all_namespaces_share_one_file_system_and_one_bucket(self, hybrid: ClusterPlan) -> None:
+        lustre = {
+            volume.attributes["dnsname"]
+            for volume in hybrid.volumes
+            if volume.claim.name == "training-data-pvc"
+        }
+        buckets = {
+            volume.attributes["bucketName"]
+            for volume in hybrid.volumes
+            if volume.claim.name == "model-checkpoints-pvc"
+        }
+
+        assert lustre == {"${FSX_TRAINING_DNS_NAME}"}
+        assert buckets == {"${BUCKET_CHECKPOINTS}"}
+
+    def test_spot_nodes_in_the_zone_without_lustre_have_the_datasets_in_s3(
+        self, hybrid: ClusterPlan
+    ) -> None:
+        (stand_in,) = [v for v in hybrid.volumes if v.claim.name == "training-data-pvc-s3"]
+
+        assert stand_in.claim.namespace == "training"
+        assert stand_in.claim.mount_path == "/data"
+        assert stand_in.attributes == {"bucketName": "${BUCKET_DATASETS}"}
+        assert stand_in.claim.read_only
+
+    def test_a_file_system_is_opened_once_and_before_any_team_has_its_namespace(
+        self, hybrid: ClusterPlan
+    ) -> None:
+        assert hybrid.lustre_access is not None
+        opened = [(each.namespace, each.name) for each in hybrid.lustre_access.claims]
+
+        assert opened == [("training", "training-data-pvc")]
+
+    def test_the_pods_behind_a_mounted_bucket_start_beside_jobs_on_nodes_that_refuse_others(
+        self, hybrid: ClusterPlan
+    ) -> None:
+        assert hybrid.isolation is not None
+        assert "mount-s3" in hybrid.isolation.exempt_namespaces
+
+    def test_datasets_are_read_and_checkpoints_written(self, hybrid: ClusterPlan) -> None:
+        assert {bucket.name: bucket.access for bucket in hybrid.buckets} == {
+            "datasets": "read",
+            "checkpoints": "write",
+        }
+
+
+class TestDefaultClaims:
+    """What is behind them, and who has them."""
+
+    @pytest.mark.parametrize(
+        ("storage", "expected"),
+        [
+            (
+                {"lustre": [lustre()], "buckets": BUCKETS},
+                {
+                    "training-data-pvc": ("/data", "fast"),
+                    "model-checkpoints-pvc": ("/checkpoints", "checkpoints"),
+                },
+            ),
+            (
+                {"lustre": [lustre(), lustre("checkpoints")]},
+                {
+                    "training-data-pvc": ("/data", "fast"),
+                    "model-checkpoints-pvc": ("/checkpoints", "checkpoints"),
+                },
+            ),
+            (
+                {"lustre": [lustre()]},
+                {
+                    "training-data-pvc": ("/data", "fast"),
+                    "model-checkpoints-pvc": ("/checkpoints", "fast"),
+                },
+            ),
+            (
+                {"buckets": BUCKETS},
+                {
+                    "training-data-pvc": ("/data", "datasets"),
+                    "model-checkpoints-pvc": ("/checkpoints", "checkpoints"),
+                },
+            ),
+            ({"buckets": ["datasets"]}, {"training-data-pvc": ("/data", "datasets")}),
+        ],
+        ids=["both", "two file systems", "one file system", "buckets", "one bucket"],
+    )
+    def test_each_is_on_the_best_that_the_file_has_for_it(
+        self, storage: dict[str, Any], expected: dict[str, tuple[str, str]]
+    ) -> None:
+        assert found(plan_volumes(cluster(**storage))) == expected
+
+    @pytest.mark.parametrize("name", ["trainium-bert", "mixed-capacity", "auto-mode", "ultra-100k"])
+    def test_clusters_without_hyperpod_mount_what_they_did(self, name: str) -> None:
+        made = config.load(CLUSTERS / f"{name}.yaml")
+
+        assert [volume.claim.name for volume in plan_volumes(made)] == (
+            ["fsx-claim"] if name == "trainium-bert" else []
+        )
+        assert not mounts_buckets(made)
+
+    def test_a_hyperpod_cluster_may_do_without(self) -> None:
+        document = governed_document(storage={"buckets": BUCKETS, "default_claims": False})
+
+        assert plan_volumes(loads_own(as_text(document))) == ()
+
+    def test_the_files_own_claim_keeps_its_name_and_its_place(self) -> None:
+        own = lustre(claim=claim("my-data", "/data"))
+
+        volumes = plan_volumes(cluster(lustre=[own], buckets=BUCKETS))
+
+        assert found(volumes) == {
+            "my-data": ("/data", "fast"),
+            "model-checkpoints-pvc": ("/checkpoints", "checkpoints"),
+        }
+
+    def test_a_volume_of_the_files_own_claim_keeps_the_handle_that_it_was_made_with(self) -> None:
+        own = lustre(claim=claim("my-data", "/data"))
+
+        assert plan_volumes(cluster(lustre=[own]))[0].handle == "${FSX_FAST_ID}"
+
+
+class TestStandIns:
+    """S3 instead of Lustre where every byte of Lustre would come from another zone."""
+
+    def test_it_shows_the_same_directory_at_the_same_place(self) -> None:
+        s3 = {"bucket": "datasets", "prefix": "imagenet", "path": "/sets"}
+
+        volumes = plan_volumes(cluster(zones=(FAR,), lustre=[lustre(s3=s3)], buckets=BUCKETS))
+
+        (stand_in,) = [v for v in volumes if v.claim.name.endswith("-s3")]
+        assert stand_in.claim.mount_path == "/data/sets"
+        assert "prefix imagenet/" in stand_in.mount_options
+        assert "read-only" in stand_in.mount_options
+
+    @pytest.mark.parametrize(
+        ("zones", "s3"),
+        [((NEAR,), {"bucket": "datasets"}), ((NEAR, FAR), None)],
+        ids=["no other zone", "nothing in S3"],
+    )
+    def test_there_is_none_without_need(
+        self, zones: tuple[str, ...], s3: dict[str, Any] | None
+    ) -> None:
+        volumes = plan_volumes(cluster(zones=zones, lustre=[lustre(s3=s3)], buckets=BUCKETS))
+
+        assert [*found(volumes)] == ["training-data-pvc", "model-checkpoints-pvc"]
+
+    @pytest.mark.parametrize(
+        ("zones", "expected"),
+        [((NEAR,), "data"), ((NEAR, FAR), "data"), ((FAR,), "data-s3")],
+        ids=["near", "both", "far"],
+    )
+    def test_a_job_mounts_it_where_none_of_its_nodes_is_near(
+        self, zones: tuple[str, ...], expected: str
+    ) -> None:
+        near = ClaimPlan(namespace="training", name="data", mount_path="/data", zone=NEAR)
+        far = replace(near, name="data-s3", source="bucket", read_only=True, zone=None)
+        claims = [replace(near, stand_in=far.name), far]
+
+        mounted = mounted_claims(claims, namespace="training", zones=zones)
+
+        assert [claim.name for claim in mounted] == [expected]
+
+    def test_it_takes_no_name_from_a_claim_of_the_file(self) -> None:
+        linked = lustre(claim=claim("mine", "/mine"), s3={"bucket": "datasets"})
+        other = lustre("other", claim=claim("mine-s3", "/other"))
+
+        volumes = plan_volumes(cluster(zones=(FAR,), lustre=[linked, other], buckets=["datasets"]))
+
+        assert found(volumes)["mine-s3"] == ("/other", "other")
+        assert [volume.claim.name for volume in volumes].count("mine-s3") == 1
+
+    def test_a_job_mounts_nothing_of_another_namespace(self) -> None:
+        other = ClaimPlan(namespace="research", name="data", mount_path="/data")
+
+        assert mounted_claims([other], namespace="training", zones=[NEAR]) == ()
+
+
+class TestBuckets:
+    """Any image may write: its user is its own affair."""
+
+    def test_every_user_of_a_pod_reads_and_writes(self) -> None:
+        (volume,) = plan_volumes(cluster(buckets=["checkpoints"]))
+
+        assert {"allow-other", "file-mode=0666", "dir-mode=0777"} <= {*volume.mount_options}
+        assert {"allow-delete", "allow-overwrite"} <= {*volume.mount_options}
+
+    def test_no_metadata_service_is_asked_for_the_region(self) -> None:
+        (volume,) = plan_volumes(cluster(buckets=["checkpoints"]))
+
+        assert "region us-west-2" in volume.mount_options
+
+    def test_a_file_system_and_a_bucket_of_one_name_have_volumes_of_their_own(self) -> None:
+        made = cluster(
+            lustre=[lustre("checkpoints", claim=claim("x", "/x"))], buckets=["checkpoints"]
+        )
+        volumes = plan_volumes(made)
+
+        assert len({volume.name for volume in volumes}) == len(volumes) == 3
+        (bucket,) = plan_buckets(made, volumes)
+        assert bucket.access == "write"
+
+    def test_a_bucket_that_nothing_mounts_is_out_of_every_pods_reach(self) -> None:
+        made = cluster(buckets=["checkpoints", "results"])
+
+        access = {each.name: each.access for each in plan_buckets(made, plan_volumes(made))}
+
+        assert access == {"checkpoints": "write", "results": "none"}
+
+
+def test_a_file_system_that_only_a_team_claims_is_opened_in_the_teams_namespace() -> None:
+    own = lustre(zone="us-east-1b", claim=claim("data", "/data", "hyperpod-ns-research"))
+    document = governed_document(*TEAMS, storage={"lustre": [own], "default_claims": False})
+    made = loads_own(as_text(document))
+
+    access = plan_lustre_access(made, plan_volumes(made))
+
+    assert access is not None
+    assert [each.namespace for each in access.claims] == ["hyperpod-ns-research"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    own=st.lists(
+        st.tuples(
+            st.sampled_from(["training", "research"]),
+            st.sampled_from(["training-data-pvc", "model-checkpoints-pvc", "mine"]),
+            st.sampled_from(["/data", "/checkpoints", "/mine"]),
+        ),
+        max_size=3,
+        unique_by=(lambda each: each[:2], lambda each: each[0::2]),
+    ),
+    buckets=st.lists(st.sampled_from(BUCKETS), unique=True),
+    linked=st.booleans(),
+    zones=st.sampled_from([(NEAR,), (FAR,), (NEAR, FAR)]),
+)
+def test_no_two_claims_of_a_namespace_have_one_name_or_are_mounted_at_one_path(
+    own: list[tuple[str, str, str]], buckets: list[str], linked: bool, zones: tuple[str, ...]
+) -> None:
+    s3 = {"bucket": "datasets"} if linked and "datasets" in buckets else None
+    file_systems = [
+        lustre(f"fs{number}", claim=claim(name, path, namespace), s3=s3 if not number else None)
+        for number, (namespace, name, path) in enumerate(own)
+    ]
+    made = cluster(zones=zones, lustre=[*file_systems, lustre("last")], buckets=buckets)
+
+    claims = [volume.claim for volume in plan_volumes(made)]
+
+    assert len({(each.namespace, each.name) for each in claims}) == len(claims)
+    for namespace in {each.namespace for each in claims}:
+        mounted = mounted_claims(claims, namespace=namespace, zones=zones)
+        paths = {each.mount_path for each in mounted}
+        assert len(paths) == len(mounted)
+        names = {each.name for each in claims if each.namespace == namespace}
+        assert "training-data-pvc" in names or "/data" in paths
+        assert "model-checkpoints-pvc" in names or "/checkpoints" in paths

@@ -1,0 +1,81 @@
+"""What a cluster that runs jobs cannot become is found before the deployment that tries."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.account import Refusal, denied
+from tests.support.preflight_context import found, pools_plan
+from ultrascale.errors import UnansweredError
+from ultrascale.preflight.cluster import CLUSTER
+from ultrascale.preflight.model import Finding
+
+ACTION = "eks:DescribeCluster"
+
+
+def found_of(**changes: Any) -> Finding:
+    """Return what is found of a cluster that is as the file says, but for ``changes``."""
+    cluster: dict[str, Any] = {
+        "name": "research",
+        "status": "ACTIVE",
+        "version": "1.35",
+        "kubernetesNetworkConfig": {"serviceIpv4Cidr": "172.20.0.0/16"},
+        "controlPlaneScalingConfig": {"tier": "standard"},
+    } | changes
+    (finding,) = found(CLUSTER, pools_plan(), {ACTION: {"cluster": cluster}})
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "text"),
+    [
+        ({}, "pass", "ACTIVE, version 1.35"),
+        ({"version": "1.34"}, "pass", "ACTIVE, version 1.34"),
+        ({"version": "1.33"}, "fail", "EKS goes one minor version at a time"),
+        (
+            {"version": "1.36"},
+            "fail",
+            "version is 1.36 in the account, 1.35 in the file: EKS takes",
+        ),
+        ({"status": "UPDATING"}, "fail", "status is UPDATING"),
+        (
+            {"kubernetesNetworkConfig": {"serviceIpv4Cidr": "10.100.0.0/16"}},
+            "fail",
+            "serviceIpv4Cidr is 10.100.0.0/16 in the account, 172.20.0.0/16 in the file",
+        ),
+        (
+            {"controlPlaneScalingConfig": {"tier": "tier-xl"}},
+            "warn",
+            "tier is tier-xl, standard in the file",
+        ),
+        (
+            {"health": {"issues": [{"code": "KmsKeyDisabled", "message": "key off"}]}},
+            "warn",
+            "health: KmsKeyDisabled: key off",
+        ),
+    ],
+)
+def test_what_the_cluster_cannot_become_is_named(
+    changes: dict[str, Any], state: str, text: str
+) -> None:
+    finding = found_of(**changes)
+
+    assert (finding.subject, finding.state) == ("research", state)
+    assert text in finding.evidence
+    assert (finding.fix is None) == (state == "pass")
+
+
+def test_the_next_version_to_deploy_is_said() -> None:
+    assert found_of(version="1.33").fix == 'deploy with "1.34" first'
+    assert found_of(version="1.36").fix == 'set kubernetes.version: "1.36"'
+
+
+def test_a_cluster_that_is_not_made_yet_passes() -> None:
+    (finding,) = found(CLUSTER, pools_plan(), {ACTION: Refusal("ResourceNotFoundException")})
+
+    assert (finding.state, finding.evidence) == ("pass", "it is not made yet")
+
+
+def test_a_denied_question_is_no_pass() -> None:
+    with pytest.raises(UnansweredError, match=ACTION):
+        found(CLUSTER, pools_plan(), {ACTION: denied(ACTION)})

@@ -1,0 +1,40 @@
+"""Checks against an account that keeps its state, with answers that were recorded of AWS."""
+
+from typing import Any, cast
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from tests.support.pools import NEURON_POOL
+from tests.support.preflight_context import NOW, pools_plan
+from ultrascale.account import connect
+from ultrascale.plan.needs.report import plan_needs
+from ultrascale.preflight.addresses import ADDRESSES
+from ultrascale.preflight.model import Context
+from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
+from ultrascale.preflight.offerings import OFFERINGS
+from ultrascale.preflight.run import run_checks
+from ultrascale.preflight.zones import ZONES
+
+
+@mock_aws
+def test_what_ec2_has_is_what_a_cluster_of_trainium_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    ec2: Any = cast("Any", boto3).client("ec2", region_name="us-west-2")
+    other: str = ec2.create_vpc(CidrBlock="10.0.0.0/20")["Vpc"]["VpcId"]
+    plan = pools_plan(
+        NEURON_POOL | {"zones": ["us-west-2d"]},
+        network={
+            "vpc_cidr": "10.0.0.0/16",
+            "zones": ["us-west-2a", "us-west-2d"],
+        },
+    )
+    context = Context(plan=plan, needs=plan_needs(plan), account=connect("us-west-2"), at=NOW)
+
+    findings = run_checks((ZONES, OFFERINGS, INSTANCE_TYPES, NETWORK_CARDS, ADDRESSES), context)
+
+    wrong = {each.subject: each.evidence for each in findings if each.state != "pass"}
+    assert wrong == {"ranges": f"overlapping: 10.0.0.0/16 and 10.0.0.0/20 of {other}"}
+    assert len(findings) == 2 + 2 + 2 + 1 + 1

@@ -1,0 +1,417 @@
+"""A reservation that no node finds is paid for until its last hour."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.account import ID, THROTTLED, Refusal, Told, denied
+from tests.support.pools import CAPACITY_BLOCK, ODCR, pool_document
+from tests.support.preflight_context import NOW, found, make_context, pools_plan, states
+from ultrascale.plan.model import ClusterPlan
+from ultrascale.preflight.model import Finding
+from ultrascale.preflight.reservations import RESERVATIONS
+
+DESCRIBE = "ec2:DescribeCapacityReservations"
+BLOCKS = "ec2:DescribeCapacityBlocks"
+GROUP = "resource-groups:ListGroupResources"
+CR = "cr-0123456789abcdef0"
+STARTS = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
+ENDS = datetime(2026, 12, 8, 11, 30, tzinfo=UTC)
+DAY = timedelta(days=1)
+TAGS = {"team": "training"}
+BY_TAGS = "train: tags team=training"
+GROUP_ARN = f"arn:aws:resource-groups:us-west-2:{ID}:group/training"
+
+
+def odcr(id: str = CR, **changes: Any) -> dict[str, Any]:
+    """Return what EC2 says of an active reservation for the pool of these tests."""
+    answer = {
+        "CapacityReservationId": id,
+        "OwnerId": ID,
+        "AvailabilityZone": "us-west-2b",
+        "AvailabilityZoneId": "usw2-az2",
+        "InstanceType": "p5.48xlarge",
+        "InstancePlatform": "Linux/UNIX",
+        "Tenancy": "default",
+        "TotalInstanceCount": 16,
+        "AvailableInstanceCount": 16,
+        "State": "active",
+        "EndDateType": "unlimited",
+        "InstanceMatchCriteria": "targeted",
+        "ReservationType": "default",
+    } | changes
+    return {key: value for key, value in answer.items() if value is not None}
+
+
+def block(id: str = CR, **changes: Any) -> dict[str, Any]:
+    """Return the same of a Capacity Block that is to come."""
+    own = {
+        "State": "scheduled",
+        "ReservationType": "capacity-block",
+        "EndDateType": "limited",
+        "StartDate": STARTS,
+        "EndDate": ENDS,
+    }
+    return odcr(id, **{**own, **changes})
+
+
+def by_tags(option: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in option.items() if key != "reservation"} | {
+        "reservation_tags": TAGS
+    }
+
+
+def plan_of(
+    purchase: dict[str, Any], provisioner: str = "karpenter", **changes: Any
+) -> ClusterPlan:
+    pool = pool_document(purchase=purchase, provisioner=provisioner, role="reserved", **changes)
+    return pools_plan(pool)
+
+
+def findings_of(plan: ClusterPlan, *answers: dict[str, Any], at: datetime = NOW) -> list[Finding]:
+    return found(RESERVATIONS, plan, {DESCRIBE: {"CapacityReservations": [*answers]}}, at=at)
+
+
+def worst(findings: list[Finding]) -> str:
+    order = ["fail", "unknown", "warn", "pass"]
+    return min((each.state for each in findings), key=order.index)
+
+
+def evidence(findings: list[Finding]) -> str:
+    return "; ".join(each.evidence for each in findings if each.state != "pass")
+
+
+def test_a_reservation_that_is_what_the_pool_takes_it_for_passes() -> None:
+    (finding,) = findings_of(plan_of(ODCR), odcr())
+
+    assert (finding.state, finding.fix) == ("pass", None)
+    assert finding.evidence == f"{CR}: 16 instances for 16 nodes, active"
+
+
+def test_a_block_that_is_to_come_passes_before_its_start() -> None:
+    (finding,) = findings_of(plan_of(CAPACITY_BLOCK), block())
+
+    assert (finding.state, finding.subject) == ("pass", f"train: {CR}")
+
+
+ODCR_FIELDS: list[tuple[str, Any, str, str]] = [
+    ("InstanceType", "p5en.48xlarge", "fail", "p5en.48xlarge in the account, p5.48xlarge in"),
+    ("AvailabilityZone", "us-west-2c", "fail", "us-west-2c (usw2-az2) in the account, us-west-2b"),
+    ("AvailabilityZone", None, "unknown", "EC2 says no AvailabilityZone, us-west-2b is wanted"),
+    ("ReservationType", "capacity-block", "fail", "capacity-block in the account, default in"),
+    ("InstancePlatform", "Windows", "fail", "Windows in the account, Linux/UNIX in the plan"),
+    ("Tenancy", "dedicated", "fail", "dedicated in the account, default in the plan"),
+    ("OutpostArn", "arn:outpost", "fail", "its instances are on an Outpost"),
+    ("PlacementGroupArn", "arn:group", "fail", "only instances of that placement group"),
+    ("Interruptible", True, "fail", "Interruptible is true"),
+    ("State", "expired", "fail", "State is expired: nothing launches into it"),
+    ("State", "cancelled", "fail", "State is cancelled"),
+    ("State", "payment-failed", "fail", "State is payment-failed"),
+    ("State", "unsupported", "fail", "State is unsupported"),
+    ("State", "unavailable", "fail", "State is unavailable"),
+    ("State", "scheduled", "warn", "State is scheduled: no node launches before it is active"),
+    ("State", "assessing", "warn", "State is assessing: no node launches before it is active"),
+    ("State", "delayed", "warn", "State is delayed: no node launches before it is active"),
+    ("InstanceMatchCriteria", "open", "warn", "InstanceMatchCriteria is open"),
+    ("OwnerId", "222233334444", "warn", "OwnerId is 222233334444"),
+    ("LaunchStatus", "unlaunchable", "fail", "LaunchStatus is unlaunchable"),
+    ("TotalInstanceCount", 12, "warn", "TotalInstanceCount is 12, the pools take 16"),
+    ("TotalInstanceCount", 20, "warn", "4 are paid for and not used by this cluster"),
+    ("AvailableInstanceCount", 9, "warn", "AvailableInstanceCount is 9 of 16"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "state", "text"), ODCR_FIELDS)
+def test_the_field_that_differs_is_named_with_both_values(
+    field: str, value: Any, state: str, text: str
+) -> None:
+    findings = findings_of(plan_of(ODCR), odcr(**{field: value}))
+
+    assert worst(findings) == state
+    assert text in evidence(findings)
+    assert field in evidence(findings)
+    assert all(each.fix for each in findings if each.state != "pass")
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "text"),
+    [
+        ({"StartDate": STARTS + DAY}, "fail", "StartDate is 2026-12-02T11:30:00Z in the account, "),
+        ({"EndDate": ENDS - DAY}, "fail", "EndDate is 2026-12-07T11:30:00Z in the account, 2026-"),
+        ({"EndDate": None}, "unknown", "AWS says no EndDate, 2026-12-08T11:30:00Z in the file"),
+        ({"ReservationType": "default"}, "fail", "ReservationType is default in the account"),
+        ({"State": "payment-pending"}, "warn", "State is payment-pending: the purchase is not"),
+        ({"State": "payment-failed"}, "fail", "State is payment-failed: nothing launches into it"),
+        ({"TotalInstanceCount": 8}, "fail", "TotalInstanceCount is 8, the pools take 16"),
+    ],
+)
+def test_a_block_is_held_against_the_window_of_the_file(
+    changes: dict[str, Any], state: str, text: str
+) -> None:
+    findings = findings_of(plan_of(CAPACITY_BLOCK), block(**changes))
+
+    assert worst(findings) == state
+    assert text in evidence(findings)
+
+
+def test_the_window_to_write_is_said() -> None:
+    findings = findings_of(plan_of(CAPACITY_BLOCK), block(EndDate=ENDS + 7 * DAY))
+
+    assert findings[0].fix == "set purchase.ends: 2026-12-15T11:30:00Z"
+
+
+def test_a_block_that_ought_to_run_and_is_only_scheduled_is_told() -> None:
+    findings = findings_of(plan_of(CAPACITY_BLOCK), block(), at=STARTS + DAY)
+
+    assert "State is scheduled, to start 2026-12-01T11:30:00Z, which is over" in evidence(findings)
+
+
+def test_a_node_group_is_not_made_before_its_reservation_is_active() -> None:
+    """It is made with all of its nodes; Karpenter's pools only wait."""
+    group = findings_of(plan_of(ODCR, "managed-node-group"), odcr(State="scheduled"))
+    few = findings_of(plan_of(ODCR, "managed-node-group"), odcr(TotalInstanceCount=8))
+
+    assert (worst(group), worst(few)) == ("fail", "fail")
+    assert "deploy once it is active" in str(group[0].fix)
+
+
+def test_a_reservation_may_be_too_small_where_on_demand_is_to_fill_the_rest() -> None:
+    plan = plan_of(ODCR | {"spill": "on-demand"}, "managed-node-group")
+
+    assert worst(findings_of(plan, odcr(TotalInstanceCount=8, AvailableInstanceCount=8))) == "warn"
+    assert worst(findings_of(plan, odcr(OwnerId="222233334444"))) == "fail"
+
+
+@pytest.mark.parametrize(
+    ("ends", "state"), [(NOW + DAY, "warn"), (NOW, "fail"), (NOW - DAY, "fail")]
+)
+def test_the_end_of_a_limited_reservation_is_told(ends: datetime, state: str) -> None:
+    findings = findings_of(plan_of(ODCR), odcr(EndDateType="limited", EndDate=ends))
+
+    assert worst(findings) == state
+    assert "EndDate is 2026-11-2" in evidence(findings)
+
+
+def test_what_is_delivered_bit_by_bit_is_told_with_what_is_committed() -> None:
+    committed = {
+        "CommittedInstanceCount": 16,
+        "CommitmentEndDate": NOW + 14 * DAY,
+        "CommitmentDuration": 1209600,
+    }
+    answer = odcr(TotalInstanceCount=4, DeliveryPreference="incremental", CommitmentInfo=committed)
+
+    text = "TotalInstanceCount is 4, delivered incrementally, 16 committed, the pools take 16"
+    assert text in evidence(findings_of(plan_of(ODCR), answer))
+
+
+# --- how it is found ----------------------------------------------------------------------------
+
+
+def test_tags_that_find_nothing_fail() -> None:
+    """Karpenter passes over them in silence, and no node ever comes."""
+    (finding,) = findings_of(plan_of(by_tags(ODCR)))
+
+    assert (finding.subject, finding.state) == (BY_TAGS, "fail")
+    assert finding.evidence == (
+        f"no capacity reservation in us-west-2 of account {ID} that the pool could launch into"
+    )
+    assert "aws ec2 create-tags --resources cr-… --tags Key=team,Value=training" in str(finding.fix)
+
+
+def test_all_tags_are_asked_for_and_every_page_is_read() -> None:
+    purchase = by_tags(ODCR) | {"reservation_tags": TAGS | {"stage": "one"}}
+    pages: Told = [
+        {"CapacityReservations": [], "NextToken": "more"},
+        {"CapacityReservations": [odcr()]},
+    ]
+    context, aws = make_context(plan_of(purchase), {DESCRIBE: pages})
+
+    (finding,) = RESERVATIONS.run(context)
+
+    assert finding.state == "pass"
+    assert aws.parameters(DESCRIBE)[0] == {
+        "Filters": [
+            {"Name": "tag:team", "Values": ["training"]},
+            {"Name": "tag:stage", "Values": ["one"]},
+        ]
+    }
+
+
+def test_tags_that_find_another_zone_fail_with_the_field() -> None:
+    (finding,) = findings_of(plan_of(by_tags(ODCR)), odcr(AvailabilityZone="us-west-2c"))
+
+    assert finding.state == "fail"
+    assert f"found {CR}: AvailabilityZone is us-west-2c" in finding.evidence
+
+
+def test_reservations_of_another_type_may_carry_the_tags() -> None:
+    (finding,) = findings_of(
+        plan_of(by_tags(ODCR)), odcr(), odcr("cr-2", InstanceType="p5en.48xlarge")
+    )
+
+    assert (finding.state, finding.evidence) == ("pass", f"{CR}: 16 instances for 16 nodes, active")
+
+
+def test_reservations_with_the_tags_add_up() -> None:
+    halves = [odcr(id, TotalInstanceCount=8, AvailableInstanceCount=8) for id in ("cr-1", "cr-2")]
+    expired = odcr("cr-0", State="expired")
+
+    (finding,) = findings_of(plan_of(by_tags(ODCR)), *halves, expired)
+
+    assert finding.state == "pass"
+    assert finding.evidence == "cr-1, cr-2: 16 instances for 16 nodes, active"
+
+
+def test_what_is_wrong_with_a_whole_fleet_is_told_once() -> None:
+    fleet = [
+        odcr(
+            f"cr-{number}",
+            TotalInstanceCount=2,
+            AvailableInstanceCount=2,
+            InstanceMatchCriteria="open",
+        )
+        for number in range(8)
+    ]
+
+    assert states(findings_of(plan_of(by_tags(ODCR)), *fleet)) == {
+        "train: cr-0, cr-1, cr-2, cr-3, cr-4 and 3 more": "warn",
+        BY_TAGS: "pass",
+    }
+
+
+def test_pools_that_share_a_reservation_need_the_sum_of_their_nodes() -> None:
+    pool = pool_document(purchase=by_tags(ODCR), provisioner="karpenter", role="reserved")
+    other = pool | {"name": "tune"}
+
+    (finding,) = findings_of(pools_plan(pool, other), odcr())
+
+    assert finding.subject == "train, tune: tags team=training"
+    assert "TotalInstanceCount is 16, the pools take 32" in finding.evidence
+
+
+def test_shards_need_the_sum_of_their_nodes() -> None:
+    plan = plan_of(by_tags(ODCR), nodes={"static": 8}, shards=4)
+
+    assert "TotalInstanceCount is 16, the pools take 32" in evidence(findings_of(plan, odcr()))
+
+
+def test_blocks_with_the_same_tags_and_overlapping_windows_fail() -> None:
+    """Karpenter fills one of them."""
+    second = block("cr-2", StartDate=STARTS + DAY, EndDate=ENDS + DAY)
+
+    findings = findings_of(plan_of(by_tags(CAPACITY_BLOCK)), block(), second)
+
+    text = f"{CR} and cr-2 carry the same tags, and their windows overlap: one stays empty"
+    assert states(findings)[BY_TAGS] == "fail"
+    assert text in evidence(findings)
+
+
+def test_the_next_block_may_carry_the_tags_of_this_one() -> None:
+    renewal = block("cr-2", StartDate=ENDS, EndDate=ENDS + 7 * DAY)
+
+    (finding,) = findings_of(plan_of(by_tags(CAPACITY_BLOCK)), renewal, block())
+
+    assert (finding.state, finding.evidence) == (
+        "pass",
+        f"{CR}: 16 instances for 16 nodes, scheduled",
+    )
+
+
+def test_only_another_block_with_the_tags_is_told_by_its_window() -> None:
+    renewal = block("cr-2", StartDate=ENDS, EndDate=ENDS + 7 * DAY)
+
+    (finding,) = findings_of(plan_of(by_tags(CAPACITY_BLOCK)), renewal)
+
+    assert (finding.state, finding.subject) == ("fail", "train: cr-2")
+
+
+def test_an_id_that_ec2_does_not_know_fails_and_is_not_unknown() -> None:
+    refusal = Refusal("InvalidCapacityReservationId.NotFound", "there is none")
+
+    (finding,) = found(RESERVATIONS, plan_of(ODCR), {DESCRIBE: refusal})
+
+    assert (finding.state, finding.subject) == ("fail", f"train: {CR}")
+    assert "describe-capacity-reservations --region us-west-2" in str(finding.fix)
+
+
+@pytest.mark.parametrize("answer", [denied(DESCRIBE), THROTTLED])
+def test_no_answer_is_unknown_and_no_other_pool_is_lost_by_it(answer: Refusal) -> None:
+    second = pool_document(
+        name="other",
+        purchase=ODCR | {"reservation": "cr-0123456789abcdef1"},
+        provisioner="karpenter",
+        role="reserved",
+    )
+    plan = pools_plan(
+        pool_document(purchase=ODCR, provisioner="karpenter", role="reserved"), second
+    )
+    there = {"CapacityReservations": [odcr("cr-0123456789abcdef1")]}
+
+    first, other = found(
+        RESERVATIONS,
+        plan,
+        {DESCRIBE: [answer, there]},
+    )
+
+    assert (first.state, other.state) == ("unknown", "pass")
+    assert DESCRIBE in first.evidence
+
+
+def test_the_members_of_a_resource_group_are_the_reservations() -> None:
+    plan = plan_of(
+        {"option": "odcr", "resource_group": GROUP_ARN}, "managed-node-group", nodes={"max": 16}
+    )
+    members = [
+        {
+            "Identifier": {
+                "ResourceArn": f"arn:aws:ec2:us-west-2:{ID}:capacity-reservation/{CR}",
+                "ResourceType": "AWS::EC2::CapacityReservation",
+            }
+        }
+    ]
+    answers: dict[str, Told] = {
+        GROUP: [{"Resources": [], "NextToken": "more"}, {"Resources": members}],
+        DESCRIBE: {"CapacityReservations": [odcr()]},
+    }
+    context, aws = make_context(plan, answers)
+
+    (finding,) = RESERVATIONS.run(context)
+
+    assert finding.state == "pass"
+    assert aws.parameters(GROUP)[0]["Group"] == GROUP_ARN
+    assert aws.parameters(DESCRIBE) == [{"CapacityReservationIds": [CR]}]
+    (empty,) = found(RESERVATIONS, plan, {GROUP: {"Resources": []}})
+    assert empty.state == "fail"
+    gone = Refusal("InvalidCapacityReservationId.NotFound", "cr-1 does not exist")
+    (unseen,) = found(RESERVATIONS, plan, {GROUP: {"Resources": members}, DESCRIBE: gone})
+    assert (unseen.state, "cr-1 does not exist" in unseen.evidence) == ("unknown", True)
+
+
+@pytest.mark.parametrize(("server", "state"), [("u-p6e-gb200x72", "fail"), (None, "pass")])
+def test_a_block_of_an_ultraserver_ends_earlier_than_the_plan_drains(
+    server: str | None, state: str
+) -> None:
+    of_block = {"CapacityBlockId": "cb-1"} | ({"UltraserverType": server} if server else {})
+    answers = {
+        DESCRIBE: {"CapacityReservations": [block(CapacityBlockId="cb-1")]},
+        BLOCKS: {"CapacityBlocks": [of_block]},
+    }
+
+    assert worst(found(RESERVATIONS, plan_of(CAPACITY_BLOCK), answers)) == state
+
+
+def test_a_block_that_may_not_be_described_is_unknown_beside_its_reservation() -> None:
+    answers = {
+        DESCRIBE: {"CapacityReservations": [block(CapacityBlockId="cb-1")]},
+        BLOCKS: denied(BLOCKS),
+    }
+
+    assert states(found(RESERVATIONS, plan_of(CAPACITY_BLOCK), answers)) == {
+        f"train: {CR}: its block": "unknown",
+        f"train: {CR}": "pass",
+    }
+
+
+def test_nothing_is_asked_where_nothing_is_reserved() -> None:
+    assert found(RESERVATIONS, pools_plan(pool_document())) == []

@@ -1,0 +1,164 @@
+"""A training plan in another zone, or for another use, is paid for twice."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.preflight.test_zones import zone
+from tests.support.account import ID, Refusal, denied
+from tests.support.pools import HYPERPOD_POOL, TRAINING_PLAN
+from tests.support.preflight_context import NOW, file_plan, found, make_context, pools_plan
+from ultrascale.errors import UnansweredError
+from ultrascale.preflight.model import Finding
+from ultrascale.preflight.training_plans import TRAINING_PLANS
+
+ACTION = "sagemaker:DescribeTrainingPlan"
+ZONES = "ec2:DescribeAvailabilityZones"
+ARN = str(TRAINING_PLAN["plan"])
+STARTS = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
+ENDS = datetime(2026, 12, 8, 11, 30, tzinfo=UTC)
+THERE = {"AvailabilityZones": [zone("us-west-2b", "usw2-az2"), zone("us-west-2c", "usw2-az3")]}
+
+
+def part(**changes: Any) -> dict[str, Any]:
+    return {
+        "ReservedCapacityArn": f"arn:aws:sagemaker:us-west-2:{ID}:reserved-capacity/one",
+        "InstanceType": "ml.p5.48xlarge",
+        "TotalInstanceCount": 8,
+        "Status": "Scheduled",
+        "AvailabilityZone": "us-west-2b",
+        "AvailabilityZoneId": "usw2-az2",
+        "StartTime": STARTS,
+        "EndTime": ENDS,
+    } | changes
+
+
+def bought(**changes: Any) -> dict[str, Any]:
+    """Return what SageMaker says of the plan of these tests; None leaves a field out."""
+    answer = {
+        "TrainingPlanArn": ARN,
+        "TrainingPlanName": "baseline",
+        "Status": "Scheduled",
+        "StartTime": STARTS,
+        "EndTime": ENDS,
+        "TotalInstanceCount": 8,
+        "TargetResources": ["hyperpod-cluster"],
+        "ReservedCapacitySummaries": [part()],
+    } | changes
+    return {key: value for key, value in answer.items() if value is not None}
+
+
+def found_of(answer: dict[str, Any] | Refusal, *, at: datetime = NOW) -> Finding:
+    plan = pools_plan(HYPERPOD_POOL)
+    (finding,) = found(TRAINING_PLANS, plan, {ACTION: answer, ZONES: THERE}, at=at)
+    return finding
+
+
+def test_a_plan_that_is_what_the_pool_takes_it_for_passes() -> None:
+    finding = found_of(bought())
+
+    assert (finding.subject, finding.state, finding.fix) == ("hp: baseline", "pass", None)
+
+
+def of_part(**changes: Any) -> dict[str, Any]:
+    return {"ReservedCapacitySummaries": [part(**changes)]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "text"),
+    [
+        ({"Status": "Failed", "StatusMessage": "no money"}, "fail", "Status is Failed (no money)"),
+        ({"Status": "Expired"}, "fail", "Status is Expired"),
+        ({"Status": "Pending"}, "warn", "Status is Pending: the purchase is not final"),
+        ({"TargetResources": ["training-job"]}, "fail", "are training-job: HyperPod cannot use"),
+        ({"TargetResources": None}, "fail", "TargetResources are none"),
+        ({"StartTime": STARTS + timedelta(days=1)}, "fail", "StartTime is 2026-12-02T11:30:00Z in"),
+        ({"EndTime": ENDS - timedelta(days=1)}, "fail", "EndTime is 2026-12-07T11:30:00Z in the"),
+        ({"EndTime": None}, "unknown", "AWS says no EndTime"),
+        ({"TrainingPlanArn": ARN.replace("111122223333", ID)}, "fail", "TrainingPlanArn is arn:"),
+        ({"ReservedCapacitySummaries": []}, "unknown", "ReservedCapacitySummaries is empty"),
+        ({"UnhealthyInstanceCount": 2}, "warn", "UnhealthyInstanceCount is 2"),
+        (of_part(InstanceType="ml.p5en.48xlarge"), "fail", "InstanceType is ml.p5en.48xlarge in"),
+        (of_part(TotalInstanceCount=4), "fail", "TotalInstanceCount is 4, the pools take 8"),
+        (of_part(TotalInstanceCount=16), "warn", "8 are paid for and not used by this cluster"),
+        (
+            of_part(AvailabilityZone="us-west-2c", AvailabilityZoneId="usw2-az3"),
+            "fail",
+            "the zone is us-west-2c (usw2-az3) in the account, us-west-2b (usw2-az2) in the file",
+        ),
+        (of_part(AvailabilityZoneId="usw2-az4"), "fail", "the zone is usw2-az4 in the account"),
+    ],
+)
+def test_the_field_that_differs_is_named_with_both_values(
+    changes: dict[str, Any], state: str, text: str
+) -> None:
+    finding = found_of(bought(**changes))
+
+    assert finding.state == state
+    assert text in finding.evidence
+    assert finding.fix
+
+
+def test_parts_of_a_second_are_no_difference() -> None:
+    part_of_one = timedelta(milliseconds=123)
+
+    found = found_of(bought(StartTime=STARTS + part_of_one, EndTime=ENDS + part_of_one))
+
+    assert found.state == "pass"
+
+
+@pytest.mark.parametrize("left_out", ["AvailabilityZone", "AvailabilityZoneId"])
+def test_a_zone_is_found_by_its_name_and_by_its_id(left_out: str) -> None:
+    one = part()
+    del one[left_out]
+
+    assert found_of(bought(ReservedCapacitySummaries=[one])).state == "pass"
+
+
+def test_each_part_of_a_plan_with_a_gap_has_to_hold_the_nodes() -> None:
+    later = part(StartTime=STARTS + timedelta(days=4), TotalInstanceCount=2)
+
+    finding = found_of(bought(ReservedCapacitySummaries=[part(), later]))
+
+    assert "[] from 2026-12-05T11:30:00Z: TotalInstanceCount is 2" in finding.evidence
+
+
+def test_a_plan_that_ought_to_run_and_is_only_scheduled_is_told() -> None:
+    finding = found_of(bought(), at=STARTS)
+
+    assert (finding.state, finding.evidence) == (
+        "warn",
+        "Status is Scheduled, to start 2026-12-01T11:30:00Z, which is over",
+    )
+
+
+def test_a_plan_that_is_not_there_fails_and_is_not_unknown() -> None:
+    finding = found_of(Refusal("ResourceNotFound", "Training plan baseline not found"))
+
+    assert finding.state == "fail"
+    assert "Training plan baseline not found" in finding.evidence
+
+
+def test_a_denied_question_is_unknown_with_the_action() -> None:
+    finding = found_of(denied(ACTION))
+
+    assert finding.state == "unknown"
+    assert ACTION in str(finding.fix)
+    with pytest.raises(UnansweredError, match=ZONES):
+        found(TRAINING_PLANS, pools_plan(HYPERPOD_POOL), {ZONES: denied(ZONES)})
+
+
+def test_the_plan_of_our_own_file_is_asked_for_by_its_name() -> None:
+    context, aws = make_context(
+        file_plan("hybrid-hyperpod"), {ACTION: Refusal("ResourceNotFound"), ZONES: THERE}
+    )
+
+    (finding,) = TRAINING_PLANS.run(context)
+
+    assert finding.subject == "hyperpod: baseline-2026"
+    assert aws.parameters(ACTION) == [{"TrainingPlanName": "baseline-2026"}]
+
+
+def test_nothing_is_asked_without_a_plan() -> None:
+    assert found(TRAINING_PLANS, file_plan("trainium-bert")) == []

@@ -1,0 +1,84 @@
+"""A zone that the account has not, or EKS takes no subnet in, fails the first stack."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.account import denied
+from tests.support.preflight_context import found, make_context, pools_plan, states
+from ultrascale.errors import UnansweredError
+from ultrascale.plan.model import ClusterPlan
+from ultrascale.preflight.zones import ACTION, ZONES, account_zones
+
+
+def zone(name: str, id: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "ZoneName": name,
+        "ZoneId": id,
+        "ZoneType": "availability-zone",
+        "OptInStatus": "opt-in-not-required",
+        "State": "available",
+        "GroupName": "us-east-1",
+    } | changes
+
+
+ALL = [
+    zone("us-east-1a", "use1-az6"),
+    zone("us-east-1b", "use1-az1"),
+    zone("us-east-1e", "use1-az3"),
+    zone("us-east-1f", "use1-az5", State="impaired"),
+    zone(
+        "us-east-1-dfw-2a",
+        "use1-dfw2-az1",
+        ZoneType="local-zone",
+        OptInStatus="opted-in",
+        GroupName="us-east-1-dfw-2",
+    ),
+    zone("us-east-1g", "use1-az7", OptInStatus="not-opted-in", GroupName="us-east-1-g"),
+]
+
+
+def in_zones(*zones: str) -> ClusterPlan:
+    network = {"vpc_cidr": "10.0.0.0/16", "zones": [*zones]}
+    return pools_plan(region="us-east-1", network=network)
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "evidence"),
+    [
+        ("us-east-1a", "pass", "us-east-1a (use1-az6)"),
+        ("us-east-1d", "fail", "the account has no zone us-east-1d in us-east-1"),
+        ("us-east-1e", "fail", "us-east-1e (use1-az3), of kind availability-zone: EKS takes no"),
+        ("us-east-1f", "warn", "us-east-1f (use1-az5) is impaired"),
+        ("us-east-1-dfw-2a", "fail", "us-east-1-dfw-2a (use1-dfw2-az1), of kind local-zone: EKS"),
+        ("us-east-1g", "fail", "the account has not opted in to us-east-1g (use1-az7)"),
+    ],
+)
+def test_a_zone_is_held_against_the_accounts_own(name: str, state: str, evidence: str) -> None:
+    findings = found(ZONES, in_zones("us-east-1b", name), {ACTION: {"AvailabilityZones": ALL}})
+
+    assert states(findings) == {"us-east-1b": "pass", name: state}
+    assert findings[1].evidence.startswith(evidence)
+    assert (findings[1].fix is None) == (state == "pass")
+
+
+def test_zone_ids_are_resolved_to_this_accounts_names() -> None:
+    plan = in_zones("use1-az6", "use1-az3")
+
+    findings = found(ZONES, plan, {ACTION: {"AvailabilityZones": ALL}})
+
+    assert states(findings) == {"use1-az6": "pass", "use1-az3": "fail"}
+    assert findings[0].evidence == "us-east-1a (use1-az6)"
+
+
+def test_zones_that_nobody_opted_in_to_are_asked_for() -> None:
+    """Without asking, one could not be told from one that does not exist."""
+    context, aws = make_context(in_zones("us-east-1a", "us-east-1b"), {ACTION: {}})
+
+    assert account_zones(context) == {}
+    assert aws.parameters(ACTION) == [{"AllAvailabilityZones": True}]
+
+
+def test_a_denied_question_is_no_pass() -> None:
+    with pytest.raises(UnansweredError, match="ec2:DescribeAvailabilityZones"):
+        found(ZONES, in_zones("us-east-1a", "us-east-1b"), {ACTION: denied(ACTION)})

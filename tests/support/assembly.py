@@ -1,0 +1,102 @@
+"""A whole cluster file, synthesized once, for tests to look into."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import yaml
+
+from tests.support.folders import ROOT
+from ultrascale import plan
+from ultrascale.plan.model import PipelinePlan
+from ultrascale.plan.pipeline import load_pipeline
+from ultrascale_stacks import app as entry
+
+CONTEXT: Mapping[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assembly:
+    """What one cluster file becomes.
+
+    Attributes:
+        plan: Its plan.
+        templates: Templates by stack name, without the cluster's prefix.
+        charts: Objects of each chart, by the chart's name, in the order they are applied.
+        folder: Where it was written to; the manifests are in its folder ``dist``.
+    """
+
+    plan: plan.ClusterPlan
+    templates: Mapping[str, Document]
+    charts: Mapping[str, list[Document]]
+    folder: Path
+
+    @property
+    def documents(self) -> list[Document]:
+        """The objects of every chart."""
+        return [document for chart in self.charts.values() for document in chart]
+
+    def resources(self, kind: str) -> Iterator[tuple[str, Document]]:
+        """Yield the stack name and the body of every resource of a CloudFormation type."""
+        for stack, template in self.templates.items():
+            for body in template.get("Resources", {}).values():
+                if body["Type"] == kind:
+                    yield stack, body
+
+    def find(self, kind: str, name: str) -> Document:
+        """Return the one object of ``kind`` called ``name``."""
+        (found,) = (
+            document
+            for document in self.documents
+            if document["kind"] == kind and document["metadata"]["name"] == name
+        )
+        return found
+
+
+def synthesize(file: Path, folder: Path) -> Assembly:
+    """Synthesize a cluster file without CDK's built-in validation, which costs seconds."""
+    cluster = plan.load(file)
+    app = cdk.App(
+        outdir=str(folder / "cdk.out"),
+        context=dict(CONTEXT),
+        builtin_cloud_formation_validation=False,
+    )
+    entry.synthesize(app, cluster, manifests=folder / "dist")
+    templates = {
+        path.name.removesuffix(".template.json").removeprefix(f"{cluster.name}-"): json.loads(
+            path.read_text()
+        )
+        for path in sorted((folder / "cdk.out").glob("*.template.json"))
+    }
+    charts = {
+        path.name.removesuffix(".k8s.yaml").split("-", 1)[1]: [
+            document
+            for document in yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader)
+            if document
+        ]
+        for path in sorted((folder / "dist").glob("*.k8s.yaml"))
+    }
+    return Assembly(plan=cluster, templates=templates, charts=charts, folder=folder)
+
+
+def synthesize_pipeline(path: Path, folder: Path) -> PipelinePlan | None:
+    """Synthesize the pipeline of a file, if it has one, as `synthesize` does a cluster.
+
+    Args:
+        path: The file, from the repository's folder, which is the current one.
+        folder: Where it is written to.
+    """
+    pipeline = load_pipeline(path)
+    if pipeline is not None:
+        app = cdk.App(
+            outdir=str(folder / "cdk.out"),
+            context=dict(CONTEXT),
+            builtin_cloud_formation_validation=False,
+        )
+        entry.synthesize_pipeline(app, pipeline, manifests=folder / "dist")
+    return pipeline

@@ -1,0 +1,161 @@
+"""The backend as a process of its own, between a real database and a stub of the API server."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support.backend_files import write_files
+from tests.support.etcd_server import free_ports
+from tests.support.folders import ROOT
+from tests.support.postgres_server import PostgresServer
+from tests.support.stub_api_http import kubeconfig
+from tests.support.stub_api_server import StubApiServer
+
+_ARN = "arn:aws:eks:us-west-2:111122223333:cluster/small"
+_SECONDS = 20.0
+
+
+def eventually(holds: Callable[[], object], *, seconds: float = _SECONDS) -> None:
+    """Wait until ``holds``."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s"
+        time.sleep(0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the backend answered."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class BackendProcess:
+    """One replica.
+
+    Attributes:
+        port: Where it answers.
+        process: The process.
+        log: Its log.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        (self.port,) = free_ports(1)
+        self.log = folder / f"log-{self.port}"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "ultrascale_backend"],
+                stdout=log,
+                stderr=log,
+                env={**environment, "PORT": str(self.port)},
+            )
+
+    def ready(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text()
+        try:
+            return self.ask("GET", "/readyz").status == 200
+        except OSError:
+            return False
+
+    def listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def ask(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Answer:
+        headers = {} if key is None else {"Idempotency-Key": key}
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        url = f"http://127.0.0.1:{self.port}{path}"
+        request = urllib.request.Request(url, data=data, headers=headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+                return Answer(answer.status, _read(answer.read()), dict(answer.headers))
+        except urllib.error.HTTPError as error:
+            return Answer(error.code, _read(error.read()), dict(error.headers))
+
+    def submit(self, body: Any, *, key: str) -> Any:
+        """Submit a request that is the first of its key, and return it."""
+        answer = self.ask("POST", "/requests", body, key=key)
+        assert answer.status == 201, answer
+        return answer.body
+
+    def state(self, request: Any) -> str:
+        return self.ask("GET", f"/requests/{request['id']}").body["state"]
+
+    def logged(self) -> list[dict[str, Any]]:
+        """Return the lines of its log, the one aside that it may be writing."""
+        lines = self.log.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def kill(self) -> None:
+        """End it as a node that is lost does."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(timeout=10)
+
+    def terminate(self) -> int:
+        """End it as a Deployment does, and return its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A database, an API server and the files that replicas share."""
+
+    folder: Path
+    environment: Mapping[str, str]
+
+    @contextmanager
+    def replica(self, **environment: str) -> Generator[BackendProcess]:
+        """Run a replica, ready for requests, meanwhile."""
+        with self.replicas(1, **environment) as (only,):
+            yield only
+
+    @contextmanager
+    def replicas(self, count: int, **environment: str) -> Generator[list[BackendProcess]]:
+        """Run replicas that begin at once."""
+        wanted = {**self.environment, **environment}
+        running = [BackendProcess(self.folder, wanted) for _ in range(count)]
+        try:
+            eventually(lambda: all(each.ready() for each in running))
+            yield running
+        finally:
+            for each in running:
+                each.kill()
+
+
+def site(folder: Path, server: PostgresServer, database: str, stub: StubApiServer) -> Site:
+    """Return where replicas on ``database`` submit to ``stub``."""
+    cluster, rules = write_files(folder)
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "backend")])
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": paths,
+        "PYTHONWARNINGS": "error",
+        "HOME": str(folder),
+        "KUBECONFIG": str(kubeconfig(folder, stub.url, cluster=_ARN)),
+        "ULTRASCALE_CLUSTER_FILE": str(cluster),
+        "ULTRASCALE_RULES_FILE": str(rules),
+        "DATABASE_URL": server.url(database),
+        "SHUTDOWN_DELAY_SECONDS": "0.3",
+    }
+    return Site(folder, environment)
+
+
+def _read(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body.decode()

@@ -1,0 +1,44 @@
+"""The world around the function behind the block calendar: AWS, the clock, CloudFormation."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import boto3
+import pytest
+
+from tests.support.calendar_calls import Clock
+from tests.support.fake_aws import Aws
+from ultrascale.lambdas import cloudformation
+from ultrascale.lambdas.block_calendar import handler
+
+Answers = list[dict[str, Any]]
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
+    fake = Aws()
+    monkeypatch.setattr(boto3, "client", fake.client)
+    yield fake
+    fake.verify()
+
+
+@pytest.fixture
+def at(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Sets the clock."""
+    return lambda moment: monkeypatch.setattr(handler, "clock", lambda: moment)
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """What CloudFormation was told."""
+    bodies: Answers = []
+
+    def send(request: urllib.request.Request) -> None:
+        assert isinstance(request.data, bytes)
+        bodies.append(json.loads(request.data))
+
+    monkeypatch.setattr(handler, "respond", partial(cloudformation.respond, send=send))
+    return bodies

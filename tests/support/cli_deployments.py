@@ -1,0 +1,109 @@
+"""`ultrascale deploy` in an account that answers, with a CDK CLI that deploys nothing."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.account import AT, ID, FakeAws, Refusal, Told, fake_account
+from tests.support.deployments import Project, make_project, write_assembly
+from tests.support.pools import ON_DEMAND, SYSTEM_POOL, as_text, make_document, pool_document
+from ultrascale.account import Account
+from ultrascale.deploy.stack_events import EVENTS
+from ultrascale.errors import UltrascaleError
+from ultrascale.plan.names import stack_description
+from ultrascale.preflight import checks
+from ultrascale.preflight.model import Check, Context, Finding, State
+
+ADMINS = {"admins": [f"arn:aws:iam::{ID}:role/Admin"]}
+STACKS: dict[str, list[str]] = {
+    "research-network": [],
+    "research-cluster": ["research-network"],
+    "research-access": ["research-cluster"],
+    "research-node-addons": ["research-cluster"],
+    "research-scaling": ["research-cluster"],
+    "research-system": ["research-node-addons", "research-scaling"],
+    "research-addons": ["research-system"],
+    "research-platform": ["research-addons"],
+    "research-train": ["research-platform"],
+    "research-other": ["research-platform"],
+}
+NOT_THERE = Refusal("ValidationError", "Stack does not exist")
+
+
+def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Return a project that can be deployed, in an account that lacks nothing."""
+    found = make_project(folder / "project")
+    monkeypatch.setattr("ultrascale.cdk_cli._PROJECT", found.folder)
+    synthesizes(monkeypatch)
+    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "CDK_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(folder))
+    has(monkeypatch)
+    return found
+
+
+def synthesizes(monkeypatch: pytest.MonkeyPatch, told: str | None = None) -> list[Path]:
+    """Let synthesis write the stacks, or fail; return each folder that it is asked to write to."""
+    folders: list[Path] = []
+
+    def synthesize(_: Path, folder: Path) -> None:
+        folders.append(folder)
+        if told is not None:
+            raise UltrascaleError(told)
+        (folder / "cdk.out").mkdir()
+        write_assembly(folder / "cdk.out", STACKS)
+
+    monkeypatch.setattr("ultrascale.guard.synthesize", synthesize)
+    return folders
+
+
+def written(folder: Path, **changes: object) -> Path:
+    """Return a valid cluster file in ``folder``."""
+    path = folder / "cluster.yaml"
+    pools = [
+        pool_document(name=name, purchase=ON_DEMAND, nodes={"max": 4})
+        for name in ("train", "other")
+    ]
+    document = make_document(**{"kubernetes": ADMINS, "pools": [SYSTEM_POOL, *pools], **changes})
+    path.write_text(as_text(document))
+    return path
+
+
+def has(
+    monkeypatch: pytest.MonkeyPatch,
+    *states: State,
+    events: Told = NOT_THERE,
+    deployed: dict[str, Told] | None = None,
+) -> FakeAws:
+    """Let the account answer, and preflight find ``states`` in it."""
+    nothing: dict[str, Told] = {"cloudformation:DescribeStacks": {"Stacks": []}}
+    account, aws = fake_account(nothing | {EVENTS: events} | (deployed or {}))
+
+    def connect(_region: str, _profile: str | None) -> Account:
+        return account
+
+    def look(_: Context) -> Iterator[Finding]:
+        for state in states or ("pass",):
+            yield Finding(check="c", subject="it", state=state, evidence="seen")
+
+    monkeypatch.setattr("ultrascale.account.connect", connect)
+    monkeypatch.setattr(checks, "CHECKS", (Check(name="c", title="c", actions=(), run=look),))
+    return aws
+
+
+def deployed(
+    *, layer: str = "network", status: str = "UPDATE_COMPLETE", **resources: object
+) -> dict[str, Told]:
+    """Return the answers of an account in which one stack is there, with ``resources``."""
+    stack = {
+        "StackName": f"research-{layer}",
+        "StackStatus": status,
+        "CreationTime": AT,
+        "Description": stack_description("research"),
+    }
+    return {
+        "cloudformation:DescribeStacks": {"Stacks": [stack]},
+        "cloudformation:GetTemplate": {"TemplateBody": json.dumps({"Resources": resources})},
+    }

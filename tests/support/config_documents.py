@@ -1,0 +1,45 @@
+"""Cluster files with one part changed, and the mistakes that are found in one."""
+
+from typing import Any
+
+from tests.support.pools import SYSTEM_POOL, as_text, loads_own, make_document, pool_document
+from ultrascale.errors import ConfigError
+
+
+def mistakes_in(document: object) -> list[str]:
+    """Return the error lines for ``document``, without the file's name."""
+    text = as_text(document)
+    try:
+        loads_own(text, source="f")
+    except ConfigError as error:
+        return [line.removeprefix("f: ") for line in error.mistakes]
+    return []
+
+
+def with_pool(**changes: Any) -> dict[str, Any]:
+    """Return a cluster file whose pool 1 is a valid one with ``changes``."""
+    return make_document(pools=[SYSTEM_POOL, pool_document(**changes)])
+
+
+def with_network(**changes: Any) -> dict[str, Any]:
+    return make_document(network=make_document()["network"] | changes)
+
+
+def with_lustre(*file_systems: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    valid = {
+        "name": "scratch",
+        "zone": "us-west-2b",
+        "capacity_gib": 1200,
+        "throughput_mbps_per_tib": 250,
+    }
+    systems = [valid | other for other in file_systems]
+    return make_document(storage={"lustre": systems, "buckets": ["datasets"]}, **changes)
+
+
+def with_job(**job: Any) -> dict[str, Any]:
+    return make_document(jobs={"tune": job})
+
+
+KARPENTER = {"version": "1.15.1"}
+GOVERNANCE = {"task_governance": {"teams": [{"name": "research", "fair_share_weight": 40}]}}
+TWO_ZONES = ["us-west-2a", "us-west-2b"]

@@ -1,0 +1,61 @@
+"""Stacks to define a construct in, and what to read out of their templates."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk.assertions import Template
+
+from tests.support.folders import ROOT
+from tests.support.pools import make_cluster, make_pool
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.pools.pool import plan_pool
+
+REGION = "us-west-2"
+_CONTEXT: Mapping[str, Any] = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
+_POOL = make_pool()
+
+
+def make_stack() -> cdk.Stack:
+    """Return an empty stack with the product's feature flags, and without CDK's slow validation."""
+    app = cdk.App(context=dict(_CONTEXT), builtin_cloud_formation_validation=False)
+    return cdk.Stack(app, "Test", env=cdk.Environment(region=REGION))
+
+
+def make_vpc(stack: cdk.Stack) -> ec2.IVpc:
+    """Return a VPC that lies in another stack."""
+    return ec2.Vpc.from_vpc_attributes(
+        stack, "Vpc", vpc_id="vpc-1", availability_zones=[f"{REGION}a", f"{REGION}b"]
+    )
+
+
+def make_pool_plan(*instance_types: str, **changes: object) -> PoolPlan:
+    """Return the plan of a pool of ``instance_types`` in which ``changes`` replace keys."""
+    updates = {"instance_types": instance_types or ("p5.48xlarge",)} | changes
+    version = make_cluster().kubernetes.version
+    return plan_pool(_POOL.model_copy(update=updates), kubernetes_version=version)
+
+
+def resources(template: Template, kind: str) -> list[dict[str, Any]]:
+    """Return the bodies of the resources of a CloudFormation type."""
+    return list(template.find_resources(kind).values())  # pyright: ignore[reportReturnType]
+
+
+def the(template: Template, kind: str) -> dict[str, Any]:
+    """Return the properties of the one resource of a CloudFormation type."""
+    (body,) = resources(template, kind)
+    return body["Properties"]
+
+
+def managed_policies(role: Mapping[str, Any]) -> set[str]:
+    """Return the names of the AWS managed policies of a role."""
+    arns = role.get("ManagedPolicyArns", [])
+    return {json.dumps(arn).rpartition(":policy/")[2].rstrip('"]}') for arn in arns}
+
+
+def logical_id(template: Template, kind: str, **properties: Any) -> str:
+    """Return the logical id of the one resource of ``kind`` with ``properties``."""
+    (found,) = template.find_resources(kind, {"Properties": properties})
+    return found

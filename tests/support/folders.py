@@ -1,0 +1,6 @@
+"""Folders of the repository that tests read."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data"

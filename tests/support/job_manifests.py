@@ -1,0 +1,196 @@
+"""Jobs as they are sent, and what Volcano and the kubelet make of them."""
+
+from typing import Any
+
+from tests.support.stub_api_server import Object, StubApiServer
+from ultrascale.jobs.manifests import JobManifests
+
+NAMESPACE = "/api/v1/namespaces/training"
+VOLCANO_JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/training/jobs"
+INDEXED_JOBS = "/apis/batch/v1/namespaces/training/jobs"
+PYTORCH_JOBS = "/apis/kubeflow.org/v1/namespaces/training/pytorchjobs"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/training/deployments"
+SERVICES = f"{NAMESPACE}/services"
+PODS = f"{NAMESPACE}/pods"
+CLAIMS = f"{NAMESPACE}/persistentvolumeclaims"
+QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+POD_GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/training/podgroups"
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+JOB_LABEL = "ultrascale.dev/job"
+
+
+def manifests(name: str = "bert", *, pods: int = 2, **changes: Any) -> JobManifests:
+    """Return a Volcano job with a headless Service, on a claim and in a queue."""
+    fields: dict[str, Any] = {
+        "name": name,
+        "namespace": "training",
+        "kind": "training",
+        "objects": (_service(name), volcano_job(name, pods=pods)),
+        "pods": pods,
+        "container": "worker",
+        "claims": ("fsx-claim",),
+        "queue": "research",
+        "local_queue": None,
+        "priority_class": "high",
+        "service_account": None,
+        "notes": (),
+    }
+    return JobManifests(**{**fields, **changes})
+
+
+def volcano_job(name: str = "bert", *, pods: int = 2, tasks: int = 1, **spec: Any) -> Object:
+    """Return a Volcano Job of ``pods`` in ``tasks`` of one size, 16 Neuron devices each."""
+    resources = {"limits": {"aws.amazon.com/neuron": "16"}, "requests": {"cpu": "100"}}
+    template = {"spec": {"containers": [{"name": "worker", "resources": resources}]}}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": _metadata(name, name),
+        "spec": {
+            "minAvailable": pods,
+            "maxRetry": 10,
+            "queue": "research",
+            "tasks": [
+                {"name": f"worker{number}", "replicas": pods // tasks, "template": template}
+                for number in range(tasks)
+            ],
+            **spec,
+        },
+    }
+
+
+def indexed_job(name: str = "bert", *, pods: int = 2) -> Object:
+    """Return an Indexed Job."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": _metadata(name, name),
+        "spec": {"completions": pods, "parallelism": pods, "completionMode": "Indexed"},
+    }
+
+
+def pytorch_job(name: str = "bert", *, pods: int = 2, queue: str = "", **status: Any) -> Object:
+    """Return a PyTorchJob, held back by ``queue`` where that is named."""
+    metadata = _metadata(name, name)
+    if queue:
+        metadata["labels"]["kueue.x-k8s.io/queue-name"] = queue
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": metadata,
+        "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": pods}}},
+        "status": status,
+    }
+
+
+def pytorch_pod(name: str, *, index: int, job: str = "bert", **changes: Any) -> Object:
+    """Return a pod of a PyTorchJob."""
+    labels = {
+        JOB_LABEL: job,
+        "training.kubeflow.org/job-name": job,
+        "training.kubeflow.org/replica-type": "worker",
+        "training.kubeflow.org/replica-index": str(index),
+    }
+    found = pod(name, job, **changes)
+    return {**found, "metadata": {"name": name, "labels": labels}}
+
+
+def deployment(name: str = "chat", *, pods: int = 2) -> Object:
+    """Return a Deployment."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _metadata(name, name),
+        "spec": {"replicas": pods},
+    }
+
+
+def service(name: str = "chat", *, pods: int = 2) -> JobManifests:
+    """Return a job of kind service: a Deployment, its Service and its disruption budget."""
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}
+    return manifests(
+        name,
+        pods=pods,
+        kind="service",
+        objects=(
+            _service(name),
+            deployment(name, pods=pods),
+            {**budget, "metadata": _metadata(name, name), "spec": {"maxUnavailable": 1}},
+        ),
+        claims=(),
+        queue=None,
+        priority_class=None,
+        service_account=None,
+    )
+
+
+def furnish(stub: StubApiServer) -> None:
+    """Give the cluster what `manifests` asks for."""
+    stub.put(f"{CLAIMS}/fsx-claim", {"kind": "PersistentVolumeClaim", "status": {"phase": "Bound"}})
+    stub.put(f"{QUEUES}/research", {"kind": "Queue", "status": {"state": "Open"}})
+    stub.put(f"{PRIORITY_CLASSES}/high", {"kind": "PriorityClass", "value": 100})
+
+
+def pod(name: str, job: str = "bert", *, index: int = 0, **changes: Any) -> Object:
+    """Return a pending pod of a Volcano job's first task."""
+    owner = changes.pop("owner", job)
+    task = changes.pop("task", "worker0")
+    labels = {
+        JOB_LABEL: job,
+        "volcano.sh/job-name": owner,
+        "volcano.sh/task-spec": task,
+        "volcano.sh/task-index": str(index),
+    }
+    return {
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"phase": "Pending"},
+        **changes,
+        "spec": {"containers": [{"name": "worker"}], **changes.get("spec", {})},
+    }
+
+
+def running(node: str = "node-1", *, restarts: int = 0) -> Object:
+    """Return what a kubelet writes into a pod that runs."""
+    container: Object = {"name": "worker", "restartCount": restarts, "state": {"running": {}}}
+    return {
+        "spec": {"nodeName": node},
+        "status": {"phase": "Running", "containerStatuses": [container]},
+    }
+
+
+def waiting(reason: str, message: str = "", node: str = "node-1") -> Object:
+    """Return what a kubelet writes into a pod whose container waits."""
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {
+        "spec": {"nodeName": node},
+        "status": {
+            "phase": "Pending",
+            "conditions": [{"type": "PodReadyToStartContainers", "status": "True"}],
+            "containerStatuses": [{"name": "worker", "restartCount": 0, "state": state}],
+        },
+    }
+
+
+def unschedulable(message: str) -> Object:
+    """Return what a scheduler writes into a pod that fits nowhere."""
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": message,
+    }
+    return {"status": {"phase": "Pending", "conditions": [condition]}}
+
+
+def _service(name: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(name, name),
+        "spec": {"clusterIP": "None"},
+    }
+
+
+def _metadata(name: str, job: str) -> Object:
+    return {"name": name, "namespace": "training", "labels": {JOB_LABEL: job}}

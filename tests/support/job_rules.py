@@ -1,0 +1,214 @@
+"""What a cluster would have against a job's objects: schemas, webhooks and the kernel's limits.
+
+Sources:
+    https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/webhooks/admission/jobs/validate/admit_job.go
+    https://github.com/kubernetes/kubernetes/blob/v1.35.0/pkg/apis/core/validation/validation.go
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from tests.support.crd_schemas import CRD_FOLDERS, CrdSet
+from tests.support.kubernetes_schemas import MINORS, validate_core
+from ultrascale.jobs import JobManifests
+from ultrascale_k8s.volcano.crds import crd
+
+Document = Mapping[str, Any]
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_OBJECT_BYTES = 1024 * 1024
+_VARIABLE_BYTES = 128 * 1024
+_PLUGINS = {"env", "svc", "ssh", "pytorch", "tensorflow", "mpi", "ray", "hcclrank"}
+_ACTIONS = {
+    *("AbortJob", "RestartJob", "RestartTask", "RestartPod", "RestartPartition"),
+    *("TerminateJob", "CompleteJob", "ResumeJob"),
+}
+
+
+def _structural(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+_INTEGER: Document = {"type": "integer"}
+_REPLICA = _structural(
+    replicas={"type": "integer", "minimum": 1},
+    restartPolicy={"enum": ["Always", "OnFailure", "Never", "ExitCode"]},
+    template={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+)
+# The CRD of the training operator 1.8 as far as pod templates, which Kubernetes' own schemas judge.
+# Source: https://github.com/kubeflow/trainer/blob/v1.8.1/manifests/base/crds/kubeflow.org_pytorchjobs.yaml
+_PYTORCH_JOB = CrdSet(
+    {
+        ("kubeflow.org/v1", "PyTorchJob"): _structural(
+            spec={
+                **_structural(
+                    nprocPerNode={"type": "string"},
+                    pytorchReplicaSpecs=_structural(Master=_REPLICA, Worker=_REPLICA),
+                    runPolicy=_structural(
+                        activeDeadlineSeconds=_INTEGER,
+                        backoffLimit=_INTEGER,
+                        cleanPodPolicy={"enum": ["All", "Running", "None"]},
+                        suspend={"type": "boolean"},
+                        ttlSecondsAfterFinished=_INTEGER,
+                    ),
+                ),
+                "required": ["pytorchReplicaSpecs"],
+            }
+        )
+    }
+)
+
+
+@cache
+def _volcano() -> tuple[CrdSet, ...]:
+    """Return our CRD of Volcano's Job, and upstream's where it is at hand."""
+    ours = CrdSet.from_documents([crd("Job")])
+    folder = CRD_FOLDERS / "volcano-v1.15.1"
+    return (ours, CrdSet.from_folder(folder)) if folder.is_dir() else (ours,)
+
+
+def findings(manifests: JobManifests, *minors: str) -> list[str]:
+    """Return all that a cluster of ``minors`` would have against a job's objects."""
+    return [line for each in manifests.objects for line in _findings(dict(each), minors or MINORS)]
+
+
+def pod_templates(manifests: JobManifests) -> Iterator[Any]:
+    """Yield the template of each kind of pod of a job."""
+    for each in manifests.objects:
+        spec: Any = each["spec"]
+        if each["kind"] in ("Job", "Deployment"):
+            tasks = spec.get("tasks") or [spec]
+            yield from (task["template"] for task in tasks)
+        if each["kind"] == "PyTorchJob":
+            yield spec["pytorchReplicaSpecs"]["Worker"]["template"]
+
+
+def volcano_jobs(manifests: JobManifests) -> list[Any]:
+    """Return the Volcano Jobs of a job."""
+    api = "batch.volcano.sh/v1alpha1"
+    return [dict(each) for each in manifests.objects if each["apiVersion"] == api]
+
+
+def pod_names(job: Document) -> Iterator[str]:
+    """Yield the last pod's name of each task of a Volcano Job: the longest."""
+    for task in job["spec"]["tasks"]:
+        yield f"{job['metadata']['name']}-{task['name']}-{task['replicas'] - 1}"
+
+
+def _findings(document: Document, minors: tuple[str, ...]) -> Iterator[str]:
+    name = document["metadata"]["name"]
+    if not _LABEL.fullmatch(name):
+        yield f"{name}: not a name of a Service"
+    if len(json.dumps(document).encode()) > _OBJECT_BYTES:
+        yield f"{name}: more than an object may have"
+    for value in document["metadata"]["labels"].values():
+        if not _LABEL.fullmatch(value):
+            yield f"{name}: label {value}"
+    if document["apiVersion"] == "batch.volcano.sh/v1alpha1":
+        yield from _volcano_findings(document, minors)
+        return
+    if document["apiVersion"] == "kubeflow.org/v1":
+        yield from _pytorch_findings(document, minors)
+        return
+    for minor in minors:
+        yield from validate_core(document, minor)
+    if "template" in document["spec"]:
+        yield from _pod_findings(document["spec"]["template"])
+
+
+def _policy_findings(policies: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield what Volcano's webhook refuses, and what no policy before leaves over for another."""
+    codes = [policy["exitCode"] for policy in policies if "exitCode" in policy]
+    met = Counter([*codes, *(event for each in policies for event in each.get("events", ()))])
+    one_each = all(("exitCode" in policy) != ("events" in policy) for policy in policies)
+    if not one_each or 0 in codes or max(met.values()) > 1:
+        yield f"policies: {policies}"
+    if {policy["action"] for policy in policies} - _ACTIONS:
+        yield f"policies: {policies}"
+    if any("exitCode" not in policy for policy in policies[: len(codes)]):
+        yield f"an event that comes with every exit code is met first: {policies}"
+
+
+def _volcano_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:
+    for schemas in _volcano():
+        yield from schemas.validate(job)
+    spec = job["spec"]
+    pods = sum(task["replicas"] for task in spec["tasks"])
+    if not 1 <= spec["minAvailable"] <= pods:
+        yield f"minAvailable {spec['minAvailable']} of {pods} pods"
+    if spec["maxRetry"] < 1:
+        yield "maxRetry: 0 stands for a default of 3"
+    if set(spec["plugins"]) - _PLUGINS:
+        yield f"no such plugin: {spec['plugins']}"
+    yield from _policy_findings(spec["policies"])
+    yield from _task_findings(job)
+    for task in spec["tasks"]:
+        for minor in minors:
+            template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}}
+            yield from validate_core({**template, "template": task["template"]}, minor)
+        yield from _pod_findings(task["template"])
+
+
+def _pytorch_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:
+    """Yield what the CRD and the operator's own validation have against a PyTorchJob."""
+    yield from _PYTORCH_JOB.validate(job)
+    name, worker = job["metadata"]["name"], job["spec"]["pytorchReplicaSpecs"]["Worker"]
+    longest = f"{name}-worker-{worker['replicas'] - 1}"
+    if len(longest) > 63:
+        yield f"{longest}: a Service's name of more than 63 characters"
+    template = worker["template"]
+    if [each["name"] for each in template["spec"]["containers"]] != ["pytorch"]:
+        yield "no container named pytorch"
+    if "restartPolicy" in template["spec"]:
+        yield "the operator writes over the restart policy of the template"
+    for minor in minors:
+        holder = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}}
+        yield from validate_core({**holder, "template": template}, minor)
+    yield from _pod_findings(template)
+
+
+def _task_findings(job: Document) -> Iterator[str]:
+    spec = job["spec"]
+    names = [task["name"] for task in spec["tasks"]]
+    if len(set(names)) < len(names) or not all(re.fullmatch(r"[a-z0-9]+", each) for each in names):
+        yield f"tasks: {names}"
+    for task, longest in zip(spec["tasks"], pod_names(job), strict=True):
+        if len(longest) > 63:
+            yield f"{longest}: a host name of more than 63 characters"
+        if task["replicas"] > 2500:
+            yield f"{task['name']}: {task['replicas']} pods in one task"
+        hosts = task["replicas"] * len(f"{longest}.{job['metadata']['name']},")
+        if "svc" in spec["plugins"] and hosts + len(f"VC_{task['name']}_HOSTS=") > _VARIABLE_BYTES:
+            yield f"{task['name']}: {hosts} bytes of host names in one variable"
+
+
+def _pod_findings(template: Document) -> Iterator[str]:
+    spec = template["spec"]
+    (container,) = spec["containers"]
+    volumes = [volume["name"] for volume in spec.get("volumes", [])]
+    mounts = container.get("volumeMounts", [])
+    paths = [mount["mountPath"] for mount in mounts]
+    if len(set(volumes)) < len(volumes) or not all(_LABEL.fullmatch(name) for name in volumes):
+        yield f"volumes: {volumes}"
+    if len(set(paths)) < len(paths) or {mount["name"] for mount in mounts} != set(volumes):
+        yield f"mounts: {mounts}"
+    variables = [each["name"] for each in container.get("env", [])]
+    if len(set(variables)) < len(variables):
+        yield f"variables that stand twice: {Counter(variables).most_common(1)}"
+    requests, limits = container["resources"]["requests"], container["resources"]["limits"]
+    for name, value in requests.items():
+        if not re.fullmatch(r"[1-9]\d*(m|Mi|Gi)?|\d*\.\d+(Gi|Mi)?", value):
+            yield f"{name}: {value}"
+        whole = "/" in name or name.startswith("hugepages")
+        if whole and limits.get(name) != value:
+            yield f"{name}: a limit of {limits.get(name)} is not its request"
+    if set(limits) - set(requests):
+        yield f"limits without requests: {set(limits) - set(requests)}"
+    grace = spec["terminationGracePeriodSeconds"]
+    sleep = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 1)
+    if not 0 < sleep <= grace:
+        yield f"preStop of {sleep} in a grace period of {grace} seconds"

@@ -1,0 +1,57 @@
+"""What clusters of a few pools need, for tests to look at."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from tests.support.pools import SYSTEM_POOL, make_cluster
+from ultrascale.plan import ClusterPlan, plan_cluster
+from ultrascale.plan.model import ClusterNeeds, QuotaNeed, SubnetNeeds
+from ultrascale.plan.needs.report import plan_needs
+
+SYSTEM = SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}
+KARPENTER = {"version": "1.15.1"}
+POD_RANGES = {
+    "vpc_cidr": "10.0.0.0/16",
+    "zones": ["us-west-2a", "us-west-2b"],
+    "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
+}
+
+
+def planned(*pools: dict[str, Any], **changes: Any) -> ClusterPlan:
+    """Return the plan of ``pools``, beside a system pool that is large enough."""
+    return plan_cluster(make_cluster(pools=[SYSTEM, *pools], **changes))
+
+
+def needs(*pools: dict[str, Any], at: datetime | None = None, **changes: Any) -> ClusterNeeds:
+    """Return what a cluster of ``pools`` needs, beside a system pool that is large enough."""
+    return plan_needs(planned(*pools, **changes), at)
+
+
+def quota(found: ClusterNeeds, code: str | None) -> QuotaNeed:
+    """Return what is needed of the quota of ``code``."""
+    (need,) = (each for each in found.quotas if each.code == code)
+    return need
+
+
+def codes(found: ClusterNeeds) -> set[str | None]:
+    """Return the codes of the quotas that something is needed of."""
+    return {each.code for each in found.quotas}
+
+
+def values(found: ClusterNeeds, pool: str) -> Mapping[str, float | None]:
+    """Return the numbers of a pool."""
+    (needed,) = (each for each in found.pools if each.pool == pool)
+    return {key: figure.value for key, figure in needed.figures.items()}
+
+
+def subnets(found: ClusterNeeds, kind: str, zone: str) -> SubnetNeeds:
+    """Return the subnets of one kind in one zone."""
+    (own,) = (each for each in found.subnets if (each.kind, each.zone) == (kind, zone))
+    return own
+
+
+def subnet_values(found: ClusterNeeds, kind: str, zone: str) -> Mapping[str, float | None]:
+    """Return the numbers of the subnets of one kind in one zone."""
+    figures = subnets(found, kind, zone).figures
+    return {key: figure.value for key, figure in figures.items()}

@@ -1,0 +1,61 @@
+"""Clusters with the section `observability`, planned."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from tests.support.folders import ROOT
+from tests.support.pools import make_document
+from ultrascale import config, plan
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import AlertsPlan, ObservabilityPlan
+
+HYBRID = yaml.safe_load((ROOT / "clusters" / "hybrid-hyperpod.yaml").read_text())
+EMAIL = {"email": "ana@example.com"}
+EVERYTHING = {"dashboards": True, "alarms": EMAIL}
+SLO = {"threshold_ms": 15, "goal_percent": 90}
+VERSION = {"amazon-sagemaker-hyperpod-observability": "v1.0.4-eksbuild.1"}
+
+
+def planned(document: Mapping[str, Any]) -> ClusterPlan:
+    return plan.plan_cluster(config.loads(yaml.safe_dump(dict(document), sort_keys=False)))
+
+
+def hybrid(**observability: Any) -> ClusterPlan:
+    section = {**HYBRID["observability"], **observability}
+    kubernetes = {**HYBRID["kubernetes"]}
+    if section.get("hyperpod_addon"):
+        kubernetes["addons"] = VERSION
+    return planned({**HYBRID, "observability": section, "kubernetes": kubernetes})
+
+
+def neuron(**changes: Any) -> ClusterPlan:
+    return planned(make_document(observability=EVERYTHING, **changes))
+
+
+def objective(tier: str = "8xl", /, **slo: float) -> ClusterPlan:
+    """Return a cluster with an objective for writes."""
+    section = EVERYTHING | {"write_latency_slo": SLO | slo}
+    kubernetes = {**make_document()["kubernetes"], "control_plane_tier": tier}
+    return planned(make_document(observability=section, kubernetes=kubernetes))
+
+
+def of(cluster: ClusterPlan) -> ObservabilityPlan:
+    assert cluster.observability is not None
+    return cluster.observability
+
+
+def alerts(cluster: ClusterPlan) -> AlertsPlan:
+    found = of(cluster).alerts
+    assert found is not None
+    return found
+
+
+HYBRID_PLAN = hybrid()
+CLUSTERS = {
+    "hybrid": HYBRID_PLAN,
+    "with HyperPod's add-on": hybrid(hyperpod_addon=True),
+    "neuron": neuron(),
+    "with an objective": objective(),
+}

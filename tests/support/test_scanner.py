@@ -1,0 +1,56 @@
+"""The scan says what has no reason, and which reason has nothing left to excuse."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.support.scanner import EXCEPTIONS, Finding, ScanError, findings, unexplained
+
+OPEN = Finding("CKV_1", "AWS::S3::Bucket.Data1", "closed buckets")
+REASONS = {"CKV_1": {"why": "it is public on purpose", "only": ["AWS::S3::Bucket.Data*"]}}
+
+
+def answer(**summary: int) -> str:
+    failed = {"check_id": "CKV_1", "resource": OPEN.resource, "check_name": OPEN.title}
+    return json.dumps({"summary": summary, "results": {"failed_checks": [failed]}})
+
+
+def test_a_finding_without_a_reason_is_told() -> None:
+    assert unexplained([OPEN], {}) == ["CKV_1 AWS::S3::Bucket.Data1: closed buckets"]
+
+
+def test_a_finding_with_a_reason_is_accepted() -> None:
+    assert unexplained([OPEN, OPEN], REASONS) == []
+
+
+def test_a_reason_for_all_resources_is_for_each() -> None:
+    assert unexplained([OPEN], {"CKV_1": {"why": "everything is public"}}) == []
+
+
+def test_a_reason_does_not_excuse_another_resource() -> None:
+    other = Finding("CKV_1", "AWS::S3::Bucket.Logs", "closed buckets")
+
+    assert unexplained([OPEN, other], REASONS) == ["CKV_1 AWS::S3::Bucket.Logs: closed buckets"]
+
+
+def test_a_reason_that_nothing_needs_any_more_is_told() -> None:
+    assert unexplained([], REASONS) == [
+        "CKV_1 AWS::S3::Bucket.Data*: excepted, and nothing needs it"
+    ]
+
+
+def test_what_the_scanner_finds_is_read() -> None:
+    assert [*findings("kubernetes", answer(passed=3, parsing_errors=0))] == [OPEN]
+
+
+@pytest.mark.parametrize("summary", [{"passed": 3, "parsing_errors": 1}, {"passed": 0}, {}])
+def test_a_scan_that_judged_nothing_is_no_clean_one(summary: dict[str, int]) -> None:
+    with pytest.raises(ScanError, match="not everything was judged"):
+        next(findings("kubernetes", answer(**summary)))
+
+
+def test_every_exception_says_why() -> None:
+    for check, entry in yaml.safe_load(EXCEPTIONS.read_text()).items():
+        assert set(entry) <= {"why", "only"}, check
+        assert len(entry["why"].split()) > 3, check

@@ -1,0 +1,101 @@
+"""In which order, and how, Helm brings Karpenter into the cluster."""
+
+import json
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Template
+
+from tests.support.assembly import CONTEXT
+from tests.support.construct_stacks import logical_id, resources
+from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
+from ultrascale.plan import ClusterPlan, plan_cluster
+from ultrascale_constructs.karpenter_values import controller_values
+from ultrascale_stacks.karpenter import KarpenterStack
+from ultrascale_stacks.network import NetworkStack
+
+CHARTS = "Custom::AWSCDK-EKS-HelmChart"
+CLUSTER_ADMIN = {"AccessPolicies": [{"AccessScope": {"Type": "cluster"}}]}
+
+
+def whole_plan() -> ClusterPlan:
+    """Return the plan of a cluster with a static pool that Karpenter launches."""
+    pool = pool_document(provisioner="karpenter", role="reserved", nodes={"static": 4})
+    pools = [SYSTEM_POOL, pool]
+    return plan_cluster(make_cluster(karpenter={"version": "1.14.1"}, pools=pools))
+
+
+@pytest.fixture(scope="module")
+def stack() -> Template:
+    app = cdk.App(context=dict(CONTEXT), builtin_cloud_formation_validation=False)
+    plan = whole_plan()
+    network = NetworkStack(app, "research-network", plan=plan).network
+    return Template.from_stack(
+        KarpenterStack(
+            app,
+            "research-karpenter",
+            plan=plan,
+            network=network,
+            cluster_security_group_id="sg-1",
+        )
+    )
+
+
+def helm_chart(stack: Template, release: str) -> dict[str, Any]:
+    (found,) = (b for b in resources(stack, CHARTS) if b["Properties"]["Release"] == release)
+    return found
+
+
+def test_both_charts_have_the_version_of_the_file(stack: Template) -> None:
+    charts = {
+        body["Properties"]["Release"]: body["Properties"] for body in resources(stack, CHARTS)
+    }
+
+    assert list(charts) == ["karpenter-crd", "karpenter"]
+    for release, chart in charts.items():
+        assert chart["Repository"] == f"oci://public.ecr.aws/karpenter/{release}"
+        assert (chart["Version"], chart["Namespace"]) == ("1.14.1", "kube-system")
+
+
+def test_the_controller_waits_for_its_kinds_and_its_role(stack: Template) -> None:
+    crds = logical_id(stack, CHARTS, Release="karpenter-crd")
+    (identity,) = stack.find_resources("AWS::EKS::PodIdentityAssociation")
+    (access,) = stack.find_resources("AWS::EKS::AccessEntry", {"Properties": CLUSTER_ADMIN})
+
+    assert {crds, identity} <= set(helm_chart(stack, "karpenter")["DependsOn"])
+    assert access in helm_chart(stack, "karpenter-crd")["DependsOn"]
+
+
+def test_node_pools_outlive_the_stack_and_the_controller_does_not(stack: Template) -> None:
+    crds, controller = (helm_chart(stack, name) for name in ("karpenter-crd", "karpenter"))
+
+    assert crds["DeletionPolicy"] == crds["UpdateReplacePolicy"] == "Retain"
+    assert controller["DeletionPolicy"] == "Delete"
+
+
+def test_helm_ends_long_before_the_function_that_runs_it(stack: Template) -> None:
+    lives = {
+        body["Properties"].get("Timeout", 3) for body in resources(stack, "AWS::Lambda::Function")
+    }
+
+    for body in resources(stack, CHARTS):
+        chart = body["Properties"]
+        assert 2 * int(chart["Timeout"].removesuffix("s")) < min(lives)
+        assert "Wait" not in chart
+        assert "Atomic" not in chart
+
+
+def test_no_namespace_is_made(stack: Template) -> None:
+    for body in resources(stack, CHARTS):
+        assert "CreateNamespace" not in body["Properties"]
+
+
+def test_the_values_are_those_of_the_plan(stack: Template) -> None:
+    plan = whole_plan().karpenter
+    assert plan is not None
+
+    values = json.loads(helm_chart(stack, "karpenter")["Properties"]["Values"])
+
+    assert values == controller_values(plan, cluster_name="research")
+    assert values["settings"]["featureGates"]["staticCapacity"] is True

@@ -1,0 +1,285 @@
+"""The stack of the NodePools: in what order their nodes come to exist, and what a deploy leaves."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Template
+
+from tests.support.assembly import CONTEXT
+from tests.support.construct_stacks import managed_policies
+from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, SYSTEM_POOL, make_cluster, pool_document
+from ultrascale.plan import ClusterPlan, plan_cluster
+from ultrascale.plan.capacity import NODE_POOLS
+from ultrascale_constructs.node_config import ClusterAddress
+from ultrascale_k8s import define_charts
+from ultrascale_stacks.auto_mode import AutoModeStack
+from ultrascale_stacks.network import NetworkStack
+from ultrascale_stacks.node_pools import NodePoolsStack
+
+Document = dict[str, Any]
+
+APPLIED = "Custom::AWSCDK-EKS-KubernetesResource"
+PATCHED = "Custom::AWSCDK-EKS-KubernetesPatch"
+ROLE = "AWS::IAM::Role"
+CALENDAR = "Custom::BlockCalendar"
+ADDRESS = ClusterAddress(
+    name="research",
+    endpoint="https://api.example.com",
+    certificate_authority="Q0E=",
+    service_cidr="172.20.0.0/16",
+)
+
+
+def planned(provisioner: str, *pools: Document) -> ClusterPlan:
+    """Return the plan of a cluster whose nodes ``provisioner`` launches."""
+    karpenter = {"version": "1.15.1"} if provisioner == "karpenter" else None
+    own = [pool | {"provisioner": provisioner} for pool in pools]
+    auto = SYSTEM_POOL | {"provisioner": provisioner, "nodes": {"max": 4}}
+    system = SYSTEM_POOL if karpenter else auto
+    return plan_cluster(make_cluster(karpenter=karpenter, pools=[system, *own]))
+
+
+def synthesize(plan: ClusterPlan) -> Template:
+    app = cdk.App(context=dict(CONTEXT), builtin_cloud_formation_validation=False)
+    network = NetworkStack(app, "network", plan=plan).network
+    stack = NodePoolsStack(
+        app,
+        "node-pools",
+        plan=plan,
+        network=network,
+        cluster=ADDRESS,
+        cluster_security_group_id="sg-1",
+        pools=[pool for pool in plan.pools if pool.provisioner in NODE_POOLS],
+        charts=define_charts(plan).node_pools,
+    )
+    return Template.from_stack(stack)
+
+
+def bodies(template: Template) -> dict[str, Document]:
+    return dict(template.to_json()["Resources"])
+
+
+def of_kind(template: Template, kind: str) -> set[str]:
+    return {key for key, body in bodies(template).items() if body["Type"] == kind}
+
+
+def before(template: Template, resource: str) -> set[str]:
+    """Return everything that CloudFormation makes before ``resource``, by its DependsOn."""
+    every, found = bodies(template), set[str]()
+    waiting = [resource]
+    while waiting:
+        for name in every[waiting.pop()].get("DependsOn", []):
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return found
+
+
+def manifest_text(body: Document) -> str:
+    return json.dumps(body["Properties"]["Manifest"])
+
+
+def applied(template: Template, kind: str, name: str) -> str:
+    """Return the logical id of what applies the object of ``kind`` called ``name``."""
+    start = json.dumps({"kind": kind, "metadata": {"name": name}}, separators=(",", ":"))
+    escaped = json.dumps(start.strip("{}"))[1:-1]
+    (found,) = (
+        key for key in of_kind(template, APPLIED) if escaped in manifest_text(bodies(template)[key])
+    )
+    return found
+
+
+def patch_of(template: Template, name: str) -> str:
+    """Return the logical id of what patches the NodePool called ``name``."""
+    (found,) = (
+        key
+        for key in of_kind(template, PATCHED)
+        if bodies(template)[key]["Properties"]["ResourceName"] == f"nodepools.karpenter.sh/{name}"
+    )
+    return found
+
+
+BLOCK = pool_document(name="block", role="reserved", purchase=CAPACITY_BLOCK, nodes={"static": 8})
+FIXED = pool_document(
+    name="fixed",
+    role="reserved",
+    purchase=ODCR | {"reservation": "cr-0fedcba9876543210"},
+    nodes={"static": 4},
+)
+BURST = pool_document(
+    name="burst",
+    instance_types=["g6e.12xlarge", "g6e.24xlarge", "g6.12xlarge"],
+    purchase=SPOT | {"fallback": "on-demand"},
+)
+PLACED = pool_document(name="placed", placement_group=True, shards=2)
+
+
+@pytest.fixture(scope="module")
+def karpenter() -> Template:
+    return synthesize(planned("karpenter", BLOCK, FIXED, BURST, PLACED))
+
+
+@pytest.fixture(scope="module")
+def auto_mode() -> Template:
+    app = cdk.App(context=dict(CONTEXT), builtin_cloud_formation_validation=False)
+    return Template.from_stack(AutoModeStack(app, "nodes", plan=planned("auto-mode", BLOCK)))
+
+
+class TestOrder:
+    """A node class that names what is not there yet launches nothing, or nodes without a fabric."""
+
+    def test_everything_in_ec2_is_there_before_the_first_object(self, karpenter: Template) -> None:
+        made = {
+            key
+            for key, body in bodies(karpenter).items()
+            if body["Type"] in {"AWS::EC2::PlacementGroup", "AWS::EC2::SecurityGroup"}
+            or body["Type"].startswith("AWS::EC2::SecurityGroup")
+        }
+
+        assert len(made) == 3 * 3 + 2
+        for resource in of_kind(karpenter, APPLIED) | of_kind(karpenter, PATCHED):
+            assert made <= before(karpenter, resource)
+
+    @pytest.mark.parametrize("name", ["block", "burst", "burst-on-demand"])
+    def test_a_node_class_comes_before_its_node_pools(self, karpenter: Template, name: str) -> None:
+        node_class = applied(karpenter, "EC2NodeClass", name.removesuffix("-on-demand"))
+
+        assert node_class in before(karpenter, applied(karpenter, "NodePool", name))
+
+
+class TestCalendar:
+    """It sets the size of a NodePool that must be there, with rights that must be there."""
+
+    def test_each_pool_on_a_block_has_one_and_no_other(self, karpenter: Template) -> None:
+        (calendar,) = of_kind(karpenter, CALENDAR)
+
+        assert bodies(karpenter)[calendar]["Properties"]["Target"]["Name"] == "block"
+
+    def test_it_is_called_once_the_pool_is_as_the_file_has_it(self, karpenter: Template) -> None:
+        (calendar,) = of_kind(karpenter, CALENDAR)
+
+        (rights,) = (
+            key
+            for key in of_kind(karpenter, APPLIED)
+            if "ClusterRoleBinding" in manifest_text(bodies(karpenter)[key])
+        )
+        assert {patch_of(karpenter, "block"), rights} <= before(karpenter, calendar)
+
+    def test_no_other_pool_waits_for_it(self, karpenter: Template) -> None:
+        (calendar,) = of_kind(karpenter, CALENDAR)
+
+        for key in of_kind(karpenter, APPLIED) | of_kind(karpenter, PATCHED):
+            assert calendar not in before(karpenter, key)
+
+
+class TestNodePools:
+    """What a deploy does to the NodePools that are there."""
+
+    @pytest.mark.parametrize("name", ["block", "fixed"])
+    def test_static_ones_are_seeded_and_patched(self, karpenter: Template, name: str) -> None:
+        body = bodies(karpenter)[applied(karpenter, "NodePool", name)]
+
+        assert '\\"replicas\\":0' in manifest_text(body)
+        assert "limits" not in manifest_text(body)
+        assert patch_of(karpenter, name)
+
+    @pytest.mark.parametrize(("name", "sets_size"), [("block", False), ("fixed", True)])
+    def test_only_the_calendar_sets_the_size_of_a_block(
+        self, karpenter: Template, name: str, sets_size: bool
+    ) -> None:
+        patch = bodies(karpenter)[patch_of(karpenter, name)]["Properties"]
+
+        paths = {operation["path"] for operation in json.loads(patch["ApplyPatchJson"])}
+        assert ("/spec/replicas" in paths) == sets_size
+
+    def test_a_pool_that_gets_a_calendar_keeps_its_seed(self) -> None:
+        plan = planned("karpenter", BLOCK)
+        without = tuple(replace(pool, calendar=None) for pool in plan.node_pools)
+
+        first, second = synthesize(plan), synthesize(replace(plan, node_pools=without))
+
+        for template in (first, second):
+            assert len(of_kind(template, PATCHED)) == 1
+        seed = applied(first, "NodePool", "block")
+        assert bodies(first)[seed] == bodies(second)[seed]
+
+    def test_a_fallback_that_leaves_the_file_leaves_the_cluster(self) -> None:
+        alone = BURST | {"purchase": SPOT}
+
+        first, second = (synthesize(planned("karpenter", pool)) for pool in (BURST, alone))
+
+        gone = of_kind(first, APPLIED) - of_kind(second, APPLIED)
+        assert gone == {applied(first, "NodePool", "burst-on-demand")}
+        assert bodies(first)[gone.pop()]["DeletionPolicy"] == "Delete"
+
+    def test_another_pool_moves_no_resource_of_the_others(self, karpenter: Template) -> None:
+        fewer = synthesize(planned("karpenter", FIXED, BURST))
+
+        for kind in (APPLIED, PATCHED):
+            assert of_kind(fewer, kind) < of_kind(karpenter, kind)
+
+    def test_each_stays_far_below_what_an_update_can_carry(self, karpenter: Template) -> None:
+        for key in of_kind(karpenter, APPLIED) | of_kind(karpenter, PATCHED):
+            assert len(json.dumps(bodies(karpenter)[key]["Properties"])) < 100_000
+
+
+class TestPlacementGroups:
+    """The name that EC2 makes up takes the place of the placeholder."""
+
+    @pytest.mark.parametrize("shard", ["placed-1", "placed-2"])
+    def test_a_node_class_names_the_group_of_its_own_shard(
+        self, karpenter: Template, shard: str
+    ) -> None:
+        manifest = bodies(karpenter)[applied(karpenter, "EC2NodeClass", shard)]["Properties"]
+
+        group = manifest["Manifest"]["Fn::Join"][1][1]["Ref"]
+        assert group in of_kind(karpenter, "AWS::EC2::PlacementGroup")
+        assert group.startswith(f"placedPlacementGroup{shard[-1]}")
+
+    def test_no_placeholder_reaches_the_cluster(self, karpenter: Template) -> None:
+        for key in of_kind(karpenter, APPLIED):
+            assert "${" not in manifest_text(bodies(karpenter)[key])
+
+
+class TestRoleOfAutoMode:
+    """A node of our own node classes needs a role, and the right to join with it."""
+
+    def test_nodes_may_what_auto_mode_documents_and_no_more(self, auto_mode: Template) -> None:
+        (role,) = (
+            body["Properties"]
+            for body in bodies(auto_mode).values()
+            if body["Type"] == ROLE and "RoleName" in body["Properties"]
+        )
+
+        assert role["RoleName"] == "research-node-us-west-2"
+        assert managed_policies(role) == {
+            "AmazonEKSWorkerNodeMinimalPolicy",
+            "AmazonEC2ContainerRegistryPullOnly",
+        }
+
+    def test_they_join_through_an_entry_of_their_own_type(self, auto_mode: Template) -> None:
+        (entry,) = (
+            body["Properties"]
+            for body in bodies(auto_mode).values()
+            if body["Type"] == "AWS::EKS::AccessEntry" and body["Properties"].get("Type") == "EC2"
+        )
+
+        (policy,) = entry["AccessPolicies"]
+        assert "/AmazonEKSAutoNodePolicy" in json.dumps(policy["PolicyArn"])
+        assert policy["AccessScope"] == {"Type": "cluster"}
+
+    def test_karpenters_nodes_have_theirs_elsewhere(self, karpenter: Template) -> None:
+        assert not any(
+            "RoleName" in bodies(karpenter)[key]["Properties"] for key in of_kind(karpenter, ROLE)
+        )
+
+
+def test_an_overlay_leaves_with_the_fabric_of_its_pool(karpenter: Template) -> None:
+    overlay = applied(karpenter, "NodeOverlay", "block")
+    (manifest,) = json.loads(bodies(karpenter)[overlay]["Properties"]["Manifest"])
+
+    assert manifest["kind"] == "NodeOverlay"
+    assert overlay in before(karpenter, applied(karpenter, "NodePool", "block"))

@@ -1,0 +1,430 @@
+"""The pipeline deploys what a workstation would, into two accounts, and only what was looked at."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.assembly import Assembly, synthesize
+from tests.support.create_only_schemas import unknown_types
+from tests.support.handler_schemas import kinds_in
+from tests.support.pipelines import (
+    BOUNDARY,
+    DEV,
+    DEV_ACCOUNT,
+    HOME,
+    PROD,
+    PROD_ACCOUNT,
+    Piped,
+    actions,
+    files_of,
+    installs,
+    listed,
+    piped_accounts,
+)
+from tests.support.posture import RULES, needless
+from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
+from ultrascale.plan.delivery.execution_policy import ExecutionScope, execution_policies
+from ultrascale.plan.delivery.pipeline_events import APPROVE
+from ultrascale.plan.delivery.roles_boundary import roles_boundary
+from ultrascale.plan.pipeline import pipeline_actions, stage_actions
+from ultrascale.preflight.checks import CHECKS
+from ultrascale.preflight.policy import policy
+from ultrascale.sbom import list_pipeline
+from ultrascale_stacks.pipeline import share_files
+
+STAGES = {"dev": DEV_ACCOUNT, "prod": PROD_ACCOUNT}
+_BUILD = "AWS::CodeBuild::Project"
+each_stage = pytest.mark.parametrize(("stage", "account"), STAGES.items(), ids=list(STAGES))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("piped")
+
+
+@pytest.fixture(scope="module")
+def piped(folder: Path) -> Piped:
+    """A pipeline of two stages in two accounts; its synthesis fails on any finding of cdk-nag."""
+    return piped_accounts(folder)
+
+
+@pytest.fixture(scope="module")
+def by_hand(folder: Path, piped: Piped) -> dict[str, Assembly]:
+    """What the same files become without the pipeline."""
+    return {
+        name: synthesize(folder / file, folder / "by-hand" / name)
+        for name, file in (("dev", DEV), ("prod", PROD))
+    }
+
+
+@each_stage
+def test_a_stage_has_the_templates_that_a_workstation_deploys(
+    stage: str, account: str, piped: Piped, by_hand: dict[str, Assembly]
+) -> None:
+    templates = files_of(piped.folder / "cdk.out" / f"cluster-{stage}", "*.template.json")
+
+    assert len(templates) > 5
+    assert templates == files_of(by_hand[stage].folder / "cdk.out", "*.template.json")
+
+
+@each_stage
+def test_a_stage_has_the_manifests_that_a_workstation_applies(
+    stage: str, account: str, piped: Piped, by_hand: dict[str, Assembly]
+) -> None:
+    manifests = files_of(piped.folder / "dist" / stage, "*.k8s.yaml")
+
+    assert manifests
+    assert manifests == files_of(by_hand[stage].folder / "dist", "*.k8s.yaml")
+
+
+@each_stage
+def test_every_stack_of_a_stage_is_deployed_under_its_own_name(
+    stage: str, account: str, piped: Piped, by_hand: dict[str, Assembly]
+) -> None:
+    deployed = {each["Configuration"]["StackName"] for each in piped.deployments(stage)}
+
+    assert deployed == {f"{stage}-{name}" for name in by_hand[stage].templates}
+
+
+@each_stage
+def test_a_stage_is_deployed_by_the_roles_of_its_account(
+    stage: str, account: str, piped: Piped
+) -> None:
+    roles = {
+        json.dumps(each.get("RoleArn") or each["Configuration"]["RoleArn"])
+        for each in piped.deployments(stage)
+    }
+
+    assert len(roles) == 1
+    assert f"cdk-hnb659fds-deploy-role-{account}-" in roles.pop()
+
+
+def test_a_run_updates_the_pipeline_and_checks_before_it_deploys(piped: Piped) -> None:
+    (made,) = piped.of("AWS::CodePipeline::Pipeline")
+
+    assert [stage["Name"] for stage in made["Stages"]] == [
+        *("Source", "Build", "UpdatePipeline", "Assets", "Checks"),
+        *("dev", "prod"),
+    ]
+    first = [action["Name"] for action in piped.stage("Checks") if action["RunOrder"] == 1]
+    assert sorted(first) == ["Policy", "Test"]
+
+
+def test_runs_wait_for_each_other_and_begin_again_with_a_new_pipeline(piped: Piped) -> None:
+    (made,) = piped.of("AWS::CodePipeline::Pipeline")
+
+    assert made["PipelineType"] == "V2"
+    assert made["ExecutionMode"] == "QUEUED"
+    assert made["RestartExecutionOnUpdate"] is True
+
+
+def test_the_commits_come_over_the_connection(piped: Piped) -> None:
+    (source,) = piped.stage("Source")
+
+    assert source["Configuration"]["ConnectionArn"].endswith(f"{HOME}:connection/0aa1")
+    assert source["Configuration"]["FullRepositoryId"] == "example/clusters"
+    assert source["Configuration"]["BranchName"] == "main"
+
+
+def test_the_source_may_use_the_connection_by_the_prefix_of_its_arn(piped: Piped) -> None:
+    """IAM compares an action with the prefix of the resource, and there are two of both."""
+    allowed = [
+        statement
+        for each in piped.of("AWS::IAM::Policy")
+        for statement in each["PolicyDocument"]["Statement"]
+        if piped.plan.connection in listed(statement["Resource"])
+    ]
+
+    assert "codeconnections:UseConnection" in {
+        action for each in allowed for action in listed(each["Action"])
+    }
+
+
+def test_the_assembly_is_built_by_the_readmes_own_commands(piped: Piped) -> None:
+    assert piped.build(f"make pipeline CLUSTER={PROD}")
+    assert piped.build("make test")
+    rules = piped.build("make lint-templates")["Source"]["BuildSpec"]
+    for file in (DEV, PROD):
+        assert f"make synth CLUSTER={file}" in rules
+        assert f"make lint-templates CLUSTER={file}" in rules
+
+
+class TestGate:
+    """What is looked at before a stage is deployed."""
+
+    @each_stage
+    def test_a_stage_is_looked_at_and_deployed_under_one_lock(
+        self, stage: str, account: str, piped: Piped
+    ) -> None:
+        """A run locks a stage: no other run deploys between the look, the approval and the end."""
+        look, check, confirm, *others = piped.stage(stage)
+
+        assert look["Name"] == f"Look-{stage}"
+        assert check["Name"] == f"Permissions-{stage}.Check"
+        assert confirm["Name"] == f"Permissions-{stage}.Confirm"
+        assert look["RunOrder"] < check["RunOrder"] < confirm["RunOrder"]
+        assert all(action["RunOrder"] > confirm["RunOrder"] for action in others)
+        deploying = [each for each in others if not each["Name"].startswith("Approve")]
+        assert {each["ActionTypeId"]["Provider"] for each in deploying} == {"CloudFormation"}
+        last = max(each["RunOrder"] for each in piped.stage(stage) if each not in deploying)
+        assert min(each["RunOrder"] for each in deploying) > last
+
+    def test_plan_preflight_and_changes_stop_the_pipeline_in_this_order(self, piped: Piped) -> None:
+        spec = json.loads(piped.build(f"ultrascale plan {PROD}")["Source"]["BuildSpec"])
+        commands = spec["phases"]["build"]["commands"]
+        gates = [each for each in commands if ".venv/bin/ultrascale" in each]
+
+        assert commands[0] == f"make synth CLUSTER={PROD}"
+        assert gates == [
+            f".venv/bin/ultrascale plan {PROD}",
+            f".venv/bin/ultrascale preflight {PROD} --profile gate",
+            "bash -o pipefail -c '.venv/bin/ultrascale diff clusters/prod.yaml --assembly cdk.out "
+            "--profile gate --replace Key1 --replace prod-network/Vpc2 | tee changes.txt'",
+        ]
+
+    def test_only_what_a_stage_names_may_be_replaced(self, piped: Piped) -> None:
+        spec = piped.build(f"ultrascale plan {DEV}")["Source"]["BuildSpec"]
+
+        assert "ultrascale diff" in spec
+        assert "--replace" not in spec
+
+    def test_an_approval_shows_what_changes_where_the_stage_asks_for_one(
+        self, piped: Piped
+    ) -> None:
+        assert not [each for each in piped.stage("dev") if "Approve" in each["Name"]]
+        (approval,) = (each for each in piped.stage("prod") if "Approve" in each["Name"])
+        comment = approval["Configuration"]["CustomData"]
+        look = piped.stage("prod")[0]
+
+        assert f"#{{{look['Namespace']}.LOG}}" in comment
+        assert f"#{{{look['Namespace']}.CHANGES}}" in comment
+        exported = json.loads(piped.build(f"ultrascale plan {PROD}")["Source"]["BuildSpec"])["env"]
+        assert set(exported["exported-variables"]) == {"LOG", "CHANGES"}
+        assert approval["RunOrder"] > look["RunOrder"]
+        assert approval["Name"].startswith(APPROVE)
+
+    def test_a_check_of_permissions_looks_at_the_stages_own_assembly(self, piped: Piped) -> None:
+        """By templates: for change sets, it makes and deletes the stacks that are not there."""
+        spec = json.dumps(piped.build("--security-only"))
+        assert "cluster-$STAGE_PATH --security-only --fail --method=template;" in spec
+        for stage in STAGES:
+            settings = piped.stage(stage)[1]["Configuration"]["EnvironmentVariables"]
+            start, topic, end = settings["Fn::Join"][1]
+            variables = {
+                each["name"]: each["value"] for each in json.loads(start + topic["Ref"] + end)
+            }
+            assert variables["NOTIFICATION_ARN"].startswith("PipelineNoticesTopic")
+            path = piped.folder / "cdk.out" / f"cluster-{variables['STAGE_PATH']}"
+            assert (path / "manifest.json").is_file()
+            assert variables["STAGE_NAME"] == stage
+
+    def test_a_check_of_permissions_may_look_in_the_pipelines_own_account(
+        self, piped: Piped
+    ) -> None:
+        """There the CDK takes the build's own rights instead, and every run would wait."""
+        (check,) = (p for p in piped.of("AWS::IAM::Policy") if "CDKSecurity" in p["PolicyName"])
+        conditions = [each.get("Condition") for each in check["PolicyDocument"]["Statement"]]
+        assert {"StringEquals": {"iam:ResourceTag/aws-cdk:bootstrap-role": "lookup"}} in conditions
+
+    @each_stage
+    def test_the_gate_may_look_and_change_nothing(
+        self, stage: str, account: str, piped: Piped
+    ) -> None:
+        plan = next(each for each in piped.plan.stages if each.name == stage)
+        (path,) = (piped.folder / "cdk.out" / f"assembly-{stage}").glob("*.template.json")
+        resources = json.loads(path.read_text())["Resources"].values()
+        (role,) = (each["Properties"] for each in resources if each["Type"] == "AWS::IAM::Role")
+        (more,) = (each["Properties"] for each in resources if each["Type"] == "AWS::IAM::Policy")
+
+        (allowed,) = role["Policies"]
+        assert actions(allowed["PolicyDocument"]) == actions(policy(CHECKS, plan.cluster, account))
+        assert set(actions(more["PolicyDocument"])) == {"cloudformation:GetTemplate"}
+        (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+        assert trust["Principal"] == {"AWS": f"arn:aws:iam::{HOME}:root"}
+        assert trust["Condition"] == {"ArnEquals": {"aws:PrincipalArn": piped.plan.role_arn}}
+        assert role["RoleName"] == plan.gate_role
+
+    def test_the_builds_that_look_may_take_the_gates_roles_alone(self, piped: Piped) -> None:
+        (role,) = (r for r in piped.of("AWS::IAM::Role") if r.get("RoleName") == piped.plan.role)
+        taken = {
+            resource
+            for each in piped.of("AWS::IAM::Policy")
+            if "GateRole" in json.dumps(each["Roles"])
+            for statement in each["PolicyDocument"]["Statement"]
+            if statement["Action"] == "sts:AssumeRole"
+            for resource in listed(statement["Resource"])
+        }
+
+        assert role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {
+            "Service": "codebuild.amazonaws.com"
+        }
+        assert taken == {stage.gate_role_arn for stage in piped.plan.stages}
+
+
+def test_a_stack_is_deployed_by_one_action_that_can_be_tried_again(piped: Piped) -> None:
+    """CloudFormation drops the change set of what failed, and a retry runs the failed action."""
+    for stage in STAGES:
+        stacks = [each for each in piped.stage(stage) if "StackName" in each["Configuration"]]
+        names = [each["Configuration"]["StackName"] for each in stacks]
+
+        assert {each["Configuration"]["ActionMode"] for each in stacks} == {"CREATE_UPDATE"}
+        assert len(set(names)) == len(names)
+
+
+def test_actions_are_counted_as_codepipeline_counts_them(piped: Piped) -> None:
+    """The CDK takes the check of permissions, which is two actions, for one."""
+    (made,) = piped.of("AWS::CodePipeline::Pipeline")
+    counted = {wave.name: stage_actions(wave) for wave in piped.plan.waves}
+    found = {each["Name"]: len(each["Actions"]) for each in made["Stages"]}
+
+    assert counted.items() <= found.items()
+    assert pipeline_actions(piped.plan) == sum(found.values())
+
+
+class TestPins:
+    """An unpinned command line refuses the assembly, in the middle of a run."""
+
+    def test_every_build_installs_a_pinned_command_line(self, piped: Piped) -> None:
+        specs = [json.dumps(each["Source"]) for each in piped.of("AWS::CodeBuild::Project")]
+        specs += [path.read_text() for path in (piped.folder / "cdk.out").glob("buildspec-*")]
+        installed = [word for text in specs for word in installs(text)]
+
+        assert set(installed) == {"aws-cdk@2.1148.1", "cdk-assets@4.7.3"}
+
+    def test_every_build_of_the_source_runs_on_a_python_that_is_chosen(self, piped: Piped) -> None:
+        """The newest of the image is another one whenever AWS changes the image."""
+        for command in ("make pipeline", "make test", "make lint-templates", f"plan {PROD}"):
+            spec = json.loads(piped.build(command)["Source"]["BuildSpec"])
+
+            assert spec["phases"]["install"]["runtime-versions"]["python"] == "3.11"
+
+
+class TestFiles:
+    """The files that stacks upload: AWS CloudFormation takes 256 MB of a pipeline's assembly."""
+
+    def test_the_program_that_uploads_files_reads_their_list(self, piped: Piped) -> None:
+        manifests = files_of(piped.folder / "cdk.out", "**/*.assets.json")
+
+        assert len(manifests) > 10
+        assert {json.loads(text)["version"] for text in manifests.values()} == {CDK_ASSETS_SCHEMA}
+
+    def test_every_file_is_there_and_there_once(self, piped: Piped) -> None:
+        found = [path for path in (piped.folder / "cdk.out").glob("**/asset.*")]
+        sources = {
+            (manifest.parent / file["source"]["path"]).resolve()
+            for manifest in (piped.folder / "cdk.out").glob("**/*.assets.json")
+            for file in json.loads(manifest.read_text())["files"].values()
+        }
+
+        assert all(path.exists() for path in sources)
+        assert len({path.name for path in found}) == len(found) > 0
+
+    def test_what_was_shared_stays_as_it_is(self, piped: Piped) -> None:
+        before = files_of(piped.folder / "cdk.out", "**/*.assets.json")
+
+        share_files(piped.folder / "cdk.out")
+
+        assert files_of(piped.folder / "cdk.out", "**/*.assets.json") == before
+
+
+def test_all_that_a_run_deploys_is_covered_by_the_policies_of_the_role(piped: Piped) -> None:
+    """No action is a wildcard: each is one that a schema states."""
+    kinds = kinds_in(piped.folder / "cdk.out")
+    anywhere = ExecutionScope(cluster="prod", partition="aws", account=HOME, region="us-east-2")
+
+    allowed = {
+        action for document in execution_policies(kinds, anywhere) for action in actions(document)
+    }
+
+    assert {"eks:CreateCluster", "codepipeline:CreatePipeline", "iam:CreateRole"} <= allowed
+    assert not [action for action in allowed if action.endswith(":*")]
+    bounded = actions(roles_boundary((each for _, each in piped.templates()), anywhere))
+    assert {"sts:AssumeRole", "ec2:*", "codebuild:*"} <= {*bounded}
+
+
+class TestCare:
+    """Keys, logs, rights and what a build may do."""
+
+    @pytest.mark.parametrize("rule", RULES)
+    def test_the_pipeline_holds_what_every_cluster_does(self, rule: str, piped: Piped) -> None:
+        assert not [*RULES[rule](piped.as_cluster())]
+
+    def test_the_change_guard_knows_what_replaces_each_type(self, piped: Piped) -> None:
+        assert unknown_types(piped.as_cluster().templates.values()) == set()
+
+    def test_nothing_is_acknowledged_where_nothing_breaks_a_rule(self, piped: Piped) -> None:
+        assert needless(piped.folder / "cdk.out") == set()
+
+    def test_its_bill_of_materials_is_of_all_its_stages(self, piped: Piped) -> None:
+        folders = {"assembly": piped.folder / "cdk.out", "manifests": piped.folder / "dist"}
+
+        users = {user for each in list_pipeline(piped.plan, **folders) for user in each.used_by}
+
+        assert {"prod-pipeline", "dev-node-addons", "prod-node-addons"} <= users
+
+    def test_each_role_has_the_boundary_that_its_file_names(self, piped: Piped) -> None:
+        """The role that a changed template adds, too: CloudFormation may make no other."""
+        found: dict[str, set[str]] = {"dev": set(), "prod": set()}
+        for path, template in piped.templates():
+            for each in template["Resources"].values():
+                if each["Type"] == "AWS::IAM::Role":
+                    bound = str(each["Properties"].get("PermissionsBoundary"))
+                    found["dev" if path.name.startswith("dev") else "prod"].add(bound)
+
+        bounds = {f"arn:aws:iam::{each}:policy/{BOUNDARY}" for each in (HOME, PROD_ACCOUNT)}
+        assert found == {"dev": {"None"}, "prod": bounds}
+
+    def test_every_build_is_encrypted_logged_and_unprivileged(self, piped: Piped) -> None:
+        for build in piped.of("AWS::CodeBuild::Project"):
+            assert build["EncryptionKey"] != "alias/aws/s3"
+            assert build["LogsConfig"]["CloudWatchLogs"]["Status"] == "ENABLED"
+            assert build["Environment"].get("PrivilegedMode") is False
+            assert "VpcConfig" not in build
+
+    def test_every_build_may_write_to_its_log(self, piped: Piped) -> None:
+        """CodeBuild begins no build that it cannot log."""
+        writers = {
+            role["Ref"]
+            for policy_ in piped.of("AWS::IAM::Policy")
+            for statement in policy_["PolicyDocument"]["Statement"]
+            for role in policy_["Roles"]
+            if "logs:PutLogEvents" in listed(statement["Action"])
+            and any("PipelineLogs" in str(each) for each in listed(statement["Resource"]))
+        }
+
+        builders = {each["ServiceRole"]["Fn::GetAtt"][0] for each in piped.of(_BUILD)}
+        assert builders == writers
+
+    def test_logs_are_kept_as_long_as_all_others(self, piped: Piped) -> None:
+        assert {each["RetentionInDays"] for each in piped.of("AWS::Logs::LogGroup")} == {90}
+
+    def test_files_of_runs_are_encrypted_and_go_after_a_month(self, piped: Piped) -> None:
+        (bucket,) = piped.of("AWS::S3::Bucket")
+        (rule,) = bucket["LifecycleConfiguration"]["Rules"]
+
+        encryption = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]
+        assert encryption["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
+        assert rule["ExpirationInDays"] == 30
+
+    def test_what_lies_in_another_region_is_deployed_from_the_pipelines_own(
+        self, piped: Piped
+    ) -> None:
+        """It needs no bootstrap stack there, as the page about pipelines says."""
+        manifest = json.loads((piped.folder / "cdk.out" / "manifest.json").read_text())
+        (support,) = (
+            each["properties"]
+            for name, each in manifest["artifacts"].items()
+            if name.startswith("cross-region-stack-") and "stack" in each["type"]
+        )
+
+        assert support["cloudFormationExecutionRoleArn"].endswith(f"-{HOME}-us-east-2")
+        assert "requiresBootstrapStackVersion" not in support
+
+    def test_keys_of_other_regions_outlive_their_stacks(self, piped: Piped) -> None:
+        (path,) = (piped.folder / "cdk.out").glob("cross-region-stack-*.template.json")
+        resources = json.loads(path.read_text())["Resources"].values()
+        kept = [each for each in resources if each["Type"] in ("AWS::KMS::Key", "AWS::S3::Bucket")]
+
+        assert len(kept) == 2
+        assert all(each["DeletionPolicy"] == "Retain" for each in kept)

@@ -1,0 +1,44 @@
+"""What the pipeline says of itself without being synthesized: its pins, and what is refused."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import aws_cdk as cdk
+import pytest
+
+from tests.support.pipelines import DEV, two_accounts
+from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
+from ultrascale_constructs import pipeline_permissions
+from ultrascale_stacks import app as entry
+
+
+def test_no_template_says_how_it_was_synthesized() -> None:
+    """The CDK's record of the constructs in use is another one within a pipeline."""
+    settings = json.loads((Path(entry.__file__).parent / "cdk.json").read_text())
+
+    assert settings["versionReporting"] is False
+
+
+def test_every_build_has_the_command_line_of_the_project() -> None:
+    package = json.loads((Path(entry.__file__).parent / "package.json").read_text())
+
+    assert package["devDependencies"]["aws-cdk"] == CDK_CLI_VERSION
+
+
+def test_a_check_that_the_library_changes_is_noticed() -> None:
+    with pytest.raises(LookupError, match="no longer runs 'cdk dif -a"):
+        pipeline_permissions.replaced('"cdk diff"', {"cdk dif -a": ""})
+
+
+def test_a_file_without_a_pipeline_has_none_to_synthesize(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_accounts(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    context = {"pipeline": DEV}
+    app = SimpleNamespace(node=SimpleNamespace(try_get_context=context.get))
+    monkeypatch.setattr(cdk, "App", lambda: app)
+
+    with pytest.raises(SystemExit, match=f"{DEV}: no pipeline; add the section, or use -c cluster"):
+        entry.main()

@@ -1,0 +1,300 @@
+"""The stacks of the Trainium cluster, and what each may take down with it."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+import yaml
+from aws_cdk.assertions import Template
+
+from tests.support.assembly import Assembly, synthesize
+from tests.support.folders import ROOT
+from tests.support.pools import make_cluster
+from ultrascale.plan import plan_cluster
+from ultrascale_stacks.access import AccessStack
+
+LAYERS = (
+    "network",
+    "cluster",
+    "access",
+    "node-addons",
+    "scaling",
+    "system",
+    "addons",
+    "storage",
+    "registry",
+    "images",
+    "platform",
+    "trn1",
+)
+
+
+def stacks_before(assembly: Assembly, layer: str) -> set[str]:
+    """Return every layer that is deployed before ``layer``, directly or not."""
+    manifest: Mapping[str, Any] = json.loads(
+        (assembly.folder / "cdk.out" / "manifest.json").read_text()
+    )
+    prefix = f"{assembly.plan.name}-"
+    found: set[str] = set()
+    waiting = [layer]
+    while waiting:
+        artifact = manifest["artifacts"][prefix + waiting.pop()]
+        for name in artifact.get("dependencies", []):
+            other = name.removeprefix(prefix)
+            if other in assembly.templates and other not in found:
+                found.add(other)
+                waiting.append(other)
+    return found
+
+
+def test_each_lifecycle_has_a_stack_of_its_own(trainium: Assembly) -> None:
+    assert set(trainium.templates) == set(LAYERS)
+
+
+@pytest.mark.parametrize(
+    ("layer", "earlier"),
+    [
+        ("cluster", {"network"}),
+        ("access", {"cluster"}),
+        ("node-addons", {"cluster"}),
+        ("scaling", {"cluster"}),
+        ("system", {"node-addons", "scaling"}),
+        ("addons", {"system"}),
+        ("images", {"registry"}),
+        ("platform", {"addons", "storage", "scaling"}),
+        ("trn1", {"platform", "addons", "node-addons"}),
+    ],
+)
+def test_a_stack_waits_for_what_it_cannot_work_without(
+    trainium: Assembly, layer: str, earlier: set[str]
+) -> None:
+    assert earlier <= stacks_before(trainium, layer)
+
+
+@pytest.mark.parametrize("layer", ["network", "cluster", "storage", "registry", "images"])
+def test_a_failed_addon_or_pool_never_rolls_back_what_is_hard_to_replace(
+    trainium: Assembly, layer: str
+) -> None:
+    fragile = {"access", "node-addons", "scaling", "system", "addons", "platform", "trn1"}
+
+    assert not stacks_before(trainium, layer) & fragile
+
+
+def test_nothing_waits_for_accelerated_capacity(trainium: Assembly) -> None:
+    for layer in LAYERS:
+        assert "trn1" not in stacks_before(trainium, layer)
+
+
+def test_a_wrong_administrator_takes_nothing_down(trainium: Assembly) -> None:
+    kinds = {body["Type"] for body in trainium.templates["access"]["Resources"].values()}
+
+    assert kinds - {"AWS::CDK::Metadata"} == {"AWS::EKS::AccessEntry"}
+    assert not any("access" in stacks_before(trainium, layer) for layer in LAYERS)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        ("111122223333:role/Admin", "444455556666:role/Admin"),
+        ("111122223333:role/x/y", "111122223333:role/x-y"),
+        ("111122223333:role/x/y", "111122223333:role/xy"),
+    ],
+    ids=["one name in two accounts", "path or hyphen", "path or none"],
+)
+def test_administrators_with_names_alike_each_get_in(others: tuple[str, ...]) -> None:
+    admins = [f"arn:aws:iam::{other}" for other in others]
+    app = cdk.App(builtin_cloud_formation_validation=False)
+    plan = plan_cluster(make_cluster(kubernetes={"admins": admins}))
+
+    template = Template.from_stack(AccessStack(app, "Access", plan=plan))
+
+    entries = template.find_resources("AWS::EKS::AccessEntry").values()
+    assert sorted(body["Properties"]["PrincipalArn"] for body in entries) == sorted(admins)
+
+
+def test_another_administrator_moves_no_access_entry() -> None:
+    first, second = (f"arn:aws:iam::111122223333:role/{name}" for name in ("First", "Second"))
+
+    def entries(*admins: str) -> dict[str, str]:
+        app = cdk.App(builtin_cloud_formation_validation=False)
+        plan = plan_cluster(make_cluster(kubernetes={"admins": [*admins]}))
+        template = Template.from_stack(AccessStack(app, "Access", plan=plan))
+        found = template.find_resources("AWS::EKS::AccessEntry")
+        return {body["Properties"]["PrincipalArn"]: key for key, body in found.items()}
+
+    assert entries(second, first)[first] == entries(first)[first]
+
+
+def test_no_function_of_ours_shares_a_stack_with_the_cluster(trainium: Assembly) -> None:
+    functions = [stack for stack, _ in trainium.resources("AWS::Lambda::Function")]
+
+    assert set(functions) == {"platform", "scaling"}
+
+
+def test_addons_are_there_before_nodes_and_controllers_after_them(trainium: Assembly) -> None:
+    addons = {
+        body["Properties"]["AddonName"]: stack
+        for stack, body in trainium.resources("AWS::EKS::Addon")
+    }
+
+    assert addons == {
+        "vpc-cni": "node-addons",
+        "kube-proxy": "node-addons",
+        "eks-pod-identity-agent": "node-addons",
+        "coredns": "addons",
+        "aws-ebs-csi-driver": "addons",
+        "aws-fsx-csi-driver": "addons",
+        "eks-node-monitoring-agent": "addons",
+    }
+
+
+def test_no_resource_that_may_be_replaced_has_a_name_that_collides(trainium: Assembly) -> None:
+    named = {
+        "AWS::EKS::Nodegroup": "NodegroupName",
+        "AWS::EC2::LaunchTemplate": "LaunchTemplateName",
+        "AWS::EC2::SecurityGroup": "GroupName",
+        "AWS::IAM::Role": "RoleName",
+        "AWS::SSM::Parameter": "Name",
+    }
+    for kind, key in named.items():
+        for _, body in trainium.resources(kind):
+            assert key not in body["Properties"]
+
+
+@pytest.mark.parametrize("kind", ["AWS::FSx::FileSystem", "AWS::KMS::Key", "AWS::ECR::Repository"])
+def test_data_and_its_keys_outlive_their_stack(trainium: Assembly, kind: str) -> None:
+    found = [body for _, body in trainium.resources(kind)]
+
+    assert found
+    kept = {"Retain", "RetainExceptOnCreate"}
+    assert all(body["DeletionPolicy"] in kept for body in found)
+    assert all(body["UpdateReplacePolicy"] == "Retain" for body in found)
+
+
+class TestManifestsOfThePlatform:
+    """Custom resources that apply the charts."""
+
+    @staticmethod
+    def applied(assembly: Assembly) -> dict[str, Mapping[str, Any]]:
+        kind = "Custom::AWSCDK-EKS-KubernetesResource"
+        resources = assembly.templates["platform"]["Resources"]
+        return {key: body for key, body in resources.items() if body["Type"] == kind}
+
+    def test_every_chart_is_applied(self, trainium: Assembly) -> None:
+        assert len(self.applied(trainium)) == len(trainium.charts)
+
+    def test_they_are_applied_one_after_the_other_and_after_access_is_given(
+        self, trainium: Assembly
+    ) -> None:
+        resources = trainium.templates["platform"]["Resources"]
+        (access,) = (k for k, b in resources.items() if b["Type"] == "AWS::EKS::AccessEntry")
+        waiting = self.applied(trainium)
+        done = {access}
+        for _ in range(len(waiting)):
+            (ready,) = (
+                key for key, body in waiting.items() if set(body.get("DependsOn", [])) & done
+            )
+            done = {ready}
+            del waiting[ready]
+
+        assert not waiting
+
+    def test_no_function_is_called_before_its_log_group_is_there(self, trainium: Assembly) -> None:
+        # Lambda would make the group itself, and CloudFormation fail because it exists.
+        resources = trainium.templates["platform"]["Resources"]
+        groups = {key for key, body in resources.items() if body["Type"] == "AWS::Logs::LogGroup"}
+
+        (first,) = (
+            body
+            for body in self.applied(trainium).values()
+            if not set(body["DependsOn"]) & self.applied(trainium).keys()
+        )
+
+        assert len(groups) == 2
+        assert groups <= set(first["DependsOn"])
+
+    def test_namespaces_crds_and_claims_stay_when_they_leave_the_template(
+        self, trainium: Assembly
+    ) -> None:
+        for body in self.applied(trainium).values():
+            text = json.dumps(body["Properties"]["Manifest"])
+            kinds = ("Namespace", "CustomResourceDefinition", "PersistentVolumeClaim")
+            holds = any(f'\\"kind\\":\\"{kind}\\"' in text for kind in kinds)
+            assert (body["DeletionPolicy"] == "Retain") == holds
+
+    def test_pruning_is_off_and_the_first_apply_adopts_what_was_retained(
+        self, trainium: Assembly
+    ) -> None:
+        for body in self.applied(trainium).values():
+            assert "PruneLabel" not in body["Properties"]
+            assert body["Properties"]["Overwrite"] is True
+
+    def test_each_stays_far_below_what_an_update_can_carry(self, trainium: Assembly) -> None:
+        for name, body in self.applied(trainium).items():
+            assert len(json.dumps(body["Properties"])) < 100_000, name
+
+    def test_no_placeholder_reaches_the_cluster(self, trainium: Assembly) -> None:
+        for body in self.applied(trainium).values():
+            assert "${FSX_" not in json.dumps(body["Properties"])
+
+    def test_dist_holds_placeholders_and_never_a_cloudformation_token(
+        self, trainium: Assembly
+    ) -> None:
+        volume = trainium.find("PersistentVolume", _volume_name(trainium))
+
+        assert volume["spec"]["csi"]["volumeHandle"] == "${FSX_TRAINING_ID}"
+        for path in (trainium.folder / "dist").iterdir():
+            assert "${Token[" not in path.read_text()
+
+    def test_each_placeholder_is_an_output_that_a_gitops_user_can_read(
+        self, trainium: Assembly
+    ) -> None:
+        outputs = trainium.templates["storage"]["Outputs"]
+        described = " ".join(output.get("Description", "") for output in outputs.values())
+
+        for lustre in trainium.plan.lustre:
+            for placeholder in (lustre.file_system_id, lustre.dns_name, lustre.mount_name):
+                assert placeholder in described
+
+
+def _volume_name(assembly: Assembly) -> str:
+    (volume,) = (d for d in assembly.documents if d["kind"] == "PersistentVolume")
+    return volume["metadata"]["name"]
+
+
+class TestExports:
+    """CloudFormation refuses to take an export away before its last user is updated."""
+
+    def test_every_subnet_is_exported_whether_a_pool_lies_in_it_or_not(
+        self, trainium: Assembly
+    ) -> None:
+        outputs = trainium.templates["network"]["Outputs"].values()
+        exported = {str(output["Value"]) for output in outputs if "Export" in output}
+        subnets = {
+            key
+            for key, body in trainium.templates["network"]["Resources"].items()
+            if body["Type"] == "AWS::EC2::Subnet"
+        }
+
+        assert len(subnets) == len(trainium.plan.network.subnets)
+        assert {str({"Ref": key}) for key in subnets} <= exported
+
+    def test_a_file_system_without_a_claim_keeps_its_exports(self, tmp_path: Path) -> None:
+        document = yaml.safe_load((ROOT / "clusters" / "trainium-bert.yaml").read_text())
+        del document["storage"]["lustre"][0]["claim"]
+        file = tmp_path / "cluster.yaml"
+        file.write_text(yaml.safe_dump(document))
+
+        outputs = synthesize(file, tmp_path).templates["storage"]["Outputs"].values()
+
+        assert sum("Export" in output for output in outputs) == 3
+
+
+def test_an_upgrade_moves_the_version_of_the_nodes_with_their_release(trainium: Assembly) -> None:
+    for _, body in trainium.resources("AWS::EKS::Nodegroup"):
+        version = body["Properties"]["Version"]
+        assert version == trainium.plan.control_plane.version
+        assert body["Properties"]["ReleaseVersion"].startswith(f"{version}.")

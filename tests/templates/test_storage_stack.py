@@ -1,0 +1,239 @@
+"""The storage stack: file systems alone, buckets alone, both."""
+
+import json
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Template
+
+from tests.support.assembly import CONTEXT
+from tests.support.construct_stacks import the
+from tests.support.pools import make_cluster
+from ultrascale.plan import plan_cluster
+from ultrascale_stacks.network import NetworkStack
+from ultrascale_stacks.storage import StorageStack
+
+LUSTRE = {
+    "name": "training",
+    "zone": "us-west-2b",
+    "capacity_gib": 1200,
+    "throughput_mbps_per_tib": 250,
+}
+
+
+def synthesize(**storage: Any) -> Template:
+    plan = plan_cluster(make_cluster(storage=storage))
+    app = cdk.App(context=dict(CONTEXT), builtin_cloud_formation_validation=False)
+    network = NetworkStack(app, "network", plan=plan).network
+    stack = StorageStack(
+        app, "storage", plan=plan, network=network, cluster_security_group_id="sg-1"
+    )
+    return Template.from_stack(stack)
+
+
+S3 = {"bucket": "datasets", "prefix": "sets", "path": "/sets"}
+EVENTS = {"import": ["new", "deleted"], "export": ["changed"]}
+LINK = "AWS::FSx::DataRepositoryAssociation"
+
+
+def ids(template: Template) -> dict[str, str]:
+    """Return the type of each resource by its logical id."""
+    return {key: body["Type"] for key, body in template.to_json()["Resources"].items()}
+
+
+@pytest.fixture(scope="module")
+def lustre_alone() -> Template:
+    return synthesize(lustre=[LUSTRE])
+
+
+@pytest.fixture(scope="module")
+def both() -> Template:
+    return synthesize(lustre=[LUSTRE], buckets=["datasets", "training"])
+
+
+@pytest.fixture(scope="module")
+def linked() -> Template:
+    return synthesize(
+        # Not in the zone of the pool, which therefore reads the datasets from S3.
+        lustre=[LUSTRE | {"zone": "us-west-2a", "s3": S3 | EVENTS}],
+        buckets=["datasets", "checkpoints"],
+        default_claims=True,
+    )
+
+
+def key_statements(template: Template) -> list[dict[str, Any]]:
+    return the(template, "AWS::KMS::Key")["KeyPolicy"]["Statement"]
+
+
+def mountpoint_statements(template: Template) -> list[dict[str, Any]]:
+    (policy,) = the(template, "AWS::IAM::Role")["Policies"]
+    return policy["PolicyDocument"]["Statement"]
+
+
+def buckets(template: Template) -> dict[str, str]:
+    """Return the cluster file's name of each bucket by its logical id."""
+    return {
+        output["Value"]["Ref"]: output["Description"].removeprefix("Bucket ")
+        for output in template.to_json()["Outputs"].values()
+        if output.get("Description", "").startswith("Bucket ")
+    }
+
+
+def test_a_cluster_of_buckets_has_no_file_system() -> None:
+    template = synthesize(buckets=["datasets", "checkpoints"])
+
+    template.resource_count_is("AWS::S3::Bucket", 2)
+    template.resource_count_is("AWS::FSx::FileSystem", 0)
+    template.resource_count_is("AWS::EC2::SecurityGroup", 0)
+
+
+def test_a_cluster_of_file_systems_has_no_bucket(lustre_alone: Template) -> None:
+    lustre_alone.resource_count_is("AWS::FSx::FileSystem", 1)
+    lustre_alone.resource_count_is("AWS::S3::Bucket", 0)
+
+
+def test_all_data_is_encrypted_with_one_key(both: Template) -> None:
+    (key,) = both.find_resources("AWS::KMS::Key")
+    reference = {"Fn::GetAtt": [key, "Arn"]}
+
+    both.all_resources_properties("AWS::FSx::FileSystem", {"KmsKeyId": reference})
+    default = {"ServerSideEncryptionByDefault": {"KMSMasterKeyID": reference}}
+    both.all_resources_properties(
+        "AWS::S3::Bucket", {"BucketEncryption": {"ServerSideEncryptionConfiguration": [default]}}
+    )
+
+
+def test_a_bucket_moves_nothing_of_the_file_systems(lustre_alone: Template, both: Template) -> None:
+    before, after = ids(lustre_alone), ids(both)
+
+    assert before.items() <= after.items()
+
+
+def test_a_file_system_and_its_key_have_the_ids_they_were_made_with(
+    lustre_alone: Template,
+) -> None:
+    # Another id is another file system: an empty one.
+    made = ids(lustre_alone)
+
+    assert made["Key961B73FD"] == "AWS::KMS::Key"
+    assert made["training1CA5CB2F"] == "AWS::FSx::FileSystem"
+
+
+class TestLink:
+    """A file system that shows the objects of a bucket."""
+
+    def test_changes_go_the_ways_that_the_file_says(self, linked: Template) -> None:
+        assert the(linked, LINK)["S3"] == {
+            "AutoImportPolicy": {"Events": ["NEW", "DELETED"]},
+            "AutoExportPolicy": {"Events": ["CHANGED"]},
+        }
+
+    def test_it_joins_the_prefix_and_the_directory(self, linked: Template) -> None:
+        link = the(linked, LINK)
+        (bucket,) = [key for key, name in buckets(linked).items() if name == "datasets"]
+
+        assert link["DataRepositoryPath"] == {
+            "Fn::Join": ["", ["s3://", {"Ref": bucket}, "/sets/"]]
+        }
+        assert link["FileSystemPath"] == "/sets"
+
+    def test_objects_that_are_there_already_are_files_from_the_start(
+        self, linked: Template
+    ) -> None:
+        assert the(linked, LINK)["BatchImportMetaDataOnCreate"] is True
+
+    def test_a_link_that_leaves_the_file_is_cut_and_deletes_no_data(self, linked: Template) -> None:
+        (body,) = linked.find_resources(LINK).values()
+
+        assert "DeletionPolicy" not in body
+        linked.has_resource("AWS::FSx::FileSystem", {"DeletionPolicy": "RetainExceptOnCreate"})
+        linked.all_resources("AWS::S3::Bucket", {"DeletionPolicy": "RetainExceptOnCreate"})
+
+    def test_fsx_finds_the_buckets_policy_when_it_tries_its_access(self, linked: Template) -> None:
+        (body,) = linked.find_resources(LINK).values()
+        policies = {
+            key
+            for key, policy in linked.find_resources("AWS::S3::BucketPolicy").items()
+            if buckets(linked)[policy["Properties"]["Bucket"]["Ref"]] == "datasets"
+        }
+
+        assert len(policies) == 1
+        assert policies <= {*body["DependsOn"]}
+
+    def test_fsx_may_use_the_key_through_s3_and_in_no_other_way(self, linked: Template) -> None:
+        (statement,) = [s for s in key_statements(linked) if "FileSystems" in s.get("Sid", "")]
+
+        assert statement["Effect"] == "Allow"
+        via = json.dumps(statement["Condition"]["StringEquals"]["kms:ViaService"])
+        role = json.dumps(statement["Condition"]["ArnLike"]["aws:PrincipalArn"])
+        assert "s3.us-west-2." in via
+        assert "AWSServiceRoleForFSxS3Access_fs-*" in role
+        assert "kms:CallerAccount" in statement["Condition"]["StringEquals"]
+
+    def test_a_linked_file_system_asks_for_no_backups_which_fsx_would_refuse(
+        self, linked: Template, both: Template
+    ) -> None:
+        def days(template: Template) -> int:
+            configuration = the(template, "AWS::FSx::FileSystem")["LustreConfiguration"]
+            return configuration["AutomaticBackupRetentionDays"]
+
+        assert days(linked) == 0
+        assert days(both) > 0
+
+    def test_without_a_link_nobody_else_gets_the_key(self, both: Template) -> None:
+        both.resource_count_is(LINK, 0)
+        assert len(key_statements(both)) == 2
+
+
+def test_a_bucket_keeps_its_export_when_its_last_mount_leaves_the_file(both: Template) -> None:
+    # A Spot pool that gives up a zone ends a mount, and CloudFormation would refuse the deploy.
+    template = both.to_json()
+    values = [each["Value"] for each in template["Outputs"].values() if "Export" in each]
+
+    assert both.find_resources("AWS::EKS::PodIdentityAssociation") == {}
+    assert [key for key in buckets(both) if {"Ref": key} not in values] == []
+    assert len(buckets(both)) == 2
+
+
+class TestMountpoint:
+    """What pods that mount a bucket may do with it, and with no other."""
+
+    def test_reading_datasets_gives_no_right_to_change_them(self, linked: Template) -> None:
+        names = buckets(linked)
+        reached: dict[str, set[str]] = {name: set() for name in names.values()}
+        for statement in mountpoint_statements(linked):
+            actions = statement["Action"]
+            for key, name in names.items():
+                if key in json.dumps(statement["Resource"]):
+                    reached[name] |= {actions} if isinstance(actions, str) else {*actions}
+
+        assert reached["datasets"] == {"s3:ListBucket", "s3:GetObject"}
+        assert reached["checkpoints"] == {
+            "s3:ListBucket",
+            "s3:GetObject",
+            "s3:PutObject",
+            "s3:AbortMultipartUpload",
+            "s3:DeleteObject",
+        }
+
+    def test_only_the_drivers_pods_take_the_role(self, linked: Template) -> None:
+        association = the(linked, "AWS::EKS::PodIdentityAssociation")
+
+        assert association["Namespace"] == "kube-system"
+        assert association["ServiceAccount"] == "s3-csi-driver-sa"
+
+    def test_the_manifests_learn_the_names_that_s3_makes_up(self, linked: Template) -> None:
+        told = {
+            output["Description"]: output["Value"]
+            for output in linked.to_json()["Outputs"].values()
+            if "in the manifests" in output.get("Description", "")
+        }
+        names = {f"${{BUCKET_{name.upper()}}}": key for key, name in buckets(linked).items()}
+
+        for placeholder, key in names.items():
+            assert told[f"{placeholder} in the manifests"] == {"Ref": key}
+
+    def test_buckets_that_nothing_mounts_are_in_nobodys_reach(self, both: Template) -> None:
+        both.resource_count_is("AWS::EKS::PodIdentityAssociation", 0)
+        both.resource_count_is("AWS::IAM::Role", 0)

@@ -1,0 +1,237 @@
+"""Rules that hold for everything a cluster file becomes."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.support.assembly import Assembly, Document
+from tests.support.auto_mode_crd import AUTO_MODE as NODE_CLASSES
+from tests.support.chart_rules import scale_findings
+from tests.support.crd_schemas import CRD_FOLDERS, CrdSet, load_folder
+from tests.support.folders import ROOT
+from tests.support.kubernetes_schemas import (
+    containers,
+    defined,
+    findings,
+    image_findings,
+    is_core,
+    published,
+    token_findings,
+)
+from tests.support.node_overlay_crd import CRD as NODE_OVERLAYS
+from ultrascale.catalog import addons, versions
+from ultrascale_stacks.rules import violations
+
+# Device plugins and the GPU exporter talk to the kubelet through sockets that belong to root; the
+# Neuron monitor opens the devices themselves. A file system's root is opened by its owner, root.
+# The DNS cache gives its node an interface, and listens on port 53.
+ROOT_CONTAINERS = (
+    "neuron-device-plugin",
+    "neuron-monitor",
+    "nvidia-device-plugin",
+    "dcgm-exporter",
+    "aws-efa-k8s-device-plugin",
+    "access",
+    "node-cache",
+)
+VOLCANO = (
+    "batch.volcano.sh",
+    "scheduling.volcano.sh",
+    "topology.volcano.sh",
+)
+KARPENTER = ("karpenter.sh", "karpenter.k8s.aws")
+AUTO_MODE = ("eks.amazonaws.com",)
+Request = pytest.FixtureRequest
+# Made by the certificate job in the cluster.
+MADE_THERE = ("Secret", "volcano-system", "volcano-admission-secret")
+
+
+def strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for pair in cast("dict[str, object]", value).items():
+            yield from strings([*pair])
+    elif isinstance(value, list):
+        for item in cast("list[object]", value):
+            yield from strings(item)
+
+
+@pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra"])
+def assembly(request: pytest.FixtureRequest) -> Assembly:
+    """Everything that each of the cluster files becomes."""
+    return request.getfixturevalue(request.param)
+
+
+def custom(assembly: Assembly, *groups: str) -> list[Document]:
+    """Return the objects of custom kinds whose API group is among ``groups``."""
+    return [d for d in assembly.documents if d["apiVersion"].partition("/")[0] in groups]
+
+
+def test_the_api_server_of_the_files_version_accepts_every_core_object(
+    assembly: Assembly,
+) -> None:
+    known = {MADE_THERE, *defined(assembly.documents)}
+    for name, chart in assembly.charts.items():
+        found = findings(
+            chart,
+            minors=(assembly.plan.control_plane.version,),
+            known=known,
+            root=ROOT_CONTAINERS,
+        )
+        assert not found, name
+
+
+def test_nothing_costs_the_api_server_or_a_node_more_the_more_nodes_there_are(
+    assembly: Assembly,
+) -> None:
+    assert [*scale_findings(assembly.documents)] == []
+
+
+def test_every_pod_with_a_role_gets_the_token_to_use_it(assembly: Assembly) -> None:
+    assert token_findings(assembly.documents) == []
+
+
+def test_every_custom_object_is_of_a_kind_that_something_judges(assembly: Assembly) -> None:
+    judged = [d for groups in (VOLCANO, KARPENTER, AUTO_MODE) for d in custom(assembly, *groups)]
+
+    assert len(judged) == sum(1 for d in assembly.documents if not is_core(d))
+
+
+@pytest.mark.parametrize("name", ["trainium", "mixed", "ultra"])
+def test_volcano_accepts_every_object_of_its_own(name: str, request: Request) -> None:
+    assembly: Assembly = request.getfixturevalue(name)
+    objects = custom(assembly, *VOLCANO)
+    judges = [CrdSet.from_documents(assembly.charts["volcano-crds"])]
+    folder = CRD_FOLDERS / "volcano-v1.15.1"
+    if folder.is_dir():
+        judges.append(CrdSet.from_folder(folder))
+
+    assert objects or name != "trainium"
+    assert [found for crds in judges for d in objects for found in crds.validate(d)] == []
+
+
+@pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra"])
+def test_karpenter_accepts_every_object_of_its_own(name: str, request: Request) -> None:
+    assembly: Assembly = request.getfixturevalue(name)
+    folder = CRD_FOLDERS / "karpenter-v1.14.1"
+    if not folder.is_dir():
+        pytest.skip(f"the upstream CRDs are not at {folder}")
+    crds = CrdSet.from_documents([*load_folder(folder), NODE_OVERLAYS])
+    objects = custom(assembly, *KARPENTER)
+
+    assert objects
+    assert [finding for document in objects for finding in crds.validate(document)] == []
+
+
+def test_auto_mode_accepts_every_node_class(auto: Assembly) -> None:
+    objects = custom(auto, *AUTO_MODE)
+
+    assert len(objects) == len(auto.plan.node_classes)
+    assert [finding for d in objects for finding in NODE_CLASSES.validate(d)] == []
+
+
+def test_no_template_breaks_a_rule_of_ours(assembly: Assembly) -> None:
+    for stack, template in assembly.templates.items():
+        broken = {rule.name for rule, _ in violations(template)}
+        # HyperPod's scripts are this project's, and a cache holds copies: who loses them loses
+        # nothing.
+        lost = stack in ("hyperpod-groups", "image-cache")
+        assert broken <= ({"Retained"} if lost else set()), stack
+
+
+def test_nothing_names_a_version_that_is_not_pinned(assembly: Assembly) -> None:
+    minor = assembly.plan.control_plane.version
+    pinned = {
+        each.versions[minor].version for each in addons.ADDONS.values() if minor in each.versions
+    }
+    for _, body in assembly.resources("AWS::EKS::Addon"):
+        assert body["Properties"]["AddonVersion"] in pinned
+    for _, body in assembly.resources("AWS::EKS::Nodegroup"):
+        assert body["Properties"]["ReleaseVersion"] == versions.ami_release(minor).version
+    for document in custom(assembly, "karpenter.k8s.aws"):
+        terms = document["spec"]["amiSelectorTerms"]
+        assert terms == [{"alias": versions.ami_release(minor).alias}]
+    assert [f for document in assembly.documents for f in image_findings(document)] == []
+    # An image may also stand inside another string: a script, a flag, a configuration.
+    known = [image.reference for image in versions.IMAGES.values()]
+    for text in {published(text) for d in assembly.documents for text in strings(d)}:
+        for named in re.findall(r"[\w.-]+\.[a-z]+(?:/[\w.-]+)+:v?\d[\w.-]*", text):
+            assert any(reference in text for reference in known), named
+
+
+def test_there_are_images_to_pin(trainium: Assembly, mixed: Assembly) -> None:
+    for assembly in (trainium, mixed):
+        assert sum(1 for d in assembly.documents for _ in containers(d)) >= 7
+
+
+def test_nothing_floats_with_the_latest_release(assembly: Assembly) -> None:
+    everything = [*assembly.templates.values(), *assembly.documents]
+
+    floating = [text for text in strings(everything) if re.search(r"[:@=]latest\b", text)]
+
+    assert floating == []
+
+
+def test_the_same_file_gives_the_same_bytes_in_another_process(
+    trainium: Assembly, mixed: Assembly, tmp_path: Path
+) -> None:
+    # As app.py begins.
+    start = "from ultrascale.node import use_bundled_node; use_bundled_node()\n"
+    program = start + "from pathlib import Path; from tests.support.assembly import synthesize\n"
+    program += "\n".join(
+        f"synthesize(Path({str(ROOT / 'clusters' / f'{each.plan.name}.yaml')!r}),"
+        f" Path({str(tmp_path / each.plan.name)!r}))"
+        for each in (trainium, mixed)
+    )
+    # Another seed orders sets and hashes differently; without a PATH there is our Node.js alone.
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "JSII_NODE"},
+        "PATH": "",
+        "PYTHONHASHSEED": "1",
+        "PYTHONPATH": f"{ROOT}:{ROOT}/constructs:{ROOT}/stacks:{ROOT}/k8s",
+    }
+    subprocess.run(
+        [sys.executable, "-c", program], check=True, cwd=ROOT, env=environment, capture_output=True
+    )
+
+    for assembly in (trainium, mixed):
+        compared = 0
+        for pattern in ("cdk.out/*.template.json", "cdk.out/*.assets.json", "dist/*"):
+            names = {path.name for path in assembly.folder.glob(pattern)}
+            assert names == {path.name for path in (tmp_path / assembly.plan.name).glob(pattern)}
+            for path in assembly.folder.glob(pattern):
+                other = tmp_path / assembly.plan.name / path.relative_to(assembly.folder)
+                assert path.read_bytes() == other.read_bytes(), path.name
+                compared += 1
+        assert compared > 20
+
+
+def test_manifests_are_numbered_in_the_order_they_are_applied(trainium: Assembly) -> None:
+    assert list(trainium.charts) == [
+        "namespaces",
+        "priority-classes",
+        "cluster-autoscaler",
+        "neuron-device-plugin",
+        "neuron-monitor",
+        "efa-device-plugin",
+        "etcd",
+        "lustre-volumes",
+        "lustre-access",
+        "volcano-crds",
+        "volcano",
+        "queue-test",
+        "volcano-webhooks",
+    ]
+
+
+def test_no_role_of_a_node_can_change_the_network(trainium: Assembly) -> None:
+    for stack in ("system", "trn1"):
+        for body in trainium.templates[stack]["Resources"].values():
+            assert "AmazonEKS_CNI_Policy" not in str(body)

@@ -1,0 +1,212 @@
+"""Checkpoints: complete at every instant, newest first, no more than asked for."""
+
+# Checked where torch is installed and where it is not.
+# pyright: reportMissingImports=false, reportPrivateImportUsage=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.no_torch import NO_TORCH
+
+torch = pytest.importorskip("torch", reason=NO_TORCH)
+
+from tests.support.training_job import ENVIRONMENT
+from ultrascale_training.checkpoints import CheckpointDirectory, open_checkpoint
+from ultrascale_training.errors import TrainingError
+
+pytestmark = pytest.mark.training
+
+# Saves for ever. The tensors of step N hold N, so whoever reads them knows what they should be.
+SAVES_FOR_EVER = """
+import itertools, sys
+from datetime import timedelta
+from pathlib import Path
+import torch, torch.distributed as dist
+from ultrascale_training.checkpoints import CheckpointDirectory
+from ultrascale_training.saving import Saver
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+directory = CheckpointDirectory(Path(sys.argv[1]), keep=2)
+directory.prepare()
+saver = Saver(
+    directory, sharded=False, background=True, writer="a", timeout=timedelta(seconds=30)
+)
+print("ready", flush=True)
+for step in itertools.count(1):
+    tensors = {f"model.{n}": torch.full((20_000,), float(step)) for n in range(5)}
+    saver.save(step, tensors, {})
+"""
+
+
+def publish(directory: CheckpointDirectory, step: int) -> Path:
+    partial = directory.begin(step, writer="a")
+    (partial / "tensors").write_bytes(bytes(100))
+    return directory.publish(partial, step=step, about={"model": "tiny"}).path
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "checkpoints"
+
+
+@pytest.fixture
+def directory(path: Path) -> CheckpointDirectory:
+    made = CheckpointDirectory(path, keep=2)
+    made.prepare()
+    return made
+
+
+def read(checkpoint: Path) -> set[float]:
+    """Return the numbers in a checkpoint of ``SAVES_FOR_EVER``."""
+    import torch.distributed.checkpoint as dcp
+
+    tensors = {f"model.{n}": torch.zeros(20_000) for n in range(5)}
+    with warnings.catch_warnings(action="ignore"):
+        # It warns that it runs without a process group.
+        dcp.load(tensors, checkpoint_id=checkpoint, no_dist=True)
+    return {value for tensor in tensors.values() for value in tensor.unique().tolist()}
+
+
+def test_newest_checkpoint_is_resumed_from(directory: CheckpointDirectory) -> None:
+    for step in (8, 100000000, 9):
+        publish(directory, step)
+
+    newest = directory.newest()
+
+    assert newest is not None
+    assert newest.step == 100000000
+    assert newest.about == {"model": "tiny"}
+
+
+def test_only_as_many_as_asked_for_are_kept(directory: CheckpointDirectory, path: Path) -> None:
+    for step in (1, 2, 3, 4):
+        publish(directory, step)
+
+    assert {found.name for found in path.iterdir()} == {"step-00000003", "step-00000004"}
+
+
+@pytest.mark.parametrize("damage", ["truncated", "missing", "no manifest"])
+def test_damaged_checkpoint_is_passed_over(directory: CheckpointDirectory, damage: str) -> None:
+    publish(directory, 1)
+    damaged = publish(directory, 2)
+    if damage == "truncated":
+        (damaged / "tensors").write_bytes(bytes(99))
+    elif damage == "missing":
+        (damaged / "tensors").unlink()
+    else:
+        (damaged / "checkpoint.json").unlink()
+
+    newest = directory.newest()
+
+    assert newest is not None
+    assert newest.step == 1
+    with pytest.raises(TrainingError, match=r"^--resume: .*incomplete"):
+        open_checkpoint(damaged)
+    # The run comes by that step again.
+    publish(directory, 2)
+    assert open_checkpoint(damaged).step == 2
+
+
+def test_what_a_killed_writer_left_is_deleted_at_the_next_start(
+    directory: CheckpointDirectory, path: Path
+) -> None:
+    directory.begin(7, writer="dead")
+    publish(directory, 1).rename(path / "deleted-step-00000001-99")
+
+    directory.prepare()
+
+    assert list(path.iterdir()) == []
+
+
+def test_empty_directory_has_nothing_to_resume_from(directory: CheckpointDirectory) -> None:
+    assert directory.newest() is None
+
+
+@contextmanager
+def saving_for_ever(path: Path) -> Generator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", SAVES_FOR_EVER, str(path)],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGSTOP)
+    os.waitpid(process.pid, os.WUNTRACED)
+
+
+def test_a_kill_at_any_instant_leaves_a_checkpoint_that_can_be_loaded(path: Path) -> None:
+    seed = int(os.environ.get("FAULT_SEED", random.SystemRandom().randrange(1 << 32)))
+    instants = random.Random(seed)
+    print(f"instants of this run: FAULT_SEED={seed}")
+    steps = [0]
+    with saving_for_ever(path) as process:
+        # What a stopped process has on the disk is what a killed one would leave.
+        for _ in range(60):
+            time.sleep(instants.uniform(0.0, 0.03))
+            stop(process)
+            steps.append(step_that_can_be_loaded(path))
+            process.send_signal(signal.SIGCONT)
+    steps.append(step_that_can_be_loaded(path))
+    assert steps == sorted(steps)
+    assert len(set(steps)) > 10, "too few saves were interrupted to say anything"
+
+
+def step_that_can_be_loaded(path: Path) -> int:
+    newest = CheckpointDirectory(path, keep=2).newest()
+    if newest is None:
+        return 0
+    assert read(newest.path) == {float(newest.step)}
+    return newest.step
+
+
+def test_a_run_that_collects_graphs_leaves_a_live_runs_checkpoint_alone(
+    directory: CheckpointDirectory,
+) -> None:
+    """A precompile job has the arguments of the run whose graphs it compiles, and its folder."""
+    written = directory.begin(40, writer="live")
+
+    directory.prepare(clean=False)
+
+    assert written.is_dir()
+    directory.prepare()
+    assert not written.exists()
+
+
+def test_a_mounted_bucket_is_refused_before_the_first_step_and_not_at_the_first_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Mountpoint for S3 answers this way.
+    def refuse(path: Path, target: Path) -> Path:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(Path, "rename", refuse)
+
+    with pytest.raises(TrainingError, match="--output-dir: its file system renames no directory"):
+        CheckpointDirectory(tmp_path, keep=2).prepare()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_trying_the_file_system_leaves_nothing_behind(tmp_path: Path) -> None:
+    CheckpointDirectory(tmp_path, keep=2).prepare(clean=False)
+
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,418 @@
+"""The training program by its parts and as one process: arguments, model, precision, metrics."""
+
+# Checked where torch is installed and where it is not.
+# pyright: reportMissingImports=false, reportPrivateImportUsage=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+import errno
+import json
+import re
+import signal
+import sys
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.no_torch import NO_TORCH
+
+torch = pytest.importorskip("torch", reason=NO_TORCH)
+
+from tests.support.training_job import Flags, curve, events, named, start_workers
+from ultrascale_training import arguments, optimizer, prepare_data, pretrain
+from ultrascale_training.checkpoints import CheckpointDirectory
+from ultrascale_training.devices import EagerDevice
+from ultrascale_training.errors import TrainingError
+from ultrascale_training.model import SIZES, Batch, Bert, Losses
+from ultrascale_training.optimizer import learning_rate
+from ultrascale_training.replica import Replica
+
+pytestmark = pytest.mark.training
+NEEDED = ["--data-dir", "/data/wiki", "--output-dir", "/data/output"]
+Pretrain = Callable[[Sequence[str]], int]
+
+
+@pytest.fixture(scope="module")
+def flags(tmp_path_factory: pytest.TempPathFactory) -> Flags:
+    data = tmp_path_factory.mktemp("data")
+    small = ("--documents", "40", "--shards", "2", "--seq-len", "32", "--max-pred-len", "5")
+    assert prepare_data.main(["--synthetic", "--output-dir", str(data), *small]) == 0
+    return Flags(data=data, steps=12, checkpoint_every=5)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Generator[Pretrain]:
+    """Run the program in this process."""
+    # torch.distributed replaces it.
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR1)}
+
+    def run_with(flags: Sequence[str]) -> int:
+        monkeypatch.setattr(sys, "argv", ["pretrain", *flags])
+        try:
+            status = pretrain.main()
+            assert status is not None
+            return status
+        finally:
+            if torch.distributed.is_initialized():
+                torch.distributed.destroy_process_group()
+
+    yield run_with
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def test_command_line_of_the_aws_tutorial_is_understood() -> None:
+    script_args = (
+        "--batch_size 16 --grad_accum_usteps 32 "
+        "--data_dir /data/bert_pretrain_wikicorpus_tokenized_hdf5_seqlen128 "
+        "--output_dir /data/output --steps_this_run 10"
+    )
+
+    parsed = arguments.parse(script_args.split())
+
+    assert (parsed.batch_size, parsed.grad_accum_usteps, parsed.steps_this_run) == (16, 32, 10)
+    assert parsed.data_dir == Path("/data/bert_pretrain_wikicorpus_tokenized_hdf5_seqlen128")
+    assert (parsed.model, parsed.max_steps, parsed.warmup_steps) == ("large", 28125, 2000)
+
+
+def test_all_mistakes_of_a_command_line_are_told_at_once() -> None:
+    wrong = (
+        "--model huge --batch-size 0 --lr zero --device tpu --dropout 1 --steps-this-rum 3 "
+        "--seq-len 4096"
+    )
+
+    with pytest.raises(TrainingError) as told:
+        arguments.parse(wrong.split())
+
+    lines = str(told.value).splitlines()
+    assert {line.split(":")[0] for line in lines} == {
+        *("--model", "--batch-size", "--lr", "--device", "--dropout", "--seq-len"),
+        *("--steps-this-rum", "3", "--data-dir", "--output-dir"),
+    }
+    assert "--model: must be tiny or mini or small or base or large, got 'huge'" in lines
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ("--global-batch 64 --grad-accum-usteps 2", "give one of them"),
+        ("--global-batch 60 --batch-size 16", "must be a multiple of --batch-size 16, got 60"),
+        ("--max-steps 100", "--warmup-steps: must be below --max-steps 100, got 2000"),
+        ("--device neuron-xla --parallel fsdp", "neuron-xla is none; use ddp"),
+    ],
+)
+def test_flags_that_contradict_each_other_are_refused(flags: str, told: str) -> None:
+    with pytest.raises(TrainingError, match=re.escape(told)):
+        arguments.parse([*NEEDED, *flags.split()])
+
+
+@pytest.mark.parametrize(
+    ("size", "millions"), [("tiny", 4.4), ("mini", 11.2), ("small", 28.8), ("base", 110.1)]
+)
+def test_sizes_are_the_published_ones(size: str, millions: float) -> None:
+    with torch.device("meta"):
+        model = Bert(SIZES[size], positions=512)
+
+    # The published figures leave out the pre-training heads.
+    heads = ("next_sentence", "transform", "output_bias")
+    counted = sum(p.numel() for n, p in model.named_parameters() if not n.startswith(heads))
+    assert counted / 1e6 == pytest.approx(millions, rel=0.01)
+
+
+def test_large_is_bert_large() -> None:
+    assert (SIZES["large"].layers, SIZES["large"].hidden, SIZES["large"].heads) == (24, 1024, 16)
+
+
+def batch(*, rows: int = 2) -> Batch:
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(5, 50, (rows, 16), generator=generator)
+    mask = torch.ones(rows, 16, dtype=torch.long)
+    mask[:, 12:] = 0
+    return Batch(
+        input_ids=ids,
+        input_mask=mask,
+        segment_ids=torch.zeros_like(ids),
+        masked_positions=torch.tensor([[3, 5, 0]]).repeat(rows, 1),
+        masked_ids=torch.tensor([[7, 9, 0]]).repeat(rows, 1),
+        next_sentence_labels=torch.zeros(rows, dtype=torch.long),
+        weights=torch.ones(rows),
+    )
+
+
+def total(losses: Losses) -> Any:
+    return losses.masked_lm + losses.next_sentence
+
+
+def small_model() -> Bert:
+    torch.manual_seed(0)
+    return Bert(SIZES["tiny"], vocabulary=50, positions=16, dropout=0.0)
+
+
+def test_padding_changes_no_loss() -> None:
+    model, one = small_model(), batch()
+    ids = one.input_ids.clone()
+    ids[:, 12:] = 0
+
+    padded = model(one._replace(input_ids=ids))
+
+    for loss, expected in zip(padded, model(one), strict=True):
+        assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+def test_losses_are_those_of_the_masked_tokens_and_the_first_token() -> None:
+    model = small_model().eval()
+    one = batch()._replace(masked_positions=torch.tensor([[3, 5, 0], [1, 15, 2]]))
+    hidden = model.embeddings(one.input_ids, one.segment_ids)
+    for layer in model.layers:
+        hidden = layer(hidden, one.input_mask.bool()[:, None, None, :])
+    masked_lm = next_sentence = 0.0
+    for row, positions in enumerate(one.masked_positions.tolist()):
+        for place, position in enumerate(positions):
+            seen = model.transform_norm(
+                torch.nn.functional.gelu(model.transform(hidden[row, position]))
+            )
+            scores = (model.embeddings.word.weight @ seen + model.output_bias).double()
+            if position:
+                masked_lm -= scores.log_softmax(0)[one.masked_ids[row, place]].item()
+        guess = model.next_sentence(model.pooler(hidden[row, 0]).tanh()).double()
+        next_sentence -= guess.log_softmax(0)[one.next_sentence_labels[row]].item()
+
+    found = model(one)
+
+    assert found.masked_lm.item() == pytest.approx(masked_lm, rel=1e-5)
+    assert found.next_sentence.item() == pytest.approx(next_sentence, rel=1e-5)
+
+
+def test_masked_tokens_are_fetched_as_whole_vectors() -> None:
+    with torch.profiler.profile() as profile:
+        small_model()(batch()).masked_lm.backward()
+
+    # What XLA makes single numbers of, a third of a million of them for BERT-large.
+    assert not {"aten::gather", "aten::scatter_add"} & {each.key for each in profile.key_averages()}
+
+
+def test_rows_without_weight_change_no_gradient() -> None:
+    model = small_model()
+    one = batch(rows=2)
+
+    total(model(one._replace(weights=torch.tensor([1.0, 0.0])))).backward()
+
+    mine = [p.grad for p in model.parameters()]
+    model.zero_grad()
+    total(model(Batch(*(field[:1] for field in one)))).backward()
+    for gradient, parameter in zip(mine, model.parameters(), strict=True):
+        torch.testing.assert_close(gradient, parameter.grad)
+
+
+def test_norm_of_half_precision_gradients_is_that_of_all_of_their_squares() -> None:
+    @dataclass(frozen=True)
+    class Bare(EagerDevice):
+        wraps = False
+
+        def sum_up(self, tensors: Sequence[Any]) -> None:
+            """Leave them: there is one worker."""
+
+    replica = Replica(
+        small_model(), parallel="ddp", device=Bare(torch.device("cpu")), bf16=True, world=1
+    )
+    total(replica.losses(batch())).backward()
+    gradients = [p.grad for p in replica.model.parameters() if p.grad is not None]
+    norm = sum(gradient.double().square().sum().item() for gradient in gradients) ** 0.5
+
+    found = replica.finish(clip=norm / 2)
+
+    assert found.item() == pytest.approx(norm, rel=1e-5)
+    clipped = sum(gradient.double().square().sum().item() for gradient in gradients) ** 0.5
+    assert clipped == pytest.approx(norm / 2, rel=1e-3)
+
+
+def test_learning_rate_warms_up_and_decays_to_nothing() -> None:
+    rates = [learning_rate(step, peak=1.0, warmup=4, steps=10) for step in range(10)]
+
+    assert rates[:5] == [0.25, 0.5, 0.75, 1.0, 1.0]
+    assert rates[5:] == pytest.approx([5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
+
+
+def test_weights_in_bfloat16_follow_those_in_single_precision() -> None:
+    # As on Neuron, where it is the weights that are in bfloat16; rounding here is to nearest.
+    single, half = small_model(), small_model().to(torch.bfloat16)
+    optimizers = [optimizer.make(model, weight_decay=0.01) for model in (single, half)]
+    losses: list[list[float]] = [[], []]
+    for _ in range(20):
+        for number, model in enumerate((single, half)):
+            optimizer.set_rate(optimizers[number], 1e-3)
+            loss = total(model(batch()))
+            loss.backward()
+            optimizers[number].step()
+            optimizers[number].zero_grad()
+            losses[number].append(loss.item())
+
+    assert losses[0][-1] < 0.7 * losses[0][0]
+    assert losses[1] == pytest.approx(losses[0], rel=0.1)
+    (state, *_) = optimizers[1].state.values()
+    assert state["exp_avg"].dtype == torch.float32
+
+
+def test_run_in_pieces_has_the_curve_of_a_run_in_one_piece(
+    run: Pretrain, flags: Flags, tmp_path: Path
+) -> None:
+    whole, pieces = tmp_path / "whole", tmp_path / "pieces"
+
+    assert run(flags.of(whole)) == 0
+    assert run(flags.of(pieces, "--steps-this-run", 7)) == 0
+    assert run(flags.of(pieces, "--no-save-async")) == 0
+
+    assert [each["step"] for each in named(pieces, "start")] == [0, 7]
+    assert curve(pieces) == curve(whole)
+    assert len(curve(whole)) == flags.steps
+
+
+def test_tensorboard_shows_each_step_once_after_a_step_was_computed_again(
+    run: Pretrain, flags: Flags, tmp_path: Path
+) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    assert run(flags.of(tmp_path, "--steps-this-run", 7)) == 0
+    # As if the worker had been killed after step 7 and before its checkpoint.
+    (checkpoint,) = [p for p in (tmp_path / "checkpoints").iterdir() if p.name.endswith("7")]
+    checkpoint.rename(tmp_path / "gone")
+    assert run(flags.of(tmp_path)) == 0
+
+    assert [each["step"] for each in named(tmp_path, "start")] == [0, 5]
+    shown = accumulator.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    steps = [event.step for event in shown.Scalars("loss")]
+    assert steps == list(range(1, flags.steps + 1))
+    assert {"loss", "learning_rate", "sequences_per_second"} <= set(shown.Tags()["scalars"])
+
+
+def test_run_is_not_continued_with_what_would_change_its_curve(
+    run: Pretrain, flags: Flags, tmp_path: Path
+) -> None:
+    assert run(flags.of(tmp_path, "--steps-this-run", 1)) == 0
+    changed = ["--seed", "5", "--lr", "0.5", "--global-batch", "16", "--dropout", "0.5"]
+
+    with pytest.raises(TrainingError) as told:
+        run([*flags.of(tmp_path), *changed])
+
+    named_flags = [line.split(":")[0] for line in str(told.value).splitlines()]
+    assert named_flags == ["--seed", "--lr", "--dropout", "--global-batch"]
+    with pytest.raises(TrainingError, match="'never' would mix two runs"):
+        run([*flags.of(tmp_path), "--resume", "never"])
+
+
+def test_another_run_may_begin_with_a_checkpoint_and_a_schedule_of_its_own(
+    run: Pretrain, flags: Flags, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert run(flags.of(first, "--steps-this-run", 3)) == 0
+    checkpoint = first / "checkpoints" / "step-00000003"
+
+    assert run(flags.of(second, "--resume", checkpoint, "--lr", 1e-4, "--steps-this-run", 1)) == 0
+
+    assert named(second, "start")[0]["step"] == 3
+    with pytest.raises(TrainingError, match="--resume: no checkpoint"):
+        run(flags.of(tmp_path / "third", "--resume", tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize(
+    "more", [["--bf16"], ["--bf16", "--parallel", "fsdp"]], ids=["ddp", "fsdp"]
+)
+def test_bfloat16_stays_near_single_precision(
+    run: Pretrain, flags: Flags, tmp_path: Path, more: list[str]
+) -> None:
+    assert run(flags.of(tmp_path / "single")) == 0
+    assert run([*flags.of(tmp_path / "half"), *more]) == 0
+
+    single, half = curve(tmp_path / "single"), curve(tmp_path / "half")
+    assert half != single
+    assert half == pytest.approx(single, rel=0.01)
+
+
+def test_collecting_graphs_leaves_nothing_that_could_be_taken_for_a_result(
+    run: Pretrain, flags: Flags, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURON_EXTRACT_GRAPHS_ONLY", "1")
+
+    assert run(flags.of(tmp_path)) == 0
+
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_collecting_graphs_disturbs_no_run_in_the_same_directory(
+    run: Pretrain, flags: Flags, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The arguments of a precompile job are those of the run whose graphs it compiles."""
+    assert run(flags.of(tmp_path)) == 0
+    written = tmp_path / "checkpoints" / "partial-00000099-of-a-live-run"
+    written.mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setenv("NEURON_EXTRACT_GRAPHS_ONLY", "1")
+
+    assert run(flags.of(tmp_path)) == 0
+
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_dataset_of_another_shape_is_refused(run: Pretrain, flags: Flags, tmp_path: Path) -> None:
+    with pytest.raises(TrainingError) as told:
+        run([*flags.of(tmp_path), "--seq-len", "128", "--max-pred-len", "20"])
+
+    assert len(str(told.value).splitlines()) == 2
+    assert events(tmp_path) == []
+
+
+def test_output_directory_that_nodes_do_not_share_is_refused_before_anything_is_written_there(
+    flags: Flags, tmp_path: Path
+) -> None:
+    nodes = [tmp_path / "n0", tmp_path / "n1"]
+    for node in nodes:
+        # Each has the directory, on a disk of its own.
+        (node / "output" / "checkpoints").mkdir(parents=True)
+
+    outcomes = [each.outcome() for each in start_workers(flags.of(Path("output")), nodes)]
+
+    assert [status for status, _ in outcomes] == [2, 2]
+    assert "1 workers do not see what the first one wrote there" in outcomes[0][1]
+    assert not list(nodes[1].rglob("step-*"))
+
+
+def test_loss_that_is_no_number_ends_the_run_before_it_is_saved(
+    run: Pretrain, flags: Flags, tmp_path: Path
+) -> None:
+    with pytest.raises(TrainingError, match=r"the loss of step \d+ is nan; resume from the last"):
+        run([*flags.of(tmp_path), "--lr", "1e9", "--clip", "1e9"])
+
+    saved = [int(path.name.removeprefix("step-")) for path in tmp_path.rglob("step-*")]
+    finite = [step for step, loss in curve(tmp_path).items() if loss == loss]
+    assert max(saved, default=0) <= max(finite)
+
+
+def test_full_disk_ends_the_run_and_leaves_the_checkpoints_that_were_complete(
+    run: Pretrain, flags: Flags, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = CheckpointDirectory.begin
+
+    def begin_until_full(self: CheckpointDirectory, step: int, *, writer: str) -> Path:
+        if step > flags.checkpoint_every:
+            raise OSError(errno.ENOSPC, "no space left on device")
+        return begin(self, step, writer=writer)
+
+    monkeypatch.setattr(CheckpointDirectory, "begin", begin_until_full)
+    with pytest.raises(OSError, match="no space left"):
+        run(flags.of(tmp_path))
+
+    newest = CheckpointDirectory(tmp_path / "checkpoints", keep=2).newest()
+    assert newest is not None
+    assert newest.step == flags.checkpoint_every
+
+
+def test_metrics_are_lines_of_json(run: Pretrain, flags: Flags, tmp_path: Path) -> None:
+    assert run(flags.of(tmp_path, "--log-every", 4)) == 0
+
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    found = [json.loads(line)["event"] for line in lines]
+    assert set(found) == {"start", "step", "checkpoint", "done"}
+    # Every fourth one, and those that were saved.
+    assert list(curve(tmp_path)) == [4, 5, 8, 10, 12]
