@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import aws_cdk as cdk
 import pytest
 
+from tests.support.folders import ROOT
 from tests.support.pipelines import DEV, two_accounts
 from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
 from ultrascale_constructs import pipeline_permissions
@@ -15,13 +16,13 @@ from ultrascale_stacks import app as entry
 
 def test_no_template_says_how_it_was_synthesized() -> None:
     """The CDK's record of the constructs in use is another one within a pipeline."""
-    settings = json.loads((Path(entry.__file__).parent / "cdk.json").read_text())
+    settings = json.loads((ROOT / "cdk.json").read_text())
 
     assert settings["versionReporting"] is False
 
 
 def test_every_build_has_the_command_line_of_the_project() -> None:
-    package = json.loads((Path(entry.__file__).parent / "package.json").read_text())
+    package = json.loads((ROOT / "package.json").read_text())
 
     assert package["devDependencies"]["aws-cdk"] == CDK_CLI_VERSION
 
