@@ -73,11 +73,7 @@ class ImageBuilder(Construct):
             self,
             "Sources",
             path=str(build_context.ROOT),
-            exclude=[
-                "/*",
-                *(f"!/{folder}" for folder in build_context.FOLDERS),
-                *build_context.LEFT_OUT,
-            ],
+            exclude=[*build_context.git_ignore_patterns()],
             ignore_mode=IgnoreMode.GIT,
         )
         role = self._role(builds)

@@ -14,7 +14,7 @@ from tests.support.assembly import Assembly
 from tests.support.construct_stacks import REGION, make_stack, the
 from tests.support.pools import make_cluster
 from ultrascale.plan import plan_cluster
-from ultrascale.plan.delivery.build_context import FOLDERS, ROOT
+from ultrascale.plan.delivery.build_context import ROOT, SENT
 from ultrascale.plan.model import ImageBuildPlan
 from ultrascale_constructs.image_builder import ImageBuilder
 from ultrascale_k8s import define_charts
@@ -196,7 +196,8 @@ class TestStack:
         )
         files = [path.relative_to(sources) for path in sources.rglob("*") if path.is_file()]
 
-        assert {path.parts[0] for path in files} == set(FOLDERS)
+        assert {path for path in SENT if not [f for f in files if f.is_relative_to(path)]} == set()
+        assert [f for f in files if not [path for path in SENT if f.is_relative_to(path)]] == []
         assert Path("images/build.sh") in files
         assert not [path for path in files if "__pycache__" in path.parts]
 

@@ -3,16 +3,18 @@
 import shutil
 from pathlib import Path
 
+import grimp
 import pytest
 
 from ultrascale.errors import UltrascaleError
-from ultrascale.plan.delivery.build_context import FOLDERS, LEFT_OUT, ROOT, SOURCES, content_tag
+from ultrascale.plan.delivery.build_context import LEFT_OUT, ROOT, SENT, SOURCES, content_tag
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     left_out = shutil.ignore_patterns("__pycache__")
-    for name in FOLDERS:
+    for name in SENT:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, tmp_path / name, ignore=left_out)
         else:
@@ -64,6 +66,35 @@ def test_an_image_for_other_nodes_has_another_tag() -> None:
     assert content_tag("tensorboard", "arm64") != content_tag("tensorboard", "amd64")
 
 
+def imported_by_the_backend() -> set[Path]:
+    """Return each file of the core that the backend imports, at once or later."""
+    graph = grimp.build_graph(
+        "ultrascale", "ultrascale_backend", exclude_type_checking_imports=True, cache_dir=None
+    )
+    imported: set[str] = set()
+    waiting = {name for name in graph.modules if name.startswith("ultrascale_backend")}
+    while waiting:
+        module = waiting.pop()
+        imported.add(module)
+        package = {module.rpartition(".")[0]} - {""}
+        waiting |= (package | graph.find_modules_directly_imported_by(module)) - imported
+    stems = [Path(*name.split(".")) for name in imported if not name.startswith("ultrascale_")]
+    files = (
+        stem / "__init__.py" if (ROOT / stem).is_dir() else stem.with_suffix(".py")
+        for stem in stems
+    )
+    return set(files)
+
+
+def test_the_tag_of_the_backend_follows_what_it_imports_and_nothing_else() -> None:
+    sources = {Path(path) for path in SOURCES["backend"] if path.startswith("ultrascale/")}
+    imported = imported_by_the_backend()
+
+    outside = [file for file in imported if not sources & {file, *file.parents}]
+    unused = [path for path in sources if not [f for f in imported if f.is_relative_to(path)]]
+    assert outside == unused == []
+
+
 @pytest.mark.parametrize(
     "left", ["__pycache__/model.cpython-312.pyc", "x.egg-info/PKG-INFO", ".pytest_cache/README.md"]
 )
@@ -80,7 +111,7 @@ def test_docker_leaves_out_what_the_tag_leaves_out() -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     patterns = [line for line in lines if line and not line.startswith("#")]
 
-    assert patterns == ["*", *(f"!{f}" for f in FOLDERS), *(f"**/{name}" for name in LEFT_OUT)]
+    assert patterns == ["*", *(f"!{path}" for path in SENT), *(f"**/{name}" for name in LEFT_OUT)]
 
 
 def test_an_installed_package_without_sources_says_where_images_are_built(tmp_path: Path) -> None:

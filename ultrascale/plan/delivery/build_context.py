@@ -1,4 +1,4 @@
-"""What container images are built from: files of this project."""
+"""The build context of container images: the files of this project that they are built from."""
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
@@ -10,15 +10,26 @@ from ultrascale.catalog import Architecture
 from ultrascale.errors import UltrascaleError
 
 ROOT = Path(__file__).parents[3]
-FOLDERS = ("backend", "images", "pyproject.toml", "training", "ultrascale")
-# What tools leave in them. `.dockerignore` names the same.
+# The part of the core that the backend imports. Whatever else changes, such as the command line,
+# leaves its image and so the running backend as they are.
+_CORE = (
+    "ultrascale/__init__.py",
+    "ultrascale/catalog",
+    "ultrascale/cluster_api",
+    "ultrascale/config",
+    "ultrascale/errors.py",
+    "ultrascale/jobs",
+    "ultrascale/plan",
+)
+# `.dockerignore` names the same, and the same leavings of tools.
+SENT = ("backend", "images", "pyproject.toml", "training", *_CORE)
 LEFT_OUT = ("__pycache__", "*.pyc", "*.egg-info", ".pytest_cache", ".ruff_cache", "build", "dist")
 
 _WHEEL = "images/wheel-requirements.txt"
 _TRAINING = (_WHEEL, "training")
-# The backend names images by their tags, and so has what these are hashes of.
-_BACKEND = (_WHEEL, "backend", "images", "pyproject.toml", "training", "ultrascale")
-# What each Dockerfile copies beside its own folder.
+# The backend names images by their tags, and so has the sources of which these are hashes.
+_BACKEND = (_WHEEL, "backend", "images", "pyproject.toml", "training", *_CORE)
+# The sources that each Dockerfile copies beside its own folder.
 SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "neuron": _TRAINING,
@@ -32,7 +43,7 @@ _TAG_LENGTH = 12
 
 
 def content_tag(dockerfile: str, architecture: Architecture, *, root: Path = ROOT) -> str:
-    """Return the tag of the image of ``images/<dockerfile>``: a hash of what it is built from.
+    """Return the tag of the image of ``images/<dockerfile>``: a hash of its sources.
 
     The same sources have the same tag on every machine, and others have another: a repository
     takes each tag once.
@@ -51,6 +62,16 @@ def content_tag(dockerfile: str, architecture: Architecture, *, root: Path = ROO
         digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()[:_TAG_LENGTH]
+
+
+def git_ignore_patterns() -> tuple[str, ...]:
+    """Return the patterns, in Git's syntax, that leave `SENT` alone of the project's folder.
+
+    Git takes nothing back of a folder that is ignored itself, so each parent is taken back first.
+    """
+    parents = sorted({str(Path(path).parent) for path in SENT} - {"."})
+    inside = (pattern for parent in parents for pattern in (f"!/{parent}", f"/{parent}/*"))
+    return ("/*", *inside, *(f"!/{path}" for path in SENT), *LEFT_OUT)
 
 
 def _files(root: Path, dockerfile: str) -> Iterator[Path]:
