@@ -225,7 +225,7 @@ def test_any_pool_is_planned_or_refused_with_a_way_out(pool: dict[str, Any]) -> 
 
 
 def test_the_page_is_what_the_command_prints() -> None:
-    command = [sys.executable, "-m", "ultrascale.cli", "matrix", "--markdown"]
+    command = [sys.executable, "-m", "ultrascale", "matrix", "--markdown"]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
     assert (ROOT / "docs" / "pool-matrix.md").read_text() == printed

@@ -24,7 +24,7 @@ def read(file: Path) -> Any:
 
 
 def test_a_good_file_passes_with_one_line() -> None:
-    command = [sys.executable, "-m", "ultrascale.cli", "check", str(TRAINIUM)]
+    command = [sys.executable, "-m", "ultrascale", "check", str(TRAINIUM)]
 
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 

@@ -105,7 +105,7 @@ def process(
     *arguments: str | Path, env: dict[str, str], **streams: Any
 ) -> Generator["subprocess.Popen[str]"]:
     """Run the command line in a process of its own, which ends with the test at the latest."""
-    command = [sys.executable, "-m", "ultrascale.cli", *(str(a) for a in arguments)]
+    command = [sys.executable, "-m", "ultrascale", *(str(a) for a in arguments)]
     with subprocess.Popen(command, cwd=ROOT, env=env, text=True, **streams) as running:
         try:
             yield running

@@ -1,0 +1,5 @@
+"""Entry point of `python -m ultrascale`."""
+
+from ultrascale.cli import main
+
+main()
