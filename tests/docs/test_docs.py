@@ -115,6 +115,6 @@ def test_every_make_target_that_the_readme_names_exists(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"\((docs/[^)]+)\)", README))))
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"\((docs/[^)#]+)", README))))
 def test_every_page_that_the_readme_names_exists(path: str) -> None:
     assert (ROOT / path).is_file()
