@@ -22,12 +22,11 @@ from ultrascale.guard.model import Changes
 from ultrascale.guard.templates import Template, Templates
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.stacks import pipeline_stacks
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
 
-# They are deployed beside the cluster, and stay when the file has them no more.
-_APART = ("pipeline", "pipeline-gate")
 # A change set was made and never executed, or the stack is gone.
 _NOT_THERE = frozenset({"REVIEW_IN_PROGRESS", "DELETE_COMPLETE"})
 # Of any other state the template is not what there is: something of it failed half-way.
@@ -89,7 +88,8 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
             or is another's; one line for each.
     """
     described = names.stack_description(cluster)
-    apart = {names.stack(cluster, layer) for layer in _APART}
+    # They are deployed beside the cluster, and stay when the file has them no more.
+    apart = {*pipeline_stacks(cluster)}
     found: list[str] = []
     protected: list[str] = []
     wrong: list[str] = []

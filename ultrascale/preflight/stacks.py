@@ -13,7 +13,7 @@ from typing import Any
 from ultrascale.errors import UnansweredError
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.plan.stacks import planned_stacks, stack_names
+from ultrascale.plan.stacks import LayerId, planned_stacks, stack_names, stack_of
 from ultrascale.preflight.model import Check, Context, Finding, unknown
 
 Answer = Mapping[str, Any]
@@ -121,7 +121,7 @@ class FixedName:
     Attributes:
         kind: What has it, in the words of a reader.
         name: The name.
-        layers: Stacks that may hold it.
+        layers: Layers that may hold it.
         action: The request that tells whether it is taken.
         parameters: Its parameters.
         remove: The command that removes what has it.
@@ -131,7 +131,7 @@ class FixedName:
 
     kind: str
     name: str
-    layers: tuple[str, ...]
+    layers: tuple[LayerId, ...]
     action: str
     parameters: Mapping[str, Any]
     remove: str
@@ -142,7 +142,7 @@ def _run_names(context: Context) -> Iterator[Finding]:
     live = {each["StackName"] for each in _own_stacks(context)}
     held: dict[str, frozenset[str]] = {}
     for fixed in fixed_names(context.plan):
-        stacks = [names.stack(context.plan.name, layer) for layer in fixed.layers]
+        stacks = [stack_of(context.plan.name, layer) for layer in fixed.layers]
         try:
             id = _id_of(context, fixed)
             for stack in stacks if id is not None else ():
@@ -168,7 +168,7 @@ def name_finding(fixed: FixedName, context: Context, *, there: bool, owner: str 
     if not there or owner is not None:
         evidence = f"it is of the stack {owner}" if owner else "the name is free"
         return Finding(check=_NAMES, subject=subject, state="pass", evidence=evidence)
-    stack = names.stack(context.plan.name, fixed.layers[0])
+    stack = stack_of(context.plan.name, fixed.layers[0])
     if fixed.importable and context.imports:
         evidence = f"it is there, and of no stack of this cluster: {stack} takes it over"
         return Finding(check=_NAMES, subject=subject, state="warn", evidence=evidence)
@@ -194,10 +194,10 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
         parameters={"name": plan.name},
         remove=f"aws eks delete-cluster --name {plan.name} {region}",
     )
-    logs = [(names.control_plane_logs(plan.name), "cluster")]
+    logs: dict[str, LayerId] = {names.control_plane_logs(plan.name): "cluster"}
     if plan.observability is not None:
-        logs += [(group, "observability") for group in plan.observability.log_groups]
-    for group, layer in logs:
+        logs |= dict.fromkeys(plan.observability.log_groups, "observability")
+    for group, layer in logs.items():
         yield FixedName(
             kind="log group",
             name=group,
