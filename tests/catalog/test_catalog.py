@@ -5,7 +5,7 @@ import botocore.session
 import pytest
 
 from ultrascale import catalog
-from ultrascale.catalog import INSTANCE_TYPES, Accelerator, InstanceSpec, NvmeDisks, UltraServer
+from ultrascale.catalog import INSTANCE_TYPES, Accelerator, InstanceType, NvmeDisks, UltraServer
 from ultrascale.errors import CatalogError
 
 # Types with EFA by the number of EFA interfaces in the EC2 user guide's layout, one for each card
@@ -81,7 +81,7 @@ def test_no_other_type_is_given_efa() -> None:
 
 
 @each_entry_that_knows("efa_cards", "network_cards")
-def test_efa_cards_are_cards_of_the_instance(spec: InstanceSpec) -> None:
+def test_efa_cards_are_cards_of_the_instance(spec: InstanceType) -> None:
     assert set(spec.efa_cards) <= set(range(spec.network_cards))
 
 
@@ -97,7 +97,7 @@ def test_gb200_has_one_efa_interface_for_each_physical_interface() -> None:
 
 
 @each_entry
-def test_every_value_that_is_known_can_be_read(spec: InstanceSpec) -> None:
+def test_every_value_that_is_known_can_be_read(spec: InstanceType) -> None:
     for name in spec.accelerator.facts() if spec.accelerator else ():
         if spec.accelerator and spec.accelerator.knows(name):
             assert getattr(spec.accelerator, name)
@@ -110,7 +110,7 @@ def test_every_value_that_is_known_can_be_read(spec: InstanceSpec) -> None:
 
 
 @each_entry
-def test_every_value_that_is_known_has_a_source(spec: InstanceSpec) -> None:
+def test_every_value_that_is_known_has_a_source(spec: InstanceType) -> None:
     for name in (*spec.facts(), "ami_type"):
         assert bool(spec.sources_of(name)) == spec.knows(name), name
     if spec.accelerator is not None:
@@ -119,12 +119,12 @@ def test_every_value_that_is_known_has_a_source(spec: InstanceSpec) -> None:
 
 
 @each_entry_that_knows("max_pods_secondary_ip", "enis_card0", "ipv4_per_eni")
-def test_pods_follow_from_the_interfaces_of_card_0(spec: InstanceSpec) -> None:
+def test_pods_follow_from_the_interfaces_of_card_0(spec: InstanceType) -> None:
     assert spec.max_pods_secondary_ip == spec.enis_card0 * (spec.ipv4_per_eni - 1) + 2
 
 
 @each_entry_that_knows("nvme_disks", "nvme_total_gb")
-def test_disks_add_up(spec: InstanceSpec) -> None:
+def test_disks_add_up(spec: InstanceType) -> None:
     disks = spec.nvme_disks
 
     # EC2 rounds the total: 2 disks of 470 GB are listed as 940, one of 474 as 474.
@@ -132,7 +132,7 @@ def test_disks_add_up(spec: InstanceSpec) -> None:
 
 
 @each_entry_that_knows("network_gbps", "network_baseline_gbps")
-def test_network_is_no_slower_at_its_peak(spec: InstanceSpec) -> None:
+def test_network_is_no_slower_at_its_peak(spec: InstanceType) -> None:
     assert spec.network_gbps >= spec.network_baseline_gbps > 0
 
 
@@ -186,7 +186,7 @@ def test_value_that_no_source_states_is_never_guessed() -> None:
 
 
 def test_asking_for_a_fact_that_does_not_exist_is_a_bug() -> None:
-    with pytest.raises(AttributeError, match="InstanceSpec has no fact 'vcpu'"):
+    with pytest.raises(AttributeError, match="InstanceType has no fact 'vcpu'"):
         catalog.lookup("p5.48xlarge").knows("vcpu")
 
 
@@ -281,6 +281,6 @@ def test_entries_cannot_be_changed() -> None:
 
 
 def test_every_attribute_is_documented() -> None:
-    for entry in (InstanceSpec, Accelerator):
+    for entry in (InstanceType, Accelerator):
         documented = inspect.getdoc(entry) or ""
         assert all(f"    {name}: " in documented for name in entry.facts())

@@ -147,12 +147,11 @@ def test_what_a_provisioner_does_not_launch_has_another_that_does(
     provisioner: matrix.Provisioner, name: str
 ) -> None:
     spec = catalog.lookup(name)
-    accelerated = spec.accelerator is not None
 
-    why = matrix.why_not_launched(provisioner, spec.family, accelerated=accelerated)
+    why = matrix.why_not_launched(provisioner, spec)
 
     assert why is None or provisioner in matrix.NODE_POOLS
-    assert not matrix.why_not_launched("managed-node-group", spec.family, accelerated=accelerated)
+    assert not matrix.why_not_launched("managed-node-group", spec)
 
 
 @pytest.mark.parametrize("name", sorted(catalog.INSTANCE_TYPES))

@@ -13,7 +13,7 @@ from tests.support.pools import (
     governed_document,
     make_document,
 )
-from ultrascale.catalog import hyperpod
+from ultrascale import catalog
 
 TAINT = {"key": "team", "value": "vision"}
 
@@ -129,7 +129,11 @@ BAD = {
                 *(
                     GOVERNED_POOL
                     | {"name": f"hp{number}", "instance_types": [name], "purchase": ON_DEMAND}
-                    for number, name in enumerate(sorted(hyperpod.INSTANCE_TYPES)[:16])
+                    for number, name in enumerate(
+                        sorted(n for n, spec in catalog.INSTANCE_TYPES.items() if spec.hyperpod)[
+                            :16
+                        ]
+                    )
                 ),
             ]
         ),

@@ -1,18 +1,19 @@
-"""What AWS documents: facts, each with its source. The only place in the project that holds any."""
+"""Facts that AWS and Kubernetes document, each with its source; no other package holds any."""
 
-from ultrascale.catalog._instances import INSTANCE_TYPES, lookup
-from ultrascale.catalog._model import (
+from ultrascale.catalog._sources import Source
+from ultrascale.catalog.instance_types import (
+    INSTANCE_TYPES,
     Accelerator,
     AcceleratorKind,
     AmiType,
     Architecture,
     Hypervisor,
-    InstanceSpec,
+    InstanceType,
     NvmeDisks,
     ResourceName,
     UltraServer,
+    lookup,
 )
-from ultrascale.catalog._sources import Source
 
 __all__ = [
     "INSTANCE_TYPES",
@@ -21,7 +22,7 @@ __all__ = [
     "AmiType",
     "Architecture",
     "Hypervisor",
-    "InstanceSpec",
+    "InstanceType",
     "NvmeDisks",
     "ResourceName",
     "Source",

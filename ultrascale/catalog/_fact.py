@@ -1,4 +1,4 @@
-"""Attributes that read as their value, or raise where no source states one."""
+"""Typed attributes over the cells of a table, which raise where no source states a value."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Fact(Generic[T]):
 
     @property
     def column(self) -> str:
-        """The column of `instances.csv` that holds it."""
+        """The column that holds it."""
         return self._column or self._name
 
     @overload
@@ -44,7 +44,7 @@ class Fact(Generic[T]):
 
 @dataclass(frozen=True, repr=False)
 class Entry:
-    """A row of `instances.csv`, or the part of one that describes the accelerators.
+    """The row of an instance type, or the part of one that describes its accelerators.
 
     Attributes:
         instance_type: EC2 name of the type.

@@ -1,4 +1,4 @@
-"""Where each value of the instance catalog comes from."""
+"""Data files of the catalog, and the source of each cell of its instance types."""
 
 import csv
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from datetime import date
 from functools import cache
 from pathlib import Path
 
-_FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,11 +15,11 @@ class Source:
     """A public page or file that states values of the catalog.
 
     Attributes:
-        key: Short name, as `instance_sources.csv` has it.
-        title: What it is.
-        url: Where to read it.
+        key: Short name in `instance_sources.csv`.
+        title: Title.
+        url: Its address.
         revision: Commit or version that was read; empty where the source has none.
-        date: Date of what was read; None where it carries none.
+        date: Date of the text that was read; None where it has none.
     """
 
     key: str
@@ -54,7 +54,7 @@ def _evidence() -> Mapping[str, Mapping[str, str]]:
     return {row["instance_type"]: row for row in read_table("instance_sources.csv")}
 
 
-def read_table(name: str) -> tuple[Mapping[str, str], ...]:
-    """Return the rows of a data file beside this module."""
-    with (_FOLDER / name).open(newline="", encoding="utf-8") as file:
+def read_table(name: str, folder: Path = FOLDER) -> tuple[Mapping[str, str], ...]:
+    """Return the rows of a data file, by default one beside this module."""
+    with (folder / name).open(newline="", encoding="utf-8") as file:
         return tuple(csv.DictReader(file))

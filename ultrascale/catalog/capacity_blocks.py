@@ -1,4 +1,4 @@
-"""Capacity Blocks for ML: what EC2 sells, and when it takes the instances back.
+"""Capacity Blocks for ML: lengths and sizes that EC2 sells, and the time of the reclaim.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
@@ -7,9 +7,7 @@ Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-terminate.html
 """
 
-from collections.abc import Mapping
 from datetime import time, timedelta
-from types import MappingProxyType
 
 MOST_INSTANCES = 64
 """Most instances of one block."""
@@ -46,34 +44,6 @@ ULTRASERVER_RECLAIMED_BEFORE_END = timedelta(minutes=60)
 # Source: https://karpenter.sh/docs/tasks/odcrs/
 DRAINED_BEFORE_RECLAIM = timedelta(minutes=10)
 """How long before that nodes are drained, so that jobs end by themselves."""
-
-_EVERY_P5 = "us-east-1 us-east-2 us-west-1 us-west-2 eu-north-1 eu-west-2 ap-northeast-1 ap-south-1"
-_LISTED = {
-    "p4d.24xlarge": "us-east-1 us-east-2 us-west-2",
-    "p4de.24xlarge": "us-east-1 us-west-2",
-    "p5.4xlarge": "us-east-1 us-east-2 us-west-2 eu-west-2 ap-northeast-1 ap-south-1 "
-    "ap-southeast-2 sa-east-1",
-    "p5.48xlarge": f"{_EVERY_P5} ap-southeast-2 ap-southeast-3 sa-east-1",
-    "p5e.48xlarge": f"{_EVERY_P5} ap-southeast-2 ap-southeast-3 sa-east-1",
-    "p5en.48xlarge": f"{_EVERY_P5} ap-southeast-2 ap-southeast-3 ap-northeast-2 eu-south-2",
-    "p6-b200.48xlarge": "us-east-1 us-east-2 us-west-2 ap-south-1 ap-south-2 us-gov-east-1 "
-    "us-gov-west-1",
-    "p6-b300.48xlarge": "us-east-1 us-west-2 ap-northeast-2 ap-south-2 ap-southeast-3 "
-    "us-gov-east-1",
-    "p6e-gb200.36xlarge": "us-east-1",
-    "trn1.32xlarge": "us-east-1 us-east-2 us-west-2 eu-north-1 ap-south-1 ap-southeast-2 "
-    "ap-southeast-4",
-    "trn2.3xlarge": "ap-southeast-4 sa-east-1",
-    "trn2.48xlarge": "us-east-2",
-    "trn2u.48xlarge": "us-east-2",
-}
-REGIONS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {name: frozenset(listed.split()) for name, listed in _LISTED.items()}
-)
-"""Regions in which the guide lists blocks of a type, those of their Local Zones included.
-
-The page grows: good for a warning, never for a refusal.
-"""
 
 
 def reclaimed_before_end(*, ultraserver: bool) -> timedelta:

@@ -4,20 +4,16 @@ Sources:
     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html
     https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateCluster.html
     https://github.com/aws-cloudformation/cfn-lint/tree/v1.58.0/src/cfnlint/data/schemas
-    (CloudFormation's resource schemas of 2026-10-20: `hyperpod_types.csv`, `GOVERNANCE_REGIONS`)
+    (CloudFormation's resource schemas of 2026-10-20: `GOVERNANCE_REGIONS`)
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ultrascale.catalog._model import InstanceSpec
-from ultrascale.catalog._sources import read_table
+from ultrascale.catalog.instance_types import INSTANCE_TYPES, InstanceType
 
 # HyperPod's name of an instance type, and the node label's value.
 TYPE_PREFIX = "ml."
-
-# Types of the catalog that HyperPod has in some Region.
-INSTANCE_TYPES = frozenset(row["instance_type"] for row in read_table("hyperpod_types.csv"))
 
 # Where CloudFormation has AWS::SageMaker::Cluster.
 REGIONS = frozenset(
@@ -75,7 +71,13 @@ PLAN_ENDS_EARLY_MINUTES = 60
 VOLUME_MOUNT = "/opt/sagemaker"
 
 
-def node_addresses(spec: InstanceSpec) -> int:
+def has(instance_type: str) -> bool:
+    """Return whether HyperPod has a type in some Region; false for types outside the catalog."""
+    spec = INSTANCE_TYPES.get(instance_type)
+    return spec is not None and spec.hyperpod
+
+
+def node_addresses(spec: InstanceType) -> int:
     """Return the IPv4 addresses that a HyperPod node of ``spec`` takes from its subnet.
 
     One interface's for its pods, and one for each further network interface with EFA: 50 + 31 for
@@ -86,6 +88,6 @@ def node_addresses(spec: InstanceSpec) -> int:
     return spec.ipv4_per_eni + max(len(spec.efa_cards) - 1, 0)
 
 
-def max_pods(spec: InstanceSpec) -> int:
+def max_pods(spec: InstanceType) -> int:
     """Return the pods for which a HyperPod node of ``spec`` has addresses: 49 for p5.48xlarge."""
     return spec.ipv4_per_eni - 1

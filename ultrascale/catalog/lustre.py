@@ -9,6 +9,7 @@ Sources:
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ultrascale.catalog.instance_types import InstanceType
 from ultrascale.errors import CatalogError
 
 DEPLOYMENT_TYPE = "PERSISTENT_2"
@@ -27,8 +28,13 @@ EFA_CAPACITY_STEP_GIB: Mapping[int, int] = MappingProxyType(
 # First and last TCP port between Lustre servers and clients.
 PORT_RANGES = ((988, 988), (1018, 1023))
 
-# They have EFA and Nitro v4, but are no EFA clients.
-NOT_EFA_CLIENT_FAMILIES = frozenset({"trn2", "trn2u"})
+
+def is_efa_client(spec: InstanceType) -> bool:
+    """Return whether nodes of a type reach a file system over EFA as far as sources say.
+
+    False for those that a source excludes although they have EFA and Nitro v4.
+    """
+    return not spec.knows("efa_lustre_client") or spec.efa_lustre_client
 
 
 def is_capacity(capacity_gib: int, *, tier: int, efa: bool) -> bool:

@@ -15,9 +15,8 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from ultrascale.catalog import _matrix_cells as cells
-from ultrascale.catalog._instances import INSTANCE_TYPES
-from ultrascale.catalog._model import InstanceSpec
 from ultrascale.catalog.field_failures import FIELD_FAILURES, FieldFailure
+from ultrascale.catalog.instance_types import INSTANCE_TYPES, InstanceType
 
 Provisioner = Literal["managed-node-group", "self-managed", "karpenter", "auto-mode", "hyperpod"]
 PurchaseOption = Literal["on-demand", "spot", "odcr", "capacity-block", "training-plan"]
@@ -41,16 +40,6 @@ MANAGED_NODE_GROUPS = 30
 _NODE_FACTS = (
     *("vcpus", "memory_mib", "ami_type", "nvme_total_gb", "efa_cards"),
     *("enis_card0", "ipv4_per_eni", "prefix_delegation"),
-)
-
-# Accelerated families that EKS Auto Mode launches.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/automode-learn-instances.html
-_AUTO_MODE_FAMILIES = frozenset(
-    {
-        *("g4ad", "g4dn", "g5", "g5g", "g6", "g6e", "g7e", "gr6"),
-        *("inf1", "inf2", "trn1", "trn1n", "trn2"),
-        *("p3", "p3dn", "p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300"),
-    }
 )
 
 
@@ -104,29 +93,26 @@ def options_of(provisioner: Provisioner) -> tuple[PurchaseOption, ...]:
     return tuple(option for option in PURCHASE_OPTIONS if cell(provisioner, option).works)
 
 
-def can_be_planned(spec: InstanceSpec) -> bool:
+def can_be_planned(spec: InstanceType) -> bool:
     """Return whether the catalog knows all that a node of any pool of that type is made of."""
     if spec.accelerator is not None and not spec.accelerator.knows("count"):
         return False
     return all(spec.knows(name) for name in _NODE_FACTS)
 
 
-def ultraserver_types() -> Iterator[InstanceSpec]:
+def ultraserver_types() -> Iterator[InstanceType]:
     """Yield the types that come in UltraServers."""
     for spec in INSTANCE_TYPES.values():
         if spec.knows("ultraserver") and spec.ultraserver:
             yield spec
 
 
-def why_not_launched(provisioner: Provisioner, family: str, *, accelerated: bool) -> str | None:
-    """Return why ``provisioner`` does not launch a ``family`` of instances, None where it does.
-
-    Source: https://docs.aws.amazon.com/eks/latest/userguide/ml-eks-nvidia-ultraserver.html
-    """
-    if provisioner in NODE_POOLS and family.startswith("p6e-"):
-        return f"{provisioner} launches no GB200 or GB300"
-    if provisioner == "auto-mode" and accelerated and family not in _AUTO_MODE_FAMILIES:
-        return f"{family} is not among the accelerated families of EKS Auto Mode"
+def why_not_launched(provisioner: Provisioner, spec: InstanceType) -> str | None:
+    """Return why ``provisioner`` does not launch a type, None where it does."""
+    if provisioner in NODE_POOLS and spec.knows("karpenter") and not spec.karpenter:
+        return f"{provisioner} launches no {spec.family} instances"
+    if provisioner == "auto-mode" and spec.accelerator is not None and not spec.auto_mode:
+        return f"{spec.family} is not among the accelerated families of EKS Auto Mode"
     return None
 
 

@@ -8,17 +8,13 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from types import MappingProxyType
 
-from ultrascale.catalog._sources import read_table
+from ultrascale.catalog.instance_types import INSTANCE_TYPES
 
 # Generated from the AWS Price List Query API.
 SOURCE = "https://github.com/aws/karpenter-provider-aws/tree/main/pkg/providers/pricing"
 SEEN = date(2026, 7, 20)
 
-_PRICES: Mapping[tuple[str, str], float] = {
-    (row["region"], row["instance_type"]): float(row["usd_per_hour"])
-    for row in read_table("prices.csv")
-}
-REGIONS = frozenset(region for region, _ in _PRICES)
+REGIONS = frozenset(region for spec in INSTANCE_TYPES.values() for region in spec.usd_per_hour)
 """Regions of which there are prices."""
 
 
@@ -43,4 +39,9 @@ def on_demand(region: str, instance_types: Iterable[str]) -> Mapping[str, float]
         region: AWS Region.
         instance_types: EC2 names.
     """
-    return {name: _PRICES[region, name] for name in instance_types if (region, name) in _PRICES}
+    priced = {name: INSTANCE_TYPES[name] for name in instance_types if name in INSTANCE_TYPES}
+    return {
+        name: spec.usd_per_hour[region]
+        for name, spec in priced.items()
+        if region in spec.usd_per_hour
+    }

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ultrascale.catalog import matrix, vpc
+from ultrascale.catalog.instance_types import INSTANCE_TYPES
 
 _EC2 = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-resource-limits.html"
 _SPOT = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html"
@@ -76,19 +77,6 @@ BLOCKS_DOUBT = (
     "AWS does not say whether it counts blocks or vCPUs, and users read it both ways: ask AWS "
     "Support where the block cannot be bought"
 )
-_CAPACITY_BLOCKS: tuple[tuple[str, str], ...] = (
-    ("L-2C8F52B3", "P4d"),
-    ("L-CFF3E941", "P4de"),
-    ("L-DA6814F2", "P5"),
-    ("L-C45F30BC", "P5e"),
-    ("L-4F9BB70B", "P5en"),
-    ("L-8B23CEF3", "P6-B200"),
-    ("L-9C38E5AB", "P6-B300"),
-    ("L-FCF0179E", "P6e-GB200"),
-    ("L-2E30FD7D", "Trn1"),
-    ("L-64569A79", "Trn2"),
-)
-
 NETWORK_INTERFACES = Quota(
     code="L-DF5E4CA3",
     service="vpc",
@@ -239,24 +227,13 @@ ALL_HYPERPOD_INSTANCES = Quota(
     source=_HYPERPOD,
 )
 
-QUOTAS: Mapping[str, Quota] = MappingProxyType(
+_QUOTAS: Mapping[str, Quota] = MappingProxyType(
     {
         quota.code: quota
         for quota in (
             *(
                 Quota(code=code, service="ec2", name=name, unit="vCPUs", default=least, source=page)
                 for code, name, least, page in _VCPUS
-            ),
-            *(
-                Quota(
-                    code=code,
-                    service="ec2",
-                    name=f"Concurrent {family} Capacity Blocks per account",
-                    unit=BLOCKS,
-                    default=0,
-                    source=_BLOCKS,
-                )
-                for code, family in _CAPACITY_BLOCKS
             ),
             *(NETWORK_INTERFACES, NETWORK_ADDRESS_USAGE, IPV4_RANGES, GP3_STORAGE),
             *(CLUSTERS, NODE_GROUPS, NODES_OF_A_GROUP, ACCESS_ENTRIES, POD_IDENTITIES),
@@ -267,7 +244,50 @@ QUOTAS: Mapping[str, Quota] = MappingProxyType(
         if quota.code
     }
 )
-"""Those of Service Quotas, by code."""
+
+
+def service_quotas() -> Mapping[str, Quota]:
+    """Return each quota of Service Quotas, by code."""
+    return {**_QUOTAS, **_capacity_blocks()}
+
+
+def service_quota(code: str) -> Quota:
+    """Return the quota of Service Quotas with that code.
+
+    Raises:
+        KeyError: The catalog has none.
+    """
+    return _QUOTAS[code] if code in _QUOTAS else _capacity_blocks()[code]
+
+
+def _capacity_blocks() -> Mapping[str, Quota]:
+    """Return the quotas on Capacity Blocks, one for each code that an instance type has.
+
+    Types of several families may share a quota; it is called by the shortest name of a family.
+    """
+    families: dict[str, str] = {}
+    for spec in INSTANCE_TYPES.values():
+        if spec.knows("capacity_block_quota_code"):
+            code = spec.capacity_block_quota_code
+            families[code] = min(families.get(code, spec.family), spec.family, key=len)
+    return {
+        code: Quota(
+            code=code,
+            service="ec2",
+            name=f"Concurrent {_family_title(family)} Capacity Blocks per account",
+            unit=BLOCKS,
+            default=0,
+            source=_BLOCKS,
+        )
+        for code, family in families.items()
+    }
+
+
+def _family_title(family: str) -> str:
+    """Return a family in the spelling of Service Quotas: ``P5en``, ``P6e-GB200``."""
+    series, _, chip = family.partition("-")
+    return f"{series.capitalize()}-{chip.upper()}" if chip else series.capitalize()
+
 
 # Of each network interface, address and prefix one, of what stands in a zone for others so many.
 # Source: https://docs.aws.amazon.com/vpc/latest/userguide/network-address-usage.html

@@ -8,19 +8,19 @@ Sources:
     and China)
     https://github.com/aws-cloudformation/cfn-lint/tree/v1.58.0/src/cfnlint/data/schemas/providers
     (CloudFormation's resource schemas of 2026-10-20: where AWS::EC2::SubnetCidrReservation exists)
-    `offerings.csv`: AWS price list as of 2026-07-20, in China as of 2024-11-06, and the instance
+    `offers.csv`: AWS price list as of 2026-07-20, in China as of 2024-11-06, and the instance
     types of HyperPod per Region in cfn-lint 1.58.0
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from types import MappingProxyType
 from typing import Literal
 
 from ultrascale.catalog._near import did_you_mean
 from ultrascale.catalog._sources import read_table
+from ultrascale.catalog.instance_types import INSTANCE_TYPES
 from ultrascale.errors import CatalogError
 
 Partition = Literal["aws", "aws-us-gov", "aws-cn"]
@@ -128,10 +128,10 @@ def offered(instance_type: str, region: str, *, hyperpod: bool = False) -> bool 
         region: Name of the Region.
         hyperpod: Ask for SageMaker HyperPod instead of EC2.
     """
-    table = _offerings("hyperpod_regions" if hyperpod else "ec2_regions")
-    regions = table.get(instance_type)
+    column = _column(hyperpod=hyperpod)
+    regions = _listed(instance_type, column)
     # A Region that the list never names was not asked when the list was made.
-    if not regions or region not in frozenset[str]().union(*table.values()):
+    if not regions or not any(region in (_listed(name, column) or ()) for name in INSTANCE_TYPES):
         return None
     # The prices of China are older than most types.
     if region not in regions and REGIONS[region].partition == "aws-cn":
@@ -148,11 +148,17 @@ def listed_nowhere(instance_type: str, *, hyperpod: bool = False) -> bool:
         instance_type: EC2 name of the type, without ``ml.``.
         hyperpod: Ask for SageMaker HyperPod instead of EC2.
     """
-    listed = _offerings("hyperpod_regions" if hyperpod else "ec2_regions")
-    return instance_type in listed and not listed[instance_type]
+    return _listed(instance_type, _column(hyperpod=hyperpod)) == frozenset()
 
 
-@cache
-def _offerings(column: str) -> Mapping[str, frozenset[str]]:
-    rows = read_table("offerings.csv")
-    return {row["instance_type"]: frozenset(row[column].split()) for row in rows}
+def _column(*, hyperpod: bool) -> Literal["ec2_regions", "hyperpod_regions"]:
+    return "hyperpod_regions" if hyperpod else "ec2_regions"
+
+
+def _listed(
+    instance_type: str, column: Literal["ec2_regions", "hyperpod_regions"]
+) -> frozenset[str] | None:
+    spec = INSTANCE_TYPES.get(instance_type)
+    if spec is None or not spec.knows(column):
+        return None
+    return spec.ec2_regions if column == "ec2_regions" else spec.hyperpod_regions

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
 
-from ultrascale.catalog._model import AmiType
+from ultrascale.catalog.instance_types import AmiType
 from ultrascale.errors import CatalogError
 
 

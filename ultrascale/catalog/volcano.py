@@ -4,6 +4,7 @@ Source: https://volcano.sh/en/docs/queue/
 """
 
 from ultrascale.catalog import kubelet
+from ultrascale.catalog.instance_types import lookup
 
 # Queues that Volcano makes itself.
 # Source: https://volcano.sh/en/docs/queue/
@@ -51,26 +52,17 @@ MOST_BYTES = 1024 * 1024
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites.html
 NETWORK_LAYERS = 3
 BROADEST_NETWORK_LAYER = "topology.k8s.aws/network-node-layer-1"
-_FOUR_LAYER_TYPES = frozenset({"p6-b200.48xlarge", "p6-b300.48xlarge"})
-_PLACED_FAMILIES = frozenset({"g6e", "g7e"})
-_PLACED_TYPES = _FOUR_LAYER_TYPES | frozenset(
-    {
-        *("p4d.24xlarge", "p4de.24xlarge", "p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge"),
-        *("p6e-gb200.36xlarge", "trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge"),
-        *("trn2.48xlarge", "trn2u.48xlarge"),
-    }
-)
 
 
 def network_layers(instance_type: str) -> int:
-    """Return how many network layers the labels of a node name."""
-    return NETWORK_LAYERS + (instance_type in _FOUR_LAYER_TYPES)
+    """Return the number of network layers that the labels of a node name."""
+    spec = lookup(instance_type)
+    return spec.network_layers if spec.knows("network_layers") else NETWORK_LAYERS
 
 
 def is_placed(instance_type: str) -> bool:
-    """Return whether EC2 is known to tell where in its network an instance of the type is.
+    """Return whether EC2 is known to tell the place of an instance of the type in its network.
 
     Of newer types it may do so before the catalog knows.
     """
-    family, _, _ = instance_type.partition(".")
-    return family in _PLACED_FAMILIES or instance_type in _PLACED_TYPES
+    return lookup(instance_type).knows("network_layers")

@@ -32,7 +32,7 @@ def unknown_fact(error: CatalogError, instance_types: Iterable[object]) -> str:
     return str(error)
 
 
-def _missing(spec: catalog.InstanceSpec) -> Iterator[tuple[str, str]]:
+def _missing(spec: catalog.InstanceType) -> Iterator[tuple[str, str]]:
     """Yield the catalog's text about each fact, and ours."""
     for fact, words in _ABOUT_TYPES.items():
         yield spec.why_unknown(fact), words

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import cast
 
+from ultrascale import catalog
 from ultrascale.catalog import hyperpod, matrix, regions
 from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config._job_nodes import most_nodes
@@ -31,7 +32,7 @@ def hyperpod_has_the_types(
     provisioner: Provisioner, instance_types: tuple[str, ...], cluster_region: str
 ) -> Mistakes:
     for number, name in enumerate(instance_types if provisioner == _HYPERPOD else ()):
-        if name not in hyperpod.INSTANCE_TYPES:
+        if not hyperpod.has(name):
             wrong = "a type that HyperPod does not have"
             like = near(name, _offered(cluster_region))
             yield refuse(f"instance_types.{number}", wrong, like)
@@ -196,8 +197,8 @@ def _types_of(pool: Part) -> tuple[str, ...]:
 def _offered(region: str) -> list[str]:
     return [
         name
-        for name in sorted(hyperpod.INSTANCE_TYPES)
-        if regions.offered(name, region, hyperpod=True) is not False
+        for name, spec in sorted(catalog.INSTANCE_TYPES.items())
+        if spec.hyperpod and regions.offered(name, region, hyperpod=True) is not False
     ]
 
 

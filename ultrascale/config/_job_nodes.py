@@ -79,12 +79,12 @@ def _pools(parts: tuple[Part, ...]) -> Chosen:
     return {part.at: part for part in parts if part.kind is Pool}
 
 
-def _specs(pool: Part) -> list[catalog.InstanceSpec]:
+def _specs(pool: Part) -> list[catalog.InstanceType]:
     types = cast("tuple[str, ...]", pool.fields.get("instance_types", ()))
     return [catalog.lookup(name) for name in types]
 
 
-def _accelerators(spec: catalog.InstanceSpec, kind: str) -> int:
+def _accelerators(spec: catalog.InstanceType, kind: str) -> int:
     found = spec.accelerator
     return found.count if found is not None and found.kind == kind else 0
 

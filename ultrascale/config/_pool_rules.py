@@ -134,8 +134,7 @@ def provisioner_launches_the_types(
 ) -> Mistakes:
     for number, name in enumerate(instance_types):
         spec = catalog.lookup(name)
-        accelerated = spec.accelerator is not None
-        wrong = matrix.why_not_launched(provisioner, spec.family, accelerated=accelerated)
+        wrong = matrix.why_not_launched(provisioner, spec)
         if wrong is not None:
             todo = "use managed-node-group" if matrix.can_be_planned(spec) else _ANOTHER_TYPE
             yield refuse(f"instance_types.{number}", wrong, todo)

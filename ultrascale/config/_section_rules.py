@@ -42,7 +42,7 @@ def lustre_efa_has_clients(efa: bool, zone: str, parts: tuple[Part, ...]) -> Mis
     provisioners = dict(values(parts, Pool, "provisioner", str))
     for at, types in lists(parts, Pool, "instance_types") if efa else ():
         specs = [catalog.lookup(str(name)) for name in types]
-        barred = sorted({spec.family for spec in specs} & fsx.NOT_EFA_CLIENT_FAMILIES)
+        barred = sorted({spec.family for spec in specs if not fsx.is_efa_client(spec)})
         # EKS Auto Mode runs Bottlerocket, which is no EFA client of FSx for Lustre.
         # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/efa-file-systems.html
         if provisioners.get(at) == "auto-mode" and any(spec.accelerator for spec in specs):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from ultrascale import catalog
-from ultrascale.catalog import auto_mode, capacity_blocks, hyperpod_chart, matrix, quotas, regions
+from ultrascale.catalog import auto_mode, hyperpod_chart, matrix, quotas, regions
 from ultrascale.config._efa import could_have_efa, has_efa
 from ultrascale.config._node_pool_warnings import (
     kept_at_list_price,
@@ -70,7 +70,7 @@ def _not_to_be_had(key: str, pool: Pool, region: str) -> Iterator[str]:
         if not catalog.lookup(name).announced:
             yield f"{key}.{number}: {name} is a preview name; EC2 may not launch it yet"
         if isinstance(pool.purchase, CapacityBlock):
-            if region not in capacity_blocks.REGIONS.get(name, ()):
+            if region not in catalog.lookup(name).capacity_block_regions:
                 yield f"{key}.{number}: AWS lists no Capacity Blocks of {name} in {region}; ask AWS"
         elif regions.offered(name, region, hyperpod=hyperpod) is False:
             yield f"{key}.{number}: {name} has no listed price in {region}; check with AWS"

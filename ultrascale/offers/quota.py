@@ -26,7 +26,7 @@ def quota_of(offer: Offer, account: Account) -> str:
     spec = catalog.lookup(offer.instance_type)
     if not spec.knows("capacity_block_quota_code"):
         return f"unknown: no quota is published for Capacity Blocks of {offer.instance_type}"
-    quota = quotas.QUOTAS[spec.capacity_block_quota_code]
+    quota = quotas.service_quota(spec.capacity_block_quota_code)
     name = f"{quota.name} ({quota.code})"
     try:
         told = account.ask(

@@ -67,7 +67,7 @@ def _sold(instance_type: str) -> frozenset[Option]:
     # What no source says, AWS is asked.
     if not spec.knows("capacity_block") or spec.capacity_block:
         found.add("capacity-block")
-    if instance_type in training_plans.INSTANCE_TYPES:
+    if spec.training_plan:
         found.add("training-plan")
     return frozenset(found)
 

@@ -149,7 +149,7 @@ _FATAL = frozenset(
 )
 
 
-def catalog_differences(spec: catalog.InstanceSpec, answer: _Type) -> Iterator[Difference]:
+def catalog_differences(spec: catalog.InstanceType, answer: _Type) -> Iterator[Difference]:
     """Yield the fields in which EC2 and the catalog differ, of those that both know."""
     for field, fact, found in (*_numbers(answer), *_accelerators(spec, answer)):
         known = spec.accelerator if fact.startswith("accelerator.") else spec
@@ -183,7 +183,7 @@ def _numbers(answer: _Type) -> Iterator[tuple[str, str, int | None]]:
 
 
 def _accelerators(
-    spec: catalog.InstanceSpec, answer: _Type
+    spec: catalog.InstanceType, answer: _Type
 ) -> Iterator[tuple[str, str, int | None]]:
     """Yield the same of accelerators.
 

@@ -4,12 +4,14 @@ What TorchX itself registers for them asks for more CPU than any kubelet leaves,
 that the Neuron device plugin no longer has: such pods wait for ever.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 from torchx.specs import Resource
 
 from ultrascale import catalog
 from ultrascale.catalog import eks
+from ultrascale.catalog.torchx import attributes
 from ultrascale.plan import names
 from ultrascale.plan.jobs import nodes
 
@@ -38,18 +40,9 @@ def whole_node(instance_type: str) -> Resource:
     )
 
 
-p4d_24xlarge = partial(whole_node, "p4d.24xlarge")
-p4de_24xlarge = partial(whole_node, "p4de.24xlarge")
-p5_4xlarge = partial(whole_node, "p5.4xlarge")
-p5_48xlarge = partial(whole_node, "p5.48xlarge")
-p5e_48xlarge = partial(whole_node, "p5e.48xlarge")
-p5en_48xlarge = partial(whole_node, "p5en.48xlarge")
-p6_b200_48xlarge = partial(whole_node, "p6-b200.48xlarge")
-p6_b300_48xlarge = partial(whole_node, "p6-b300.48xlarge")
-p6e_gb200_36xlarge = partial(whole_node, "p6e-gb200.36xlarge")
-trn1_2xlarge = partial(whole_node, "trn1.2xlarge")
-trn1_32xlarge = partial(whole_node, "trn1.32xlarge")
-trn1n_32xlarge = partial(whole_node, "trn1n.32xlarge")
-trn2_3xlarge = partial(whole_node, "trn2.3xlarge")
-trn2_48xlarge = partial(whole_node, "trn2.48xlarge")
-trn2u_48xlarge = partial(whole_node, "trn2u.48xlarge")
+def __getattr__(name: str) -> Callable[[], Resource]:
+    """Return the named resource of an instance type: ``p5_48xlarge`` for ``p5.48xlarge``."""
+    instance_type = attributes().get(name)
+    if instance_type is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return partial(whole_node, instance_type)

@@ -164,7 +164,7 @@ def test_fewer_network_cards_are_advised_where_they_would_do(
 
 @pytest.mark.parametrize(
     "known",
-    [each for each in quotas.QUOTAS.values() if each.most is not None],
+    [each for each in quotas.service_quotas().values() if each.most is not None],
     ids=lambda known: known.code,
 )
 def test_every_quota_with_an_end_says_what_is_beyond_it(known: quotas.Quota) -> None:
@@ -185,7 +185,7 @@ def test_every_quota_with_an_end_says_what_is_beyond_it(known: quotas.Quota) -> 
 
 @pytest.mark.parametrize(
     "known",
-    [each for each in quotas.QUOTAS.values() if each.most is not None],
+    [each for each in quotas.service_quotas().values() if each.most is not None],
     ids=lambda known: known.code,
 )
 def test_what_aws_has_agreed_to_counts_for_every_quota_with_an_end(known: quotas.Quota) -> None:

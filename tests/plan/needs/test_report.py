@@ -104,9 +104,9 @@ def test_hyperpod_counts_in_the_network_and_never_in_ec2_quotas() -> None:
     assert values(found, "hp")["address_usage"] == 8 * (33 + 2 + 80)
 
 
-@pytest.mark.parametrize("code", sorted(quotas.QUOTAS))
+@pytest.mark.parametrize("code", sorted(quotas.service_quotas()))
 def test_a_quota_is_raised_to_no_less_than_it_is(code: str) -> None:
-    known = quotas.QUOTAS[code]
+    known = quotas.service_quota(code)
 
     assert known.most is None or (known.default is not None and known.default <= known.most)
     assert known.source.startswith("https://docs.aws.amazon.com/")
@@ -117,7 +117,7 @@ def test_every_quota_that_the_catalog_names_is_one_that_can_be_asked_for() -> No
     specs = [catalog.lookup(name) for name in catalog.INSTANCE_TYPES]
     named = {getattr(spec, fact) for spec in specs for fact in facts if spec.knows(fact)}
 
-    assert named <= quotas.QUOTAS.keys()
+    assert named <= quotas.service_quotas().keys()
 
 
 # --- network ------------------------------------------------------------------------------------

@@ -20,7 +20,9 @@ Values = Mapping[str, Any]
 HYPERPOD = {key: HYPERPOD_POOL[key] for key in ("provisioner", "purchase", "nodes")}
 CHECKED: dict[str, Any] = HYPERPOD | {"deep_health_checks": True}
 ACCELERATED = sorted(
-    name for name in hyperpod.INSTANCE_TYPES if catalog.lookup(name).accelerator is not None
+    name
+    for name, spec in catalog.INSTANCE_TYPES.items()
+    if spec.hyperpod and spec.accelerator is not None
 )
 PLUGINS = ("nvidia-device-plugin", "neuron-device-plugin", "aws-efa-k8s-device-plugin")
 

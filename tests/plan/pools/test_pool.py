@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.support.folders import DATA
 from tests.support.pools import ON_DEMAND, make_pool
 from ultrascale import config
-from ultrascale.catalog import INSTANCE_TYPES, InstanceSpec, eks, lookup, versions
+from ultrascale.catalog import INSTANCE_TYPES, InstanceType, eks, lookup, versions
 from ultrascale.errors import CatalogError
 from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk, Taint
 from ultrascale.plan.pools.pool import max_pods, network_interfaces, plan_pool
@@ -42,8 +42,8 @@ def of_type(*instance_types: str, **changes: object) -> PoolPlan:
     return planned(instance_types=instance_types, **changes)
 
 
-def without_prefixes(spec: InstanceSpec) -> InstanceSpec:
-    return InstanceSpec(spec.instance_type, {**spec.cells, "prefix_delegation": "no"})
+def without_prefixes(spec: InstanceType) -> InstanceType:
+    return InstanceType(spec.instance_type, {**spec.cells, "prefix_delegation": "no"})
 
 
 class TestInterfaces:
@@ -99,7 +99,7 @@ class TestPods:
         [spec for spec in INSTANCE_TYPES.values() if spec.knows("max_pods_secondary_ip")],
         ids=lambda spec: spec.instance_type,
     )
-    def test_without_prefixes_it_is_what_the_cni_publishes(self, spec: InstanceSpec) -> None:
+    def test_without_prefixes_it_is_what_the_cni_publishes(self, spec: InstanceType) -> None:
         cap = eks.advised_max_pods(spec.vcpus)
 
         assert max_pods(without_prefixes(spec), ()) == min(spec.max_pods_secondary_ip, cap)

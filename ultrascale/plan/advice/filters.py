@@ -45,7 +45,7 @@ def doubts(candidate: Candidate, region: str) -> tuple[Reason, ...]:
         return tuple(
             Reason(code="H2", text=f"AWS lists no Capacity Blocks of {name} in {region}")
             for name in candidate.instance_types
-            if region not in capacity_blocks.REGIONS.get(name, ())
+            if region not in catalog.lookup(name).capacity_block_regions
         )
     code: Filter = "H8" if on_hyperpod else "H1"
     return tuple(
@@ -77,8 +77,7 @@ def _cell_works(question: Question, candidate: Candidate) -> Reasons:
         yield Reason(code="check", text=text)
     for name in candidate.instance_types:
         spec = catalog.lookup(name)
-        accelerated = spec.accelerator is not None
-        why = matrix.why_not_launched(candidate.provisioner, spec.family, accelerated=accelerated)
+        why = matrix.why_not_launched(candidate.provisioner, spec)
         if why is not None:
             yield Reason(code="check", text=why)
 
@@ -114,7 +113,7 @@ def _window_is_sold(question: Question, candidate: Candidate) -> Reasons:
     (name,) = candidate.instance_types
     if candidate.option == "training-plan":
         what, longest = "a training plan", training_plans.LONGEST_DAYS
-        sold, most = name in training_plans.INSTANCE_TYPES, None
+        sold, most = catalog.lookup(name).training_plan, None
     else:
         what, longest = "a Capacity Block", capacity_blocks.LONGEST_DAYS
         sold, most = _has_blocks(name), capacity_blocks.MOST_TOGETHER
@@ -188,7 +187,7 @@ def _hyperpod_suits(question: Question, candidate: Candidate) -> Reasons:
         text = f"CloudFormation makes no HyperPod clusters in {question.region}"
         yield Reason(code="H8", text=text)
     for name in candidate.instance_types:
-        if name not in hyperpod.INSTANCE_TYPES:
+        if not hyperpod.has(name):
             yield Reason(code="H8", text=f"HyperPod has no {name}")
 
 

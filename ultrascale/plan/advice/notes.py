@@ -178,7 +178,7 @@ def _of_reservations(question: Question, candidate: Candidate, nodes: int) -> Re
         )
         yield Reason(code="P3", text=text)
     (name,) = candidate.instance_types
-    if catalog.lookup(name).family.startswith(("p", "trn")):
+    if catalog.lookup(name).for_training:
         text = (
             f"a request for {name} often ends in InsufficientInstanceCapacity: ask your account "
             "team for it before you plan with it"

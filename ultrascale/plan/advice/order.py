@@ -139,7 +139,7 @@ def _of_spot(question: Question) -> Reason:
 
 def _sold_in_blocks(name: str) -> bool:
     """Return whether a type is one of the scarce ones: P families and Trainium."""
-    return catalog.lookup(name).family.startswith(("p", "trn"))
+    return catalog.lookup(name).for_training
 
 
 def _long(question: Question) -> bool:

@@ -67,7 +67,7 @@ def may_be_dated(question: Question, candidate: Candidate, nodes: int) -> bool:
     spec = catalog.lookup(name)
     return (
         name[0] in purchasing.FUTURE_DATED_FAMILIES
-        and not spec.family.startswith(("trn", "inf"))
+        and (spec.accelerator is None or spec.accelerator.kind != "neuron")
         and spec.vcpus * nodes >= purchasing.FUTURE_DATED_VCPUS
         and least * DAY <= ahead <= most * DAY
     )

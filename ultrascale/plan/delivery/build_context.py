@@ -23,13 +23,13 @@ _CORE = (
     "ultrascale/plan",
 )
 # `.dockerignore` names the same, and the same leavings of tools.
-SENT = ("backend", "images", "pyproject.toml", "training", *_CORE)
+SENT = ("backend", "hatch_build.py", "images", "pyproject.toml", "training", *_CORE)
 LEFT_OUT = ("__pycache__", "*.pyc", "*.egg-info", ".pytest_cache", ".ruff_cache", "build", "dist")
 
 _WHEEL = "images/wheel-requirements.txt"
 _TRAINING = (_WHEEL, "training")
 # The backend names images by their tags, and so has the sources of which these are hashes.
-_BACKEND = (_WHEEL, "backend", "images", "pyproject.toml", "training", *_CORE)
+_BACKEND = (_WHEEL, *SENT)
 # The sources that each Dockerfile copies beside its own folder.
 SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

@@ -107,7 +107,7 @@ def node_share(job: config.AnyJob, pools: Sequence[PoolPlan]) -> NodeShare:
     )
 
 
-def whole_node(spec: catalog.InstanceSpec) -> NodeShare:
+def whole_node(spec: catalog.InstanceType) -> NodeShare:
     """Return what a pod may have of a node of ``spec`` for itself, whatever pool that is of.
 
     Raises:
@@ -213,7 +213,7 @@ def _asked(resources: config.Resources) -> tuple[str, int] | None:
     return None
 
 
-def _has(spec: catalog.InstanceSpec, asked: tuple[str, int]) -> bool:
+def _has(spec: catalog.InstanceType, asked: tuple[str, int]) -> bool:
     resource, count = asked
     found = spec.accelerator
     if not count:
@@ -221,7 +221,7 @@ def _has(spec: catalog.InstanceSpec, asked: tuple[str, int]) -> bool:
     return found is not None and found.resource_name == resource and found.count >= count
 
 
-def _share(pool: PoolPlan, spec: catalog.InstanceSpec, asked: tuple[str, int] | None) -> NodeShare:
+def _share(pool: PoolPlan, spec: catalog.InstanceType, asked: tuple[str, int] | None) -> NodeShare:
     # EKS Auto Mode sets none aside.
     accelerated = spec.accelerator is not None and pool.provisioner != "auto-mode"
     huge = eks.HUGE_PAGES_MIB if accelerated else 0
@@ -234,7 +234,7 @@ def _share(pool: PoolPlan, spec: catalog.InstanceSpec, asked: tuple[str, int] | 
 
 
 def _part(
-    spec: catalog.InstanceSpec,
+    spec: catalog.InstanceType,
     asked: tuple[str, int] | None,
     *,
     huge_pages_mib: int,

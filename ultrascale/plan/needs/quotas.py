@@ -61,7 +61,7 @@ def _ec2_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
                     unknown[name] = missing
     for code, parts in sorted(terms.items()):
         formula = " + ".join(words for _, words in parts.values())
-        yield _need(quotas.QUOTAS[code], sum(value for value, _ in parts.values()), formula)
+        yield _need(quotas.service_quota(code), sum(value for value, _ in parts.values()), formula)
     for name, why in sorted(unknown.items()):
         figure = Figure(id=f"quota.{name}", value=None, unit="", formula=why)
         yield _unknown("ec2", f"quota of {name}", figure)

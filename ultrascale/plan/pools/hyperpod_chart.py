@@ -91,7 +91,7 @@ def _types(pools: Sequence[PoolPlan], *, kind: str | None) -> tuple[str, ...]:
     )
 
 
-def _has(spec: catalog.InstanceSpec, kind: str | None) -> bool:
+def _has(spec: catalog.InstanceType, kind: str | None) -> bool:
     if kind is None:
         return bool(spec.efa_cards)
     return spec.accelerator is not None and spec.accelerator.kind == kind

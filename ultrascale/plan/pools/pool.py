@@ -106,7 +106,7 @@ def plan_pool(
     )
 
 
-def network_interfaces(spec: catalog.InstanceSpec) -> tuple[NetworkInterface, ...]:
+def network_interfaces(spec: catalog.InstanceType) -> tuple[NetworkInterface, ...]:
     """Lay out one ENA interface and one EFA-only interface on each card that supports EFA.
 
     An EFA-only interface cannot be primary, so on card 0 it takes device 1; everywhere else it
@@ -122,7 +122,7 @@ def network_interfaces(spec: catalog.InstanceSpec) -> tuple[NetworkInterface, ..
     return (primary, *fabric)
 
 
-def max_pods(spec: catalog.InstanceSpec, interfaces: tuple[NetworkInterface, ...]) -> int:
+def max_pods(spec: catalog.InstanceType, interfaces: tuple[NetworkInterface, ...]) -> int:
     """Return the pods for which a node has addresses, with prefix delegation.
 
     Pods take addresses from the interfaces that card 0 has left: an EFA-only interface there uses
@@ -138,7 +138,7 @@ def max_pods(spec: catalog.InstanceSpec, interfaces: tuple[NetworkInterface, ...
     return min(addresses + eks.HOST_NETWORK_PODS, eks.advised_max_pods(spec.vcpus))
 
 
-def _why_no_efa(pool: config.Pool, specs: tuple[catalog.InstanceSpec, ...]) -> str | None:
+def _why_no_efa(pool: config.Pool, specs: tuple[catalog.InstanceType, ...]) -> str | None:
     """Return why the pool goes without EFA; None where it does not."""
     if pool.efa == "all":
         return None
@@ -162,7 +162,7 @@ def node_types(provisioner: config.Provisioner, instance_types: Sequence[str]) -
 
 
 def _max_pods(
-    pool: config.Pool, spec: catalog.InstanceSpec, interfaces: tuple[NetworkInterface, ...]
+    pool: config.Pool, spec: catalog.InstanceType, interfaces: tuple[NetworkInterface, ...]
 ) -> int:
     if pool.provisioner == capacity.HYPERPOD:
         return hyperpod.max_pods(spec)
@@ -172,7 +172,7 @@ def _max_pods(
 def _labels(
     pool: config.Pool,
     shard: int | None,
-    specs: Sequence[catalog.InstanceSpec],
+    specs: Sequence[catalog.InstanceType],
     *,
     has_efa: bool,
 ) -> Mapping[str, str]:
@@ -202,7 +202,7 @@ def _labels(
     return {**labels, **pool.labels}
 
 
-def _gpu_type(specs: Sequence[catalog.InstanceSpec]) -> str | None:
+def _gpu_type(specs: Sequence[catalog.InstanceType]) -> str | None:
     """Return model and memory of the GPUs, such as ``a100-80gb``; None where types differ."""
     found: set[str | None] = set()
     for spec in specs:
@@ -215,7 +215,7 @@ def _gpu_type(specs: Sequence[catalog.InstanceSpec]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _taints(pool: config.Pool, spec: catalog.InstanceSpec) -> Iterator[Taint]:
+def _taints(pool: config.Pool, spec: catalog.InstanceType) -> Iterator[Taint]:
     """Yield what keeps pods off that do not ask for the pool's accelerators.
 
     HyperPod takes no taints for groups with deep health checks; elsewhere its nodes have the one
@@ -234,7 +234,7 @@ def _taints(pool: config.Pool, spec: catalog.InstanceSpec) -> Iterator[Taint]:
         yield Taint(key=names.SPOT_TAINT, value="true", effect="NoSchedule")
 
 
-def _root_disk(specs: tuple[catalog.InstanceSpec, ...]) -> RootDisk:
+def _root_disk(specs: tuple[catalog.InstanceType, ...]) -> RootDisk:
     if specs[0].accelerator is None:
         return _ROOT_DISK_SYSTEM
     if all(spec.nvme_total_gb > 0 for spec in specs):

@@ -153,7 +153,7 @@ def _resources(pool: PoolPlan) -> Iterator[tuple[str, str]]:
         yield names.HUGE_PAGES, f"{eks.HUGE_PAGES_MIB}Mi"
 
 
-def _disk_for_pods(pool: PoolPlan, specs: Sequence[catalog.InstanceSpec]) -> str:
+def _disk_for_pods(pool: PoolPlan, specs: Sequence[catalog.InstanceType]) -> str:
     if pool.raid0:
         return f"{int(min(spec.nvme_total_gb for spec in specs) * _DISK_SHARE_FOR_PODS)}G"
     return f"{int(pool.root_disk.size_gib * _DISK_SHARE_FOR_PODS)}Gi"

@@ -1,12 +1,20 @@
-"""What the catalog says of an instance type."""
+"""EC2 instance types: each one joined from the tables that state facts about it.
+
+Tables, each with one row a type: `instances.csv` (what the type is), `instance_sources.csv` (the
+source of each of those cells) and `offers.csv` (where and how the type is sold, and what launches
+it). `prices.csv` has one row a Region and type. An empty cell is a fact that no source states;
+`none` is a fact that a source states.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from ultrascale.catalog._fact import Entry, Fact
-from ultrascale.catalog._sources import Source, sources
+from ultrascale.catalog._near import did_you_mean
+from ultrascale.catalog._sources import FOLDER, Source, read_table, sources
 from ultrascale.errors import CatalogError
 
 Architecture = Literal["amd64", "arm64"]
@@ -39,6 +47,9 @@ _AMI_TYPE_SOURCE = "eks-ami-types"
 _RESOURCE_NAMES: Mapping[AcceleratorKind, ResourceName] = MappingProxyType(
     {"nvidia": "nvidia.com/gpu", "neuron": "aws.amazon.com/neuron"}
 )
+
+# What the names of the series begin with.
+_TRAINING_SERIES = ("p", "trn")
 
 _ARCHITECTURES: Mapping[str, Architecture] = {"amd64": "amd64", "arm64": "arm64"}
 _KINDS: Mapping[str, AcceleratorKind] = {"nvidia": "nvidia", "neuron": "neuron"}
@@ -95,6 +106,10 @@ def _ultraservers(cell: str) -> tuple[UltraServer, ...]:
     return tuple(UltraServer(name=name, instances=int(count)) for name, count in pairs)
 
 
+def _names(cell: str) -> frozenset[str]:
+    return frozenset() if cell == "none" else frozenset(cell.split())
+
+
 def _nitro_version(cell: str) -> int:
     return int(cell.removeprefix("v"))
 
@@ -135,7 +150,7 @@ class Accelerator(Entry):
 
 
 @dataclass(frozen=True, repr=False)
-class InstanceSpec(Entry):
+class InstanceType(Entry):
     """An EC2 instance type. Reading an attribute that no source states raises CatalogError.
 
     Attributes:
@@ -169,7 +184,21 @@ class InstanceSpec(Entry):
         on_demand_quota_code: Service quota on vCPUs of On-Demand instances and reservations.
         spot_quota_code: Service quota on vCPUs of Spot instances.
         quota_vcpus: vCPUs that one instance takes of the last two.
+        network_layers: Layers of EC2's network that the labels of a node name.
+        efa_lustre_client: False for types that have EFA and cannot reach FSx for Lustre over it.
+        ec2_regions: Regions in which EC2 has an On-Demand price for it.
+        hyperpod: Whether HyperPod has it in some Region.
+        hyperpod_regions: Regions in which HyperPod has it.
+        capacity_block_regions: Regions in which the user guide lists Capacity Blocks of it, those
+            of their Local Zones included. The list grows: use it for warnings, never to refuse.
+        training_plan: Whether SageMaker training plans are sold for it.
+        karpenter: Whether Karpenter and EKS Auto Mode can launch it at all.
+        auto_mode: Whether EKS Auto Mode launches it; stated for accelerated types alone.
+        usd_per_hour: On-Demand price by Region, in US dollars; Regions without a price are left
+            out. See `catalog.prices` for the date.
     """
+
+    usd_per_hour: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
 
     announced = Fact(_YES_NO.__getitem__)
     vcpus = Fact(int)
@@ -201,6 +230,15 @@ class InstanceSpec(Entry):
     on_demand_quota_code = Fact(str)
     spot_quota_code = Fact(str)
     quota_vcpus = Fact(int)
+    network_layers = Fact(int)
+    efa_lustre_client = Fact(_YES_NO.__getitem__)
+    ec2_regions = Fact(_names)
+    hyperpod = Fact(_YES_NO.__getitem__)
+    hyperpod_regions = Fact(_names)
+    capacity_block_regions = Fact(_names)
+    training_plan = Fact(_YES_NO.__getitem__)
+    karpenter = Fact(_YES_NO.__getitem__)
+    auto_mode = Fact(_YES_NO.__getitem__)
 
     # Facts that follow from others, and the facts they follow from.
     _DERIVED: ClassVar[Mapping[str, str]] = MappingProxyType({"ami_type": "architecture"})
@@ -209,6 +247,14 @@ class InstanceSpec(Entry):
     def family(self) -> str:
         """The part of the name before the dot, such as ``p5en``."""
         return self.instance_type.partition(".")[0]
+
+    @property
+    def for_training(self) -> bool:
+        """Whether it is of a series for training: P (GPUs) or Trn (Trainium).
+
+        Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html
+        """
+        return self.family.startswith(_TRAINING_SERIES)
 
     @property
     def accelerator(self) -> Accelerator | None:
@@ -229,7 +275,7 @@ class InstanceSpec(Entry):
 
     @property
     def notes(self) -> str:
-        """What else there is to know of the type; empty for most."""
+        """Remarks on the type; empty for most."""
         return self.cells["notes"]
 
     def knows(self, name: str) -> bool:
@@ -238,6 +284,61 @@ class InstanceSpec(Entry):
 
     def sources_of(self, name: str) -> tuple[Source, ...]:
         """Return the sources that agree on the attribute ``name``; none where it is unknown."""
-        if name == "ami_type":
-            return (sources()[_AMI_TYPE_SOURCE],) if self.knows(name) else ()
+        key = _AMI_TYPE_SOURCE if name == "ami_type" else _OFFER_SOURCES.get(name)
+        if key is not None:
+            return (sources()[key],) if self.knows(name) else ()
         return super().sources_of(name)
+
+
+# One source states a whole column of `offers.csv`.
+_OFFER_SOURCES: Mapping[str, str] = MappingProxyType(
+    {
+        "ec2_regions": "price-list",
+        "hyperpod": "cfn-hyperpod",
+        "hyperpod_regions": "cfn-hyperpod",
+        "capacity_block_regions": "UG-capacity-blocks",
+        "training_plan": "botocore-plans",
+        "karpenter": "eks-ultraservers",
+        "auto_mode": "eks-auto-mode",
+    }
+)
+
+
+def read_instance_types(folder: Path = FOLDER) -> dict[str, InstanceType]:
+    """Return each type of the tables in ``folder``, by its EC2 name."""
+    prices: dict[str, dict[str, float]] = {}
+    for row in read_table("prices.csv", folder):
+        prices.setdefault(row["instance_type"], {})[row["region"]] = float(row["usd_per_hour"])
+    offers = {row["instance_type"]: row for row in read_table("offers.csv", folder)}
+    return {
+        name: InstanceType(
+            name,
+            MappingProxyType({**row, **offers[name]}),
+            MappingProxyType(prices.get(name, {})),
+        )
+        for row in read_table("instances.csv", folder)
+        for name in [row["instance_type"]]
+    }
+
+
+_TYPES = read_instance_types()
+INSTANCE_TYPES: Mapping[str, InstanceType] = MappingProxyType(_TYPES)
+"""Every instance type of the catalog, by its EC2 name."""
+
+
+def lookup(instance_type: str) -> InstanceType:
+    """Return the catalog entry of an EC2 instance type.
+
+    Args:
+        instance_type: Its EC2 name, without SageMaker's ``ml.``.
+
+    Raises:
+        CatalogError: The catalog has no such type; the message names the nearest one.
+    """
+    try:
+        return INSTANCE_TYPES[instance_type]
+    except KeyError:
+        hint = did_you_mean(instance_type, INSTANCE_TYPES)
+        fallback = "the catalog's types are in ultrascale/catalog/instances.csv"
+        message = f"unknown instance type {instance_type!r}; {hint or fallback}"
+        raise CatalogError(message) from None
