@@ -1,6 +1,6 @@
 """Asking an account: an answer, or why there is none; never a default."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.client import BaseClient
@@ -8,9 +8,21 @@ from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 from botocore.parsers import ResponseParserError
 
 from tests.support.account import THROTTLED, Refusal, denied, fake_account
+from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import DescribeVpcsResultTypeDef, VpcTypeDef
+
 VPCS = "ec2:DescribeVpcs"
+
+
+def describe_vpcs(account: Account, region: str | None = None) -> "DescribeVpcsResultTypeDef":
+    return account.ask(account.client("ec2", region).describe_vpcs)
+
+
+def list_vpcs(account: Account) -> "list[VpcTypeDef]":
+    return account.ask_all(account.client("ec2").describe_vpcs, lambda page: page["Vpcs"])
 
 
 def test_a_list_in_pages_is_whole() -> None:
@@ -19,7 +31,10 @@ def test_a_list_in_pages_is_whole() -> None:
         {VPCS: [{"Vpcs": [first], "NextToken": "more"}, {"Vpcs": [second]}]}
     )
 
-    assert account.ask_all(VPCS, "Vpcs") == [first, second]
+    assert list_vpcs(account) == [
+        first,
+        second,
+    ]
     assert aws.parameters(VPCS) == [{}, {"NextToken": "more"}]
 
 
@@ -27,7 +42,7 @@ def test_a_page_that_is_refused_leaves_no_half_list() -> None:
     account, _ = fake_account({VPCS: [{"Vpcs": [], "NextToken": "more"}, THROTTLED]})
 
     with pytest.raises(UnansweredError, match="throttled"):
-        account.ask_all(VPCS, "Vpcs")
+        list_vpcs(account)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +65,7 @@ def test_a_request_without_an_answer_says_why(
     account, _ = fake_account({VPCS: answer})
 
     with pytest.raises(UnansweredError) as failure:
-        account.ask(VPCS)
+        describe_vpcs(account)
 
     assert reason in failure.value.reason
     assert (failure.value.action, failure.value.denied) == (VPCS, is_denied)
@@ -70,7 +85,7 @@ def test_a_region_that_takes_no_credentials_says_which_it_takes(region: str, wor
     account, _ = fake_account({VPCS: Refusal("AuthFailure")})
 
     with pytest.raises(UnansweredError) as failure:
-        account.ask(VPCS, region=region)
+        describe_vpcs(account, region)
 
     assert failure.value.reason.endswith(words)
 
@@ -81,7 +96,10 @@ def test_a_region_that_takes_no_credentials_says_which_it_takes(region: str, wor
 def test_the_page_of_a_proxy_is_no_answer_and_no_traceback(answer: Exception) -> None:
     account, _ = fake_account({VPCS: [answer, answer]})
 
-    for ask in (lambda: account.ask(VPCS), lambda: account.ask_all(VPCS, "Vpcs")):
+    for ask in (
+        lambda: describe_vpcs(account),
+        lambda: list_vpcs(account),
+    ):
         with pytest.raises(UnansweredError, match="no answer of AWS's; look at the network") as no:
             ask()
         assert no.value.code == ""
@@ -90,13 +108,13 @@ def test_the_page_of_a_proxy_is_no_answer_and_no_traceback(answer: Exception) ->
 def test_a_key_that_an_answer_leaves_out_is_no_answer() -> None:
     account, _ = fake_account({VPCS: {"Vpcs": [{"VpcId": "vpc-1", "Tags": [{"Key": "a"}]}]}})
 
-    (listed,) = account.ask_all(VPCS, "Vpcs")
-    asked = account.ask(VPCS)["Vpcs"][0]
+    (listed,) = list_vpcs(account)
+    asked = describe_vpcs(account)["Vpcs"][0]
 
     for vpc in (listed, asked):
         assert vpc["VpcId"] == "vpc-1"
         assert vpc.get("CidrBlock") is None
-        with pytest.raises(UnansweredError, match="DescribeVpcs: the answer does not say Value"):
+        with pytest.raises(UnansweredError, match="DescribeVpcs: the answer lacks Value"):
             vpc["Tags"][0]["Value"]
 
 
@@ -105,7 +123,7 @@ def test_what_is_denied_is_named_and_not_what_was_asked() -> None:
     account, _ = fake_account({VPCS: denied("kms:Decrypt")})
 
     with pytest.raises(UnansweredError) as failure:
-        account.ask(VPCS)
+        describe_vpcs(account)
 
     assert failure.value.action == "kms:Decrypt"
 
@@ -114,7 +132,9 @@ def test_the_code_of_a_service_is_kept_for_those_who_understand_it() -> None:
     account, _ = fake_account({"servicequotas:GetServiceQuota": Refusal("NoSuchResourceException")})
 
     with pytest.raises(UnansweredError) as failure:
-        account.ask("servicequotas:GetServiceQuota", ServiceCode="ec2", QuotaCode="L-1")
+        account.ask(
+            account.client("service-quotas").get_service_quota, ServiceCode="ec2", QuotaCode="L-1"
+        )
 
     assert failure.value.code == "NoSuchResourceException"
 

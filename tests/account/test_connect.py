@@ -146,8 +146,8 @@ def test_an_account_says_who_asks(keys: pytest.MonkeyPatch) -> None:
 
 def test_an_endpoint_that_never_answers_is_given_up(keys: pytest.MonkeyPatch, silent: str) -> None:
     keys.setenv("AWS_ENDPOINT_URL_STS", silent)
-    keys.setattr("ultrascale.account._account._READ_TIMEOUT", 0.1)
-    keys.setattr("ultrascale.account._account._ATTEMPTS", 1)
+    keys.setattr("ultrascale.account.account._READ_TIMEOUT", 0.1)
+    keys.setattr("ultrascale.account.account._ATTEMPTS", 1)
 
     with pytest.raises(AccountError, match="no answer in time"):
         account.connect(REGION)
@@ -173,12 +173,14 @@ def test_answers_are_those_that_botocore_takes_for_real() -> None:
     stubs.stub.add_client_error("list_clusters", "ThrottlingException")
     stubs.stub.add_client_error("list_clusters", "AccessDeniedException")
 
+    eks = seen.client("eks")
+
     with stubs.stub:
-        found = seen.ask_all("eks:ListClusters", "clusters")
+        found = seen.ask_all(eks.list_clusters, lambda page: page["clusters"])
         with pytest.raises(UnansweredError, match="throttled"):
-            seen.ask("eks:ListClusters")
+            seen.ask(eks.list_clusters)
         with pytest.raises(UnansweredError, match="denied"):
-            seen.ask("eks:ListClusters")
+            seen.ask(eks.list_clusters)
 
     assert found == ["a", "b"]
 

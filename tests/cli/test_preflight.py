@@ -68,7 +68,7 @@ def finds(*states: State, subject: str = "it") -> Check:
 
 
 def asks(context: Context) -> Iterator[Finding]:
-    context.account.ask(VPCS)
+    context.account.ask(context.account.client("ec2").describe_vpcs)
     yield Finding(check="a", subject="it", state="pass", evidence="answered")
 
 

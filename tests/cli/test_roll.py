@@ -20,7 +20,7 @@ from tests.support.pools import (
     as_text,
     make_document,
 )
-from ultrascale.cluster_api.server import Cluster
+from ultrascale.jobs.cluster import Cluster
 
 OFFERS = {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32"}
 STATIC = POOL | {

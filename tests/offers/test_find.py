@@ -184,7 +184,7 @@ def test_an_offer_without_its_window_is_unknown_and_not_guessed() -> None:
     found, _ = search(make_request(options=ONLY_BLOCKS), blocks={"CapacityBlockOfferings": [block]})
 
     assert found.offers == ()
-    assert found.unknown[0].reason == "what AWS answered has no EndDate"
+    assert found.unknown[0].reason == "the answer lacks EndDate"
 
 
 @pytest.mark.parametrize(

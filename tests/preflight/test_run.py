@@ -23,7 +23,7 @@ def found(check: str, subject: str = "it") -> Finding:
 def asks(name: str) -> Check:
     def run(context: Context) -> Iterator[Finding]:
         yield found(name, "before")
-        context.account.ask(VPCS)
+        context.account.ask(context.account.client("ec2").describe_vpcs)
         yield found(name, "after")
 
     return Check(name=name, title="VPCs", actions=(VPCS,), run=run)

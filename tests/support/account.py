@@ -30,6 +30,13 @@ ARN = f"arn:aws:iam::{ID}:role/Platform"
 REGION = "us-west-2"
 AT = datetime(2026, 12, 1, tzinfo=UTC)
 
+PREFIXES = {
+    "amp": "aps",
+    "resourcegroupstaggingapi": "tag",
+    "service-quotas": "servicequotas",
+}
+"""IAM's prefix of each service that boto3 calls by another name."""
+
 Answer = Mapping[str, Any]
 # One answer for each time, several in turn, what follows from the parameters, or an error.
 Told = Answer | list[Answer | Exception] | Callable[[dict[str, Any]], Answer] | Exception
@@ -183,13 +190,7 @@ def _copied(client: Any) -> Any:
 
 
 def _action(service: str, model: OperationModel) -> str:
-    prefixes = {
-        "amp": "aps",
-        "elbv2": "elasticloadbalancing",
-        "resourcegroupstaggingapi": "tag",
-        "service-quotas": "servicequotas",
-    }
-    return f"{prefixes.get(service, service)}:{model.name}"
+    return f"{PREFIXES.get(service, service)}:{model.name}"
 
 
 def _response(status: int) -> AWSResponse:

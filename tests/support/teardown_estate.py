@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from tests.support.account import FakeAws, Refusal, Told, denied, fake_account
+from tests.support.account import ARN, ID, FakeAws, Refusal, Told, denied, fake_account
 from tests.support.stub_api_server import StubApiServer
 from tests.support.teardown_doubles import FakeClock, FakeStack, KilledError, described, summary
 from tests.support.teardown_services import Direct, InMemory, tagged
 from ultrascale.account import Account
-from ultrascale.cluster_api.server import Cluster
+from ultrascale.jobs.cluster import Cluster
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.names import stack_description
 from ultrascale.teardown.findings import eks_status, look
@@ -72,7 +72,7 @@ class Estate:
         self.backups: list[dict[str, Any]] = []
         self.tagged: dict[str, list[dict[str, str]]] = {}
         self.answers: dict[str, Told] = self._answers()
-        self.account = cast("Account", Direct(self))
+        self.account = Account(id=ID, arn=ARN, region=plan.region, session=Direct(self))
 
     def requested(self) -> None:
         """Count a request, whatever it asks; kill the process where that is due."""

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from types import SimpleNamespace
+from types import MethodType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+from botocore import xform_name
+from botocore.client import BaseClient
+from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from tests.support.account import ID, Refusal
+from tests.support.account import PREFIXES, Refusal
 from tests.support.stub_api_server import Request
-from ultrascale.account._answers import complete, unanswered
 
 if TYPE_CHECKING:
     from tests.support.teardown_estate import Estate
@@ -18,13 +20,47 @@ Query = dict[str, Any]
 
 
 class Direct:
-    """What is used of `Account`."""
+    """The clients of an estate, without botocore's parts that are slow."""
 
     def __init__(self, estate: "Estate") -> None:
         self._estate = estate
-        self.id, self.region = ID, estate.plan.region
 
-    def ask(self, action: str, /, **parameters: object) -> Mapping[str, Any]:
+    def client(self, service_name: str, *, region_name: str, config: Config) -> "DirectClient":
+        return DirectClient(self._estate, service_name)
+
+
+class DirectClient(BaseClient):
+    """A client whose requests the estate answers, in one page."""
+
+    def __init__(self, estate: "Estate", service: str) -> None:
+        self._estate = estate
+        self._actions = {
+            xform_name(action.partition(":")[2]): action
+            for action in estate.answers
+            if action.partition(":")[0] == PREFIXES.get(service, service)
+        }
+        self.meta: Any = SimpleNamespace(
+            region_name=estate.plan.region,
+            service_model=SimpleNamespace(service_name=service),
+            method_to_api_mapping={
+                method: action.partition(":")[2] for method, action in self._actions.items()
+            },
+        )
+
+    def can_paginate(self, operation_name: str) -> bool:
+        self._estate.listed.add(self._actions[operation_name])
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        action = self._actions[name]
+
+        def ask(_: "DirectClient", **parameters: object) -> Mapping[str, Any]:
+            return self._ask(action, parameters)
+
+        ask.__name__ = name
+        return MethodType(ask, self)
+
+    def _ask(self, action: str, parameters: dict[str, Any]) -> Mapping[str, Any]:
         self._estate.requested()
         self._estate.asked.append(action)
         told = self._estate.answers[action]
@@ -34,13 +70,9 @@ class Direct:
             answer = cast("Any", told(parameters) if callable(told) else told)
         except Refusal as refusal:
             error = {"Error": {"Code": refusal.code, "Message": refusal.message}}
-            raise unanswered(action, self.region, ClientError(cast("Any", error), action)) from None
+            raise ClientError(cast("Any", error), action) from None
         self._estate.changed()
-        return cast("Mapping[str, Any]", complete(action, answer))
-
-    def ask_all(self, action: str, key: str, /, **parameters: object) -> list[Any]:
-        self._estate.listed.add(action)
-        return self.ask(action, **parameters)[key]
+        return answer
 
 
 class InMemory:

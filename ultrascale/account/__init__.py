@@ -1,6 +1,6 @@
-"""An AWS account as commands see it: who asks, and each answer or why there is none."""
+"""The one door to AWS: an account, typed requests to it, and the reasons of missing answers."""
 
-from ultrascale.account._account import Account, Session, connect
-from ultrascale.account._answers import is_passing
+from ultrascale.account.account import Account, Session, connect
+from ultrascale.account.answers import is_passing
 
 __all__ = ["Account", "Session", "connect", "is_passing"]

@@ -42,7 +42,9 @@ def newest_first(account: "Account", stack: str) -> Iterator[Event]:
     more: dict[str, Any] = {}
     while True:
         try:
-            page = account.ask(EVENTS, StackName=stack, **more)
+            page = account.ask(
+                account.client("cloudformation").describe_stack_events, StackName=stack, **more
+            )
         except UnansweredError as error:
             if error.code == _NO_STACK and "does not exist" in error.reason:
                 return

@@ -10,7 +10,6 @@ from ultrascale.errors import QuestionError
 from ultrascale.guard.templates import Template, Templates
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.plan.stacks import stack_of
 
 _MANIFEST = "manifest.json"
 _STACK = "aws:cloudformation:stack"
@@ -82,8 +81,8 @@ def _differences(stacks: tuple[_Stack, ...], plan: ClusterPlan) -> Iterator[str]
             f"another name: makes a second cluster, and leaves the first one running. Put name: "
             f"back, or {_THIS_FILE}"
         )
-    elif (cluster := stack_of(plan.name, "cluster")) not in {each.name for each in stacks}:
-        yield f"has no stack {cluster}; {_THIS_FILE}"
+    elif names.stack(plan.name, "cluster") not in {each.name for each in stacks}:
+        yield f"has no stack {names.stack(plan.name, 'cluster')}; {_THIS_FILE}"
     elsewhere = {each.region for each in stacks} - {plan.region}
     if elsewhere:
         yield (

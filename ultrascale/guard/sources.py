@@ -22,11 +22,12 @@ from ultrascale.guard.model import Changes
 from ultrascale.guard.templates import Template, Templates
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.plan.stacks import pipeline_stacks
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
 
+# They are deployed beside the cluster, and stay when the file has them no more.
+_APART = ("pipeline", "pipeline-gate")
 # A change set was made and never executed, or the stack is gone.
 _NOT_THERE = frozenset({"REVIEW_IN_PROGRESS", "DELETE_COMPLETE"})
 # Of any other state the template is not what there is: something of it failed half-way.
@@ -88,12 +89,13 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
             or is another's; one line for each.
     """
     described = names.stack_description(cluster)
-    # They are deployed beside the cluster, and stay when the file has them no more.
-    apart = {*pipeline_stacks(cluster)}
+    apart = {names.stack(cluster, layer) for layer in _APART}
     found: list[str] = []
     protected: list[str] = []
     wrong: list[str] = []
-    for each in account.ask_all("cloudformation:DescribeStacks", "Stacks"):
+    for each in account.ask_all(
+        account.client("cloudformation").describe_stacks, lambda page: page["Stacks"]
+    ):
         name, status = each["StackName"], each["StackStatus"]
         if status in _NOT_THERE or name in apart:
             continue
@@ -121,7 +123,9 @@ def other_clusters(account: "Account", cluster: str) -> tuple[str, ...]:
     Raises:
         AccountError: AWS did not answer.
     """
-    answers = account.ask_all("cloudformation:DescribeStacks", "Stacks")
+    answers = account.ask_all(
+        account.client("cloudformation").describe_stacks, lambda page: page["Stacks"]
+    )
     found = {names.described_cluster(each.get("Description", "")) for each in answers}
     return tuple(sorted(each for each in found if each not in (None, cluster)))
 
@@ -167,9 +171,9 @@ def _advice(status: str) -> str:
 
 
 def _deployed(account: "Account", name: str) -> Template:
-    body = account.ask("cloudformation:GetTemplate", StackName=name, TemplateStage="Original")[
-        "TemplateBody"
-    ]
+    body = account.ask(
+        account.client("cloudformation").get_template, StackName=name, TemplateStage="Original"
+    )["TemplateBody"]
     try:
         # What is no JSON botocore leaves as it is: YAML, in which CDK's small templates were sent.
         found: Any = (

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ultrascale.cluster_api.kinds import Kind
-from ultrascale.cluster_api.objects import Object, name
-from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import objects, text
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs.manifests import SENT
+from ultrascale.jobs.cluster import NOT_FOUND, Cluster
+from ultrascale.jobs.fields import Object, name
+from ultrascale.jobs.kinds import SENT, Kind
 from ultrascale.plan.names import JOB_LABEL
 
 

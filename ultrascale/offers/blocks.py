@@ -3,9 +3,8 @@
 Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeCapacityBlockOfferings.html
 """
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, NotRequired, cast
 
 from ultrascale.account import Account
 from ultrascale.offers import prices
@@ -17,11 +16,22 @@ from ultrascale.offers.model import (
     fee_of,
     hourly,
     nodes_at_once,
-    stated,
 )
 from ultrascale.offers.sizes import Size
 from ultrascale.offers.throttle import Throttle
 from ultrascale.plan.capacity import block_window
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import (
+        CapacityBlockOfferingTypeDef,
+        DescribeCapacityBlockOfferingsRequestTypeDef,
+    )
+
+    class _Offering(CapacityBlockOfferingTypeDef):
+        """An offering with a field that boto3-stubs 1.43 lacks."""
+
+        CapacityBlockOfferingSegments: NotRequired[list[CapacityBlockOfferingTypeDef]]
+
 
 ACTION = "ec2:DescribeCapacityBlockOfferings"
 _HOURS = 24
@@ -46,17 +56,17 @@ def block_offers(
         UnansweredError: AWS did not answer, or left out of an offering what it is.
     """
     parameters = _parameters(request, instance_type, size)
+    ec2 = account.client("ec2", region)
     found: list[Offer] = []
-    token: str | None = None
     while True:
         gate.take()
-        more: dict[str, object] = {} if token is None else {"NextToken": token}
-        page = account.ask(ACTION, region=region, once=False, **parameters, **more)
-        for told in page.get("CapacityBlockOfferings", []):
-            found.append(_offer(told, request, region, instance_type, size))
+        page = account.ask(ec2.describe_capacity_block_offerings, **parameters)
+        for offering in cast("list[_Offering]", page.get("CapacityBlockOfferings", [])):
+            found.append(_offer(offering, request, region, instance_type, size))
         token = page.get("NextToken")
         if not token:
             break
+        parameters["NextToken"] = token
     return [offer for offer in found if starts_in_time(offer, request)]
 
 
@@ -65,15 +75,18 @@ def starts_in_time(offer: Offer, request: Request) -> bool:
     return request.until is None or offer.starts is None or offer.starts <= request.until
 
 
-def _parameters(request: Request, instance_type: str, size: Size) -> dict[str, object]:
-    assert request.days is not None, "blocks are asked for by their days"
-    parameters: dict[str, object] = {
+def _parameters(
+    request: Request, instance_type: str, size: Size
+) -> "DescribeCapacityBlockOfferingsRequestTypeDef":
+    assert request.days is not None, "Capacity Blocks are sold by days"
+    parameters: DescribeCapacityBlockOfferingsRequestTypeDef = {
         "CapacityDurationHours": request.days * _HOURS,
         # Those of Local Zones that were not opted in to are told too, as P6e's.
         "AllAvailabilityZones": True,
     }
     if size.ultraserver is None:
-        parameters |= {"InstanceType": instance_type, "InstanceCount": size.count}
+        parameters["InstanceType"] = instance_type
+        parameters["InstanceCount"] = size.count
     else:
         parameters["UltraserverType"] = size.ultraserver.name
         parameters["UltraserverCount"] = size.ultraservers
@@ -85,18 +98,24 @@ def _parameters(request: Request, instance_type: str, size: Size) -> dict[str, o
 
 
 def _offer(
-    told: Mapping[str, Any], request: Request, region: str, instance_type: str, size: Size
+    offering: "_Offering",
+    request: Request,
+    region: str,
+    instance_type: str,
+    size: Size,
 ) -> Offer:
-    # Where there are several segments, each is capacity of its own zone and time.
-    segments: Sequence[Mapping[str, Any]] = told.get("CapacityBlockOfferingSegments") or [told]
-    parts = sorted((_part(each, instance_type, size) for each in segments), key=_start)
-    fee = fee_of(told, ACTION)
-    currency = told.get("CurrencyCode", DOLLARS)
+    # Each of several segments is capacity of its own zone and time.
+    segments = offering.get("CapacityBlockOfferingSegments") or [offering]
+    parts = sorted(
+        (_part(segment, instance_type, size) for segment in segments), key=lambda part: part.starts
+    )
+    fee = fee_of(offering.get("UpfrontFee"), ACTION)
+    currency = offering.get("CurrencyCode", DOLLARS)
     notes = [f"in {len(parts)} parts"] if len(parts) > 1 else []
     if size.ultraserver is not None:
         notes.append(f"{size.ultraservers} x {size.ultraserver.name}")
     return Offer(
-        id=stated(told, "CapacityBlockOfferingId", ACTION),
+        id=offering["CapacityBlockOfferingId"],
         option="capacity-block",
         request=request,
         region=region,
@@ -114,21 +133,19 @@ def _offer(
     )
 
 
-def _start(part: Part) -> datetime:
-    return part.starts
-
-
-def _part(told: Mapping[str, Any], instance_type: str, size: Size) -> Part:
-    name = told.get("InstanceType", instance_type)
-    window = block_window(
-        [name], stated(told, "StartDate", ACTION), stated(told, "EndDate", ACTION)
-    )
+def _part(
+    segment: "CapacityBlockOfferingTypeDef",
+    instance_type: str,
+    size: Size,
+) -> Part:
+    name = segment.get("InstanceType", instance_type)
+    window = block_window([name], segment["StartDate"], segment["EndDate"])
     return Part(
-        zone=told.get("AvailabilityZone"),
-        zone_id=told.get("AvailabilityZoneId"),
+        zone=segment.get("AvailabilityZone"),
+        zone_id=segment.get("AvailabilityZoneId"),
         instance_type=name,
         # An offering of UltraServers may count these alone.
-        count=told.get("InstanceCount") or size.count,
+        count=segment.get("InstanceCount") or size.count,
         starts=window.starts,
         usable_until=window.usable_until,
         ends=window.ends,

@@ -7,10 +7,14 @@ Sources:
 
 import shlex
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
 from ultrascale.errors import AccountError, UnansweredError
-from ultrascale.offers.model import Offer, stated
+from ultrascale.offers.model import Offer
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import FilterTypeDef
 
 RESERVATIONS = "ec2:DescribeCapacityReservations"
 PLANS = "sagemaker:ListTrainingPlans"
@@ -76,19 +80,24 @@ def _is_plan(offer: Offer) -> bool:
 def _blocks(offer: Offer, account: Account, name: str) -> Iterator[str]:
     # The API's page lists no filter by tags, but Karpenter finds reservations by it.
     # Source: https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/capacityreservation/types.go
-    filters = [
+    filters: list[FilterTypeDef] = [
         {"Name": f"tag:{key}", "Values": [value]}
         for key, value in ((TAG, str(offer.id)), (NAME_TAG, name))
     ]
     found = account.ask_all(
-        RESERVATIONS, "CapacityReservations", region=offer.region, Filters=filters
+        account.client("ec2", offer.region).describe_capacity_reservations,
+        lambda page: page["CapacityReservations"],
+        Filters=filters,
     )
     for each in found:
         if each.get("State") not in _NOT_PAID:
-            yield stated(each, "CapacityReservationId", RESERVATIONS)
+            yield each["CapacityReservationId"]
 
 
 def _plans(offer: Offer, account: Account, name: str) -> Iterator[str]:
-    for each in account.ask_all(PLANS, "TrainingPlanSummaries", region=offer.region):
+    for each in account.ask_all(
+        account.client("sagemaker", offer.region).list_training_plans,
+        lambda page: page["TrainingPlanSummaries"],
+    ):
         if each["TrainingPlanName"] == name and each["Status"] != _FAILED:
             yield each["TrainingPlanArn"]

@@ -1,10 +1,10 @@
 """What is looked for, and what AWS offers of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any, Literal
+from typing import Literal
 
 from ultrascale.errors import UnansweredError
 
@@ -192,33 +192,16 @@ def hourly(fee: Decimal | None, parts: Sequence[Part]) -> Decimal | None:
     return fee / hours if fee is not None and hours else None
 
 
-def stated(told: Mapping[str, Any], key: str, action: str) -> Any:  # noqa: ANN401 boto3 has no types
-    """Return what an answer, or an offering in it, says under ``key``.
+def fee_of(text: str | None, action: str) -> Decimal | None:
+    """Return what an offering costs up front; None where AWS does not say it.
 
     Args:
-        told: The answer, or the offering.
-        key: What is read.
-        action: The request that it answers, as IAM calls it.
+        text: The fee, as AWS writes it.
+        action: The request that told it, as IAM calls it.
 
     Raises:
-        UnansweredError: It does not say it.
+        UnansweredError: It is no number.
     """
-    if key not in told:
-        raise UnansweredError(action, reason=f"what AWS answered has no {key}")
-    return told[key]
-
-
-def fee_of(told: Mapping[str, Any], action: str) -> Decimal | None:
-    """Return what an offering costs up front, None where it does not say it.
-
-    Args:
-        told: The offering.
-        action: The request that it answers, as IAM calls it.
-
-    Raises:
-        UnansweredError: It says it in no number.
-    """
-    text = told.get("UpfrontFee")
     try:
         return Decimal(text) if text else None
     except InvalidOperation:

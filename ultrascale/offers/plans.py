@@ -3,9 +3,8 @@
 Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_SearchTrainingPlanOfferings.html
 """
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from ultrascale.account import Account
 from ultrascale.catalog import hyperpod, training_plans
@@ -19,10 +18,17 @@ from ultrascale.offers.model import (
     fee_of,
     hourly,
     nodes_at_once,
-    stated,
 )
 from ultrascale.offers.sizes import Size
 from ultrascale.plan.capacity import training_plan_window
+
+if TYPE_CHECKING:
+    from mypy_boto3_sagemaker.literals import ReservedCapacityInstanceTypeType
+    from mypy_boto3_sagemaker.type_defs import (
+        ReservedCapacityOfferingTypeDef,
+        SearchTrainingPlanOfferingsRequestTypeDef,
+        TrainingPlanOfferingTypeDef,
+    )
 
 ACTION = "sagemaker:SearchTrainingPlanOfferings"
 _HOURS = 24
@@ -48,13 +54,29 @@ def plan_offers(
     Raises:
         UnansweredError: AWS did not answer, or left out of an offering what it is.
     """
-    assert request.days is not None, "plans are asked for by their days"
-    parameters: dict[str, object] = {
+    answer = account.ask(
+        account.client("sagemaker", region).search_training_plan_offerings,
+        **_parameters(request, instance_type, size),
+    )
+    offers = [
+        _offer(offering, request, region, instance_type, size)
+        for offering in answer["TrainingPlanOfferings"]
+    ]
+    return [offer for offer in offers if starts_in_time(offer, request)]
+
+
+def _parameters(
+    request: Request, instance_type: str, size: Size
+) -> "SearchTrainingPlanOfferingsRequestTypeDef":
+    assert request.days is not None, "training plans are sold by days"
+    parameters: SearchTrainingPlanOfferingsRequestTypeDef = {
         "DurationHours": request.days * _HOURS,
         "TargetResources": [training_plans.TARGET],
     }
     if size.ultraserver is None:
-        parameters["InstanceType"] = hyperpod.TYPE_PREFIX + instance_type
+        parameters["InstanceType"] = cast(
+            "ReservedCapacityInstanceTypeType", hyperpod.TYPE_PREFIX + instance_type
+        )
         parameters["InstanceCount"] = size.count
     else:
         parameters["UltraServerType"] = hyperpod.TYPE_PREFIX + size.ultraserver.name
@@ -63,29 +85,26 @@ def plan_offers(
         parameters["StartTimeAfter"] = request.starts
     if request.until is not None:
         parameters["EndTimeBefore"] = request.until + timedelta(days=request.days) + _LONGER
-    answer = account.ask(ACTION, region=region, once=False, **parameters)
-    found = stated(answer, "TrainingPlanOfferings", ACTION)
-    offers = [_offer(told, request, region, instance_type, size) for told in found]
-    return [offer for offer in offers if starts_in_time(offer, request)]
+    return parameters
 
 
 def _offer(
-    told: Mapping[str, Any], request: Request, region: str, instance_type: str, size: Size
+    offering: "TrainingPlanOfferingTypeDef",
+    request: Request,
+    region: str,
+    instance_type: str,
+    size: Size,
 ) -> Offer:
-    parts = tuple(
-        sorted(
-            (_part(each) for each in told.get("ReservedCapacityOfferings", [])),
-            key=lambda part: part.starts,
-        )
-    )
-    fee = fee_of(told, ACTION)
-    currency = told.get("CurrencyCode", DOLLARS)
+    capacities = offering.get("ReservedCapacityOfferings", [])
+    parts = tuple(sorted(map(_part, capacities), key=lambda part: part.starts))
+    fee = fee_of(offering.get("UpfrontFee"), ACTION)
+    currency = offering.get("CurrencyCode", DOLLARS)
     notes = [f"in {len(parts)} parts"] if len(parts) > 1 else []
     if size.ultraserver is not None:
         # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateTrainingPlan.html
         notes.append(f"{size.ultraservers} x {size.ultraserver.name}, one instance of each a spare")
     return Offer(
-        id=told["TrainingPlanOfferingId"],
+        id=offering["TrainingPlanOfferingId"],
         option="training-plan",
         request=request,
         region=region,
@@ -103,15 +122,13 @@ def _offer(
     )
 
 
-def _part(told: Mapping[str, Any]) -> Part:
-    window = training_plan_window(
-        stated(told, "StartTime", ACTION), stated(told, "EndTime", ACTION)
-    )
+def _part(capacity: "ReservedCapacityOfferingTypeDef") -> Part:
+    window = training_plan_window(capacity["StartTime"], capacity["EndTime"])
     return Part(
-        zone=told.get("AvailabilityZone"),
+        zone=capacity.get("AvailabilityZone"),
         zone_id=None,
-        instance_type=told["InstanceType"].removeprefix(hyperpod.TYPE_PREFIX),
-        count=told["InstanceCount"],
+        instance_type=capacity["InstanceType"].removeprefix(hyperpod.TYPE_PREFIX),
+        count=capacity["InstanceCount"],
         starts=window.starts,
         usable_until=window.usable_until,
         ends=window.ends,

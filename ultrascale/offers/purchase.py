@@ -9,15 +9,33 @@ Sources:
     https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateTrainingPlan.html
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, cast
+from typing import TYPE_CHECKING, NotRequired, ParamSpec, TypeVar, cast
+
+from botocore.exceptions import ClientError
 
 from ultrascale.account import Account
 from ultrascale.errors import AccountError, UnansweredError
 from ultrascale.offers.bought import NAME_TAG, TAG, look_command, refuse_again
 from ultrascale.offers.model import Found, Offer, Part
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import (
+        CapacityReservationTypeDef,
+        PurchaseCapacityBlockResultTypeDef,
+        TagTypeDef,
+    )
+
+    class _BoughtBlock(PurchaseCapacityBlockResultTypeDef):
+        """An answer with a field that boto3-stubs 1.43 lacks."""
+
+        CapacityReservations: NotRequired[list[CapacityReservationTypeDef]]
+
+
+_P = ParamSpec("_P")
+_Answer = TypeVar("_Answer")
 
 BLOCK_ACTION = "ec2:PurchaseCapacityBlock"
 PLAN_ACTION = "sagemaker:CreateTrainingPlan"
@@ -130,18 +148,20 @@ def buy(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
 
 
 def _buy_block(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
-    tags = [{"Key": key, "Value": value} for key, value in _tags(offer, name).items()]
-    told = _once(
+    tags: list[TagTypeDef] = [
+        {"Key": key, "Value": value} for key, value in _tags(offer, name).items()
+    ]
+    answer = _once(
         account,
-        BLOCK_ACTION,
         offer,
         look_command(offer, account, name),
-        CapacityBlockOfferingId=offer.id,
+        account.client("ec2", offer.region, once=True).purchase_capacity_block,
+        CapacityBlockOfferingId=str(offer.id),
         InstancePlatform=_PLATFORM,
         TagSpecifications=[{"ResourceType": "capacity-reservation", "Tags": tags}],
     )
-    reservations: list[Mapping[str, Any]] = told.get("CapacityReservations", [])
-    reservations = reservations or [told.get("CapacityReservation", {})]
+    bought = cast("_BoughtBlock", answer)
+    reservations = bought.get("CapacityReservations") or [bought.get("CapacityReservation", {})]
     # What an answer leaves out is as it was offered.
     parts = offer.parts
     if len(parts) != len(reservations):
@@ -152,26 +172,32 @@ def _buy_block(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
 
 
 def _buy_plan(offer: Offer, account: Account, name: str) -> str:
-    told = _once(
+    bought = _once(
         account,
-        PLAN_ACTION,
         offer,
         look_command(offer, account, name),
+        account.client("sagemaker", offer.region, once=True).create_training_plan,
         TrainingPlanName=name,
-        TrainingPlanOfferingId=offer.id,
+        TrainingPlanOfferingId=str(offer.id),
         Tags=[{"Key": TAG, "Value": str(offer.id)}],
     )
-    if "TrainingPlanArn" not in told:
+    if "TrainingPlanArn" not in bought:
         raise _unsure(offer, "AWS did not name the plan", look_command(offer, account, name))
     zones = dict.fromkeys(part.zone for part in offer.parts if part.zone is not None)
-    option = {"option": "training-plan", "plan": told["TrainingPlanArn"]}
+    option = {"option": "training-plan", "plan": bought["TrainingPlanArn"]}
     starts, ends = offer.parts[0].starts, offer.parts[-1].ends
     return _keys(offer.instance_type, offer.count, option, starts, ends, list(zones))
 
 
 def _once(
-    account: Account, action: str, offer: Offer, look: str, **parameters: object
-) -> Mapping[str, Any]:
+    account: Account,
+    offer: Offer,
+    look: str,
+    method: Callable[_P, _Answer],
+    /,
+    *args: _P.args,
+    **parameters: _P.kwargs,
+) -> _Answer:
     """Send a purchase once.
 
     Raises:
@@ -179,7 +205,7 @@ def _once(
         UnsureError: AWS did not say whether it was made.
     """
     try:
-        return account.ask(action, region=offer.region, once=True, **parameters)
+        return account.ask(method, *args, **parameters)
     except KeyboardInterrupt as error:
         raise _unsure(offer, "interrupted", look) from error
     except UnansweredError as error:
@@ -200,15 +226,18 @@ def _unsure(offer: Offer, why: str, look: str) -> UnsureError:
 
 def _failed_inside(error: UnansweredError) -> bool:
     """Return whether AWS failed while it worked on a request."""
-    response = cast("Mapping[str, Any]", getattr(error.__cause__, "response", {}))
-    return response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= _SERVER_ERROR
+    cause = error.__cause__
+    if not isinstance(cause, ClientError):
+        return False
+    metadata = cause.response.get("ResponseMetadata", {})
+    return metadata.get("HTTPStatusCode", 0) >= _SERVER_ERROR
 
 
 def _tags(offer: Offer, name: str) -> dict[str, str]:
     return {NAME_TAG: name, TAG: str(offer.id)}
 
 
-def _block_keys(told: Mapping[str, Any], part: Part) -> str:
+def _block_keys(told: "CapacityReservationTypeDef", part: Part) -> str:
     option = {"option": "capacity-block", "reservation": told["CapacityReservationId"]}
     return _keys(
         told.get("InstanceType", part.instance_type),

@@ -30,7 +30,9 @@ def quota_of(offer: Offer, account: Account) -> str:
     name = f"{quota.name} ({quota.code})"
     try:
         told = account.ask(
-            ACTION, region=offer.region, ServiceCode=quota.service, QuotaCode=quota.code
+            account.client("service-quotas", offer.region).get_service_quota,
+            ServiceCode=quota.service,
+            QuotaCode=quota.code,
         )
     except UnansweredError as error:
         if error.code != _NOT_SET:

@@ -9,14 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING, cast
 
 from ultrascale.account import Account
 from ultrascale.catalog import regions, spot
 from ultrascale.offers import prices
 from ultrascale.offers.model import DOLLARS, Offer, Request
 
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.literals import InstanceTypeType
+
 SCORES = "ec2:GetSpotPlacementScores"
-PRICES = "ec2:DescribeSpotPriceHistory"
 # What AWS charges in China's Regions.
 _YUAN = "CNY"
 
@@ -59,9 +62,8 @@ def spot_scores(account: Account, request: Request) -> Scores:
         UnansweredError: AWS did not answer.
     """
     found = account.ask_all(
-        SCORES,
-        "SpotPlacementScores",
-        region=request.regions[0],
+        account.client("ec2", request.regions[0]).get_spot_placement_scores,
+        lambda page: page["SpotPlacementScores"],
         InstanceTypes=list(request.instance_types),
         TargetCapacity=request.count,
         TargetCapacityUnitType="units",
@@ -84,10 +86,9 @@ def spot_prices(account: Account, request: Request, region: str, at: datetime) -
         UnansweredError: AWS did not answer.
     """
     found = account.ask_all(
-        PRICES,
-        "SpotPriceHistory",
-        region=region,
-        InstanceTypes=list(request.instance_types),
+        account.client("ec2", region).describe_spot_price_history,
+        lambda page: page["SpotPriceHistory"],
+        InstanceTypes=cast("tuple[InstanceTypeType, ...]", request.instance_types),
         ProductDescriptions=[spot.PRODUCT],
         # The last change before that time is told too: it holds until the next.
         StartTime=at,

@@ -38,7 +38,9 @@ def zones_of(account: Account, region: str) -> Zones:
     Raises:
         UnansweredError: AWS does not say.
     """
-    told = account.ask(ACTION, region=region, AllAvailabilityZones=True)["AvailabilityZones"]
+    told = account.ask(
+        account.client("ec2", region).describe_availability_zones, AllAvailabilityZones=True
+    )["AvailabilityZones"]
     zones = [
         Zone(
             name=each["ZoneName"],

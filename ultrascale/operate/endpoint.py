@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 import yaml
 
 from ultrascale.account import Account
-from ultrascale.cluster_api.objects import Object
 from ultrascale.documents import mapping, objects, text
 from ultrascale.errors import ClusterError
-from ultrascale.operate.node_groups import standing_groups
+from ultrascale.jobs.fields import Object
+from ultrascale.operate.groups import standing_groups
 from ultrascale.operate.tunnel import is_open
 from ultrascale.plan import capacity
 from ultrascale.plan.model import ClusterPlan
@@ -57,7 +57,7 @@ def find_endpoint(account: Account, plan: ClusterPlan) -> Endpoint:
     Raises:
         UnansweredError: There is no such cluster, or EKS does not say.
     """
-    found = account.ask("eks:DescribeCluster", name=plan.name)["cluster"]
+    found = account.ask(account.client("eks").describe_cluster, name=plan.name)["cluster"]
     return Endpoint(
         arn=found["arn"],
         cluster=plan.name,
@@ -92,8 +92,8 @@ def find_forwarder(account: Account, plan: ClusterPlan) -> str:
         raise ClusterError(f"{plan.name}: no system node runs; deploy the system pool first")
     running = running[:_MOST_ASKED]
     agents = account.ask_all(
-        "ssm:DescribeInstanceInformation",
-        "InstanceInformationList",
+        account.client("ssm").describe_instance_information,
+        lambda page: page["InstanceInformationList"],
         Filters=[{"Key": "InstanceIds", "Values": running}],
     )
     for each in agents:

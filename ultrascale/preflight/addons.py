@@ -20,7 +20,10 @@ def _run(context: Context) -> Iterator[Finding]:
     for addon in addons_of(context.plan):
         try:
             found = context.account.ask_all(
-                _ACTION, "addons", addonName=addon.name, kubernetesVersion=version
+                context.account.client("eks").describe_addon_versions,
+                lambda page: page["addons"],
+                addonName=addon.name,
+                kubernetesVersion=version,
             )
         except UnansweredError as error:
             yield unknown(_NAME, addon.name, error)

@@ -7,9 +7,10 @@ Sources:
 
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ultrascale.catalog import eks, vpc
+from ultrascale.plan import names
 from ultrascale.plan.model import (
     ClusterNeeds,
     ClusterPlan,
@@ -17,8 +18,10 @@ from ultrascale.plan.model import (
     SubnetKind,
     SubnetPlan,
 )
-from ultrascale.plan.stacks import stack_of
 from ultrascale.preflight.model import Check, Context, Finding
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import FilterTypeDef
 
 Answer = Mapping[str, Any]
 
@@ -35,19 +38,25 @@ _A_NODE = 1 + eks.ADDRESSES_PER_PREFIX
 
 def _run(context: Context) -> Iterator[Finding]:
     plan = context.plan
-    found = context.account.ask_all(_VPCS, "Vpcs")
+    found = context.account.ask_all(
+        context.account.client("ec2").describe_vpcs, lambda page: page["Vpcs"]
+    )
     own = [each for each in found if is_own(each, plan)]
     yield overlap_finding(plan.network, [each for each in found if each not in own])
     for each in own:
-        filters = [{"Name": "vpc-id", "Values": [each["VpcId"]]}]
-        subnets = context.account.ask_all(_SUBNETS, "Subnets", Filters=filters)
+        filters: list[FilterTypeDef] = [{"Name": "vpc-id", "Values": [each["VpcId"]]}]
+        subnets = context.account.ask_all(
+            context.account.client("ec2").describe_subnets,
+            lambda page: page["Subnets"],
+            Filters=filters,
+        )
         yield from free_findings(plan.network, context.needs, subnets)
 
 
 def is_own(answer: Answer, plan: ClusterPlan) -> bool:
     """Return whether a VPC is that of the cluster, from an earlier deployment."""
     tags = {tag["Key"]: tag["Value"] for tag in answer.get("Tags", ())}
-    return tags.get(_STACK_TAG) == stack_of(plan.name, "network")
+    return tags.get(_STACK_TAG) == names.stack(plan.name, "network")
 
 
 def overlap_finding(network: NetworkPlan, others: Sequence[Answer]) -> Finding:

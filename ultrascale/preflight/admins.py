@@ -26,7 +26,9 @@ def _run(context: Context) -> Iterator[Finding]:
 
 def _look(context: Context, arn: str) -> Finding:
     try:
-        there: str = context.account.ask(_ACTION, RoleName=_role(arn))["Role"]["Arn"]
+        there: str = context.account.ask(
+            context.account.client("iam").get_role, RoleName=_role(arn)
+        )["Role"]["Arn"]
     except UnansweredError as error:
         if error.code != "NoSuchEntity":
             return unknown(_NAME, arn, error)

@@ -18,7 +18,7 @@ _SAFE = 21
 
 def _run(context: Context) -> Iterator[Finding]:
     try:
-        answer = context.account.ask("ssm:GetParameter", Name=_PARAMETER)
+        answer = context.account.ask(context.account.client("ssm").get_parameter, Name=_PARAMETER)
     except UnansweredError as error:
         if error.code != "ParameterNotFound":
             raise

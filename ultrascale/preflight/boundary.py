@@ -18,7 +18,9 @@ def _run(context: Context) -> Iterator[Finding]:
         return
     arn = f"arn:{context.plan.partition}:iam::{context.account.id}:policy/{name}"
     try:
-        policy = context.account.ask(_ACTION, PolicyArn=arn)["Policy"]
+        policy = context.account.ask(context.account.client("iam").get_policy, PolicyArn=arn)[
+            "Policy"
+        ]
     except UnansweredError as error:
         if error.code != "NoSuchEntity":
             yield unknown(_NAME, arn, error)

@@ -25,7 +25,7 @@ _STANDARD_DATABASE_GB = 8
 def _run(context: Context) -> Iterator[Finding]:
     name = context.plan.name
     try:
-        answer = context.account.ask(_ACTION, name=name)
+        answer = context.account.ask(context.account.client("eks").describe_cluster, name=name)
     except UnansweredError as error:
         if error.code != _NOT_THERE:
             raise

@@ -21,8 +21,8 @@ def _run(context: Context) -> Iterator[Finding]:
     services = {f"com.amazonaws.{region}.{name}": name for name in network.interface_endpoints}
     # A filter passes over a service that the Region lacks, where its name would be refused.
     found = context.account.ask_all(
-        _ACTION,
-        "ServiceDetails",
+        context.account.client("ec2").describe_vpc_endpoint_services,
+        lambda page: page["ServiceDetails"],
         Filters=[{"Name": "service-name", "Values": sorted(services)}],
     )
     there = {

@@ -27,7 +27,12 @@ def _account(context: Context) -> Finding:
 
 def _region(context: Context) -> Finding:
     region = context.plan.region
-    found = context.account.ask_all(_REGIONS, "Regions", AllRegions=True, RegionNames=[region])
+    found = context.account.ask_all(
+        context.account.client("ec2").describe_regions,
+        lambda page: page["Regions"],
+        AllRegions=True,
+        RegionNames=[region],
+    )
     status = next((each["OptInStatus"] for each in found if each["RegionName"] == region), None)
     if status in _ENABLED:
         return _finding(region, "pass", f"enabled: {status}")

@@ -7,12 +7,15 @@ Sources:
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ultrascale import catalog
 from ultrascale.preflight._differences import Difference, told
 from ultrascale.preflight._pools import WholePool, whole_pools
 from ultrascale.preflight.model import Check, Context, Finding
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import FilterTypeDef
 
 # What EC2 answers of one type.
 _Type = Mapping[str, Any]
@@ -249,8 +252,12 @@ def _described(context: Context, pools: Sequence[WholePool]) -> Mapping[str, _Ty
     names = sorted({name for pool in pools for name in pool.plan.instance_types})
     if not names:
         return {}
-    filters = [{"Name": "instance-type", "Values": names}]
-    found = context.account.ask_all(_ACTION, "InstanceTypes", Filters=filters)
+    filters: list[FilterTypeDef] = [{"Name": "instance-type", "Values": names}]
+    found = context.account.ask_all(
+        context.account.client("ec2").describe_instance_types,
+        lambda page: page["InstanceTypes"],
+        Filters=filters,
+    )
     return {each["InstanceType"]: each for each in found}
 
 

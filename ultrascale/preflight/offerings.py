@@ -24,8 +24,8 @@ def _run(context: Context) -> Iterator[Finding]:
     # All zones of a file are named one way.
     by_id = all(map(regions.is_zone_id, context.plan.network.zones))
     found = context.account.ask_all(
-        _ACTION,
-        "InstanceTypeOfferings",
+        context.account.client("ec2").describe_instance_type_offerings,
+        lambda page: page["InstanceTypeOfferings"],
         LocationType="availability-zone-id" if by_id else "availability-zone",
         Filters=[
             {

@@ -1,125 +1,143 @@
-"""What is in use of quotas whose usage no metric reports: counted."""
+"""Usage of quotas that no metric reports, counted from lists of resources."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
 from ultrascale.catalog import quotas
 from ultrascale.preflight.quota_values import QuotaValue
 
-# A larger account is counted no further: its pages alone would take the minute.
+if TYPE_CHECKING:
+    from mypy_boto3_fsx.type_defs import FileSystemTypeDef
+
+# Counting stops there: the pages of a larger account alone would take the minute.
 _MOST = 20_000
 # EC2 answers with everything at once where a request names no size of pages.
-_PAGES = {"PaginationConfig": {"PageSize": 1_000}}
+_PAGE = 1_000
 _GIB_OF_A_TIB = 1024
 
-_Answers = Mapping[str, Any]
+# How the names of quotas end that count HyperPod's instances of one type.
+_HYPERPOD = " for cluster usage"
+
+ACTIONS = (
+    "ec2:DescribeAddresses",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeVolumes",
+    "ec2:DescribeVpcs",
+    "eks:ListClusters",
+    "fsx:DescribeFileSystems",
+    "sagemaker:ListClusters",
+    "sagemaker:DescribeCluster",
+)
+"""The IAM actions that counting needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """What was counted.
+    """The usage of a quota.
 
     Attributes:
-        value: How many.
-        more: Whether there are more.
+        value: Usage, in the quota's unit.
+        more: Whether there may be more: counting stopped early.
     """
 
     value: float
     more: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Listing:
-    """How something is counted.
-
-    Attributes:
-        action: The request that lists it.
-        key: Where the list stands in the answer.
-        parameters: What narrows it.
-        size: What an element counts for.
-    """
-
-    action: str
-    key: str
-    parameters: _Answers = field(default_factory=dict[str, object])
-    size: Callable[[_Answers], float] = lambda _: 1
-
-
-def _lustre(file_system: _Answers) -> bool:
-    configuration = file_system.get("LustreConfiguration", {})
-    return configuration.get("DeploymentType") == "PERSISTENT_2"
-
-
-_LISTINGS: Mapping[quotas.Quota, _Listing] = {
-    quotas.NETWORK_INTERFACES: _Listing(
-        action="ec2:DescribeNetworkInterfaces", key="NetworkInterfaces", parameters=_PAGES
-    ),
-    quotas.VPCS: _Listing(action="ec2:DescribeVpcs", key="Vpcs", parameters=_PAGES),
-    quotas.ELASTIC_ADDRESSES: _Listing(action="ec2:DescribeAddresses", key="Addresses"),
-    quotas.CLUSTERS: _Listing(action="eks:ListClusters", key="clusters"),
-    quotas.GP3_STORAGE: _Listing(
-        action="ec2:DescribeVolumes",
-        key="Volumes",
-        parameters={**_PAGES, "Filters": [{"Name": "volume-type", "Values": ["gp3"]}]},
-        size=lambda volume: volume["Size"] / _GIB_OF_A_TIB,
-    ),
-    quotas.LUSTRE_FILE_SYSTEMS: _Listing(
-        action="fsx:DescribeFileSystems", key="FileSystems", size=_lustre
-    ),
-    quotas.LUSTRE_STORAGE: _Listing(
-        action="fsx:DescribeFileSystems",
-        key="FileSystems",
-        size=lambda found: found["StorageCapacity"] if _lustre(found) else 0,
-    ),
-}
-_BY_CODE = {quota.code: listing for quota, listing in _LISTINGS.items()}
-
-# How the names of quotas end that count HyperPod's instances of one type.
-_HYPERPOD = " for cluster usage"
-_HYPERPOD_LIST = "sagemaker:ListClusters"
-_HYPERPOD_GET = "sagemaker:DescribeCluster"
-
-ACTIONS = (
-    *sorted({each.action for each in _LISTINGS.values()}),
-    _HYPERPOD_LIST,
-    _HYPERPOD_GET,
-)
-"""The IAM actions that counting takes."""
-
-
 def count(account: Account, quota: QuotaValue) -> Count | None:
-    """Return what is in use of ``quota``; None where there is no cheap way to count it.
+    """Return the usage of ``quota``; None where there is no cheap way to count it.
 
     Raises:
-        UnansweredError: AWS did not list it.
+        UnansweredError: AWS did not list the resources.
     """
     if quota.name.endswith(_HYPERPOD):
         return _hyperpod(account, quota.name.removesuffix(_HYPERPOD))
     if quota.code == quotas.ALL_HYPERPOD_INSTANCES.code:
         return _hyperpod(account, None)
-    listing = _BY_CODE.get(quota.code)
-    if listing is None:
+    amounts = _AMOUNTS.get(quota.code)
+    if amounts is None:
         return None
-    found = account.ask_all(listing.action, listing.key, most=_MOST, **listing.parameters)
-    return Count(value=sum(map(listing.size, found)), more=len(found) >= _MOST)
+    counted = list(islice(amounts(account), _MOST))
+    return Count(value=sum(counted), more=len(counted) >= _MOST)
+
+
+def _network_interfaces(account: Account) -> Iterator[float]:
+    ec2 = account.client("ec2")
+    for page in account.ask_pages(ec2.describe_network_interfaces, MaxResults=_PAGE):
+        yield from (1 for _ in page["NetworkInterfaces"])
+
+
+def _vpcs(account: Account) -> Iterator[float]:
+    for page in account.ask_pages(account.client("ec2").describe_vpcs, MaxResults=_PAGE):
+        yield from (1 for _ in page["Vpcs"])
+
+
+def _addresses(account: Account) -> Iterator[float]:
+    for page in account.ask_pages(account.client("ec2").describe_addresses):
+        yield from (1 for _ in page["Addresses"])
+
+
+def _clusters(account: Account) -> Iterator[float]:
+    for page in account.ask_pages(account.client("eks").list_clusters):
+        yield from (1 for _ in page["clusters"])
+
+
+def _gp3_tib(account: Account) -> Iterator[float]:
+    pages = account.ask_pages(
+        account.client("ec2").describe_volumes,
+        Filters=[{"Name": "volume-type", "Values": ["gp3"]}],
+        MaxResults=_PAGE,
+    )
+    for page in pages:
+        yield from (volume["Size"] / _GIB_OF_A_TIB for volume in page["Volumes"])
+
+
+def _lustre_file_systems(account: Account) -> Iterator[float]:
+    return (float(_is_persistent_2(system)) for system in _file_systems(account))
+
+
+def _lustre_gib(account: Account) -> Iterator[float]:
+    for system in _file_systems(account):
+        yield system["StorageCapacity"] if _is_persistent_2(system) else 0
+
+
+def _file_systems(account: Account) -> "Iterator[FileSystemTypeDef]":
+    for page in account.ask_pages(account.client("fsx").describe_file_systems):
+        yield from page["FileSystems"]
+
+
+def _is_persistent_2(system: "FileSystemTypeDef") -> bool:
+    return system.get("LustreConfiguration", {}).get("DeploymentType") == "PERSISTENT_2"
+
+
+_AMOUNTS: Mapping[str, Callable[[Account], Iterator[float]]] = {
+    quotas.NETWORK_INTERFACES.code: _network_interfaces,
+    quotas.VPCS.code: _vpcs,
+    quotas.ELASTIC_ADDRESSES.code: _addresses,
+    quotas.CLUSTERS.code: _clusters,
+    quotas.GP3_STORAGE.code: _gp3_tib,
+    quotas.LUSTRE_FILE_SYSTEMS.code: _lustre_file_systems,
+    quotas.LUSTRE_STORAGE.code: _lustre_gib,
+}
+"""The amount that each resource of an account uses of a quota, by the quota's code."""
 
 
 def _hyperpod(account: Account, instance_type: str | None) -> Count:
-    """Count HyperPod's instances of a type, or of all."""
-    found = account.ask_all(_HYPERPOD_LIST, "ClusterSummaries")
-    clusters = [account.ask(_HYPERPOD_GET, ClusterName=each["ClusterName"]) for each in found]
-    groups = [
-        group
-        for cluster in clusters
-        for group in (*cluster["InstanceGroups"], *cluster.get("RestrictedInstanceGroups", ()))
+    """Count HyperPod's instances of a type; None counts all."""
+    sagemaker = account.client("sagemaker")
+    summaries = account.ask_all(sagemaker.list_clusters, lambda page: page["ClusterSummaries"])
+    clusters = [
+        account.ask(sagemaker.describe_cluster, ClusterName=summary["ClusterName"])
+        for summary in summaries
     ]
-    counts = [
-        part["CurrentCount"]
-        for group in groups
-        # A group of several types says each of them with its count.
-        for part in group.get("InstanceTypeDetails") or (group,)
-        if instance_type is None or part["InstanceType"] == instance_type
-    ]
+    counts: list[int] = []
+    for cluster in clusters:
+        for group in (*cluster["InstanceGroups"], *cluster.get("RestrictedInstanceGroups", ())):
+            # A group of several types counts each of them apart.
+            for part in group.get("InstanceTypeDetails") or (group,):
+                if instance_type is None or part["InstanceType"] == instance_type:
+                    counts.append(part["CurrentCount"])
     return Count(value=sum(counts), more=False)

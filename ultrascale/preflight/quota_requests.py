@@ -81,8 +81,7 @@ def file(account: Account, increase: Increase) -> str:
     """
     quota = increase.quota
     answer = account.ask(
-        FILE,
-        once=True,
+        account.client("service-quotas", once=True).request_service_quota_increase,
         ServiceCode=quota.service,
         QuotaCode=quota.code,
         DesiredValue=float(increase.asked),
@@ -109,7 +108,10 @@ def _worth_filing(account: Account, standing: Standing, quota: QuotaValue) -> In
         return Left(name=standing.need.name, why=why)
     try:
         history = account.ask_all(
-            HISTORY, "RequestedQuotas", ServiceCode=quota.service, QuotaCode=quota.code
+            account.client("service-quotas").list_requested_service_quota_change_history_by_quota,
+            lambda page: page["RequestedQuotas"],
+            ServiceCode=quota.service,
+            QuotaCode=quota.code,
         )
     except UnansweredError as error:
         return Left(name=standing.need.name, why=str(error))

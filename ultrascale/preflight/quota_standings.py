@@ -176,7 +176,7 @@ def _reserved(plan: ClusterPlan) -> frozenset[str]:
 
 def _deployed(account: Account, name: str) -> bool | UnansweredError:
     try:
-        return bool(account.ask(CLUSTER, name=name))
+        return bool(account.ask(account.client("eks").describe_cluster, name=name))
     except UnansweredError as error:
         return False if error.code == "ResourceNotFoundException" else error
 

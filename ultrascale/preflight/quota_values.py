@@ -6,13 +6,17 @@ Sources:
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Service-Quota-Integration.html
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch.type_defs import DimensionTypeDef, MetricDataQueryUnionTypeDef
+    from mypy_boto3_service_quotas.type_defs import MetricInfoTypeDef, ServiceQuotaTypeDef
 
 GET = "servicequotas:GetServiceQuota"
 GET_DEFAULT = "servicequotas:GetAWSDefaultServiceQuota"
@@ -25,7 +29,7 @@ NOT_THERE = "NoSuchResourceException"
 _WINDOW = timedelta(hours=3)
 _PERIOD = 300
 # Of the largest: SageMaker has thousands of quotas.
-_PAGES = {"PageSize": 100}
+_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +78,17 @@ def by_code(account: Account, service: str, code: str) -> QuotaValue:
             the Region.
     """
     try:
-        answer = account.ask(GET, ServiceCode=service, QuotaCode=code)
+        answer = account.ask(
+            account.client("service-quotas").get_service_quota, ServiceCode=service, QuotaCode=code
+        )
     except UnansweredError as error:
         if error.code != NOT_THERE:
             raise
-        answer = account.ask(GET_DEFAULT, ServiceCode=service, QuotaCode=code)
+        answer = account.ask(
+            account.client("service-quotas").get_aws_default_service_quota,
+            ServiceCode=service,
+            QuotaCode=code,
+        )
     return _value(answer["Quota"], GET)
 
 
@@ -88,15 +98,28 @@ def by_name(account: Account, service: str, names: Collection[str]) -> Mapping[s
     Raises:
         UnansweredError: AWS did not list the service's quotas.
     """
-    found: dict[str, QuotaValue] = {}
-    for action in (LIST, LIST_DEFAULTS):
-        missing = set(names) - found.keys()
-        if missing:
-            for quota in account.ask_all(
-                action, "Quotas", ServiceCode=service, PaginationConfig=_PAGES
-            ):
-                if quota["QuotaName"] in missing:
-                    found[quota["QuotaName"]] = _value(quota, action)
+    if not names:
+        return {}
+    client = account.client("service-quotas")
+    applied = account.ask_all(
+        client.list_service_quotas,
+        lambda page: page["Quotas"],
+        ServiceCode=service,
+        MaxResults=_PAGE,
+    )
+    found = {
+        quota["QuotaName"]: _value(quota, LIST) for quota in applied if quota["QuotaName"] in names
+    }
+    if missing := set(names) - found.keys():
+        defaults = account.ask_all(
+            client.list_aws_default_service_quotas,
+            lambda page: page["Quotas"],
+            ServiceCode=service,
+            MaxResults=_PAGE,
+        )
+        for quota in defaults:
+            if quota["QuotaName"] in missing:
+                found[quota["QuotaName"]] = _value(quota, LIST_DEFAULTS)
     return found
 
 
@@ -114,9 +137,9 @@ def usage(
     ids = {f"m{number}": key for number, key in enumerate(metrics)}
     queries = [_query(name, metrics[key]) for name, key in ids.items()]
     found: dict[str, float | None] = dict.fromkeys(metrics)
-    results: Sequence[Mapping[str, Any]] = account.ask_all(
-        METRICS,
-        "MetricDataResults",
+    results = account.ask_all(
+        account.client("cloudwatch").get_metric_data,
+        lambda page: page["MetricDataResults"],
         MetricDataQueries=queries,
         StartTime=now - _WINDOW,
         EndTime=now,
@@ -129,8 +152,10 @@ def usage(
     return found
 
 
-def _query(name: str, metric: Metric) -> Mapping[str, object]:
-    dimensions = [{"Name": key, "Value": value} for key, value in metric.dimensions.items()]
+def _query(name: str, metric: Metric) -> "MetricDataQueryUnionTypeDef":
+    dimensions: list[DimensionTypeDef] = [
+        {"Name": key, "Value": value} for key, value in metric.dimensions.items()
+    ]
     return {
         "Id": name,
         "MetricStat": {
@@ -145,7 +170,7 @@ def _query(name: str, metric: Metric) -> Mapping[str, object]:
     }
 
 
-def _value(quota: Mapping[str, Any], action: str) -> QuotaValue:
+def _value(quota: "ServiceQuotaTypeDef", action: str) -> QuotaValue:
     if "Value" not in quota:
         why = quota.get("ErrorReason", {})
         reason = f"{quota['QuotaName']}: {why.get('ErrorMessage', 'without a value')}"
@@ -160,7 +185,7 @@ def _value(quota: Mapping[str, Any], action: str) -> QuotaValue:
     )
 
 
-def _metric(told: Mapping[str, Any]) -> Metric | None:
+def _metric(told: "MetricInfoTypeDef") -> Metric | None:
     if not told.get("MetricName"):
         return None
     return Metric(

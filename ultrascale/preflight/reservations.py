@@ -8,6 +8,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-reservations.ht
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import UnansweredError
@@ -23,6 +24,9 @@ from ultrascale.preflight._reservation import (
 )
 from ultrascale.preflight._window import time_of
 from ultrascale.preflight.model import Check, Context, Finding, unknown
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import FilterTypeDef
 
 _NAME = "reservations"
 _DESCRIBE = "ec2:DescribeCapacityReservations"
@@ -265,14 +269,20 @@ def _ids(answers: Sequence[Answer]) -> str:
 def _find(context: Context, reservation: ReservationPlan) -> Sequence[Answer]:
     ask = context.account
     if reservation.tags:
-        filters = [
+        filters: list[FilterTypeDef] = [
             {"Name": f"tag:{key}", "Values": [value]} for key, value in reservation.tags.items()
         ]
-        return ask.ask_all(_DESCRIBE, "CapacityReservations", Filters=filters)
-    ids = [reservation.id] if reservation.id else _members(context, reservation.resource_group)
+        return ask.ask_all(
+            ask.client("ec2").describe_capacity_reservations,
+            lambda page: page["CapacityReservations"],
+            Filters=filters,
+        )
+    ids = (
+        [reservation.id] if reservation.id else _members(context, reservation.resource_group or "")
+    )
     if not ids:
         return ()
-    answer = ask.ask(_DESCRIBE, CapacityReservationIds=ids)
+    answer = ask.ask(ask.client("ec2").describe_capacity_reservations, CapacityReservationIds=ids)
     return answer["CapacityReservations"]
 
 
@@ -281,9 +291,13 @@ def _of_a_member(reservation: ReservationPlan, error: UnansweredError) -> bool:
     return reservation.resource_group is not None and error.code != _NO_GROUP
 
 
-def _members(context: Context, group: str | None) -> list[str]:
+def _members(context: Context, group: str) -> list[str]:
     """Return the ids of the reservations of a resource group."""
-    found = context.account.ask_all(_GROUP, "Resources", Group=group)
+    found = context.account.ask_all(
+        context.account.client("resource-groups").list_group_resources,
+        lambda page: page["Resources"],
+        Group=group,
+    )
     members = [each["Identifier"] for each in found]
     return [
         each["ResourceArn"].rpartition("/")[2] for each in members if each["ResourceType"] == _KIND
@@ -294,8 +308,12 @@ def _blocks(context: Context, claim: Claim, found: Sequence[Answer]) -> Mapping[
     ids = sorted({each["CapacityBlockId"] for each in found if each.get("CapacityBlockId")})
     if not claim.block or not ids:
         return {}
-    filters = [{"Name": "capacity-block-id", "Values": ids}]
-    answer = context.account.ask_all(_BLOCKS, "CapacityBlocks", Filters=filters)
+    filters: list[FilterTypeDef] = [{"Name": "capacity-block-id", "Values": ids}]
+    answer = context.account.ask_all(
+        context.account.client("ec2").describe_capacity_blocks,
+        lambda page: page["CapacityBlocks"],
+        Filters=filters,
+    )
     return {each["CapacityBlockId"]: each for each in answer}
 
 

@@ -111,7 +111,7 @@ def _run(context: Context) -> Iterator[Finding]:
 
 def _look(context: Context, role: _Role) -> Finding:
     try:
-        _ = context.account.ask("iam:GetRole", RoleName=role.name)["Role"]
+        _ = context.account.ask(context.account.client("iam").get_role, RoleName=role.name)["Role"]
     except UnansweredError as error:
         if error.code != "NoSuchEntity":
             raise

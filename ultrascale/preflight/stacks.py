@@ -6,17 +6,20 @@ Sources:
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-automatically.html
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
+from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.plan.stacks import LayerId, planned_stacks, stack_names, stack_of
+from ultrascale.plan.stacks import planned_stacks, stack_names
 from ultrascale.preflight.model import Check, Context, Finding, unknown
 
-Answer = Mapping[str, Any]
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation.type_defs import StackTypeDef
 
 _STACKS, _NAMES = "stacks", "names"
 _DESCRIBE = "cloudformation:DescribeStacks"
@@ -58,13 +61,15 @@ def _run_stacks(context: Context) -> Iterator[Finding]:
         yield Finding(check=_STACKS, subject=context.plan.name, state="pass", evidence=evidence)
 
 
-def _own_stacks(context: Context) -> Sequence[Answer]:
+def _own_stacks(context: Context) -> "list[StackTypeDef]":
     wanted = stack_names(context.plan)
-    found = context.account.ask_all(_DESCRIBE, "Stacks")
+    found = context.account.ask_all(
+        context.account.client("cloudformation").describe_stacks, lambda page: page["Stacks"]
+    )
     return [each for each in found if each["StackName"] in wanted]
 
 
-def stack_finding(answer: Answer, cluster: str, region: str) -> Finding | None:
+def stack_finding(answer: "StackTypeDef", cluster: str, region: str) -> Finding | None:
     """Return why a stack cannot be updated, or is not of ``cluster``; None where all is well."""
     name, status = answer["StackName"], answer["StackStatus"]
     if status != _REVIEW and answer.get("Description") != names.stack_description(cluster):
@@ -121,9 +126,8 @@ class FixedName:
     Attributes:
         kind: What has it, in the words of a reader.
         name: The name.
-        layers: Layers that may hold it.
-        action: The request that tells whether it is taken.
-        parameters: Its parameters.
+        layers: Stacks that may hold it.
+        find: Returns CloudFormation's id of the thing that has the name; None where none has it.
         remove: The command that removes what has it.
         importable: Whether a stack can take over what has it: the template has the name as it is,
             and keeps what it names.
@@ -131,9 +135,8 @@ class FixedName:
 
     kind: str
     name: str
-    layers: tuple[LayerId, ...]
-    action: str
-    parameters: Mapping[str, Any]
+    layers: tuple[str, ...]
+    find: Callable[[Account], str | None]
     remove: str
     importable: bool = False
 
@@ -142,7 +145,7 @@ def _run_names(context: Context) -> Iterator[Finding]:
     live = {each["StackName"] for each in _own_stacks(context)}
     held: dict[str, frozenset[str]] = {}
     for fixed in fixed_names(context.plan):
-        stacks = [stack_of(context.plan.name, layer) for layer in fixed.layers]
+        stacks = [names.stack(context.plan.name, layer) for layer in fixed.layers]
         try:
             id = _id_of(context, fixed)
             for stack in stacks if id is not None else ():
@@ -168,7 +171,7 @@ def name_finding(fixed: FixedName, context: Context, *, there: bool, owner: str 
     if not there or owner is not None:
         evidence = f"it is of the stack {owner}" if owner else "the name is free"
         return Finding(check=_NAMES, subject=subject, state="pass", evidence=evidence)
-    stack = stack_of(context.plan.name, fixed.layers[0])
+    stack = names.stack(context.plan.name, fixed.layers[0])
     if fixed.importable and context.imports:
         evidence = f"it is there, and of no stack of this cluster: {stack} takes it over"
         return Finding(check=_NAMES, subject=subject, state="warn", evidence=evidence)
@@ -190,20 +193,18 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
         kind="EKS cluster",
         name=plan.name,
         layers=("cluster",),
-        action=_CLUSTER,
-        parameters={"name": plan.name},
+        find=partial(_eks_cluster, name=plan.name),
         remove=f"aws eks delete-cluster --name {plan.name} {region}",
     )
-    logs: dict[str, LayerId] = {names.control_plane_logs(plan.name): "cluster"}
+    logs = [(names.control_plane_logs(plan.name), "cluster")]
     if plan.observability is not None:
-        logs |= dict.fromkeys(plan.observability.log_groups, "observability")
-    for group, layer in logs.items():
+        logs += [(group, "observability") for group in plan.observability.log_groups]
+    for group, layer in logs:
         yield FixedName(
             kind="log group",
             name=group,
             layers=(layer,),
-            action=_LOG_GROUPS,
-            parameters={"logGroupNamePrefix": group},
+            find=partial(_log_group, name=group),
             remove=f"aws logs delete-log-group --log-group-name {group} {region}",
             importable=layer == "cluster",
         )
@@ -212,8 +213,7 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
             kind="IAM role",
             name=plan.node_role,
             layers=("karpenter", "nodes"),
-            action=_ROLE,
-            parameters={"RoleName": plan.node_role},
+            find=partial(_role, name=plan.node_role),
             remove=f"aws iam delete-role --role-name {plan.node_role}",
         )
     if plan.hyperpod is not None:
@@ -221,8 +221,7 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
             kind="HyperPod cluster",
             name=plan.hyperpod.name,
             layers=("hyperpod-groups",),
-            action=_HYPERPOD,
-            parameters={"ClusterName": plan.hyperpod.name},
+            find=partial(_hyperpod_cluster, name=plan.hyperpod.name),
             remove=f"aws sagemaker delete-cluster --cluster-name {plan.hyperpod.name} {region}",
         )
     for repository in plan.repositories:
@@ -231,30 +230,58 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
             kind="ECR repository",
             name=name,
             layers=("registry",),
-            action=_REPOSITORIES,
-            parameters={"repositoryNames": [name]},
+            find=partial(_repository, name=name),
             remove=f"aws ecr delete-repository --repository-name {name} --force {region}",
             importable=True,
         )
 
 
 def _id_of(context: Context, fixed: FixedName) -> str | None:
-    """Return what CloudFormation would call the thing that has a name; None where it is free."""
+    """Return CloudFormation's id of the thing that has a name; None where the name is free."""
     try:
-        if fixed.action == _LOG_GROUPS:
-            found = context.account.ask_all(_LOG_GROUPS, "logGroups", **fixed.parameters)
-            return fixed.name if any(g["logGroupName"] == fixed.name for g in found) else None
-        answer = context.account.ask(fixed.action, **fixed.parameters)
+        return fixed.find(context.account)
     except UnansweredError as error:
         if error.code not in _ABSENT:
             raise
         return None
-    # A HyperPod cluster has another id than its name.
-    return str(answer.get("ClusterArn", fixed.name))
+
+
+def _eks_cluster(account: Account, name: str) -> str:
+    account.ask(account.client("eks").describe_cluster, name=name)
+    return name
+
+
+def _log_group(account: Account, name: str) -> str | None:
+    groups = account.ask_all(
+        account.client("logs").describe_log_groups,
+        lambda page: page["logGroups"],
+        logGroupNamePrefix=name,
+    )
+    return name if any(group["logGroupName"] == name for group in groups) else None
+
+
+def _role(account: Account, name: str) -> str:
+    account.ask(account.client("iam").get_role, RoleName=name)
+    return name
+
+
+def _hyperpod_cluster(account: Account, name: str) -> str:
+    """Return the ARN: CloudFormation knows a HyperPod cluster by it."""
+    answer = account.ask(account.client("sagemaker").describe_cluster, ClusterName=name)
+    return answer["ClusterArn"]
+
+
+def _repository(account: Account, name: str) -> str:
+    account.ask(account.client("ecr").describe_repositories, repositoryNames=[name])
+    return name
 
 
 def _held_by(context: Context, stack: str) -> frozenset[str]:
-    found = context.account.ask_all(_RESOURCES, "StackResourceSummaries", StackName=stack)
+    found = context.account.ask_all(
+        context.account.client("cloudformation").list_stack_resources,
+        lambda page: page["StackResourceSummaries"],
+        StackName=stack,
+    )
     return frozenset(each.get("PhysicalResourceId", "") for each in found)
 
 

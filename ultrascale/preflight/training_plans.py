@@ -35,7 +35,10 @@ def _run(context: Context) -> Iterator[Finding]:
     for arn, pools in plans.items():
         subject = f"{', '.join(pool.name for pool in pools)}: {arn.rpartition('/')[2]}"
         try:
-            answer = context.account.ask(_ACTION, TrainingPlanName=arn.rpartition("/")[2])
+            answer = context.account.ask(
+                context.account.client("sagemaker").describe_training_plan,
+                TrainingPlanName=arn.rpartition("/")[2],
+            )
         except UnansweredError as error:
             yield (
                 _missing(subject, error)

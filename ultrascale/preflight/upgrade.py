@@ -33,7 +33,9 @@ _STATES: Mapping[str, State] = MappingProxyType(
 def _run(context: Context) -> Iterator[Finding]:
     name, wanted = context.plan.name, context.plan.control_plane.version
     try:
-        cluster = context.account.ask(_CLUSTER, name=name)["cluster"]
+        cluster = context.account.ask(context.account.client("eks").describe_cluster, name=name)[
+            "cluster"
+        ]
     except UnansweredError as error:
         if error.code != _NOT_THERE:
             raise
@@ -45,21 +47,29 @@ def _run(context: Context) -> Iterator[Finding]:
         yield finding(_NAME, name, (), fine=fine)
         return
     insights = context.account.ask_all(
-        _INSIGHTS,
-        "insights",
+        context.account.client("eks").list_insights,
+        lambda page: page["insights"],
         clusterName=name,
         filter={"categories": ["UPGRADE_READINESS"], "kubernetesVersions": [wanted]},
     )
     wrong = insight_issues(insights, name, wanted)
     yield finding(_NAME, "insights", wrong, fine=f"{len(insights)} of EKS's pass for {wanted}")
     groups = {
-        group: context.account.ask(_GROUP, clusterName=name, nodegroupName=group)["nodegroup"]
-        for group in context.account.ask_all(_GROUPS, "nodegroups", clusterName=name)
+        group: context.account.ask(
+            context.account.client("eks").describe_nodegroup, clusterName=name, nodegroupName=group
+        )["nodegroup"]
+        for group in context.account.ask_all(
+            context.account.client("eks").list_nodegroups,
+            lambda page: page["nodegroups"],
+            clusterName=name,
+        )
     }
     fine = f"{len(groups)} managed groups have {version}"
     yield finding(_NAME, "node groups", group_issues(groups, version, wanted), fine=fine)
     ids = cluster["resourcesVpcConfig"]["subnetIds"]
-    subnets = context.account.ask_all(_SUBNETS, "Subnets", SubnetIds=ids)
+    subnets = context.account.ask_all(
+        context.account.client("ec2").describe_subnets, lambda page: page["Subnets"], SubnetIds=ids
+    )
     yield address_finding(subnets)
 
 

@@ -10,7 +10,7 @@ Sources:
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ultrascale.catalog import eks
 from ultrascale.plan.capacity import NODE_GROUPS
@@ -19,6 +19,9 @@ from ultrascale.preflight._differences import Difference, told
 from ultrascale.preflight._issues import Issue, finding
 from ultrascale.preflight._window import time_of
 from ultrascale.preflight.model import Check, Context, Finding
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import FilterTypeDef
 
 Answer = Mapping[str, Any]
 
@@ -40,7 +43,9 @@ _RELEASE = re.compile(r"k8s: (\d+\.\d+\.\d+)")
 def _run_version(context: Context) -> Iterator[Finding]:
     plan = context.plan.control_plane
     found = context.account.ask_all(
-        _VERSIONS_ACTION, "clusterVersions", clusterVersions=[plan.version]
+        context.account.client("eks").describe_cluster_versions,
+        lambda page: page["clusterVersions"],
+        clusterVersions=[plan.version],
     )
     answer = next((each for each in found if each.get("clusterVersion") == plan.version), None)
     if answer is None:
@@ -139,13 +144,16 @@ def _run_images(context: Context) -> Iterator[Finding]:
     ids: dict[str, str] = {}
     for start in range(0, len(names), _PARAMETERS_AT_ONCE):
         some = names[start : start + _PARAMETERS_AT_ONCE]
-        answer = context.account.ask(_PARAMETERS, Names=some)
+        answer = context.account.ask(context.account.client("ssm").get_parameters, Names=some)
         ids |= {each["Name"]: each["Value"] for each in answer.get("Parameters", ())}
     images: dict[str, Answer] = {}
     if ids:
-        filters = [{"Name": "image-id", "Values": sorted(set(ids.values()))}]
+        filters: list[FilterTypeDef] = [{"Name": "image-id", "Values": sorted(set(ids.values()))}]
         found = context.account.ask_all(
-            _DESCRIBE_IMAGES, "Images", Filters=filters, IncludeDeprecated=True
+            context.account.client("ec2").describe_images,
+            lambda page: page["Images"],
+            Filters=filters,
+            IncludeDeprecated=True,
         )
         images = {each["ImageId"]: each for each in found}
     for name, pool in pools.items():

@@ -52,7 +52,11 @@ def account_zones(context: Context) -> Mapping[str, Zone]:
         UnansweredError: EC2 does not say.
     """
     # Without it EC2 leaves out the zones that the account has not opted in to.
-    found = context.account.ask_all(ACTION, "AvailabilityZones", AllAvailabilityZones=True)
+    found = context.account.ask_all(
+        context.account.client("ec2").describe_availability_zones,
+        lambda page: page["AvailabilityZones"],
+        AllAvailabilityZones=True,
+    )
     zones = [_zone(each) for each in found]
     return {key: zone for zone in zones for key in (zone.name, zone.id)}
 

@@ -6,13 +6,16 @@ Sources:
 """
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
 from ultrascale.plan import ClusterPlan
 from ultrascale.teardown import prices
 from ultrascale.teardown.model import Left, Thing
 
-_TAGGED = "tag:GetResources"
+if TYPE_CHECKING:
+    from mypy_boto3_resourcegroupstaggingapi.type_defs import TagFilterTypeDef
+
 _BALANCER = "AWS::ElasticLoadBalancingV2::LoadBalancer"
 _CLASSIC = "AWS::ElasticLoadBalancing::LoadBalancer"
 _NAME = "loadbalancer/"
@@ -25,14 +28,15 @@ def balancers(account: Account, cluster: str) -> Iterator[str]:
         account: The account.
         cluster: Name of the cluster.
     """
-    for wanted in (
+    owners: tuple[TagFilterTypeDef, ...] = (
         {"Key": f"kubernetes.io/cluster/{cluster}"},
         {"Key": "elbv2.k8s.aws/cluster", "Values": [cluster]},
         {"Key": "eks:eks-cluster-name", "Values": [cluster]},
-    ):
+    )
+    for wanted in owners:
         found = account.ask_all(
-            _TAGGED,
-            "ResourceTagMappingList",
+            account.client("resourcegroupstaggingapi").get_resources,
+            lambda page: page["ResourceTagMappingList"],
             TagFilters=[wanted],
             ResourceTypeFilters=["elasticloadbalancing:loadbalancer"],
         )

@@ -1,11 +1,14 @@
 """Empties a bucket, all versions of its objects, and deletes it."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 from ultrascale.teardown.model import StoppedError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
 # Requests between two looks at the clock; each takes as many objects as S3 deletes at once.
 # Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
@@ -23,21 +26,25 @@ def empty_and_delete(account: Account, bucket: str) -> None:
         StoppedError: S3 keeps an object, such as one under a legal hold.
     """
     for _ in range(_BATCHES):
-        page = account.ask("s3:ListObjectVersions", Bucket=bucket)
+        page = account.ask(account.client("s3").list_object_versions, Bucket=bucket)
         found = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
         if not found:
             _delete(account, bucket)
             return
-        objects = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found]
+        objects: list[ObjectIdentifierTypeDef] = [
+            {"Key": each["Key"], "VersionId": each["VersionId"]} for each in found
+        ]
         answer = account.ask(
-            "s3:DeleteObjects", Bucket=bucket, Delete={"Objects": objects, "Quiet": True}
+            account.client("s3").delete_objects,
+            Bucket=bucket,
+            Delete={"Objects": objects, "Quiet": True},
         )
         _refuse(bucket, answer)
 
 
 def _delete(account: Account, bucket: str) -> None:
     try:
-        account.ask("s3:DeleteBucket", Bucket=bucket)
+        account.ask(account.client("s3").delete_bucket, Bucket=bucket)
     except UnansweredError as error:
         # Somebody wrote another object meanwhile: the next round takes it.
         if error.code != _NOT_EMPTY:

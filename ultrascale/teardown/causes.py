@@ -15,7 +15,6 @@ from ultrascale.deploy.stack_events import (
     refused_by_hook,
 )
 
-_INTERFACES = "ec2:DescribeNetworkInterfaces"
 _AGAIN = "then run the command again: it goes on here"
 # By which filter EC2 finds the interfaces that keep a resource from going.
 _HELD_BY = {
@@ -77,8 +76,8 @@ def _fix(account: Account, failed: Event, events: Sequence[Event]) -> str:
     held_by = _HELD_BY.get(str(failed["ResourceType"]))
     if held_by is not None:
         interfaces = account.ask_all(
-            _INTERFACES,
-            "NetworkInterfaces",
+            account.client("ec2").describe_network_interfaces,
+            lambda page: page["NetworkInterfaces"],
             Filters=[{"Name": held_by, "Values": [failed.get("PhysicalResourceId", "")]}],
         )
         if interfaces:

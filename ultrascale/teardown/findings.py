@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ultrascale.account import Account
-from ultrascale.cluster_api.server import Cluster
 from ultrascale.config.pipeline import ConnectionId
 from ultrascale.errors import QuestionError, UnansweredError
-from ultrascale.plan import ClusterPlan
-from ultrascale.plan.stacks import pipeline_stacks, stack_names, stack_of
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan.stacks import stack_names
 from ultrascale.teardown import leftovers
-from ultrascale.teardown.gates import EKS, HYPERPOD, NO_CLUSTER, NO_HYPERPOD
+from ultrascale.teardown.gates import NO_CLUSTER, NO_HYPERPOD
 from ultrascale.teardown.leftovers import Retained
 from ultrascale.teardown.model import Left
+from ultrascale.teardown.order import PIPELINE
 from ultrascale.teardown.remains import InterfaceTarget, remains
 from ultrascale.teardown.retained import (
     DATABASE,
@@ -121,7 +122,9 @@ def eks_status(account: Account, cluster: str) -> str:
         UnansweredError: Nobody could tell.
     """
     try:
-        return str(account.ask(EKS, name=cluster)["cluster"]["status"])
+        return str(
+            account.ask(account.client("eks").describe_cluster, name=cluster)["cluster"]["status"]
+        )
     except UnansweredError as error:
         if error.code == NO_CLUSTER:
             return ""
@@ -129,7 +132,7 @@ def eks_status(account: Account, cluster: str) -> str:
 
 
 def _vpc(stacks: Mapping[str, Stack], plan: ClusterPlan) -> str:
-    network = stacks.get(stack_of(plan.name, "network"))
+    network = stacks.get(names.stack(plan.name, "network"))
     found = (each.id for each in network.resources if each.type == _VPC) if network else ()
     return next(iter(found), "")
 
@@ -139,7 +142,7 @@ def _hyperpod(account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]) 
     name = plan.hyperpod.name if plan.hyperpod is not None else next((e.id for e in made), "")
     try:
         if name:
-            account.ask(HYPERPOD, ClusterName=name)
+            account.ask(account.client("sagemaker").describe_cluster, ClusterName=name)
     except UnansweredError as error:
         if error.code == NO_HYPERPOD:
             return ""
@@ -149,7 +152,7 @@ def _hyperpod(account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]) 
 
 def _refuse(stacks: Iterable[Stack], plan: ClusterPlan) -> None:
     """Refuse to begin beside a deployment, and where a stack may not go that has to."""
-    of_pipeline = {*pipeline_stacks(plan.name)}
+    of_pipeline = {names.stack(plan.name, each) for each in PIPELINE}
     wrong: list[str] = []
     for stack in stacks:
         wrong += [

@@ -12,10 +12,6 @@ from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 from ultrascale.teardown.model import State, StoppedError, Thing
 
-EKS = "eks:DescribeCluster"
-_UPDATE = "eks:UpdateClusterConfig"
-HYPERPOD = "sagemaker:DescribeCluster"
-_NODES = "sagemaker:ListClusterNodes"
 NO_CLUSTER = "ResourceNotFoundException"
 NO_HYPERPOD = "ResourceNotFound"
 # In these HyperPod is at work on the cluster, and refuses its deletion.
@@ -48,7 +44,9 @@ class ProtectionTarget:
     def look(self) -> State:
         """Return whether it is on. A cluster that is not active can be deleted all the same."""
         try:
-            cluster = self.account.ask(EKS, name=self.cluster)["cluster"]
+            cluster = self.account.ask(
+                self.account.client("eks").describe_cluster, name=self.cluster
+            )["cluster"]
         except UnansweredError as error:
             if error.code == NO_CLUSTER:
                 return "gone"
@@ -60,7 +58,11 @@ class ProtectionTarget:
 
     def remove(self) -> None:
         """Turn it off."""
-        self.account.ask(_UPDATE, name=self.cluster, deletionProtection=False)
+        self.account.ask(
+            self.account.client("eks").update_cluster_config,
+            name=self.cluster,
+            deletionProtection=False,
+        )
 
     def stuck(self) -> StoppedError:
         """Return that the update does not end."""
@@ -97,10 +99,16 @@ class HyperPodGate:
     def look(self) -> State:
         """Return `gone` once nothing keeps the cluster from being deleted."""
         try:
-            status = self.account.ask(HYPERPOD, ClusterName=self.cluster)["ClusterStatus"]
+            status = self.account.ask(
+                self.account.client("sagemaker").describe_cluster, ClusterName=self.cluster
+            )["ClusterStatus"]
             if status in _BUSY:
                 return "going"
-            nodes = self.account.ask_all(_NODES, "ClusterNodeSummaries", ClusterName=self.cluster)
+            nodes = self.account.ask_all(
+                self.account.client("sagemaker").list_cluster_nodes,
+                lambda page: page["ClusterNodeSummaries"],
+                ClusterName=self.cluster,
+            )
         except UnansweredError as error:
             if error.code == NO_HYPERPOD:
                 return "gone"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from ultrascale.account import Account
-from ultrascale.plan.stacks import pipeline_stacks
+from ultrascale.plan import names
 from ultrascale.teardown import prices
 from ultrascale.teardown.model import Left, Thing
 from ultrascale.teardown.remains import in_vpc
@@ -16,7 +16,6 @@ from ultrascale.teardown.retained import (
 )
 from ultrascale.teardown.stacks import STACK, Stack
 
-_ENDPOINTS = "ec2:DescribeVpcEndpoints"
 _SHORT: Mapping[str, str] = {
     FILE_SYSTEM: "file systems",
     DATABASE: "databases",
@@ -59,7 +58,7 @@ def pipeline_elsewhere(cluster: str, region: str, account: str) -> Left:
         region: Region of the pipeline.
         account: Its account.
     """
-    name = pipeline_stacks(cluster)[0]
+    name = names.stack(cluster, "pipeline")
     return Left(
         thing=Thing(kind=STACK, id=name, note=f"in {region} of {account}, not looked at"),
         why="the file has a pipeline, which deploys the cluster again whenever it runs: let no run "
@@ -86,7 +85,11 @@ def network(account: Account, stack: Stack, vpc: str) -> Iterator[Left]:
         paid=False,
         asked=True,
     )
-    endpoints = account.ask_all(_ENDPOINTS, "VpcEndpoints", Filters=in_vpc(vpc))
+    endpoints = account.ask_all(
+        account.client("ec2").describe_vpc_endpoints,
+        lambda page: page["VpcEndpoints"],
+        Filters=in_vpc(vpc),
+    )
     zones = {
         each["VpcEndpointId"]: len(each.get("SubnetIds", []))
         for each in endpoints

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ultrascale.account import Account
+from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.plan import ClusterPlan, names
-from ultrascale.plan.stacks import fixed_stacks, stack_of
 from ultrascale.teardown import prices
 from ultrascale.teardown.model import Thing
 from ultrascale.teardown.remains import tags
@@ -32,15 +32,12 @@ from ultrascale.teardown.retained import (
 )
 from ultrascale.teardown.stacks import Stack, is_of
 
+if TYPE_CHECKING:
+    from mypy_boto3_resourcegroupstaggingapi.type_defs import TagFilterTypeDef
+
 STACK_TAG = "aws:cloudformation:stack-name"
 _LOGICAL_ID_TAG = "aws:cloudformation:logical-id"
 FUNCTION = "AWS::Lambda::Function"
-FILE_SYSTEMS = "fsx:DescribeFileSystems"
-_LIST = "cloudformation:ListStacks"
-_RESOURCES = "cloudformation:ListStackResources"
-_LOG_GROUPS = "logs:DescribeLogGroups"
-_REPOSITORIES = "ecr:DescribeRepositories"
-_TAGGED = "tag:GetResources"
 # Values of one filter.
 _VALUES = 20
 # A service that a Region does not have fails the request: each of these is in every one.
@@ -146,7 +143,12 @@ def described(
 
 def file_systems(account: Account) -> Mapping[str, Mapping[str, Any]]:
     """Return the file systems of an account in its Region, by their ids."""
-    return {each["FileSystemId"]: each for each in account.ask_all(FILE_SYSTEMS, "FileSystems")}
+    return {
+        each["FileSystemId"]: each
+        for each in account.ask_all(
+            account.client("fsx").describe_file_systems, lambda page: page["FileSystems"]
+        )
+    }
 
 
 def _facts(system: Mapping[str, Any]) -> tuple[str, prices.Price]:
@@ -164,12 +166,20 @@ def gone_stacks(account: Account, cluster: str) -> Iterator[tuple[str, Sequence[
 
     CloudFormation tells of a stack for 90 days after its deletion.
     """
-    for stack in account.ask_all(_LIST, "StackSummaries", StackStatusFilter=["DELETE_COMPLETE"]):
+    for stack in account.ask_all(
+        account.client("cloudformation").list_stacks,
+        lambda page: page["StackSummaries"],
+        StackStatusFilter=["DELETE_COMPLETE"],
+    ):
         if is_of(stack.get("TemplateDescription"), cluster):
             id = stack["StackId"]
             yield (
                 stack["StackName"],
-                account.ask_all(_RESOURCES, "StackResourceSummaries", StackName=id),
+                account.ask_all(
+                    account.client("cloudformation").list_stack_resources,
+                    lambda page: page["StackResourceSummaries"],
+                    StackName=id,
+                ),
             )
 
 
@@ -201,7 +211,7 @@ def left_file_systems(
         plan: The cluster.
         systems: What `file_systems` returns.
     """
-    stack = stack_of(plan.name, "storage")
+    stack = names.stack(plan.name, "storage")
     for id, system in systems.items():
         found = tags(system)
         if found.get(STACK_TAG) == stack:
@@ -219,12 +229,12 @@ def left_by_tags(account: Account, plan: ClusterPlan) -> Iterator[Retained]:
         account: The account.
         plan: The cluster.
     """
-    stacks = sorted(fixed_stacks(plan.name))
+    stacks = sorted(names.stack(plan.name, layer) for layer in RESERVED_NAMES)
     for begin in range(0, len(stacks), _VALUES):
-        wanted = {"Key": STACK_TAG, "Values": stacks[begin : begin + _VALUES]}
+        wanted: TagFilterTypeDef = {"Key": STACK_TAG, "Values": stacks[begin : begin + _VALUES]}
         tagged = account.ask_all(
-            _TAGGED,
-            "ResourceTagMappingList",
+            account.client("resourcegroupstaggingapi").get_resources,
+            lambda page: page["ResourceTagMappingList"],
             TagFilters=[wanted],
             ResourceTypeFilters=list(_SERVICES),
         )
@@ -259,14 +269,20 @@ def made_by_services(
     if plan.hyperpod is not None:
         prefixes.append(f"/aws/sagemaker/Clusters/{plan.hyperpod.name}/")
     for prefix in prefixes:
-        for group in account.ask_all(_LOG_GROUPS, "logGroups", logGroupNamePrefix=prefix):
+        for group in account.ask_all(
+            account.client("logs").describe_log_groups,
+            lambda page: page["logGroups"],
+            logGroupNamePrefix=prefix,
+        ):
             name = group["logGroupName"]
             if prefix != every or name in own:
                 yield LOG_GROUP, name
     repositories = [f"{plan.name}/"]
     if plan.image_cache is not None:
         repositories += [f"{rule.prefix}/" for rule in plan.image_cache.rules]
-    for each in account.ask_all(_REPOSITORIES, "repositories"):
+    for each in account.ask_all(
+        account.client("ecr").describe_repositories, lambda page: page["repositories"]
+    ):
         if each["repositoryName"].startswith(tuple(repositories)):
             yield REPOSITORY, each["repositoryName"]
 
@@ -286,7 +302,7 @@ def component(plan: ClusterPlan, found: Retained) -> str:
         # One that the cache of images fills may be called as one of the file is.
         owned = {names.repository(plan.name, each): each for each in plan.repositories}
         return owned.get(found.id, "")
-    if found.stack != stack_of(plan.name, "storage"):
+    if found.stack != names.stack(plan.name, "storage"):
         return ""
     # The CDK leaves out of an id what is no letter and no digit.
     ids = {plain(each.name): each.name for each in plan.lustre}

@@ -1,48 +1,35 @@
-"""The steps of a teardown: stacks go against the order in which they are deployed."""
+"""The order in which the stacks of a cluster go: against that in which they come."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
 
-from ultrascale.plan.stacks import LAYERS, LayerId
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.capacity import NODE_GROUPS
+
+PIPELINE_GATE = "pipeline-gate"
+PIPELINE = ("pipeline", PIPELINE_GATE)
+"""Layers that stay: other clusters may be deployed by them."""
+
+# Stand for the stacks of pools, which have the pools' names.
+POOLS, SYSTEM_POOLS = "<pools>", "<system pools>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """One step.
+    """The stacks of one step.
 
     Attributes:
-        name: Name of the step, by which the table of layers assigns stacks to it.
+        name: Name of the step.
         title: What the step does.
         minutes: How long each of its waves may take, in minutes.
+        waves: Layers; a wave waits for the one before. One that is empty stands for what is not a
+            stack.
     """
 
     name: str
     title: str
     minutes: int
-
-    @property
-    def waves(self) -> tuple[tuple[LayerId, ...], ...]:
-        """Its layers; a wave waits for the one before."""
-        return tuple(_waves(self.name))
-
-
-def _waves(phase: str) -> Iterator[tuple[LayerId, ...]]:
-    """Yield layers that nothing needs any more, until none is left."""
-    layers: list[LayerId] = [
-        id for id in reversed(tuple(LAYERS)) if LAYERS[id].taken_down_in == phase
-    ]
-    goes_after: dict[LayerId, set[LayerId]] = {id: {*LAYERS[id].outlives} for id in layers}
-    for id in layers:
-        for needed in (*LAYERS[id].after, *LAYERS[id].after_if):
-            if needed in goes_after:
-                goes_after[needed].add(id)
-    sorter = TopologicalSorter(goes_after)
-    sorter.prepare()
-    while sorter.is_active():
-        wave = sorter.get_ready()
-        sorter.done(*wave)
-        yield tuple(sorted(wave, key=layers.index))
+    waves: tuple[tuple[str, ...], ...] = ()
 
 
 JOBS = Phase(name="jobs", title="stop jobs; their pods write a last checkpoint", minutes=60)
@@ -52,11 +39,13 @@ NODE_POOLS = Phase(
     name="node-pools",
     title="delete NodePools, wait until the last NodeClaim is gone",
     minutes=120,
+    waves=(("node-pools",),),
 )
 NODES = Phase(
     name="node-groups",
     title="delete the stacks of node groups",
     minutes=90,
+    waves=((POOLS,),),
 )
 LOAD_BALANCERS = Phase(
     name="load-balancers",
@@ -67,11 +56,23 @@ HYPERPOD = Phase(
     name="hyperpod",
     title="delete HyperPod: governance, then the cluster, then the chart",
     minutes=120,
+    waves=(
+        ("hyperpod-metrics", "teams"),
+        ("governance",),
+        ("hyperpod-groups",),
+        ("hyperpod-chart",),
+    ),
 )
 PLATFORM = Phase(
     name="platform",
     title="delete controllers and what the platform made",
     minutes=60,
+    waves=(
+        ("observability", "karpenter"),
+        ("platform",),
+        ("backend", "image-cache", "images"),
+        ("registry",),
+    ),
 )
 VOLUMES = Phase(
     name="volumes",
@@ -82,8 +83,14 @@ ADDONS = Phase(
     name="add-ons",
     title="delete add-ons and system nodes",
     minutes=60,
+    waves=(
+        ("addons",),
+        ("storage",),
+        ("system-node-pools", SYSTEM_POOLS),
+        ("scaling", "nodes", "node-addons", "access"),
+    ),
 )
-CLUSTER = Phase(name="cluster", title="delete the EKS cluster", minutes=45)
+CLUSTER = Phase(name="cluster", title="delete the EKS cluster", minutes=45, waves=(("cluster",),))
 REMAINS = Phase(
     name="remains",
     title="delete network interfaces and security groups that Kubernetes left in the VPC",
@@ -95,7 +102,7 @@ STORAGE = Phase(
     minutes=120,
 )
 # Lambda gives back the interfaces of functions only after a while.
-NETWORK = Phase(name="network", title="delete the VPC", minutes=90)
+NETWORK = Phase(name="network", title="delete the VPC", minutes=90, waves=(("network",),))
 
 PHASES = (
     JOBS,
@@ -111,3 +118,17 @@ PHASES = (
     STORAGE,
     NETWORK,
 )
+
+
+def layers(plan: ClusterPlan, wave: Sequence[str]) -> tuple[str, ...]:
+    """Return the layers of a wave, with the names of the pools that they stand for."""
+    pools = {POOLS: plan.pools, SYSTEM_POOLS: plan.system_pools}
+    return tuple(
+        name
+        for layer in wave
+        for name in (
+            [each.name for each in pools[layer] if each.provisioner in NODE_GROUPS]
+            if layer in pools
+            else [layer]
+        )
+    )

@@ -16,7 +16,6 @@ from ultrascale.errors import QuestionError, UnansweredError
 from ultrascale.teardown.leftovers import Retained
 from ultrascale.teardown.retained import LOG_GROUP
 
-_ASK = "cloudformation:DescribeStackResources"
 # What CloudFormation answers of what no stack holds, among other things.
 _NO_STACK = "ValidationError"
 # Of stacks that are gone it tells for 90 days.
@@ -60,7 +59,9 @@ def _owner(account: Account, found: Retained) -> str:
 
 def _holders(account: Account, found: Retained) -> Iterator[str]:
     try:
-        held = account.ask(_ASK, PhysicalResourceId=found.id).get("StackResources", [])
+        held = account.ask(
+            account.client("cloudformation").describe_stack_resources, PhysicalResourceId=found.id
+        ).get("StackResources", [])
     except UnansweredError as error:
         if error.code == _NO_STACK and "does not exist" in error.reason:
             return

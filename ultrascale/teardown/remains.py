@@ -12,17 +12,17 @@ Sources:
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 from ultrascale.teardown.model import State, StoppedError, Thing
 from ultrascale.teardown.retained import SECURITY_GROUP, RetainedTarget
 
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import FilterTypeDef
+
 INTERFACE = "AWS::EC2::NetworkInterface"
-INTERFACES = "ec2:DescribeNetworkInterfaces"
-GROUPS = "ec2:DescribeSecurityGroups"
-_DELETE = "ec2:DeleteNetworkInterface"
 _ABSENT = "InvalidNetworkInterfaceID.NotFound"
 _PLUGIN_TAG = "cluster.k8s.amazonaws.com/name"
 _BALANCER_TAG = "elbv2.k8s.aws/cluster"
@@ -67,7 +67,10 @@ class InterfaceTarget:
     def look(self) -> State:
         """Return whether it is there."""
         try:
-            self.account.ask(INTERFACES, NetworkInterfaceIds=[self.id])
+            self.account.ask(
+                self.account.client("ec2").describe_network_interfaces,
+                NetworkInterfaceIds=[self.id],
+            )
         except UnansweredError as error:
             if error.code == _ABSENT:
                 return "gone"
@@ -77,7 +80,9 @@ class InterfaceTarget:
     def remove(self) -> None:
         """Delete it. One that is in use again is left alone: EC2 refuses that, and it is told."""
         try:
-            self.account.ask(_DELETE, NetworkInterfaceId=self.id)
+            self.account.ask(
+                self.account.client("ec2").delete_network_interface, NetworkInterfaceId=self.id
+            )
         except UnansweredError as error:
             if error.code not in (
                 _ABSENT,
@@ -178,7 +183,12 @@ def used_by_others(account: Account, vpc: str, own: frozenset[str]) -> list[Mapp
         vpc: Id of the VPC.
         own: Ids of what the stacks and the plan delete.
     """
-    found = account.ask_all(INTERFACES, "NetworkInterfaces", Filters=in_vpc(vpc), MaxResults=_PAGE)
+    found = account.ask_all(
+        account.client("ec2").describe_network_interfaces,
+        lambda page: page["NetworkInterfaces"],
+        Filters=in_vpc(vpc),
+        MaxResults=_PAGE,
+    )
     return [
         each
         for each in found
@@ -215,14 +225,23 @@ def remains(
         stacks: Ids that belong to stacks, which delete them.
     """
     found: list[InterfaceTarget | RetainedTarget] = []
-    every = account.ask_all(INTERFACES, "NetworkInterfaces", Filters=in_vpc(vpc), MaxResults=_PAGE)
+    every = account.ask_all(
+        account.client("ec2").describe_network_interfaces,
+        lambda page: page["NetworkInterfaces"],
+        Filters=in_vpc(vpc),
+        MaxResults=_PAGE,
+    )
     for each in every:
         if each["Status"] == "available" and _is_plugins(each, cluster):
             id = each["NetworkInterfaceId"]
             if id not in stacks:
                 note = each.get("Description", "")
                 found.append(InterfaceTarget(account=account, id=id, note=note))
-    for each in account.ask_all(GROUPS, "SecurityGroups", Filters=in_vpc(vpc)):
+    for each in account.ask_all(
+        account.client("ec2").describe_security_groups,
+        lambda page: page["SecurityGroups"],
+        Filters=in_vpc(vpc),
+    ):
         if each["GroupId"] not in stacks and _is_of(each, cluster):
             found.append(
                 RetainedTarget(
@@ -235,7 +254,7 @@ def remains(
     return tuple(found)
 
 
-def in_vpc(vpc: str) -> Sequence[Mapping[str, object]]:
+def in_vpc(vpc: str) -> "list[FilterTypeDef]":
     """Return EC2's filter for what lies in a VPC."""
     return [{"Name": "vpc-id", "Values": [vpc]}]
 

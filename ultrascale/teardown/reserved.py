@@ -8,7 +8,7 @@ Sources:
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
@@ -17,9 +17,9 @@ from ultrascale.plan.model import ReservationPlan
 from ultrascale.teardown import prices
 from ultrascale.teardown.model import Left, Thing
 
-_LIST = "ec2:DescribeCapacityReservations"
-_MEMBERS = "resource-groups:ListGroupResources"
-_PLAN = "sagemaker:DescribeTrainingPlan"
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef, FilterTypeDef
+
 _NONE, _NO_GROUP = "InvalidCapacityReservationId.NotFound", "NotFoundException"
 _NO_PLAN = frozenset({"ResourceNotFound", "ResourceNotFoundException"})
 _KIND = "AWS::EC2::CapacityReservation"
@@ -60,19 +60,33 @@ def reservations(account: Account, plan: ClusterPlan) -> Iterator[Left]:
     yield from _training_plans(account, plan)
 
 
-def _of(account: Account, named: ReservationPlan) -> list[Mapping[str, Any]]:
+def _of(account: Account, named: ReservationPlan) -> "list[CapacityReservationTypeDef]":
     if named.tags:
-        tags = [{"Name": f"tag:{k}", "Values": [v]} for k, v in sorted(named.tags.items())]
-        return account.ask_all(_LIST, "CapacityReservations", Filters=tags)
-    ids = [named.id] if named.id is not None else _members(account, named.resource_group)
+        tags: list[FilterTypeDef] = [
+            {"Name": f"tag:{k}", "Values": [v]} for k, v in sorted(named.tags.items())
+        ]
+        return account.ask_all(
+            account.client("ec2").describe_capacity_reservations,
+            lambda page: page["CapacityReservations"],
+            Filters=tags,
+        )
+    ids = [named.id] if named.id is not None else _members(account, named.resource_group or "")
     if not ids:
         return []
-    return account.ask_all(_LIST, "CapacityReservations", CapacityReservationIds=ids)
+    return account.ask_all(
+        account.client("ec2").describe_capacity_reservations,
+        lambda page: page["CapacityReservations"],
+        CapacityReservationIds=ids,
+    )
 
 
-def _members(account: Account, group: str | None) -> list[str]:
+def _members(account: Account, group: str) -> list[str]:
     """Return the ids of the reservations of a resource group."""
-    found = account.ask_all(_MEMBERS, "Resources", Group=group)
+    found = account.ask_all(
+        account.client("resource-groups").list_group_resources,
+        lambda page: page["Resources"],
+        Group=group,
+    )
     members = [each["Identifier"] for each in found]
     return [m["ResourceArn"].rpartition("/")[2] for m in members if m["ResourceType"] == _KIND]
 
@@ -107,7 +121,9 @@ def _training_plans(account: Account, plan: ClusterPlan) -> Iterator[Left]:
     for arn in sorted({each.training_plan for each in groups if each.training_plan is not None}):
         name = arn.rpartition("/")[2]
         try:
-            found = account.ask(_PLAN, TrainingPlanName=name)
+            found = account.ask(
+                account.client("sagemaker").describe_training_plan, TrainingPlanName=name
+            )
             if found["Status"] in _PLAN_ENDED:
                 continue
             until = f"until {found['EndTime']:%Y-%m-%dT%H:%MZ}"

@@ -42,21 +42,19 @@ class _Kind:
     """How a type of resource is looked up and removed.
 
     Attributes:
-        action: The request that tells whether one is there.
-        parameters: Its parameters, of the resource's id.
+        found: Asks for one, by its id.
         absent: AWS's code where it is not there.
         command: The command that removes it.
         state: What an answer means; None: it is there.
-        remove: The request that removes it, and its parameters; None: a plan never removes one.
+        remove: Removes one, by its id; None: a plan never removes one.
         paid: Whether one is charged for that is not used.
     """
 
-    action: str
-    parameters: Callable[[str], Mapping[str, Any]]
+    found: Callable[[Account, str], Mapping[str, Any]]
     absent: str
     command: str
     state: Callable[[Mapping[str, Any], str], State] | None = None
-    remove: tuple[str, Callable[[str], Mapping[str, Any]]] | None = None
+    remove: Callable[[Account, str], object] | None = None
     paid: bool = True
 
 
@@ -88,64 +86,75 @@ def _database_instance(answer: Mapping[str, Any], _: str) -> State:
 
 _KINDS: Mapping[str, _Kind] = {
     FILE_SYSTEM: _Kind(
-        action="fsx:DescribeFileSystems",
-        parameters=lambda id: {"FileSystemIds": [id]},
+        found=lambda account, id: account.ask(
+            account.client("fsx").describe_file_systems, FileSystemIds=[id]
+        ),
         absent="FileSystemNotFound",
         command="aws fsx delete-file-system --file-system-id {id} --region {region}",
         state=_file_system,
         # Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_DeleteFileSystem.html
-        remove=(
-            "fsx:DeleteFileSystem",
-            lambda id: {"FileSystemId": id, "LustreConfiguration": {"SkipFinalBackup": True}},
+        remove=lambda account, id: account.ask(
+            account.client("fsx").delete_file_system,
+            FileSystemId=id,
+            LustreConfiguration={"SkipFinalBackup": True},
         ),
     ),
     BUCKET: _Kind(
-        action="s3:GetBucketLocation",
-        parameters=lambda id: {"Bucket": id},
+        found=lambda account, id: account.ask(account.client("s3").get_bucket_location, Bucket=id),
         absent="NoSuchBucket",
         command="empty it (all versions), then aws s3api delete-bucket --bucket {id} "
         "--region {region}",
     ),
     REPOSITORY: _Kind(
-        action="ecr:DescribeRepositories",
-        parameters=lambda id: {"repositoryNames": [id]},
+        found=lambda account, id: account.ask(
+            account.client("ecr").describe_repositories, repositoryNames=[id]
+        ),
         absent="RepositoryNotFoundException",
         command="aws ecr delete-repository --repository-name {id} --force --region {region}",
-        remove=("ecr:DeleteRepository", lambda id: {"repositoryName": id, "force": True}),
+        remove=lambda account, id: account.ask(
+            account.client("ecr").delete_repository, repositoryName=id, force=True
+        ),
     ),
     LOG_GROUP: _Kind(
-        action="logs:DescribeLogGroups",
-        parameters=lambda id: {"logGroupNamePrefix": id},
+        found=lambda account, id: account.ask(
+            account.client("logs").describe_log_groups, logGroupNamePrefix=id
+        ),
         absent="ResourceNotFoundException",
         command="aws logs delete-log-group --log-group-name {id} --region {region}",
         state=_log_group,
-        remove=("logs:DeleteLogGroup", lambda id: {"logGroupName": id}),
+        remove=lambda account, id: account.ask(
+            account.client("logs").delete_log_group, logGroupName=id
+        ),
     ),
     SECURITY_GROUP: _Kind(
-        action="ec2:DescribeSecurityGroups",
-        parameters=lambda id: {"GroupIds": [id]},
+        found=lambda account, id: account.ask(
+            account.client("ec2").describe_security_groups, GroupIds=[id]
+        ),
         absent="InvalidGroup.NotFound",
         command="aws ec2 delete-security-group --group-id {id} --region {region}",
-        remove=("ec2:DeleteSecurityGroup", lambda id: {"GroupId": id}),
+        remove=lambda account, id: account.ask(
+            account.client("ec2").delete_security_group, GroupId=id
+        ),
         paid=False,
     ),
     VOLUME: _Kind(
-        action="ec2:DescribeVolumes",
-        parameters=lambda id: {"VolumeIds": [id]},
+        found=lambda account, id: account.ask(
+            account.client("ec2").describe_volumes, VolumeIds=[id]
+        ),
         absent="InvalidVolume.NotFound",
         command="aws ec2 delete-volume --volume-id {id} --region {region}",
     ),
     KEY: _Kind(
-        action="kms:DescribeKey",
-        parameters=lambda id: {"KeyId": id},
+        found=lambda account, id: account.ask(account.client("kms").describe_key, KeyId=id),
         absent="NotFoundException",
         command="aws kms schedule-key-deletion --key-id {id} --region {region}: what it encrypted "
         "is lost",
         state=_key,
     ),
     DATABASE: _Kind(
-        action="rds:DescribeDBClusters",
-        parameters=lambda id: {"DBClusterIdentifier": id},
+        found=lambda account, id: account.ask(
+            account.client("rds").describe_db_clusters, DBClusterIdentifier=id
+        ),
         absent="DBClusterNotFoundFault",
         command="aws rds modify-db-cluster --no-deletion-protection, then aws rds delete-db-cluster"
         " --final-db-snapshot-identifier, both with --db-cluster-identifier {id} --region {region}"
@@ -153,8 +162,9 @@ _KINDS: Mapping[str, _Kind] = {
         state=_database,
     ),
     DATABASE_INSTANCE: _Kind(
-        action="rds:DescribeDBInstances",
-        parameters=lambda id: {"DBInstanceIdentifier": id},
+        found=lambda account, id: account.ask(
+            account.client("rds").describe_db_instances, DBInstanceIdentifier=id
+        ),
         absent="DBInstanceNotFound",
         command="aws rds modify-db-instance --no-deletion-protection, then aws rds "
         "delete-db-instance --final-db-snapshot-identifier, both with --db-instance-identifier "
@@ -162,8 +172,9 @@ _KINDS: Mapping[str, _Kind] = {
         state=_database_instance,
     ),
     WORKSPACE: _Kind(
-        action="aps:DescribeWorkspace",
-        parameters=lambda id: {"workspaceId": id.rpartition("/")[2]},
+        found=lambda account, id: account.ask(
+            account.client("amp").describe_workspace, workspaceId=id.rpartition("/")[2]
+        ),
         absent="ResourceNotFoundException",
         command="aws amp delete-workspace --region {region} --workspace-id, the end of {id}",
     ),
@@ -208,11 +219,10 @@ class RetainedTarget:
         if self.type == BUCKET:
             empty_and_delete(self.account, self.id)
             return
-        request = _KINDS[self.type].remove
-        assert request is not None, f"a plan never deletes {self.type}"
-        action, parameters = request
+        remove = _KINDS[self.type].remove
+        assert remove is not None, f"a plan never deletes {self.type}"
         try:
-            self.account.ask(action, **parameters(self.id))
+            remove(self.account, self.id)
         except UnansweredError as error:
             if error.code not in ("DependencyViolation", _KINDS[self.type].absent):
                 raise
@@ -241,7 +251,7 @@ def look(account: Account, type: str, id: str) -> State:
     if kind is None:
         return "there"
     try:
-        answer = account.ask(kind.action, **kind.parameters(id))
+        answer = kind.found(account, id)
     except UnansweredError as error:
         if error.code == kind.absent:
             return "gone"

@@ -22,10 +22,6 @@ from ultrascale.teardown.causes import first_cause
 from ultrascale.teardown.model import State, StoppedError, Thing
 
 STACK = "AWS::CloudFormation::Stack"
-_DESCRIBE = "cloudformation:DescribeStacks"
-_RESOURCES = "cloudformation:ListStackResources"
-_TEMPLATE = "cloudformation:GetTemplate"
-_DELETE = "cloudformation:DeleteStack"
 # What CloudFormation answers of a stack that is not there, among other things.
 _ABSENT = "ValidationError"
 _GONE = "DELETE_COMPLETE"
@@ -111,7 +107,9 @@ def read_stacks(account: Account, cluster: str, wanted: frozenset[str]) -> Mappi
     """
     found: dict[str, Stack] = {}
     foreign: list[str] = []
-    for answer in account.ask_all(_DESCRIBE, "Stacks"):
+    for answer in account.ask_all(
+        account.client("cloudformation").describe_stacks, lambda page: page["Stacks"]
+    ):
         name = answer["StackName"]
         if is_of(answer.get("Description"), cluster):
             found[name] = _stack(account, answer)
@@ -155,14 +153,20 @@ def _resources(
             id=each["PhysicalResourceId"],
             retained=stated.get(each["LogicalResourceId"], {}).get("DeletionPolicy") in _RETAINED,
         )
-        for each in account.ask_all(_RESOURCES, "StackResourceSummaries", StackName=stack_id)
+        for each in account.ask_all(
+            account.client("cloudformation").list_stack_resources,
+            lambda page: page["StackResourceSummaries"],
+            StackName=stack_id,
+        )
         if each.get("PhysicalResourceId") and each["ResourceStatus"] != _GONE
     )
 
 
 def _template(account: Account, stack_id: str) -> Mapping[str, Any]:
     # Of the original, not of what transforms made of it, what stays follows as well.
-    body: object = account.ask(_TEMPLATE, StackName=stack_id)["TemplateBody"]
+    body: object = account.ask(account.client("cloudformation").get_template, StackName=stack_id)[
+        "TemplateBody"
+    ]
     if isinstance(body, str):
         body = json.loads(body) if body.lstrip().startswith("{") else yaml.safe_load(body)
     return cast("Mapping[str, Any]", body)
@@ -194,7 +198,9 @@ class StackTarget:
     def look(self) -> State:
         """Return how far the stack is."""
         try:
-            stacks = self.account.ask(_DESCRIBE, StackName=self.stack.id)["Stacks"]
+            stacks = self.account.ask(
+                self.account.client("cloudformation").describe_stacks, StackName=self.stack.id
+            )["Stacks"]
         except UnansweredError as error:
             if error.code == _ABSENT and "does not exist" in error.reason:
                 return "gone"
@@ -225,7 +231,9 @@ class StackTarget:
                 why=f"somebody has changed it since the plan was printed: {new[0]}",
                 fix="run the command again and read the plan anew",
             )
-        self.account.ask(_DELETE, StackName=self.stack.id)
+        self.account.ask(
+            self.account.client("cloudformation").delete_stack, StackName=self.stack.id
+        )
 
     def stuck(self) -> StoppedError:
         """Return the first resource that CloudFormation could not delete."""

@@ -7,7 +7,7 @@ from typing import Any
 from ultrascale.account import Account
 from ultrascale.teardown.balancers import balancers, name_of
 from ultrascale.teardown.remains import description, in_vpc, is_others, tags, used_by_others
-from ultrascale.teardown.tagged import INSTANCES, LIVE, PAGE
+from ultrascale.teardown.tagged import LIVE, instances
 
 # Tags whose value is the name of the cluster that an instance is a node of.
 _OWNERS = ("aws:eks:cluster-name", "eks:cluster-name", "eks:eks-cluster-name")
@@ -76,12 +76,9 @@ def _nodes(
     """Return the instances in a VPC that are nodes of a cluster, and what stands for none."""
     if not any(_instance(each, account.id) for each in used):
         return frozenset({""})
-    found = account.ask_all(INSTANCES, "Reservations", Filters=[*in_vpc(vpc), LIVE], **PAGE)
+    found = instances(account, [*in_vpc(vpc), LIVE])
     return frozenset(
-        instance["InstanceId"]
-        for each in found
-        for instance in each["Instances"]
-        if _is_node(tags(instance), cluster)
+        instance["InstanceId"] for instance in found if _is_node(tags(instance), cluster)
     ) | {""}
 
 

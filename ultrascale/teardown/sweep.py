@@ -14,7 +14,7 @@ from ultrascale.plan import ClusterPlan
 from ultrascale.teardown import prices
 from ultrascale.teardown.backups import backups
 from ultrascale.teardown.balancers import left_balancers
-from ultrascale.teardown.gates import EKS, HYPERPOD, NO_CLUSTER, NO_HYPERPOD
+from ultrascale.teardown.gates import NO_CLUSTER, NO_HYPERPOD
 from ultrascale.teardown.leftovers import (
     FUNCTION,
     Retained,
@@ -32,8 +32,6 @@ from ultrascale.teardown.retained import FILE_SYSTEM, command, is_known, is_paid
 from ultrascale.teardown.stacks import STACK, is_of
 from ultrascale.teardown.tagged import INSTANCE, tagged_questions
 
-_DESCRIBE = "cloudformation:DescribeStacks"
-_PROFILES = "iam:ListInstanceProfiles"
 _AGAIN = "run the command again"
 
 
@@ -115,7 +113,9 @@ def _not_gone(account: Account, plan: ClusterPlan, thing: Thing) -> Iterator[Lef
 
 
 def _stacks(account: Account, plan: ClusterPlan) -> Iterator[Left]:
-    for each in account.ask_all(_DESCRIBE, "Stacks"):
+    for each in account.ask_all(
+        account.client("cloudformation").describe_stacks, lambda page: page["Stacks"]
+    ):
         if is_of(each.get("Description"), plan.name):
             yield Left(
                 thing=Thing(kind=STACK, id=each["StackName"], note=each["StackStatus"]),
@@ -126,7 +126,9 @@ def _stacks(account: Account, plan: ClusterPlan) -> Iterator[Left]:
 
 def _clusters(account: Account, plan: ClusterPlan) -> Iterator[Left]:
     try:
-        status = account.ask(EKS, name=plan.name)["cluster"]["status"]
+        status = account.ask(account.client("eks").describe_cluster, name=plan.name)["cluster"][
+            "status"
+        ]
         price, hourly = prices.of_cluster(plan.control_plane.tier)
         yield Left(
             thing=Thing(kind="AWS::EKS::Cluster", id=plan.name, note=status),
@@ -146,7 +148,9 @@ def _hyperpod(account: Account, plan: ClusterPlan) -> Iterator[Left]:
         return
     name = plan.hyperpod.name
     try:
-        status = account.ask(HYPERPOD, ClusterName=name)["ClusterStatus"]
+        status = account.ask(account.client("sagemaker").describe_cluster, ClusterName=name)[
+            "ClusterStatus"
+        ]
     except UnansweredError as error:
         if error.code == NO_HYPERPOD:
             return
@@ -162,7 +166,11 @@ def _hyperpod(account: Account, plan: ClusterPlan) -> Iterator[Left]:
 def _profiles(account: Account, plan: ClusterPlan) -> Iterator[Left]:
     # Source: https://karpenter.sh/docs/concepts/nodeclasses/#specrole
     path = f"/karpenter/{plan.region}/{plan.name}/"
-    for each in account.ask_all(_PROFILES, "InstanceProfiles", PathPrefix=path):
+    for each in account.ask_all(
+        account.client("iam").list_instance_profiles,
+        lambda page: page["InstanceProfiles"],
+        PathPrefix=path,
+    ):
         name = each["InstanceProfileName"]
         yield Left(
             thing=Thing(kind="AWS::IAM::InstanceProfile", id=name),

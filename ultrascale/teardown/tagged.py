@@ -6,10 +6,10 @@ Sources:
     https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/tagging.md
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ultrascale.account import Account
 from ultrascale.teardown import prices
@@ -17,9 +17,11 @@ from ultrascale.teardown.model import Left, Thing
 from ultrascale.teardown.remains import tags
 from ultrascale.teardown.retained import SECURITY_GROUP
 
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import FilterTypeDef, InstanceTypeDef
+
 INSTANCE = "AWS::EC2::Instance"
-INSTANCES = "ec2:DescribeInstances"
-LIVE: Mapping[str, object] = {
+LIVE: "FilterTypeDef" = {
     "Name": "instance-state-name",
     "Values": ["pending", "running", "stopping", "stopped"],
 }
@@ -34,8 +36,8 @@ _SHARED = "shared"
 _STOPPED = frozenset({"stopping", "stopped"})
 # EC2 answers a request for all of a large fleet at once too late, or not at all.
 # Source: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-pagination.html
-PAGE: Mapping[str, Any] = {"MaxResults": 1000}
-"""What lets EC2 answer in pages."""
+PAGE = 1000
+"""Results in a page."""
 Question = Callable[[], Iterator[Left]]
 
 
@@ -45,96 +47,119 @@ class _Kind:
 
     Attributes:
         type: CloudFormation's name of the type.
-        action: The request that lists them.
-        key: Where the list stands in an answer.
+        found: Lists those that pass filters.
         id: Where the id stands in an element.
         remove: The command that removes one.
         service: The service, as the AWS CLI calls it.
         paid: Whether one costs while it is not used.
         filters: More filters of the request.
-        parameters: What else the request takes.
     """
 
     type: str
-    action: str
-    key: str
+    found: "Callable[[Account, list[FilterTypeDef]], Iterable[Mapping[str, Any]]]"
     id: str
     remove: str
     service: str = "ec2"
     paid: bool = True
-    filters: Sequence[Mapping[str, object]] = ()
-    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    filters: "Sequence[FilterTypeDef]" = ()
 
 
 _KINDS = (
     _Kind(
         type=INSTANCE,
-        action=INSTANCES,
-        key="Reservations",
+        found=lambda account, filters: instances(account, filters),
         id="InstanceId",
         remove="terminate-instances --instance-ids",
         filters=(LIVE,),
-        parameters=PAGE,
     ),
     _Kind(
         type="AWS::EC2::Volume",
-        action="ec2:DescribeVolumes",
-        key="Volumes",
+        found=lambda account, filters: account.ask_all(
+            account.client("ec2").describe_volumes, lambda page: page["Volumes"], Filters=filters
+        ),
         id="VolumeId",
         remove="delete-volume --volume-id",
     ),
     _Kind(
         type="AWS::EC2::Snapshot",
-        action="ec2:DescribeSnapshots",
-        key="Snapshots",
+        found=lambda account, filters: account.ask_all(
+            account.client("ec2").describe_snapshots,
+            lambda page: page["Snapshots"],
+            OwnerIds=["self"],
+            Filters=filters,
+        ),
         id="SnapshotId",
         remove="delete-snapshot --snapshot-id",
         # Else EC2 goes through the public ones of all accounts, and does not answer in time.
         # Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSnapshots.html
-        parameters={"OwnerIds": ["self"]},
     ),
     _Kind(
         type="AWS::EC2::EIP",
-        action="ec2:DescribeAddresses",
-        key="Addresses",
+        found=lambda account, filters: account.ask_all(
+            account.client("ec2").describe_addresses,
+            lambda page: page["Addresses"],
+            Filters=filters,
+        ),
         id="AllocationId",
         remove="release-address --allocation-id",
     ),
     _Kind(
         type="AWS::EC2::NetworkInterface",
-        action="ec2:DescribeNetworkInterfaces",
-        key="NetworkInterfaces",
+        found=lambda account, filters: account.ask_all(
+            account.client("ec2").describe_network_interfaces,
+            lambda page: page["NetworkInterfaces"],
+            Filters=filters,
+            MaxResults=PAGE,
+        ),
         id="NetworkInterfaceId",
         remove="delete-network-interface --network-interface-id",
         paid=False,
-        parameters=PAGE,
     ),
     _Kind(
         type=SECURITY_GROUP,
-        action="ec2:DescribeSecurityGroups",
-        key="SecurityGroups",
+        found=lambda account, filters: account.ask_all(
+            account.client("ec2").describe_security_groups,
+            lambda page: page["SecurityGroups"],
+            Filters=filters,
+        ),
         id="GroupId",
         remove="delete-security-group --group-id",
         paid=False,
     ),
     _Kind(
         type="AWS::EC2::LaunchTemplate",
-        action="ec2:DescribeLaunchTemplates",
-        key="LaunchTemplates",
+        found=lambda account, filters: account.ask_all(
+            account.client("ec2").describe_launch_templates,
+            lambda page: page["LaunchTemplates"],
+            Filters=filters,
+        ),
         id="LaunchTemplateId",
         remove="delete-launch-template --launch-template-id",
         paid=False,
     ),
     _Kind(
         type=_GROUP,
-        action="autoscaling:DescribeAutoScalingGroups",
-        key="AutoScalingGroups",
+        found=lambda account, filters: account.ask_all(
+            account.client("autoscaling").describe_auto_scaling_groups,
+            lambda page: page["AutoScalingGroups"],
+            Filters=filters,
+        ),
         id="AutoScalingGroupName",
         service="autoscaling",
         remove="delete-auto-scaling-group --force-delete --auto-scaling-group-name",
         paid=False,
     ),
 )
+
+
+def instances(account: Account, filters: "list[FilterTypeDef]") -> "list[InstanceTypeDef]":
+    """Return the instances that pass EC2's filters."""
+    return account.ask_all(
+        account.client("ec2").describe_instances,
+        lambda page: [each for found in page["Reservations"] for each in found["Instances"]],
+        Filters=filters,
+        MaxResults=PAGE,
+    )
 
 
 def tagged_questions(account: Account, cluster: str) -> Iterator[Question]:
@@ -160,7 +185,7 @@ def nodes_of_pools(account: Account, cluster: str) -> tuple[Left, ...]:
         UnansweredError: Nobody could tell.
     """
     kind = replace(_KINDS[0], filters=(LIVE, {"Name": "tag-key", "Values": [_POOL]}))
-    owners = (
+    owners: tuple[FilterTypeDef, ...] = (
         {"Name": "tag-key", "Values": [f"{_OWNED}{cluster}"]},
         {"Name": "tag:eks:eks-cluster-name", "Values": [cluster]},
     )
@@ -168,7 +193,7 @@ def nodes_of_pools(account: Account, cluster: str) -> tuple[Left, ...]:
     return tuple({each.thing.id: each for each in found}.values())
 
 
-def _tag_filters(cluster: str) -> Iterator[Mapping[str, object]]:
+def _tag_filters(cluster: str) -> "Iterator[FilterTypeDef]":
     """Yield EC2's filters for what EKS, Karpenter and the drivers tag."""
     yield {"Name": "tag-key", "Values": [f"{_OWNED}{cluster}"]}
     for key in (
@@ -182,12 +207,9 @@ def _tag_filters(cluster: str) -> Iterator[Mapping[str, object]]:
         yield {"Name": f"tag:{key}", "Values": [cluster]}
 
 
-def _tagged(account: Account, kind: _Kind, tag: Mapping[str, object]) -> Iterator[Left]:
+def _tagged(account: Account, kind: _Kind, tag: "FilterTypeDef") -> Iterator[Left]:
     filters = [tag, *kind.filters]
-    found = account.ask_all(kind.action, kind.key, Filters=filters, **kind.parameters)
-    if kind.key == "Reservations":
-        found = [instance for each in found for instance in each["Instances"]]
-    for each in found:
+    for each in kind.found(account, filters):
         if kind.type == SECURITY_GROUP and _is_shared(each, tag):
             continue
         note, why, (price, hourly) = _facts(account.region, kind.type, each)
@@ -201,9 +223,9 @@ def _tagged(account: Account, kind: _Kind, tag: Mapping[str, object]) -> Iterato
         )
 
 
-def _is_shared(found: Mapping[str, Any], tag: Mapping[str, object]) -> bool:
+def _is_shared(found: Mapping[str, Any], tag: "FilterTypeDef") -> bool:
     return any(
-        key in cast("list[str]", tag["Values"]) and value == _SHARED
+        key in tag["Values"] and value == _SHARED
         for key, value in tags(found).items()
         if key.startswith(_OWNED)
     )

@@ -4,27 +4,22 @@ Source: https://docs.aws.amazon.com/eks/latest/userguide/delete-cluster.html
 """
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
-from ultrascale.cluster_api.kinds import (
-    CLAIM,
-    DEPLOYMENT,
-    NODE_CLAIM,
-    NODE_POOL,
-    SERVICE,
-    VOLUME,
-    Kind,
-)
-from ultrascale.cluster_api.objects import Object, label, name
-from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import mapping, objects, text
-from ultrascale.jobs.workloads import WORKLOADS
+from ultrascale.jobs.cluster import Cluster
+from ultrascale.jobs.fields import Object, label, name
+from ultrascale.jobs.kinds import CLAIM, DEPLOYMENT, SERVICE, WORKLOADS, Kind
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.names import JOB_LABEL
 from ultrascale.teardown import prices
 from ultrascale.teardown.model import Left, Thing
 from ultrascale.teardown.objects import (
+    NODE_CLAIM,
+    NODE_POOL,
     NODE_POOL_LABEL,
+    VOLUME,
     NodePoolTarget,
     ObjectTarget,
     VolumeTarget,
@@ -33,7 +28,9 @@ from ultrascale.teardown.objects import (
     volume_id,
 )
 
-_VOLUMES = "ec2:DescribeVolumes"
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import FilterTypeDef
+
 # Values of one filter.
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Filter.html
 _VALUES = 200
@@ -141,8 +138,10 @@ def kept_volumes(cluster: Cluster, account: Account) -> Iterator[Left]:
     kept = {volume_id(each): each for each in _made_volumes(cluster) if not _goes(each)}
     ids = sorted(kept)
     for begin in range(0, len(ids), _VALUES):
-        wanted = {"Name": "volume-id", "Values": ids[begin : begin + _VALUES]}
-        for found in account.ask_all(_VOLUMES, "Volumes", Filters=[wanted]):
+        wanted: FilterTypeDef = {"Name": "volume-id", "Values": ids[begin : begin + _VALUES]}
+        for found in account.ask_all(
+            account.client("ec2").describe_volumes, lambda page: page["Volumes"], Filters=[wanted]
+        ):
             id = found["VolumeId"]
             price, hourly = prices.of_volume(found.get("VolumeType", ""), found.get("Size", 0))
             yield Left(

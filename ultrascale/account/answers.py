@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TypeVar, cast
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -29,6 +29,7 @@ from ultrascale.errors import AccountError, UnansweredError
 
 # The last two are no `BotoCoreError`: something answered, but not in AWS's words. Of a page that is
 # HTML botocore reads as much as it knows.
+_Answer = TypeVar("_Answer")
 Failure = BotoCoreError | ClientError | ResponseParserError | KeyError
 FAILURES = (BotoCoreError, ClientError, ResponseParserError, KeyError)
 
@@ -96,23 +97,41 @@ _WRONG_CLOCK = re.compile(r"Signature (expired|not yet current)")
 
 
 class _Complete(dict[str, object]):
-    """A part of an answer. Where a key is looked up that AWS left out, nothing is known."""
+    """A part of an answer. Reading a key that AWS left out raises an `UnansweredError`."""
 
     def __init__(self, action: str, told: Mapping[str, object]) -> None:
         super().__init__((key, complete(action, value)) for key, value in told.items())
         self._action = action
 
     def __missing__(self, key: str) -> object:
-        raise UnansweredError(self._action, reason=f"the answer does not say {key}")
+        raise UnansweredError(self._action, reason=f"the answer lacks {key}")
 
 
-def complete(action: str, told: object) -> object:
-    """Return an answer of which no key can be looked up that AWS left out."""
-    if isinstance(told, dict):
-        return _Complete(action, cast("dict[str, object]", told))
-    if isinstance(told, list):
-        return [complete(action, each) for each in cast("list[object]", told)]
-    return told
+class _Page(_Complete):
+    """A page of a list. A list that AWS left out is empty."""
+
+    def __missing__(self, key: str) -> object:
+        return []
+
+
+def complete(action: str, answer: _Answer) -> _Answer:
+    """Return an answer whose missing keys raise an `UnansweredError` when they are read.
+
+    Args:
+        action: The request that it answers, as IAM calls it.
+        answer: The answer, or a part of it.
+    """
+    value: object = answer
+    if isinstance(answer, dict):
+        value = _Complete(action, cast("dict[str, object]", answer))
+    elif isinstance(answer, list):
+        value = [complete(action, element) for element in cast("list[object]", answer)]
+    return cast("_Answer", value)
+
+
+def complete_page(action: str, page: _Answer) -> _Answer:
+    """Return a page of a list whose missing lists are empty; below them, as `complete` does."""
+    return cast("_Answer", _Page(action, cast("dict[str, object]", page)))
 
 
 def unanswered(action: str, region: str, error: Failure) -> UnansweredError:
@@ -223,13 +242,12 @@ def _unreached(error: Failure) -> str:
 
 
 def _told(error: ClientError) -> tuple[str, str]:
-    """Return AWS's code and message; no code where what answered was not AWS."""
-    told = cast("Mapping[str, str]", error.response.get("Error", {}))
+    """Return AWS's code and message; no code where something else than AWS answered."""
+    told = error.response.get("Error", {})
     code = told.get("Code", "")
     # botocore takes the HTTP status where an answer has no code.
     return ("" if code.isdigit() else code), told.get("Message", "")
 
 
 def _status(error: ClientError) -> object:
-    metadata = cast("Mapping[str, Any]", error.response.get("ResponseMetadata", {}))
-    return metadata.get("HTTPStatusCode", "error")
+    return error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", "error")

@@ -58,8 +58,8 @@ class Group:
             UnansweredError: AWS does not say.
         """
         found = self.account.ask_all(
-            "autoscaling:DescribeAutoScalingGroups",
-            "AutoScalingGroups",
+            self.account.client("autoscaling").describe_auto_scaling_groups,
+            lambda page: page["AutoScalingGroups"],
             AutoScalingGroupNames=[self.auto_scaling],
         )
         if not found:
@@ -74,14 +74,14 @@ class Group:
         """
         if self.scaled_by_eks is None:
             self.account.ask(
-                "autoscaling:UpdateAutoScalingGroup",
+                self.account.client("autoscaling").update_auto_scaling_group,
                 AutoScalingGroupName=self.auto_scaling,
                 MinSize=minimum,
                 DesiredCapacity=nodes,
             )
             return
         self.account.ask(
-            "eks:UpdateNodegroupConfig",
+            self.account.client("eks").update_nodegroup_config,
             clusterName=self.cluster,
             nodegroupName=self.scaled_by_eks,
             scalingConfig={"minSize": minimum, "desiredSize": nodes},
@@ -115,12 +115,12 @@ class Group:
             return f"why is not known: {error}"
 
     def _failed(self) -> Iterator[str]:
-        activities = self.account.ask_all(
-            "autoscaling:DescribeScalingActivities",
-            "Activities",
-            most=1,
+        # The newest is the first.
+        activities = self.account.ask(
+            self.account.client("autoscaling").describe_scaling_activities,
             AutoScalingGroupName=self.auto_scaling,
-        )
+            MaxRecords=1,
+        )["Activities"]
         if activities and activities[0]["StatusCode"] == "Failed":
             yield f"Auto Scaling says: {activities[0]['StatusMessage']}"
 
@@ -128,7 +128,9 @@ class Group:
         if self.scaled_by_eks is None:
             return
         found = self.account.ask(
-            "eks:DescribeNodegroup", clusterName=self.cluster, nodegroupName=self.scaled_by_eks
+            self.account.client("eks").describe_nodegroup,
+            clusterName=self.cluster,
+            nodegroupName=self.scaled_by_eks,
         )
         for each in found["nodegroup"].get("health", {}).get("issues", ()):
             yield f"EKS says: {each['code']}: {each['message']}"
@@ -166,9 +168,15 @@ def find_group(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Group:
 
 
 def _managed(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Group]:
-    for name in account.ask_all("eks:ListNodegroups", "nodegroups", clusterName=plan.name):
+    for name in account.ask_all(
+        account.client("eks").list_nodegroups,
+        lambda page: page["nodegroups"],
+        clusterName=plan.name,
+    ):
         try:
-            found = account.ask("eks:DescribeNodegroup", clusterName=plan.name, nodegroupName=name)
+            found = account.ask(
+                account.client("eks").describe_nodegroup, clusterName=plan.name, nodegroupName=name
+            )
         except UnansweredError as error:
             if error.code == _GONE:
                 continue
@@ -189,8 +197,8 @@ def _managed(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Gr
 def _own(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Group]:
     wanted = {f"kubernetes.io/cluster/{plan.name}": "owned", **_labels(pool)}
     found = account.ask_all(
-        "autoscaling:DescribeAutoScalingGroups",
-        "AutoScalingGroups",
+        account.client("autoscaling").describe_auto_scaling_groups,
+        lambda page: page["AutoScalingGroups"],
         Filters=[
             {"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items() if value
         ],

@@ -1,0 +1,317 @@
+"""The account of the user's credentials: its clients, and typed requests to them."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from types import MethodType
+from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar, cast, overload
+
+import boto3
+from botocore.client import BaseClient
+from botocore.config import Config
+
+from ultrascale.account.answers import (
+    FAILURES,
+    complete,
+    complete_page,
+    misconfigured,
+    no_account,
+    unanswered,
+)
+from ultrascale.catalog.regions import lookup_region
+
+if TYPE_CHECKING:
+    from mypy_boto3_amp import PrometheusServiceClient
+    from mypy_boto3_autoscaling import AutoScalingClient
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_ec2 import EC2Client
+    from mypy_boto3_ecr import ECRClient
+    from mypy_boto3_eks import EKSClient
+    from mypy_boto3_fsx import FSxClient
+    from mypy_boto3_iam import IAMClient
+    from mypy_boto3_kms import KMSClient
+    from mypy_boto3_logs import CloudWatchLogsClient
+    from mypy_boto3_rds import RDSClient
+    from mypy_boto3_resource_groups import ResourceGroupsClient
+    from mypy_boto3_resourcegroupstaggingapi import ResourceGroupsTaggingAPIClient
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sagemaker import SageMakerClient
+    from mypy_boto3_service_quotas import ServiceQuotasClient
+    from mypy_boto3_ssm import SSMClient
+    from mypy_boto3_sts import STSClient
+
+_P = ParamSpec("_P")
+_Answer = TypeVar("_Answer")
+_Element = TypeVar("_Element")
+
+# Seconds. A command asks a few hundred questions at most, and ends within a minute.
+_CONNECT_TIMEOUT = 4
+_READ_TIMEOUT = 10
+# A purchase may take longer, and nobody can tell whether one that was cut off was made.
+_READ_TIMEOUT_ONCE = 60
+_ATTEMPTS = 3
+_CONNECTIONS = 20
+
+# IAM's prefix of each service that boto3 calls by another name.
+# Source: https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
+_IAM_PREFIXES = {
+    "amp": "aps",
+    "resourcegroupstaggingapi": "tag",
+    "service-quotas": "servicequotas",
+}
+
+
+class Session(Protocol):
+    """The part of `boto3.Session` that makes clients."""
+
+    def client(self, service_name: str, *, region_name: str, config: Config) -> BaseClient:
+        """Return a new client of a service."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Account:
+    """An AWS account, seen with the user's credentials. Threads may share it.
+
+    A request is a method of a typed client and its parameters::
+
+        ec2 = account.client("ec2")
+        account.ask(ec2.describe_vpcs, VpcIds=["vpc-1"])
+
+    Attributes:
+        id: Its twelve digits.
+        arn: ARN of the caller.
+        region: Region of the requests that name no other.
+        session: Makes the clients.
+        profile: Profile that the user named; None where the AWS CLI finds the same by itself.
+    """
+
+    id: str
+    arn: str
+    region: str
+    session: Session
+    profile: str | None = None
+    _clients: dict[tuple[str, str, bool], BaseClient] = field(
+        default_factory=dict[tuple[str, str, bool], BaseClient], init=False, repr=False
+    )
+    # Threads must not share a session; they may share a client.
+    # Source: https://docs.aws.amazon.com/boto3/latest/guide/clients.html
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    @overload
+    def client(
+        self, service: Literal["amp"], region: str | None = None, *, once: bool = False
+    ) -> "PrometheusServiceClient": ...
+    @overload
+    def client(
+        self, service: Literal["autoscaling"], region: str | None = None, *, once: bool = False
+    ) -> "AutoScalingClient": ...
+    @overload
+    def client(
+        self, service: Literal["cloudformation"], region: str | None = None, *, once: bool = False
+    ) -> "CloudFormationClient": ...
+    @overload
+    def client(
+        self, service: Literal["cloudwatch"], region: str | None = None, *, once: bool = False
+    ) -> "CloudWatchClient": ...
+    @overload
+    def client(
+        self, service: Literal["ec2"], region: str | None = None, *, once: bool = False
+    ) -> "EC2Client": ...
+    @overload
+    def client(
+        self, service: Literal["ecr"], region: str | None = None, *, once: bool = False
+    ) -> "ECRClient": ...
+    @overload
+    def client(
+        self, service: Literal["eks"], region: str | None = None, *, once: bool = False
+    ) -> "EKSClient": ...
+    @overload
+    def client(
+        self, service: Literal["fsx"], region: str | None = None, *, once: bool = False
+    ) -> "FSxClient": ...
+    @overload
+    def client(
+        self, service: Literal["iam"], region: str | None = None, *, once: bool = False
+    ) -> "IAMClient": ...
+    @overload
+    def client(
+        self, service: Literal["kms"], region: str | None = None, *, once: bool = False
+    ) -> "KMSClient": ...
+    @overload
+    def client(
+        self, service: Literal["logs"], region: str | None = None, *, once: bool = False
+    ) -> "CloudWatchLogsClient": ...
+    @overload
+    def client(
+        self, service: Literal["rds"], region: str | None = None, *, once: bool = False
+    ) -> "RDSClient": ...
+    @overload
+    def client(
+        self, service: Literal["resource-groups"], region: str | None = None, *, once: bool = False
+    ) -> "ResourceGroupsClient": ...
+    @overload
+    def client(
+        self,
+        service: Literal["resourcegroupstaggingapi"],
+        region: str | None = None,
+        *,
+        once: bool = False,
+    ) -> "ResourceGroupsTaggingAPIClient": ...
+    @overload
+    def client(
+        self, service: Literal["s3"], region: str | None = None, *, once: bool = False
+    ) -> "S3Client": ...
+    @overload
+    def client(
+        self, service: Literal["sagemaker"], region: str | None = None, *, once: bool = False
+    ) -> "SageMakerClient": ...
+    @overload
+    def client(
+        self, service: Literal["service-quotas"], region: str | None = None, *, once: bool = False
+    ) -> "ServiceQuotasClient": ...
+    @overload
+    def client(
+        self, service: Literal["ssm"], region: str | None = None, *, once: bool = False
+    ) -> "SSMClient": ...
+    @overload
+    def client(
+        self, service: Literal["sts"], region: str | None = None, *, once: bool = False
+    ) -> "STSClient": ...
+    def client(self, service: str, region: str | None = None, *, once: bool = False) -> BaseClient:
+        """Return the client of a service, the same one for every thread.
+
+        Args:
+            service: Name of the service in boto3.
+            region: Region of its requests; None for the account's.
+            once: Send a request only once, and wait a minute for its answer: for purchases and
+                other requests that must not happen twice.
+        """
+        key = (service, region or self.region, once)
+        with self._lock:
+            if key not in self._clients:
+                self._clients[key] = _client(self.session, *key)
+            return self._clients[key]
+
+    def ask(
+        self, method: Callable[_P, _Answer], /, *args: _P.args, **parameters: _P.kwargs
+    ) -> _Answer:
+        """Return the answer to one request.
+
+        Reading a key that AWS left out of the answer raises an `UnansweredError`, too.
+
+        Args:
+            method: Method of a client, such as ``ec2.describe_vpcs``.
+            args: None: boto3 takes parameters by name alone.
+            parameters: Parameters of the request, by the API's own names.
+
+        Raises:
+            UnansweredError: AWS refused the request, or did not answer. Its `code` is the service's
+                own, such as ``NoSuchResourceException``.
+        """
+        client, action = _request(method)
+        try:
+            answer = method(*args, **parameters)
+        except FAILURES as error:
+            raise unanswered(action, client.meta.region_name, error) from error
+        return complete(action, answer)
+
+    def ask_pages(
+        self, method: Callable[_P, _Answer], /, *args: _P.args, **parameters: _P.kwargs
+    ) -> Iterator[_Answer]:
+        """Yield the pages of an answer, each as AWS sends it.
+
+        A list that AWS left out of a page is an empty list.
+
+        Args:
+            method: Method of a client, such as ``ec2.describe_vpcs``.
+            args: None: boto3 takes parameters by name alone.
+            parameters: Parameters of the request, by the API's own names.
+
+        Raises:
+            UnansweredError: AWS refused a page, or did not answer.
+        """
+        client, action = _request(method)
+        try:
+            if client.can_paginate(method.__name__):
+                pages = client.get_paginator(method.__name__).paginate(*args, **parameters)
+            else:
+                pages = (method(*args, **parameters),)
+            for page in pages:
+                yield complete_page(action, page)
+        except FAILURES as error:
+            raise unanswered(action, client.meta.region_name, error) from error
+
+    def ask_all(
+        self,
+        method: Callable[_P, _Answer],
+        elements: Callable[[_Answer], Iterable[_Element]],
+        /,
+        *args: _P.args,
+        **parameters: _P.kwargs,
+    ) -> list[_Element]:
+        """Return the elements of all pages of an answer.
+
+        Args:
+            method: Method of a client, such as ``ec2.describe_vpcs``.
+            elements: Takes the elements out of a page, such as ``lambda page: page["Vpcs"]``.
+            args: None: boto3 takes parameters by name alone.
+            parameters: Parameters of the request, by the API's own names.
+
+        Raises:
+            UnansweredError: AWS refused a page, or did not answer. No element is returned then.
+        """
+        pages = self.ask_pages(method, *args, **parameters)
+        return [element for page in pages for element in elements(page)]
+
+
+def connect(region: str, profile: str | None = None) -> Account:
+    """Return the account of the user's credentials.
+
+    Credentials and profiles are found as the AWS CLI finds them.
+
+    Args:
+        region: Region to work in.
+        profile: Profile of the AWS CLI's configuration; None for the one that is set, if any.
+
+    Raises:
+        CatalogError: There is no such Region.
+        AccountError: There are no credentials, they have expired, AWS does not accept them, or it
+            cannot be reached.
+    """
+    lookup_region(region)
+    try:
+        session = cast("Session", boto3.Session(profile_name=profile, region_name=region))
+        account = Account(id="", arn="", region=region, session=session, profile=profile)
+        # It takes no permission, and no policy can deny it.
+        # Source: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
+        caller = account.client("sts").get_caller_identity()
+        return replace(account, id=caller["Account"], arn=caller["Arn"])
+    except FAILURES as error:
+        raise no_account(region, error) from error
+    except (OSError, ValueError, RuntimeError) as error:
+        # botocore leaves errors of a `credential_process` or of a token's file to Python.
+        raise misconfigured(error) from error
+
+
+def _client(session: Session, service: str, region: str, once: bool) -> BaseClient:
+    config = Config(
+        connect_timeout=_CONNECT_TIMEOUT,
+        read_timeout=_READ_TIMEOUT_ONCE if once else _READ_TIMEOUT,
+        retries={"mode": "standard", "total_max_attempts": 1 if once else _ATTEMPTS},
+        max_pool_connections=_CONNECTIONS,
+        user_agent_extra=f"ultrascale/{version('ultrascale')}",
+    )
+    return session.client(service, region_name=region, config=config)
+
+
+def _request(method: Callable[..., object]) -> tuple[BaseClient, str]:
+    """Return the client of a method, and the request as IAM calls it."""
+    assert isinstance(method, MethodType), f"no method of a client: {method}"
+    client = method.__self__
+    assert isinstance(client, BaseClient), f"no client: {client}"
+    service = client.meta.service_model.service_name
+    operation = client.meta.method_to_api_mapping[method.__name__]
+    return client, f"{_IAM_PREFIXES.get(service, service)}:{operation}"

@@ -1,1 +1,0 @@
-"""The API server of a cluster: connection, objects, watches and refusals."""
