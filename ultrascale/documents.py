@@ -57,6 +57,14 @@ class Template(TypedDict, total=False):
     Outputs: Mapping[str, Output]
 
 
+def as_template(document: object) -> Template | None:
+    """Return a document as a template; None where it is no object, or its resources are none."""
+    value = look_up(document)
+    if not isinstance(value, Mapping) or not isinstance(value.get("Resources", {}), Mapping):
+        return None
+    return cast("Template", document)
+
+
 def look_up(document: object, *path: str) -> Json:
     """Return the value at ``path``; None where a key on the way is absent."""
     value = cast("Json", document)

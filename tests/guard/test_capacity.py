@@ -16,7 +16,7 @@ from tests.support.changes import (
 )
 from ultrascale.errors import QuestionError
 from ultrascale.guard import Changes
-from ultrascale.guard.figures import hourly
+from ultrascale.guard.model import hourly
 
 
 def group_with(key: str, value: object) -> Body:

@@ -39,7 +39,7 @@ def answers(*stacks: Any, template: object = BUCKET) -> dict[str, Told]:
 
 def deployed(told: dict[str, Told], *more: str) -> Any:
     account, _ = fake_account(told)
-    return read_deployed(account, "c", dict.fromkeys(("c-a", *more), BUCKET)).templates
+    return read_deployed(account, "c", {name: BUCKET for name in ("c-a", *more)}).templates
 
 
 def test_deployed_templates_are_the_ones_that_were_given() -> None:

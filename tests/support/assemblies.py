@@ -7,7 +7,7 @@ from typing import Any
 
 from ultrascale.plan import names
 
-Templates = Mapping[str, Mapping[str, Any]]
+Templates = Mapping[str, Any]
 PLACE = "aws://unknown-account/us-west-2"
 
 

@@ -16,7 +16,7 @@ def body(kind: str, properties: Mapping[str, Any] | None = None, **attributes: A
     return {"Type": kind, "Properties": dict(properties or {}), **attributes}
 
 
-def template(resources: Mapping[str, Body], **sections: Any) -> Body:
+def template(resources: Mapping[str, Body], **sections: Any) -> Any:
     """Return a template."""
     return {"Resources": dict(resources), **sections}
 

@@ -79,7 +79,7 @@ _SAMPLE = 8
 _NODE_POOL = re.compile(r'"kind\\":\\"NodePool\\",\\"metadata\\":{\\"name\\":\\"([a-z0-9-]+)')
 
 Resource = tuple[str, str]
-Templates = Mapping[str, Mapping[str, Any]]
+Templates = Mapping[str, Any]
 
 
 def variants(name: str, path: Keys) -> Iterator[dict[str, Any]]:

@@ -1,9 +1,14 @@
-"""The change guard: what a deployment would replace, delete or roll, told before it is made."""
+"""The change guard: tells before a deployment what it would replace, delete or roll."""
 
-from ultrascale.guard.assembly import read_assembly, read_assembly_of
 from ultrascale.guard.comparison import compare
 from ultrascale.guard.model import Change, Changes, PropertyChange, RolledPool
-from ultrascale.guard.sources import compare_deployed, other_clusters, synthesize
+from ultrascale.guard.sources import (
+    compare_deployed,
+    other_clusters,
+    read_assembly,
+    read_assembly_of,
+    synthesize,
+)
 
 __all__ = [
     "Change",

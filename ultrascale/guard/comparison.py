@@ -1,13 +1,13 @@
-"""The comparison of what is deployed with what would be."""
+"""Comparison of the deployed templates with those that would be deployed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
-from ultrascale.guard.capacity import rolled_pools
+from ultrascale.documents import Json, Resource
 from ultrascale.guard.drift import ended_pool
 from ultrascale.guard.failures import missing_exports, with_failures
 from ultrascale.guard.model import Change, Changes, PropertyChange, RolledPool
+from ultrascale.guard.node_groups import rolled_pools
 from ultrascale.guard.objects import NODE_POOL, KubernetesObject, Objects, read_objects
 from ultrascale.guard.properties import property_changes
 from ultrascale.guard.protection import is_retained, object_protection, with_protection
@@ -86,7 +86,7 @@ def _of_properties(key: Key, worlds: Worlds) -> Iterator[PropertyChange]:
 
 
 def _of_attributes(
-    key: Key, worlds: Worlds, old: Mapping[str, Any], new: Mapping[str, Any]
+    key: Key, worlds: Worlds, old: Resource, new: Resource
 ) -> Iterator[PropertyChange]:
     """Yield what changes of a resource beside its properties."""
     if old["Type"] != new["Type"]:
@@ -108,12 +108,11 @@ def _of_attributes(
         )
     for name in _POLICIES:
         if old.get(name) != new.get(name):
-            yield PropertyChange(
-                path=name, old=shown(old.get(name)), new=shown(new.get(name)), effect="updates"
-            )
+            before, after = (shown(side.get(name)) for side in (old, new))
+            yield PropertyChange(path=name, old=before, new=after, effect="updates")
 
 
-def _condition(key: Key, side: World) -> object:
+def _condition(key: Key, side: World) -> Json:
     stack, logical_id = key
     name = side.resources(stack)[logical_id].get("Condition")
     if name is None:

@@ -1,16 +1,15 @@
-"""Nodes of NodePools that drift: what Karpenter and EKS Auto Mode replace, within their budgets.
+"""Drift of NodePools: nodes that Karpenter and EKS Auto Mode replace, within their budgets.
 
 Sources:
     https://karpenter.sh/docs/concepts/disruption/#drift
     https://docs.aws.amazon.com/eks/latest/userguide/create-node-pool.html
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, cast
 
-from ultrascale.guard.figures import hourly, number
-from ultrascale.guard.model import RolledPool, Rolling
+from ultrascale.documents import JsonObject, look_up, mapping, objects, sequence, text
+from ultrascale.guard.model import RolledPool, Rolling, hourly
 from ultrascale.guard.objects import (
     NODE_CLASSES,
     NODE_POOL,
@@ -19,7 +18,7 @@ from ultrascale.guard.objects import (
     is_reserved,
 )
 from ultrascale.guard.protection import fewer_protection, reserved_protection
-from ultrascale.guard.templates import shown
+from ultrascale.guard.templates import count, shown
 
 # Kind of the node classes of EKS Auto Mode.
 _AUTO_MODE_CLASS = "NodeClass"
@@ -37,16 +36,16 @@ _PERHAPS = ("spec.requirements", f"{KARPENTER}'s", _OPENED)
 
 
 def drifted_pools(
-    objects: tuple[Objects, Objects], of_all: tuple[str, ...], region: str
+    applied: tuple[Objects, Objects], of_all: tuple[str, ...], region: str
 ) -> Iterator[RolledPool]:
     """Yield the NodePools whose nodes a change makes other than they should be, or ends.
 
     Args:
-        objects: The objects in the cluster, of both sides.
+        applied: The objects in the cluster, of both sides.
         of_all: What changes for the nodes of every NodePool.
         region: Region, for prices.
     """
-    old, new = objects
+    old, new = applied
     for pool in old.of_kind(NODE_POOL):
         later = new.by_id.get(pool.id)
         if later is None:
@@ -71,28 +70,27 @@ def _fewer(pool: KubernetesObject, later: KubernetesObject, region: str) -> Iter
     """
     before, after = nodes_of(pool), nodes_of(later)
     if _SIZE in pool.spec and before is not None and after is not None and after < before:
-        text = (f"nodes from {before} to {after}",)
+        why = (f"nodes from {before} to {after}",)
         at_once = "all at once, empty ones first, within the pods' disruption budgets"
-        fewer = _rolled(pool, "ends", before - after, at_once, text, region)
+        fewer = _rolled(pool, "ends", before - after, at_once, why, region)
         lost, instead = fewer_protection() if is_reserved(pool) else ("", "")
         yield replace(fewer, lost=lost, instead=instead)
 
 
-def disabled_pools(objects: tuple[Objects, Objects], region: str) -> Iterator[RolledPool]:
+def disabled_pools(applied: tuple[Objects, Objects], region: str) -> Iterator[RolledPool]:
     """Yield the NodePools that stay while their nodes go, as EKS Auto Mode is disabled.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-disable.html
 
     Args:
-        objects: The objects in the cluster, of both sides.
+        applied: The objects in the cluster, of both sides.
         region: Region, for prices.
     """
-    old, new = objects
+    old, new = applied
     for pool in old.of_kind(NODE_POOL):
-        reference = pool.spec.get("template", {}).get("spec", {}).get("nodeClassRef", {})
-        if reference.get("kind") == _AUTO_MODE_CLASS and pool.id in new.by_id:
-            text = ("EKS Auto Mode is disabled, with which EKS ends all its instances",)
-            yield _rolled(pool, "rolls", nodes_of(pool), "all at once, by EKS", text, region)
+        if _node_class_of(pool, "kind") == _AUTO_MODE_CLASS and pool.id in new.by_id:
+            why = ("EKS Auto Mode is disabled, with which EKS ends all its instances",)
+            yield _rolled(pool, "rolls", nodes_of(pool), "all at once, by EKS", why, region)
 
 
 def nodes_of(pool: KubernetesObject) -> int | None:
@@ -100,7 +98,7 @@ def nodes_of(pool: KubernetesObject) -> int | None:
 
     Those that a static one has, unless a calendar sets them: its manifest has none.
     """
-    return number(pool.spec.get(_SIZE)) or number(pool.spec.get("limits", {}).get("nodes"))
+    return count(look_up(pool.spec, _SIZE)) or count(look_up(pool.spec, "limits", "nodes"))
 
 
 def ended_pool(pool: KubernetesObject, why: str, region: str) -> RolledPool:
@@ -111,27 +109,28 @@ def ended_pool(pool: KubernetesObject, why: str, region: str) -> RolledPool:
 
 def _template(pool: KubernetesObject, later: KubernetesObject) -> Iterator[str]:
     """Yield what of a node changes; weight, limits and disruption are of none."""
-    before, after = (each.spec.get("template", {}) for each in (pool, later))
-    yield from _fields("metadata", before.get("metadata", {}), after.get("metadata", {}))
-    yield from _fields("spec", before.get("spec", {}), after.get("spec", {}))
+    for part in ("metadata", "spec"):
+        before, after = (mapping(side.spec, "template", part) for side in (pool, later))
+        yield from _fields(part, before, after)
 
 
 def _node_class(pool: KubernetesObject, old: Objects, new: Objects) -> Iterator[str]:
-    name = pool.spec.get("template", {}).get("spec", {}).get("nodeClassRef", {}).get("name")
+    name = _node_class_of(pool, "name")
     for before in old.of_kind(*NODE_CLASSES):
         after = new.by_id.get(before.id)
         if before.name == name and after is not None:
             yield from _fields(before.kind, before.spec, after.spec)
 
 
-def _fields(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+def _node_class_of(pool: KubernetesObject, key: str) -> str:
+    return text(pool.spec, "template", "spec", "nodeClassRef", key)
+
+
+def _fields(kind: str, before: JsonObject, after: JsonObject) -> Iterator[str]:
     for key in {**before, **after}:
-        if before.get(key) != after.get(key):
-            yield f"{kind}.{key} from {_told(before.get(key))} to {_told(after.get(key))}"
-
-
-def _told(value: object) -> str:
-    return shown(cast("Any", value), most=60)
+        old, new = before.get(key), after.get(key)
+        if old != new:
+            yield f"{kind}.{key} from {shown(old, most=60)} to {shown(new, most=60)}"
 
 
 def _drifted(
@@ -155,14 +154,14 @@ def _holds(pool: KubernetesObject) -> bool:
 
 def _budgets(pool: KubernetesObject) -> Sequence[tuple[str, bool]]:
     """Return the nodes of each budget for drift, and whether it holds at all times."""
-    default = [{"nodes": _DEFAULT_BUDGET}]
-    budgets = cast(
-        "list[Mapping[str, Any]]", pool.spec.get("disruption", {}).get("budgets", default)
+    stated = "budgets" in mapping(pool.spec, "disruption")
+    budgets = (
+        objects(pool.spec, "disruption", "budgets") if stated else [{"nodes": _DEFAULT_BUDGET}]
     )
     return [
-        (str(each["nodes"]), "schedule" not in each)
-        for each in budgets
-        if _DRIFTED in each.get("reasons", [_DRIFTED])
+        (str(budget["nodes"]), "schedule" not in budget)
+        for budget in budgets
+        if "reasons" not in budget or _DRIFTED in sequence(budget, "reasons")
     ]
 
 
@@ -190,8 +189,7 @@ def _rolled(
 
 
 def _instance_types(pool: KubernetesObject) -> Sequence[str]:
-    spec = pool.spec.get("template", {}).get("spec", {})
-    for requirement in spec.get("requirements", []):
+    for requirement in objects(pool.spec, "template", "spec", "requirements"):
         if requirement.get("key") == _INSTANCE_TYPE and requirement.get("operator") == "In":
-            return cast("Sequence[str]", requirement["values"])
+            return [str(value) for value in sequence(requirement, "values")]
     return ()

@@ -1,9 +1,10 @@
-"""What CloudFormation could not do, so that the deployment would be rolled back."""
+"""Changes that CloudFormation cannot make, so that it would roll the deployment back."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ultrascale.catalog import create_only
+from ultrascale.documents import JsonObject
 from ultrascale.guard.model import Change
 from ultrascale.guard.properties import at
 from ultrascale.guard.replacement import Worlds, change_of
@@ -22,7 +23,7 @@ _GONE = ("deleted", "kept")
 
 
 def with_failures(changes: Mapping[Key, Change], worlds: Worlds) -> Iterator[Change]:
-    """Yield ``changes`` with what each of them would fail on."""
+    """Yield ``changes``, each with what it would fail on."""
     gone = _taken_names(changes, worlds)
     exported = _stuck_exports(changes, worlds)
     for key, change in changes.items():
@@ -77,7 +78,7 @@ def _refused(change: Change) -> Iterator[str]:
 
 
 def _two_at_once(change: Change) -> Iterator[str]:
-    """Say where EKS would have to roll a managed group and change its settings in one update.
+    """Yield a failure where one update both rolls a managed group and changes its settings.
 
     Source: https://github.com/aws/containers-roadmap/issues/1258
     """
@@ -93,7 +94,7 @@ def _two_at_once(change: Change) -> Iterator[str]:
         )
 
 
-def _name(change: Change, world: World) -> Mapping[str, object] | None:
+def _name(change: Change, world: World) -> JsonObject | None:
     """Return the properties that together no two resources can have; None where AWS names it."""
     behavior = create_only.lookup_update_behavior(change.type)
     if behavior is None or not behavior.name:
@@ -104,7 +105,7 @@ def _name(change: Change, world: World) -> Mapping[str, object] | None:
 
 
 def _same_name(change: Change, changes: Mapping[Key, Change], worlds: Worlds) -> Iterator[str]:
-    """Say where the new resource would stand beside the old one under the same name.
+    """Yield a failure where the new resource would stand beside the old one under the same name.
 
     Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-name.html
     """
@@ -126,7 +127,7 @@ def _same_name(change: Change, changes: Mapping[Key, Change], worlds: Worlds) ->
 
 def _taken_names(
     changes: Mapping[Key, Change], worlds: Worlds
-) -> Sequence[tuple[Change, Mapping[str, object]]]:
+) -> Sequence[tuple[Change, JsonObject]]:
     """Return what has a name while the new resources are made, with all of the stacks that stay."""
     left = [
         change_of((stack, logical_id), worlds.old, "kept")
@@ -142,7 +143,7 @@ def _taken_names(
 
 
 def _taken_name(
-    change: Change, gone: Sequence[tuple[Change, Mapping[str, object]]], new: World
+    change: Change, gone: Sequence[tuple[Change, JsonObject]], new: World
 ) -> Iterator[str]:
     if change.action not in ("added", *_NEW):
         return
@@ -163,7 +164,7 @@ def _protected_by_itself(key: Key, change: Change, old: World) -> Iterator[str]:
 
 
 def _stuck_exports(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key, Sequence[str]]:
-    """Return which replaced resources another stack imports: CloudFormation keeps such a value."""
+    """Return the failures of replaced resources that another stack imports: exports in use stay."""
     found: dict[Key, list[str]] = {}
     for name, (stack, value) in worlds.new.exports.items():
         users = [user for user in worlds.old.importers.get(name, ()) if user != stack]
@@ -177,5 +178,5 @@ def _stuck_exports(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key
     return found
 
 
-def _told(name: Mapping[str, object]) -> str:
+def _told(name: JsonObject) -> str:
     return ", ".join(f"{path} {shown(value)}" for path, value in name.items())

@@ -1,4 +1,4 @@
-"""HyperPod instance groups whose nodes an update ends or replaces.
+"""Instance groups of HyperPod whose nodes an update ends or replaces.
 
 Sources:
     https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateCluster.html
@@ -7,19 +7,18 @@ Sources:
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
 
-from ultrascale.guard.figures import hourly, number
-from ultrascale.guard.model import Change, RolledPool, Rolling
+from ultrascale.documents import JsonObject, mapping, objects, text
+from ultrascale.guard.model import Change, RolledPool, Rolling, hourly
 from ultrascale.guard.objects import RESERVED
 from ultrascale.guard.protection import fewer_protection, reserved_protection
 from ultrascale.guard.replacement import Worlds
-from ultrascale.guard.templates import shown
+from ultrascale.guard.templates import count, shown
 from ultrascale.plan import names
 
 HYPERPOD = "AWS::SageMaker::Cluster"
-# An update of the software wipes root volumes; the others make other instances. SageMaker does not
-# say of each whether it can change: none passes for what concerns new nodes alone.
+# An update of the software wipes root volumes; the other properties need other instances.
+# SageMaker does not document which of them an update can change, so none counts as harmless.
 _NODES_OF = (
     "CapacityRequirements",
     "ImageId",
@@ -35,15 +34,13 @@ _NODES_OF = (
 _COUNT = "InstanceCount"
 _GROUPS = "InstanceGroups"
 
-Group = Mapping[str, Any]
-
 
 def changed_groups(change: Change, worlds: Worlds, region: str) -> Iterator[RolledPool]:
     """Yield the instance groups of a HyperPod cluster whose nodes an update concerns."""
     key = (change.stack, change.logical_id)
     old, new = _groups(worlds.old.properties(key)), _groups(worlds.new.properties(key))
     for name, group in old.items():
-        nodes = number(group.get(_COUNT))
+        nodes = count(group.get(_COUNT))
         later = new.get(name)
         if later is None:
             why = ("its instance group leaves the cluster",)
@@ -56,27 +53,26 @@ def changed_groups(change: Change, worlds: Worlds, region: str) -> Iterator[Roll
         )
         if why:
             yield _rolled(change, name, group, "may roll", nodes, why, region)
-        left = number(later.get(_COUNT))
+        left = count(later.get(_COUNT))
         if nodes is not None and left is not None and left < nodes:
             text = (f"{_COUNT} from {nodes} to {left}",)
             yield _rolled(change, name, group, "ends", nodes - left, text, region)
 
 
-def _groups(properties: Mapping[str, Any]) -> Mapping[str, Group]:
-    groups = cast("list[Group]", properties.get(_GROUPS, []))
-    return {str(each["InstanceGroupName"]): each for each in groups}
+def _groups(properties: JsonObject) -> Mapping[str, JsonObject]:
+    return {text(group, "InstanceGroupName"): group for group in objects(properties, _GROUPS)}
 
 
 def _rolled(
     change: Change,
     name: str,
-    group: Group,
+    group: JsonObject,
     rolling: Rolling,
     nodes: int | None,
     why: tuple[str, ...],
     region: str,
 ) -> RolledPool:
-    kind = str(group.get("InstanceType", "")).removeprefix("ml.")
+    kind = text(group, "InstanceType").removeprefix("ml.")
     shrinks = rolling == "ends" and why[0].startswith(_COUNT)
     protection = fewer_protection() if shrinks else reserved_protection()
     lost, instead = protection if _is_reserved(group) else ("", "")
@@ -93,8 +89,8 @@ def _rolled(
     )
 
 
-def _is_reserved(group: Group) -> bool:
-    labels = cast("Mapping[str, str]", group.get("KubernetesConfig", {}).get("Labels", {}))
+def _is_reserved(group: JsonObject) -> bool:
+    labels = mapping(group, "KubernetesConfig", "Labels")
     return (
         "TrainingPlanArn" in group
         or labels.get(names.ROLE_LABEL) == "reserved"

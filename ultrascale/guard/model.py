@@ -1,9 +1,10 @@
-"""What a deployment would do to what runs."""
+"""Changes that a deployment makes: to resources, to Kubernetes objects, to running nodes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ultrascale.catalog import prices
 from ultrascale.errors import QuestionError
 
 Action = Literal[
@@ -182,6 +183,17 @@ class Changes:
             )
             known = f"what is stopped is {ids}" if ids else "nothing is stopped; leave it out"
             yield f"--replace: nothing that is called {name} is stopped; {known}"
+
+
+def hourly(nodes: int | None, instance_types: Sequence[str], region: str) -> float | None:
+    """Return the On-Demand price of nodes in US dollars an hour; None where it is unknown.
+
+    Of several instance types the dearest counts.
+    """
+    known = prices.on_demand(region, instance_types)
+    if nodes is None or not instance_types or set(known) != set(instance_types):
+        return None
+    return nodes * max(known.values())
 
 
 def _stops(change: Change) -> bool:

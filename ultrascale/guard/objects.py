@@ -1,14 +1,13 @@
-"""Objects that stacks put into the cluster, and what becomes of them.
+"""Kubernetes objects that stacks put into the cluster.
 
 Source: https://docs.aws.amazon.com/cdk/api/v2/docs/aws-cdk-lib.aws_eks_v2-readme.html (manifests)
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
+from ultrascale.documents import Json, JsonObject, mapping, text
 from ultrascale.guard.templates import Key, World, text_of
 from ultrascale.plan import names
 
@@ -40,23 +39,23 @@ class KubernetesObject:
     kind: str
     namespace: str
     name: str
-    body: Mapping[str, Any]
+    body: JsonObject
     holder: Key
 
     @property
     def id(self) -> Id:
-        """What no two objects share."""
+        """Kind, namespace and name: no two objects share them."""
         return self.kind, self.namespace, self.name
 
     @property
-    def spec(self) -> Mapping[str, Any]:
+    def spec(self) -> JsonObject:
         """Its ``spec``."""
-        return self.body.get("spec", {})
+        return mapping(self.body, "spec")
 
     @property
-    def labels(self) -> Mapping[str, str]:
-        """Labels of the nodes, of a NodePool."""
-        return self.spec.get("template", {}).get("metadata", {}).get("labels", {})
+    def labels(self) -> JsonObject:
+        """Labels of the nodes of a NodePool."""
+        return mapping(self.body, "spec", "template", "metadata", "labels")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,7 @@ class Objects:
 
     Attributes:
         by_id: The objects; patches are applied to them.
-        unread: Custom resources whose objects nobody can tell.
+        unread: Custom resources whose objects could not be read.
     """
 
     by_id: Mapping[Id, KubernetesObject]
@@ -84,8 +83,8 @@ def read_objects(world: World) -> Objects:
         objects = _objects(text_of(world.properties(key).get("Manifest", "[]")), key)
         if objects is None:
             unread.append("/".join(key))
-        for each in objects or ():
-            found[each.id] = each
+        for applied in objects or ():
+            found[applied.id] = applied
     for key in _of_type(world, PATCH):
         if not _patch(found, world.properties(key)):
             unread.append("/".join(key))
@@ -93,7 +92,7 @@ def read_objects(world: World) -> Objects:
 
 
 def is_reserved(found: KubernetesObject) -> bool:
-    """Return whether an object is the NodePool of capacity that is reserved."""
+    """Return whether an object is the NodePool of reserved capacity."""
     labels = found.labels
     return found.kind == NODE_POOL and (
         labels.get(names.ROLE_LABEL) == "reserved" or labels.get(names.CAPACITY_LABEL) in RESERVED
@@ -108,64 +107,65 @@ def _of_type(world: World, resource_type: str) -> Iterator[Key]:
 
 
 def _objects(manifest: str, holder: Key) -> Sequence[KubernetesObject] | None:
-    """Return the objects of a manifest; None where it has what is no object with a name."""
+    """Return the objects of a manifest; None where a document has no kind or no name."""
     documents = _list(manifest)
     if documents is None:
         return None
-    found: list[KubernetesObject] = []
-    for document in documents:
-        body = _mapping(document)
-        metadata = _mapping(body.get("metadata"))
-        if "kind" not in body or "name" not in metadata:
-            return None
-        found.append(
-            KubernetesObject(
-                kind=body["kind"],
-                namespace=metadata.get("namespace", ""),
-                name=metadata["name"],
-                body=body,
-                holder=holder,
-            )
+    objects = [
+        KubernetesObject(
+            kind=text(document, "kind"),
+            namespace=text(document, "metadata", "namespace"),
+            name=text(document, "metadata", "name"),
+            body=mapping(document),
+            holder=holder,
         )
-    return found
+        for document in documents
+    ]
+    return objects if all(each.kind and each.name for each in objects) else None
 
 
-def _patch(found: dict[Id, KubernetesObject], patch: Mapping[str, Any]) -> bool:
+def _patch(found: dict[Id, KubernetesObject], patch: JsonObject) -> bool:
     """Apply a patch to the NodePool that it names: static ones are made by a seed and a patch.
 
     Returns:
         Whether it could be read. Ours add fields, none within a list.
     """
-    name = str(patch.get("ResourceName", "")).removeprefix(_NODE_POOLS)
+    name = text(patch, "ResourceName").removeprefix(_NODE_POOLS)
     pool = found.get((NODE_POOL, "", name))
     if pool is None or patch.get("PatchType") != "json":
         return True
     operations = _list(text_of(patch.get("ApplyPatchJson", "")))
     if operations is None:
         return False
-    body: dict[str, Any] = deepcopy(dict(pool.body))
-    for operation in cast("Sequence[Mapping[str, Any]]", operations):
-        *parents, last = operation["path"].strip("/").split("/")
-        place = body
-        for part in parents:
-            inner: object = place.setdefault(part, {})
-            if not isinstance(inner, dict):
-                return False
-            place = cast("dict[str, Any]", inner)
-        if operation["op"] != "add":
+    body: Json = pool.body
+    for operation in operations:
+        if text(operation, "op") != "add":
             return False
-        place[last] = operation["value"]
+        path = text(operation, "path").strip("/").split("/")
+        body = _with(body, path, mapping(operation).get("value"))
+    if not isinstance(body, Mapping):
+        return False
     found[pool.id] = replace(pool, body=body)
     return True
 
 
-def _list(text: str) -> Sequence[object] | None:
+def _with(body: Json, path: Sequence[str], value: Json) -> Json:
+    """Return ``body`` with a value at a path; None where the path leads through no object."""
+    if not path:
+        return value
+    if not isinstance(body, Mapping):
+        return None
+    first, *rest = path
+    inner = body.get(first, {})
+    if rest and not isinstance(inner, Mapping):
+        return None
+    changed = _with(inner, rest, value)
+    return None if rest and changed is None else {**body, first: changed}
+
+
+def _list(document: str) -> Sequence[Json] | None:
     try:
-        value: object = json.loads(text)
+        value: Json = json.loads(document)
     except json.JSONDecodeError:
         return None
-    return cast("Sequence[object]", value) if isinstance(value, list) else None
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+    return value if isinstance(value, list) else None

@@ -1,10 +1,10 @@
-"""What CloudFormation does for each property of a resource that changes."""
+"""The effect of each changed property: update, replacement or refusal by CloudFormation."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
 
 from ultrascale.catalog import create_only
 from ultrascale.catalog.create_only import UpdateBehavior
+from ultrascale.documents import Json, JsonObject, mapping
 from ultrascale.guard.model import Effect, PropertyChange
 from ultrascale.guard.templates import UPDATE_POLICY, is_atom, shown
 
@@ -17,15 +17,15 @@ _UNKNOWN = "the table of create-only properties does not have the type"
 _DOCUMENTED = "the page of the type says so, its schema does not"
 _SHRINKS = "it only grows"
 
-Values = Mapping[str, Any]
-
 
 def is_custom(resource_type: str) -> bool:
     """Return whether a function answers for the resource, and not CloudFormation."""
     return resource_type.startswith(create_only.CUSTOM)
 
 
-def property_changes(resource_type: str, old: Values, new: Values) -> Iterator[PropertyChange]:
+def property_changes(
+    resource_type: str, old: JsonObject, new: JsonObject
+) -> Iterator[PropertyChange]:
     """Yield what changes between two sets of properties, as `World.value` returns them.
 
     Args:
@@ -36,7 +36,7 @@ def property_changes(resource_type: str, old: Values, new: Values) -> Iterator[P
     covered: list[str] = []
     for path, effect, why in create_only_paths(resource_type, new):
         before, after = at(old, path), at(new, path)
-        if before == after or any(path.startswith(f"{each}/") for each in covered):
+        if before == after or any(path.startswith(f"{outer}/") for outer in covered):
             continue
         covered.append(path)
         yield _change(path, before, after, effect, why)
@@ -46,7 +46,7 @@ def property_changes(resource_type: str, old: Values, new: Values) -> Iterator[P
         return
     grows = create_only.ONLY_GROWS.get(resource_type, ())
     for path, before, after in _differences(old, new):
-        if any(path == each or path.startswith(f"{each}/") for each in covered):
+        if any(path == outer or path.startswith(f"{outer}/") for outer in covered):
             continue
         if path in grows and _is_less(after, before):
             yield _change(path, before, after, "is refused", _SHRINKS)
@@ -54,8 +54,8 @@ def property_changes(resource_type: str, old: Values, new: Values) -> Iterator[P
             yield _change(path, before, after, "updates", "")
 
 
-def create_only_paths(resource_type: str, new: Values) -> Iterator[tuple[str, Effect, str]]:
-    """Yield the properties of a type for which it may be replaced, the outermost first.
+def create_only_paths(resource_type: str, new: JsonObject) -> Iterator[tuple[str, Effect, str]]:
+    """Yield the properties of a type that may cause a replacement, the outermost first.
 
     Args:
         resource_type: The type.
@@ -75,51 +75,49 @@ def create_only_paths(resource_type: str, new: Values) -> Iterator[tuple[str, Ef
 
 
 def _conditional(
-    resource_type: str, behavior: UpdateBehavior, new: Values
+    resource_type: str, behavior: UpdateBehavior, new: JsonObject
 ) -> Iterator[tuple[str, Effect, str]]:
-    # Without that policy a group stays, and only what it launches from then on is another.
+    # Without that policy the group stays, and the change applies to instances launched later.
     # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
-    if resource_type == _GROUP and _REPLACING not in new.get(UPDATE_POLICY, {}):
+    if resource_type == _GROUP and _REPLACING not in mapping(new, UPDATE_POLICY):
         return
     for path in behavior.conditional:
         yield path, "may replace", ""
 
 
-def at(values: object, path: str) -> object:
-    """Return what stands at a path; None where nothing does, a list below each `*`."""
-    found = values
+def at(values: Json, path: str) -> Json:
+    """Return the value at a path; None where there is none, a list below each ``*``."""
+    value = values
     parts = path.split("/")
     for index, part in enumerate(parts):
-        if part == "*" and isinstance(found, list):
+        if part == "*" and isinstance(value, list):
             rest = "/".join(parts[index + 1 :])
-            return [at(each, rest) for each in cast("list[object]", found)]
-        if not isinstance(found, dict):
-            # An intrinsic function may give it.
-            return found
-        if is_atom(cast("object", found)):
-            return cast("object", found)
-        found = cast("dict[str, object]", found).get(part)
-        if found is None:
+            return [at(item, rest) for item in value]
+        if not isinstance(value, Mapping) or is_atom(value):
+            # An intrinsic function may give the part.
+            return value
+        value = value.get(part)
+        if value is None:
             return None
-    return found
+    return value
 
 
-def leaves(values: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, object]]:
+def leaves(values: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Json]]:
     """Yield every value within ``values`` that has no names inside, with its path; lists whole."""
-    if is_atom(values) or isinstance(values, list):
+    if isinstance(values, Mapping) and not is_atom(values):
+        for key, value in values.items():
+            yield from leaves(value, (*path, key))
+    else:
         yield "/".join(path), values
-        return
-    for key, value in cast("Mapping[str, object]", values).items():
-        yield from leaves(value, (*path, key))
 
 
 def _differences(
-    old: object, new: object, path: tuple[str, ...] = ()
-) -> Iterator[tuple[str, object, object]]:
+    old: Json, new: Json, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Json, Json]]:
     if old == new:
         return
     before, after = _parts(old), _parts(new)
-    # Lists of other lengths are told whole: nobody knows which of their items is which.
+    # Lists of different lengths are told whole: their items cannot be matched.
     if (
         before is not None
         and after is not None
@@ -132,22 +130,20 @@ def _differences(
     yield "/".join(path), old, new
 
 
-def _parts(value: object) -> Mapping[str, object] | None:
+def _parts(value: Json) -> JsonObject | None:
     """Return the parts of an object or a list; None where a value has none."""
-    if is_atom(value):
-        return None
     if isinstance(value, list):
-        return {str(index): each for index, each in enumerate(cast("list[object]", value))}
-    return cast("Mapping[str, object]", value)
+        return {str(index): item for index, item in enumerate(value)}
+    return value if isinstance(value, Mapping) and not is_atom(value) else None
 
 
-def _change(path: str, old: object, new: object, effect: Effect, why: str) -> PropertyChange:
+def _change(path: str, old: Json, new: Json, effect: Effect, why: str) -> PropertyChange:
     return PropertyChange(path=path, old=shown(old), new=shown(new), effect=effect, why=why)
 
 
-def _is_less(after: object, before: object) -> bool:
+def _is_less(after: Json, before: Json) -> bool:
     try:
         return float(str(after)) < float(str(before))
     except ValueError:
-        # A number that is only known when it is deployed.
+        # The number is known only once the stack is deployed.
         return False

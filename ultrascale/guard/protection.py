@@ -1,14 +1,22 @@
-"""What must not be replaced or deleted unless the user names it."""
+"""Protection of what holds data or runs jobs: a change that loses it must be named by the user.
+
+A change that only switches a safeguard off loses nothing yet; it counts as well.
+
+Sources:
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-updatereplacepolicy.html
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-template-resource-type-ref.html
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from ultrascale.documents import Json, JsonObject, Resource, mapping, sequence
 from ultrascale.guard.model import Action, Change
 from ultrascale.guard.objects import NAMESPACE, KubernetesObject, is_reserved
+from ultrascale.guard.properties import at
 from ultrascale.guard.replacement import Worlds
-from ultrascale.guard.safeguards import lost_policies, lost_switches
-from ultrascale.guard.templates import Key, World
+from ultrascale.guard.templates import Key, World, count, shown
 
 GUARD = "Custom::NodeGroupGuard"
 _KEY = "AWS::KMS::Key"
@@ -103,7 +111,63 @@ _DEFINITION = _Protection(
 )
 
 
-def is_retained(body: Mapping[str, Any]) -> bool:
+# What each policy keeps: all of it, a copy, or nothing.
+_KEEPS = {"Retain": 2, "RetainExceptOnCreate": 2, "Snapshot": 1}
+_POLICIES = {
+    "DeletionPolicy": "its retention when it leaves its stack",
+    "UpdateReplacePolicy": "its retention when it is replaced",
+}
+# What is deleted without a policy leaves a copy.
+_COPIED = {
+    ("AWS::RDS::DBCluster", "DeletionPolicy"): "Snapshot",
+    ("AWS::RDS::DBInstance", "DeletionPolicy"): "Snapshot",
+}
+# A property of each type, the value that protects, what it is where it is not stated, and what it
+# is called.
+_SWITCHES: Mapping[str, Sequence[tuple[str, str, str, str]]] = {
+    "AWS::ECR::Repository": (
+        ("EmptyOnDelete", "false", "false", "its refusal to go with images in it"),
+    ),
+    "AWS::EKS::Cluster": (("DeletionProtection", "true", "false", "its deletion protection"),),
+    "AWS::KMS::Key": (("Enabled", "true", "true", "its use: disabled, it decrypts nothing"),),
+    "AWS::RDS::DBCluster": (
+        ("DeletionProtection", "true", "false", "its deletion protection"),
+        ("DeleteAutomatedBackups", "false", "true", "its backups once it is deleted"),
+    ),
+    "AWS::RDS::DBInstance": (
+        ("DeletionProtection", "true", "false", "its deletion protection"),
+        ("DeleteAutomatedBackups", "false", "true", "its backups once it is deleted"),
+    ),
+    "AWS::S3::Bucket": (
+        ("VersioningConfiguration/Status", "Enabled", "Suspended", "versions of its objects"),
+    ),
+}
+# A number of each type, what it is where it is not stated, and what is less where that is lower.
+_NUMBERS: Mapping[str, Sequence[tuple[str, int, str]]] = {
+    "AWS::EC2::CapacityReservation": (
+        ("InstanceCount", 1, "reserved instances, which EC2 may not give again"),
+    ),
+    "AWS::FSx::FileSystem": (
+        ("LustreConfiguration/AutomaticBackupRetentionDays", 0, "days that backups are kept"),
+    ),
+    "AWS::KMS::Key": (("PendingWindowInDays", 30, "days to cancel its deletion in"),),
+    "AWS::RDS::DBCluster": (("BackupRetentionPeriod", 1, "days that backups are kept"),),
+    "AWS::RDS::DBInstance": (("BackupRetentionPeriod", 1, "days that backups are kept"),),
+}
+# When a rule deletes objects, or versions of them that are not the newest.
+# Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-s3-bucket-rule.html
+_EXPIRY: Mapping[str, Sequence[str]] = {
+    "objects": ("ExpirationDate", "ExpirationInDays"),
+    "old versions of objects": (
+        "NoncurrentVersionExpiration/NoncurrentDays",
+        "NoncurrentVersionExpirationInDays",
+    ),
+}
+# What limits a rule to some of the objects.
+_LIMITS = ("ObjectSizeGreaterThan", "ObjectSizeLessThan", "Prefix", "TagFilters")
+
+
+def is_retained(body: Resource) -> bool:
     """Return whether a resource stays when it leaves its stack."""
     return body.get("DeletionPolicy") in _RETAINING
 
@@ -173,7 +237,8 @@ def _is_emptied(key: Key, world: World) -> bool:
     """Return whether the template itself empties a bucket: it holds nothing of a user's."""
     stack, logical_id = key
     return any(
-        body["Type"] == _EMPTIED and body["Properties"].get("BucketName") == {"Ref": logical_id}
+        body["Type"] == _EMPTIED
+        and mapping(body, "Properties", "BucketName") == {"Ref": logical_id}
         for body in world.resources(stack).values()
     )
 
@@ -210,8 +275,63 @@ def _unprotected(change: Change, found: _Protection, worlds: Worlds) -> Change:
     key = (change.stack, change.logical_id)
     old, new = (side.resources(key[0])[key[1]] for side in (worlds.old, worlds.new))
     values = (worlds.old.properties(key), worlds.new.properties(key))
-    gone = (*lost_policies(old, new), *lost_switches(change.type, *values))
+    gone = (*_lost_policies(old, new), *_lost_switches(change.type, *values))
     if not gone:
         return change
     lost = f"{'; '.join(gone)}; what may go then: {found.lost}"
     return replace(change, action="loses protection", lost=lost, instead=_KEEP)
+
+
+def _lost_policies(old: Resource, new: Resource) -> Iterator[str]:
+    """Yield what CloudFormation keeps of a resource no more."""
+    for name, words in _POLICIES.items():
+        default = _COPIED.get((old["Type"], name), "Delete")
+        before, after = (_KEEPS.get(str(side.get(name, default)), 0) for side in (old, new))
+        if after < before:
+            yield words
+
+
+def _lost_switches(kind: str, old: JsonObject, new: JsonObject) -> Iterator[str]:
+    """Yield what a service protects no more, or for a shorter time.
+
+    Args:
+        kind: The type of the resource.
+        old: Its properties before, as `World.properties` returns them.
+        new: Its properties after.
+    """
+    for path, safe, default, words in _SWITCHES.get(kind, ()):
+        before, after = (at(side, path) or default for side in (old, new))
+        if before == safe != after:
+            yield words
+    for path, least, words in _NUMBERS.get(kind, ()):
+        before, after = (count(at(side, path) or least) for side in (old, new))
+        if before is not None and (after is None or after < before):
+            yield f"{words}: {before}, then {shown(at(new, path)) if after is None else after}"
+    if kind == "AWS::S3::Bucket":
+        yield from _shorter_expiry(old, new)
+
+
+def _shorter_expiry(old: JsonObject, new: JsonObject) -> Iterator[str]:
+    for lost, paths in _EXPIRY.items():
+        there = list(_expiries(old, paths))
+        for limits, path, value in _expiries(new, paths):
+            # A rule without limits deletes these objects as well.
+            before = [each for others, _, each in there if others in ({}, limits)]
+            if not any(_is_no_sooner(value, each) for each in before):
+                yield f"{lost}, which S3 would delete sooner ({path} {shown(value)})"
+
+
+def _expiries(bucket: JsonObject, paths: Sequence[str]) -> Iterator[tuple[JsonObject, str, Json]]:
+    """Yield the limits of each rule that is on, and where it says when it deletes, and when."""
+    for rule in sequence(at(bucket, "LifecycleConfiguration/Rules")):
+        if at(rule, "Status") == "Disabled":
+            continue
+        limits = {name: each for name in _LIMITS if (each := at(rule, name)) is not None}
+        for path in paths:
+            if (value := at(rule, path)) is not None:
+                yield limits, path, value
+
+
+def _is_no_sooner(after: Json, before: Json) -> bool:
+    days, least = count(after), count(before)
+    return after == before or (days is not None and least is not None and days >= least)

@@ -1,15 +1,15 @@
-"""What is replaced because something else is: replacement goes on through references."""
+"""Replacement that spreads through references: what refers to a replaced resource changes too."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ultrascale.catalog import create_only
+from ultrascale.documents import JsonObject
 from ultrascale.guard.model import Action, Change, PropertyChange
 from ultrascale.guard.properties import at, create_only_paths, is_custom, leaves
 from ultrascale.guard.templates import Key, Reference, World, path_name, references, shown
 
-# How the reason of a change ends that is another's.
+# End of the reason of a change that another resource causes.
 _CAUSED = "which it refers to"
 
 
@@ -19,7 +19,7 @@ class Worlds:
 
     Attributes:
         old: What is deployed.
-        new: What would be.
+        new: What would be deployed.
     """
 
     old: World
@@ -34,7 +34,7 @@ class Worlds:
 
 
 def change_of(key: Key, world: World, action: Action) -> Change:
-    """Return a change of a resource, of which nothing but the action is said yet."""
+    """Return a change of a resource that says nothing but the action."""
     stack, logical_id = key
     body = world.resources(stack)[logical_id]
     name = path_name(logical_id, body)
@@ -95,7 +95,7 @@ def _affected(key: Key, found: Mapping[Key, Change], worlds: Worlds) -> Change:
 
 
 def _caused(
-    resource_type: str, values: Mapping[str, Any], own: set[str], found: Mapping[Key, Change]
+    resource_type: str, values: JsonObject, own: set[str], found: Mapping[Key, Change]
 ) -> Iterator[PropertyChange]:
     for path, effect, _ in create_only_paths(resource_type, values):
         value = at(values, path)
@@ -114,7 +114,7 @@ def _caused(
 
 
 def _followed(
-    values: Mapping[str, Any], told: set[str], found: Mapping[Key, Change]
+    values: JsonObject, told: set[str], found: Mapping[Key, Change]
 ) -> Iterator[PropertyChange]:
     """Yield the other properties that have another value, as what they refer to has."""
     for path, value in leaves(values):
@@ -135,7 +135,7 @@ def _followed(
 
 
 def _cause(reference: Reference, found: Mapping[Key, Change]) -> Action | None:
-    """Return what happens to what a reference means, where that changes the reference's value."""
+    """Return what happens to the resource of a reference; None where the reference stays equal."""
     change = found.get(reference.resource)
     if change is None:
         return None

@@ -1,4 +1,4 @@
-"""Where templates are read from beside saved assemblies: the account, or a synthesis of the file.
+"""Templates to compare: those that are deployed, those in an assembly, a new synthesis.
 
 States of a stack: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 """
@@ -8,23 +8,33 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import yaml
 
 from ultrascale.cdk_cli import find_cdk_cli
-from ultrascale.errors import AccountError, UltrascaleError
-from ultrascale.guard.assembly import read_assembly
+from ultrascale.documents import Template, as_template, mapping, text
+from ultrascale.errors import AccountError, QuestionError, UltrascaleError
 from ultrascale.guard.comparison import compare
 from ultrascale.guard.model import Changes
-from ultrascale.guard.templates import Template, Templates
+from ultrascale.guard.templates import Templates
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
+
+_MANIFEST = "manifest.json"
+_STACK = "aws:cloudformation:stack"
+_ASSEMBLY = "cdk:cloud-assembly"
+# What aws-cdk-lib writes where a stack is of no account.
+# Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/cx-api/lib/environment.ts
+_ANY_ACCOUNT = "unknown-account"
+_THIS_FILE = "name what `cdk synth` wrote for this file"
+
 
 # They are deployed beside the cluster, and stay when the file has them no more.
 _APART = ("pipeline", "pipeline-gate")
@@ -43,6 +53,23 @@ _WHOLE = frozenset(
 # CloudFormation keeps a question mark for each of them.
 # Source: https://github.com/aws/aws-cdk-cli (mangleLikeCloudFormation)
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stack:
+    """A stack of an assembly.
+
+    Attributes:
+        name: Its name.
+        account: Account that it is for; None for whatever account is asked.
+        region: AWS Region that it is for.
+        template: Its template.
+    """
+
+    name: str
+    account: str | None
+    region: str
+    template: Template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +159,7 @@ def other_clusters(account: "Account", cluster: str) -> tuple[str, ...]:
 
 def as_deployed(templates: Templates) -> Templates:
     """Return ``templates`` as CloudFormation gives them back once they are deployed."""
-    text = json.dumps(templates, ensure_ascii=False)
-    return json.loads(_NOT_ASCII.sub("?", text))
+    return json.loads(_NOT_ASCII.sub("?", json.dumps(templates, ensure_ascii=False)))
 
 
 def synthesize(file: Path, folder: Path) -> Templates:
@@ -164,6 +190,112 @@ def synthesize(file: Path, folder: Path) -> Templates:
     return read_assembly(folder)
 
 
+def read_assembly(folder: Path) -> Templates:
+    """Return the templates that `cdk synth` wrote, by the names of their stacks.
+
+    Args:
+        folder: The assembly, or what has it in its folder ``cdk.out``.
+
+    Raises:
+        QuestionError: There is no assembly, it is damaged, or has two stacks of one name.
+    """
+    return {each.name: each.template for each in _read(folder)}
+
+
+def read_assembly_of(plan: ClusterPlan, folder: Path, *, option: str) -> Templates:
+    """Return the templates that `cdk synth` wrote for a cluster, by the names of their stacks.
+
+    Between two clusters nothing would be replaced: all of the one would be new, and all of the
+    other left as it is.
+
+    Args:
+        plan: The cluster.
+        folder: The assembly, or what has it in its folder ``cdk.out``.
+        option: Option that named the folder.
+
+    Raises:
+        QuestionError: As `read_assembly`; or the assembly is of another cluster, account or Region,
+            one line for each.
+    """
+    stacks = _read(folder)
+    wrong = [*_mismatches(stacks, plan)]
+    if wrong:
+        raise QuestionError([f"{option}: {folder} {each}" for each in wrong])
+    return {each.name: each.template for each in stacks}
+
+
+def _mismatches(stacks: tuple[_Stack, ...], plan: ClusterPlan) -> Iterator[str]:
+    own = names.stack_description(plan.name)
+    foreign = [each for each in stacks if each.template.get("Description") != own]
+    if foreign:
+        whose = foreign[0].template.get("Description", "no description")
+        yield (
+            f"has stacks that are not of {plan.name}, got {foreign[0].name}: {whose}; a file with "
+            f"another name: makes a second cluster, and leaves the first one running. Put name: "
+            f"back, or {_THIS_FILE}"
+        )
+    elif names.stack(plan.name, "cluster") not in {each.name for each in stacks}:
+        yield f"has no stack {names.stack(plan.name, 'cluster')}; {_THIS_FILE}"
+    elsewhere = {each.region for each in stacks} - {plan.region}
+    if elsewhere:
+        yield (
+            f"is for {min(elsewhere)}, and the file for {plan.region}: no cluster moves to another "
+            f"Region; put region: back, or {_THIS_FILE}"
+        )
+    accounts = {each.account for each in stacks if each.account} - {plan.account}
+    if accounts and plan.account:
+        yield (
+            f"is for account {min(accounts)}, and the file for {plan.account}: no cluster moves to "
+            f"another account; put account: back, or {_THIS_FILE}"
+        )
+
+
+def _read(folder: Path) -> tuple[_Stack, ...]:
+    inner = folder / "cdk.out"
+    root = folder if (folder / _MANIFEST).is_file() or not inner.is_dir() else inner
+    found: dict[str, _Stack] = {}
+    for each in _stacks(root):
+        if each.name in found:
+            raise QuestionError(
+                [f"{root}: has the stack {each.name} twice; name the folder of one of its stages"]
+            )
+        found[each.name] = each
+    if not found:
+        raise QuestionError([f"{root}: has no stack; name a folder that `cdk synth` wrote"])
+    return tuple(found.values())
+
+
+def _stacks(folder: Path) -> Iterator[_Stack]:
+    for id, artifact in mapping(_read_json(folder / _MANIFEST), "artifacts").items():
+        kind, properties = text(artifact, "type"), mapping(artifact, "properties")
+        if kind == _STACK:
+            where = text(artifact, "environment").removeprefix("aws://")
+            account, _, region = where.partition("/")
+            yield _Stack(
+                name=text(properties, "stackName") or id,
+                account=None if account == _ANY_ACCOUNT else account,
+                region=region,
+                template=_read_json(folder / text(properties, "templateFile")),
+            )
+        elif kind == _ASSEMBLY:
+            yield from _stacks(folder / text(properties, "directoryName"))
+
+
+def _read_json(file: Path) -> Template:
+    try:
+        document: object = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise QuestionError(
+            [f"{file}: {error.strerror}; name a folder that `cdk synth` wrote"]
+        ) from error
+    except ValueError as error:
+        raise QuestionError([f"{file}: is no JSON: {error}"]) from error
+    template = as_template(document)
+    if template is None:
+        raise QuestionError([f"{file}: is no JSON object"])
+    return template
+
+
 def _advice(status: str) -> str:
     if status.endswith("_IN_PROGRESS"):
         return "wait until it ends"
@@ -176,14 +308,14 @@ def _deployed(account: "Account", name: str) -> Template:
     )["TemplateBody"]
     try:
         # What is no JSON botocore leaves as it is: YAML, in which CDK's small templates were sent.
-        found: Any = (
+        document: object = (
             yaml.load(body, Loader=yaml.CSafeLoader)
             if isinstance(body, str)
             else json.loads(json.dumps(body))
         )
     except yaml.YAMLError as error:
         raise AccountError(f"{name}: its template is none of the CDK's: {error}") from error
-    template = cast("Template", found) if isinstance(found, dict) else {"Resources": None}
-    if not isinstance(template.get("Resources", {}), dict):
+    template = as_template(document)
+    if template is None:
         raise AccountError(f"{name}: its template is none of the CDK's: it has no resources")
     return template

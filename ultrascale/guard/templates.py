@@ -1,4 +1,4 @@
-"""Templates as they are compared: values in one spelling, and what they refer to.
+"""Templates in the form in which they are compared: one spelling a value, references resolved.
 
 Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
 """
@@ -7,12 +7,22 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, TypeAlias
 
-Template = Mapping[str, Any]
-Templates = Mapping[str, Template]
+from ultrascale.documents import (
+    Json,
+    JsonObject,
+    Resource,
+    Template,
+    look_up,
+    mapping,
+    sequence,
+    text,
+)
+
+Templates: TypeAlias = Mapping[str, Template]
 """Templates by the names of their stacks."""
-Key = tuple[str, str]
+Key: TypeAlias = tuple[str, str]
 """The stack and the logical id of a resource."""
 
 UPDATE_POLICY = "UpdatePolicy"
@@ -26,17 +36,17 @@ _CONCAT = "::Text"
 _IMPORT = "Fn::ImportValue"
 _VARIABLE = re.compile(r"\$\{(!?[^}]*)\}")
 _HASH = re.compile(r"[0-9A-F]{8}$")
-# What the CDK calls the one resource of a construct.
+# The CDK's names for the only resource of a construct.
 _UNSPOKEN = ("Resource", "Default")
 
 
 class Reference(NamedTuple):
-    """A resource whose id or attribute a value has.
+    """A reference to the id or to an attribute of a resource.
 
     Attributes:
-        stack: Its stack.
-        logical_id: Its logical id.
-        attribute: The attribute; empty for its id.
+        stack: Stack of the resource.
+        logical_id: Logical id of the resource.
+        attribute: The attribute; empty for the id.
     """
 
     stack: str
@@ -60,17 +70,18 @@ class World:
     """
 
     templates: Templates
-    exports: Mapping[str, tuple[str, object]]
+    exports: Mapping[str, tuple[str, Json]]
     importers: Mapping[str, Sequence[str]]
-    _properties: dict[Key, Mapping[str, Any]] = field(
-        default_factory=dict[Key, Mapping[str, Any]], init=False, repr=False
+    _properties: dict[Key, JsonObject] = field(
+        default_factory=dict[Key, JsonObject], init=False, repr=False
     )
 
-    def resources(self, stack: str) -> Mapping[str, Mapping[str, Any]]:
+    def resources(self, stack: str) -> Mapping[str, Resource]:
         """Return the resources of a stack by their logical ids; none where it is not there."""
-        return self.templates.get(stack, {}).get("Resources", {})
+        template: Template = self.templates.get(stack, {})
+        return template.get("Resources", {})
 
-    def properties(self, key: Key) -> Mapping[str, Any]:
+    def properties(self, key: Key) -> JsonObject:
         """Return the properties of a resource as they are compared, with its update policy."""
         if key not in self._properties:
             stack, logical_id = key
@@ -78,25 +89,26 @@ class World:
             own = dict(body.get("Properties", {}))
             if UPDATE_POLICY in body:
                 own[UPDATE_POLICY] = body[UPDATE_POLICY]
-            self._properties[key] = cast("dict[str, Any]", self.value(stack, own))
+            self._properties[key] = mapping(self.value(stack, own))
         return self._properties[key]
 
-    def value(self, stack: str, value: object) -> object:
-        """Return a value of ``stack`` such that two are equal where they mean the same.
+    def value(self, stack: str, value: Json) -> Json:
+        """Return a value of ``stack`` in a form in which equal values mean the same.
 
-        A reference has the name of the stack that it stands in; parameters, conditions and
-        mappings are what they say; joined text is joined.
+        A reference carries the name of the stack that it stands in; parameters, conditions and
+        mappings are replaced by what they stand for; joined text is joined; numbers and truth
+        values are text.
         """
         if isinstance(value, Mapping):
-            return self._mapping(stack, cast("Mapping[str, Any]", value))
-        if isinstance(value, Sequence) and not isinstance(value, str):
-            items = [self.value(stack, each) for each in cast("Sequence[object]", value)]
-            return [each for each in items if each != _NO_VALUE]
+            return self._mapping(stack, value)
+        if isinstance(value, list | tuple):
+            items = [self.value(stack, item) for item in value]
+            return [item for item in items if item != _NO_VALUE]
         if isinstance(value, bool):
             return "true" if value else "false"
         return str(value)
 
-    def _mapping(self, stack: str, value: Mapping[str, Any]) -> object:
+    def _mapping(self, stack: str, value: JsonObject) -> Json:
         if len(value) == 1:
             ((function, argument),) = value.items()
             if function == "Ref" or function.startswith("Fn::"):
@@ -104,76 +116,67 @@ class World:
             conditions = self.templates[stack].get("Conditions", {})
             if function == "Condition" and isinstance(argument, str) and argument in conditions:
                 return self.value(stack, conditions[argument])
-        items = {key: self.value(stack, each) for key, each in value.items()}
-        return {key: each for key, each in items.items() if each != _NO_VALUE}
+        items = {key: self.value(stack, item) for key, item in value.items()}
+        return {key: item for key, item in items.items() if item != _NO_VALUE}
 
-    def _function(self, stack: str, function: str, argument: Any) -> object:  # noqa: ANN401 JSON
-        template = self.templates[stack]
-        match function:
-            case "Ref" | "Fn::GetAtt":
-                return self._reference(stack, argument)
-            case "Fn::Join":
-                delimiter, parts = cast("tuple[str, object]", argument)
-                if isinstance(parts, list):
-                    return _joined(delimiter, self.value(stack, cast("list[object]", parts)))
-            case "Fn::Sub":
-                return self._substituted(stack, argument)
-            case "Fn::ImportValue":
+    def _function(self, stack: str, function: str, argument: Json) -> Json:
+        match function, argument:
+            case "Ref" | "Fn::GetAtt", str(name):
+                return self._reference(stack, *_split(name))
+            case "Fn::GetAtt", [str(name), str(attribute)]:
+                return self._reference(stack, name, attribute)
+            case "Fn::Join" | "Fn::Sub", _:
+                return self._text(stack, function, argument)
+            case "Fn::ImportValue", _:
                 name = self.value(stack, argument)
                 if isinstance(name, str) and name in self.exports:
                     return self.value(*self.exports[name])
-            case "Fn::If":
-                name, *branches = argument
-                condition = template.get("Conditions", {}).get(name, name)
+            case "Fn::If", [str(name), *branches]:
+                condition = self.templates[stack].get("Conditions", {}).get(name, name)
                 return {function: self.value(stack, [condition, *branches])}
-            case "Fn::FindInMap":
-                return self._mapped(stack, argument)
+            case "Fn::FindInMap", [str(table), *keys]:
+                mappings = self.templates[stack].get("Mappings", {})
+                value = look_up(mappings, table, *map(str, keys))
+                if value is not None:
+                    return self.value(stack, value)
             case _:
                 pass
         return {function: self.value(stack, argument)}
 
-    def _mapped(self, stack: str, argument: object) -> object:
-        """Return what a mapping says; the function itself where that is not known before."""
-        table, *keys = cast("Sequence[object]", argument)
-        found: object = self.templates[stack].get("Mappings", {}).get(table)
-        for key in keys:
-            if isinstance(found, Mapping):
-                found = cast("Mapping[str, object]", found).get(str(key))
-        if found is None:
-            return {"Fn::FindInMap": self.value(stack, argument)}
-        return self.value(stack, found)
+    def _text(self, stack: str, function: str, argument: Json) -> Json:
+        match function, argument:
+            case "Fn::Join", [str(delimiter), list(parts)]:
+                return _joined(delimiter, [self.value(stack, part) for part in parts])
+            case "Fn::Sub", str(pattern):
+                return self._substituted(stack, pattern, {})
+            case "Fn::Sub", [str(pattern), Mapping() as variables]:
+                return self._substituted(stack, pattern, variables)
+            case _:
+                return {function: self.value(stack, argument)}
 
-    def _reference(self, stack: str, argument: object) -> object:
-        if isinstance(argument, str):
-            name, _, attribute = argument.partition(".")
-        else:
-            name, attribute = cast("Sequence[str]", argument)
+    def _reference(self, stack: str, name: str, attribute: str) -> Json:
         template = self.templates[stack]
         if name in template.get("Resources", {}):
             return {_REFERENCE: [stack, name, attribute]}
-        if name in template.get("Parameters", {}):
-            return {"Ref": name, "Parameter": template["Parameters"][name]}
+        parameters = template.get("Parameters", {})
+        if name in parameters:
+            return {"Ref": name, "Parameter": parameters[name]}
         return {"Ref": name}
 
-    def _substituted(self, stack: str, argument: object) -> object:
-        names: Mapping[str, object] = {}
-        if isinstance(argument, str):
-            text = argument
-        else:
-            text, names = cast("tuple[str, Mapping[str, object]]", argument)
-        pieces: list[object] = []
+    def _substituted(self, stack: str, pattern: str, variables: JsonObject) -> Json:
+        pieces: list[Json] = []
         end = 0
-        for match in _VARIABLE.finditer(text):
-            pieces.append(text[end : match.start()])
+        for match in _VARIABLE.finditer(pattern):
+            pieces.append(pattern[end : match.start()])
             name = match[1]
             if name.startswith("!"):
                 pieces.append(f"${{{name[1:]}}}")
-            elif name in names:
-                pieces.append(self.value(stack, names[name]))
+            elif name in variables:
+                pieces.append(self.value(stack, variables[name]))
             else:
-                pieces.append(self._reference(stack, name))
+                pieces.append(self._reference(stack, *_split(name)))
             end = match.end()
-        return _joined("", [*pieces, text[end:]])
+        return _joined("", [*pieces, pattern[end:]])
 
 
 def world(templates: Templates) -> World:
@@ -183,7 +186,7 @@ def world(templates: Templates) -> World:
         name: (stack, output["Value"])
         for stack, template in templates.items()
         for output in template.get("Outputs", {}).values()
-        if isinstance(name := output.get("Export", {}).get("Name"), str)
+        if (name := text(output, "Export", "Name"))
     }
     importers: dict[str, list[str]] = {}
     for stack, template in templates.items():
@@ -193,104 +196,109 @@ def world(templates: Templates) -> World:
 
 
 def _without_note(template: Template) -> Template:
-    """Return a template without what the CDK notes of itself: no service sees it."""
-    resources: Mapping[str, Any] = template.get("Resources", {})
+    """Return a template without the CDK's resource about itself, which no service sees."""
+    resources = template.get("Resources", {})
     kept = {id: body for id, body in resources.items() if body["Type"] != _NOTE}
     return {**template, "Resources": kept}
 
 
-def references(value: object) -> Iterator[Reference]:
+def _split(name: str) -> tuple[str, str]:
+    """Return the resource and the attribute of ``Resource.Attribute``."""
+    resource, _, attribute = name.partition(".")
+    return resource, attribute
+
+
+def references(value: Json) -> Iterator[Reference]:
     """Yield every reference within a value of `World.value`."""
-    if isinstance(value, dict):
-        parts = cast("dict[str, Any]", value)
-        if set(parts) == {_REFERENCE}:
-            yield Reference(*parts[_REFERENCE])
-        else:
-            for each in parts.values():
-                yield from references(each)
-    elif isinstance(value, list):
-        for each in cast("list[object]", value):
-            yield from references(each)
-
-
-def imports(value: object) -> Iterator[str]:
-    """Yield the name of every export that a part of a template imports."""
     if isinstance(value, Mapping):
-        for key, each in cast("Mapping[str, object]", value).items():
-            if key == _IMPORT and isinstance(each, str):
-                yield each
-            else:
-                yield from imports(each)
+        if set(value) == {_REFERENCE}:
+            yield Reference(*map(str, sequence(value, _REFERENCE)))
+        else:
+            for item in value.values():
+                yield from references(item)
     elif isinstance(value, list):
-        for each in cast("list[object]", value):
-            yield from imports(each)
+        for item in value:
+            yield from references(item)
 
 
-def is_atom(value: object) -> bool:
+def imports(part: object) -> Iterator[str]:
+    """Yield the name of every export that a part of a template imports."""
+    for key, item in mapping(part).items():
+        if key == _IMPORT and isinstance(item, str):
+            yield item
+        else:
+            yield from imports(item)
+    for item in sequence(part):
+        yield from imports(item)
+
+
+def is_atom(value: Json) -> bool:
     """Return whether a value of `World.value` has no parts to compare one by one."""
-    if not isinstance(value, dict):
+    if not isinstance(value, Mapping):
         return not isinstance(value, list)
-    keys = cast("dict[str, object]", value).keys()
-    return any(key in (_REFERENCE, _CONCAT, "Ref") or key.startswith("Fn::") for key in keys)
+    return any(key in (_REFERENCE, _CONCAT, "Ref") or key.startswith("Fn::") for key in value)
 
 
-def shown(value: object, most: int = 80) -> str:
-    """Return a value of `World.value` for people, at most so many characters of it."""
-    text = "nothing" if value is None else _spoken(value)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def count(value: Json) -> int | None:
+    """Return a whole number; None where it is known only once the stack is deployed."""
+    try:
+        return int(str(value))
+    except ValueError:
+        return None
 
 
-def text_of(value: object) -> str:
+def shown(value: Json, most: int = 80) -> str:
+    """Return a value of `World.value` for people, at most ``most`` characters of it."""
+    words = "nothing" if value is None else _spoken(value)
+    return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
+def text_of(value: Json) -> str:
     """Return a value of `World.value` as one text, with references in angle brackets."""
-    if isinstance(value, dict):
-        parts = cast("dict[str, Any]", value)
-        if set(parts) == {_CONCAT}:
-            return "".join(map(text_of, parts[_CONCAT]))
-        if set(parts) == {_REFERENCE}:
-            return f"<{'.'.join(filter(None, parts[_REFERENCE]))}>"
-        if set(parts) == {"Ref"}:
-            return f"<{parts['Ref']}>"
+    if isinstance(value, Mapping):
+        if set(value) == {_CONCAT}:
+            return "".join(map(text_of, sequence(value, _CONCAT)))
+        if set(value) == {_REFERENCE}:
+            return f"<{'.'.join(filter(None, map(str, sequence(value, _REFERENCE))))}>"
+        if set(value) == {"Ref"}:
+            return f"<{value['Ref']}>"
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def path_name(logical_id: str, body: Mapping[str, Any]) -> str:
-    """Return what people call a resource: the name in the CDK's path, or in its logical id."""
-    path = body.get("Metadata", {}).get("aws:cdk:path")
-    if isinstance(path, str):
-        spoken = [part for part in path.split("/")[1:] if part not in _UNSPOKEN]
-        if spoken:
-            return spoken[-1]
-    return _HASH.sub("", logical_id) or logical_id
+def path_name(logical_id: str, body: Resource) -> str:
+    """Return a resource's name for people: the one in the CDK's path, or in its logical id."""
+    path = text(body, "Metadata", "aws:cdk:path")
+    spoken = [part for part in path.split("/")[1:] if part not in _UNSPOKEN]
+    return spoken[-1] if spoken else _HASH.sub("", logical_id) or logical_id
 
 
-def _spoken(value: object) -> str:
+def _spoken(value: Json) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(_spoken, cast('list[object]', value)))}]"
-    if is_atom(value):
-        return text_of(value)
-    items = cast("dict[str, object]", value).items()
-    return f"{{{', '.join(f'{key}: {_spoken(each)}' for key, each in items)}}}"
+        return f"[{', '.join(map(_spoken, value))}]"
+    if isinstance(value, Mapping) and not is_atom(value):
+        return f"{{{', '.join(f'{key}: {_spoken(item)}' for key, item in value.items())}}}"
+    return text_of(value)
 
 
-def _joined(delimiter: object, value: object) -> object:
+def _joined(delimiter: str, parts: Sequence[Json]) -> Json:
     """Return text whose neighbouring literals are one."""
-    pieces: list[object] = []
-    for index, each in enumerate(cast("list[object]", value)):
+    pieces: list[Json] = []
+    for index, part in enumerate(parts):
         if index and delimiter:
-            _append(pieces, str(delimiter))
-        inner = cast("dict[str, Any]", each) if isinstance(each, dict) else {}
-        parts: list[object] = inner[_CONCAT] if set(inner) == {_CONCAT} else [each]
-        for piece in parts:
+            _append(pieces, delimiter)
+        is_joined = isinstance(part, Mapping) and set(part) == {_CONCAT}
+        for piece in sequence(part, _CONCAT) if is_joined else (part,):
             _append(pieces, piece)
     if not pieces:
         return ""
     return pieces[0] if len(pieces) == 1 else {_CONCAT: pieces}
 
 
-def _append(pieces: list[object], piece: object) -> None:
+def _append(pieces: list[Json], piece: Json) -> None:
+    last = pieces[-1] if pieces else None
     if piece == "":
         return
-    if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
-        pieces[-1] += piece
+    if isinstance(piece, str) and isinstance(last, str):
+        pieces[-1] = last + piece
     else:
         pieces.append(piece)

@@ -1,24 +1,31 @@
-"""Which nodes that run a change rolls or ends, how many, and what they cost in an hour."""
+"""Running nodes that a change rolls or ends: their number, and their price an hour."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
 
+from ultrascale.documents import Json, mapping, objects, sequence, text
 from ultrascale.guard import drift
-from ultrascale.guard.calendars import shortened_windows
 from ultrascale.guard.failures import MANAGED, ROLLED_FOR
-from ultrascale.guard.figures import hourly, number
 from ultrascale.guard.hyperpod import HYPERPOD, changed_groups
-from ultrascale.guard.model import Change, RolledPool, Rolling
+from ultrascale.guard.model import Change, RolledPool, Rolling, hourly
 from ultrascale.guard.objects import Objects
 from ultrascale.guard.properties import at
 from ultrascale.guard.protection import (
     fewer_protection,
     is_guarded_stack,
     reserved_protection,
+    shorter_protection,
 )
 from ultrascale.guard.replacement import Worlds, change_of, is_caused
-from ultrascale.guard.templates import UPDATE_POLICY, Key, World, references, shown, text_of
+from ultrascale.guard.templates import (
+    UPDATE_POLICY,
+    Key,
+    World,
+    count,
+    references,
+    shown,
+    text_of,
+)
 from ultrascale.plan import names
 
 SELF_MANAGED = "AWS::AutoScaling::AutoScalingGroup"
@@ -36,17 +43,20 @@ _TEMPLATES_OF = ("LaunchTemplate", "MixedInstancesPolicy")
 # Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
 _SCALED_IN = "all at once: Auto Scaling chooses which, busy or not"
 _REPLACED = ("replaced", "may be replaced")
+_CALENDAR = "Custom::BlockCalendar"
+# A time in UTC: the text of an earlier one sorts first.
+_UNTIL = "Window/UsableUntil"
 
 
 def rolled_pools(
-    changes: Mapping[Key, Change], worlds: Worlds, objects: tuple[Objects, Objects], region: str
+    changes: Mapping[Key, Change], worlds: Worlds, applied: tuple[Objects, Objects], region: str
 ) -> Iterator[RolledPool]:
     """Yield the pools whose running nodes a change concerns.
 
     Args:
         changes: What happens to each resource.
         worlds: Both sides.
-        objects: The objects in the cluster, of both sides.
+        applied: The objects in the cluster, of both sides.
         region: Region, for prices.
     """
     # A group that stays as it is follows its launch template all the same.
@@ -62,12 +72,12 @@ def rolled_pools(
             yield from _self_managed(change, changes, worlds, region)
         elif change.type == HYPERPOD and change.action not in ("added", "deleted", "kept"):
             yield from changed_groups(change, worlds, region)
-    yield from shortened_windows(changes, worlds)
-    ended = list(drift.disabled_pools(objects, region)) if _disables_auto_mode(changes) else []
+    yield from _shortened_windows(changes, worlds)
+    ended = list(drift.disabled_pools(applied, region)) if _disables_auto_mode(changes) else []
     yield from ended
     told = {each.pool for each in ended}
     of_all = tuple(_of_the_cluster(changes, worlds.old))
-    drifted = drift.drifted_pools(objects, of_all, region)
+    drifted = drift.drifted_pools(applied, of_all, region)
     yield from (each for each in drifted if each.pool not in told)
 
 
@@ -78,8 +88,7 @@ def _managed(
         return
     key = (change.stack, change.logical_id)
     old = worlds.old.properties(key)
-    scaling = cast("Mapping[str, Any]", old.get("ScalingConfig", {}))
-    most = number(scaling.get("MaxSize"))
+    most = count(at(old, "ScalingConfig/MaxSize"))
     gone = _gone(change, "the new group is made, then all at once")
     if gone is not None:
         yield _pool(change, worlds.old, most, gone[0], gone[1], _reasons(change), region)
@@ -87,7 +96,7 @@ def _managed(
     of_template = _template_changes(change, changes, worlds)
     why = (*_own(change, ROLLED_FOR, told=bool(of_template)), *of_template)
     if why:
-        update = cast("Mapping[str, Any]", worlds.new.properties(key).get("UpdateConfig", {}))
+        update = mapping(worlds.new.properties(key), "UpdateConfig")
         at_once = f"{update.get('MaxUnavailable', 1)} at a time, by EKS"
         yield _pool(change, worlds.old, most, "rolls", at_once, why, region)
     sizes = ("ScalingConfig/MaxSize", "ScalingConfig/DesiredSize")
@@ -99,14 +108,14 @@ def _self_managed(
 ) -> Iterator[RolledPool]:
     if change.action in ("added", "kept"):
         return
-    most = number(worlds.old.properties((change.stack, change.logical_id)).get("MaxSize"))
+    most = count(worlds.old.properties((change.stack, change.logical_id)).get("MaxSize"))
     gone = _gone(change, "the new group is made, then all at once")
     if gone is not None:
         yield _pool(change, worlds.old, most, gone[0], gone[1], _reasons(change), region)
         return
     of_template = _template_changes(change, changes, worlds)
     why = (*_own(change, _TEMPLATES_OF, told=bool(of_template)), *of_template)
-    policy = worlds.new.properties((change.stack, change.logical_id)).get(UPDATE_POLICY, {})
+    policy = mapping(worlds.new.properties((change.stack, change.logical_id)), UPDATE_POLICY)
     if why and _ROLLING_UPDATE in policy:
         at_once = "in the batches of its update policy"
         yield _pool(change, worlds.old, most, "rolls", at_once, why, region)
@@ -190,7 +199,7 @@ def _fewer(
     """
     key = (change.stack, change.logical_id)
     old, new = worlds.old.properties(key), worlds.new.properties(key)
-    pairs = {path: (number(at(old, path)), number(at(new, path))) for path in sizes}
+    pairs = {path: (count(at(old, path)), count(at(new, path))) for path in sizes}
     lowered = {
         path: (before, after)
         for path, (before, after) in pairs.items()
@@ -232,42 +241,60 @@ def _pool(
 
 def _pool_name(change: Change, world: World) -> str:
     values = world.properties((change.stack, change.logical_id))
-    labels = cast("Mapping[str, str]", values.get("Labels", {}))
-    tags = cast("Sequence[Mapping[str, str]]", values.get("Tags", []))
-    if names.POOL_LABEL in labels:
-        return labels[names.POOL_LABEL]
+    label = text(values, "Labels", names.POOL_LABEL)
+    if label:
+        return label
     if change.type == SELF_MANAGED:
-        for tag in tags:
+        for tag in objects(values, "Tags"):
             if tag.get("Key") == names.POOL_LABEL:
-                return tag["Value"]
+                return text(tag, "Value")
     return change.stack
 
 
 def _instance_types(change: Change, world: World) -> Sequence[str]:
     values = world.properties((change.stack, change.logical_id))
-    own = cast("Sequence[str]", values.get("InstanceTypes", []))
+    own = sequence(values, "InstanceTypes")
     if own:
-        return own
-    found: dict[str, None] = {}
-    _collect(values, found)
+        return [text_of(name) for name in own]
+    found = [*_types_in(values)]
     for reference in references([values.get(each) for each in _TEMPLATES_OF]):
         stack, logical_id = reference.resource
         if logical_id in world.resources(stack):
-            _collect(world.properties(reference.resource), found)
-    return tuple(found)
+            found += _types_in(world.properties(reference.resource))
+    return tuple(dict.fromkeys(found))
 
 
-def _collect(value: object, found: dict[str, None]) -> None:
-    """Note every instance type that a launch template or an override has."""
-    if isinstance(value, dict):
-        for key, each in cast("dict[str, object]", value).items():
-            if key == "InstanceType" and isinstance(each, str):
-                found[each] = None
-            else:
-                _collect(each, found)
-    elif isinstance(value, list):
-        for each in cast("list[object]", value):
-            _collect(each, found)
+def _types_in(value: Json) -> Iterator[str]:
+    """Yield every instance type that a launch template or an override names."""
+    for key, item in mapping(value).items():
+        if key == "InstanceType" and isinstance(item, str):
+            yield item
+        else:
+            yield from _types_in(item)
+    for item in sequence(value):
+        yield from _types_in(item)
+
+
+def _shortened_windows(changes: Mapping[Key, Change], worlds: Worlds) -> Iterator[RolledPool]:
+    """Yield the pools of Capacity Blocks that their calendar would empty earlier than before."""
+    for key, change in changes.items():
+        if change.type != _CALENDAR or change.action != "updated":
+            continue
+        old, new = worlds.old.properties(key), worlds.new.properties(key)
+        before, after = at(old, _UNTIL), at(new, _UNTIL)
+        if isinstance(before, str) and isinstance(after, str) and after < before:
+            lost, instead = shorter_protection()
+            yield RolledPool(
+                pool=str(old["Pool"]),
+                stack=change.stack,
+                rolling="ends",
+                nodes=count(old.get("Size")),
+                at_once="all at once, by its calendar",
+                why=(f"{_UNTIL} from {before} to {after}",),
+                usd_per_hour=None,
+                lost=lost,
+                instead=instead,
+            )
 
 
 def _disables_auto_mode(changes: Mapping[Key, Change]) -> bool:
