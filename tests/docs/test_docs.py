@@ -8,7 +8,6 @@ from typing import get_args
 
 import pydantic
 import pytest
-import typer
 
 from tests.support.folders import ROOT
 from ultrascale import cli, config
@@ -21,7 +20,7 @@ KEYS = re.sub(
     flags=re.DOTALL,
 )
 README = (ROOT / "README.md").read_text()
-COMMANDS: dict[str, object] = getattr(typer.main.get_command(vars(cli)["_app"]), "commands", {})
+COMMANDS: dict[str, object] = {name: cli.load(name) for name in cli.COMMANDS}
 
 
 def models(annotation: object) -> set[type[pydantic.BaseModel]]:

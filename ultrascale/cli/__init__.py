@@ -1,95 +1,100 @@
-"""The command line: `ultrascale check|plan|preflight|diff|capacity|…`, and a cluster's jobs."""
+"""The command line. One table of commands; the module of a command is imported when it runs."""
 
 import sys
-from pathlib import Path
-from typing import Annotated
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from ultrascale import plan
-from ultrascale.cli import capacity, jobs
-from ultrascale.cli.advise import advise_command
-from ultrascale.cli.bootstrap_policy import bootstrap_policy
-from ultrascale.cli.chart_values import chart_values
-from ultrascale.cli.check import check_file
-from ultrascale.cli.connect import connect
-from ultrascale.cli.deploy import deploy_command
-from ultrascale.cli.destroy import destroy_command
-from ultrascale.cli.diff import diff
-from ultrascale.cli.matrix import markdown, print_matrix
-from ultrascale.cli.needs import plan_command
-from ultrascale.cli.preflight import preflight
-from ultrascale.cli.roll import roll
-from ultrascale.cli.sbom import sbom
-from ultrascale.cli.scale import scale
-from ultrascale.cli.summary import print_summary
-from ultrascale.cli.upgrade_plan import upgrade_plan
 from ultrascale.errors import UltrascaleError
 
-_app = typer.Typer(
-    help="Ultra-scale AI/ML on Amazon EKS from one cluster file.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-ClusterFile = Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MODULE = "ultrascale.cli"
 
 
-@_app.callback()
-def _root() -> None:
-    """Keep `check` a subcommand although others may come and go."""
+class Command(NamedTuple):
+    """Place and summary of a command.
+
+    Attributes:
+        module: Module of this package.
+        name: Function in it that takes the options, or app of a command that has commands itself.
+        summary: Line of the list of commands; at most 58 characters, or typer cuts it short.
+    """
+
+    module: str
+    name: str
+    summary: str
 
 
-@_app.command()
-def check(file: ClusterFile) -> None:
-    """Say what is wrong with a cluster file, all mistakes at once."""
-    check_file(file)
-    typer.echo(f"{file}: ok")
-
-
-_app.command("plan")(plan_command)
-_app.command("advise")(advise_command)
-_app.command("bootstrap-policy")(bootstrap_policy)
-_app.add_typer(capacity.app, name="capacity")
-_app.command()(preflight)
-_app.command("upgrade-plan")(upgrade_plan)
-_app.command()(scale)
-_app.command()(roll)
-_app.command()(connect)
-_app.command()(sbom)
-_app.command("destroy")(destroy_command)
-_app.command()(diff)
-_app.command("deploy")(deploy_command)
-
-
-@_app.command()
-def matrix(
-    as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the page docs/pool-matrix.md.")
-    ] = False,
-) -> None:
-    """Say which purchase option works on which provisioner, and why the others do not."""
-    if as_markdown:
-        typer.echo(markdown(), nl=False)
-    else:
-        print_matrix()
-
-
-@_app.command()
-def summary(
-    file: ClusterFile,
-    assembly: Annotated[Path, typer.Option(help="Folder that `cdk synth` wrote.")] = Path(
-        "cdk.out"
+COMMANDS: "Mapping[str, Command]" = {
+    "check": Command("check", "check", "Name every mistake in a cluster file."),
+    "plan": Command("needs", "plan_command", "Show what a file needs: nodes, quotas, time, money."),
+    "matrix": Command(
+        "matrix", "matrix_command", "Show which purchase option works on which provisioner."
     ),
-    manifests: Annotated[Path, typer.Option(help="Folder of the manifests.")] = Path("dist"),
-) -> None:
-    """Say what a synthesized cluster file would create."""
-    print_summary(plan.load(file), assembly=assembly, manifests=manifests)
+    "advise": Command("advise", "advise_command", "Recommend a way to buy capacity."),
+    "preflight": Command("preflight", "preflight", "Check an AWS account against a cluster file."),
+    "capacity": Command("capacity", "app", "Find Capacity Blocks, training plans, Spot; buy one."),
+    "bootstrap-policy": Command(
+        "bootstrap_policy", "bootstrap_policy", "Write the policies for `cdk bootstrap`."
+    ),
+    "diff": Command("diff", "diff", "Show what a deployment would replace, delete or roll."),
+    "deploy": Command("deploy", "deploy_command", "Check, compare, ask, then deploy the stacks."),
+    "summary": Command("summary", "summary", "Show what a synthesized file would create."),
+    "sbom": Command("sbom", "sbom", "List what a deployment brings: a bill of materials."),
+    "submit": Command("jobs", "submit", "Send a job, and wait until its pods run."),
+    "status": Command("jobs", "status", "Show the jobs, or one job and its pods."),
+    "logs": Command("jobs", "logs", "Print what a job's pods write."),
+    "cancel": Command("jobs", "cancel", "Delete a job; its volumes stay."),
+    "queue": Command("jobs", "queue", "Show Volcano's queues, and the jobs that wait in them."),
+    "chart-values": Command(
+        "chart_values", "chart_values", "Print the cluster's values of the chart training-job."
+    ),
+    "connect": Command("connect", "connect", "Open a way to the cluster's private endpoint."),
+    "scale": Command("scale", "scale", "Set the size of a pool, and wait for it."),
+    "roll": Command("roll", "roll", "Renew the nodes of a pool, batch by batch."),
+    "upgrade-plan": Command("upgrade_plan", "upgrade_plan", "Plan an upgrade of Kubernetes."),
+    "destroy": Command("destroy", "destroy_command", "Take a cluster down; storage stays."),
+}
 
 
-for command in (jobs.submit, jobs.status, jobs.logs, jobs.cancel, jobs.queue, chart_values):
-    _app.command()(command)
+def load(name: str) -> TyperCommand | TyperGroup:
+    """Return a command with its options; imports its module."""
+    command = COMMANDS[name]
+    loaded = getattr(import_module(f"{_MODULE}.{command.module}"), command.name)
+    # Without markup: help and errors of wrong use do not import rich, and stay easy to search.
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.callback()(lambda: None)
+    if isinstance(loaded, typer.Typer):
+        app.add_typer(loaded, name=name)
+    else:
+        app.command(name)(loaded)
+    built = typer.main.get_group(app).commands[name]
+    assert isinstance(built, TyperCommand | TyperGroup)
+    return built
 
+
+class _Commands(TyperGroup):
+    """The commands of the table: listed from it, and loaded when they run."""
+
+    def resolve_command(
+        self,
+        ctx: Any,  # noqa: ANN401 typer hides it
+        args: list[str],
+    ) -> tuple[str | None, TyperCommand | TyperGroup | None, list[str]]:
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, load(name) if name and listed else None, rest
+
+
+_commands = _Commands(
+    help="Ultra-scale AI/ML on Amazon EKS from one cluster file.",
+    commands=[TyperCommand(name, help=command.summary) for name, command in COMMANDS.items()],
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 # Of click's errors typer exports this one alone; its base is what every wrong use raises.
 (_UsageError,) = typer.BadParameter.__bases__
@@ -98,7 +103,7 @@ for command in (jobs.submit, jobs.status, jobs.logs, jobs.cancel, jobs.queue, ch
 def main() -> None:
     """Run the command line; a mistake that the user can fix is printed and exits 1."""
     try:
-        _app()
+        _commands()
     except UltrascaleError as error:
         sys.exit(str(error))
     except SystemExit as end:

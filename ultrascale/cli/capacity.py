@@ -42,7 +42,9 @@ class _FindByDefault(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_FindByDefault, help="Find Capacity Blocks, training plans and Spot; buy one."
+    cls=_FindByDefault,
+    help="Find Capacity Blocks, training plans and Spot; buy one.",
+    rich_markup_mode=None,
 )
 
 Regions = Annotated[list[str] | None, typer.Option("--region", help="AWS Region; repeatable.")]

@@ -1,12 +1,19 @@
-"""What is wrong with a cluster file, and what is to be known of it."""
+"""`ultrascale check`: mistakes and warnings of a cluster file."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from ultrascale import config
 from ultrascale.plan.network.vpc import network_warnings
 from ultrascale.plan.pipeline import load_pipeline
+
+
+def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")]) -> None:
+    """Name every mistake in a cluster file at once, and warn of what surprises."""
+    check_file(file)
+    typer.echo(f"{file}: ok")
 
 
 def check_file(file: Path) -> None:

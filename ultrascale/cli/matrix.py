@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
+from typing import Annotated
 
+import typer
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
@@ -12,6 +14,18 @@ from ultrascale.catalog import auto_mode, capacity_blocks, matrix
 from ultrascale.catalog.field_failures import FieldFailure
 
 _WIDTH = 120
+
+
+def matrix_command(
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the page docs/pool-matrix.md.")
+    ] = False,
+) -> None:
+    """Show which purchase option works on which provisioner, and why the others do not."""
+    if as_markdown:
+        typer.echo(markdown(), nl=False)
+    else:
+        print_matrix()
 
 
 def print_matrix() -> None:

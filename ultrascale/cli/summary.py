@@ -1,20 +1,33 @@
-"""What `make synth` ends with."""
+"""`ultrascale summary`: stacks, pools, images and findings of a synthesized cluster file."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
 from ultrascale.documents import mapping, objects, sequence, text
 from ultrascale.errors import UltrascaleError
-from ultrascale.plan import ClusterPlan, PoolPlan, names
+from ultrascale.plan import ClusterPlan, PoolPlan, load, names
 from ultrascale.plan.model import TeamPlan
 
 _WIDTH = 160
 _REPORT = "validation-report.json"
+
+
+def summary(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    assembly: Annotated[Path, typer.Option(help="Folder that `cdk synth` wrote.")] = Path(
+        "cdk.out"
+    ),
+    manifests: Annotated[Path, typer.Option(help="Folder of the manifests.")] = Path("dist"),
+) -> None:
+    """Show what a synthesized cluster file would create."""
+    print_summary(load(file), assembly=assembly, manifests=manifests)
 
 
 def print_summary(plan: ClusterPlan, *, assembly: Path, manifests: Path) -> None:
