@@ -7,7 +7,8 @@ from botocore.client import BaseClient
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 from botocore.parsers import ResponseParserError
 
-from tests.support.account import THROTTLED, Refusal, denied, fake_account
+from tests.support.account import fake_account
+from tests.support.fake_aws import THROTTLED, Refusal, denied
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 

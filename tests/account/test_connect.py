@@ -18,7 +18,8 @@ from botocore.parsers import ResponseParserError
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from tests.support.account import ARN, ID, FakeAws, Refusal, Told, make_context
+from tests.support.account import make_context
+from tests.support.fake_aws import ARN, ID, FakeAws, Refusal, Told
 from ultrascale import account
 from ultrascale.account import Account
 from ultrascale.errors import AccountError, CatalogError, UnansweredError
@@ -93,7 +94,7 @@ def test_a_region_that_is_none_is_not_asked() -> None:
             Refusal("SignatureDoesNotMatch", "Signature expired: 20261201T0000Z"),
             "the clock of this machine is wrong: Signature expired: 20261201T0000Z; set it",
         ),
-        (Refusal("407", "<html>"), "HTTP error: what came back is no answer of AWS's"),
+        (Refusal("407", "<html>"), "HTTP 400: what came back is no answer of AWS's"),
         (ResponseParserError("<html>"), "what came back is no answer of AWS's; look at the"),
         (Refusal("InternalFailure", "sorry"), "InternalFailure: sorry"),
         (UnauthorizedSSOTokenError(), "the AWS login has expired"),

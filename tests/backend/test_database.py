@@ -6,14 +6,13 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 import boto3
 import pytest
-from botocore.stub import Stubber
 
 from tests.support.backend_process import eventually
+from tests.support.fake_aws import FakeAws
 from tests.support.postgres_server import GUARDED_USER, PostgresServer
 from ultrascale_backend.database import Connection, Database, parameters
 from ultrascale_backend.errors import UnavailableError
@@ -44,30 +43,14 @@ def guarded(server: PostgresServer, database: str, **changes: object) -> Databas
     return DatabaseSettings(**{**stated, **changes})  # pyright: ignore[reportArgumentType]
 
 
-class Secret:
+class Secret(FakeAws):
     """A secret that rotates, as Secrets Manager answers."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        client = cast("Any", boto3).client(
-            "secretsmanager",
-            region_name="us-east-1",
-            aws_access_key_id="AKIAEXAMPLE",
-            aws_secret_access_key="example",
-        )
-        self._stub = Stubber(client)
-        self._stub.activate()
-
-        def stubbed(_: str, region_name: str) -> object:
-            assert region_name == "us-east-1"
-            return client
-
-        monkeypatch.setattr(boto3, "client", stubbed)
 
     def holds(self, password: str, times: int) -> None:
         text = json.dumps({"username": GUARDED_USER, "password": password})
         for _ in range(times):
-            self._stub.add_response(
-                "get_secret_value", {"SecretString": text}, {"SecretId": SECRET}
+            self.expect(
+                "secretsmanager:GetSecretValue", {"SecretString": text}, {"SecretId": SECRET}
             )
 
 
@@ -75,7 +58,9 @@ class Secret:
 def secret(monkeypatch: pytest.MonkeyPatch, postgres: PostgresServer) -> Secret:
     postgres.ask("postgres", f"DROP ROLE IF EXISTS {GUARDED_USER}")
     postgres.ask("postgres", f"CREATE ROLE {GUARDED_USER} LOGIN PASSWORD 'first'")
-    return Secret(monkeypatch)
+    aws = Secret()
+    monkeypatch.setattr(boto3, "client", aws.client)
+    return aws
 
 
 @pytest.mark.postgres

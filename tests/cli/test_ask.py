@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.account import ID
 from tests.support.command_line import Ultrascale
+from tests.support.fake_aws import ID
 from tests.support.operate_groups import has, written
 from tests.support.pools import ODCR, POOL, as_text, make_cluster, make_document
 from tests.support.stub_api_http import kubeconfig

@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 import ultrascale.account
-from tests.support.account import FakeAws, Told, denied, fake_account
+from tests.support.account import fake_account
 from tests.support.command_line import Answer, run
+from tests.support.fake_aws import FakeAws, Told, denied
 from tests.support.offers import AT, BLOCK, BLOCKS, NOT_HELD, PLAN, PLANS, RESERVATION, answers
 from tests.support.pools import SYSTEM_POOL, as_text, make_document, pool_document
 from ultrascale.account import Account

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.account import FakeAws, Told, fake_account
+from tests.support.account import fake_account
 from tests.support.command_line import Ultrascale, run
+from tests.support.fake_aws import FakeAws, Told
 from tests.support.folders import ROOT
 from tests.support.pools import as_text, make_document
 from ultrascale.account import Account

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.account import ID, Refusal, Told, denied
 from tests.support.cli_deployments import STACKS, deployed, has, prepare, synthesizes, written
 from tests.support.command_line import Ultrascale
 from tests.support.deployments import Project, write_assembly
+from tests.support.fake_aws import ID, Refusal, Told, denied
 from tests.support.folders import ROOT
 from tests.support.pools import SYSTEM_POOL, pool_document
 from ultrascale import guard

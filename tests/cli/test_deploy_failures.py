@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import Refusal
 from tests.support.cli_deployments import NOT_THERE, STACKS, has, prepare, written
 from tests.support.command_line import Ultrascale
 from tests.support.deployments import Project, event, stack_event
+from tests.support.fake_aws import Refusal
 from ultrascale.deploy.stack_events import EVENTS
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.account import ID, denied
 from tests.support.command_line import Answer, Ultrascale, run
+from tests.support.fake_aws import ID, denied
 from tests.support.pools import as_text
 from tests.support.stub_api_server import Refusal
 from tests.support.teardown_cluster import (

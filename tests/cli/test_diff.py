@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import Told, denied, fake_account
+from tests.support.account import fake_account
 from tests.support.assemblies import described, write_assembly
 from tests.support.changes import Body, body, guard, launch_template, node_group, template
 from tests.support.command_line import Ultrascale
+from tests.support.fake_aws import Told, denied
 from tests.support.pools import as_text, make_document
 from ultrascale.account import Account
 from ultrascale.guard import Changes

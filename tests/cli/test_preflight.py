@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import ID, THROTTLED, FakeAws, Told, denied, fake_account
+from tests.support.account import fake_account
 from tests.support.command_line import Ultrascale
+from tests.support.fake_aws import ID, THROTTLED, FakeAws, Told, denied
 from tests.support.folders import ROOT
 from tests.support.pools import (
     CAPACITY_BLOCK,

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.account import ID, Refusal, fake_account
+from tests.support.account import fake_account
 from tests.support.command_line import Ultrascale
+from tests.support.fake_aws import ID, Refusal
 from tests.support.operate_cluster import FakeCluster, Time
 from tests.support.operate_groups import (
     EKS_SETS,

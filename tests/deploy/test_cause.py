@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import Refusal, Told, denied, fake_account
+from tests.support.account import fake_account
 from tests.support.deployments import event, stack_event
+from tests.support.fake_aws import Refusal, Told, denied
 from ultrascale.catalog.deploy_failures import (
     CDK_FAILURES,
     FAILURES,

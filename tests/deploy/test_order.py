@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.account import ID
 from tests.support.deployments import write_assembly
+from tests.support.fake_aws import ID
 from tests.support.pools import (
     HYPERPOD_POOL,
     ODCR,

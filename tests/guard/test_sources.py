@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import Refusal, Told, denied, fake_account
+from tests.support.account import fake_account
 from tests.support.assemblies import write_assembly
 from tests.support.changes import body, export, template
 from tests.support.deployments import make_project
+from tests.support.fake_aws import Refusal, Told, denied
 from tests.support.pools import make_cluster
 from ultrascale.cli.change_views import text_lines
 from ultrascale.errors import AccountError, UltrascaleError

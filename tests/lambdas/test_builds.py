@@ -5,10 +5,9 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
-from botocore.stub import Stubber
 
+from tests.support.fake_aws import FakeAws, Refusal
 from ultrascale.lambdas.builds.handler import answer
 
 BUILD = "research-hyperpod-chart:1"
@@ -17,23 +16,18 @@ LOGS = {"groupName": "chart", "streamName": "1"}
 FOREVER = 900.0
 
 
-class CodeBuild:
-    """CodeBuild, which answers what it is told to and nothing else."""
-
-    def __init__(self) -> None:
-        session = boto3.Session("x", "x", region_name="us-west-2")
-        self.client = session.client("codebuild")
-        self.stub = Stubber(self.client)
+class CodeBuild(FakeAws):
+    """CodeBuild, in the order in which the test foresees its requests."""
 
     def starts(self, status: str = "IN_PROGRESS") -> None:
-        self.stub.add_response("start_build", {"build": _build(status)}, {"projectName": PROJECT})
+        self.expect("codebuild:StartBuild", {"build": _build(status)}, {"projectName": PROJECT})
 
     def is_at(self, status: str, **more: Any) -> None:
         builds = {"builds": [_build(status) | more]}
-        self.stub.add_response("batch_get_builds", builds, {"ids": [BUILD]})
+        self.expect("codebuild:BatchGetBuilds", builds, {"ids": [BUILD]})
 
     def stops(self) -> None:
-        self.stub.add_response("stop_build", {}, {"id": BUILD})
+        self.expect("codebuild:StopBuild", {}, {"id": BUILD})
 
 
 def _build(status: str) -> dict[str, Any]:
@@ -42,10 +36,9 @@ def _build(status: str) -> dict[str, Any]:
 
 @pytest.fixture
 def codebuild() -> Iterator[CodeBuild]:
-    it = CodeBuild()
-    with it.stub:
-        yield it
-    it.stub.assert_no_pending_responses()
+    stub = CodeBuild()
+    yield stub
+    stub.verify()
 
 
 def answers(
@@ -64,7 +57,7 @@ def answers(
     }
     answer(
         event | more,
-        codebuild=codebuild.client,
+        codebuild=codebuild.client("codebuild"),
         remaining_seconds=lambda: seconds - sum(waited),
         sleep=waited.append,
         send=sent.append,
@@ -117,7 +110,7 @@ def test_a_build_that_takes_too_long_is_stopped_before_the_function_is(
 
 
 def test_a_build_that_cannot_start_fails_the_deploy_at_once(codebuild: CodeBuild) -> None:
-    codebuild.stub.add_client_error("start_build", "AccountLimitExceededException", "queued")
+    codebuild.expect("codebuild:StartBuild", Refusal("AccountLimitExceededException", "queued"))
 
     told = answers(codebuild)
 

@@ -159,7 +159,7 @@ class TestGuard:
 
     def test_what_eks_refuses_fails_the_deploy(self, aws: Aws) -> None:
         aws.has_stack("UPDATE_IN_PROGRESS")
-        aws.fails("list_nodegroups", "AccessDeniedException")
+        aws.fails("eks:ListNodegroups", "AccessDeniedException")
 
         assert answers(aws, update(GUARD, AFTER, BEFORE))["Status"] == "FAILED"
 
@@ -203,7 +203,7 @@ class TestZones:
         assert answers(aws, delete(ZONES, properties))["Status"] == "SUCCESS"
 
     def test_a_group_that_is_not_there_fails_the_deploy(self, aws: Aws) -> None:
-        aws.fails("describe_nodegroup", "ResourceNotFoundException")
+        aws.fails("eks:DescribeNodegroup", "ResourceNotFoundException")
 
         told = answers(aws, request(ZONES, MANAGED))
 

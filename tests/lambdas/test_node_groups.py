@@ -116,7 +116,7 @@ class TestSize:
 
     def test_a_group_that_goes_while_it_is_looked_at_does_not_count(self, aws: Aws) -> None:
         aws.lists("train-x")
-        aws.fails("describe_nodegroup", "ResourceNotFoundException")
+        aws.fails("eks:DescribeNodegroup", "ResourceNotFoundException")
 
         assert size(aws) == 2
 
@@ -137,14 +137,14 @@ class TestFailure:
     @pytest.mark.parametrize(
         ("operation", "code"),
         [
-            ("list_nodegroups", "AccessDeniedException"),
-            ("list_nodegroups", "ResourceNotFoundException"),
-            ("describe_nodegroup", "AccessDeniedException"),
-            ("describe_nodegroup", "ServerException"),
+            ("eks:ListNodegroups", "AccessDeniedException"),
+            ("eks:ListNodegroups", "ResourceNotFoundException"),
+            ("eks:DescribeNodegroup", "AccessDeniedException"),
+            ("eks:DescribeNodegroup", "ServerException"),
         ],
     )
     def test_what_eks_refuses_fails_the_deploy(self, aws: Aws, operation: str, code: str) -> None:
-        if operation == "describe_nodegroup":
+        if operation == "eks:DescribeNodegroup":
             aws.lists("train-x")
         aws.fails(operation, code)
 
@@ -168,7 +168,7 @@ class TestFailure:
         assert answers(aws, request("Custom::Other", {}))["Status"] == "FAILED"
 
     def test_a_resource_that_was_there_is_not_replaced(self, aws: Aws) -> None:
-        aws.fails("list_nodegroups", "ServerException")
+        aws.fails("eks:ListNodegroups", "ServerException")
 
         assert answers(aws, update(SIZE, SIZES, SIZES))["PhysicalResourceId"] == "there"
 
@@ -213,7 +213,7 @@ class TestTags:
         assert answers(aws, delete(TAGS, tagged(a="1", b="2")))["Status"] == "SUCCESS"
 
     def test_a_group_that_is_gone_needs_nothing_taken_away(self, aws: Aws) -> None:
-        aws.fails("describe_nodegroup", "ResourceNotFoundException")
+        aws.fails("eks:DescribeNodegroup", "ResourceNotFoundException")
 
         assert answers(aws, delete(TAGS, tagged(a="1")))["Status"] == "SUCCESS"
 
@@ -224,7 +224,7 @@ class TestTags:
         assert answers(aws, delete(TAGS, tagged(a="1")))["Status"] == "SUCCESS"
 
     def test_a_group_that_is_not_there_fails_the_deploy(self, aws: Aws) -> None:
-        aws.fails("describe_nodegroup", "ResourceNotFoundException")
+        aws.fails("eks:DescribeNodegroup", "ResourceNotFoundException")
 
         told = answers(aws, request(TAGS, tagged(a="1")))
 
@@ -237,6 +237,6 @@ class TestTags:
         assert answers(aws, request(TAGS, tagged(a="1")))["Status"] == "FAILED"
 
     def test_what_eks_refuses_fails_the_deletion(self, aws: Aws) -> None:
-        aws.fails("describe_nodegroup", "AccessDeniedException")
+        aws.fails("eks:DescribeNodegroup", "AccessDeniedException")
 
         assert answers(aws, delete(TAGS, tagged(a="1")))["Status"] == "FAILED"

@@ -4,9 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from botocore.stub import Stubber
 
-from tests.support.fake_aws import make_client
+from tests.support.fake_aws import FakeAws, Refusal
 from ultrascale.lambdas.subnet_reservations.handler import answer
 
 A, B = "subnet-a", "subnet-b"
@@ -15,13 +14,8 @@ OTHER = {"SubnetId": A, "Cidr": "10.0.128.0/17"}
 BESIDE = {"SubnetId": B, "Cidr": "10.1.128.0/17"}
 
 
-class Ec2:
+class Ec2(FakeAws):
     """EC2, with the reservations that the test gives it."""
-
-    def __init__(self) -> None:
-        self.client = make_client("ec2")
-        self._stub = Stubber(self.client)
-        self._stub.activate()
 
     def has(self, subnet: str, *ranges: str, token: str | None = None, **request: str) -> None:
         found = [{"SubnetCidrReservationId": f"scr-{cidr}", "Cidr": cidr} for cidr in ranges]
@@ -29,24 +23,18 @@ class Ec2:
         if token:
             page["NextToken"] = token
         expected = {"SubnetId": subnet} | request
-        self._stub.add_response("get_subnet_cidr_reservations", page, expected)
+        self.expect("ec2:GetSubnetCidrReservations", page, expected)
 
     def has_no(self, subnet: str, code: str) -> None:
-        self._stub.add_client_error(
-            "get_subnet_cidr_reservations", code, "refused", expected_params={"SubnetId": subnet}
-        )
+        self.expect("ec2:GetSubnetCidrReservations", Refusal(code, "refused"), {"SubnetId": subnet})
 
     def reserves(self, part: dict[str, str]) -> None:
         expected = part | {"ReservationType": "prefix"}
-        self._stub.add_response("create_subnet_cidr_reservation", {}, expected)
+        self.expect("ec2:CreateSubnetCidrReservation", {}, expected)
 
     def releases(self, part: dict[str, str]) -> None:
         expected = {"SubnetCidrReservationId": f"scr-{part['Cidr']}"}
-        self._stub.add_response("delete_subnet_cidr_reservation", {}, expected)
-
-    def close(self) -> None:
-        self._stub.deactivate()
-        self._stub.assert_no_pending_responses()
+        self.expect("ec2:DeleteSubnetCidrReservation", {}, expected)
 
 
 def told(ec2: Ec2, kind: str, *parts: dict[str, str], before: Any = None) -> dict[str, Any]:
@@ -61,8 +49,8 @@ def told(ec2: Ec2, kind: str, *parts: dict[str, str], before: Any = None) -> dic
     if before is not None:
         event["OldResourceProperties"] = {"Parts": before}
     answers: list[Any] = []
-    answer(event, ec2=ec2.client, send=answers.append)
-    ec2.close()
+    answer(event, ec2=ec2.client("ec2"), send=answers.append)
+    ec2.verify()
     (sent,) = answers
     return json.loads(sent.data)
 

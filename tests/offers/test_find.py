@@ -8,7 +8,8 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 from moto import mock_aws
 
-from tests.support.account import THROTTLED, FakeAws, Told, denied, fake_account
+from tests.support.account import fake_account
+from tests.support.fake_aws import THROTTLED, FakeAws, Told, denied
 from tests.support.offers import (
     AT,
     BLOCK,

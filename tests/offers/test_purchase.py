@@ -6,17 +6,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
-import boto3
 import pytest
 import yaml
-from botocore.awsrequest import AWSResponse
-from botocore.client import BaseClient
-from botocore.config import Config
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 from botocore.parsers import ResponseParserError
-from botocore.stub import Stubber
 
-from tests.support.account import ARN, ID, FakeAws, Refusal, Told, denied, fake_account
+from tests.support.account import fake_account
+from tests.support.fake_aws import ID, PROXY_PAGE, FakeAws, Refusal, Told, denied
 from tests.support.folders import ROOT
 from tests.support.offers import (
     ENDS,
@@ -29,7 +25,6 @@ from tests.support.offers import (
 )
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import config
-from ultrascale.account import Account
 from ultrascale.errors import AccountError, UnansweredError
 from ultrascale.offers.bought import look_command
 from ultrascale.offers.purchase import (
@@ -109,25 +104,6 @@ def test_a_purchase_without_an_answer_is_not_sent_again_and_says_how_to_look(
     assert look in str(unsure.value)
 
 
-class OneClient:
-    """What makes one client, and notes how it is configured."""
-
-    def __init__(self) -> None:
-        self.config: Config | None = None
-        self.stubber: Stubber | None = None
-
-    def client(self, service_name: str, *, region_name: str, config: Config) -> BaseClient:
-        client = cast("Any", boto3).client(
-            service_name,
-            region_name=region_name,
-            config=config,
-            aws_access_key_id="x",
-            aws_secret_access_key="x",
-        )
-        self.config, self.stubber = config, Stubber(client)
-        return client
-
-
 @pytest.mark.parametrize(
     ("code", "status", "unsure"),
     [
@@ -139,23 +115,14 @@ class OneClient:
     ],
 )
 def test_only_what_aws_refused_counts_as_not_bought(code: str, status: int, unsure: bool) -> None:
-    session = OneClient()
-    account = Account(id=ID, arn=ARN, region="us-west-2", session=session)
-    account.client("ec2", "us-west-2")
-    held = session.stubber
-    account.client("ec2", "us-west-2", once=True)
-    assert held is not None
-    assert session.stubber is not None
-    held.add_response("describe_capacity_reservations", {"CapacityReservations": []})
-    session.stubber.add_client_error("purchase_capacity_block", code, "no", http_status_code=status)
+    account, aws = fake_account({**NOT_HELD, BLOCK_ACTION: Refusal(code, status=status)})
 
-    with held, session.stubber, pytest.raises(AccountError) as error:
+    with pytest.raises(AccountError) as error:
         buy(make_offer(), account, "train")
 
     assert isinstance(error.value, UnsureError) is unsure
     assert isinstance(error.value, UnansweredError) is not unsure
-    assert session.config is not None
-    assert cast("Any", session.config).retries["total_max_attempts"] == 1
+    assert aws.attempts[BLOCK_ACTION] == 1
 
 
 def test_a_purchase_that_no_policy_allows_names_the_permission() -> None:
@@ -230,21 +197,9 @@ def test_what_was_bought_is_told_however_little_aws_answers() -> None:
 
 
 def test_the_page_of_a_proxy_in_place_of_a_plan_is_no_plan() -> None:
-    """Of such a page botocore makes an answer without keys."""
-    session = OneClient()
-    account = Account(id=ID, arn=ARN, region="us-west-2", session=session)
-    account.client("sagemaker")
-    held = session.stubber
-    client: Any = account.client("sagemaker", once=True)
-    assert held is not None
-    held.add_response("list_training_plans", {"TrainingPlanSummaries": []})
+    account, _ = fake_account({**NOT_HELD, PLAN_ACTION: PROXY_PAGE})
 
-    def page(**_: object) -> tuple[AWSResponse, dict[str, Any]]:
-        return AWSResponse("https://aws.test", 200, cast("Any", {}), None), {}
-
-    client.meta.events.register("before-call.sagemaker.CreateTrainingPlan", page)
-
-    with held, pytest.raises(UnsureError, match="AWS did not name the plan\nIT IS NOT KNOWN"):
+    with pytest.raises(UnsureError, match="AWS did not name the plan\nIT IS NOT KNOWN"):
         buy(make_offer(option="training-plan"), account, "train")
 
 

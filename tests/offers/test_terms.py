@@ -4,7 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from tests.support.account import ID, Refusal, Told, denied, fake_account
+from tests.support.account import fake_account
+from tests.support.fake_aws import ID, Refusal, Told, denied
 from tests.support.offers import QUOTA, make_offer
 from ultrascale.errors import AccountError
 from ultrascale.offers.model import Found, Unknown

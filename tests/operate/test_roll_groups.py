@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import FakeAws, fake_account
+from tests.support.account import fake_account
+from tests.support.fake_aws import FakeAws
 from tests.support.operate_cluster import NODES, FakeCluster, Time, make_pool
 from tests.support.pools import CAPACITY_BLOCK
 from ultrascale.errors import ClusterError

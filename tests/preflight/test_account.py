@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import ARN, ID, THROTTLED, Refusal, Told, denied, make_context
+from tests.support.account import make_context
+from tests.support.fake_aws import ARN, ID, THROTTLED, Refusal, Told, denied
 from tests.support.folders import ROOT
 from tests.support.pools import SPOT, SYSTEM_POOL, pool_document
 from ultrascale import plan

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import Told, denied
+from tests.support.fake_aws import Told, denied
 from tests.support.preflight_context import found, make_context, pools_plan, states
 from ultrascale.errors import UnansweredError
 from ultrascale.preflight.addresses import ADDRESSES

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import ID, Refusal, Told, denied, make_context
+from tests.support.account import make_context
+from tests.support.fake_aws import ID, Refusal, Told, denied
 from ultrascale.preflight.admins import ADMINS
 from ultrascale.preflight.model import Finding
 from ultrascale.preflight.run import run_checks

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import Refusal, denied
+from tests.support.fake_aws import Refusal, denied
 from tests.support.preflight_context import found, pools_plan
 from ultrascale.errors import UnansweredError
 from ultrascale.preflight.cluster import CLUSTER

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import THROTTLED, denied
+from tests.support.fake_aws import THROTTLED, denied
 from tests.support.pools import HYPERPOD_POOL, SPOT, pool_document
 from tests.support.preflight_context import file_plan, found, pools_plan, states
 from tests.support.recorded_ec2 import recorded_types

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import denied
+from tests.support.fake_aws import denied
 from tests.support.pools import (
     CAPACITY_BLOCK,
     HYPERPOD_POOL,

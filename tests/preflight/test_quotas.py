@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import THROTTLED, Refusal, Told, denied, fake_account, make_context
+from tests.support.account import fake_account, make_context
+from tests.support.fake_aws import THROTTLED, Refusal, Told, denied
 from tests.support.pools import (
     CAPACITY_BLOCK,
     HYPERPOD_POOL,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import ID, THROTTLED, Refusal, Told, denied
+from tests.support.fake_aws import ID, THROTTLED, Refusal, Told, denied
 from tests.support.pools import CAPACITY_BLOCK, ODCR, pool_document
 from tests.support.preflight_context import NOW, found, make_context, pools_plan, states
 from ultrascale.plan.model import ClusterPlan

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.account import THROTTLED, Told, denied, make_context
+from tests.support.account import make_context
+from tests.support.fake_aws import THROTTLED, Told, denied
 from ultrascale.preflight.model import Check, Context, Finding
 from ultrascale.preflight.run import run_checks
 

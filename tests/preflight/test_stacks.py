@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import ID, Refusal, Told, denied
+from tests.support.fake_aws import ID, Refusal, Told, denied
 from tests.support.preflight_context import file_plan, found, pools_plan, states
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.model import Finding

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.preflight.test_zones import zone
-from tests.support.account import ID, Refusal, denied
+from tests.support.fake_aws import ID, Refusal, denied
 from tests.support.pools import HYPERPOD_POOL, TRAINING_PLAN
 from tests.support.preflight_context import NOW, file_plan, found, make_context, pools_plan
 from ultrascale.errors import UnansweredError

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import Refusal, Told
+from tests.support.fake_aws import Refusal, Told
 from tests.support.preflight_context import found, pools_plan
 from ultrascale.preflight.model import Finding
 from ultrascale.preflight.upgrade import UPGRADE

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import Refusal, denied
+from tests.support.fake_aws import Refusal, denied
 from tests.support.preflight_context import NOW, file_plan, found, make_context, pools_plan, states
 from ultrascale.catalog import eks
 from ultrascale.errors import UnansweredError

@@ -6,7 +6,8 @@ from functools import cache
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from tests.support.account import AT, THROTTLED, Told, denied, fake_account
+from tests.support.account import AT, fake_account
+from tests.support.fake_aws import THROTTLED, Told, denied
 from tests.support.folders import ROOT
 from ultrascale import plan
 from ultrascale.plan.needs.report import plan_needs

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import denied
+from tests.support.fake_aws import denied
 from tests.support.preflight_context import found, make_context, pools_plan, states
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.support.fake_aws import RESERVATION
+from tests.support.calendar_services import RESERVATION
 
 Clock = Callable[[datetime], None]
 

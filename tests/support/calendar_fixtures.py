@@ -10,7 +10,7 @@ import boto3
 import pytest
 
 from tests.support.calendar_calls import Clock
-from tests.support.fake_aws import Aws
+from tests.support.calendar_services import Aws
 from ultrascale.lambdas import cloudformation
 from ultrascale.lambdas.block_calendar import handler
 

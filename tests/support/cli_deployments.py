@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.account import AT, ID, FakeAws, Refusal, Told, fake_account
+from tests.support.account import AT, fake_account
 from tests.support.deployments import Project, make_project, write_assembly
+from tests.support.fake_aws import ID, FakeAws, Refusal, Told
 from tests.support.pools import ON_DEMAND, SYSTEM_POOL, as_text, make_document, pool_document
 from ultrascale.account import Account
 from ultrascale.deploy.stack_events import EVENTS

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.support.account import REGION
+from tests.support.fake_aws import REGION
 from ultrascale.cdk_cli import CdkCli
 
 _PROGRAM = """#!/bin/sh

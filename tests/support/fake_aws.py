@@ -1,126 +1,217 @@
-"""AWS as the block calendar sees it: stubbed clients."""
+"""The stub of AWS: clients that answer what a test tells them to, and nothing else.
 
-from datetime import UTC, datetime
-from functools import cache
-from typing import Any
+Clients are botocore's own: requests and answers have to fit the model of the service.
+"""
 
-import boto3
-from botocore.stub import Stubber
+from collections import deque
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NoReturn, cast
 
-RESERVATION = "cr-0123456789abcdef0"
-STARTS = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
-ENDS = datetime(2026, 12, 8, 11, 30, tzinfo=UTC)
-SERVICES = ("ec2", "eks", "autoscaling", "cloudformation")
+from boto3.session import Session
+from botocore.awsrequest import AWSResponse
+from botocore.client import BaseClient
+from botocore.config import Config
+from botocore.model import OperationModel
+from botocore.validate import ParamValidator
+
+ID = "918273645546"
+ARN = f"arn:aws:iam::{ID}:role/Platform"
+REGION = "us-west-2"
+
+PREFIXES = {
+    "amp": "aps",
+    "resourcegroupstaggingapi": "tag",
+    "service-quotas": "servicequotas",
+}
+"""IAM's prefix of each service that boto3 calls by another name."""
+
+Answer = Mapping[str, Any]
+# One answer for each time, several in turn, what follows from the parameters, or an error.
+Told = Answer | list[Answer | Exception] | Callable[[dict[str, Any]], Answer] | Exception
 
 
-@cache
-def make_client(service: str) -> Any:
-    session: Any = boto3.Session(
-        region_name="us-west-2",
-        aws_access_key_id="AKIDEXAMPLE",
-        aws_secret_access_key="secret",
+class Refusal(Exception):  # noqa: N818 it is an answer
+    """The answer of AWS to a request that it refuses."""
+
+    def __init__(self, code: str, message: str = "no", *, status: int = 400) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+        self.status = status
+
+
+def denied(action: str) -> Refusal:
+    """Return the answer to a request that no policy allows."""
+    return Refusal(
+        "AccessDeniedException",
+        f"User: {ARN} is not authorized to perform: {action} because no identity-based policy "
+        f"allows the {action} action",
     )
-    return session.client(service)
 
 
-class Aws:
-    """Stubbed clients: any call that the test did not foresee is an error."""
+THROTTLED = Refusal("ThrottlingException", "Rate exceeded")
+# Of a page that a proxy gives in place of AWS botocore makes an answer without keys.
+PROXY_PAGE: Answer = {}
+_CONFIG = Config(retries={"total_max_attempts": 1})
 
-    def __init__(self) -> None:
-        self.clients = {service: make_client(service) for service in SERVICES}
-        self._stubs = {service: Stubber(client) for service, client in self.clients.items()}
-        for stub in self._stubs.values():
-            stub.activate()
 
-    def client(self, service: str) -> Any:
-        return self.clients[service]
+class Expected(NamedTuple):
+    """A request that a test foresees.
 
-    def expect(self, service: str, operation: str, answer: Any, **request: Any) -> None:
-        self._stubs[service].add_response(operation, answer, request)
+    Attributes:
+        action: Its name, such as ``ec2:DescribeVpcs``.
+        parameters: Its parameters; None takes any.
+        answer: What it is answered, or the error that it raises.
+    """
 
-    def refuse(self, service: str, operation: str, code: str) -> None:
-        self._stubs[service].add_client_error(operation, code, "refused")
+    action: str
+    parameters: Mapping[str, Any] | None
+    answer: Answer | Exception
 
-    def reservation(
-        self, *states: str, starts: datetime = STARTS, ends: datetime = ENDS, **request: Any
+
+@dataclass
+class FakeAws:
+    """Makes clients of services that answer by `answers`, or in the order that is expected.
+
+    Attributes:
+        answers: Answers by action, such as ``ec2:DescribeVpcs``.
+        calls: Each request: its action, parameters and Region.
+        attempts: How often a request may be sent, by action.
+        mistakes: Requests that the test did not foresee.
+    """
+
+    answers: Mapping[str, Told] = field(default_factory=dict[str, Told])
+    calls: list[tuple[str, dict[str, Any], str]] = field(
+        default_factory=list[tuple[str, dict[str, Any], str]]
+    )
+    attempts: dict[str, int] = field(default_factory=dict[str, int])
+    mistakes: list[str] = field(default_factory=list[str])
+    _turns: dict[str, int] = field(default_factory=dict[str, int])
+    _expected: dict[str, deque[Expected]] = field(default_factory=dict[str, deque[Expected]])
+
+    def client(
+        self, service_name: str, *, region_name: str = REGION, config: Config = _CONFIG
+    ) -> BaseClient:
+        client = _copied(_made(service_name, region_name, config))
+        events: Any = client.meta.events
+        events.register("provide-client-params.*.*", self._note(service_name, region_name, config))
+        events.register("before-call.*.*", self._answer(service_name))
+        return client
+
+    def expect(
+        self,
+        action: str,
+        answer: Answer | Exception,
+        parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        found = [
-            {
-                "CapacityReservationId": f"cr-{number}",
-                "ReservationType": "capacity-block",
-                "State": state,
-                "StartDate": starts,
-                "EndDate": ends,
-            }
-            for number, state in enumerate(states)
-        ]
-        asked = request or {"CapacityReservationIds": [RESERVATION]}
-        answer = {"CapacityReservations": found}
-        self.expect("ec2", "describe_capacity_reservations", answer, **asked)
-
-    def node_group(self, size: int) -> None:
-        """EKS knows the Auto Scaling group behind the node group, and a size of some time ago."""
-        behind = {"autoScalingGroups": [{"name": "train-asg"}]}
-        group = {
-            "nodegroupName": "train",
-            "resources": behind,
-            "scalingConfig": {"desiredSize": 99},
-        }
-        self.expect(
-            "eks",
-            "describe_nodegroup",
-            {"nodegroup": group},
-            clusterName="research",
-            nodegroupName="train",
-        )
-        self.auto_scaling_group(size)
-
-    def set_node_group(self, size: int) -> None:
-        self.expect(
-            "eks",
-            "update_nodegroup_config",
-            {},
-            clusterName="research",
-            nodegroupName="train",
-            scalingConfig={"desiredSize": size},
-        )
-
-    def set_auto_scaling_group(self, size: int) -> None:
-        self.expect(
-            "autoscaling",
-            "set_desired_capacity",
-            {},
-            AutoScalingGroupName="train-asg",
-            DesiredCapacity=size,
-            HonorCooldown=False,
-        )
-
-    def auto_scaling_group(self, *sizes: int) -> None:
-        groups = [
-            {
-                "AutoScalingGroupName": "train-asg",
-                "MinSize": 0,
-                "MaxSize": 16,
-                "DesiredCapacity": size,
-                "DefaultCooldown": 300,
-                "AvailabilityZones": ["us-west-2b"],
-                "HealthCheckType": "EC2",
-                "CreatedTime": datetime(2026, 11, 1, tzinfo=UTC),
-            }
-            for size in sizes
-        ]
-        self.expect(
-            "autoscaling",
-            "describe_auto_scaling_groups",
-            {"AutoScalingGroups": groups},
-            AutoScalingGroupNames=["train-asg"],
-        )
-
-    def stack(self, status: str) -> None:
-        stack = {"StackName": "stack", "CreationTime": STARTS, "StackStatus": status}
-        self.expect("cloudformation", "describe_stacks", {"Stacks": [stack]}, StackName="stack")
+        """Foresee a request, after those of the same service that are foreseen already."""
+        service = action.partition(":")[0]
+        self._expected.setdefault(service, deque()).append(Expected(action, parameters, answer))
 
     def verify(self) -> None:
-        for stub in self._stubs.values():
-            stub.deactivate()
-            stub.assert_no_pending_responses()
+        """Check that each request that was foreseen was sent, and none besides."""
+        assert self.mistakes == []
+        assert [each.action for queue in self._expected.values() for each in queue] == []
+
+    @property
+    def actions(self) -> set[str]:
+        """Every action that was asked for."""
+        return {action for action, *_ in self.calls}
+
+    def parameters(self, action: str) -> list[dict[str, Any]]:
+        """Return the parameters of each request of ``action``."""
+        return [parameters for each, parameters, _ in self.calls if each == action]
+
+    def _note(self, service: str, region: str, config: Config) -> Callable[..., None]:
+        most = cast("dict[str, int]", cast("Any", config).retries)["total_max_attempts"]
+
+        def note(
+            *, params: dict[str, Any], model: OperationModel, context: dict[str, Any], **_: object
+        ) -> None:
+            # botocore adds tokens of its own to the parameters.
+            context["asked"] = dict(params)
+            self.attempts[_action(service, model)] = most
+            self.calls.append((_action(service, model), params, region))
+
+        return note
+
+    def _answer(self, service: str) -> Callable[..., object]:
+        def answer(*, model: OperationModel, context: dict[str, Any], **_: object) -> object:
+            action = _action(service, model)
+            try:
+                found = self._next(action, context["asked"])
+            except Refusal as refusal:
+                error = {"Code": refusal.code, "Message": refusal.message}
+                told = {"HTTPStatusCode": refusal.status}
+                return _response(refusal.status), {"Error": error, "ResponseMetadata": told}
+            if model.output_shape is not None and found is not PROXY_PAGE:
+                report = cast("Any", ParamValidator()).validate(dict(found), model.output_shape)
+                assert not report.has_errors(), f"{action} answers so: {report.generate_report()}"
+            return _response(200), {**found, "ResponseMetadata": {"HTTPStatusCode": 200}}
+
+        return answer
+
+    def _next(self, action: str, asked: dict[str, Any]) -> Answer:
+        if self._expected.get(action.partition(":")[0]):
+            return self._next_expected(action, asked)
+        if action not in self.answers:
+            self._mistaken(f"the test does not say what {action} answers")
+        told = self.answers[action]
+        if isinstance(told, list):
+            turn = self._turns.get(action, 0)
+            self._turns[action] = turn + 1
+            told = cast("list[Answer | Exception]", told)[turn]
+        if isinstance(told, Exception):
+            raise told
+        return told(asked) if callable(told) else told
+
+    def _next_expected(self, action: str, asked: dict[str, Any]) -> Answer:
+        expected = self._expected[action.partition(":")[0]].popleft()
+        if action != expected.action or expected.parameters not in (None, asked):
+            self._mistaken(f"expected {expected}, got {action} with {asked}")
+        if isinstance(expected.answer, Exception):
+            raise expected.answer
+        return expected.answer
+
+    def _mistaken(self, mistake: str) -> NoReturn:
+        # The code under test may take an AssertionError for an error of AWS: `verify` tells it.
+        self.mistakes.append(mistake)
+        raise AssertionError(mistake)
+
+
+_MADE: dict[tuple[object, ...], Any] = {}
+# It keeps what it has read of a service for the other Regions.
+_SESSION = cast("Any", Session())
+
+
+def _made(service: str, region: str, config: Config) -> Any:
+    """Return a client to copy: making one takes longer than all that a test asks of it."""
+    options = cast("Any", config)
+    key = (service, region, options.read_timeout, str(options.retries))
+    if key not in _MADE:
+        _MADE[key] = _SESSION.client(
+            service,
+            region_name=region,
+            config=config,
+            aws_access_key_id="x",
+            aws_secret_access_key="x",
+        )
+    return _MADE[key]
+
+
+def _copied(client: Any) -> Any:
+    """Return a client whose events are its own."""
+    own: Any = object.__new__(cast("type[Any]", type(client)))
+    vars(own).update(vars(client), meta=copy(client.meta))
+    own.meta.events = copy(own.meta.events)
+    return own
+
+
+def _action(service: str, model: OperationModel) -> str:
+    return f"{PREFIXES.get(service, service)}:{model.name}"
+
+
+def _response(status: int) -> AWSResponse:
+    return AWSResponse("https://aws.test", status, cast("Any", {}), None)

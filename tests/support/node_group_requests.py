@@ -37,8 +37,8 @@ def delete(kind: str, properties: dict[str, Any]) -> dict[str, Any]:
 def answers(aws: Aws, event: dict[str, Any]) -> dict[str, Any]:
     """Return the one answer that CloudFormation gets."""
     sent: list[urllib.request.Request] = []
-    with aws.expecting():
-        answer(event, clients=aws.clients, send=sent.append)
+    answer(event, clients=aws.clients, send=sent.append)
+    aws.verify()
     (only,) = sent
     assert only.full_url == event["ResponseURL"]
     assert isinstance(only.data, bytes)

@@ -1,61 +1,46 @@
-"""The services that the function behind node groups asks, stubbed."""
+"""AWS as the function behind node groups sees it: node groups and what lies behind them."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
-import boto3
-from botocore.stub import Stubber
-
+from tests.support.fake_aws import FakeAws, Refusal
 from ultrascale.lambdas.node_groups.handler import Clients
 
 CLUSTER = "research"
 STACK = "arn:aws:cloudformation:us-west-2:111122223333:stack/research-train/1"
 POOL = {"ultrascale.dev/pool": "train"}
+_BEFORE = datetime(2026, 11, 1, tzinfo=UTC)
 
 
-class Aws:
-    """Services that answer what they are told to and nothing else."""
-
-    def __init__(self) -> None:
-        session = boto3.Session("x", "x", region_name="us-west-2")
-        self.eks = session.client("eks")
-        self.autoscaling = session.client("autoscaling")
-        self.cloudformation = session.client("cloudformation")
-        self._eks = Stubber(self.eks)
-        self._autoscaling = Stubber(self.autoscaling)
-        self._cloudformation = Stubber(self.cloudformation)
+class Aws(FakeAws):
+    """Services in the order in which the test foresees their requests."""
 
     @property
     def clients(self) -> Clients:
         return Clients(
-            eks=self.eks, autoscaling=self.autoscaling, cloudformation=self.cloudformation
+            eks=self.client("eks"),
+            autoscaling=self.client("autoscaling"),
+            cloudformation=self.client("cloudformation"),
         )
 
     def has_stack(self, status: str) -> None:
-        found = {
-            "StackName": "research-train",
-            "CreationTime": "2026-11-01T00:00:00Z",
-            "StackStatus": status,
-        }
-        self._cloudformation.add_response(
-            "describe_stacks", {"Stacks": [found]}, {"StackName": STACK}
-        )
+        answer = {"Stacks": [stack("research-train", status)]}
+        self.expect("cloudformation:DescribeStacks", answer, {"StackName": STACK})
 
     def has_no_stack(self) -> None:
-        self._cloudformation.add_client_error("describe_stacks", "ValidationError", "no")
+        self.fails("cloudformation:DescribeStacks", "ValidationError")
 
     def suspends_rebalancing(self, group: str) -> None:
         asked = {"AutoScalingGroupName": group, "ScalingProcesses": ["AZRebalance"]}
-        self._autoscaling.add_response("suspend_processes", {}, asked)
+        self.expect("autoscaling:SuspendProcesses", {}, asked)
 
     def does_not_suspend(self) -> None:
-        self._autoscaling.add_client_error("suspend_processes", "ResourceInUse", "no")
+        self.fails("autoscaling:SuspendProcesses", "ResourceInUse")
 
     def lists(self, *names: str, token: str | None = None, after: str | None = None) -> None:
         asked = {"clusterName": CLUSTER} | ({"nextToken": after} if after else {})
         told: dict[str, Any] = {"nodegroups": [*names]} | ({"nextToken": token} if token else {})
-        self._eks.add_response("list_nodegroups", told, asked)
+        self.expect("eks:ListNodegroups", told, asked)
 
     def describes(
         self,
@@ -70,12 +55,12 @@ class Aws:
             "nodegroupName": name,
             "status": status,
             "labels": labels,
-            "resources": {"autoScalingGroups": [{"name": each} for each in names]},
+            "resources": {"autoScalingGroups": [{"name": behind} for behind in names]},
             # Behind the Auto Scaling group: nobody may believe it.
             "scalingConfig": {"minSize": 1, "maxSize": 99, "desiredSize": 99},
         }
         asked = {"clusterName": CLUSTER, "nodegroupName": name}
-        self._eks.add_response("describe_nodegroup", {"nodegroup": group}, asked)
+        self.expect("eks:DescribeNodegroup", {"nodegroup": group}, asked)
 
     def has_self_managed(self, **sizes: int) -> None:
         """Answer with the groups of the pool that EKS does not manage."""
@@ -83,53 +68,51 @@ class Aws:
             {"Name": f"tag:kubernetes.io/cluster/{CLUSTER}", "Values": ["owned"]},
             *({"Name": f"tag:{key}", "Values": [value]} for key, value in POOL.items()),
         ]
-        self._autoscaling.add_response(
-            "describe_auto_scaling_groups",
-            {"AutoScalingGroups": [_group(name, size) for name, size in sizes.items()]},
+        self.expect(
+            "autoscaling:DescribeAutoScalingGroups",
+            {"AutoScalingGroups": [auto_scaling_group(name, size) for name, size in sizes.items()]},
             {"Filters": asked},
         )
 
     def has(self, group: str, size: int) -> None:
-        self._asks([group], [_group(group, size)])
+        self._asks([group], [auto_scaling_group(group, size)])
 
     def has_lost(self, group: str) -> None:
         self._asks([group], [])
 
-    def fails(self, operation: str, code: str) -> None:
-        self._eks.add_client_error(operation, code, "no")
+    def fails(self, action: str, code: str) -> None:
+        self.expect(action, Refusal(code))
 
     def tags(self, group: str, tags: dict[str, str]) -> None:
         asked = [
             {**tag(group, key), "Value": value, "PropagateAtLaunch": False}
             for key, value in tags.items()
         ]
-        self._autoscaling.add_response("create_or_update_tags", {}, {"Tags": asked})
+        self.expect("autoscaling:CreateOrUpdateTags", {}, {"Tags": asked})
 
     def untags(self, group: str, *keys: str) -> None:
         asked = {"Tags": [tag(group, key) for key in keys]}
-        self._autoscaling.add_response("delete_tags", {}, asked)
+        self.expect("autoscaling:DeleteTags", {}, asked)
 
-    def _asks(self, names: list[str], found: list[dict[str, Any]]) -> None:
-        self._autoscaling.add_response(
-            "describe_auto_scaling_groups",
-            {"AutoScalingGroups": found},
+    def _asks(self, names: list[str], groups: list[dict[str, Any]]) -> None:
+        self.expect(
+            "autoscaling:DescribeAutoScalingGroups",
+            {"AutoScalingGroups": groups},
             {"AutoScalingGroupNames": names},
         )
-
-    @contextmanager
-    def expecting(self) -> Generator[None]:
-        with self._eks, self._autoscaling, self._cloudformation:
-            yield
-            self._eks.assert_no_pending_responses()
-            self._autoscaling.assert_no_pending_responses()
-            self._cloudformation.assert_no_pending_responses()
 
 
 def tag(group: str, key: str) -> dict[str, str]:
     return {"ResourceId": group, "ResourceType": "auto-scaling-group", "Key": key}
 
 
-def _group(name: str, size: int) -> dict[str, Any]:
+def stack(name: str, status: str) -> dict[str, Any]:
+    """Return a stack as CloudFormation describes it."""
+    return {"StackName": name, "CreationTime": _BEFORE, "StackStatus": status}
+
+
+def auto_scaling_group(name: str, size: int) -> dict[str, Any]:
+    """Return an Auto Scaling group as EC2 Auto Scaling describes it."""
     return {
         "AutoScalingGroupName": name,
         "MinSize": 0,
@@ -138,5 +121,5 @@ def _group(name: str, size: int) -> dict[str, Any]:
         "DefaultCooldown": 300,
         "AvailabilityZones": ["us-west-2b"],
         "HealthCheckType": "EC2",
-        "CreatedTime": "2026-11-01T00:00:00Z",
+        "CreatedTime": _BEFORE,
     }

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from tests.support.account import Told
+from tests.support.fake_aws import Told
 from ultrascale.offers.bought import PLANS as HELD_PLANS
 from ultrascale.offers.bought import RESERVATIONS
 from ultrascale.offers.model import OPTIONS, Offer, Option, Part, Request

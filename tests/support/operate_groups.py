@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import FakeAws, Told, fake_account
+from tests.support.account import fake_account
+from tests.support.fake_aws import FakeAws, Told
 from tests.support.pools import POOL, SYSTEM_POOL, as_text, make_document
 from ultrascale.account import Account
 

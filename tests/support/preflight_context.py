@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from tests.support.account import FakeAws, Told, fake_account
+from tests.support.account import fake_account
+from tests.support.fake_aws import FakeAws, Told
 from tests.support.folders import ROOT
 from tests.support.pools import SYSTEM_POOL, as_text, make_document
 from ultrascale import config, plan

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from tests.support.account import ID
+from tests.support.fake_aws import ID
 from tests.support.folders import ROOT
 from tests.support.jobs import job_cluster
 from tests.support.pools import ON_DEMAND, as_text, loads_own, pool_document

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.support.account import ID
+from tests.support.fake_aws import ID
 from ultrascale.plan.names import stack_description
 
 

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from tests.support.account import ARN, ID, FakeAws, Refusal, Told, denied, fake_account
+from tests.support.account import fake_account
+from tests.support.fake_aws import ARN, ID, FakeAws, Refusal, Told, denied
 from tests.support.stub_api_server import StubApiServer
 from tests.support.teardown_doubles import FakeClock, FakeStack, KilledError, described, summary
 from tests.support.teardown_services import Direct, InMemory, tagged

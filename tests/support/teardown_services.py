@@ -10,7 +10,7 @@ from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from tests.support.account import PREFIXES, Refusal
+from tests.support.fake_aws import PREFIXES, Refusal
 from tests.support.stub_api_server import Request
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import ID
+from tests.support.fake_aws import ID
 from tests.support.teardown_cluster import ALL, estate, instance, interface, kept, stack
 from tests.support.teardown_doubles import FakeStack
 from tests.support.teardown_estate import VPC, Estate

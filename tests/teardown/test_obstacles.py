@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import ID, Refusal
+from tests.support.fake_aws import ID, Refusal
 from tests.support.teardown_cluster import (
     ALL,
     FILE_SYSTEM,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.account import denied
+from tests.support.fake_aws import denied
 from tests.support.teardown_cluster import (
     BUCKET,
     FILE_SYSTEM,

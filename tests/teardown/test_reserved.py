@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from tests.support.account import ID, denied, fake_account
+from tests.support.account import fake_account
+from tests.support.fake_aws import ID, denied
 from tests.support.teardown_cluster import estate, research
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import ReservationPlan

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import THROTTLED, Refusal, denied
+from tests.support.fake_aws import THROTTLED, Refusal, denied
 from tests.support.stub_api_server import Refusal as ApiRefusal
 from tests.support.teardown_cluster import (
     ALL,

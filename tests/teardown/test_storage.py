@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import ID
+from tests.support.fake_aws import ID
 from tests.support.teardown_cluster import (
     BUCKET,
     FILE_SYSTEM,

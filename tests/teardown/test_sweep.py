@@ -6,7 +6,7 @@ from typing import Any, cast
 import botocore
 import pytest
 
-from tests.support.account import ID, denied, fake_account
+from tests.support.fake_aws import ID, FakeAws, denied
 from tests.support.teardown_cluster import (
     ALL,
     FILE_SYSTEM,
@@ -194,10 +194,10 @@ def test_every_list_is_read_to_its_end(tmp_path: Path) -> None:
     found = cluster.planned(ALL)
     sweep(cluster.account, research(), found)
 
-    asking = fake_account()[0]
+    aws = FakeAws()
     for action in cluster.listed:
         prefix, _, operation = action.partition(":")
-        client: Any = asking.client({"tag": "resourcegroupstaggingapi"}.get(prefix, prefix))
+        client: Any = aws.client({"tag": "resourcegroupstaggingapi"}.get(prefix, prefix))
         answer = client.meta.service_model.operation_model(operation).output_shape.members
         tokens = {each for each in answer if each.lower().endswith(("token", "marker"))}
         assert client.can_paginate(cast("Any", botocore).xform_name(operation)) or not tokens, (

@@ -17,7 +17,7 @@ from tests.support.calendar_calls import (
     deploy,
 )
 from tests.support.calendar_fixtures import Answers
-from tests.support.fake_aws import Aws
+from tests.support.calendar_services import Aws
 from ultrascale.lambdas.block_calendar import handler, retry
 
 
@@ -107,7 +107,7 @@ def test_an_api_that_fails_fails_the_deploy_with_its_reason_and_raises_for_the_a
 ) -> None:
     at(START)
     aws.reservation("active")
-    aws.refuse("eks", "describe_nodegroup", "ServiceUnavailable")
+    aws.refuse("eks:DescribeNodegroup", "ServiceUnavailable")
 
     with pytest.raises(Exception, match="ServiceUnavailable"):
         handler.on_event(deploy(MANAGED))
@@ -119,7 +119,7 @@ def test_an_api_that_fails_fails_the_deploy_with_its_reason_and_raises_for_the_a
 
 def test_an_unknown_reservation_fails_the_deploy(aws: Aws, answers: Answers, at: Clock) -> None:
     at(START)
-    aws.refuse("ec2", "describe_capacity_reservations", "InvalidCapacityReservationId.NotFound")
+    aws.refuse("ec2:DescribeCapacityReservations", "InvalidCapacityReservationId.NotFound")
 
     with pytest.raises(Exception, match="NotFound"):
         handler.on_event(deploy(MANAGED))
@@ -132,7 +132,7 @@ def test_one_unknown_reservation_does_not_roll_back_the_other_node_pools(
 ) -> None:
     at(START)
     monkeypatch.setattr(handler, "_target", dict)
-    aws.refuse("ec2", "describe_capacity_reservations", "InvalidCapacityReservationId.NotFound")
+    aws.refuse("ec2:DescribeCapacityReservations", "InvalidCapacityReservationId.NotFound")
 
     with pytest.raises(Exception, match="NotFound"):
         handler.on_event(deploy(NODE_POOL))
@@ -186,9 +186,9 @@ def test_rights_that_are_not_known_yet_fail_no_deploy(
     waits: list[float] = []
     monkeypatch.setattr(handler, "until_settled", partial(retry.until_settled, sleep=waits.append))
     at(START)
-    aws.refuse("ec2", "describe_capacity_reservations", "UnauthorizedOperation")
+    aws.refuse("ec2:DescribeCapacityReservations", "UnauthorizedOperation")
     aws.reservation("active")
-    aws.refuse("eks", "describe_nodegroup", "AccessDeniedException")
+    aws.refuse("eks:DescribeNodegroup", "AccessDeniedException")
     aws.reservation("active")
     aws.node_group(0)
     aws.set_node_group(16)

@@ -20,7 +20,7 @@ from tests.support.calendar_calls import (
     Clock,
     entry,
 )
-from tests.support.fake_aws import ENDS, STARTS, Aws
+from tests.support.calendar_services import ENDS, STARTS, Aws
 from tests.support.fake_kubernetes import FakeKubernetes, serve
 from ultrascale.lambdas.block_calendar import handler
 from ultrascale.lambdas.block_calendar.decision import UnusedNodesError
@@ -129,7 +129,7 @@ def test_a_node_group_whose_reservation_is_lost_raises_for_the_alarm(
 def test_a_managed_node_group_that_is_gone_is_an_error(aws: Aws, at: Clock) -> None:
     at(START)
     aws.reservation("active")
-    aws.refuse("eks", "describe_nodegroup", "ResourceNotFoundException")
+    aws.refuse("eks:DescribeNodegroup", "ResourceNotFoundException")
 
     with pytest.raises(LookupError, match="train"):
         handler.on_event(entry(MANAGED))
@@ -207,7 +207,7 @@ def test_a_node_pool_is_not_touched_while_ec2_does_not_answer(
     aws: Aws, at: Clock, cluster: FakeKubernetes
 ) -> None:
     at(START)
-    aws.refuse("ec2", "describe_capacity_reservations", "RequestLimitExceeded")
+    aws.refuse("ec2:DescribeCapacityReservations", "RequestLimitExceeded")
 
     with pytest.raises(Exception, match="RequestLimitExceeded"):
         handler.on_event(entry(NODE_POOL))

@@ -17,7 +17,7 @@ from tests.support.calendar_calls import (
     deploy,
 )
 from tests.support.calendar_fixtures import Answers
-from tests.support.fake_aws import ENDS, Aws
+from tests.support.calendar_services import ENDS, Aws
 from ultrascale.lambdas.block_calendar import handler
 from ultrascale.lambdas.block_calendar.next_block import RunningBlockError
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.fake_aws import ENDS, STARTS, Aws
+from tests.support.calendar_services import ENDS, STARTS, Aws
 from ultrascale.lambdas.block_calendar.reservation import (
     Block,
     Reservation,
@@ -42,7 +42,7 @@ def test_of_the_blocks_that_tags_find_the_present_one_counts(
 ) -> None:
     aws.reservation(*states, Filters=FILTERS)
 
-    assert find(aws.clients["ec2"], TAGGED) == Block(state=state, starts=STARTS, ends=ENDS)
+    assert find(aws.client("ec2"), TAGGED) == Block(state=state, starts=STARTS, ends=ENDS)
 
 
 @pytest.mark.parametrize("states", [("active", "active"), ("scheduled", "pending")], ids=str)
@@ -52,29 +52,28 @@ def test_tags_that_find_several_present_blocks_are_an_error(
     aws.reservation(*states, Filters=FILTERS)
 
     with pytest.raises(ReservationError, match=r"several .*: cr-0, cr-1; give each"):
-        find(aws.clients["ec2"], TAGGED)
+        find(aws.client("ec2"), TAGGED)
 
 
 def test_tags_that_find_no_block_are_an_error(aws: Aws) -> None:
     aws.reservation(Filters=FILTERS)
 
     with pytest.raises(ReservationError, match="no Capacity Block has the tags"):
-        find(aws.clients["ec2"], TAGGED)
+        find(aws.client("ec2"), TAGGED)
 
 
 def test_a_reservation_of_another_kind_with_the_same_tags_does_not_count(aws: Aws) -> None:
     aws.expect(
-        "ec2",
-        "describe_capacity_reservations",
+        "ec2:DescribeCapacityReservations",
         {
             "CapacityReservations": [
                 {"State": "active", "ReservationType": "default"},
                 {"State": "scheduled", "ReservationType": "capacity-block"},
             ]
         },
-        Filters=FILTERS,
+        {"Filters": FILTERS},
     )
 
-    found = find(aws.clients["ec2"], TAGGED)
+    found = find(aws.client("ec2"), TAGGED)
 
     assert found == Block(state="scheduled", starts=None, ends=None)
