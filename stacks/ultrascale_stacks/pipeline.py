@@ -12,6 +12,7 @@ from constructs import Construct
 from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
 from ultrascale.plan import names
 from ultrascale.plan.model import PipelinePlan, StagePlan
+from ultrascale.plan.stacks import PIPELINE_GATE
 from ultrascale.preflight.checks import CHECKS
 from ultrascale.preflight.policy import policy
 from ultrascale_constructs.pipeline import DeploymentPipeline
@@ -52,7 +53,7 @@ class GateStack(Stack):
         super().__init__(
             scope,
             id,
-            stack_name=names.stack(stage.cluster.name, "pipeline-gate"),
+            stack_name=names.stack(stage.cluster.name, PIPELINE_GATE),
             description=names.stack_description(stage.cluster.name),
         )
         GateRole(

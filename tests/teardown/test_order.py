@@ -7,10 +7,10 @@ import pytest
 from tests.support.assembly import Assembly
 from tests.support.teardown_cluster import research
 from tests.templates.test_stacks import stacks_before
-from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.plan import ClusterPlan
+from ultrascale.plan.stacks import fixed_stacks, pipeline_stacks, stacks_of
 from ultrascale.teardown.leftovers import Retained, component
-from ultrascale.teardown.order import PHASES, PIPELINE, layers
+from ultrascale.teardown.order import PHASES
 from ultrascale.teardown.retained import (
     BUCKET,
     FILE_SYSTEM,
@@ -20,17 +20,15 @@ from ultrascale.teardown.retained import (
     is_known,
 )
 
-# Names that no stack has: pools may not be called so for other reasons.
-NO_STACKS = {"default", "jobs", "scheduling"}
-
 
 def places(plan: ClusterPlan) -> Mapping[str, tuple[int, int]]:
-    """Return of each layer the step and the wave that it goes in."""
+    """Return the step and the wave that each stack goes in, by its name without the cluster's."""
     return {
-        layer: (number, turn)
+        stack.removeprefix(f"{plan.name}-"): (number, turn)
         for number, phase in enumerate(PHASES)
         for turn, wave in enumerate(phase.waves)
-        for layer in layers(plan, wave)
+        for layer in wave
+        for stack in stacks_of(plan, layer)
     }
 
 
@@ -86,7 +84,10 @@ def retained(assembly: Assembly) -> list[tuple[str, str, str]]:
 
 
 def test_every_stack_that_a_cluster_may_have_goes() -> None:
-    assert places(research()).keys() >= RESERVED_NAMES - NO_STACKS - {*PIPELINE}
+    plan = research()
+    stacks = fixed_stacks(plan.name) - {*pipeline_stacks(plan.name)}
+
+    assert {f"{plan.name}-{layer}" for layer in places(plan)} >= stacks
 
 
 def test_nodes_of_pools_go_before_the_controllers_that_end_them() -> None:

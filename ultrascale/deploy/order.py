@@ -1,20 +1,22 @@
-"""Which stacks wait for which: nothing may still fail once nodes are paid for."""
+"""The order in which stacks are deployed."""
 
 from collections.abc import Mapping, Sequence
+from graphlib import TopologicalSorter
 
 from ultrascale.deploy.assembly import StackArtifact
-from ultrascale.plan import names
-from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.stacks import LAYERS, StackName, stacks_of
 
 
-def waits_for(stacks: Sequence[StackArtifact], plan: ClusterPlan) -> Mapping[str, frozenset[str]]:
+def waits_for(
+    stacks: Sequence[StackArtifact], plan: ClusterPlan
+) -> Mapping[StackName, frozenset[StackName]]:
     """Return the stacks that each stack waits for, each after those that it waits for itself.
 
     Where that leaves a choice, the order is the assembly's, which need not be one to deploy in.
-    Those that launch accelerated nodes, and what follows them, wait for all the others: their nodes
-    are paid for from the first minute. They do not wait for each other, so that one that finds no
-    capacity leaves the rest alone.
+    Stacks that launch accelerated nodes, and what follows them, wait for all the others: their
+    nodes are paid for from the first minute. They do not wait for each other, so that one that
+    finds no capacity leaves the rest alone.
     """
     last = _last(stacks, plan)
     first = frozenset(stack.name for stack in stacks) - last
@@ -23,23 +25,28 @@ def waits_for(stacks: Sequence[StackArtifact], plan: ClusterPlan) -> Mapping[str
     )
 
 
-def _in_order(waits_for: Mapping[str, frozenset[str]]) -> Mapping[str, frozenset[str]]:
-    placed: dict[str, frozenset[str]] = {}
-    while len(placed) < len(waits_for):
-        ready = (
-            stack
-            for stack, earlier in waits_for.items()
-            if stack not in placed and earlier <= placed.keys()
-        )
-        stack = next(ready)
-        placed[stack] = waits_for[stack]
-    return placed
+def _in_order(
+    waits_for: Mapping[StackName, frozenset[StackName]],
+) -> Mapping[StackName, frozenset[StackName]]:
+    place = {stack: number for number, stack in enumerate(waits_for)}
+    sorter = TopologicalSorter(waits_for)
+    sorter.prepare()
+    ordered: dict[StackName, frozenset[StackName]] = {}
+    ready = [*sorter.get_ready()]
+    while ready:
+        stack = min(ready, key=place.__getitem__)
+        ready.remove(stack)
+        ordered[stack] = waits_for[stack]
+        sorter.done(stack)
+        ready += sorter.get_ready()
+    return ordered
 
 
-def _last(stacks: Sequence[StackArtifact], plan: ClusterPlan) -> frozenset[str]:
-    layers = {"node-pools", "hyperpod-groups"}
-    layers |= {pool.name for pool in plan.pools if pool.provisioner in NODE_GROUPS}
-    last = {names.stack(plan.name, layer) for layer in layers}
+def _last(stacks: Sequence[StackArtifact], plan: ClusterPlan) -> frozenset[StackName]:
+    """Return the stacks whose nodes are paid for, and those that wait for one of them."""
+    last = {
+        stack for id, layer in LAYERS.items() if layer.costs_nodes for stack in stacks_of(plan, id)
+    }
     while followers := {
         stack.name for stack in stacks if stack.name not in last and stack.needs & last
     }:

@@ -23,6 +23,7 @@ from ultrascale.guard.model import Changes
 from ultrascale.guard.templates import Templates
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.stacks import pipeline_stacks, stack_of
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
@@ -35,9 +36,6 @@ _ASSEMBLY = "cdk:cloud-assembly"
 _ANY_ACCOUNT = "unknown-account"
 _THIS_FILE = "name what `cdk synth` wrote for this file"
 
-
-# They are deployed beside the cluster, and stay when the file has them no more.
-_APART = ("pipeline", "pipeline-gate")
 # A change set was made and never executed, or the stack is gone.
 _NOT_THERE = frozenset({"REVIEW_IN_PROGRESS", "DELETE_COMPLETE"})
 # Of any other state the template is not what there is: something of it failed half-way.
@@ -116,7 +114,8 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
             or is another's; one line for each.
     """
     described = names.stack_description(cluster)
-    apart = {names.stack(cluster, layer) for layer in _APART}
+    # They are deployed beside the cluster, and stay when the file has them no more.
+    apart = {*pipeline_stacks(cluster)}
     found: list[str] = []
     protected: list[str] = []
     wrong: list[str] = []
@@ -234,8 +233,8 @@ def _mismatches(stacks: tuple[_Stack, ...], plan: ClusterPlan) -> Iterator[str]:
             f"another name: makes a second cluster, and leaves the first one running. Put name: "
             f"back, or {_THIS_FILE}"
         )
-    elif names.stack(plan.name, "cluster") not in {each.name for each in stacks}:
-        yield f"has no stack {names.stack(plan.name, 'cluster')}; {_THIS_FILE}"
+    elif (cluster := stack_of(plan.name, "cluster")) not in {each.name for each in stacks}:
+        yield f"has no stack {cluster}; {_THIS_FILE}"
     elsewhere = {each.region for each in stacks} - {plan.region}
     if elsewhere:
         yield (

@@ -12,7 +12,7 @@ from ultrascale.plan.cluster import assemble
 from ultrascale.plan.delivery.pipeline_events import pipeline_events
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
-from ultrascale.plan.stacks import planned_stacks
+from ultrascale.plan.stacks import PIPELINE, planned_stacks
 
 Mistakes = Iterator[config.Mistake]
 
@@ -197,7 +197,7 @@ def _plan(
         _stage(stage, clusters.get(number, own), stage.cluster or path.as_posix())
         for number, stage in enumerate(pipeline.stages)
     ]
-    name, heard = names.stack(own.name, "pipeline"), pipeline.notifications
+    name, heard = names.stack(own.name, PIPELINE), pipeline.notifications
     named = zip((stage.wave or stage.name for stage in pipeline.stages), stages, strict=True)
     return PipelinePlan(
         name=name,

@@ -10,7 +10,6 @@ from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
 from ultrascale.catalog import eks, vpc
-from ultrascale.plan import names
 from ultrascale.plan.model import (
     ClusterNeeds,
     ClusterPlan,
@@ -18,6 +17,7 @@ from ultrascale.plan.model import (
     SubnetKind,
     SubnetPlan,
 )
+from ultrascale.plan.stacks import stack_of
 from ultrascale.preflight.model import Check, Context, Finding
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _run(context: Context) -> Iterator[Finding]:
 def is_own(answer: Answer, plan: ClusterPlan) -> bool:
     """Return whether a VPC is that of the cluster, from an earlier deployment."""
     tags = {tag["Key"]: tag["Value"] for tag in answer.get("Tags", ())}
-    return tags.get(_STACK_TAG) == names.stack(plan.name, "network")
+    return tags.get(_STACK_TAG) == stack_of(plan.name, "network")
 
 
 def overlap_finding(network: NetworkPlan, others: Sequence[Answer]) -> Finding:

@@ -15,7 +15,7 @@ from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.plan.stacks import planned_stacks, stack_names
+from ultrascale.plan.stacks import LayerId, planned_stacks, stack_names, stack_of
 from ultrascale.preflight.model import Check, Context, Finding, unknown
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class FixedName:
     Attributes:
         kind: What has it, in the words of a reader.
         name: The name.
-        layers: Stacks that may hold it.
+        layers: Layers that may hold it.
         find: Returns CloudFormation's id of the thing that has the name; None where none has it.
         remove: The command that removes what has it.
         importable: Whether a stack can take over what has it: the template has the name as it is,
@@ -135,7 +135,7 @@ class FixedName:
 
     kind: str
     name: str
-    layers: tuple[str, ...]
+    layers: tuple[LayerId, ...]
     find: Callable[[Account], str | None]
     remove: str
     importable: bool = False
@@ -145,7 +145,7 @@ def _run_names(context: Context) -> Iterator[Finding]:
     live = {each["StackName"] for each in _own_stacks(context)}
     held: dict[str, frozenset[str]] = {}
     for fixed in fixed_names(context.plan):
-        stacks = [names.stack(context.plan.name, layer) for layer in fixed.layers]
+        stacks = [stack_of(context.plan.name, layer) for layer in fixed.layers]
         try:
             id = _id_of(context, fixed)
             for stack in stacks if id is not None else ():
@@ -171,7 +171,7 @@ def name_finding(fixed: FixedName, context: Context, *, there: bool, owner: str 
     if not there or owner is not None:
         evidence = f"it is of the stack {owner}" if owner else "the name is free"
         return Finding(check=_NAMES, subject=subject, state="pass", evidence=evidence)
-    stack = names.stack(context.plan.name, fixed.layers[0])
+    stack = stack_of(context.plan.name, fixed.layers[0])
     if fixed.importable and context.imports:
         evidence = f"it is there, and of no stack of this cluster: {stack} takes it over"
         return Finding(check=_NAMES, subject=subject, state="warn", evidence=evidence)
@@ -196,10 +196,10 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
         find=partial(_eks_cluster, name=plan.name),
         remove=f"aws eks delete-cluster --name {plan.name} {region}",
     )
-    logs = [(names.control_plane_logs(plan.name), "cluster")]
+    logs: dict[str, LayerId] = {names.control_plane_logs(plan.name): "cluster"}
     if plan.observability is not None:
-        logs += [(group, "observability") for group in plan.observability.log_groups]
-    for group, layer in logs:
+        logs |= dict.fromkeys(plan.observability.log_groups, "observability")
+    for group, layer in logs.items():
         yield FixedName(
             kind="log group",
             name=group,

@@ -8,7 +8,8 @@ Sources:
 from collections.abc import Iterator, Set
 
 from ultrascale.account import Account
-from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.stacks import stack_of
 from ultrascale.teardown.leftovers import STACK_TAG
 from ultrascale.teardown.model import Left, Thing
 from ultrascale.teardown.remains import tags
@@ -27,7 +28,7 @@ def backups(account: Account, plan: ClusterPlan, going: Set[str], *, asked: bool
         going: Ids of file systems that go.
         asked: Whether the plan says that they stay.
     """
-    stack = names.stack(plan.name, "storage")
+    stack = stack_of(plan.name, "storage")
     for each in account.ask_all(
         account.client("fsx").describe_backups, lambda page: page["Backups"]
     ):

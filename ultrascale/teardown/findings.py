@@ -8,13 +8,12 @@ from ultrascale.account import Account
 from ultrascale.config.pipeline import ConnectionId
 from ultrascale.errors import QuestionError, UnansweredError
 from ultrascale.jobs.cluster import Cluster
-from ultrascale.plan import ClusterPlan, names
-from ultrascale.plan.stacks import stack_names
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.stacks import pipeline_stacks, stack_names, stack_of
 from ultrascale.teardown import leftovers
 from ultrascale.teardown.gates import NO_CLUSTER, NO_HYPERPOD
 from ultrascale.teardown.leftovers import Retained
 from ultrascale.teardown.model import Left
-from ultrascale.teardown.order import PIPELINE
 from ultrascale.teardown.remains import InterfaceTarget, remains
 from ultrascale.teardown.retained import (
     DATABASE,
@@ -132,7 +131,7 @@ def eks_status(account: Account, cluster: str) -> str:
 
 
 def _vpc(stacks: Mapping[str, Stack], plan: ClusterPlan) -> str:
-    network = stacks.get(names.stack(plan.name, "network"))
+    network = stacks.get(stack_of(plan.name, "network"))
     found = (each.id for each in network.resources if each.type == _VPC) if network else ()
     return next(iter(found), "")
 
@@ -152,7 +151,7 @@ def _hyperpod(account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]) 
 
 def _refuse(stacks: Iterable[Stack], plan: ClusterPlan) -> None:
     """Refuse to begin beside a deployment, and where a stack may not go that has to."""
-    of_pipeline = {names.stack(plan.name, each) for each in PIPELINE}
+    of_pipeline = {*pipeline_stacks(plan.name)}
     wrong: list[str] = []
     for stack in stacks:
         wrong += [

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ultrascale.account import Account
 from ultrascale.errors import QuestionError
 from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan.stacks import stack_of
 from ultrascale.teardown.leftovers import Retained, plain
 from ultrascale.teardown.model import Left, Target
 from ultrascale.teardown.retained import (
@@ -56,7 +57,7 @@ def refuse_unknown(plan: ClusterPlan, asked: Asked) -> None:
     known = [*(each.name for each in plan.lustre), *(each.name for each in plan.buckets)]
     known += plan.repositories
     there = f"name one of {', '.join(sorted(known))}" if known else "it has none: leave it out"
-    of_bucket = names.stack(plan.name, "storage")[:_BEGIN]
+    of_bucket = stack_of(plan.name, "storage")[:_BEGIN]
     repositories = {names.repository(plan.name, each) for each in plan.repositories}
     wrong = [
         f"--delete-storage: no file system, bucket or repository of the cluster file, got {name!r};"
@@ -129,7 +130,7 @@ def _has_id(found: Retained, plan: ClusterPlan) -> bool:
     """Return whether a resource can be named by its id, which repositories of others look like."""
     if found.type == REPOSITORY:
         return bool(found.component)
-    return found.type in _NAMED and found.stack == names.stack(plan.name, "storage")
+    return found.type in _NAMED and found.stack == stack_of(plan.name, "storage")
 
 
 def _goes_along(group: Retained, found: Iterable[Retained], ids: set[str], asked: Asked) -> bool:

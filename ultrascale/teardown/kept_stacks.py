@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from ultrascale.account import Account
-from ultrascale.plan import names
+from ultrascale.plan.stacks import pipeline_stacks
 from ultrascale.teardown import prices
 from ultrascale.teardown.model import Left, Thing
 from ultrascale.teardown.remains import in_vpc
@@ -58,7 +58,7 @@ def pipeline_elsewhere(cluster: str, region: str, account: str) -> Left:
         region: Region of the pipeline.
         account: Its account.
     """
-    name = names.stack(cluster, "pipeline")
+    name = pipeline_stacks(cluster)[0]
     return Left(
         thing=Thing(kind=STACK, id=name, note=f"in {region} of {account}, not looked at"),
         why="the file has a pipeline, which deploys the cluster again whenever it runs: let no run "

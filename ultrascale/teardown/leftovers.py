@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from ultrascale.account import Account
-from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan.stacks import fixed_stacks, stack_of
 from ultrascale.teardown import prices
 from ultrascale.teardown.model import Thing
 from ultrascale.teardown.remains import tags
@@ -211,7 +211,7 @@ def left_file_systems(
         plan: The cluster.
         systems: What `file_systems` returns.
     """
-    stack = names.stack(plan.name, "storage")
+    stack = stack_of(plan.name, "storage")
     for id, system in systems.items():
         found = tags(system)
         if found.get(STACK_TAG) == stack:
@@ -229,7 +229,7 @@ def left_by_tags(account: Account, plan: ClusterPlan) -> Iterator[Retained]:
         account: The account.
         plan: The cluster.
     """
-    stacks = sorted(names.stack(plan.name, layer) for layer in RESERVED_NAMES)
+    stacks = sorted(fixed_stacks(plan.name))
     for begin in range(0, len(stacks), _VALUES):
         wanted: TagFilterTypeDef = {"Key": STACK_TAG, "Values": stacks[begin : begin + _VALUES]}
         tagged = account.ask_all(
@@ -302,7 +302,7 @@ def component(plan: ClusterPlan, found: Retained) -> str:
         # One that the cache of images fills may be called as one of the file is.
         owned = {names.repository(plan.name, each): each for each in plan.repositories}
         return owned.get(found.id, "")
-    if found.stack != names.stack(plan.name, "storage"):
+    if found.stack != stack_of(plan.name, "storage"):
         return ""
     # The CDK leaves out of an id what is no letter and no digit.
     ids = {plain(each.name): each.name for each in plan.lustre}

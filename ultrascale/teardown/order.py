@@ -1,35 +1,48 @@
-"""The order in which the stacks of a cluster go: against that in which they come."""
+"""The steps of a teardown: stacks go against the order in which they are deployed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 
-from ultrascale.plan import ClusterPlan
-from ultrascale.plan.capacity import NODE_GROUPS
-
-PIPELINE_GATE = "pipeline-gate"
-PIPELINE = ("pipeline", PIPELINE_GATE)
-"""Layers that stay: other clusters may be deployed by them."""
-
-# Stand for the stacks of pools, which have the pools' names.
-POOLS, SYSTEM_POOLS = "<pools>", "<system pools>"
+from ultrascale.plan.stacks import LAYERS, LayerId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """The stacks of one step.
+    """One step.
 
     Attributes:
-        name: Name of the step.
+        name: Name of the step, by which the table of layers assigns stacks to it.
         title: What the step does.
         minutes: How long each of its waves may take, in minutes.
-        waves: Layers; a wave waits for the one before. One that is empty stands for what is not a
-            stack.
     """
 
     name: str
     title: str
     minutes: int
-    waves: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def waves(self) -> tuple[tuple[LayerId, ...], ...]:
+        """Its layers; a wave waits for the one before."""
+        return tuple(_waves(self.name))
+
+
+def _waves(phase: str) -> Iterator[tuple[LayerId, ...]]:
+    """Yield layers that nothing needs any more, until none is left."""
+    layers: list[LayerId] = [
+        id for id in reversed(tuple(LAYERS)) if LAYERS[id].taken_down_in == phase
+    ]
+    goes_after: dict[LayerId, set[LayerId]] = {id: {*LAYERS[id].outlives} for id in layers}
+    for id in layers:
+        for needed in (*LAYERS[id].after, *LAYERS[id].after_if):
+            if needed in goes_after:
+                goes_after[needed].add(id)
+    sorter = TopologicalSorter(goes_after)
+    sorter.prepare()
+    while sorter.is_active():
+        wave = sorter.get_ready()
+        sorter.done(*wave)
+        yield tuple(sorted(wave, key=layers.index))
 
 
 JOBS = Phase(name="jobs", title="stop jobs; their pods write a last checkpoint", minutes=60)
@@ -39,13 +52,11 @@ NODE_POOLS = Phase(
     name="node-pools",
     title="delete NodePools, wait until the last NodeClaim is gone",
     minutes=120,
-    waves=(("node-pools",),),
 )
 NODES = Phase(
     name="node-groups",
     title="delete the stacks of node groups",
     minutes=90,
-    waves=((POOLS,),),
 )
 LOAD_BALANCERS = Phase(
     name="load-balancers",
@@ -56,23 +67,11 @@ HYPERPOD = Phase(
     name="hyperpod",
     title="delete HyperPod: governance, then the cluster, then the chart",
     minutes=120,
-    waves=(
-        ("hyperpod-metrics", "teams"),
-        ("governance",),
-        ("hyperpod-groups",),
-        ("hyperpod-chart",),
-    ),
 )
 PLATFORM = Phase(
     name="platform",
     title="delete controllers and what the platform made",
     minutes=60,
-    waves=(
-        ("observability", "karpenter"),
-        ("platform",),
-        ("backend", "image-cache", "images"),
-        ("registry",),
-    ),
 )
 VOLUMES = Phase(
     name="volumes",
@@ -83,14 +82,8 @@ ADDONS = Phase(
     name="add-ons",
     title="delete add-ons and system nodes",
     minutes=60,
-    waves=(
-        ("addons",),
-        ("storage",),
-        ("system-node-pools", SYSTEM_POOLS),
-        ("scaling", "nodes", "node-addons", "access"),
-    ),
 )
-CLUSTER = Phase(name="cluster", title="delete the EKS cluster", minutes=45, waves=(("cluster",),))
+CLUSTER = Phase(name="cluster", title="delete the EKS cluster", minutes=45)
 REMAINS = Phase(
     name="remains",
     title="delete network interfaces and security groups that Kubernetes left in the VPC",
@@ -102,7 +95,7 @@ STORAGE = Phase(
     minutes=120,
 )
 # Lambda gives back the interfaces of functions only after a while.
-NETWORK = Phase(name="network", title="delete the VPC", minutes=90, waves=(("network",),))
+NETWORK = Phase(name="network", title="delete the VPC", minutes=90)
 
 PHASES = (
     JOBS,
@@ -118,17 +111,3 @@ PHASES = (
     STORAGE,
     NETWORK,
 )
-
-
-def layers(plan: ClusterPlan, wave: Sequence[str]) -> tuple[str, ...]:
-    """Return the layers of a wave, with the names of the pools that they stand for."""
-    pools = {POOLS: plan.pools, SYSTEM_POOLS: plan.system_pools}
-    return tuple(
-        name
-        for layer in wave
-        for name in (
-            [each.name for each in pools[layer] if each.provisioner in NODE_GROUPS]
-            if layer in pools
-            else [layer]
-        )
-    )

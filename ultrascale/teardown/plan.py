@@ -8,7 +8,13 @@ from ultrascale.account import Account
 from ultrascale.jobs.cluster import Cluster
 from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.capacity import NODE_GROUPS
-from ultrascale.plan.stacks import stack_names
+from ultrascale.plan.stacks import (
+    LayerId,
+    pipeline_stacks,
+    stack_names,
+    stack_of,
+    stacks_of,
+)
 from ultrascale.teardown import keeping, kept_stacks, order, workloads
 from ultrascale.teardown.backups import backups
 from ultrascale.teardown.closing import NothingNew, submitters
@@ -82,8 +88,8 @@ class _Planner:
         yield from self._of_account(phase)
         for wave in phase.waves:
             yield from self._before(wave)
-            former = self._former() if order.POOLS in wave else ()
-            yield (*self._stacks(order.layers(self.plan, wave)), *former)
+            former = self._former() if "node-groups" in wave else ()
+            yield (*self._stacks(wave), *former)
 
     def _of_kubernetes(self, phase: order.Phase, cluster: Cluster) -> Iterator[tuple[Target, ...]]:
         """Yield what goes, and then a look whether more has come meanwhile."""
@@ -132,28 +138,30 @@ class _Planner:
         yield from reservations(self.account, self.plan)
         if self.found.cluster is not None:
             yield from workloads.kept_volumes(self.found.cluster, self.account)
-        for layer in order.PIPELINE:
-            pipeline = self.found.stacks.get(names.stack(self.plan.name, layer))
+        own, gate = pipeline_stacks(self.plan.name)
+        for name in (own, gate):
+            pipeline = self.found.stacks.get(name)
             if pipeline is not None:
-                looks = layer == order.PIPELINE_GATE
+                looks = name == gate
                 yield kept_stacks.pipeline(pipeline, self.plan.region, looks=looks)
         home = self.found.pipeline_home
         if home and (home.region, home.account) != (self.plan.region, self.account.id):
             yield kept_stacks.pipeline_elsewhere(self.plan.name, home.region, home.account)
-        network = self.found.stacks.get(names.stack(self.plan.name, "network"))
+        network = self.found.stacks.get(stack_of(self.plan.name, "network"))
         if network is not None and self._network_stays():
             yield from kept_stacks.network(self.account, network, self.found.vpc)
 
-    def _before(self, wave: Sequence[str]) -> Iterator[tuple[Target, ...]]:
+    def _before(self, wave: Sequence[LayerId]) -> Iterator[tuple[Target, ...]]:
         """Yield what has to be done before the stacks of a wave can go."""
         if "hyperpod-groups" in wave and self.found.hyperpod:
             yield (HyperPodGate(account=self.account, cluster=self.found.hyperpod),)
         if "system-node-pools" in wave and self.found.cluster is not None:
             yield workloads.node_pools(self.found.cluster, self.plan)[1]
 
-    def _stacks(self, layers: Sequence[str]) -> tuple[Target, ...]:
-        found = (self.found.stacks.get(names.stack(self.plan.name, layer)) for layer in layers)
-        return tuple(StackTarget(account=self.account, stack=each) for each in found if each)
+    def _stacks(self, layers: Sequence[LayerId]) -> tuple[Target, ...]:
+        wanted = (name for layer in layers for name in stacks_of(self.plan, layer))
+        stacks = (self.found.stacks.get(name) for name in wanted)
+        return tuple(StackTarget(account=self.account, stack=stack) for stack in stacks if stack)
 
     def _former(self) -> tuple[Target, ...]:
         """Return the stacks of pools that have left the file, or whose nodes now come otherwise."""

@@ -1,0 +1,67 @@
+"""The table of layers: what it says of one layer agrees with what it says of the others."""
+
+from graphlib import TopologicalSorter
+
+import pytest
+
+from ultrascale.config.pools import RESERVED_NAMES
+from ultrascale.plan.stacks import LAYERS, LayerId, fixed_stacks
+from ultrascale.teardown.order import PHASES
+
+# Names of objects in the cluster, which no pool may have either.
+OBJECTS = {"default", "jobs", "scheduling"}
+ROWS = pytest.mark.parametrize("layer", LAYERS)
+
+
+def earlier(layer: LayerId) -> set[LayerId]:
+    return {*LAYERS[layer].after, *LAYERS[layer].after_if}
+
+
+def removal(layer: LayerId) -> tuple[int, int]:
+    """Return the step and the wave that delete a layer."""
+    ((phase, wave),) = (
+        (number, turn)
+        for number, phase in enumerate(PHASES)
+        for turn, wave in enumerate(phase.waves)
+        if layer in wave
+    )
+    return phase, wave
+
+
+def test_no_layer_waits_for_itself() -> None:
+    assert {*TopologicalSorter({id: earlier(id) for id in LAYERS}).static_order()} == {*LAYERS}
+
+
+@ROWS
+def test_a_layer_stands_below_those_that_it_waits_for(layer: LayerId) -> None:
+    order = [*LAYERS]
+
+    assert earlier(layer) <= {*order[: order.index(layer)]}
+
+
+@ROWS
+def test_a_layer_is_deleted_before_those_that_it_waits_for(layer: LayerId) -> None:
+    for needed in earlier(layer):
+        assert removal(layer) < removal(needed)
+
+
+@ROWS
+def test_a_layer_outlives_layers_of_its_step_that_do_not_wait_for_it(layer: LayerId) -> None:
+    row = LAYERS[layer]
+
+    for other in row.outlives:
+        assert LAYERS[other].taken_down_in == row.taken_down_in
+        assert layer not in earlier(other)
+        assert removal(other) < removal(layer)
+
+
+def test_layers_whose_nodes_are_paid_for_stop_nothing_but_what_needs_their_nodes() -> None:
+    waiting = {id for id in LAYERS if any(LAYERS[other].costs_nodes for other in earlier(id))}
+
+    assert waiting == {"governance", "teams", "hyperpod-metrics"}
+
+
+def test_no_pool_may_be_called_like_a_stack() -> None:
+    stacks = {name.removeprefix("a-") for name in fixed_stacks("a")}
+
+    assert stacks | OBJECTS == RESERVED_NAMES
