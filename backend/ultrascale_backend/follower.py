@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from uuid import UUID
 
+from ultrascale.cluster_api.kinds import Kind
+from ultrascale.cluster_api.objects import Object, label, name
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.cluster_api.watch import Change, Feed, Watched, feed
 from ultrascale.documents import text
 from ultrascale.errors import ClusterError
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, label, name
-from ultrascale.jobs.kinds import WORKLOADS, Kind
-from ultrascale.jobs.watching import Change, Feed, Watched, feed
-from ultrascale.jobs.workloads import WorkloadState, read_workload, together
+from ultrascale.jobs.workloads import WORKLOADS, WorkloadState, read_workload, together
 from ultrascale_backend import store
 from ultrascale_backend.database import Database
 from ultrascale_backend.errors import UnavailableError

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 from uuid import UUID
 
+from ultrascale.cluster_api.kinds import Kind
+from ultrascale.cluster_api.objects import Object, label, name
+from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import JsonObject, mapping, text
 from ultrascale.errors import RefusedError
-from ultrascale.jobs.cluster import NOT_FOUND, Cluster
-from ultrascale.jobs.fields import Object, label, name
-from ultrascale.jobs.kinds import WORKLOADS, Kind, kind_of
-from ultrascale.jobs.workloads import read_workload, together
+from ultrascale.jobs.manifests import kind_of
+from ultrascale.jobs.workloads import WORKLOADS, read_workload, together
 
 # On every object of a request's job: the request's id.
 REQUEST_LABEL = "ultrascale.dev/request"

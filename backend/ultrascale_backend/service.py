@@ -13,9 +13,9 @@ import uvicorn
 from anyio.to_thread import current_default_thread_limiter
 from starlette.types import ASGIApp
 
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.kinds import WORKLOADS
-from ultrascale.jobs.submitted import same_cluster
+from ultrascale.cluster_api.identity import same_cluster
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.jobs.workloads import WORKLOADS
 from ultrascale_backend import store
 from ultrascale_backend.database import Database
 from ultrascale_backend.follower import Follower

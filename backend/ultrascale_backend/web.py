@@ -16,10 +16,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from ultrascale.cluster_api.kinds import POD
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.kinds import POD
-from ultrascale.jobs.pod_state import read_pod
+from ultrascale.jobs.pods import read_pod
 from ultrascale.plan.names import JOB_LABEL
 from ultrascale_backend import store
 from ultrascale_backend.database import Database

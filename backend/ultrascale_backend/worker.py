@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import psycopg
 
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
-from ultrascale.jobs.cluster import Cluster
 from ultrascale_backend import objects, store
 from ultrascale_backend.database import Connection, Database
 from ultrascale_backend.objects import NotOursError

@@ -14,9 +14,9 @@ from tests.support.rbac import Access, Rbac, accesses_of
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, StubApiServer
 from ultrascale import plan
+from ultrascale.cluster_api.kinds import INDEXED_JOB, PYTORCH_JOB, VOLCANO_JOB, Kind
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.jobs.cancellation import cancel, objects_of
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.kinds import INDEXED_JOB, PYTORCH_JOB, VOLCANO_JOB, Kind
 from ultrascale.jobs.logs import Choice, lines
 from ultrascale.jobs.progress import Followed, follow
 from ultrascale.jobs.status import job_status, jobs_in

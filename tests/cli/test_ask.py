@@ -10,8 +10,8 @@ from tests.support.operate_groups import has, written
 from tests.support.pools import ODCR, POOL, as_text, make_cluster, make_document
 from tests.support.stub_api_http import kubeconfig
 from ultrascale.cli import ask
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError, QuestionError
-from ultrascale.jobs.cluster import Cluster
 from ultrascale.plan import plan_cluster
 
 ACCOUNT = "111122223333"

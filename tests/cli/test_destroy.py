@@ -26,7 +26,7 @@ from tests.support.teardown_doubles import FakeClock
 from tests.support.teardown_estate import Estate
 from ultrascale.account import Account
 from ultrascale.cli.destroy import UNFINISHED
-from ultrascale.jobs.cluster import Cluster
+from ultrascale.cluster_api.server import Cluster
 
 ARN = f"arn:aws:eks:us-west-2:{ID}:cluster/research"
 ALL = ["--delete-logs", *(f"--delete-storage={each}" for each in ("scratch", "data", "trainer"))]

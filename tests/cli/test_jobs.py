@@ -22,7 +22,8 @@ from tests.support.command_line import Ultrascale, run
 from tests.support.folders import ROOT
 from tests.support.stub_api_http import ARN, kubeconfig, serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
-from ultrascale.jobs import connection, logs
+from ultrascale.cluster_api import connection
+from ultrascale.jobs import logs
 
 CLUSTER = ROOT / "clusters" / "trainium-bert.yaml"
 JOB = f"{given.VOLCANO_JOBS}/bert"

@@ -20,7 +20,7 @@ from tests.support.pools import (
     as_text,
     make_document,
 )
-from ultrascale.jobs.cluster import Cluster
+from ultrascale.cluster_api.server import Cluster
 
 OFFERS = {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32"}
 STATIC = POOL | {

@@ -10,7 +10,7 @@ from tests.support.command_line import Ultrascale
 from tests.support.operate_cluster import NODE_POOLS, FakeCluster, Time, put_node
 from tests.support.operate_groups import BEFORE, MANAGED, has, written
 from tests.support.pools import CAPACITY_BLOCK, HYPERPOD_POOL, POOL, SPOT
-from ultrascale.jobs.cluster import Cluster
+from ultrascale.cluster_api.server import Cluster
 
 BLOCK = POOL | {"role": "reserved", "purchase": CAPACITY_BLOCK}
 STATIC = BLOCK | {"provisioner": "karpenter", "nodes": {"static": 4}}

@@ -19,10 +19,10 @@ from kubernetes.config import incluster_config
 from tests.support import job_manifests as given
 from tests.support.stub_api_http import ARN, kubeconfig, serve
 from tests.support.stub_api_server import Refusal, StubApiServer
+from ultrascale.cluster_api import connection
+from ultrascale.cluster_api.kinds import POD, VOLCANO_JOB
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs import connection
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.kinds import POD, VOLCANO_JOB
 
 
 @pytest.fixture(autouse=True)

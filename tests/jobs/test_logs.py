@@ -10,9 +10,9 @@ import pytest
 from tests.support import job_manifests as given
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Refusal, StubApiServer
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs import logs
-from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.logs import Choice
 
 JOB = f"{given.VOLCANO_JOBS}/bert"

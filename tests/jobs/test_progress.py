@@ -10,9 +10,9 @@ import pytest
 from tests.support import job_manifests as given
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Refusal, StubApiServer
+from ultrascale.cluster_api.kinds import DEPLOYMENT, INDEXED_JOB, VOLCANO_JOB
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.kinds import DEPLOYMENT, INDEXED_JOB, VOLCANO_JOB
 from ultrascale.jobs.progress import Followed, Progress, follow
 
 JOB = f"{given.VOLCANO_JOBS}/bert"

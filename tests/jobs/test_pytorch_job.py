@@ -10,12 +10,12 @@ from tests.support import job_manifests as given
 from tests.support.job_manifests import PYTORCH_JOBS, pytorch_job, pytorch_pod
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Refusal, StubApiServer
+from ultrascale.cluster_api.kinds import PYTORCH_JOB
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs import logs, submission
 from ultrascale.jobs.cancellation import cancel, objects_of
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.kinds import PYTORCH_JOB
-from ultrascale.jobs.pod_state import place_of
+from ultrascale.jobs.pods import place_of
 from ultrascale.jobs.status import job_status, jobs_in
 from ultrascale.jobs.workloads import read_workload
 

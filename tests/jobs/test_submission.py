@@ -9,9 +9,9 @@ import pytest
 from tests.support import job_manifests as given
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Refusal, Request, StubApiServer
+from ultrascale.cluster_api.kinds import VOLCANO_JOB, Kind
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.kinds import VOLCANO_JOB, Kind
 from ultrascale.jobs.submission import send
 
 

@@ -129,7 +129,7 @@ def test_what_was_only_rendered_cannot_be_asked_for() -> None:
 def test_who_only_plans_does_not_load_what_talks_to_clusters() -> None:
     program = (
         "import sys, ultrascale, ultrascale.cli\n"
-        "heavy = {'kubernetes', 'urllib3', 'ultrascale.jobs.cluster'} & set(sys.modules)\n"
+        "heavy = {'kubernetes', 'urllib3', 'ultrascale.cluster_api.server'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
         "assert callable(ultrascale.submit)\n"
         "assert 'kubernetes' not in sys.modules\n"

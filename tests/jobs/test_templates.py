@@ -8,8 +8,7 @@ import yaml
 
 from tests.support.jobs import HYBRID
 from ultrascale.errors import ConfigError
-from ultrascale.jobs.preparation import read_cluster
-from ultrascale.jobs.templates import check_templates
+from ultrascale.jobs.preparation import check_templates, read_cluster
 
 
 def refusals(folder: Path, *, sections: dict[str, Any] | None = None, **changes: Any) -> list[str]:

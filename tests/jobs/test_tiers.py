@@ -10,9 +10,9 @@ import ultrascale
 from tests.support.jobs import HYBRID, IMAGE, pod_spec
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError, ConfigError
 from ultrascale.jobs import prepare, tiers
-from ultrascale.jobs.cluster import Cluster
 from ultrascale.jobs.preparation import JobCluster, read_cluster
 from ultrascale.plan.jobs import tiers as job_tiers
 from ultrascale.plan.jobs.request import JobRequest

@@ -17,8 +17,8 @@ from tests.support.jobs import HYBRID, IMAGE
 from ultrascale.cli import main
 from ultrascale.documents import JsonObject
 from ultrascale.jobs.chart_values import chart_values
+from ultrascale.jobs.manifests import as_yaml
 from ultrascale.jobs.preparation import JobCluster, read_cluster
-from ultrascale.jobs.text import as_yaml
 
 CHART = ROOT / "charts" / "training-job"
 TRAINIUM = ROOT / "clusters" / "trainium-bert.yaml"

@@ -25,10 +25,10 @@ STATIC = POOL | {
 def stub(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     found = FakeCluster()
     monkeypatch.setattr(
-        "ultrascale.jobs.cluster.Cluster.connected",
+        "ultrascale.cluster_api.server.Cluster.connected",
         lambda *_: found.connected(),  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     )
-    monkeypatch.setattr("ultrascale.jobs.submitted.same_cluster", lambda *_: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr("ultrascale.cluster_api.identity.same_cluster", lambda *_: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     return found
 
 

@@ -12,7 +12,7 @@ from tests.support.operate_roll import Pool
 from tests.support.pools import ODCR
 from tests.support.stub_api_server import Refusal
 from ultrascale.errors import ClusterError
-from ultrascale.operate.fleet import Old
+from ultrascale.operate.fleets import Old
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 9])

@@ -10,8 +10,8 @@ from tests.support.operate_cluster import NODES, FakeCluster, Time, make_pool
 from tests.support.pools import CAPACITY_BLOCK
 from ultrascale.errors import ClusterError
 from ultrascale.operate.drain import Drain
-from ultrascale.operate.group_fleet import GroupFleet
-from ultrascale.operate.groups import Group
+from ultrascale.operate.fleets import GroupFleet
+from ultrascale.operate.node_groups import Group
 from ultrascale.operate.roll import Pace, Roll
 
 OFFERS = {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32"}

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from tests.support.pools import POOL, SYSTEM_POOL, as_text, loads_own, make_document
 from tests.support.stub_api_server import Object, Reply, Request, StubApiServer
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.connection import Transport
+from ultrascale.cluster_api.connection import Transport
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.operate.clock import Clock
 from ultrascale.plan import PoolPlan, plan_cluster
 

@@ -13,9 +13,8 @@ from tests.support.operate_cluster import (
 )
 from tests.support.pools import CAPACITY_BLOCK
 from ultrascale.operate.drain import Drain
-from ultrascale.operate.fleet import Old
-from ultrascale.operate.node_pool_fleet import NodePoolFleet
-from ultrascale.operate.nodes import NodePool
+from ultrascale.operate.fleets import NodePoolFleet, Old
+from ultrascale.operate.node_pools import NodePool
 from ultrascale.operate.roll import Pace, Roll
 
 OFFERS = {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32"}

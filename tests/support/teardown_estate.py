@@ -16,7 +16,7 @@ from tests.support.stub_api_server import StubApiServer
 from tests.support.teardown_doubles import FakeClock, FakeStack, KilledError, described, summary
 from tests.support.teardown_services import Direct, InMemory, tagged
 from ultrascale.account import Account
-from ultrascale.jobs.cluster import Cluster
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.names import stack_description
 from ultrascale.teardown.findings import eks_status, look

@@ -14,7 +14,7 @@ from tests.support.crd_schemas import CrdSet
 from tests.support.folders import ROOT
 from tests.support.torchx_runs import ECR_REPO, environment, objects, request, run, torchx
 from ultrascale.jobs import JobManifests, prepare
-from ultrascale.jobs.text import as_yaml
+from ultrascale.jobs.manifests import as_yaml
 from ultrascale_k8s.volcano.crds import KINDS, crd
 
 CLUSTER = ROOT / "clusters" / "trainium-bert.yaml"

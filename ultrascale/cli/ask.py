@@ -11,7 +11,8 @@ from ultrascale.operate.clock import Clock
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
-    from ultrascale.jobs.cluster import Cluster, ClusterArn
+    from ultrascale.cluster_api.identity import ClusterArn
+    from ultrascale.cluster_api.server import Cluster
     from ultrascale.plan import ClusterPlan
 
 INTERRUPTED = 130
@@ -39,8 +40,8 @@ def connected(file: Path, kubeconfig: Path | None, context: str | None) -> "Clus
     Raises:
         ClusterError: It is another, or there is no kubeconfig.
     """
-    from ultrascale.jobs.cluster import Cluster
-    from ultrascale.jobs.submitted import same_cluster
+    from ultrascale.cluster_api.identity import same_cluster
+    from ultrascale.cluster_api.server import Cluster
 
     found = Cluster.connected(kubeconfig, context)
     same_cluster(file, found, context)
@@ -67,7 +68,7 @@ def owner(plan: "ClusterPlan", profile: str | None, cluster: "Cluster | None" = 
         QuestionError: The file or the kubeconfig is of another account, or of another cluster.
     """
     from ultrascale import account
-    from ultrascale.jobs.cluster import ClusterArn
+    from ultrascale.cluster_api.identity import ClusterArn
 
     seen = account.connect(plan.region, profile)
     if plan.account is not None and plan.account != seen.id:

@@ -17,8 +17,8 @@ def chart_values(
 ) -> None:
     """Print the values of the chart training-job that follow from the cluster."""
     from ultrascale.jobs.chart_values import chart_values as values_of
+    from ultrascale.jobs.manifests import as_yaml
     from ultrascale.jobs.preparation import read_cluster
-    from ultrascale.jobs.text import as_yaml
 
     found = as_yaml([values_of(read_cluster(file))], compact=True)
     typer.echo(_COMMENT.format(file=file) + found, nl=False)

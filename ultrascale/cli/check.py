@@ -22,8 +22,7 @@ def check_file(file: Path) -> None:
     Raises:
         ConfigError: It has some; one line for each.
     """
-    from ultrascale.jobs.preparation import read_cluster
-    from ultrascale.jobs.templates import check_templates
+    from ultrascale.jobs.preparation import check_templates, read_cluster
 
     cluster = read_cluster(file)
     check_templates(cluster)

@@ -14,8 +14,8 @@ from ultrascale.plan.model import ClusterPlan
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
+    from ultrascale.cluster_api.server import Cluster
     from ultrascale.config.pipeline import ConnectionId
-    from ultrascale.jobs.cluster import Cluster
     from ultrascale.teardown.model import Teardown
     from ultrascale.teardown.sweep import Sweep
 
@@ -175,7 +175,8 @@ def _api_server(
         QuestionError: EKS is still making it, or the kubeconfig is another cluster's.
         ClusterError: There is no kubeconfig.
     """
-    from ultrascale.jobs.cluster import Cluster, ClusterArn
+    from ultrascale.cluster_api.identity import ClusterArn
+    from ultrascale.cluster_api.server import Cluster
 
     if status in _GOING:
         return None

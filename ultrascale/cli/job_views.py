@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ultrascale.jobs.pod_state import STATES, Pod
+from ultrascale.jobs.pods import STATES, Pod
 from ultrascale.jobs.queues import Queues
 from ultrascale.jobs.status import JobStatus
 

@@ -12,7 +12,7 @@ from ultrascale.cli.job_options import changes_of, file_and_job
 from ultrascale.plan.names import TRAINING_NAMESPACE, team_namespace
 
 if TYPE_CHECKING:
-    from ultrascale.jobs.cluster import Cluster
+    from ultrascale.cluster_api.server import Cluster
     from ultrascale.jobs.submitted import SubmittedJob
 
 _INTERRUPTED = 130
@@ -100,7 +100,7 @@ def submit(
     for note in submitted.notes:
         typer.echo(f"# {note}" if dry_run else f"{submitted.name}: {note}", err=True)
     if dry_run:
-        from ultrascale.jobs.text import as_yaml
+        from ultrascale.jobs.manifests import as_yaml
 
         typer.echo(as_yaml(submitted.manifests.objects), nl=False)
         return
@@ -266,8 +266,8 @@ def _attend(submitted: "SubmittedJob", *, log: bool, timeout: float | None) -> N
 
 
 def _connect(kubeconfig: Path | None, context: str | None, file: Path | None = None) -> "Cluster":
-    from ultrascale.jobs.cluster import Cluster
-    from ultrascale.jobs.submitted import same_cluster
+    from ultrascale.cluster_api.identity import same_cluster
+    from ultrascale.cluster_api.server import Cluster
 
     cluster = Cluster.connected(kubeconfig, context)
     if file is not None and context is None:

@@ -15,8 +15,8 @@ from ultrascale import plan
 from ultrascale.errors import QuestionError
 
 if TYPE_CHECKING:
-    from ultrascale.jobs.cluster import Cluster
-    from ultrascale.operate.pools import PoolNodes
+    from ultrascale.cluster_api.server import Cluster
+    from ultrascale.operate.pool_status import PoolNodes
 
 _WIDTH = 160
 
@@ -30,7 +30,7 @@ def show_pools(
         QuestionError: There is no cluster file, or a job is named beside it.
         ClusterError: Nodes may not be listed, or nobody answers.
     """
-    from ultrascale.operate.pools import pool_nodes
+    from ultrascale.operate.pool_status import pool_nodes
 
     if file is None or job is not None:
         raise QuestionError(["--pools: goes with a cluster file alone; write status FILE --pools"])

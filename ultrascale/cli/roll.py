@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ultrascale.account import Account
-    from ultrascale.jobs.cluster import Cluster
+    from ultrascale.cluster_api.server import Cluster
     from ultrascale.operate.drain import Work
-    from ultrascale.operate.fleet import Fleet, Old
+    from ultrascale.operate.fleets import Fleet, Old
     from ultrascale.operate.roll import Pace, Roll
     from ultrascale.plan import ClusterPlan
 
@@ -118,10 +118,9 @@ def _end(until: str | None) -> datetime | None:
 def _fleet(
     cluster: "ClusterPlan", renewal: Renewal, seen: "Cluster", account: "Account | None"
 ) -> "Fleet":
-    from ultrascale.operate.group_fleet import GroupFleet
-    from ultrascale.operate.groups import find_group
-    from ultrascale.operate.node_pool_fleet import NodePoolFleet
-    from ultrascale.operate.nodes import NodePool
+    from ultrascale.operate.fleets import GroupFleet, NodePoolFleet
+    from ultrascale.operate.node_groups import find_group
+    from ultrascale.operate.node_pools import NodePool
 
     pool = renewal.pool
     if account is None:
@@ -132,9 +131,8 @@ def _fleet(
 
 def _refuse_without_rights(renewal: Renewal, cluster: "Cluster") -> None:
     """Refuse to empty nodes for somebody who may not end them."""
-    from ultrascale.jobs.kinds import NODE
-    from ultrascale.operate.nodes import NODE_CLAIM
-    from ultrascale.operate.rights import missing_rights
+    from ultrascale.cluster_api.kinds import NODE, NODE_CLAIM
+    from ultrascale.cluster_api.rights import missing_rights
 
     needed = [("patch", NODE), *([("delete", NODE_CLAIM)] if renewal.node_pools else [])]
     if missing := missing_rights(cluster, needed):

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ultrascale.cluster_api.kinds import Kind
+from ultrascale.cluster_api.objects import Object, name
+from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import objects, text
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs.cluster import NOT_FOUND, Cluster
-from ultrascale.jobs.fields import Object, name
-from ultrascale.jobs.kinds import SENT, Kind
+from ultrascale.jobs.manifests import SENT
 from ultrascale.plan.names import JOB_LABEL
 
 

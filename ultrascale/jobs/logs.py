@@ -6,11 +6,11 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
+from ultrascale.cluster_api.kinds import POD
+from ultrascale.cluster_api.objects import label
+from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs.cluster import NOT_FOUND, Cluster
-from ultrascale.jobs.fields import label
-from ultrascale.jobs.kinds import POD
-from ultrascale.jobs.pod_state import Pod, by_rank, place_of, read_pod
+from ultrascale.jobs.pods import Pod, by_rank, place_of, read_pod
 from ultrascale.jobs.status import Made, workloads_of
 from ultrascale.jobs.workloads import read_workload, together
 from ultrascale.plan.names import JOB_LABEL

@@ -1,9 +1,20 @@
 """What is sent to Kubernetes for one job."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from ultrascale.documents import JsonObject
+import yaml
+
+from ultrascale.cluster_api.kinds import DISRUPTION_BUDGET, NETWORK_POLICY, SERVICE, Kind
+from ultrascale.cluster_api.objects import Object
+from ultrascale.documents import Json, JsonObject, text
+from ultrascale.jobs.indexed_job import indexed_objects
+from ultrascale.jobs.pytorch_job import pytorch_objects
+from ultrascale.jobs.service import service_objects
+from ultrascale.jobs.volcano_job import volcano_objects
+from ultrascale.jobs.workloads import WORKLOADS
+from ultrascale.plan.model import JobPlan
 
 Manifest = JsonObject
 
@@ -40,3 +51,88 @@ class JobManifests:
     priority_class: str | None
     service_account: str | None
     notes: tuple[str, ...]
+
+
+def render(plan: JobPlan) -> JobManifests:
+    """Return the objects of ``plan``, in the order in which they are sent."""
+    claims = dict.fromkeys(mount.claim for mount in plan.pod.mounts)
+    return JobManifests(
+        name=plan.name,
+        namespace=plan.namespace,
+        kind=plan.kind,
+        objects=tuple(_objects(plan)),
+        pods=plan.pods,
+        container=plan.container,
+        claims=tuple(claims),
+        queue=plan.queue,
+        local_queue=plan.local_queue.name if plan.local_queue is not None else None,
+        priority_class=plan.pod.priority_class,
+        service_account=plan.pod.service_account,
+        notes=plan.notes,
+    )
+
+
+def _objects(plan: JobPlan) -> list[dict[str, Json]]:
+    if plan.serving is not None:
+        return [*service_objects(plan, plan.serving)]
+    if plan.controller == "volcano":
+        return [*volcano_objects(plan)]
+    if plan.controller == "pytorch":
+        return [*pytorch_objects(plan)]
+    return [*indexed_objects(plan)]
+
+
+# Long enough for every line of an argument to stay one.
+_WIDTH = 1_000
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes scripts as the lines they are, and what stands in two places twice."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def as_yaml(objects: Iterable[Manifest], *, compact: bool = False) -> str:
+    """Return ``objects`` as one YAML document each.
+
+    Args:
+        objects: The objects.
+        compact: Whether a mapping or list that holds no other stands on one line.
+    """
+    return yaml.dump_all(
+        [dict(each) for each in objects],
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=_WIDTH,
+        default_flow_style=None if compact else False,
+    )
+
+
+# All that a job may consist of: what is not here is never sent, so that nothing of a cancelled job
+# stays. Claims are not: they hold data.
+SENT = (*WORKLOADS, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY)
+
+_BY_NAME = {(each.api_version, each.kind): each for each in SENT}
+
+
+def kind_of(manifest: Object) -> Kind:
+    """Return the kind of an object of a job.
+
+    Raises:
+        LookupError: It is none of `SENT`.
+    """
+    key = (text(manifest, "apiVersion"), text(manifest, "kind"))
+    try:
+        return _BY_NAME[key]
+    except KeyError:
+        raise LookupError(f"{' '.join(key)}: not a kind of which a job consists") from None

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ultrascale.cluster_api.kinds import EVENT, POD, POD_GROUP, Kind
+from ultrascale.cluster_api.objects import Object, condition, name
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.cluster_api.watch import Change, Feed, Watched, feed, readable
 from ultrascale.documents import number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, condition, name
-from ultrascale.jobs.kinds import EVENT, POD, POD_GROUP, Kind
-from ultrascale.jobs.pod_state import STATES, Pod, PodState, read_pod, slim
-from ultrascale.jobs.watching import Change, Feed, Watched, feed, readable
+from ultrascale.jobs.pods import STATES, Pod, PodState, read_pod, slim
 from ultrascale.jobs.workloads import WorkloadState, read_workload, together
 from ultrascale.plan.names import JOB_LABEL
 

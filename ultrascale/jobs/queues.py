@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from ultrascale.cluster_api.kinds import POD_GROUP, PRIORITY_CLASS, QUEUE
+from ultrascale.cluster_api.objects import Object, condition, label, name
+from ultrascale.cluster_api.server import FORBIDDEN, NOT_FOUND, Cluster
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs.cluster import FORBIDDEN, NOT_FOUND, Cluster
-from ultrascale.jobs.fields import Object, condition, label, name
-from ultrascale.jobs.kinds import POD_GROUP, PRIORITY_CLASS, QUEUE
 from ultrascale.plan.names import JOB_LABEL
 
 _WAITING = ("", "Pending", "Inqueue")

@@ -8,7 +8,7 @@ Sources:
 from collections.abc import Iterator
 
 from ultrascale.documents import Json
-from ultrascale.jobs.pods import metadata, pod_template
+from ultrascale.jobs.pod_template import metadata, pod_template
 from ultrascale.plan import names
 from ultrascale.plan.model import JobPlan, ServingPlan
 

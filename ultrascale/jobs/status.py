@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from ultrascale.cluster_api.kinds import POD, Kind
+from ultrascale.cluster_api.objects import Object, label
+from ultrascale.cluster_api.server import Cluster, Query
 from ultrascale.documents import text
 from ultrascale.errors import ClusterError
-from ultrascale.jobs.cluster import Cluster, Query
-from ultrascale.jobs.fields import Object, label
-from ultrascale.jobs.kinds import POD, WORKLOADS, Kind
-from ultrascale.jobs.pod_state import STATES, Pod, PodState, by_rank, read_pod
-from ultrascale.jobs.workloads import WorkloadState, read_workload, together
+from ultrascale.jobs.pods import STATES, Pod, PodState, by_rank, read_pod
+from ultrascale.jobs.workloads import WORKLOADS, WorkloadState, read_workload, together
 from ultrascale.plan.names import JOB_LABEL, QUEUE_LABEL
 
 # Of jobs that have ended, pods stay until the job is deleted: of a list of all jobs they are left

@@ -1,11 +1,11 @@
 """Sends a job to the cluster: all of it or nothing."""
 
+from ultrascale.cluster_api.kinds import SERVICE, Kind
+from ultrascale.cluster_api.objects import Object, name
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs import preflight
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, name
-from ultrascale.jobs.kinds import SERVICE, Kind, kind_of
-from ultrascale.jobs.manifests import JobManifests
+from ultrascale.jobs import prerequisites
+from ultrascale.jobs.manifests import JobManifests, kind_of
 
 _Sent = tuple[Kind, Object]
 
@@ -21,7 +21,7 @@ def send(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
         ClusterError: Something is missing or refused, one line for each; nothing was made, or
             what was made is deleted again. The message says which.
     """
-    unchecked = preflight.check(cluster, job)
+    unchecked = prerequisites.check(cluster, job)
     sent = [(kind_of(each), each) for each in job.objects]
     _rehearse(cluster, job, sent)
     made: list[_Sent] = []

@@ -7,13 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from ultrascale import config, jobs
+from ultrascale import jobs
+from ultrascale.cluster_api.identity import same_cluster
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs import cancellation, logs, status, submission, tiers
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.kinds import WORKLOADS, kind_of
-from ultrascale.jobs.manifests import JobManifests, Manifest
+from ultrascale.jobs.manifests import JobManifests, Manifest, kind_of
 from ultrascale.jobs.progress import Followed, Progress, follow
+from ultrascale.jobs.workloads import WORKLOADS
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Tier
 
@@ -230,30 +231,3 @@ def _choose(
     if file is not None:
         same_cluster(file, cluster)
     return tiers.choose(cluster, request, found)
-
-
-def same_cluster(file: Path, cluster: Cluster, context: str | None = None) -> None:
-    """Refuse a context where it is plainly another cluster than the file's.
-
-    Args:
-        file: The cluster file.
-        cluster: The context's cluster.
-        context: Its name; None for the current one.
-
-    Raises:
-        ClusterError: The kubeconfig names another EKS cluster, or one of the same name in another
-            Region or account.
-    """
-    expected = config.load(file)
-    arn = cluster.arn
-    if arn is None:
-        return
-    account = f" of account {arn.account}" if expected.account not in (None, arn.account) else ""
-    if (arn.region, arn.cluster) != (expected.region, expected.name) or account:
-        of = f" of account {expected.account}" if account else ""
-        which = "current context" if context is None else f"context {context}"
-        raise ClusterError(
-            f"{file}: cluster {expected.name} in {expected.region}{of}, but the kubeconfig's "
-            f"{which} is {arn.cluster} in {arn.region}{account}; choose it by --context, or "
-            f"`aws eks update-kubeconfig --name {expected.name} --region {expected.region}`"
-        )

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from ultrascale.catalog import hyperpod
+from ultrascale.cluster_api.kinds import NODE, POD
+from ultrascale.cluster_api.objects import Object, condition, label, name
+from ultrascale.cluster_api.server import FORBIDDEN, Cluster
 from ultrascale.documents import look_up, mapping, objects, text
 from ultrascale.errors import RefusedError
-from ultrascale.jobs.cluster import FORBIDDEN, Cluster
-from ultrascale.jobs.fields import Object, condition, label, name
-from ultrascale.jobs.kinds import NODE, POD
 from ultrascale.plan import names
 from ultrascale.plan.jobs import tiers as job_tiers
 from ultrascale.plan.jobs.request import JobRequest

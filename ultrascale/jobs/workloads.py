@@ -4,10 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ultrascale.cluster_api.kinds import DEPLOYMENT, INDEXED_JOB, PYTORCH_JOB, VOLCANO_JOB, Kind
+from ultrascale.cluster_api.objects import Object, condition, label
 from ultrascale.documents import mapping, number, objects, text
-from ultrascale.jobs.fields import Object, condition, label
-from ultrascale.jobs.kinds import DEPLOYMENT, INDEXED_JOB, PYTORCH_JOB, VOLCANO_JOB, Kind
 from ultrascale.plan.names import QUEUE_LABEL
+
+# What makes pods, and so has a state of its own.
+WORKLOADS = (VOLCANO_JOB, PYTORCH_JOB, INDEXED_JOB, DEPLOYMENT)
 
 Result = Literal["succeeded", "failed"]
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from ultrascale.cluster_api.kinds import NODE, POD, Kind
+from ultrascale.cluster_api.objects import Object, label, name
+from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import look_up, objects, text
 from ultrascale.errors import RefusedError
-from ultrascale.jobs.cluster import NOT_FOUND, Cluster
-from ultrascale.jobs.fields import Object, label, name
-from ultrascale.jobs.kinds import NODE, POD, Kind
 from ultrascale.operate.clock import Clock
 from ultrascale.plan.names import DO_NOT_DISRUPT, JOB_LABEL
 

@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 import yaml
 
 from ultrascale.account import Account
+from ultrascale.cluster_api.objects import Object
 from ultrascale.documents import mapping, objects, text
 from ultrascale.errors import ClusterError
-from ultrascale.jobs.fields import Object
-from ultrascale.operate.groups import standing_groups
+from ultrascale.operate.node_groups import standing_groups
 from ultrascale.operate.tunnel import is_open
 from ultrascale.plan import capacity
 from ultrascale.plan.model import ClusterPlan

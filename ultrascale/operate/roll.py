@@ -7,7 +7,7 @@ from datetime import datetime
 from ultrascale.errors import AccountError, ClusterError
 from ultrascale.operate.clock import Clock, wait
 from ultrascale.operate.drain import Drain
-from ultrascale.operate.fleet import Fleet, Old
+from ultrascale.operate.fleets import Fleet, Old
 
 _LOOK_SECONDS = 15
 

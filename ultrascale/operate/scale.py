@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ultrascale.account import Account
-from ultrascale.jobs.cluster import Cluster
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.operate.clock import Clock, wait
-from ultrascale.operate.groups import Group, find_group
-from ultrascale.operate.nodes import NodePool, changed_meanwhile, nodes_of, waiting_for_nodes
+from ultrascale.operate.node_groups import Group, find_group
+from ultrascale.operate.node_pools import NodePool, changed_meanwhile, nodes_of, waiting_for_nodes
 from ultrascale.operate.pool_size import SizeChange
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 

@@ -7,11 +7,11 @@ meanwhile would run on until its nodes or its controller are gone.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ultrascale.cluster_api.kinds import DEPLOYMENT
+from ultrascale.cluster_api.objects import Object, name
+from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import look_up, text
 from ultrascale.errors import RefusedError
-from ultrascale.jobs.cluster import NOT_FOUND, Cluster
-from ultrascale.jobs.fields import Object, name
-from ultrascale.jobs.kinds import DEPLOYMENT
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.names import BACKEND_ACCOUNT
 from ultrascale.teardown.model import State, StoppedError, Target, Thing

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ultrascale.account import Account
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.config.pipeline import ConnectionId
 from ultrascale.errors import QuestionError, UnansweredError
-from ultrascale.jobs.cluster import Cluster
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.stacks import pipeline_stacks, stack_names, stack_of
 from ultrascale.teardown import leftovers

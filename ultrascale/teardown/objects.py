@@ -12,16 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from ultrascale.cluster_api.kinds import CLAIM, NODE_CLAIM, NODE_POOL, VOLUME, Kind
+from ultrascale.cluster_api.objects import Object, label, name
+from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import look_up, mapping, text
 from ultrascale.errors import RefusedError
-from ultrascale.jobs.cluster import NOT_FOUND, Cluster
-from ultrascale.jobs.fields import Object, label, name
-from ultrascale.jobs.kinds import CLAIM, Kind
 from ultrascale.teardown.model import State, StoppedError, Thing
 
-VOLUME = Kind("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
-NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
-NODE_CLAIM = Kind("karpenter.sh/v1", "NodeClaim", "nodeclaims", namespaced=False)
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
 _CAPACITY_TYPE = "karpenter.sh/capacity-type"
 _AGAIN = "then run the command again: it goes on here"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from ultrascale.account import Account
-from ultrascale.jobs.cluster import Cluster
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.stacks import (

@@ -7,19 +7,25 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
+from ultrascale.cluster_api.kinds import (
+    CLAIM,
+    DEPLOYMENT,
+    NODE_CLAIM,
+    NODE_POOL,
+    SERVICE,
+    VOLUME,
+    Kind,
+)
+from ultrascale.cluster_api.objects import Object, label, name
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import mapping, objects, text
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, label, name
-from ultrascale.jobs.kinds import CLAIM, DEPLOYMENT, SERVICE, WORKLOADS, Kind
+from ultrascale.jobs.workloads import WORKLOADS
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.names import JOB_LABEL
 from ultrascale.teardown import prices
 from ultrascale.teardown.model import Left, Thing
 from ultrascale.teardown.objects import (
-    NODE_CLAIM,
-    NODE_POOL,
     NODE_POOL_LABEL,
-    VOLUME,
     NodePoolTarget,
     ObjectTarget,
     VolumeTarget,

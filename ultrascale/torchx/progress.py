@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from torchx.schedulers.api import DescribeAppResponse, ListAppResponse
 from torchx.specs import AppState, ReplicaStatus, Role, RoleStatus
 
-from ultrascale.jobs.pod_state import Pod, PodState
+from ultrascale.jobs.pods import Pod, PodState
 from ultrascale.jobs.status import JobStatus
 from ultrascale.jobs.workloads import WorkloadState
 

@@ -20,9 +20,9 @@ from torchx.specs import AppDef, AppDryRunInfo, CfgVal, Role, runopts
 from torchx.workspace import WorkspaceMixin
 
 from ultrascale import config
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.jobs import JobManifests, cancellation, logs, prepare, status, submission, submitted
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.text import as_yaml
+from ultrascale.jobs.manifests import as_yaml
 from ultrascale.torchx import apps, options, progress
 from ultrascale.torchx.errors import AppError, told
 from ultrascale.torchx.options import Options

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[3]
 _CORE = (
     "ultrascale/__init__.py",
     "ultrascale/catalog",
+    "ultrascale/cluster_api",
     "ultrascale/config",
     "ultrascale/documents.py",
     "ultrascale/errors.py",

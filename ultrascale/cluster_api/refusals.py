@@ -4,9 +4,9 @@ import json
 
 import urllib3
 
+from ultrascale.cluster_api.objects import Object
 from ultrascale.documents import mapping, number, text
 from ultrascale.errors import RefusedError
-from ultrascale.jobs.fields import Object
 
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
 _REMEDIES = {

@@ -4,11 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ultrascale.cluster_api.kinds import NODE, NODE_CLAIM, NODE_POOL
+from ultrascale.cluster_api.objects import Object, condition, label, name
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import look_up, text
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, condition, label, name
-from ultrascale.jobs.kinds import NODE
-from ultrascale.operate.nodes import NODE_CLAIM, NODE_POOL, OF_NODE_POOL, trouble, unfit
+from ultrascale.operate.node_pools import OF_NODE_POOL, trouble, unfit
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
+from ultrascale.cluster_api.objects import Object
+from ultrascale.cluster_api.server import FORBIDDEN, GONE, NOT_FOUND, Cluster, Query, Stream
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs.cluster import FORBIDDEN, GONE, NOT_FOUND, Cluster, Query, Stream
-from ultrascale.jobs.fields import Object
 
 # Seconds that the server keeps a watch open. It also sends a bookmark each minute, so that longer
 # silence means a broken connection.

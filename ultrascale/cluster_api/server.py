@@ -1,21 +1,20 @@
 """The API server of a cluster: what is asked of it, and what its refusals mean to a user."""
 
 import json
-import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import urllib3
 
+from ultrascale.cluster_api import refusals
+from ultrascale.cluster_api.connection import Answer, Transport, connect
+from ultrascale.cluster_api.identity import ClusterArn
+from ultrascale.cluster_api.kinds import Kind
+from ultrascale.cluster_api.objects import Object
 from ultrascale.documents import objects, text
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs import refusals
-from ultrascale.jobs.connection import Answer, Transport, connect
-from ultrascale.jobs.fields import Object
-from ultrascale.jobs.kinds import Kind
 
 if TYPE_CHECKING:
     from urllib3.response import BaseHTTPResponse
@@ -33,21 +32,6 @@ _JSON_PATCH = "application/json-patch+json"
 NOT_FOUND, CONFLICT, FORBIDDEN, GONE = 404, 409, 403, 410
 
 Query = Mapping[str, str]
-
-
-# What `aws eks update-kubeconfig` names a cluster.
-_ARN = re.compile(
-    r"arn:[a-z-]+:eks:(?P<region>[a-z0-9-]+):(?P<account>\d{12}):cluster/(?P<name>.+)"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterArn:
-    """The name of an EKS cluster in the whole of AWS."""
-
-    region: str
-    account: str
-    cluster: str
 
 
 class Stream:
@@ -100,8 +84,7 @@ class Cluster:
     @property
     def arn(self) -> ClusterArn | None:
         """The cluster's ARN, where the kubeconfig names it by that; else None."""
-        match = _ARN.fullmatch(self.name)
-        return ClusterArn(match["region"], match["account"], match["name"]) if match else None
+        return ClusterArn.parse(self.name)
 
     @property
     def account(self) -> str | None:

@@ -8,16 +8,14 @@ Sources:
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ultrascale.cluster_api.kinds import NODE, NODE_CLAIM, NODE_POOL
+from ultrascale.cluster_api.objects import Object, condition, name
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import look_up, mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.fields import Object, condition, name
-from ultrascale.jobs.kinds import NODE, Kind
 from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
 
-NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
-NODE_CLAIM = Kind("karpenter.sh/v1", "NodeClaim", "nodeclaims", namespaced=False)
 # On each node and NodeClaim of a NodePool.
 OF_NODE_POOL = "karpenter.sh/nodepool"
 _SOFT = "PreferNoSchedule"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ultrascale.catalog import kubeflow
 from ultrascale.documents import Json
-from ultrascale.jobs.pods import metadata, pod_template, workload_metadata
+from ultrascale.jobs.pod_template import metadata, pod_template, workload_metadata
 from ultrascale.plan import names
 from ultrascale.plan.model import JobPlan
 

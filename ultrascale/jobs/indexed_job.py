@@ -6,7 +6,7 @@ Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/
 from collections.abc import Iterator
 
 from ultrascale.documents import Json
-from ultrascale.jobs.pods import labels, metadata, pod_template, workload_metadata
+from ultrascale.jobs.pod_template import labels, metadata, pod_template, workload_metadata
 from ultrascale.plan.model import JobPlan
 
 

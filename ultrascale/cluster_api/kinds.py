@@ -2,9 +2,6 @@
 
 from dataclasses import dataclass
 
-from ultrascale.documents import text
-from ultrascale.jobs.fields import Object
-
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -58,6 +55,7 @@ NODE = Kind("v1", "Node", "nodes", namespaced=False)
 EVENT = Kind("v1", "Event", "events")
 SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
 CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+VOLUME = Kind("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
 PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
 QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=False)
@@ -65,23 +63,5 @@ QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=Fals
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 
-# What makes pods, and so has a state of its own.
-WORKLOADS = (VOLCANO_JOB, PYTORCH_JOB, INDEXED_JOB, DEPLOYMENT)
-# All that a job may consist of: what is not here is never sent, so that nothing of a cancelled job
-# stays. Claims are not: they hold data.
-SENT = (*WORKLOADS, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY)
-
-_BY_NAME = {(each.api_version, each.kind): each for each in SENT}
-
-
-def kind_of(manifest: Object) -> Kind:
-    """Return the kind of an object of a job.
-
-    Raises:
-        LookupError: It is none of `SENT`.
-    """
-    key = (text(manifest, "apiVersion"), text(manifest, "kind"))
-    try:
-        return _BY_NAME[key]
-    except KeyError:
-        raise LookupError(f"{' '.join(key)}: not a kind of which a job consists") from None
+NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
+NODE_CLAIM = Kind("karpenter.sh/v1", "NodeClaim", "nodeclaims", namespaced=False)

@@ -6,7 +6,7 @@ Source: https://volcano.sh/en/docs/vcjob/
 from collections.abc import Iterator
 
 from ultrascale.documents import Json
-from ultrascale.jobs.pods import metadata, pod_template
+from ultrascale.jobs.pod_template import metadata, pod_template
 from ultrascale.plan import names
 from ultrascale.plan.jobs.command import FIRST_INDEX
 from ultrascale.plan.model import JobPlan, PartPlan, TaskPlan

@@ -1,14 +1,10 @@
 """What the cluster must have before a job is sent: all that is missing, at once."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from ultrascale.documents import mapping, objects, text
-from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs.cluster import FORBIDDEN, Cluster
-from ultrascale.jobs.demand import demand
-from ultrascale.jobs.fields import Object, label, name
-from ultrascale.jobs.kinds import (
+from ultrascale.cluster_api.kinds import (
     CLAIM,
     INDEXED_JOB,
     LOCAL_QUEUE,
@@ -19,12 +15,14 @@ from ultrascale.jobs.kinds import (
     SERVICE,
     SERVICE_ACCOUNT,
     VOLCANO_JOB,
-    WORKLOADS,
     Kind,
-    kind_of,
 )
-from ultrascale.jobs.manifests import JobManifests
-from ultrascale.jobs.workloads import read_workload
+from ultrascale.cluster_api.objects import Object, label, name
+from ultrascale.cluster_api.server import FORBIDDEN, Cluster
+from ultrascale.documents import mapping, number, objects, text
+from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.jobs.manifests import JobManifests, kind_of
+from ultrascale.jobs.workloads import WORKLOADS, read_workload
 from ultrascale.plan.names import JOB_LABEL
 from ultrascale.plan.quantities import amount
 
@@ -255,3 +253,33 @@ def _taken(kind: Kind, found: Object, job: JobManifests, *, ours: bool) -> str:
         f"{kind.kind} {name(found)} exists already{phase}, and is not of a job of this name; "
         "submit under another --name"
     )
+
+
+def demand(manifests: Iterable[Object]) -> Mapping[str, Decimal]:
+    """Return what the gangs of Volcano jobs need at once, by resource.
+
+    Of each task it counts what must run: `minAvailable` pods, all without it; and of a job in one
+    task, what the job's own `minAvailable` says.
+    """
+    needs: dict[str, Decimal] = defaultdict(Decimal)
+    for manifest in manifests:
+        if kind_of(manifest) != VOLCANO_JOB:
+            continue
+        tasks = objects(manifest, "spec", "tasks")
+        least = number(manifest, "spec", "minAvailable") if len(tasks) == 1 else 0
+        for task in tasks:
+            replicas = number(task, "replicas", default=1)
+            pods = least or number(task, "minAvailable", default=replicas)
+            for container in objects(task, "template", "spec", "containers"):
+                for resource, requested in _requests(container).items():
+                    needs[resource] += pods * requested
+    return needs
+
+
+def _requests(container: Object) -> Mapping[str, Decimal]:
+    """Return what a container requests; of what it only limits, it requests the limit."""
+    stated = {
+        **mapping(container, "resources", "limits"),
+        **mapping(container, "resources", "requests"),
+    }
+    return {resource: amount(str(quantity)) for resource, quantity in stated.items()}

@@ -5,9 +5,9 @@ Source: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#c
 
 from collections.abc import Sequence
 
+from ultrascale.cluster_api.kinds import Kind
+from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import look_up
-from ultrascale.jobs.cluster import Cluster
-from ultrascale.jobs.kinds import Kind
 
 _REVIEW = Kind(
     "authorization.k8s.io/v1",

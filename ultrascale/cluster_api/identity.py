@@ -1,0 +1,59 @@
+"""The EKS cluster that a kubeconfig names."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ultrascale import config
+from ultrascale.errors import ClusterError
+
+if TYPE_CHECKING:
+    from ultrascale.cluster_api.server import Cluster
+
+# What `aws eks update-kubeconfig` names a cluster.
+_ARN = re.compile(
+    r"arn:[a-z-]+:eks:(?P<region>[a-z0-9-]+):(?P<account>\d{12}):cluster/(?P<name>.+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterArn:
+    """The name of an EKS cluster in the whole of AWS."""
+
+    region: str
+    account: str
+    cluster: str
+
+    @classmethod
+    def parse(cls, name: str) -> "ClusterArn | None":
+        """Return ``name`` as an ARN; None where it is another name."""
+        match = _ARN.fullmatch(name)
+        return cls(match["region"], match["account"], match["name"]) if match else None
+
+
+def same_cluster(file: Path, cluster: "Cluster", context: str | None = None) -> None:
+    """Refuse a context where it is plainly another cluster than the file's.
+
+    Args:
+        file: The cluster file.
+        cluster: The context's cluster.
+        context: Its name; None for the current one.
+
+    Raises:
+        ClusterError: The kubeconfig names another EKS cluster, or one of the same name in another
+            Region or account.
+    """
+    expected = config.load(file)
+    arn = cluster.arn
+    if arn is None:
+        return
+    account = f" of account {arn.account}" if expected.account not in (None, arn.account) else ""
+    if (arn.region, arn.cluster) != (expected.region, expected.name) or account:
+        of = f" of account {expected.account}" if account else ""
+        which = "current context" if context is None else f"context {context}"
+        raise ClusterError(
+            f"{file}: cluster {expected.name} in {expected.region}{of}, but the kubeconfig's "
+            f"{which} is {arn.cluster} in {arn.region}{account}; choose it by --context, or "
+            f"`aws eks update-kubeconfig --name {expected.name} --region {expected.region}`"
+        )

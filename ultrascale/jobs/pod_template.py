@@ -1,0 +1,159 @@
+"""The pods of a job, as Kubernetes writes them."""
+
+from collections.abc import Iterator, Mapping
+
+from ultrascale.documents import Json, JsonObject
+from ultrascale.plan import names
+from ultrascale.plan.model import JobPlan, PodPlan, Requirement, TolerationPlan
+
+_SHARED_MEMORY = "shared-memory"
+_PRIORITY = names.QUEUE_PRIORITY_LABEL
+Spec = dict[str, Json]
+
+
+def labels(plan: JobPlan) -> dict[str, str]:
+    """Return the labels of every object and pod of a job."""
+    return {
+        names.JOB_LABEL: plan.name,
+        "app.kubernetes.io/name": plan.name,
+        "app.kubernetes.io/component": plan.kind,
+        "app.kubernetes.io/managed-by": "ultrascale",
+    }
+
+
+def metadata(plan: JobPlan, name: str | None = None) -> Spec:
+    """Return the metadata of an object of a job, called as the job unless ``name`` is given."""
+    return {"name": name or plan.name, "namespace": plan.namespace, "labels": labels(plan)}
+
+
+def workload_metadata(plan: JobPlan) -> Spec:
+    """Return the metadata of what makes the pods of a job, which task governance may hold back."""
+    queue = plan.local_queue
+    place = {} if queue is None or queue.priority is None else {_PRIORITY: queue.priority}
+    return {**metadata(plan), "labels": {**labels(plan), **_queue(plan), **place}}
+
+
+def pod_template(
+    plan: JobPlan,
+    *,
+    env: Mapping[str, str] | None = None,
+    extra_labels: Mapping[str, str] | None = None,
+    container: JsonObject | None = None,
+    spec: JsonObject | None = None,
+) -> Spec:
+    """Return the pod template of a job.
+
+    Args:
+        plan: The job.
+        env: Variables beside those of the plan.
+        extra_labels: Labels beside those of the job.
+        container: Fields of the container beside those of the plan.
+        spec: Fields of the pod's spec beside those of the plan.
+    """
+    pod = plan.pod
+    return {
+        "metadata": {
+            # Task governance refuses pods that name no queue, in the namespaces of its teams.
+            "labels": {**labels(plan), **_queue(plan), **(extra_labels or {})},
+            **({"annotations": dict(pod.annotations)} if pod.annotations else {}),
+        },
+        "spec": {
+            **_spec(plan),
+            "containers": [{**_container(plan, env or {}), **(container or {})}],
+            **(spec or {}),
+        },
+    }
+
+
+def _spec(plan: JobPlan) -> Spec:
+    pod = plan.pod
+    spec: Spec = {
+        # A job has no business with the API server, and ten thousand pods no room for a variable
+        # of each Service of their namespace.
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": pod.grace_period_seconds,
+        "affinity": {"nodeAffinity": _nodes(pod)},
+    }
+    if pod.tolerations:
+        spec["tolerations"] = [_toleration(each) for each in pod.tolerations]
+    if pod.priority_class is not None:
+        spec["priorityClassName"] = pod.priority_class
+    if pod.service_account is not None:
+        spec["serviceAccountName"] = pod.service_account
+    if volumes := [*_volumes(pod)]:
+        spec["volumes"] = volumes
+    return spec
+
+
+def _container(plan: JobPlan, env: Mapping[str, str]) -> Spec:
+    pod = plan.pod
+    container: Spec = {
+        "name": plan.container,
+        "image": pod.image,
+        "imagePullPolicy": "IfNotPresent",
+        "env": [
+            *({"name": name, "value": value} for name, value in {**pod.env, **env}.items()),
+            *(
+                {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+                for name, path in pod.fields.items()
+            ),
+        ],
+        "resources": {"requests": dict(pod.requests), "limits": dict(pod.limits)},
+        "securityContext": {"allowPrivilegeEscalation": False},
+    }
+    if pod.command:
+        container["command"] = list(pod.command)
+    if mounts := [*_mounts(pod)]:
+        container["volumeMounts"] = mounts
+    return container
+
+
+def _queue(plan: JobPlan) -> dict[str, str]:
+    return {} if plan.local_queue is None else {names.QUEUE_LABEL: plan.local_queue.name}
+
+
+def _nodes(pod: PodPlan) -> Spec:
+    terms = [{"matchExpressions": [_expression(each) for each in pod.nodes]}]
+    nodes: Spec = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    if pod.preferred:
+        nodes["preferredDuringSchedulingIgnoredDuringExecution"] = [
+            {
+                "weight": each.weight,
+                "preference": {"matchExpressions": [_expression(each.nodes)]},
+            }
+            for each in pod.preferred
+        ]
+    return nodes
+
+
+def _expression(requirement: Requirement) -> Spec:
+    return {"key": requirement.key, "operator": "In", "values": list(requirement.values)}
+
+
+def _toleration(plan: TolerationPlan) -> Spec:
+    fields = {"key": plan.key, "operator": plan.operator, "value": plan.value}
+    return {k: v for k, v in {**fields, "effect": plan.effect}.items() if v is not None}
+
+
+def _volumes(pod: PodPlan) -> Iterator[Spec]:
+    for claim, name in _names(pod).items():
+        yield {"name": name, "persistentVolumeClaim": {"claimName": claim}}
+    if pod.shared_memory is not None:
+        memory = {"medium": "Memory", "sizeLimit": pod.shared_memory}
+        yield {"name": _SHARED_MEMORY, "emptyDir": memory}
+
+
+def _mounts(pod: PodPlan) -> Iterator[Spec]:
+    volumes = _names(pod)
+    for mount in pod.mounts:
+        found: Spec = {"name": volumes[mount.claim], "mountPath": mount.mount_path}
+        yield {**found, "readOnly": True} if mount.read_only else found
+    if pod.shared_memory is not None:
+        yield {"name": _SHARED_MEMORY, "mountPath": "/dev/shm"}
+
+
+def _names(pod: PodPlan) -> Mapping[str, str]:
+    """Return the volume of each claim; a claim's own name may be no volume's."""
+    claims = dict.fromkeys(mount.claim for mount in pod.mounts)
+    return {claim: f"claim-{number}" for number, claim in enumerate(claims)}

@@ -1,0 +1,311 @@
+"""Nodes that somebody has to renew: who is on an older template, how one ends, who follows.
+
+Nothing here launches a node: Karpenter or the Auto Scaling group brings a successor once an old
+one has gone, so that there are never more than the reservation holds.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ultrascale.cluster_api.kinds import NODE, NODE_CLAIM
+from ultrascale.cluster_api.objects import Object, condition, name
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.documents import text
+from ultrascale.errors import ClusterError
+from ultrascale.operate.node_groups import Group
+from ultrascale.operate.node_pools import NodePool, nodes_of, unfit
+from ultrascale.plan.model import PoolPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Old:
+    """A node that is launched from an older template.
+
+    Attributes:
+        id: Its NodeClaim, or its EC2 instance.
+        node: Its name in Kubernetes; empty where it has not joined.
+    """
+
+    id: str
+    node: str
+
+
+class Fleet(Protocol):
+    """The nodes of one pool."""
+
+    @property
+    def pause_seconds(self) -> float:
+        """How long nobody knows yet whether a node that has ended gets a successor."""
+        ...
+
+    def old(self) -> Sequence[Old]:
+        """Return the nodes on an older template, the oldest first."""
+        ...
+
+    def end(self, old: Old) -> None:
+        """End a node that is drained, unless it is gone or going."""
+        ...
+
+    def waiting_for_end(self, ended: Sequence[Old]) -> str:
+        """Return which of them are still there; or nothing."""
+        ...
+
+    def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
+        """Return what is missing until all but ``old`` are new and take work; or nothing.
+
+        Args:
+            old: Those that are still to be renewed.
+            broken: How many others may be missing or take no work.
+        """
+        ...
+
+    def trouble(self) -> str:
+        """Return why a successor does not come; or nothing."""
+        ...
+
+
+def still_there(there: Sequence[str], kind: str) -> str:
+    """Return which of several are waited for to be gone; or nothing."""
+    if not there:
+        return ""
+    more = f" and {len(there) - 1} more" if len(there) > 1 else ""
+    return f"{kind} {there[0]}{more} to be gone"
+
+
+def missing(
+    nodes: Sequence[Object], old: Set[str], due: int, pool: PoolPlan, about: str, *, broken: int
+) -> str:
+    """Return what is missing until all of ``due`` nodes beside the old take work, but ``broken``.
+
+    Old ones may be cordoned: by a run that was broken off.
+    """
+    fresh = [each for each in nodes if name(each) not in old]
+    reasons = [f"{name(each)} is {why}" for each in fresh if (why := unfit(each, pool))]
+    ready = len(fresh) - len(reasons)
+    if len(fresh) <= due and due - ready <= broken:
+        return ""
+    why = f": {reasons[0]}" if reasons else ""
+    return f"{about}: {ready} of {due} new nodes ready{why}"
+
+
+# Longer than Karpenter waits for more pods before it launches nodes for those that wait.
+_PODS_SEEN_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePoolFleet:
+    """The nodes of a pool of Karpenter or EKS Auto Mode.
+
+    That deletion of a NodeClaim ends its instance is Karpenter's API; of EKS Auto Mode, which has
+    the same, AWS does not say it in so many words.
+
+    Attributes:
+        node_pools: Its NodePools.
+    """
+
+    node_pools: Sequence[NodePool]
+
+    @property
+    def pause_seconds(self) -> float:
+        """How long Karpenter may take to see that pods wait; a static NodePool needs none."""
+        return 0 if self._static else _PODS_SEEN_SECONDS
+
+    @property
+    def _static(self) -> bool:
+        return self.node_pools[0].pool.static
+
+    @property
+    def _cluster(self) -> Cluster:
+        return self.node_pools[0].cluster
+
+    def old(self) -> Sequence[Old]:
+        """Return the nodes that Karpenter finds drifted, the oldest first.
+
+        A drifted NodeClaim stays drifted whatever the budgets are, until it goes.
+
+        Source: https://karpenter.sh/docs/concepts/disruption/#drift
+        """
+        return [
+            Old(id=name(each), node=text(each, "status", "nodeName"))
+            for each in self._claims()
+            if condition(each, "Drifted")
+        ]
+
+    def end(self, old: Old) -> None:
+        """Delete its NodeClaim: Karpenter ends the instance, then launches its successor."""
+        found = self._cluster.find(NODE_CLAIM.path(name=old.id))
+        if found is not None:
+            self._cluster.delete(NODE_CLAIM, "", found)
+
+    def waiting_for_end(self, ended: Sequence[Old]) -> str:
+        """Return which NodeClaims are still there; or nothing."""
+        there = {name(each) for each in self._claims()}
+        return still_there([each.id for each in ended if each.id in there], "NodeClaim")
+
+    def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
+        """Return what is missing until all but ``old`` are new and take work; or nothing.
+
+        A static NodePool keeps its count. Of others nobody knows how many nodes their pods need:
+        those that there are have to take work.
+        """
+        olds = {each.id for each in old}
+        claims = self._claims()
+        rest = [each for each in claims if name(each) in olds]
+        fresh = [each for each in claims if name(each) not in olds]
+        nodes = [each for node_pool in self.node_pools for each in node_pool.nodes()]
+        first = self.node_pools[0]
+        if self._static:
+            names = {text(each, "status", "nodeName") for each in rest}
+            due = first.replicas() - len(rest)
+            return missing(nodes, names, due, first.pool, first.name, broken=broken)
+        return _unready(fresh, nodes, first, broken)
+
+    def trouble(self) -> str:
+        """Return why NodeClaims do not become nodes; or nothing."""
+        found = (each.trouble() for each in self.node_pools)
+        return "; ".join(each for each in found if each)
+
+    def _claims(self) -> Sequence[Object]:
+        return [each for node_pool in self.node_pools for each in node_pool.claims()]
+
+
+def _unready(
+    claims: Sequence[Object], nodes: Sequence[Object], node_pool: NodePool, broken: int
+) -> str:
+    """Return which NodeClaims are not there to stay, or have no node that takes work."""
+    known = {name(each): each for each in nodes}
+    reasons: list[str] = []
+    for claim in claims:
+        node = known.get(text(claim, "status", "nodeName"))
+        if why := _going_or_unfit(claim, node, node_pool.pool):
+            reasons.append(f"{name(claim)} is {why}")
+    if len(reasons) <= broken:
+        return ""
+    ready = len(claims) - len(reasons)
+    return f"{node_pool.name}: {ready} of {len(claims)} new nodes ready: {reasons[0]}"
+
+
+def _going_or_unfit(claim: Object, node: Object | None, pool: PoolPlan) -> str:
+    if text(claim, "metadata", "deletionTimestamp"):
+        return "on its way out"
+    return "not joined" if node is None else unfit(node, pool)
+
+
+# Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
+_ON_ITS_WAY_OUT = ("Terminat", "Detach")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFleet:
+    """The nodes of a self-managed group.
+
+    Attributes:
+        group: The Auto Scaling group.
+        cluster: API server of its cluster.
+        pool: What its nodes have.
+    """
+
+    group: Group
+    cluster: Cluster
+    pool: PoolPlan
+
+    @property
+    def pause_seconds(self) -> float:
+        """Not at all: the group keeps its desired capacity."""
+        return 0
+
+    def old(self) -> Sequence[Old]:
+        """Return the instances of another launch template than the group's, or of its versions.
+
+        Raises:
+            ClusterError: No instance of the group is a node of this cluster, which the kubeconfig
+                does not name in full: it may be another, and nothing would be drained. Or the
+                group names its version by `$Latest`.
+        """
+        group = self.group.describe()
+        template = _template(group)
+        if template[1].startswith("$"):
+            raise ClusterError(
+                f"{self.group.name}: launches from version {template[1]} of its template, unlike "
+                "what was deployed, and no instance says that it is that; set it to the number of "
+                "that version by `aws autoscaling update-auto-scaling-group`"
+            )
+        instances = [each for each in group["Instances"] if not _is_going(each)]
+        nodes = self._node_names({each["InstanceId"] for each in instances})
+        joined = [each for each in instances if each["InstanceId"] in nodes]
+        if instances and not joined and self.cluster.arn is None:
+            raise ClusterError(
+                f"{self.group.name}: none of its {len(instances)} instances is a node of the "
+                f"cluster {self.cluster.name or 'of this pod'}, so that none would be drained; "
+                "name the right one by --context, or scale the pool to 0 and up again"
+            )
+        return [
+            Old(id=each["InstanceId"], node=nodes.get(each["InstanceId"], ""))
+            for each in instances
+            # One that somebody attached has none.
+            if "LaunchTemplate" not in each or _launched_from(each["LaunchTemplate"]) != template
+        ]
+
+    def end(self, old: Old) -> None:
+        """End its instance: the group launches its successor."""
+        there = {each["InstanceId"] for each in self.group.instances() if not _is_going(each)}
+        if old.id not in there:
+            return
+        self.group.account.ask(
+            self.group.account.client("autoscaling").terminate_instance_in_auto_scaling_group,
+            InstanceId=old.id,
+            ShouldDecrementDesiredCapacity=False,
+        )
+
+    def waiting_for_end(self, ended: Sequence[Old]) -> str:
+        """Return which instances are still there; or nothing."""
+        there = {each["InstanceId"] for each in self.group.instances()}
+        return still_there([each.id for each in ended if each.id in there], "instance")
+
+    def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
+        """Return what is missing until all but ``old`` are new and take work; or nothing."""
+        group = self.group.describe()
+        there = {each["InstanceId"] for each in group["Instances"]}
+        rest = {each.id for each in old} & there
+        nodes = nodes_of(self.cluster, self.pool)
+        names = {name(each) for each in nodes if _instance(each) in rest}
+        due = group["DesiredCapacity"] - len(rest)
+        return missing(nodes, names, due, self.pool, self.group.name, broken=broken)
+
+    def trouble(self) -> str:
+        """Return what Auto Scaling says of its newest failure; or nothing."""
+        return self.group.trouble()
+
+    def _node_names(self, instances: Set[str]) -> Mapping[str, str]:
+        """Return the node of each instance that is one.
+
+        An instance without a node ends without being drained, and an older template may have given
+        a node other labels: then all nodes of the cluster are looked at.
+        """
+        nodes = {_instance(each): name(each) for each in nodes_of(self.cluster, self.pool)}
+        if instances <= set(nodes):
+            return nodes
+        every = self.cluster.items(NODE.path())
+        return {id: name(each) for each in every if (id := _instance(each)) in instances}
+
+
+def _template(group: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the launch template that the group launches from, and its version."""
+    if "LaunchTemplate" in group:
+        return _launched_from(group["LaunchTemplate"])
+    template = group["MixedInstancesPolicy"]["LaunchTemplate"]
+    return _launched_from(template["LaunchTemplateSpecification"])
+
+
+def _launched_from(template: Mapping[str, str]) -> tuple[str, str]:
+    return template["LaunchTemplateId"], template["Version"]
+
+
+def _is_going(instance: Mapping[str, Any]) -> bool:
+    return instance["LifecycleState"].startswith(_ON_ITS_WAY_OUT)
+
+
+def _instance(node: Object) -> str:
+    """Return the EC2 instance of a node, the end of its provider id."""
+    return text(node, "spec", "providerID").rpartition("/")[2]
