@@ -23,8 +23,8 @@ from tests.support.fake_aws import ARN, ID, FakeAws, Refusal, Told
 from ultrascale import account
 from ultrascale.account import Account
 from ultrascale.errors import AccountError, CatalogError, UnansweredError
+from ultrascale.preflight.iam import ROLES
 from ultrascale.preflight.model import Context
-from ultrascale.preflight.roles import ROLES
 from ultrascale.preflight.run import run_checks
 
 REGION = "us-west-2"

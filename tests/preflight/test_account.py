@@ -13,11 +13,11 @@ from tests.support.pools import SPOT, SYSTEM_POOL, pool_document
 from ultrascale import plan
 from ultrascale.preflight.bootstrap import BOOTSTRAP
 from ultrascale.preflight.checks import CHECKS
+from ultrascale.preflight.iam import ROLES
 from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.model import Check, Finding
 from ultrascale.preflight.policy import policy
 from ultrascale.preflight.reservations import RESERVATIONS
-from ultrascale.preflight.roles import ROLES
 from ultrascale.preflight.run import run_checks
 from ultrascale.preflight.stacks import NAMES, STACKS
 

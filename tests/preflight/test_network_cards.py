@@ -61,7 +61,7 @@ def test_the_layouts_of_our_own_files_fit_the_cards_that_ec2_has_recorded(name: 
 
 # EC2 and Neuron's documentation differ in the memory of Trainium2; of trn2u EC2 names no devices.
 def test_the_catalog_says_of_each_type_what_ec2_has_recorded() -> None:
-    there = recorded_types()
+    there: Any = recorded_types()
     differences = {
         name: [*catalog_differences(catalog.lookup(name), there[name])]
         for name in catalog.INSTANCE_TYPES

@@ -104,7 +104,9 @@ def tier(name: str, **changes: int) -> dict[str, Any]:
 def test_the_tier_is_held_against_those_that_eks_offers(
     tiers: list[dict[str, Any]], state: str, text: str
 ) -> None:
-    finding = tier_finding("tier-8xl", version(controlPlaneScalingTiers=tiers))
+    told: Any = version(controlPlaneScalingTiers=tiers)
+
+    finding = tier_finding("tier-8xl", told)
 
     assert finding.state == state
     assert finding.evidence.startswith(text)

@@ -6,9 +6,10 @@ import pytest
 
 from tests.support.fake_aws import denied
 from tests.support.preflight_context import found, make_context, pools_plan, states
+from ultrascale.account.zones import ACTION, zones_of
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.zones import ACTION, ZONES, account_zones
+from ultrascale.preflight.zones import ZONES
 
 
 def zone(name: str, id: str, **changes: Any) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def test_zones_that_nobody_opted_in_to_are_asked_for() -> None:
     """Without asking, one could not be told from one that does not exist."""
     context, aws = make_context(in_zones("us-east-1a", "us-east-1b"), {ACTION: {}})
 
-    assert account_zones(context) == {}
+    assert zones_of(context.account) == {}
     assert aws.parameters(ACTION) == [{"AllAvailabilityZones": True}]
 
 

@@ -72,6 +72,8 @@ def zone_answer(*names: str, opted_in: bool = True) -> dict[str, Any]:
             {
                 "ZoneName": f"us-west-2{letter}",
                 "ZoneId": f"usw2-az{'abcd'.index(letter) + 1}",
+                "ZoneType": "availability-zone",
+                "State": "available",
                 "GroupName": f"us-west-2{letter}-1",
                 "OptInStatus": "opt-in-not-required" if opted_in else "not-opted-in",
             }

@@ -1,6 +1,20 @@
 """The one door to AWS: an account, typed requests to it, and the reasons of missing answers."""
 
-from ultrascale.account.account import Account, Session, connect
-from ultrascale.account.answers import is_passing
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ultrascale.account.account import Account, Session, connect
+    from ultrascale.account.answers import is_passing
 
 __all__ = ["Account", "Session", "connect", "is_passing"]
+
+_MODULES = {"is_passing": "answers"}
+
+
+def __getattr__(name: str) -> object:
+    """Return a public name, imported at its first use: boto3 takes a tenth of a second."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_MODULES.get(name, 'account')}")
+    return getattr(module, name)

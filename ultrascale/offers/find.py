@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from ultrascale.account import Account
+from ultrascale.account.zones import Zones, zones_of
 from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import UnansweredError
 from ultrascale.offers.blocks import block_offers
@@ -17,7 +18,7 @@ from ultrascale.offers.scope import remarks, reservable
 from ultrascale.offers.sizes import sizes
 from ultrascale.offers.spot import Scores, SpotPrice, spot_offer, spot_prices, spot_scores, unpriced
 from ultrascale.offers.throttle import Throttle
-from ultrascale.offers.zones import Zones, is_in, placed, zones_of
+from ultrascale.offers.zones import is_in, placed
 
 # Requests under way at the same time.
 _WORKERS = 8

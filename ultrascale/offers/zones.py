@@ -1,56 +1,10 @@
-"""Names and ids of a Region's zones, which AWS's answers mix."""
+"""Places of offers: AWS names their zones by name, by id or by both."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ultrascale.account import Account
+from ultrascale.account.zones import Zones
 from ultrascale.catalog.regions import is_zone_id
 from ultrascale.offers.model import Offer, Part
-
-ACTION = "ec2:DescribeAvailabilityZones"
-_OPT_IN = "not-opted-in"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Zone:
-    """A zone, by both of its names.
-
-    Attributes:
-        name: Its name in this account.
-        id: Its id, the same in every account.
-        group: The group of zones that an account opts in to with it.
-        opted_in: Whether the account may use it: a Local Zone has to be opted in to.
-    """
-
-    name: str
-    id: str
-    group: str
-    opted_in: bool
-
-
-# By names and ids.
-Zones = Mapping[str, Zone]
-
-
-def zones_of(account: Account, region: str) -> Zones:
-    """Return the zones of ``region``, Local Zones too, by name and by id.
-
-    Raises:
-        UnansweredError: AWS does not say.
-    """
-    told = account.ask(
-        account.client("ec2", region).describe_availability_zones, AllAvailabilityZones=True
-    )["AvailabilityZones"]
-    zones = [
-        Zone(
-            name=each["ZoneName"],
-            id=each["ZoneId"],
-            group=each.get("GroupName", each["ZoneName"]),
-            opted_in=each["OptInStatus"] != _OPT_IN,
-        )
-        for each in told
-    ]
-    return {key: zone for zone in zones for key in (zone.name, zone.id)}
 
 
 def placed(offer: Offer, zones: Zones) -> Offer:

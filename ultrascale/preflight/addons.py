@@ -3,12 +3,17 @@
 Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import AddonPlan, ClusterPlan
 from ultrascale.preflight.model import Check, Context, Finding, unknown
+
+if TYPE_CHECKING:
+    from mypy_boto3_eks.type_defs import AddonInfoTypeDef as Addon
+    from mypy_boto3_eks.type_defs import AddonVersionInfoTypeDef as AddonVersion
+    from mypy_boto3_eks.type_defs import CompatibilityTypeDef as Compatibility
 
 _NAME = "addons"
 _ACTION = "eks:DescribeAddonVersions"
@@ -43,7 +48,7 @@ def addons_of(plan: ClusterPlan) -> tuple[AddonPlan, ...]:
     return tuple(addons)
 
 
-def addon_finding(addon: AddonPlan, version: str, found: Sequence[Mapping[str, Any]]) -> Finding:
+def addon_finding(addon: AddonPlan, version: str, found: "Sequence[Addon]") -> Finding:
     """Return whether EKS offers an add-on in the version of the plan.
 
     Args:
@@ -75,11 +80,11 @@ def addon_finding(addon: AddonPlan, version: str, found: Sequence[Mapping[str, A
     )
 
 
-def _suits(compatibility: Mapping[str, Any], version: str) -> bool:
+def _suits(compatibility: "Compatibility", version: str) -> bool:
     return compatibility.get("clusterVersion") == version
 
 
-def _is_default(offer: Mapping[str, Any], version: str) -> bool:
+def _is_default(offer: "AddonVersion", version: str) -> bool:
     fits = offer.get("compatibilities", ())
     return any(each.get("defaultVersion") for each in fits if _suits(each, version))
 

@@ -5,9 +5,9 @@ Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Subnet.html
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ultrascale.catalog import eks, vpc
 from ultrascale.plan.model import (
@@ -22,8 +22,8 @@ from ultrascale.preflight.model import Check, Context, Finding
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import FilterTypeDef
-
-Answer = Mapping[str, Any]
+    from mypy_boto3_ec2.type_defs import SubnetTypeDef as Subnet
+    from mypy_boto3_ec2.type_defs import VpcTypeDef as Vpc
 
 _NAME = "addresses"
 _VPCS, _SUBNETS = "ec2:DescribeVpcs", "ec2:DescribeSubnets"
@@ -53,13 +53,13 @@ def _run(context: Context) -> Iterator[Finding]:
         yield from free_findings(plan.network, context.needs, subnets)
 
 
-def is_own(answer: Answer, plan: ClusterPlan) -> bool:
+def is_own(answer: "Vpc", plan: ClusterPlan) -> bool:
     """Return whether a VPC is that of the cluster, from an earlier deployment."""
     tags = {tag["Key"]: tag["Value"] for tag in answer.get("Tags", ())}
     return tags.get(_STACK_TAG) == stack_of(plan.name, "network")
 
 
-def overlap_finding(network: NetworkPlan, others: Sequence[Answer]) -> Finding:
+def overlap_finding(network: NetworkPlan, others: "Sequence[Vpc]") -> Finding:
     """Return whether the ranges of the file are apart from those of the account's other VPCs.
 
     Nothing fails that is not connected: VPCs that overlap cannot be peered, and a transit gateway
@@ -93,7 +93,7 @@ def overlap_finding(network: NetworkPlan, others: Sequence[Answer]) -> Finding:
 
 
 def free_findings(
-    network: NetworkPlan, needs: ClusterNeeds, subnets: Sequence[Answer]
+    network: NetworkPlan, needs: ClusterNeeds, subnets: "Sequence[Subnet]"
 ) -> Iterator[Finding]:
     """Yield what is free in the node subnets of each zone.
 
@@ -133,7 +133,7 @@ def free_findings(
         )
 
 
-def _ranges(answer: Answer) -> Iterator[IPv4Network]:
+def _ranges(answer: "Vpc") -> Iterator[IPv4Network]:
     for each in answer["CidrBlockAssociationSet"]:
         if each.get("CidrBlockState", {}).get("State") in ("associating", "associated"):
             yield IPv4Network(each["CidrBlock"])

@@ -2,18 +2,16 @@
 
 from ultrascale.preflight.addons import ADDONS
 from ultrascale.preflight.addresses import ADDRESSES
-from ultrascale.preflight.admins import ADMINS
 from ultrascale.preflight.bootstrap import BOOTSTRAP
-from ultrascale.preflight.boundary import BOUNDARY
 from ultrascale.preflight.cluster import CLUSTER
 from ultrascale.preflight.endpoints import ENDPOINTS
+from ultrascale.preflight.iam import ADMINS, BOUNDARY, ROLES
 from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.model import Check
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
 from ultrascale.preflight.offerings import OFFERINGS
 from ultrascale.preflight.quotas import QUOTAS
 from ultrascale.preflight.reservations import RESERVATIONS
-from ultrascale.preflight.roles import ROLES
 from ultrascale.preflight.stacks import NAMES, STACKS
 from ultrascale.preflight.training_plans import TRAINING_PLANS
 from ultrascale.preflight.upgrade import UPGRADE

@@ -6,14 +6,16 @@ Sources:
     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-cluster.html
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ultrascale.catalog import eks
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ControlPlanePlan
-from ultrascale.preflight._issues import Issue, finding
-from ultrascale.preflight.model import Check, Context, Finding
+from ultrascale.preflight.model import Check, Context, Finding, Issue, finding
+
+if TYPE_CHECKING:
+    from mypy_boto3_eks.type_defs import ClusterTypeDef as Cluster
 
 _NAME = "cluster"
 _ACTION = "eks:DescribeCluster"
@@ -31,13 +33,13 @@ def _run(context: Context) -> Iterator[Finding]:
             raise
         yield finding(_NAME, name, (), fine="it is not made yet")
         return
-    cluster: Mapping[str, Any] = answer["cluster"]
+    cluster = answer["cluster"]
     wrong = cluster_issues(context.plan.control_plane, cluster)
     fine = f"{cluster.get('status')}, version {cluster.get('version')}"
     yield finding(_NAME, name, wrong, fine=fine)
 
 
-def cluster_issues(plan: ControlPlanePlan, answer: Mapping[str, Any]) -> Iterator[Issue]:
+def cluster_issues(plan: ControlPlanePlan, answer: "Cluster") -> Iterator[Issue]:
     """Yield why a cluster that is there cannot become what the plan says.
 
     Args:

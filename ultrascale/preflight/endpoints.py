@@ -8,8 +8,9 @@ Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeVpcEn
 
 from collections.abc import Iterator, Mapping, Set
 
+from ultrascale.account.zones import ACTION as ZONES_ACTION
+from ultrascale.account.zones import zones_of
 from ultrascale.catalog import regions
-from ultrascale.preflight import zones
 from ultrascale.preflight.model import Check, Context, Finding, State
 
 _ACTION = "ec2:DescribeVpcEndpointServices"
@@ -43,7 +44,7 @@ def _names(context: Context) -> Mapping[str, str]:
     wanted = context.plan.network.zones
     if not any(map(regions.is_zone_id, wanted)):
         return {name: name for name in wanted}
-    known = zones.account_zones(context)
+    known = zones_of(context.account)
     return {name: known[name].name for name in wanted if name in known}
 
 
@@ -62,6 +63,6 @@ def _finding(subject: str, state: State, evidence: str, fix: str | None = None) 
 ENDPOINTS = Check(
     name=_NAME,
     title="AWS has the VPC's interface endpoints in the file's zones",
-    actions=(_ACTION, zones.ACTION),
+    actions=(_ACTION, ZONES_ACTION),
     run=_run,
 )

@@ -7,18 +7,18 @@ Sources:
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ultrascale import catalog
-from ultrascale.preflight._differences import Difference, told
-from ultrascale.preflight._pools import WholePool, whole_pools
-from ultrascale.preflight.model import Check, Context, Finding
+from ultrascale.preflight.model import Check, Context, Difference, Finding, as_text
+from ultrascale.preflight.pools import WholePool, whole_pools
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import FilterTypeDef
+    from mypy_boto3_ec2.type_defs import InstanceTypeInfoTypeDef as TypeInfo
+    from mypy_boto3_ec2.type_defs import NetworkCardInfoTypeDef as CardInfo
+    from mypy_boto3_ec2.type_defs import NetworkInfoTypeDef as NetworkInfo
 
-# What EC2 answers of one type.
-_Type = Mapping[str, Any]
 _ACTION = "ec2:DescribeInstanceTypes"
 _CARDS, _TYPES = "network-cards", "instance-types"
 # EC2's word for how instances of a pool are paid for.
@@ -48,7 +48,7 @@ def _run_types(context: Context) -> Iterator[Finding]:
             yield _missing(name, users, context.plan.region)
 
 
-def layout_finding(pool: WholePool, name: str, answer: _Type) -> Finding:
+def layout_finding(pool: WholePool, name: str, answer: "TypeInfo") -> Finding:
     """Hold the interfaces of a pool's nodes against the network cards of an instance type.
 
     Args:
@@ -86,7 +86,7 @@ def layout_finding(pool: WholePool, name: str, answer: _Type) -> Finding:
     return Finding(check=_CARDS, subject=subject, state="pass", evidence=evidence)
 
 
-def _wrong_with_cards(pool: WholePool, cards: Mapping[int, _Type]) -> Iterator[str]:
+def _wrong_with_cards(pool: WholePool, cards: "Mapping[int, CardInfo]") -> Iterator[str]:
     """Yield interfaces that no card, or not their card, takes."""
     planned = Counter(nic.card for nic in pool.plan.network_interfaces)
     for nic in pool.plan.network_interfaces:
@@ -102,7 +102,7 @@ def _wrong_with_cards(pool: WholePool, cards: Mapping[int, _Type]) -> Iterator[s
             yield f"card {index} takes {most} interfaces, the plan puts {count} on it"
 
 
-def _wrong_with_efa(pool: WholePool, network: _Type) -> Iterator[str]:
+def _wrong_with_efa(pool: WholePool, network: "NetworkInfo") -> Iterator[str]:
     most = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
     if not network.get("EfaSupported"):
         yield "EfaSupported is false"
@@ -110,7 +110,7 @@ def _wrong_with_efa(pool: WholePool, network: _Type) -> Iterator[str]:
         yield f"MaximumEfaInterfaces is {most}, the plan has {pool.plan.efa_interfaces}"
 
 
-def type_finding(name: str, answer: _Type) -> Finding:
+def type_finding(name: str, answer: "TypeInfo") -> Finding:
     """Hold what EC2 says of an instance type against the catalog."""
     spec = catalog.lookup(name)
     differences = tuple(catalog_differences(spec, answer))
@@ -137,7 +137,7 @@ def type_finding(name: str, answer: _Type) -> Finding:
         check=_TYPES,
         subject=name,
         state="fail" if fatal else "warn",
-        evidence=told(differences, ours="the catalog", theirs="EC2"),
+        evidence=as_text(differences, ours="the catalog", theirs="EC2"),
         fix=f"trust EC2: what `ultrascale plan` sums up from it is wrong by as much; {_REPORT}",
     )
 
@@ -152,7 +152,7 @@ _FATAL = frozenset(
 )
 
 
-def catalog_differences(spec: catalog.InstanceType, answer: _Type) -> Iterator[Difference]:
+def catalog_differences(spec: catalog.InstanceType, answer: "TypeInfo") -> Iterator[Difference]:
     """Yield the fields in which EC2 and the catalog differ, of those that both know."""
     for field, fact, found in (*_numbers(answer), *_accelerators(spec, answer)):
         known = spec.accelerator if fact.startswith("accelerator.") else spec
@@ -170,10 +170,10 @@ def catalog_differences(spec: catalog.InstanceType, answer: _Type) -> Iterator[D
             yield Difference(field="SupportedArchitectures", found=found, wanted=wanted)
 
 
-def _numbers(answer: _Type) -> Iterator[tuple[str, str, int | None]]:
+def _numbers(answer: "TypeInfo") -> Iterator[tuple[str, str, int | None]]:
     """Yield EC2's name of a number, the catalog's, and what EC2 says."""
     network = answer.get("NetworkInfo", {})
-    cards: Sequence[_Type] = network.get("NetworkCards", ())
+    cards = network.get("NetworkCards", ())
     efa = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
     yield "DefaultVCpus", "vcpus", answer.get("VCpuInfo", {}).get("DefaultVCpus")
     yield "MemoryInfo.SizeInMiB", "memory_mib", answer.get("MemoryInfo", {}).get("SizeInMiB")
@@ -186,7 +186,7 @@ def _numbers(answer: _Type) -> Iterator[tuple[str, str, int | None]]:
 
 
 def _accelerators(
-    spec: catalog.InstanceType, answer: _Type
+    spec: catalog.InstanceType, answer: "TypeInfo"
 ) -> Iterator[tuple[str, str, int | None]]:
     """Yield the same of accelerators.
 
@@ -202,19 +202,19 @@ def _accelerators(
         memory = gpus.get("TotalGpuMemoryInMiB")
         yield "GpuInfo.TotalGpuMemoryInMiB", "accelerator.memory_mib_total", memory
         return
-    devices: Sequence[_Type] = answer.get("NeuronInfo", {}).get("NeuronDevices", ())
+    devices = answer.get("NeuronInfo", {}).get("NeuronDevices", ())
     found = sum(each["Count"] for each in devices) or None
     yield "NeuronInfo.NeuronDevices[].Count", "accelerator.count", found
     cores = sum(each["Count"] * each.get("CoreInfo", {}).get("Count", 0) for each in devices)
     yield "NeuronDevices[].CoreInfo.Count", "accelerator.neuron_cores_physical", cores or None
 
 
-def usage_findings(pools: Sequence[WholePool], name: str, answer: _Type) -> Iterator[Finding]:
+def usage_findings(pools: Sequence[WholePool], name: str, answer: "TypeInfo") -> Iterator[Finding]:
     """Yield a failure for each pool that is bought in a way that EC2 does not sell the type."""
     for pool in pools:
         if pool.on_hyperpod:
             continue
-        sold: Sequence[str] = answer["SupportedUsageClasses"]
+        sold = answer["SupportedUsageClasses"]
         wanted = _USAGE.get(pool.plan.purchase, "on-demand")
         if wanted not in sold:
             yield Finding(
@@ -247,7 +247,7 @@ def _missing(name: str, pools: Sequence[WholePool], region: str) -> Finding:
     )
 
 
-def _described(context: Context, pools: Sequence[WholePool]) -> Mapping[str, _Type]:
+def _described(context: Context, pools: Sequence[WholePool]) -> "Mapping[str, TypeInfo]":
     """Ask by a filter: a request that names a type the Region has not is refused as a whole."""
     names = sorted({name for pool in pools for name in pool.plan.instance_types})
     if not names:
@@ -261,7 +261,7 @@ def _described(context: Context, pools: Sequence[WholePool]) -> Mapping[str, _Ty
     return {each["InstanceType"]: each for each in found}
 
 
-def _listed(cards: Mapping[int, _Type]) -> str:
+def _listed(cards: "Mapping[int, CardInfo]") -> str:
     return f"0 to {max(cards)}" if cards else "none"
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Set
 
 from ultrascale.catalog import regions
 from ultrascale.plan.capacity import NODE_GROUPS
-from ultrascale.preflight._pools import WholePool, whole_pools
 from ultrascale.preflight.model import Check, Context, Finding, State
+from ultrascale.preflight.pools import WholePool, whole_pools
 
 _ACTION = "ec2:DescribeInstanceTypeOfferings"
 _NAME = "offerings"

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ultrascale.account import Account
 from ultrascale.catalog import quotas
 from ultrascale.preflight.quota_values import QuotaValue
 
 if TYPE_CHECKING:
-    from mypy_boto3_fsx.type_defs import FileSystemTypeDef
+    from mypy_boto3_fsx.type_defs import FileSystemTypeDef as FileSystem
+
+    from ultrascale.account import Account
 
 # Counting stops there: the pages of a larger account alone would take the minute.
 _MOST = 20_000
@@ -47,7 +48,7 @@ class Count:
     more: bool
 
 
-def count(account: Account, quota: QuotaValue) -> Count | None:
+def count(account: "Account", quota: QuotaValue) -> Count | None:
     """Return the usage of ``quota``; None where there is no cheap way to count it.
 
     Raises:
@@ -64,28 +65,28 @@ def count(account: Account, quota: QuotaValue) -> Count | None:
     return Count(value=sum(counted), more=len(counted) >= _MOST)
 
 
-def _network_interfaces(account: Account) -> Iterator[float]:
+def _network_interfaces(account: "Account") -> Iterator[float]:
     ec2 = account.client("ec2")
     for page in account.ask_pages(ec2.describe_network_interfaces, MaxResults=_PAGE):
         yield from (1 for _ in page["NetworkInterfaces"])
 
 
-def _vpcs(account: Account) -> Iterator[float]:
+def _vpcs(account: "Account") -> Iterator[float]:
     for page in account.ask_pages(account.client("ec2").describe_vpcs, MaxResults=_PAGE):
         yield from (1 for _ in page["Vpcs"])
 
 
-def _addresses(account: Account) -> Iterator[float]:
+def _addresses(account: "Account") -> Iterator[float]:
     for page in account.ask_pages(account.client("ec2").describe_addresses):
         yield from (1 for _ in page["Addresses"])
 
 
-def _clusters(account: Account) -> Iterator[float]:
+def _clusters(account: "Account") -> Iterator[float]:
     for page in account.ask_pages(account.client("eks").list_clusters):
         yield from (1 for _ in page["clusters"])
 
 
-def _gp3_tib(account: Account) -> Iterator[float]:
+def _gp3_tib(account: "Account") -> Iterator[float]:
     pages = account.ask_pages(
         account.client("ec2").describe_volumes,
         Filters=[{"Name": "volume-type", "Values": ["gp3"]}],
@@ -95,25 +96,25 @@ def _gp3_tib(account: Account) -> Iterator[float]:
         yield from (volume["Size"] / _GIB_OF_A_TIB for volume in page["Volumes"])
 
 
-def _lustre_file_systems(account: Account) -> Iterator[float]:
+def _lustre_file_systems(account: "Account") -> Iterator[float]:
     return (float(_is_persistent_2(system)) for system in _file_systems(account))
 
 
-def _lustre_gib(account: Account) -> Iterator[float]:
+def _lustre_gib(account: "Account") -> Iterator[float]:
     for system in _file_systems(account):
         yield system["StorageCapacity"] if _is_persistent_2(system) else 0
 
 
-def _file_systems(account: Account) -> "Iterator[FileSystemTypeDef]":
+def _file_systems(account: "Account") -> "Iterator[FileSystem]":
     for page in account.ask_pages(account.client("fsx").describe_file_systems):
         yield from page["FileSystems"]
 
 
-def _is_persistent_2(system: "FileSystemTypeDef") -> bool:
+def _is_persistent_2(system: "FileSystem") -> bool:
     return system.get("LustreConfiguration", {}).get("DeploymentType") == "PERSISTENT_2"
 
 
-_AMOUNTS: Mapping[str, Callable[[Account], Iterator[float]]] = {
+_AMOUNTS: "Mapping[str, Callable[[Account], Iterator[float]]]" = {
     quotas.NETWORK_INTERFACES.code: _network_interfaces,
     quotas.VPCS.code: _vpcs,
     quotas.ELASTIC_ADDRESSES.code: _addresses,
@@ -125,7 +126,7 @@ _AMOUNTS: Mapping[str, Callable[[Account], Iterator[float]]] = {
 """The amount that each resource of an account uses of a quota, by the quota's code."""
 
 
-def _hyperpod(account: Account, instance_type: str | None) -> Count:
+def _hyperpod(account: "Account", instance_type: str | None) -> Count:
     """Count HyperPod's instances of a type; None counts all."""
     sagemaker = account.client("sagemaker")
     summaries = account.ask_all(sagemaker.list_clusters, lambda page: page["ClusterSummaries"])

@@ -7,13 +7,16 @@ Sources:
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.quota_standings import Standing, standings
 from ultrascale.preflight.quota_values import QuotaValue
 from ultrascale.preflight.quotas import no_request
+
+if TYPE_CHECKING:
+    from ultrascale.account import Account
 
 FILE = "servicequotas:RequestServiceQuotaIncrease"
 HISTORY = "servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota"
@@ -73,7 +76,7 @@ def increases(context: Context) -> Iterator[Increase | Left]:
             yield _worth_filing(context.account, standing, standing.quota)
 
 
-def file(account: Account, increase: Increase) -> str:
+def file(account: "Account", increase: Increase) -> str:
     """File a request, and return the id of its case, or of the request where it has no case.
 
     Raises:
@@ -101,7 +104,7 @@ def history_command(context: Context, increase: Increase) -> str:
     )
 
 
-def _worth_filing(account: Account, standing: Standing, quota: QuotaValue) -> Increase | Left:
+def _worth_filing(account: "Account", standing: Standing, quota: QuotaValue) -> Increase | Left:
     asked = standing.target or 0
     why = no_request(standing, quota)
     if why is not None:

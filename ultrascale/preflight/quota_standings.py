@@ -5,14 +5,17 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from ultrascale import catalog
-from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan, QuotaNeed
 from ultrascale.preflight import quota_counts
 from ultrascale.preflight.model import Context
 from ultrascale.preflight.quota_values import NOT_THERE, QuotaValue, by_code, by_name, usage
+
+if TYPE_CHECKING:
+    from ultrascale.account import Account
 
 CLUSTER = "eks:DescribeCluster"
 # What is new with the cluster, so that nothing of it is in use, and rates, which are peaks.
@@ -89,7 +92,7 @@ def standings(context: Context) -> Iterator[Standing]:
         yield standing
 
 
-def _valued(account: Account, needs: tuple[QuotaNeed, ...]) -> Iterator[Standing]:
+def _valued(account: "Account", needs: tuple[QuotaNeed, ...]) -> Iterator[Standing]:
     """Yield each quota with its value, by its code, else by its name."""
     coded = {need.name: _by_code(account, need) for need in needs}
     services: dict[str, list[str]] = {}
@@ -109,7 +112,7 @@ def _valued(account: Account, needs: tuple[QuotaNeed, ...]) -> Iterator[Standing
             yield replace(standing, quota=found)
 
 
-def _by_code(account: Account, need: QuotaNeed) -> QuotaValue | UnansweredError | None:
+def _by_code(account: "Account", need: QuotaNeed) -> QuotaValue | UnansweredError | None:
     if need.code is None or need.service is None:
         return None
     try:
@@ -119,7 +122,7 @@ def _by_code(account: Account, need: QuotaNeed) -> QuotaValue | UnansweredError 
 
 
 def _by_name(
-    account: Account, service: str, names: list[str]
+    account: "Account", service: str, names: list[str]
 ) -> Mapping[str, QuotaValue] | UnansweredError:
     try:
         return by_name(account, service, names)
@@ -128,7 +131,7 @@ def _by_name(
 
 
 def _measured(
-    account: Account, found: list[Standing]
+    account: "Account", found: list[Standing]
 ) -> Mapping[str, float | None] | UnansweredError:
     metrics = {
         each.quota.code: each.quota.metric
@@ -142,7 +145,7 @@ def _measured(
 
 
 def _with_usage(
-    account: Account, standing: Standing, measured: Mapping[str, float | None] | UnansweredError
+    account: "Account", standing: Standing, measured: Mapping[str, float | None] | UnansweredError
 ) -> Standing:
     """Add what is in use, by CloudWatch where it knows, else by counting."""
     quota = standing.quota
@@ -174,7 +177,7 @@ def _reserved(plan: ClusterPlan) -> frozenset[str]:
     return frozenset(found)
 
 
-def _deployed(account: Account, name: str) -> bool | UnansweredError:
+def _deployed(account: "Account", name: str) -> bool | UnansweredError:
     try:
         return bool(account.ask(account.client("eks").describe_cluster, name=name))
     except UnansweredError as error:

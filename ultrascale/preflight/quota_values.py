@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.type_defs import DimensionTypeDef, MetricDataQueryUnionTypeDef
     from mypy_boto3_service_quotas.type_defs import MetricInfoTypeDef, ServiceQuotaTypeDef
+
+    from ultrascale.account import Account
 
 GET = "servicequotas:GetServiceQuota"
 GET_DEFAULT = "servicequotas:GetAWSDefaultServiceQuota"
@@ -70,7 +71,7 @@ class QuotaValue:
     metric: Metric | None
 
 
-def by_code(account: Account, service: str, code: str) -> QuotaValue:
+def by_code(account: "Account", service: str, code: str) -> QuotaValue:
     """Return the value that holds in the account: the applied one, else AWS's default.
 
     Raises:
@@ -92,7 +93,7 @@ def by_code(account: Account, service: str, code: str) -> QuotaValue:
     return _value(answer["Quota"], GET)
 
 
-def by_name(account: Account, service: str, names: Collection[str]) -> Mapping[str, QuotaValue]:
+def by_name(account: "Account", service: str, names: Collection[str]) -> Mapping[str, QuotaValue]:
     """Return those of ``names`` that Service Quotas has, by name.
 
     Raises:
@@ -124,7 +125,7 @@ def by_name(account: Account, service: str, names: Collection[str]) -> Mapping[s
 
 
 def usage(
-    account: Account, metrics: Mapping[str, Metric], now: datetime
+    account: "Account", metrics: Mapping[str, Metric], now: datetime
 ) -> Mapping[str, float | None]:
     """Return what is in use by the key of each metric; None where CloudWatch cannot say.
 

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan, ReservationPlan
-from ultrascale.preflight._issues import Issue, finding
-from ultrascale.preflight._pools import WholePool, whole_pools
-from ultrascale.preflight._reservation import (
-    Answer,
+from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
+from ultrascale.preflight.pools import WholePool, whole_pools
+from ultrascale.preflight.reservation_fields import (
     Claim,
     count_issues,
     is_candidate,
     issues,
 )
-from ultrascale.preflight._window import time_of
-from ultrascale.preflight.model import Check, Context, Finding, unknown
+from ultrascale.preflight.windows import in_utc
 
 if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import CapacityBlockTypeDef as Block
+    from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef as Reservation
     from mypy_boto3_ec2.type_defs import FilterTypeDef
 
 _NAME = "reservations"
@@ -54,7 +54,7 @@ _SHOWN = 5
 def _run(context: Context) -> Iterator[Finding]:
     for claim in claims(context.plan):
         subject = f"{claim}: {named(claim.reservation)}"
-        blocks: Mapping[str, Answer] = {}
+        blocks: Mapping[str, Block] = {}
         try:
             found = _find(context, claim.reservation)
         except UnansweredError as error:
@@ -100,7 +100,10 @@ def named(reservation: ReservationPlan) -> str:
 
 
 def judge(
-    context: Context, claim: Claim, found: Sequence[Answer], blocks: Mapping[str, Answer]
+    context: Context,
+    claim: Claim,
+    found: "Sequence[Reservation]",
+    blocks: "Mapping[str, Block]",
 ) -> Iterator[Finding]:
     """Yield what there is to say of the reservations that a claim finds.
 
@@ -137,9 +140,9 @@ def judge(
         yield finding(_NAME, subject, wrong, fine=_fine(claim, usable))
 
 
-def _each(claim: Claim, told: Sequence[tuple[Answer, Sequence[Issue]]]) -> Iterator[Finding]:
+def _each(claim: Claim, told: "Sequence[tuple[Reservation, Sequence[Issue]]]") -> Iterator[Finding]:
     """Yield one finding for all reservations of a fleet with which the same is wrong."""
-    alike: dict[tuple[str, ...], list[tuple[Answer, Sequence[Issue]]]] = {}
+    alike: dict[tuple[str, ...], list[tuple[Reservation, Sequence[Issue]]]] = {}
     for answer, wrong in told:
         alike.setdefault(tuple(issue.evidence for issue in wrong), []).append((answer, wrong))
     for texts, members in alike.items():
@@ -152,7 +155,7 @@ def _can_be_used(wrong: Sequence[Issue]) -> bool:
     return not any(issue.state in ("fail", "unknown") for issue in wrong)
 
 
-def _candidates(claim: Claim, found: Sequence[Answer]) -> list[Answer]:
+def _candidates(claim: Claim, found: "Sequence[Reservation]") -> "list[Reservation]":
     """Return the reservations that pools of ``claim`` would launch into, now or later.
 
     One that is named by its id is the one, whatever is wrong with it. Of several Capacity Blocks
@@ -167,14 +170,14 @@ def _candidates(claim: Claim, found: Sequence[Answer]) -> list[Answer]:
     within = [
         answer
         for answer in alike
-        if (starts := time_of(answer, "StartDate")) is None
-        or (ends := time_of(answer, "EndDate")) is None
+        if (starts := in_utc(answer.get("StartDate"))) is None
+        or (ends := in_utc(answer.get("EndDate"))) is None
         or (starts < window.ends and ends > window.starts)
     ]
     return within or alike
 
 
-def _nothing(context: Context, claim: Claim, found: Sequence[Answer]) -> Finding:
+def _nothing(context: Context, claim: Claim, found: "Sequence[Reservation]") -> Finding:
     """Return the failure of a claim that finds nothing, with what it finds instead."""
     subject = f"{claim}: {named(claim.reservation)}"
     others = [
@@ -211,7 +214,7 @@ def _nothing(context: Context, claim: Claim, found: Sequence[Answer]) -> Finding
     )
 
 
-def _overlaps(claim: Claim, candidates: Sequence[Answer]) -> Iterator[Issue]:
+def _overlaps(claim: Claim, candidates: "Sequence[Reservation]") -> Iterator[Issue]:
     """Yield pairs of Capacity Blocks of which Karpenter would fill one alone.
 
     Source: https://github.com/aws/karpenter-provider-aws/issues/8514
@@ -220,10 +223,10 @@ def _overlaps(claim: Claim, candidates: Sequence[Answer]) -> Iterator[Issue]:
         return
     for one, other in combinations(candidates, 2):
         times = (
-            time_of(one, "StartDate"),
-            time_of(one, "EndDate"),
-            time_of(other, "StartDate"),
-            time_of(other, "EndDate"),
+            in_utc(one.get("StartDate")),
+            in_utc(one.get("EndDate")),
+            in_utc(other.get("StartDate")),
+            in_utc(other.get("EndDate")),
         )
         starts, ends, other_starts, other_ends = times
         if starts is None or ends is None or other_starts is None or other_ends is None:
@@ -238,7 +241,7 @@ def _overlaps(claim: Claim, candidates: Sequence[Answer]) -> Iterator[Issue]:
             )
 
 
-def _block_issues(claim: Claim, block: Answer | None) -> Iterator[Issue]:
+def _block_issues(claim: Claim, block: "Block | None") -> Iterator[Issue]:
     """Yield what the Capacity Block says beside its reservation. A shared one says nothing."""
     window = claim.plan.window
     if block is None or window is None:
@@ -255,18 +258,18 @@ def _block_issues(claim: Claim, block: Answer | None) -> Iterator[Issue]:
         )
 
 
-def _fine(claim: Claim, usable: Sequence[Answer]) -> str:
+def _fine(claim: Claim, usable: "Sequence[Reservation]") -> str:
     total = sum(answer.get("TotalInstanceCount", 0) for answer in usable)
     states = "/".join(sorted({answer.get("State", "?") for answer in usable}))
     return f"{_ids(usable)}: {total} instances for {claim.nodes} nodes, {states}"
 
 
-def _ids(answers: Sequence[Answer]) -> str:
+def _ids(answers: "Sequence[Reservation]") -> str:
     ids = ", ".join(answer["CapacityReservationId"] for answer in answers[:_SHOWN])
     return f"{ids} and {len(answers) - _SHOWN} more" if len(answers) > _SHOWN else ids
 
 
-def _find(context: Context, reservation: ReservationPlan) -> Sequence[Answer]:
+def _find(context: Context, reservation: ReservationPlan) -> "Sequence[Reservation]":
     ask = context.account
     if reservation.tags:
         filters: list[FilterTypeDef] = [
@@ -304,7 +307,9 @@ def _members(context: Context, group: str) -> list[str]:
     ]
 
 
-def _blocks(context: Context, claim: Claim, found: Sequence[Answer]) -> Mapping[str, Answer]:
+def _blocks(
+    context: Context, claim: Claim, found: "Sequence[Reservation]"
+) -> "Mapping[str, Block]":
     ids = sorted({each["CapacityBlockId"] for each in found if each.get("CapacityBlockId")})
     if not claim.block or not ids:
         return {}

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
@@ -19,7 +18,9 @@ from ultrascale.plan.stacks import LayerId, planned_stacks, stack_names, stack_o
 from ultrascale.preflight.model import Check, Context, Finding, unknown
 
 if TYPE_CHECKING:
-    from mypy_boto3_cloudformation.type_defs import StackTypeDef
+    from mypy_boto3_cloudformation.type_defs import StackTypeDef as Stack
+
+    from ultrascale.account import Account
 
 _STACKS, _NAMES = "stacks", "names"
 _DESCRIBE = "cloudformation:DescribeStacks"
@@ -61,7 +62,7 @@ def _run_stacks(context: Context) -> Iterator[Finding]:
         yield Finding(check=_STACKS, subject=context.plan.name, state="pass", evidence=evidence)
 
 
-def _own_stacks(context: Context) -> "list[StackTypeDef]":
+def _own_stacks(context: Context) -> "list[Stack]":
     wanted = stack_names(context.plan)
     found = context.account.ask_all(
         context.account.client("cloudformation").describe_stacks, lambda page: page["Stacks"]
@@ -69,7 +70,7 @@ def _own_stacks(context: Context) -> "list[StackTypeDef]":
     return [each for each in found if each["StackName"] in wanted]
 
 
-def stack_finding(answer: "StackTypeDef", cluster: str, region: str) -> Finding | None:
+def stack_finding(answer: "Stack", cluster: str, region: str) -> Finding | None:
     """Return why a stack cannot be updated, or is not of ``cluster``; None where all is well."""
     name, status = answer["StackName"], answer["StackStatus"]
     if status != _REVIEW and answer.get("Description") != names.stack_description(cluster):
@@ -136,7 +137,7 @@ class FixedName:
     kind: str
     name: str
     layers: tuple[LayerId, ...]
-    find: Callable[[Account], str | None]
+    find: "Callable[[Account], str | None]"
     remove: str
     importable: bool = False
 
@@ -246,12 +247,12 @@ def _id_of(context: Context, fixed: FixedName) -> str | None:
         return None
 
 
-def _eks_cluster(account: Account, name: str) -> str:
+def _eks_cluster(account: "Account", name: str) -> str:
     account.ask(account.client("eks").describe_cluster, name=name)
     return name
 
 
-def _log_group(account: Account, name: str) -> str | None:
+def _log_group(account: "Account", name: str) -> str | None:
     groups = account.ask_all(
         account.client("logs").describe_log_groups,
         lambda page: page["logGroups"],
@@ -260,18 +261,18 @@ def _log_group(account: Account, name: str) -> str | None:
     return name if any(group["logGroupName"] == name for group in groups) else None
 
 
-def _role(account: Account, name: str) -> str:
+def _role(account: "Account", name: str) -> str:
     account.ask(account.client("iam").get_role, RoleName=name)
     return name
 
 
-def _hyperpod_cluster(account: Account, name: str) -> str:
+def _hyperpod_cluster(account: "Account", name: str) -> str:
     """Return the ARN: CloudFormation knows a HyperPod cluster by it."""
     answer = account.ask(account.client("sagemaker").describe_cluster, ClusterName=name)
     return answer["ClusterArn"]
 
 
-def _repository(account: Account, name: str) -> str:
+def _repository(account: "Account", name: str) -> str:
     account.ask(account.client("ecr").describe_repositories, repositoryNames=[name])
     return name
 

@@ -7,18 +7,19 @@ Sources:
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
+from ultrascale.account.zones import ACTION as ZONES_ACTION
+from ultrascale.account.zones import Zone, zones_of
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight._issues import Issue, finding
-from ultrascale.preflight._pools import WholePool, whole_pools
-from ultrascale.preflight._window import time_of, window_issues, written
-from ultrascale.preflight.model import Check, Context, Finding, unknown
-from ultrascale.preflight.zones import ACTION as ZONES_ACTION
-from ultrascale.preflight.zones import Zone, account_zones
+from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
+from ultrascale.preflight.pools import WholePool, whole_pools
+from ultrascale.preflight.windows import in_utc, window_issues, written
 
-Answer = Mapping[str, Any]
+if TYPE_CHECKING:
+    from mypy_boto3_sagemaker.type_defs import DescribeTrainingPlanResponseTypeDef as TrainingPlan
+    from mypy_boto3_sagemaker.type_defs import ReservedCapacitySummaryTypeDef as ReservedCapacity
 
 _NAME = "training-plans"
 _ACTION = "sagemaker:DescribeTrainingPlan"
@@ -31,7 +32,7 @@ def _run(context: Context) -> Iterator[Finding]:
     plans = training_plans(context.plan)
     if not plans:
         return
-    zones = account_zones(context)
+    zones = zones_of(context.account)
     for arn, pools in plans.items():
         subject = f"{', '.join(pool.name for pool in pools)}: {arn.rpartition('/')[2]}"
         try:
@@ -66,7 +67,7 @@ def training_plans(plan: ClusterPlan) -> Mapping[str, tuple[WholePool, ...]]:
 def plan_issues(
     arn: str,
     pools: Sequence[WholePool],
-    answer: Answer,
+    answer: "TrainingPlan",
     *,
     zones: Mapping[str, Zone],
     at: datetime,
@@ -93,12 +94,16 @@ def plan_issues(
             fix=f"name a plan that was bought for {_TARGET}",
         )
     window = pools[0].plan.window
-    yield from window_issues(window, answer, starts="StartTime", ends="EndTime")
+    yield from window_issues(
+        window,
+        starts=("StartTime", answer.get("StartTime")),
+        ends=("EndTime", answer.get("EndTime")),
+    )
     yield from _capacities(pools, answer, zones)
 
 
-def _status(answer: Answer, at: datetime) -> Iterator[Issue]:
-    status, starts = answer["Status"], time_of(answer, "StartTime")
+def _status(answer: "TrainingPlan", at: datetime) -> Iterator[Issue]:
+    status, starts = answer["Status"], in_utc(answer.get("StartTime"))
     why = f" ({answer['StatusMessage']})" if answer.get("StatusMessage") else ""
     if status in ("Expired", "Failed"):
         evidence = f"Status is {status}{why}"
@@ -114,10 +119,12 @@ def _status(answer: Answer, at: datetime) -> Iterator[Issue]:
 
 
 def _capacities(
-    pools: Sequence[WholePool], answer: Answer, zones: Mapping[str, Zone]
+    pools: Sequence[WholePool],
+    answer: "TrainingPlan",
+    zones: Mapping[str, Zone],
 ) -> Iterator[Issue]:
     """Yield what is wrong with its parts: a plan may have two, one after the other."""
-    parts: Sequence[Answer] = answer.get("ReservedCapacitySummaries", ())
+    parts = answer.get("ReservedCapacitySummaries", ())
     if not parts:
         evidence = "ReservedCapacitySummaries is empty: SageMaker does not say what is reserved"
         yield Issue(state="unknown", evidence=evidence, fix="ask again once the plan is scheduled")
@@ -126,7 +133,7 @@ def _capacities(
     types = {name for pool in pools for name in pool.plan.node_types}
     wanted = {zones[name] for pool in pools for name in pool.plan.zones if name in zones}
     for part in parts:
-        where = f"ReservedCapacitySummaries[] from {written(time_of(part, 'StartTime'))}"
+        where = f"ReservedCapacitySummaries[] from {written(in_utc(part.get('StartTime')))}"
         found = part.get("InstanceType")
         if found not in types:
             ours = " or ".join(sorted(types))
@@ -150,7 +157,7 @@ def _capacities(
 
 
 def _zone(
-    where: str, part: Answer, wanted: set[Zone], zones: Mapping[str, Zone]
+    where: str, part: "ReservedCapacity", wanted: set[Zone], zones: Mapping[str, Zone]
 ) -> Iterator[Issue]:
     """Hold the zone of a part against the pools': HyperPod's subnets must lie in it."""
     said = part.get("AvailabilityZoneId") or part.get("AvailabilityZone")
@@ -176,7 +183,7 @@ def _missing(subject: str, error: UnansweredError) -> Finding:
     )
 
 
-def _fine(answer: Answer) -> str:
+def _fine(answer: "TrainingPlan") -> str:
     total, status = answer.get("TotalInstanceCount"), answer["Status"]
     return f"{total} instances, {status}, for HyperPod"
 

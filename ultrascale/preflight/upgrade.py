@@ -8,14 +8,16 @@ Sources:
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ultrascale.catalog import upgrades
 from ultrascale.errors import UnansweredError
-from ultrascale.preflight._issues import Issue, finding
-from ultrascale.preflight.model import Check, Context, Finding, State
+from ultrascale.preflight.model import Check, Context, Finding, Issue, State, finding
 
-Answer = Mapping[str, Any]
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import SubnetTypeDef as Subnet
+    from mypy_boto3_eks.type_defs import InsightSummaryTypeDef as Insight
+    from mypy_boto3_eks.type_defs import NodegroupTypeDef as Nodegroup
 
 _NAME = "upgrade"
 _CLUSTER, _NOT_THERE = "eks:DescribeCluster", "ResourceNotFoundException"
@@ -73,7 +75,7 @@ def _run(context: Context) -> Iterator[Finding]:
     yield address_finding(subnets)
 
 
-def insight_issues(insights: Sequence[Answer], cluster: str, wanted: str) -> Iterator[Issue]:
+def insight_issues(insights: "Sequence[Insight]", cluster: str, wanted: str) -> Iterator[Issue]:
     """Yield what EKS itself has against an upgrade.
 
     Args:
@@ -96,7 +98,7 @@ def insight_issues(insights: Sequence[Answer], cluster: str, wanted: str) -> Ite
             )
 
 
-def group_issues(groups: Mapping[str, Answer], version: str, wanted: str) -> Iterator[Issue]:
+def group_issues(groups: "Mapping[str, Nodegroup]", version: str, wanted: str) -> Iterator[Issue]:
     """Yield managed groups that an earlier upgrade left behind.
 
     EKS's reference demands that all have the cluster's minor; its guide lets kubelets be behind.
@@ -119,7 +121,7 @@ def group_issues(groups: Mapping[str, Answer], version: str, wanted: str) -> Ite
         )
 
 
-def address_finding(subnets: Sequence[Answer]) -> Finding:
+def address_finding(subnets: "Sequence[Subnet]") -> Finding:
     """Return whether the control plane's subnets have room for a second one beside it.
 
     Args:

@@ -10,26 +10,23 @@ Sources:
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ultrascale.catalog import eks
 from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.model import ClusterPlan, PoolPlan
-from ultrascale.preflight._differences import Difference, told
-from ultrascale.preflight._issues import Issue, finding
-from ultrascale.preflight._window import time_of
-from ultrascale.preflight.model import Check, Context, Finding
+from ultrascale.preflight.model import Check, Context, Difference, Finding, Issue, as_text, finding
+from ultrascale.preflight.windows import in_utc
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import FilterTypeDef
-
-Answer = Mapping[str, Any]
+    from mypy_boto3_ec2.type_defs import ImageTypeDef as Image
+    from mypy_boto3_eks.type_defs import ClusterVersionInformationTypeDef as ClusterVersion
+    from mypy_boto3_eks.type_defs import ControlPlaneScalingTierInfoTypeDef as ScalingTier
 
 _VERSION, _IMAGES = "kubernetes-version", "machine-images"
 _VERSIONS_ACTION = "eks:DescribeClusterVersions"
 _PARAMETERS, _DESCRIBE_IMAGES = "ssm:GetParameters", "ec2:DescribeImages"
-_STANDARD, _EXTENDED = "endOfStandardSupportDate", "endOfExtendedSupportDate"
-_TIERS = "controlPlaneScalingTiers"
 # Our own: an upgrade of every node, tested before, takes weeks.
 _SOON = timedelta(days=60)
 # Most names of one GetParameters request.
@@ -54,14 +51,13 @@ def _run_version(context: Context) -> Iterator[Finding]:
             check=_VERSION, subject=plan.version, state="fail", evidence=evidence, fix=_UPGRADE
         )
         return
-    fine = (
-        f"{answer.get('versionStatus', '')}, standard support to {_day(time_of(answer, _STANDARD))}"
-    )
+    standard = in_utc(answer.get("endOfStandardSupportDate"))
+    fine = f"{answer.get('versionStatus', '')}, standard support to {_day(standard)}"
     yield finding(_VERSION, plan.version, version_issues(answer, context.at), fine=fine)
     yield tier_finding(plan.tier, answer)
 
 
-def version_issues(answer: Answer, at: datetime) -> Iterator[Issue]:
+def version_issues(answer: "ClusterVersion", at: datetime) -> Iterator[Issue]:
     """Yield what is wrong with a Kubernetes version.
 
     Args:
@@ -69,7 +65,10 @@ def version_issues(answer: Answer, at: datetime) -> Iterator[Issue]:
         at: The time that counts as now, in UTC.
     """
     status = answer.get("versionStatus")
-    standard, extended = time_of(answer, _STANDARD), time_of(answer, _EXTENDED)
+    standard, extended = (
+        in_utc(answer.get("endOfStandardSupportDate")),
+        in_utc(answer.get("endOfExtendedSupportDate")),
+    )
     if status == "UNSUPPORTED" or (extended is not None and extended <= at):
         evidence = f"versionStatus is {status}, extended support to {_day(extended)}"
         yield Issue(state="fail", evidence=evidence, fix=_UPGRADE)
@@ -88,7 +87,7 @@ def version_issues(answer: Answer, at: datetime) -> Iterator[Issue]:
         yield Issue(state="warn", evidence=evidence, fix=_UPGRADE)
 
 
-def tier_finding(tier: str, answer: Answer) -> Finding:
+def tier_finding(tier: str, answer: "ClusterVersion") -> Finding:
     """Return whether EKS offers a control-plane tier, and with the limits that the plan knows.
 
     Args:
@@ -103,7 +102,9 @@ def tier_finding(tier: str, answer: Answer) -> Finding:
             evidence="every cluster may have it; it has no fixed limits",
         )
     # Whether EKS begins a tier's name with ``tier-`` here too, no page says.
-    offered = {_bare(each.get("tierName", "")): each for each in answer.get(_TIERS, ())}
+    offered = {
+        _bare(each.get("tierName", "")): each for each in answer.get("controlPlaneScalingTiers", ())
+    }
     found = offered.get(_bare(tier))
     if found is None:
         listed = ", ".join(sorted(offered))
@@ -111,7 +112,7 @@ def tier_finding(tier: str, answer: Answer) -> Finding:
             check=_VERSION,
             subject=f"tier {tier}",
             state="fail" if offered else "unknown",
-            evidence=f"EKS offers {listed}" if offered else f"EKS says no {_TIERS}",
+            evidence=f"EKS offers {listed}" if offered else "EKS says no controlPlaneScalingTiers",
             fix="choose another kubernetes.control_plane_tier, or ask your account team",
         )
     differences = tuple(_tier_differences(tier, found))
@@ -119,21 +120,24 @@ def tier_finding(tier: str, answer: Answer) -> Finding:
         check=_VERSION,
         subject=f"tier {tier}",
         state="warn" if differences else "pass",
-        evidence=told(differences, ours="the catalog", theirs="EKS")
+        evidence=as_text(differences, ours="the catalog", theirs="EKS")
         if differences
         else "EKS says the limits that the catalog says",
         fix="trust EKS: `ultrascale plan` counts with the catalog's" if differences else None,
     )
 
 
-def _tier_differences(tier: str, answer: Answer) -> Iterator[Difference]:
+def _tier_differences(tier: str, answer: "ScalingTier") -> Iterator[Difference]:
     limits = eks.TIER_LIMITS[tier]
-    for field, wanted in (
-        ("apiRequestConcurrency", limits.api_seats),
-        ("podSchedulingRatePerSecond", limits.pods_per_second),
-        ("clusterDatabaseSizeGb", limits.database_gb),
+    for field, found, wanted in (
+        ("apiRequestConcurrency", answer.get("apiRequestConcurrency"), limits.api_seats),
+        (
+            "podSchedulingRatePerSecond",
+            answer.get("podSchedulingRatePerSecond"),
+            limits.pods_per_second,
+        ),
+        ("clusterDatabaseSizeGb", answer.get("clusterDatabaseSizeGb"), limits.database_gb),
     ):
-        found = answer.get(field)
         if found is not None and found != wanted:
             yield Difference(field=field, found=str(found), wanted=str(wanted))
 
@@ -146,7 +150,7 @@ def _run_images(context: Context) -> Iterator[Finding]:
         some = names[start : start + _PARAMETERS_AT_ONCE]
         answer = context.account.ask(context.account.client("ssm").get_parameters, Names=some)
         ids |= {each["Name"]: each["Value"] for each in answer.get("Parameters", ())}
-    images: dict[str, Answer] = {}
+    images: dict[str, Image] = {}
     if ids:
         filters: list[FilterTypeDef] = [{"Name": "image-id", "Values": sorted(set(ids.values()))}]
         found = context.account.ask_all(
@@ -171,7 +175,7 @@ def pinned_images(plan: ClusterPlan) -> Mapping[str, PoolPlan]:
 
 
 def image_finding(
-    parameter: str, pool: PoolPlan, id: str | None, image: Answer | None, at: datetime
+    parameter: str, pool: PoolPlan, id: str | None, image: "Image | None", at: datetime
 ) -> Finding:
     """Return whether a pinned image can be launched.
 
@@ -196,7 +200,7 @@ def image_finding(
     return finding(_IMAGES, subject, wrong, fine=f"{id} for {pool.ami_alias}")
 
 
-def _image_issues(pool: PoolPlan, id: str, image: Answer, at: datetime) -> Iterator[Issue]:
+def _image_issues(pool: PoolPlan, id: str, image: "Image", at: datetime) -> Iterator[Issue]:
     release = pool.ami_release.partition("-")[0]
     said = _RELEASE.search(image.get("Description", ""))
     if said is not None and said[1] != release:

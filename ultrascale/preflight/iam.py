@@ -1,12 +1,23 @@
-"""Whether the roles are there that AWS services take to work in an account."""
+"""IAM: service-linked roles, the permissions boundary, and the roles of administrators.
+
+EKS takes only administrators' roles that exist. One that is missing, or whose path is left out,
+fails the stack of access entries once the cluster is created.
+
+Sources:
+    https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.model import Check, Context, Finding
+from ultrascale.preflight.model import Check, Context, Finding, State, unknown
 
+_GET_ROLE, _GET_POLICY = "iam:GetRole", "iam:GetPolicy"
+# IAM's code of a role or policy that does not exist.
+_ABSENT = "NoSuchEntity"
 _AUTO_SCALED = frozenset({"managed-node-group", "self-managed"})
 
 
@@ -16,10 +27,10 @@ class _Role:
 
     Attributes:
         name: Its name.
-        service: The service that takes it.
-        needed: Whether a cluster needs it.
+        service: The service that assumes it.
+        needed: Returns whether a cluster needs it.
         source: Page that names both.
-        command: What makes it, where it is not made as all others are.
+        command: The command that creates it; None for `aws iam create-service-linked-role`.
     """
 
     name: str
@@ -103,27 +114,29 @@ _ROLES = (
 )
 
 
-def _run(context: Context) -> Iterator[Finding]:
+def _run_roles(context: Context) -> Iterator[Finding]:
     for role in _ROLES:
         if role.needed(context.plan):
-            yield _look(context, role)
+            yield _look_for_role(context, role)
 
 
-def _look(context: Context, role: _Role) -> Finding:
+def _look_for_role(context: Context, role: _Role) -> Finding:
     try:
         _ = context.account.ask(context.account.client("iam").get_role, RoleName=role.name)["Role"]
     except UnansweredError as error:
-        if error.code != "NoSuchEntity":
+        if error.code != _ABSENT:
             raise
     else:
         return Finding(check=ROLES.name, subject=role.name, state="pass", evidence="it is there")
-    # Karpenter asks for Spot Instances with a role that may not make it; other services make
-    # theirs, for a deployment that is allowed to.
+    # Karpenter's own role may not create it; other services create theirs, for a deployment that
+    # is allowed to.
     # Source: https://karpenter.sh/docs/getting-started/getting-started-with-karpenter/
     for_karpenter = role is _SPOT and "karpenter" in _spot_provisioners(context.plan)
     evidence = "not there; Karpenter cannot launch Spot Instances without it"
     if not for_karpenter:
-        evidence = f"not there; {role.service} makes it, if who deploys may make such roles"
+        evidence = (
+            f"not there; {role.service} creates it, if the one who deploys may create such roles"
+        )
     made_by = f"aws iam create-service-linked-role --aws-service-name {role.service}"
     if role.command is not None:
         made_by = f"{role.command} --region {context.plan.region}"
@@ -139,7 +152,92 @@ def _look(context: Context, role: _Role) -> Finding:
 ROLES = Check(
     name="roles",
     title="service-linked roles",
-    actions=("iam:GetRole",),
-    run=_run,
-    resources={"iam:GetRole": "arn:{partition}:iam::{account}:role/aws-service-role/*"},
+    actions=(_GET_ROLE,),
+    run=_run_roles,
+    resources={_GET_ROLE: "arn:{partition}:iam::{account}:role/aws-service-role/*"},
 )
+
+
+def _run_boundary(context: Context) -> Iterator[Finding]:
+    name = context.plan.permissions_boundary
+    if name is None:
+        return
+    arn = f"arn:{context.plan.partition}:iam::{context.account.id}:policy/{name}"
+    try:
+        answer = context.account.ask(context.account.client("iam").get_policy, PolicyArn=arn)
+    except UnansweredError as error:
+        if error.code != _ABSENT:
+            yield unknown(BOUNDARY.name, arn, error)
+            return
+        evidence = "there is no such policy: IAM would create no role with it as its boundary"
+        fix = "create it: `ultrascale bootstrap-policy FILE` writes it, and prints the command"
+        yield _finding(BOUNDARY, arn, "fail", evidence, fix)
+        return
+    if not answer["Policy"].get("IsAttachable", True):
+        evidence = "IAM attaches it to nothing"
+        yield _finding(
+            BOUNDARY, arn, "fail", evidence, "name another policy in permissions_boundary"
+        )
+        return
+    yield _finding(BOUNDARY, arn, "pass", "it is there")
+
+
+BOUNDARY = Check(
+    name="boundary",
+    title="permissions boundary of the roles",
+    actions=(_GET_POLICY,),
+    run=_run_boundary,
+    resources={_GET_POLICY: "arn:{partition}:iam::{account}:policy/*"},
+)
+
+
+def _run_admins(context: Context) -> Iterator[Finding]:
+    for arn in context.plan.control_plane.admins:
+        if arn.split(":")[4] == context.account.id:
+            yield _look_for_admin(context, arn)
+            continue
+        evidence = f"of another account than {context.account.id}, whose roles nobody can see here"
+        yield _finding(
+            ADMINS, arn, "warn", evidence, f"run `{_command(arn)}` with credentials of its own"
+        )
+
+
+def _look_for_admin(context: Context, arn: str) -> Finding:
+    try:
+        answer = context.account.ask(
+            context.account.client("iam").get_role, RoleName=_role_name(arn)
+        )
+    except UnansweredError as error:
+        if error.code != _ABSENT:
+            return unknown(ADMINS.name, arn, error)
+        evidence = "there is no such role: EKS would refuse its access entry"
+        return _finding(ADMINS, arn, "fail", evidence, "write one that `aws iam list-roles` lists")
+    there = answer["Role"]["Arn"]
+    if there != arn:
+        # IAM finds a role by its name alone. Those of IAM Identity Center have a path.
+        evidence = f"its ARN is {there} in the account: EKS would refuse an access entry of another"
+        return _finding(ADMINS, arn, "fail", evidence, f"write {there} in kubernetes.admins")
+    return _finding(ADMINS, arn, "pass", "it is there")
+
+
+def _role_name(arn: str) -> str:
+    return arn.rpartition("/")[2]
+
+
+def _command(arn: str) -> str:
+    return f"aws iam get-role --role-name {_role_name(arn)}"
+
+
+ADMINS = Check(
+    name="admins",
+    title="roles of the cluster's administrators",
+    actions=(_GET_ROLE,),
+    run=_run_admins,
+    resources={_GET_ROLE: "arn:{partition}:iam::{account}:role/*"},
+)
+
+
+def _finding(
+    check: Check, arn: str, state: State, evidence: str, fix: str | None = None
+) -> Finding:
+    return Finding(check=check.name, subject=arn, state=state, evidence=evidence, fix=fix)

@@ -1,22 +1,23 @@
-"""A capacity reservation as EC2 has it, held against the pools that launch into it.
+"""Fields of a capacity reservation, compared with the pools that launch into it.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-using.html
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ultrascale.catalog import regions
 from ultrascale.plan.model import PoolPlan, ReservationPlan
-from ultrascale.preflight._issues import Issue
-from ultrascale.preflight._pools import WholePool
-from ultrascale.preflight._window import time_of, window_issues, written
+from ultrascale.preflight.model import Issue
+from ultrascale.preflight.pools import WholePool
+from ultrascale.preflight.windows import in_utc, window_issues, written
 
-Answer = Mapping[str, Any]
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef as Reservation
 
 _BLOCK = "capacity-block"
 _TYPES = {"capacity-block": _BLOCK, "odcr": "default"}
@@ -28,11 +29,11 @@ _RIGHT_ONE = "name the reservation that was made for the pool, or write what thi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A reservation as the cluster file names it, and the pools that launch into it.
+    """A reservation that the cluster file names, and the pools that launch into it.
 
     Attributes:
-        reservation: How the file names it.
-        pools: The pools: of a Capacity Block one.
+        reservation: The reservation, by id, tags or resource group.
+        pools: The pools; a Capacity Block has one.
     """
 
     reservation: ReservationPlan
@@ -50,76 +51,91 @@ class Claim:
 
     @property
     def nodes(self) -> int:
-        """Most nodes of all pools together."""
+        """The most nodes of all pools together."""
         return sum(pool.nodes for pool in self.pools)
 
     @property
     def at_once(self) -> int:
-        """Nodes that a deployment makes and waits for."""
+        """Nodes that a deployment launches and waits for."""
         return sum(pool.at_once for pool in self.pools)
 
     def __str__(self) -> str:
         return ", ".join(pool.name for pool in self.pools)
 
 
-def is_candidate(claim: Claim, answer: Answer) -> bool:
-    """Return whether a pool of ``claim`` would launch into the reservation, as long as it lives."""
-    return not any(_misplaced(claim, answer)) and answer.get("State") in {*_TO_COME, "active"}
+def is_candidate(claim: Claim, reservation: "Reservation") -> bool:
+    """Return whether a pool of ``claim`` would launch into a reservation while it is active."""
+    return not any(_misplaced(claim, reservation)) and reservation.get("State") in {
+        *_TO_COME,
+        "active",
+    }
 
 
-def issues(claim: Claim, answer: Answer, *, account: str, at: datetime) -> Iterator[Issue]:
-    """Yield what is wrong with a reservation.
+def issues(
+    claim: Claim, reservation: "Reservation", *, account: str, at: datetime
+) -> Iterator[Issue]:
+    """Yield the mistakes of a reservation.
 
     Args:
-        claim: How it is claimed.
-        answer: What EC2 says of it.
-        account: The account that asks.
+        claim: The claim to it.
+        reservation: The reservation, as EC2 describes it.
+        account: Id of the account that asks.
         at: The time that counts as now, in UTC.
     """
-    yield from _misplaced(claim, answer)
-    yield from _otherwise_made(answer)
-    yield from _state(claim, answer, at)
+    yield from _misplaced(claim, reservation)
+    yield from _otherwise_made(reservation)
+    yield from _state(claim, reservation, at)
     if claim.block:
         window = claim.plan.window
-        yield from window_issues(window, answer, starts="StartDate", ends="EndDate")
+        yield from window_issues(
+            window,
+            starts=("StartDate", reservation.get("StartDate")),
+            ends=("EndDate", reservation.get("EndDate")),
+        )
     else:
-        yield from _end(answer, at)
-        yield from _open(answer)
-    yield from _owner(claim, answer, account)
+        yield from _end(reservation, at)
+        yield from _open(reservation)
+    yield from _owner(claim, reservation, account)
 
 
-def _misplaced(claim: Claim, answer: Answer) -> Iterator[Issue]:
-    """Yield the fields by which no pool of ``claim`` would find the reservation."""
+def _misplaced(claim: Claim, reservation: "Reservation") -> Iterator[Issue]:
+    """Yield the fields that keep the pools of ``claim`` out of the reservation."""
     types = {name for pool in claim.pools for name in pool.plan.instance_types}
-    yield from _field(answer, "InstanceType", types)
+    yield from _field("InstanceType", reservation.get("InstanceType"), types)
     zones = {zone for pool in claim.pools for zone in pool.plan.zones}
-    by_id = all(map(regions.is_zone_id, zones))
-    zone = "AvailabilityZoneId" if by_id else "AvailabilityZone"
-    other = answer.get("AvailabilityZone" if by_id else "AvailabilityZoneId")
-    yield from _field(answer, zone, zones, beside=other)
-    yield from _field(answer, "ReservationType", {_TYPES[claim.plan.purchase]})
+    name, id = reservation.get("AvailabilityZone"), reservation.get("AvailabilityZoneId")
+    if all(map(regions.is_zone_id, zones)):
+        yield from _field("AvailabilityZoneId", id, zones, beside=name)
+    else:
+        yield from _field("AvailabilityZone", name, zones, beside=id)
+    kinds = {_TYPES[claim.plan.purchase]}
+    yield from _field("ReservationType", reservation.get("ReservationType"), kinds)
 
 
-def _otherwise_made(answer: Answer) -> Iterator[Issue]:
-    yield from _field(answer, "InstancePlatform", {_PLATFORM})
-    yield from _field(answer, "Tenancy", {_TENANCY})
-    for field, why in (
-        ("OutpostArn", "its instances are on an Outpost"),
-        ("PlacementGroupArn", "only instances of that placement group launch into it"),
+def _otherwise_made(reservation: "Reservation") -> Iterator[Issue]:
+    yield from _field("InstancePlatform", reservation.get("InstancePlatform"), {_PLATFORM})
+    yield from _field("Tenancy", reservation.get("Tenancy"), {_TENANCY})
+    for field, value, why in (
+        ("OutpostArn", reservation.get("OutpostArn"), "its instances are on an Outpost"),
+        (
+            "PlacementGroupArn",
+            reservation.get("PlacementGroupArn"),
+            "only instances of that placement group launch into it",
+        ),
     ):
-        if answer.get(field):
+        if value:
             yield Issue(
                 state="fail",
-                evidence=f"{field} is {answer[field]}: {why}",
+                evidence=f"{field} is {value}: {why}",
                 fix="make a reservation without it",
             )
-    if answer.get("Interruptible"):
+    if reservation.get("Interruptible"):
         yield Issue(
             state="fail",
             evidence="Interruptible is true: EC2 takes its instances back within two minutes",
             fix="name a reservation that is not interruptible",
         )
-    if answer.get("LaunchStatus") == "unlaunchable" and answer.get("State") == "active":
+    if reservation.get("LaunchStatus") == "unlaunchable" and reservation.get("State") == "active":
         yield Issue(
             state="fail",
             evidence="LaunchStatus is unlaunchable: its UltraServer takes no instances",
@@ -128,23 +144,22 @@ def _otherwise_made(answer: Answer) -> Iterator[Issue]:
 
 
 def _field(
-    answer: Answer, field: str, wanted: set[str], *, beside: str | None = None
+    field: str, value: str | None, wanted: set[str], *, beside: str | None = None
 ) -> Iterator[Issue]:
-    found = answer.get(field)
-    if found in wanted:
+    if value in wanted:
         return
     ours = " or ".join(sorted(wanted))
-    if found is None:
+    if value is None:
         evidence = f"EC2 says no {field}, {ours} is wanted"
         yield Issue(state="unknown", evidence=evidence, fix="ask again, or look in the console")
         return
-    theirs = f"{found} ({beside})" if beside else str(found)
+    theirs = f"{value} ({beside})" if beside else value
     evidence = f"{field} is {theirs} in the account, {ours} in the plan"
     yield Issue(state="fail", evidence=evidence, fix=_RIGHT_ONE)
 
 
-def _state(claim: Claim, answer: Answer, at: datetime) -> Iterator[Issue]:
-    state, starts = answer.get("State"), time_of(answer, "StartDate")
+def _state(claim: Claim, reservation: "Reservation", at: datetime) -> Iterator[Issue]:
+    state, starts = reservation.get("State"), in_utc(reservation.get("StartDate"))
     if state == "active":
         return
     if state not in _TO_COME:
@@ -171,11 +186,11 @@ def _state(claim: Claim, answer: Answer, at: datetime) -> Iterator[Issue]:
         yield Issue(state="warn", evidence=evidence, fix="open a support case if it stays so")
 
 
-def _end(answer: Answer, at: datetime) -> Iterator[Issue]:
-    ends = time_of(answer, "EndDate")
-    if answer.get("EndDateType") != "limited" or ends is None:
+def _end(reservation: "Reservation", at: datetime) -> Iterator[Issue]:
+    ends = in_utc(reservation.get("EndDate"))
+    if reservation.get("EndDateType") != "limited" or ends is None:
         return
-    keep = f"`{modify(answer)} --end-date-type unlimited`"
+    keep = f"`{modify(reservation)} --end-date-type unlimited`"
     if ends <= at:
         evidence = f"EndDate is {written(ends)}, which is over"
         yield Issue(state="fail", evidence=evidence, fix="name a reservation that is there")
@@ -187,18 +202,18 @@ def _end(answer: Answer, at: datetime) -> Iterator[Issue]:
         yield Issue(state="warn", evidence=evidence, fix=keep)
 
 
-def _open(answer: Answer) -> Iterator[Issue]:
-    if answer.get("InstanceMatchCriteria") == "open":
+def _open(reservation: "Reservation") -> Iterator[Issue]:
+    if reservation.get("InstanceMatchCriteria") == "open":
         yield Issue(
             state="warn",
             evidence="InstanceMatchCriteria is open: any instance of the account that is alike "
             "takes its place",
-            fix=f"`{modify(answer)} --instance-match-criteria targeted`",
+            fix=f"`{modify(reservation)} --instance-match-criteria targeted`",
         )
 
 
-def _owner(claim: Claim, answer: Answer, account: str) -> Iterator[Issue]:
-    owner = answer.get("OwnerId")
+def _owner(claim: Claim, reservation: "Reservation", account: str) -> Iterator[Issue]:
+    owner = reservation.get("OwnerId")
     if owner in (None, account):
         return
     if claim.reservation.spill and claim.reservation.id is not None:
@@ -215,10 +230,10 @@ def _owner(claim: Claim, answer: Answer, account: str) -> Iterator[Issue]:
         )
 
 
-def count_issues(claim: Claim, usable: Sequence[Answer]) -> Iterator[Issue]:
-    """Yield what is wrong with the number of instances of all usable reservations together."""
-    total = sum(answer.get("TotalInstanceCount", 0) for answer in usable)
-    free = sum(answer.get("AvailableInstanceCount", 0) for answer in usable)
+def count_issues(claim: Claim, usable: "Sequence[Reservation]") -> Iterator[Issue]:
+    """Yield the mistakes in the number of instances of all usable reservations together."""
+    total = sum(reservation.get("TotalInstanceCount", 0) for reservation in usable)
+    free = sum(reservation.get("AvailableInstanceCount", 0) for reservation in usable)
     if total < claim.nodes:
         yield _too_few(claim, usable, total)
     elif total > claim.nodes:
@@ -228,7 +243,7 @@ def count_issues(claim: Claim, usable: Sequence[Answer]) -> Iterator[Issue]:
             f"{total - claim.nodes} are paid for and not used by this cluster",
             fix="raise the pools' nodes, unless another cluster uses them",
         )
-    active = all(answer.get("State") == "active" for answer in usable)
+    active = all(reservation.get("State") == "active" for reservation in usable)
     if active and free < min(claim.nodes, total):
         yield Issue(
             state="warn",
@@ -238,13 +253,19 @@ def count_issues(claim: Claim, usable: Sequence[Answer]) -> Iterator[Issue]:
         )
 
 
-def _too_few(claim: Claim, usable: Sequence[Answer], total: int) -> Issue:
-    """Return how bad it is: a block never grows, and a node group is made with all of its nodes."""
+def _too_few(claim: Claim, usable: "Sequence[Reservation]", total: int) -> Issue:
+    """Return the issue of too few instances.
+
+    A block never grows, and a node group launches all of its nodes at once.
+    """
     spills = claim.reservation.spill
     waits = claim.at_once > total and not spills
-    incremental = any(answer.get("DeliveryPreference") == "incremental" for answer in usable)
+    incremental = any(
+        reservation.get("DeliveryPreference") == "incremental" for reservation in usable
+    )
     committed = sum(
-        answer.get("CommitmentInfo", {}).get("CommittedInstanceCount", 0) for answer in usable
+        reservation.get("CommitmentInfo", {}).get("CommittedInstanceCount", 0)
+        for reservation in usable
     )
     notes = ", delivered incrementally" if incremental else ""
     notes += f", {committed} committed" if committed else ""
@@ -258,7 +279,7 @@ def _too_few(claim: Claim, usable: Sequence[Answer], total: int) -> Issue:
     )
 
 
-def modify(answer: Answer) -> str:
-    """Return the command that changes a reservation, without what it changes."""
-    id = answer["CapacityReservationId"]
+def modify(reservation: "Reservation") -> str:
+    """Return the command that changes a reservation, without the changes."""
+    id = reservation["CapacityReservationId"]
     return f"aws ec2 modify-capacity-reservation --capacity-reservation-id {id}"
