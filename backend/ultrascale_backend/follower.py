@@ -94,12 +94,14 @@ class Follower:
             for request_id in self._seen:
                 yield self._observation(request_id)
             yield from self._lost()
-        elif change.found is not None and (request_id := _request_of(change.found)) is not None:
-            self._take(change.found)
+        elif (
+            change.manifest is not None and (request_id := _request_of(change.manifest)) is not None
+        ):
+            self._take(change.manifest)
             observation = self._observation(request_id)
             if change.gone:
                 left = self._seen[request_id]
-                left.pop(name(change.found), None)
+                left.pop(name(change.manifest), None)
                 if not left:
                     del self._seen[request_id]
                     self._deleting.discard(request_id)

@@ -50,7 +50,7 @@ REFUSALS = [
         'pods is forbidden: User "me" cannot list resource "pods"',
         'cannot list resource "pods"',
     ),
-    (403, "pods is forbidden", "ask who administers the cluster for this right"),
+    (403, "pods is forbidden", "ask an administrator of the cluster for this right"),
     (422, "spec.tasks: Required value", "spec.tasks: Required value"),
     (500, "etcdserver: leader changed", "try again"),
     (503, "the server is currently unable to handle the request", "try again"),

@@ -1,6 +1,7 @@
-"""How the API server of a cluster is reached: by a kubeconfig, or by a pod's service account.
+"""Connection to an API server, by a kubeconfig or by a pod's service account.
 
-All that is asked of the untyped package `kubernetes` stands here.
+The package `kubernetes` has no types. This module alone imports it, and gives types to what it
+uses.
 """
 
 import logging
@@ -9,7 +10,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, TypedDict, cast
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
 
@@ -21,8 +22,8 @@ from ultrascale.errors import ClusterError
 if TYPE_CHECKING:
     from urllib3.response import BaseHTTPResponse
 
-# Requests that an overloaded API server put off, by priority and fairness: it has done nothing
-# with them, so that any of them may be sent again. Waits are in seconds.
+# The API server answers 429 to a request that priority and fairness puts off, and has not begun
+# it: every such request may be sent again. Waits are in seconds.
 # Source: https://kubernetes.io/docs/concepts/cluster-administration/flow-control/
 _TOO_MANY = 429
 _RETRIES = 5
@@ -30,7 +31,7 @@ _BACKOFF = 0.5
 _LONGEST_WAIT = 30
 _CONNECT_RETRIES = 2
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-# Logs of so many pods are followed at once, beside the watches.
+# One for each pod whose log is followed, and for each watch.
 CONNECTIONS = 80
 
 _WRITE_IT = (
@@ -40,7 +41,7 @@ _WRITE_IT = (
 
 
 class Transport(Protocol):
-    """What is used of `kubernetes.client.ApiClient`."""
+    """The part of `kubernetes.client.ApiClient` that this package uses."""
 
     user_agent: str
 
@@ -57,32 +58,60 @@ class Transport(Protocol):
         _return_http_data_only: bool,
         _request_timeout: tuple[float, float | None],
     ) -> "BaseHTTPResponse":
-        """Send a request, and return its answer unread."""
+        """Send a request and return the response, whose body is not read yet."""
         ...
 
 
+class _Configuration(Protocol):
+    """The part of `kubernetes.client.Configuration` that this module uses."""
+
+    host: str
+    proxy: str | None
+    retries: Retry
+    connection_pool_maxsize: int
+    api_key: Mapping[str, str]
+    cert_file: str | None
+
+
+class _Client(Protocol):
+    """The part of `kubernetes.client` that this module uses."""
+
+    def Configuration(self) -> _Configuration: ...  # noqa: N802 it is a class
+
+    def ApiClient(self, configuration: _Configuration) -> Transport: ...  # noqa: N802 it is a class
+
+
+class _NamedContext(TypedDict):
+    """A context of a kubeconfig."""
+
+    name: str
+    context: Mapping[str, str]
+
+
 class _Config(Protocol):
+    """The part of `kubernetes.config` that this module uses."""
+
     def load_kube_config(
         self,
         *,
         config_file: str,
         context: str | None,
-        client_configuration: object,
+        client_configuration: _Configuration,
         persist_config: bool,
     ) -> None: ...
 
     def list_kube_config_contexts(
         self, *, config_file: str
-    ) -> tuple[list[Mapping[str, object]], Mapping[str, object]]: ...
+    ) -> tuple[list[_NamedContext], _NamedContext]: ...
 
 
-class Answer(Protocol):
-    """What is used of `kubernetes.client.exceptions.ApiException`.
+class Failure(Protocol):
+    """The part of `kubernetes.client.exceptions.ApiException` that this package uses.
 
     Attributes:
         status: HTTP status; 0 where TLS failed.
-        reason: What failed.
-        body: What the server answered.
+        reason: Reason of the failure.
+        body: Body of the response.
     """
 
     status: int
@@ -95,23 +124,24 @@ class _RetryPutOff(Retry):
 
 
 def connect(kubeconfig: Path | None, context: str | None) -> tuple[Transport, str]:
-    """Return a way to the API server, and the name of its cluster where a kubeconfig says it.
+    """Return a connection to the API server, and the cluster's name in the kubeconfig.
 
-    Without ``kubeconfig`` the files of the environment variable `KUBECONFIG` are read, then
-    `~/.kube/config`; where neither exists and this is a pod, it is its service account's.
+    Without ``kubeconfig`` it reads the files of the environment variable `KUBECONFIG`, then
+    `~/.kube/config`. Where neither exists and this process runs in a pod, it uses the pod's
+    service account, and the name is empty.
 
     Raises:
         ClusterError: There is no kubeconfig, it is wrong, or it gives no credentials.
     """
-    # The package is heavy, and what renders jobs needs none of it.
+    # Rendering a job must not wait for this import: it takes half a second.
     from kubernetes import client, config
 
-    configuration = cast("Any", client).Configuration()
+    configuration = cast("_Client", client).Configuration()
     configuration.retries = _retries()
     configuration.connection_pool_maxsize = CONNECTIONS
     cluster = ""
     files = _kubeconfig(kubeconfig)
-    with _told() as told:
+    with _logged_errors() as errors:
         try:
             if files is None:
                 config.load_incluster_config(client_configuration=configuration)
@@ -121,23 +151,23 @@ def connect(kubeconfig: Path | None, context: str | None) -> tuple[Transport, st
             source = files or "the pod's service account"
             raise ClusterError(f"{source}: {error}") from error
     if not configuration.api_key and not configuration.cert_file:
-        why = f": {'; '.join(told)}" if told else ""
+        why = f": {'; '.join(errors)}" if errors else ""
         raise ClusterError(
             f"{files}: no credentials for {configuration.host}{why}; run the command that the "
             "file names for this user by hand (for EKS: `aws eks get-token`, after `aws sso login`)"
         )
     if _goes_direct(configuration.host):
         configuration.proxy = None
-    transport = cast("Transport", cast("Any", client).ApiClient(configuration))
+    transport = cast("_Client", client).ApiClient(configuration)
     transport.user_agent = f"ultrascale/{version('ultrascale')}"
     return transport, cluster
 
 
 def _goes_direct(url: str) -> bool:
-    """Return whether no proxy of the environment is asked for ``url``, as kubectl has it.
+    """Return whether ``url`` is reached without a proxy, by the same rules as kubectl.
 
-    The client takes the proxy from there, but forgets `NO_PROXY`, and that a port of this machine,
-    such as `ultrascale connect` opens, is no affair of a proxy's.
+    The client reads `HTTPS_PROXY` and ignores `NO_PROXY`. It would also send requests for a local
+    port, such as `ultrascale connect` opens, to the proxy.
 
     Sources:
         https://github.com/kubernetes-client/python/blob/v35.0.0/kubernetes/client/configuration.py
@@ -165,7 +195,7 @@ def _retries() -> Retry:
 
 
 def _kubeconfig(named: Path | None) -> str | None:
-    """Return the kubeconfig files, joined as in `KUBECONFIG`; None for a pod without."""
+    """Return the paths of the kubeconfig files, joined as in `KUBECONFIG`; None within a pod."""
     if named is not None:
         if not named.is_file():
             wrong = "is no file" if named.exists() else "does not exist"
@@ -173,7 +203,7 @@ def _kubeconfig(named: Path | None) -> str | None:
         return str(named)
     default = Path("~/.kube/config").expanduser()
     paths = os.environ.get("KUBECONFIG") or str(default)
-    if any(Path(each).expanduser().is_file() for each in paths.split(os.pathsep) if each):
+    if any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep) if path):
         return paths
     if os.environ.get("KUBERNETES_SERVICE_HOST"):
         return None
@@ -181,24 +211,25 @@ def _kubeconfig(named: Path | None) -> str | None:
 
 
 def _refuse_no_kubeconfig(files: str) -> None:
-    """Refuse files that are none, of which the client says nothing that a user understands.
+    """Refuse a file that is not a kubeconfig. The client's own error does not name the file.
 
     Raises:
-        ClusterError: One is not YAML, or not a mapping.
+        ClusterError: A file is not YAML, or not a mapping.
     """
-    for path in (Path(each).expanduser() for each in files.split(os.pathsep) if each):
+    for path in (Path(file).expanduser() for file in files.split(os.pathsep) if file):
         if not path.is_file():
             continue
         try:
-            found = yaml.safe_load(path.read_bytes())
+            document: object = yaml.safe_load(path.read_bytes())
         except yaml.YAMLError as error:
             why = " ".join(str(error).split())
             raise ClusterError(f"{path}: no kubeconfig, not YAML: {why}; {_WRITE_IT}") from error
-        if not isinstance(found, Mapping | None):
+        if not isinstance(document, Mapping | None):
             raise ClusterError(f"{path}: no kubeconfig, not a mapping; {_WRITE_IT}")
 
 
-def _load(config: "_Config", files: str, context: str | None, configuration: object) -> str:
+def _load(config: _Config, files: str, context: str | None, configuration: _Configuration) -> str:
+    """Load a kubeconfig into ``configuration``, and return the cluster that its context names."""
     _refuse_no_kubeconfig(files)
     config.load_kube_config(
         config_file=files,
@@ -207,28 +238,26 @@ def _load(config: "_Config", files: str, context: str | None, configuration: obj
         persist_config=False,
     )
     contexts, active = config.list_kube_config_contexts(config_file=files)
-    named = [each for each in contexts if each["name"] == context] or [active]
-    chosen = cast("Mapping[str, Mapping[str, str]]", named[0])
+    chosen = next((each for each in contexts if each["name"] == context), active)
     return chosen["context"]["cluster"]
 
 
 @contextmanager
-def _told() -> Generator[list[str]]:
-    """Collect why the command of a kubeconfig gave no credentials.
+def _logged_errors() -> Generator[list[str]]:
+    """Collect the errors of a kubeconfig's credential command, which the client logs only.
 
-    The client does not raise it, but logs it.
     Source: https://github.com/kubernetes-client/python/blob/v35.0.0/kubernetes/base/config/kube_config.py
     """
-    told: list[str] = []
+    errors: list[str] = []
 
     class Collector(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            told.append(record.getMessage())
+            errors.append(record.getMessage())
 
     collector = Collector(logging.ERROR)
     root = logging.getLogger()
     root.addHandler(collector)
     try:
-        yield told
+        yield errors
     finally:
         root.removeHandler(collector)

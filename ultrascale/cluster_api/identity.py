@@ -11,7 +11,7 @@ from ultrascale.errors import ClusterError
 if TYPE_CHECKING:
     from ultrascale.cluster_api.server import Cluster
 
-# What `aws eks update-kubeconfig` names a cluster.
+# `aws eks update-kubeconfig` gives a cluster its ARN as name.
 _ARN = re.compile(
     r"arn:[a-z-]+:eks:(?P<region>[a-z0-9-]+):(?P<account>\d{12}):cluster/(?P<name>.+)"
 )
@@ -19,7 +19,7 @@ _ARN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ClusterArn:
-    """The name of an EKS cluster in the whole of AWS."""
+    """The ARN of an EKS cluster, in parts."""
 
     region: str
     account: str
@@ -27,22 +27,23 @@ class ClusterArn:
 
     @classmethod
     def parse(cls, name: str) -> "ClusterArn | None":
-        """Return ``name`` as an ARN; None where it is another name."""
+        """Return the ARN in ``name``; None where that is no ARN."""
         match = _ARN.fullmatch(name)
         return cls(match["region"], match["account"], match["name"]) if match else None
 
 
 def same_cluster(file: Path, cluster: "Cluster", context: str | None = None) -> None:
-    """Refuse a context where it is plainly another cluster than the file's.
+    """Refuse a context whose ARN names another cluster than the cluster file.
+
+    A context without an ARN passes.
 
     Args:
         file: The cluster file.
         cluster: The context's cluster.
-        context: Its name; None for the current one.
+        context: Name of the context; None for the current one.
 
     Raises:
-        ClusterError: The kubeconfig names another EKS cluster, or one of the same name in another
-            Region or account.
+        ClusterError: The ARN has another name, Region or account.
     """
     expected = config.load(file)
     arn = cluster.arn

@@ -1,11 +1,11 @@
-"""The kinds of objects that jobs consist of and wait for, and where the API server keeps them."""
+"""Kinds of Kubernetes objects, and their paths on the API server."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of objects.
+    """A kind of object.
 
     Attributes:
         api_version: Group and version; the version alone for the core.
@@ -21,18 +21,21 @@ class Kind:
 
     @property
     def group_path(self) -> str:
-        """The path at which the API server says which kinds of the group it serves."""
+        """The path that lists the kinds of the group."""
         root = "apis" if "/" in self.api_version else "api"
         return f"/{root}/{self.api_version}"
 
     @property
     def resource(self) -> str:
-        """The name under which a Role grants it and an error names it."""
+        """The name in Roles and in error messages."""
         group, slash, _ = self.api_version.partition("/")
         return f"{self.plural}.{group}" if slash else self.plural
 
     def path(self, namespace: str | None = None, name: str | None = None) -> str:
-        """Return the path of one object, or of all; of all namespaces without ``namespace``."""
+        """Return the path of an object, or of the list without ``name``.
+
+        Without ``namespace`` the list is that of all namespaces.
+        """
         parts = [self.group_path]
         if self.namespaced and namespace:
             parts.append(f"namespaces/{namespace}")
@@ -59,7 +62,7 @@ VOLUME = Kind("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
 PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
 QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=False)
-# What task governance makes for a team. Its Kueue 0.18 and 0.19 serve this version.
+# Task governance creates one for each team. Its Kueue 0.18 and 0.19 serve this version.
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 

@@ -5,24 +5,24 @@ from typing import TypeAlias
 from ultrascale.documents import JsonObject, objects, text
 
 Object: TypeAlias = JsonObject
-"""An object as the API server answers it."""
+"""An object as the API server returns it."""
 
 
-def name(found: Object) -> str:
+def name(manifest: Object) -> str:
     """Return the name of an object."""
-    return text(found, "metadata", "name")
+    return text(manifest, "metadata", "name")
 
 
-def label(found: Object, key: str) -> str:
+def label(manifest: Object, key: str) -> str:
     """Return the label ``key`` of an object; empty where it has none."""
-    return text(found, "metadata", "labels", key)
+    return text(manifest, "metadata", "labels", key)
 
 
-def condition(found: Object, kind: str) -> Object:
-    """Return the condition ``kind`` of an object's status where it holds; else empty."""
+def condition(manifest: Object, kind: str) -> Object:
+    """Return the condition ``kind`` of an object where its status is True; else empty."""
     holding = [
-        each
-        for each in objects(found, "status", "conditions")
-        if text(each, "type") == kind and text(each, "status") == "True"
+        entry
+        for entry in objects(manifest, "status", "conditions")
+        if text(entry, "type") == kind and text(entry, "status") == "True"
     ]
     return holding[-1] if holding else {}

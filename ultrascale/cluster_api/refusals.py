@@ -1,4 +1,4 @@
-"""What a refusal of the API server means to a user."""
+"""Errors of API servers, in words that tell the user what to do."""
 
 import json
 
@@ -10,35 +10,35 @@ from ultrascale.errors import RefusedError
 
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
 _REMEDIES = {
-    _UNAUTHORIZED: "renew your credentials (`aws sso login`), and see that your IAM role has an "
-    "access entry of this cluster",
-    _FORBIDDEN: "ask who administers the cluster for this right, or choose another --context",
+    _UNAUTHORIZED: "renew your credentials (`aws sso login`), and check that your IAM role has an "
+    "access entry in this cluster",
+    _FORBIDDEN: "ask an administrator of the cluster for this right, or choose another --context",
 }
 _SERVER_FAULT = 500
-_SERVER_REMEDY = "try again; if it stays, ask who runs the cluster"
+_SERVER_REMEDY = "try again; if the error stays, ask an administrator of the cluster"
 
 
 def cause(error: urllib3.exceptions.HTTPError) -> str:
-    """Return what lies behind an error that retries have wrapped."""
+    """Return the reason inside an error that retries have wrapped."""
     reason = getattr(error, "reason", None)
     return str(reason or error)
 
 
 def unreachable(why: str) -> str:
-    """Return what to do about a server that does not answer."""
+    """Return the message for a server that does not respond."""
     return (
         f"the API server cannot be reached: {why}; if its endpoint is private, connect to the "
-        "cluster's network first, and see that the kubeconfig's context is the one you mean"
+        "cluster's network first, and check that the kubeconfig's context is the right one"
     )
 
 
 def refused(about: str, status: int, body: object) -> RefusedError:
-    """Return what an answer that is no success says, and what to do about it.
+    """Return the error of a request that the server refused, with a remedy.
 
     Args:
-        about: What the request was about.
+        about: The object or the path of the request.
         status: HTTP status.
-        body: What was answered: a Status of Kubernetes, or what something before it says.
+        body: The body: a Status of Kubernetes, or the text of a proxy.
     """
     answer = _status(body)
     message = text(answer, "message") or f"HTTP status {status}"

@@ -1,4 +1,4 @@
-"""What whoever asks may do in a cluster, before something is begun that needs all of it.
+"""Rights of the user in a cluster, checked before work that needs them all.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
 """
@@ -18,14 +18,14 @@ _REVIEW = Kind(
 
 
 def missing_rights(cluster: Cluster, rights: Sequence[tuple[str, Kind]]) -> Sequence[str]:
-    """Return those of ``rights`` that whoever asks does not have, such as `patch nodes`.
+    """Return the rights that the user lacks, such as `patch nodes`.
 
     Args:
-        cluster: The cluster.
-        rights: A verb each, and the kind whose objects of no namespace it is used on.
+        cluster: The API server.
+        rights: Pairs of a verb and a kind without namespace.
 
     Raises:
-        ClusterError: The server does not answer.
+        ClusterError: The server cannot be reached.
     """
     return [f"{verb} {kind.resource}" for verb, kind in rights if not _allowed(cluster, verb, kind)]
 

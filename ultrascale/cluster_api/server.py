@@ -1,4 +1,4 @@
-"""The API server of a cluster: what is asked of it, and what its refusals mean to a user."""
+"""Requests to an API server: get, list, create, apply, patch, delete and stream."""
 
 import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, cast
 import urllib3
 
 from ultrascale.cluster_api import refusals
-from ultrascale.cluster_api.connection import Answer, Transport, connect
+from ultrascale.cluster_api.connection import Failure, Transport, connect
 from ultrascale.cluster_api.identity import ClusterArn
 from ultrascale.cluster_api.kinds import Kind
 from ultrascale.cluster_api.objects import Object
-from ultrascale.documents import objects, text
+from ultrascale.documents import mapping, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 
 if TYPE_CHECKING:
     from urllib3.response import BaseHTTPResponse
 
 FIELD_MANAGER = "ultrascale"
-# Objects on one page of a list: what kubectl asks for.
+# Objects on one page of a list, as many as kubectl asks for.
 _PAGE = 500
-# Seconds until a connection counts as failed, and until an answer does. Webhooks have 10 s each.
+# Seconds until a connection counts as failed, and until a response does. A webhook may take 10 s.
 _CONNECT_TIMEOUT = 10.0
 _READ_TIMEOUT = 60.0
 
@@ -35,13 +35,13 @@ Query = Mapping[str, str]
 
 
 class Stream:
-    """An answer that goes on: lines as they come."""
+    """A response that goes on, such as a watch or a log, read line by line."""
 
     def __init__(self, response: "BaseHTTPResponse") -> None:
         self._response = response
 
     def lines(self) -> Iterator[bytes]:
-        """Yield lines without their end, until the server or `stop` ends them.
+        """Yield lines without their line ends, until the server or `stop` ends the response.
 
         Raises:
             ClusterError: The connection broke.
@@ -57,7 +57,7 @@ class Stream:
             yield rest
 
     def stop(self) -> None:
-        """End the lines, from any thread."""
+        """End `lines`. Any thread may call it."""
         self._response.shutdown()
 
 
@@ -65,7 +65,7 @@ class Cluster:
     """The API server of one cluster.
 
     Attributes:
-        name: What the kubeconfig calls the cluster; empty within a pod.
+        name: The cluster's name in the kubeconfig; empty within a pod.
     """
 
     def __init__(self, transport: Transport, name: str = "") -> None:
@@ -74,7 +74,7 @@ class Cluster:
 
     @classmethod
     def connected(cls, kubeconfig: Path | None = None, context: str | None = None) -> "Cluster":
-        """Return the cluster of a kubeconfig's context, or the one that this pod runs in.
+        """Connect to the cluster of a kubeconfig's context, or to the one that this pod runs in.
 
         Raises:
             ClusterError: There is no kubeconfig, it is wrong, or it gives no credentials.
@@ -83,25 +83,25 @@ class Cluster:
 
     @property
     def arn(self) -> ClusterArn | None:
-        """The cluster's ARN, where the kubeconfig names it by that; else None."""
+        """The cluster's ARN; None where the kubeconfig names the cluster otherwise."""
         return ClusterArn.parse(self.name)
 
     @property
     def account(self) -> str | None:
-        """The cluster's AWS account, where its ARN is known."""
+        """The cluster's AWS account; None where its ARN is not known."""
         return self.arn.account if self.arn else None
 
     def get(self, path: str, query: Query | None = None) -> Object:
         """Return the object at ``path``.
 
         Raises:
-            RefusedError: The server refuses, or has no such object (status 404).
+            RefusedError: The server refuses the request, or has no such object (status 404).
             ClusterError: The server cannot be reached.
         """
         return self._object("GET", path, query)
 
     def find(self, path: str) -> Object | None:
-        """Return the object at ``path``; None where there is none."""
+        """Return the object at ``path``; None where it does not exist."""
         try:
             return self.get(path)
         except RefusedError as error:
@@ -110,7 +110,7 @@ class Cluster:
             raise
 
     def pages(self, path: str, query: Query | None = None) -> Iterator[Object]:
-        """Yield a list in pages, so that no answer holds ten thousand pods."""
+        """Yield the pages of a list: a response must not hold ten thousand pods."""
         token = ""
         while True:
             more = {"continue": token} if token else {}
@@ -126,32 +126,33 @@ class Cluster:
             yield from objects(page, "items")
 
     def collection(self, kind: Kind, namespace: str, query: Query) -> list[Object]:
-        """Return the objects of a kind; none where the cluster serves no such kind.
+        """Return the objects of a kind, or an empty list where the cluster does not serve the kind.
 
         Raises:
-            RefusedError: The kind is served, and may not be listed.
+            RefusedError: The cluster serves the kind, and the user may not list it.
         """
         try:
             return [*self.items(kind.path(namespace), query)]
         except RefusedError as error:
-            # Rights are looked at before a path is: a user without that of a kind hears of it even
-            # where the kind is not installed. What is served anybody may ask.
+            # The server checks rights before it looks for the kind: a user without the right gets
+            # 403 for a kind that is not installed. Every user may ask which kinds are served.
             hidden = error.status == FORBIDDEN and self.find(kind.group_path) is None
             if error.status != NOT_FOUND and not hidden:
                 raise
             return []
 
     def create(self, kind: Kind, namespace: str, manifest: Object, *, dry_run: bool) -> Object:
-        """Create an object; a field that its schema lacks is refused."""
+        """Create an object. The server refuses a field that the schema lacks."""
         return self._object(
             "POST", kind.path(namespace), _write(dry_run), manifest, media=_JSON, on=manifest
         )
 
     def apply(self, kind: Kind, namespace: str, manifest: Object, *, dry_run: bool) -> Object:
-        """Apply an object on the server's side; fields that others manage are left to them.
+        """Apply an object by server-side apply, which keeps the fields of other managers.
 
         Raises:
-            RefusedError: Another manager has set a field to another value; the message names both.
+            RefusedError: Another manager has set a field to another value. The message names the
+                field and the manager.
         """
         path = kind.path(namespace, text(manifest, "metadata", "name"))
         try:
@@ -168,27 +169,27 @@ class Cluster:
             ) from error
 
     def patch(self, path: str, operations: Sequence[Object]) -> Object:
-        """Change the object at ``path`` by a JSON patch: all of it, or nothing.
+        """Change the object at ``path`` by a JSON patch, in which all operations succeed or none.
 
         Raises:
-            RefusedError: The server refuses, or a `test` among the operations does not hold.
+            RefusedError: The server refuses the patch, or a `test` operation fails.
             ClusterError: The server cannot be reached.
 
         Source: https://www.rfc-editor.org/rfc/rfc6902
         """
         return self._object("PATCH", path, _write(False), operations, media=_JSON_PATCH)
 
-    def delete(self, kind: Kind, namespace: str, found: Object) -> None:
-        """Delete exactly this object, and what it owns before it.
+    def delete(self, kind: Kind, namespace: str, manifest: Object) -> None:
+        """Delete this very object, by its uid, after the objects that it owns.
 
         Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/#foreground-deletion
         """
-        path = kind.path(namespace, text(found, "metadata", "name"))
+        path = kind.path(namespace, text(manifest, "metadata", "name"))
         body = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "propagationPolicy": "Foreground",
-            "preconditions": {"uid": text(found, "metadata", "uid")},
+            "preconditions": {"uid": text(manifest, "metadata", "uid")},
         }
         self._object("DELETE", path, None, body, media=_JSON)
 
@@ -196,11 +197,11 @@ class Cluster:
     def stream(
         self, path: str, query: Query, *, read_timeout: float | None = None
     ) -> Generator[Stream]:
-        """Open an answer that goes on, such as a watch or a log.
+        """Open a response that goes on, such as a watch or a log.
 
         Args:
-            path: Where.
-            query: What.
+            path: Path of the resource.
+            query: Parameters of the request.
             read_timeout: Seconds of silence after which the connection counts as broken.
         """
         response = self._send("GET", path, query, None, _JSON, read_timeout)
@@ -222,10 +223,9 @@ class Cluster:
         about = _about(on) if on is not None else path
         response = self._send(method, path, query or {}, body, media, _READ_TIMEOUT, about)
         try:
-            answer: object = json.loads(response.data)
+            return mapping(json.loads(response.data))
         except (ValueError, urllib3.exceptions.HTTPError) as error:
-            raise ClusterError(f"{about}: the answer is no JSON: {error}") from error
-        return cast("Object", answer)
+            raise ClusterError(f"{about}: the response is not JSON: {error}") from error
 
     def _send(
         self,
@@ -256,10 +256,10 @@ class Cluster:
                 _request_timeout=(_CONNECT_TIMEOUT, read_timeout),
             )
         except ApiException as error:
-            told = cast("Answer", error)
-            if not told.status:
-                raise ClusterError(refusals.unreachable(str(told.reason))) from error
-            raise refusals.refused(about or path, told.status, told.body) from error
+            failure = cast("Failure", error)
+            if not failure.status:
+                raise ClusterError(refusals.unreachable(str(failure.reason))) from error
+            raise refusals.refused(about or path, failure.status, failure.body) from error
         except urllib3.exceptions.HTTPError as error:
             raise ClusterError(refusals.unreachable(refusals.cause(error))) from error
 

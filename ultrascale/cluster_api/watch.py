@@ -1,4 +1,4 @@
-"""Lists and watches objects: one list, then only what changes, for as long as it takes."""
+"""Watches of lists of objects: the list first, then its changes, through broken connections."""
 
 import json
 import queue
@@ -7,52 +7,52 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import cast
 
 from ultrascale.cluster_api.objects import Object
 from ultrascale.cluster_api.server import FORBIDDEN, GONE, NOT_FOUND, Cluster, Query, Stream
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 
-# Seconds that the server keeps a watch open. It also sends a bookmark each minute, so that longer
-# silence means a broken connection.
+# Seconds that the server keeps a watch open. It sends a bookmark each minute, so a longer silence
+# means a broken connection.
 # Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks
 _WATCH_SECONDS = 300
 _SILENCE = 330.0
-# Seconds before a broken connection is tried again; together about five minutes.
+# Seconds before each new attempt after a broken connection, about five minutes in all.
 _WAITS = (0.5, 1, 2, 4, 8, 15, 30, 30, 30, 30, 30, 30, 30, 30, 30)
 _FINAL = frozenset({401, 403, 404})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """A list of objects that is watched.
+    """A list of objects to watch.
 
     Attributes:
-        path: Where it is.
-        query: Which of it.
-        slim: Returns what is needed of an object: ten thousand whole pods take a gigabyte.
+        path: Path of the list.
+        query: Parameters that select objects.
+        slim: Returns the fields of an object that are kept: ten thousand whole pods take a
+            gigabyte.
     """
 
     path: str
     query: Query
-    slim: Callable[[Object], Object] = lambda found: found
+    slim: Callable[[Object], Object] = lambda manifest: manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What changed of what is watched.
+    """A change of a watched list.
 
     Attributes:
-        source: Which watch tells it.
-        gone: Whether ``found`` was deleted.
-        found: The object as it is, or was.
-        listed: All objects, where they were listed anew: what is not among them is gone.
+        source: Name of the watch.
+        gone: Whether ``manifest`` was deleted.
+        manifest: The object after the change, or before its deletion.
+        listed: All objects, after a new list. Objects that are not among them are gone.
     """
 
     source: str
     gone: bool = False
-    found: Object | None = None
+    manifest: Object | None = None
     listed: tuple[Object, ...] | None = None
 
 
@@ -66,15 +66,15 @@ class Feed:
         self._streams: dict[str, Stream] = {}
         self._lock = threading.Lock()
         self._threads = [
-            threading.Thread(target=self._watch, args=(source, each), daemon=True)
-            for source, each in watched.items()
+            threading.Thread(target=self._watch, args=(source, watch), daemon=True)
+            for source, watch in watched.items()
         ]
 
     def changes(self, seconds: float) -> Iterator[Change]:
-        """Yield what has changed, waiting at most ``seconds`` for the first change.
+        """Yield the changes so far, and wait at most ``seconds`` for the first.
 
         Raises:
-            ClusterError: A watch is refused, or its connection stays broken.
+            ClusterError: The server refuses a watch, or its connection stays broken.
         """
         deadline: float | None = seconds
         while True:
@@ -88,7 +88,7 @@ class Feed:
             deadline = 0
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start all watches."""
         for thread in self._threads:
             thread.start()
 
@@ -119,14 +119,14 @@ class Feed:
                     yield Change(source=source, listed=listed)
                 for event in self._events(source, watched, version):
                     failures = 0
-                    kind, found = text(event, "type"), mapping(event, "object")
+                    kind, manifest = text(event, "type"), mapping(event, "object")
                     if kind == "ERROR":
-                        version = _after_error(found, version)
+                        version = _after_error(manifest, version)
                         break
-                    version = text(found, "metadata", "resourceVersion") or version
+                    version = text(manifest, "metadata", "resourceVersion") or version
                     if kind != "BOOKMARK":
-                        gone = kind == "DELETED"
-                        yield Change(source=source, found=watched.slim(found), gone=gone)
+                        slim = watched.slim(manifest)
+                        yield Change(source=source, manifest=slim, gone=kind == "DELETED")
             except ClusterError as error:
                 if isinstance(error, RefusedError) and error.status in _FINAL:
                     raise
@@ -152,7 +152,7 @@ class Feed:
                 self._streams[source] = stream
             try:
                 for line in stream.lines():
-                    yield cast("Object", json.loads(line))
+                    yield mapping(json.loads(line))
             finally:
                 with self._lock:
                     del self._streams[source]
@@ -160,7 +160,7 @@ class Feed:
 
 @contextmanager
 def feed(cluster: Cluster, watched: Mapping[str, Watched]) -> Generator[Feed]:
-    """Watch several lists meanwhile, each under a name of one's own."""
+    """Watch several lists until the context ends. The keys of ``watched`` name the watches."""
     watching = Feed(cluster, watched)
     watching.start()
     try:
@@ -170,7 +170,7 @@ def feed(cluster: Cluster, watched: Mapping[str, Watched]) -> Generator[Feed]:
 
 
 def readable(cluster: Cluster, path: str) -> bool:
-    """Return whether the server has such a list, and lets this user watch it."""
+    """Return whether the server has the list at ``path``, and lets this user read it."""
     try:
         cluster.get(path, {"limit": "1"})
     except RefusedError as error:
@@ -181,16 +181,17 @@ def readable(cluster: Cluster, path: str) -> bool:
 
 
 def _list(cluster: Cluster, watched: Watched) -> tuple[tuple[Object, ...], str]:
-    found: list[Object] = []
+    """Return the objects of a list, and the version from which a watch continues."""
+    manifests: list[Object] = []
     version = ""
     for page in cluster.pages(watched.path, watched.query):
-        found.extend(watched.slim(each) for each in objects(page, "items"))
+        manifests.extend(watched.slim(item) for item in objects(page, "items"))
         version = text(page, "metadata", "resourceVersion")
-    return tuple(found), version
+    return tuple(manifests), version
 
 
 def _after_error(status: Object, version: str) -> str:
-    """Return from where to go on after an event that is an error: nowhere if it is too old."""
+    """Return the version from which to continue after an error event; empty where it is too old."""
     if number(status, "code") == GONE:
         return ""
     time.sleep(_WAITS[0])

@@ -87,8 +87,8 @@ class _View:
             self._listed.add(change.source)
             for found in change.listed:
                 self._put(kind, found)
-        elif change.found is not None:
-            self._put(kind, change.found, gone=change.gone)
+        elif change.manifest is not None:
+            self._put(kind, change.manifest, gone=change.gone)
         workloads_listed = self._listed.issuperset(each.resource for each in self._job.kinds)
         self.gone = workloads_listed and not self._workloads
 
