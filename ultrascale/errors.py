@@ -2,6 +2,7 @@
 
 UltrascaleError
 ├── CatalogError     the catalog has no such entry, or does not know the value asked for
+│   └── UnknownFactError no source states a fact of an entry that the catalog has
 ├── ConfigError      the cluster file is wrong, or asks for what is not supported
 ├── QuestionError    what a command was asked is incomplete, wrong or contradictory
 ├── ClusterError     the cluster cannot be reached, refuses, or lacks what a job needs
@@ -19,6 +20,20 @@ class UltrascaleError(Exception):
 
 class CatalogError(UltrascaleError, LookupError):
     """The catalog has no such entry, or the entry does not say what was asked."""
+
+
+class UnknownFactError(CatalogError):
+    """No source states a fact of an entry that the catalog has.
+
+    Attributes:
+        entry: Name of the entry, such as an instance type.
+        fact: Name of the fact.
+    """
+
+    def __init__(self, message: str, *, entry: str, fact: str) -> None:
+        self.entry = entry
+        self.fact = fact
+        super().__init__(message)
 
 
 class ConfigError(UltrascaleError):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.backend_files import PRODUCTION, RESEARCH, RULES, asked, write_files
 from tests.support.folders import ROOT
-from ultrascale.config._backend_rules import DEFAULT_TEMPLATES
+from ultrascale.config.backend import DEFAULT_TEMPLATES
 from ultrascale.errors import ConfigError
 from ultrascale_backend.errors import BadRequestError
 from ultrascale_backend.rendering import Renderer, open_renderer

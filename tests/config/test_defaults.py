@@ -19,6 +19,7 @@ from tests.support.pools import (
     make_cluster,
     make_document,
     make_pool,
+    pool_document,
 )
 from ultrascale import config
 
@@ -63,11 +64,12 @@ def test_scheduling_defaults_to_no_gang_scheduler_and_five_priorities() -> None:
 
 
 def test_a_pool_of_the_required_keys_alone_gets_every_default() -> None:
-    pool = make_pool(zones=None)
+    cluster = make_cluster(pools=[SYSTEM_POOL, pool_document(zones=None)])
+    pool = cluster.pool("train")
 
     assert pool.role == "burst"
     assert pool.purchase == config.OnDemand()
-    assert pool.zones == ("us-west-2a", "us-west-2b", "us-west-2c")
+    assert config.zones_of(pool, cluster.network) == ("us-west-2a", "us-west-2b", "us-west-2c")
     assert (pool.nodes.min, pool.shards, pool.efa) == (0, 1, "auto")
     assert not pool.placement_group
     assert not pool.deep_health_checks

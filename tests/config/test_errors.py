@@ -33,10 +33,11 @@ def test_ten_mistakes_in_one_file_are_ten_lines_in_the_order_of_the_file() -> No
     document = make_document(
         region="us-wset-2",
         network={"vpc_cidr": "10.0.0.0/8", "zones": ["us-west-2b", "us-west-2a"]},
-        kubernetes={"version": "1.33", "admins": ["ana"]},
+        kubernetes={"version": "1.33", "event_ttl": "5m"},
         pools=[
             SYSTEM_POOL | {"zonez": ["us-west-2b"]},
-            pool_document(name="storage", instance_types=["p5.48xlrage"], nodes={"max": 0}),
+            pool_document(name="storage", nodes={"max": 0}),
+            pool_document(name="second", instance_types=["p5.48xlrage"]),
         ],
         storage={
             "lustre": [
@@ -55,21 +56,40 @@ def test_ten_mistakes_in_one_file_are_ten_lines_in_the_order_of_the_file() -> No
         "region",
         "network.vpc_cidr",
         "kubernetes.version",
-        "kubernetes.admins.0",
+        "kubernetes.event_ttl",
         "pools.0.zonez",
         "pools.1.name",
-        "pools.1.instance_types.0",
         "pools.1.nodes.max",
+        "pools.2.instance_types.0",
         "storage.lustre.0.zone",
         "storage.lustre.0.capacity_gib",
     ]
 
 
-def test_a_misspelt_key_of_a_pool_hides_no_other_mistake_of_that_pool() -> None:
-    document = with_pool(efa="all", zones=TWO_ZONES, nodes={"max": 0}, instance_typ=["x"])
+def test_a_mistake_of_form_hides_no_mistake_in_a_part_without_one() -> None:
+    """Of pool 1 the rules wait for its mended key, but not those of its counts."""
+    bad = {"efa": "all", "zones": TWO_ZONES, "nodes": {"max": 0}}
+    document = with_pool(**bad, instance_typ=["x"])
+    document["pools"].append(pool_document(name="second", **bad))
 
     keys = {line.split(": ")[0] for line in mistakes_in(document)}
-    assert keys == {"pools.1.instance_typ", "pools.1.zones", "pools.1.nodes.max"}
+    assert keys == {
+        "pools.1.instance_typ",
+        "pools.1.nodes.max",
+        "pools.2.zones",
+        "pools.2.nodes.max",
+    }
+
+
+def test_all_mistakes_of_form_of_a_part_are_named_at_once() -> None:
+    document = with_pool(efa="some", shards=0, nodes={"max": "x"}, purchase={"option": "lease"})
+
+    assert [line.split(": ")[0] for line in mistakes_in(document)] == [
+        "pools.1.nodes.max",
+        "pools.1.efa",
+        "pools.1.shards",
+        "pools.1.purchase.option",
+    ]
 
 
 def test_a_default_is_judged_like_a_value_that_the_file_states() -> None:

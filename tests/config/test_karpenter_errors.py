@@ -15,20 +15,19 @@ from tests.support.pools import (
     pool_document,
 )
 from ultrascale import config
-from ultrascale.config import _karpenter_rules as rules
-from ultrascale.config._check import read_document
+from ultrascale.config import karpenter as rules
 from ultrascale.config._document import parse_yaml
+from ultrascale.config._parts import Placed
+from ultrascale.config._reading import read_document
 from ultrascale.plan.pools.karpenter import karpenter_has_room
 from ultrascale.plan.pools.pool import plan_pool
 
-RULES: config.Rules = {
-    config.Karpenter: (
-        rules.karpenter_is_sound,
-        rules.karpenter_suits_kubernetes,
-        rules.karpenter_suits_its_pools,
-    ),
-    config.Cluster: (karpenter_has_room,),
-}
+RULES = config.Rules(
+    rules.karpenter_is_sound,
+    rules.karpenter_suits_kubernetes,
+    rules.karpenter_suits_its_pools,
+    karpenter_has_room,
+)
 CPU_TYPES = ["m7i.xlarge", "c7i.xlarge"]
 
 
@@ -183,12 +182,14 @@ def test_the_rules_see_efa_where_the_plan_does(
     types: tuple[str, ...], zones: tuple[str, ...], efa: str
 ) -> None:
     changes = {"instance_types": types, "zones": zones, "efa": efa, "provisioner": "karpenter"}
-    pool = make_cluster().pools[-1].model_copy(update=changes)
+    cluster = make_cluster()
+    pool = cluster.pools[-1].model_copy(update=changes)
 
     planned = plan_pool(pool, kubernetes_version="1.35").efa_interfaces > 0
 
-    refused = any(rules.karpenter_suits_its_pools("1.10.0", (pool,)))
-    assert refused is planned
+    old = config.Karpenter(version="1.10.0")
+    pools = config.Readable((Placed(("pools", 1), pool),))
+    assert any(rules.karpenter_suits_its_pools(old, pools, cluster.network)) is planned
 
 
 def test_a_controller_that_the_file_sizes_fits_where_ours_does_not() -> None:

@@ -155,7 +155,7 @@ def test_every_mistake_of_a_pipeline_is_named_at_once() -> None:
         with_pipeline(
             {"name": "build"},
             {"name": "b", "region": "us-east-1", "cluster": "/b.yaml"},
-            connection=connection("il-central-1"),
+            connection="x",
             repository="x",
         )
     )

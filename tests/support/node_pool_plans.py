@@ -13,12 +13,12 @@ from tests.support.pools import (
     SYSTEM_POOL,
     make_cluster,
     pool_document,
+    shards_of,
 )
 from ultrascale import config
 from ultrascale.plan.model import NodeClassPlan, NodePoolPlan, PoolPlan
 from ultrascale.plan.network.vpc import plan_network
 from ultrascale.plan.pools.node_pools import plan_node_classes, plan_node_pools
-from ultrascale.plan.pools.pool import plan_pools
 from ultrascale.plan.scale import plan_scale
 
 CLUSTERS = ROOT / "clusters"
@@ -114,10 +114,7 @@ def planned_file(name: str) -> Planned:
 
 def planned_cluster(cluster: config.Cluster) -> Planned:
     """Plan the pools of ``cluster``."""
-    version = cluster.kubernetes.version
-    pools = tuple(
-        plan for pool in cluster.pools for plan in plan_pools(pool, kubernetes_version=version)
-    )
+    pools = tuple(shards_of(cluster))
     return Planned(
         pools=pools,
         classes=plan_node_classes(

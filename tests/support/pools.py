@@ -8,8 +8,10 @@ from typing import Any
 import yaml
 
 from ultrascale import config
-from ultrascale.config._check import check, read_document
 from ultrascale.config._document import parse_yaml
+from ultrascale.config._reading import check, read_document
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.pools.pool import plan_pools
 
 CAPACITY_BLOCK = {
     "option": "capacity-block",
@@ -133,7 +135,21 @@ def make_pool(**changes: Any) -> config.Pool:
         document["karpenter"] = {"version": "1.15.1"}
     others = [] if pool.get("name") == "system" else [SYSTEM_POOL]
     cluster = make_cluster(**document, network=network, pools=[*others, pool])
-    return cluster.pools[-1]
+    made = cluster.pools[-1]
+    return made.model_copy(update={"zones": config.zones_of(made, cluster.network)})
+
+
+def shards_of(cluster: config.Cluster) -> list[PoolPlan]:
+    """Return the plan of each shard of each pool of ``cluster``."""
+    return [
+        plan
+        for pool in cluster.pools
+        for plan in plan_pools(
+            pool,
+            kubernetes_version=cluster.kubernetes.version,
+            network_zones=cluster.network.zones,
+        )
+    ]
 
 
 @cache

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from tests.support.pools import SPOT, SYSTEM_POOL, make_cluster, pool_document
+from tests.support.pools import SPOT, SYSTEM_POOL, make_cluster, pool_document, shards_of
 from ultrascale import config
 from ultrascale.plan.model import ClusterAutoscalerPlan, PoolPlan
-from ultrascale.plan.pools.pool import plan_pools
 from ultrascale.plan.pools.scaling import plan_cluster_autoscaler
 
 FIXED = SYSTEM_POOL | {"nodes": {"static": 2}}
@@ -18,10 +17,7 @@ GPU_SPOT = pool_document(
 def planned(*pools: dict[str, Any], **changes: Any) -> tuple[config.Cluster, list[PoolPlan]]:
     """Return a cluster of ``pools``, and the plans of their shards."""
     cluster = make_cluster(pools=[*pools], **changes)
-    version = cluster.kubernetes.version
-    return cluster, [
-        plan for pool in cluster.pools for plan in plan_pools(pool, kubernetes_version=version)
-    ]
+    return cluster, shards_of(cluster)
 
 
 def autoscaler(*pools: dict[str, Any], **changes: Any) -> ClusterAutoscalerPlan | None:

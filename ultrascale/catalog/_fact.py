@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Self, TypeVar, overload
 
 from ultrascale.catalog._sources import Source, sources_of_cell
-from ultrascale.errors import CatalogError
+from ultrascale.errors import CatalogError, UnknownFactError
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Fact(Generic[T]):
             return self
         cell = entry.cells[self.column]
         if not cell:
-            raise CatalogError(entry.why_unknown(self._name))
+            raise entry.unknown(self._name)
         return self._parse(cell)
 
 
@@ -67,9 +67,10 @@ class Entry:
         """Return the sources that agree on the attribute ``name``; none where it is unknown."""
         return sources_of_cell(self.instance_type, self._column(name))
 
-    def why_unknown(self, name: str) -> str:
-        """Return the text of the error for the attribute ``name``."""
-        return f"{self.instance_type}: {name} is not known; no source states it"
+    def unknown(self, name: str) -> CatalogError:
+        """Return the error of reading the attribute ``name``."""
+        text = f"{self.instance_type}: {name} is not known; no source states it"
+        return UnknownFactError(text, entry=self.instance_type, fact=name)
 
     def _column(self, name: str) -> str:
         fact: object = vars(type(self)).get(name)

@@ -142,11 +142,12 @@ class Accelerator(Entry):
         """Extended resource under which its device plugin offers it to pods."""
         return _RESOURCE_NAMES[self.kind]
 
-    def why_unknown(self, name: str) -> str:
-        """Return the text of the error for the attribute ``name``."""
+    def unknown(self, name: str) -> CatalogError:
+        """Return the error of reading the attribute ``name``."""
         if name.startswith("neuron_") and self.kind != "neuron":
-            return f"{self.instance_type}: only neuron accelerators have {name}, got {self.kind!r}"
-        return super().why_unknown(f"accelerator.{name}")
+            text = f"{self.instance_type}: only neuron accelerators have {name}, got {self.kind!r}"
+            return CatalogError(text)
+        return super().unknown(f"accelerator.{name}")
 
 
 @dataclass(frozen=True, repr=False)

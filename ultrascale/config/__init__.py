@@ -1,29 +1,31 @@
 """The cluster file as types: `load` it, or learn every mistake in it at once."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
-from ultrascale.config._check import check, read_document
-from ultrascale.config._default_claims import (
-    DefaultClaim,
-    default_claims,
-    has_default_claims,
+from ultrascale.config import (
+    cluster_rules,
+    hyperpod_rules,
+    job_rules,
+    pool_rules,
+    purchase_rules,
 )
 from ultrascale.config._document import Document, KeyPath, dump, parse_yaml
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config._job_document import JobReading, TranslatedJob, read_job, with_changes
+from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._placeholders import placeholders
 from ultrascale.config._places import is_account_id
-from ultrascale.config._pool_rules import others_domain
-from ultrascale.config._reader import Fields, Part
-from ultrascale.config._reading import Reading, Rules
-from ultrascale.config._storage_rules import folder
+from ultrascale.config._reading import Reading, check, read_document, reading_of_cluster
+from ultrascale.config._rules import Rules
 from ultrascale.config._warnings import warnings
+from ultrascale.config.backend import Backend, Database
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
+from ultrascale.config.identity import Identity
+from ultrascale.config.images import Images
 from ultrascale.config.job_values import (
     ContainerResources,
     JobTemplate,
@@ -46,18 +48,13 @@ from ultrascale.config.jobs import (
     TrainingJob,
     Volume,
 )
-from ultrascale.config.kubernetes import Endpoint, Karpenter, Kubernetes
-from ultrascale.config.network import Network, PodBlocks, blocks
-from ultrascale.config.operations import (
-    AgreedLimits,
-    Alarms,
-    Backend,
-    Database,
-    Observability,
-    WriteLatencySlo,
-)
+from ultrascale.config.karpenter import Karpenter
+from ultrascale.config.kubernetes import Endpoint, Kubernetes
+from ultrascale.config.network import AgreedLimits, Network, PodBlocks, blocks, ranges_are_sound
+from ultrascale.config.observability import Alarms, Observability, WriteLatencySlo
 from ultrascale.config.pipeline import ConnectionId, Pipeline, Stage, is_cluster_path
-from ultrascale.config.pools import Nodes, Pool, Provisioner, Role
+from ultrascale.config.pool_rules import count_is_sound, others_domain
+from ultrascale.config.pools import Nodes, Pool, Provisioner, Role, has_efa, zones_of
 from ultrascale.config.purchase import (
     CapacityBlock,
     Odcr,
@@ -70,11 +67,17 @@ from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling
 from ultrascale.config.storage import (
     STAND_IN_SUFFIX,
     Claim,
-    Images,
+    DefaultClaim,
     Lustre,
     LustreS3,
     Storage,
+    default_claims,
+    folder,
+    has_default_claims,
 )
+
+# An import of a module registers its rules.
+_RULES = (cluster_rules, hyperpod_rules, job_rules, pool_rules, purchase_rules)
 
 __all__ = [
     "STAND_IN_SUFFIX",
@@ -93,8 +96,9 @@ __all__ = [
     "DefaultClaim",
     "Document",
     "Endpoint",
-    "Fields",
+    "Every",
     "HyperPod",
+    "Identity",
     "Images",
     "Job",
     "JobReading",
@@ -107,19 +111,20 @@ __all__ = [
     "Lustre",
     "LustreS3",
     "Mistake",
+    "Names",
     "Network",
     "NodeTier",
     "Nodes",
     "Observability",
     "Odcr",
     "OnDemand",
-    "Part",
     "Pipeline",
     "PodBlocks",
     "Pool",
     "Provisioner",
     "Purchase",
     "Queue",
+    "Readable",
     "Reading",
     "Rendezvous",
     "ResourceAmounts",
@@ -141,10 +146,12 @@ __all__ = [
     "Volume",
     "WriteLatencySlo",
     "blocks",
+    "count_is_sound",
     "default_claims",
     "default_job_values",
     "folder",
     "has_default_claims",
+    "has_efa",
     "is_account_id",
     "is_cluster_path",
     "load",
@@ -152,6 +159,7 @@ __all__ = [
     "near",
     "others_domain",
     "placeholders",
+    "ranges_are_sound",
     "read",
     "read_job",
     "read_job_values",
@@ -160,6 +168,7 @@ __all__ = [
     "text_of",
     "warnings",
     "with_changes",
+    "zones_of",
 ]
 
 
@@ -174,8 +183,7 @@ def read(path: Path) -> Reading:
 
 def reading_of(cluster: Cluster) -> Reading:
     """Return what is read of a file that describes ``cluster``; its error lines name no file."""
-    document = parse_yaml(dump(_stated(cluster)), source="", own=True)
-    return replace(read_document(document), cluster=cluster)
+    return reading_of_cluster(cluster, parse_yaml(dump(_stated(cluster)), source="", own=True))
 
 
 def text_of(cluster: Cluster) -> str:

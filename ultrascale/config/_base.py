@@ -1,12 +1,27 @@
-"""The base of every part of the cluster file, and the kinds of value that parts share."""
+"""The base of each part of the cluster file, and the kinds of value that parts share."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from ipaddress import IPv4Network
-from typing import Annotated, ClassVar
+from typing import Annotated, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationInfo,
+    model_validator,
+)
+
+from ultrascale.config._document import KeyPath, is_mapping
+
+Item = TypeVar("Item", bound=Hashable)
 
 
 class WrongValueError(ValueError):
@@ -16,37 +31,109 @@ class WrongValueError(ValueError):
         wrong: What is wrong with it.
         todo: What to do about it; empty where ``wrong`` says so already.
         complete: Whether ``wrong`` names the value already.
+        within: Keys within the value that lead to what is wrong.
     """
 
-    def __init__(self, wrong: str, todo: str = "", *, complete: bool = False) -> None:
+    def __init__(
+        self,
+        wrong: str,
+        todo: str = "",
+        *,
+        complete: bool = False,
+        within: KeyPath = (),
+    ) -> None:
         super().__init__(wrong)
         self.wrong = wrong
         self.todo = todo
         self.complete = complete
+        self.within = within
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The mappings of a document that pydantic has read, by the ``id`` of each.
+
+    Pydantic reads each part of a document although another part of it has a mistake, but returns
+    nothing then. What it reads on the way is kept here.
+
+    Attributes:
+        kinds: Type of each mapping.
+        models: The mappings that have the form of their type.
+    """
+
+    kinds: "dict[int, type[Model]]" = field(default_factory=dict[int, "type[Model]"])
+    models: "dict[int, Model]" = field(default_factory=dict[int, "Model"])
 
 
 class Model(BaseModel):
     """Base of the parts of a cluster file: immutable, closed to unknown keys, no conversions.
 
-    A model holds the form of its part. What its values must be to each other stands in `rules`,
-    so that one wrong value hides no other mistake.
+    A type holds the form of its part. What its values must be to each other and to other parts is
+    judged by rules, so that a mistake in one part hides no mistake in another.
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, validate_by_name=True, validate_by_alias=True
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        validate_by_name=True,
+        validate_by_alias=True,
+        # Most types are read as a part of another one, whose validator includes theirs.
+        defer_build=True,
     )
 
-    derived: ClassVar[frozenset[str]] = frozenset()
-    """Fields whose default follows from other keys; `derive` fills them."""
-
+    @model_validator(mode="wrap")
     @classmethod
-    def derive(cls, fields: dict[str, object], known: Mapping[str, object]) -> None:
-        """Fill the derived fields that the file leaves out.
+    def _keep(
+        cls, value: object, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
+    ) -> Self:
+        seen: object = info.context
+        if not isinstance(seen, Seen) or not is_mapping(value):
+            return handler(value)
+        seen.kinds[id(value)] = cls
+        model = handler(value)
+        seen.models[id(value)] = model
+        return model
 
-        Args:
-            fields: Values read so far, by field; what follows from them is added.
-            known: Values of the sections before this one, as ``section_field``.
-        """
+
+M = TypeVar("M", bound=Model)
+
+
+def read_as(kind: type[M], value: Mapping[str, object], seen: Seen | None = None) -> M:
+    """Return the mapping ``value`` of a document as a ``kind``; keep in ``seen`` what is read.
+
+    Raises:
+        pydantic.ValidationError: It has not the form.
+    """
+    return kind.model_validate(value, by_name=False, by_alias=True, context=seen)
+
+
+class Section(Model):
+    """A part that a cluster file has at most once. A rule takes it by its type."""
+
+
+def told_apart_by(key: str, *tags: str) -> Discriminator:
+    """Return what chooses one of several types, each marked by a `Tag`, by the value of ``key``.
+
+    Args:
+        key: The key.
+        tags: Its values; the first is that of a mapping without the key.
+    """
+
+    def choose(value: object) -> str | None:
+        chosen = value.get(key, tags[0]) if is_mapping(value) else getattr(value, key, None)
+        return chosen if isinstance(chosen, str) else None
+
+    return Discriminator(
+        choose,
+        custom_error_type=UNKNOWN_OPTION,
+        custom_error_message="unknown value",
+        custom_error_context={"key": key, "known": " ".join(tags)},
+    )
+
+
+UNKNOWN_OPTION = "unknown_option"
+"""Pydantic's type of the error where no type is marked by the value of the key."""
 
 
 def matching(pattern: str, wrong: str, todo: str) -> Callable[[str], str]:
@@ -59,6 +146,19 @@ def matching(pattern: str, wrong: str, todo: str) -> Callable[[str], str]:
         return value
 
     return check
+
+
+def _distinct(values: tuple[Item, ...]) -> tuple[Item, ...]:
+    for number, value in enumerate(values):
+        if value in values[:number]:
+            raise WrongValueError("stands in the list twice", "keep one", within=(number,))
+    return values
+
+
+Distinct = Annotated[
+    tuple[Item, ...], AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True})
+]
+"""A list without the same value twice."""
 
 
 def _network(value: object) -> object:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TypeGuard
 
 import yaml
+from yaml.scanner import ScannerError
 
 from ultrascale.errors import ConfigError
 
@@ -15,9 +16,11 @@ KeyPath = tuple[Key, ...]
 _STRING = "tag:yaml.org,2002:str"
 _NUMBER = "tag:yaml.org,2002:int"
 _MERGE = "tag:yaml.org,2002:merge"
-# How PyYAML begins its complaint about a tab.
-_TAB = "found character '\\t'"
 _LONGEST = 100
+
+
+class _UnreadableValueError(yaml.constructor.ConstructorError):
+    """A value that YAML cannot read, with what to do about it."""
 
 
 class _Construction(yaml.constructor.SafeConstructor):
@@ -31,7 +34,7 @@ class _Construction(yaml.constructor.SafeConstructor):
             if isinstance(node, yaml.ScalarNode) and node.tag == _NUMBER:
                 digits = sum(character.isdigit() for character in node.value)
                 text = f"a number of {digits} digits; write a smaller one"
-            raise yaml.constructor.ConstructorError(None, None, text, node.start_mark) from error
+            raise _UnreadableValueError(None, None, text, node.start_mark) from error
 
 
 class _Loader(_Construction, yaml.SafeLoader):
@@ -53,7 +56,7 @@ class Document:
     """
 
     source: str
-    value: Mapping[object, object]
+    value: Mapping[str, object]
     root: yaml.Node
 
     def got(self, at: KeyPath) -> str | None:
@@ -118,15 +121,16 @@ def parse_yaml(text: str, *, source: str, own: bool = False) -> Document:
         raise _refusal(source, _yaml_mistake(error, text)) from error
     except RecursionError:
         raise _refusal(source, "nested too deeply; write a cluster file") from None
-    if root is None or not isinstance(value, Mapping):
+    if root is None or not is_mapping(value):
         got = "nothing" if root is None else spell(root)
         raise _refusal(source, f"not a mapping of keys, got {got}; start with `name:`")
-    return Document(source=source, value=cast("Mapping[object, object]", value), root=root)
+    return Document(source=source, value=value, root=root)
 
 
 def plain(value: object) -> dict[str, object]:
     """Return the mapping ``value`` with lists where documents have tuples: YAML has no other."""
-    return {str(k): _listed(v) for k, v in cast("Mapping[object, object]", value).items()}
+    assert is_mapping(value), "only a mapping has keys"
+    return {str(key): _listed(item) for key, item in value.items()}
 
 
 def dump(value: Mapping[str, object]) -> str:
@@ -215,9 +219,9 @@ def _traps(node: yaml.Node, above: tuple[yaml.Node, ...]) -> Iterator[str]:
 def _yaml_mistake(error: yaml.YAMLError, text: str) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         line, problem = error.problem_mark.line + 1, error.problem or ""
-        if problem.startswith(_TAB):
+        if isinstance(error, ScannerError) and _is_tab(error.problem_mark, text):
             return f"line {line}: not YAML: a tab in its indentation; use spaces"
-        if "; " in problem:
+        if isinstance(error, _UnreadableValueError):
             return f"line {line}: {problem}"
         # PyYAML names the start of what it was reading apart from where it gave up.
         context = f"{error.context}, " if error.context else ""
@@ -229,21 +233,31 @@ def _yaml_mistake(error: yaml.YAMLError, text: str) -> str:
     return f"not YAML: {' '.join(str(error).split())}; mend it"
 
 
+def _is_tab(mark: yaml.Mark, text: str) -> bool:
+    lines = text.splitlines()
+    return mark.line < len(lines) and lines[mark.line][mark.column : mark.column + 1] == "\t"
+
+
+def is_mapping(value: object) -> TypeGuard[Mapping[str, object]]:
+    """Return whether ``value`` is a mapping; the keys of a document are text."""
+    return isinstance(value, Mapping)
+
+
+def is_list(value: object) -> TypeGuard[Sequence[object]]:
+    """Return whether ``value`` is a list, of a document or of YAML."""
+    return isinstance(value, tuple | list)
+
+
 def _listed(value: object) -> object:
-    if isinstance(value, Mapping):
-        return plain(cast("Mapping[object, object]", value))
-    if isinstance(value, tuple | list):
-        return [_listed(item) for item in cast("list[object]", value)]
-    return value
+    if is_mapping(value):
+        return plain(value)
+    return [_listed(item) for item in value] if is_list(value) else value
 
 
 def _frozen(value: object) -> object:
-    if isinstance(value, dict):
-        mapping = cast("dict[object, object]", value)
-        return {key: _frozen(item) for key, item in mapping.items()}
-    if isinstance(value, list):
-        return tuple(_frozen(item) for item in cast("list[object]", value))
-    return value
+    if is_mapping(value):
+        return {key: _frozen(item) for key, item in value.items()}
+    return tuple(_frozen(item) for item in value) if is_list(value) else value
 
 
 def _refusal(source: str, line: str) -> ConfigError:

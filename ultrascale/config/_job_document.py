@@ -3,13 +3,11 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
 
-from ultrascale.config._check import read_document
-from ultrascale.config._document import Document, KeyPath, dump, parse_yaml, plain
+from ultrascale.config._document import Document, KeyPath, dump, is_mapping, parse_yaml, plain
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, near
-from ultrascale.config._reading import Reading
+from ultrascale.config._reading import Reading, read_document
 from ultrascale.config.jobs import AnyJob, BatchJob, ServiceJob, TrainingJob
 from ultrascale.config.pools import NODE_TYPE
 from ultrascale.errors import ConfigError
@@ -166,7 +164,8 @@ def _template(
 
 
 def _templates(cluster: Reading) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", cluster.document.value.get(_JOBS) or {})
+    jobs = cluster.document.value.get(_JOBS)
+    return jobs if is_mapping(jobs) else {}
 
 
 def _found(
@@ -198,9 +197,8 @@ def _sent_elsewhere(
         return stated
     kept = {key: value for key, value in stated.items() if key != "prefer"}
     selector = kept.get("node_selector")
-    if isinstance(selector, Mapping):
-        labels = cast("Mapping[str, object]", selector)
-        kept["node_selector"] = {key: labels[key] for key in labels if key != NODE_TYPE}
+    if is_mapping(selector):
+        kept["node_selector"] = {key: selector[key] for key in selector if key != NODE_TYPE}
     return kept
 
 
@@ -209,9 +207,8 @@ def with_changes(stated: Mapping[str, object], changes: Mapping[str, object]) ->
     found = dict(stated)
     for key, value in changes.items():
         before = found.get(key)
-        if isinstance(value, Mapping) and isinstance(before, Mapping):
-            inner = cast("Mapping[str, object]", value)
-            found[key] = with_changes(cast("Mapping[str, object]", before), inner)
+        if is_mapping(value) and is_mapping(before):
+            found[key] = with_changes(before, value)
         else:
             found[key] = value
     return found

@@ -1,25 +1,19 @@
-"""What could be read of a cluster file, and how rules judge it."""
+"""Reads a document as a cluster file, and judges all of it that can be read."""
 
-import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import cast
 
-from ultrascale.config._base import Model
-from ultrascale.config._document import Document, Key
+import pydantic
+
+from ultrascale.config._base import Seen, read_as
+from ultrascale.config._document import Document
 from ultrascale.config._errors import Mistake
-from ultrascale.config._facts import unknown_fact
-from ultrascale.config._job_nodes import node_types_of
-from ultrascale.config._reader import Part, values
+from ultrascale.config._form import broken_places, form_mistakes, keys_of
+from ultrascale.config._parts import Parts, parts_of, parts_seen
+from ultrascale.config._rules import Rules, rule
 from ultrascale.config.cluster import Cluster
-from ultrascale.config.pools import Pool
-from ultrascale.errors import CatalogError, ConfigError
-
-# A rule takes what it judges by the parameters' names: fields of its part, then what `_offered`
-# adds. It runs where all of them could be read, so one mistake never hides another.
-Rule = Callable[..., Iterator[Mistake]]
-Rules = Mapping[type[Model], tuple[Rule, ...]]
+from ultrascale.config.identity import Identity
+from ultrascale.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,31 +23,18 @@ class Reading:
     Attributes:
         document: The file.
         cluster: The cluster that it describes; None where a mistake of form is in the way.
-        parts: Everything readable, also of mappings that hold a mistake.
-        known: Readable values of the sections, as ``section_field``.
+        parts: Everything that could be read.
         mistakes: What is wrong with the file in itself.
     """
 
     document: Document
     cluster: Cluster | None
-    parts: tuple[Part, ...]
-    known: Mapping[str, object]
+    parts: Parts
     mistakes: tuple[Mistake, ...] = ()
 
     def judge(self, rules: Rules) -> Iterator[Mistake]:
-        """Yield what ``rules`` find wrong with the readable parts."""
-        offered = {**self.known, **_offered(self.parts)}
-        for part in self.parts:
-            own = {"given": part.given, "fields": part.fields}
-            readable: dict[str, object] = {**offered, **part.fields, **own}
-            for rule in _rules_for(part.kind, rules):
-                needs = _parameters(rule)
-                if needs <= readable.keys():
-                    yield from _apply(rule, {name: readable[name] for name in needs}, part)
-
-    def is_sound(self, *at: Key) -> bool:
-        """Return whether there is no mistake at ``at`` or within."""
-        return not any(mistake.at[: len(at)] == at for mistake in self.mistakes)
+        """Yield what ``rules`` find wrong with what could be read."""
+        return rules.judge(self.parts)
 
     def refusal(self, mistakes: Iterable[Mistake]) -> ConfigError:
         """Return the error that names each of ``mistakes`` once, in the order of the file."""
@@ -61,34 +42,46 @@ class Reading:
         return ConfigError(dict.fromkeys(mistake.line(self.document) for mistake in placed))
 
 
-def _apply(rule: Rule, arguments: Mapping[str, object], part: Part) -> Iterator[Mistake]:
-    judged = frozenset((*part.at, name) for name in arguments)
+def read_document(document: Document) -> Reading:
+    """Return what could be read of ``document``, with every mistake in it."""
+    seen = Seen()
     try:
-        for found in rule(**arguments):
-            at = (*part.at, *found.at)
-            yield Mistake(at, found.wrong, found.todo, found.got, judged=judged)
-    except CatalogError as error:
-        # The catalog does not know what the rule has to judge: a refusal, never a guess.
-        at = (*part.at, "instance_types") if part.kind is Pool else part.at
-        types = cast("tuple[object, ...]", part.fields.get("instance_types", ()))
-        wrong = unknown_fact(error, types)
-        yield Mistake(at, wrong, "choose another instance type", got="", judged=judged)
+        cluster = read_as(Cluster, document.value, seen)
+    except pydantic.ValidationError as error:
+        mistakes = [*form_mistakes(error, document.value, seen)]
+        broken = broken_places(error, document.value)
+        parts = parts_seen(Cluster, document.value, seen, broken, outer=_identity(document.value))
+        return Reading(
+            document=document,
+            cluster=None,
+            parts=parts,
+            mistakes=(*mistakes, *rule.judge(parts)),
+        )
+    return reading_of_cluster(cluster, document)
 
 
-def _offered(parts: tuple[Part, ...]) -> dict[str, object]:
-    """Return what rules may ask about the file as a whole."""
-    return {
-        "parts": parts,
-        "provisioners": frozenset(name for _, name in values(parts, Pool, "provisioner", str)),
-        "node_types": frozenset(node_types_of(parts).values()),
-    }
+def _identity(document: Mapping[str, object]) -> Identity | None:
+    """Return the keys at the top of a file, whose sections hold mistakes of form."""
+    own = {key: document[key] for key in keys_of(Identity) if key in document}
+    try:
+        return read_as(Identity, own)
+    except pydantic.ValidationError:
+        return None
 
 
-def _rules_for(kind: type[Model], rules: Rules) -> Iterator[Rule]:
-    for base in kind.__mro__:
-        yield from rules.get(base, ())
+def reading_of_cluster(cluster: Cluster, document: Document) -> Reading:
+    """Return the reading of ``document``, which describes ``cluster``."""
+    parts = parts_of(cluster)
+    mistakes = tuple(rule.judge(parts))
+    return Reading(document=document, cluster=cluster, parts=parts, mistakes=mistakes)
 
 
-@cache
-def _parameters(rule: Rule) -> frozenset[str]:
-    return frozenset(inspect.signature(rule).parameters)
+def check(reading: Reading) -> Cluster:
+    """Return the cluster that was read.
+
+    Raises:
+        ConfigError: The file has mistakes; one line for each, in the order of the file.
+    """
+    if reading.mistakes or reading.cluster is None:
+        raise reading.refusal(reading.mistakes)
+    return reading.cluster

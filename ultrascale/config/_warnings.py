@@ -1,131 +1,147 @@
-"""What a cluster file may say, but its user should know."""
+"""Warnings: what a cluster file may say, but likely does not mean."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 from ultrascale import catalog
 from ultrascale.catalog import auto_mode, hyperpod_chart, matrix, quotas, regions
-from ultrascale.config._efa import could_have_efa, has_efa
-from ultrascale.config._node_pool_warnings import (
-    kept_at_list_price,
-    launched_twice,
-    static_in_zones,
-)
-from ultrascale.config._pool_rules import node_pools_of
+from ultrascale.config._errors import Mistake, Mistakes, dotted, refuse
+from ultrascale.config._form import keys_of
+from ultrascale.config._parts import Placed, Readable, parts_of
+from ultrascale.config._rules import Rules
 from ultrascale.config.cluster import Cluster
-from ultrascale.config.pools import Pool
-from ultrascale.config.purchase import CapacityBlock, Odcr, Spot
+from ultrascale.config.identity import Identity
+from ultrascale.config.kubernetes import Kubernetes
+from ultrascale.config.network import AgreedLimits, Network
+from ultrascale.config.pools import (
+    Pool,
+    could_have_efa,
+    has_efa,
+    node_pools_of,
+    provisioners_of,
+    zones_of,
+)
+from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Spot
+from ultrascale.config.storage import Lustre
+
+_SCALED_BY = {"karpenter": "Karpenter", "auto-mode": "EKS Auto Mode"}
+
+warning = Rules()
+"""Rules whose mistakes a user may make."""
 
 
 def warnings(cluster: Cluster) -> tuple[str, ...]:
     """Return what is legal in ``cluster`` but likely not meant, a line for each."""
-    return tuple(_found(cluster))
+    order = keys_of(Cluster)
+    found = sorted(
+        warning.judge(parts_of(cluster)),
+        key=lambda note: (order.index(str(note.at[0])), *note.at[1:2]),
+    )
+    return tuple(f"{dotted(note.at)}: {note.wrong}" for note in found)
 
 
-def _found(cluster: Cluster) -> Iterator[str]:
-    if not cluster.kubernetes.admins:
-        yield "kubernetes.admins: empty, so nobody can use kubectl; add the ARN of an IAM role"
-    node_pools = node_pools_of(frozenset(pool.provisioner for pool in cluster.pools))
-    for number, pool in enumerate(cluster.pools):
-        yield from _not_to_be_had(f"pools.{number}.instance_types", pool, cluster.region)
-        yield from _without_efa(f"pools.{number}.efa", pool)
-        yield from _replaced_within_window(f"pools.{number}.purchase.ends", pool)
-        yield from _reserved_elsewhere(f"pools.{number}.placement_group", pool)
-        yield from _tightly_coupled_spot(f"pools.{number}.purchase.option", pool)
-        yield from _spot_is_never_reserved(f"pools.{number}.role", pool)
-        yield from _unlike_sizes(f"pools.{number}.instance_types", pool, node_pools)
-        yield from kept_at_list_price(f"pools.{number}.role", pool)
-        yield from static_in_zones(f"pools.{number}.zones", pool)
-    yield from _jobs_without_efa(cluster.pools)
-    yield from _filled_twice(cluster.pools)
-    yield from launched_twice(cluster.pools)
-    yield from _agent_may_lack_an_image(cluster)
-    yield from _granted_already(cluster)
-    for number, lustre in enumerate(cluster.storage.lustre):
-        if not any(lustre.zone in pool.zones for pool in cluster.pools):
-            yield f"storage.lustre.{number}.zone: no pool has nodes in {lustre.zone}"
+def _note(key: str, text: str) -> Mistake:
+    return refuse(key, text, got="")
 
 
-def _granted_already(cluster: Cluster) -> Iterator[str]:
-    agreed, usage = cluster.agreed_limits, quotas.NETWORK_ADDRESS_USAGE
-    if agreed is not None and usage.most is not None and agreed.nau_per_vpc <= usage.most:
-        yield (
-            f"agreed_limits.nau_per_vpc: AWS publishes that it grants {usage.most:,}, so this says "
+@warning
+def nobody_has_access(kubernetes: Kubernetes) -> Mistakes:
+    if not kubernetes.admins:
+        yield _note("admins", "empty, so nobody can use kubectl; add the ARN of an IAM role")
+
+
+@warning
+def agreed_already(agreed: AgreedLimits) -> Mistakes:
+    most = quotas.NETWORK_ADDRESS_USAGE.most
+    if most is not None and agreed.nau_per_vpc <= most:
+        text = (
+            f"AWS publishes that it grants {most:,}, so this says "
             "nothing more; leave it out, or write what the agreement says"
         )
+        yield _note("nau_per_vpc", text)
 
 
-def _agent_may_lack_an_image(cluster: Cluster) -> Iterator[str]:
-    on_hyperpod = any(pool.provisioner == "hyperpod" for pool in cluster.pools)
-    if on_hyperpod and cluster.region not in hyperpod_chart.AGENT_REGIONS:
-        yield (
-            "region: AWS's HyperPod chart may know no image of the health-monitoring agent in "
-            f"{cluster.region}, without which no faulty node is found; ask AWS"
+@warning
+def agent_may_lack_an_image(identity: Identity, pools: Readable[Pool]) -> Mistakes:
+    if "hyperpod" in provisioners_of(pools) and identity.region not in hyperpod_chart.AGENT_REGIONS:
+        text = (
+            "AWS's HyperPod chart may know no image of the health-monitoring agent in "
+            f"{identity.region}, without which no faulty node is found; ask AWS"
         )
+        yield _note("region", text)
 
 
-def _not_to_be_had(key: str, pool: Pool, region: str) -> Iterator[str]:
-    hyperpod = pool.provisioner == "hyperpod"
+@warning
+def types_may_not_be_had(pool: Pool, identity: Identity) -> Mistakes:
+    region, is_hyperpod = identity.region, pool.provisioner == "hyperpod"
     for number, name in enumerate(pool.instance_types):
+        key = f"instance_types.{number}"
         if not catalog.lookup(name).announced:
-            yield f"{key}.{number}: {name} is a preview name; EC2 may not launch it yet"
+            yield _note(key, f"{name} is a preview name; EC2 may not launch it yet")
         if isinstance(pool.purchase, CapacityBlock):
             if region not in catalog.lookup(name).capacity_block_regions:
-                yield f"{key}.{number}: AWS lists no Capacity Blocks of {name} in {region}; ask AWS"
-        elif regions.offered(name, region, hyperpod=hyperpod) is False:
-            yield f"{key}.{number}: {name} has no listed price in {region}; check with AWS"
+                yield _note(key, f"AWS lists no Capacity Blocks of {name} in {region}; ask AWS")
+        elif regions.offered(name, region, hyperpod=is_hyperpod) is False:
+            yield _note(key, f"{name} has no listed price in {region}; check with AWS")
 
 
-def _without_efa(key: str, pool: Pool) -> Iterator[str]:
+@warning
+def efa_is_lost(pool: Pool, network: Network) -> Mistakes:
     if pool.efa != "auto" or not could_have_efa(pool):
         return
     spot = isinstance(pool.purchase, Spot)
     if len(pool.instance_types) > 1:
         # A Spot pool needs its choice of types, on a node group by our own rule.
         todo = "write efa: none" if spot else "keep one type, or write efa: none"
-        yield f"{key}: no EFA for several instance types; {todo}"
-    elif len(pool.zones) > 1:
+        yield _note("efa", f"no EFA for several instance types; {todo}")
+    elif len(zones_of(pool, network)) > 1:
         todo = "write efa: none" if spot else "keep one zone, or write efa: none"
-        yield f"{key}: no EFA across several zones; {todo}"
+        yield _note("efa", f"no EFA across several zones; {todo}")
 
 
-def _replaced_within_window(key: str, pool: Pool) -> Iterator[str]:
-    days = auto_mode.NODE_DAYS
-    purchase = pool.purchase
+@warning
+def replaced_within_window(pool: Pool) -> Mistakes:
+    days, purchase = auto_mode.NODE_DAYS, pool.purchase
     if pool.provisioner != "auto-mode" or not isinstance(purchase, CapacityBlock):
         return
     if purchase.ends - purchase.starts > timedelta(days=days):
-        yield (
-            f"{key}: EKS Auto Mode replaces a node after {days} days, within this window; "
+        text = (
+            f"EKS Auto Mode replaces a node after {days} days, within this window; "
             "let jobs save checkpoints, or use managed-node-group"
         )
+        yield _note("purchase.ends", text)
 
 
-def _reserved_elsewhere(key: str, pool: Pool) -> Iterator[str]:
+@warning
+def reserved_elsewhere(pool: Pool) -> Mistakes:
     if pool.placement_group and isinstance(pool.purchase, Odcr) and not pool.purchase.reservation:
-        yield (
-            f"{key}: a capacity reservation that was not made in this group may not fill it; "
+        text = (
+            "a capacity reservation that was not made in this group may not fill it; "
             "leave it out, or make the reservation in the group"
         )
+        yield _note("placement_group", text)
 
 
-def _tightly_coupled_spot(key: str, pool: Pool) -> Iterator[str]:
-    one = len(pool.instance_types) == 1 and len(pool.zones) == 1
-    spot = isinstance(pool.purchase, Spot) and pool.efa != "none"
-    if spot and one and could_have_efa(pool):
-        yield (
-            f"{key}: EC2 takes Spot nodes one by one, and a job that spans them over EFA stops "
+@warning
+def spot_is_tightly_coupled(pool: Pool, network: Network) -> Mistakes:
+    is_one = len(pool.instance_types) == 1 and len(zones_of(pool, network)) == 1
+    is_spot = isinstance(pool.purchase, Spot) and pool.efa != "none"
+    if is_spot and is_one and could_have_efa(pool):
+        text = (
+            "EC2 takes Spot nodes one by one, and a job that spans them over EFA stops "
             "with the first; let it save checkpoints, or use capacity-block"
         )
+        yield _note("purchase.option", text)
 
 
-def _spot_is_never_reserved(key: str, pool: Pool) -> Iterator[str]:
+@warning
+def spot_is_never_reserved(pool: Pool) -> Mistakes:
     if pool.role == "reserved" and isinstance(pool.purchase, Spot):
         todo = "write burst" + (", with nodes.max" if pool.nodes.static is not None else "")
-        yield f"{key}: EC2 takes Spot nodes back whatever the role; {todo}"
+        yield _note("role", f"EC2 takes Spot nodes back whatever the role; {todo}")
 
 
-def _unlike_sizes(key: str, pool: Pool, other: str) -> Iterator[str]:
+@warning
+def sizes_are_unlike(pool: Pool, pools: Readable[Pool]) -> Mistakes:
     """Warn where the Cluster Autoscaler, which takes one node for all, may take the wrong one.
 
     Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/README.md
@@ -138,33 +154,111 @@ def _unlike_sizes(key: str, pool: Pool, other: str) -> Iterator[str]:
     vcpus = sorted({spec.vcpus for spec in specs})
     accelerators = sorted({spec.accelerator.count if spec.accelerator else 0 for spec in specs})
     unlike = [
-        f"{' and '.join(map(str, counts))} {what}"
-        for counts, what in ((vcpus, "vCPUs"), (accelerators, "accelerators"))
+        f"{' and '.join(map(str, counts))} {resource}"
+        for counts, resource in ((vcpus, "vCPUs"), (accelerators, "accelerators"))
         if len(counts) > 1
     ]
     if unlike:
-        yield (
-            f"{key}: nodes of {', '.join(unlike)} in one group: the Cluster Autoscaler takes one "
+        other = node_pools_of(provisioners_of(pools))
+        text = (
+            f"nodes of {', '.join(unlike)} in one group: the Cluster Autoscaler takes one "
             "for all, and adds nodes that are too small for the pods that wait; keep types of one "
             "size" + ("" if pool.role == "system" else f", or use {other}")
         )
+        yield _note("instance_types", text)
 
 
-def _jobs_without_efa(pools: tuple[Pool, ...]) -> Iterator[str]:
+@warning
+def kept_at_list_price(pool: Pool) -> Mistakes:
+    """Warn where nodes that are paid for by the second stay when no pod needs them."""
+    scales = pool.provisioner in matrix.NODE_POOLS and pool.nodes.static is None
+    if scales and pool.role == "reserved" and isinstance(pool.purchase, OnDemand):
+        text = (
+            "reserved nodes are kept when they are idle, here at the On-Demand price; "
+            "write burst, or nodes.static for a count that you mean to pay for"
+        )
+        yield _note("role", text)
+
+
+@warning
+def static_in_zones(pool: Pool, network: Network) -> Mistakes:
+    """Warn where a fixed count may land in one zone.
+
+    Source: https://karpenter.sh/docs/concepts/nodepools/#specreplicas
+    """
+    static = pool.nodes.static is not None and pool.provisioner in matrix.NODE_POOLS
+    if static and len(zones_of(pool, network)) > 1:
+        by = _SCALED_BY[pool.provisioner]
+        text = f"{by} does not spread a fixed count over zones; make a pool of each zone"
+        yield _note("zones", text)
+
+
+@warning
+def jobs_without_efa(pool: Pool, network: Network, pools: Readable[Pool]) -> Mistakes:
     """Warn where pods of an EFA pool fit on nodes without EFA as well: nothing repels them."""
-    for number, pool in enumerate(pools):
-        for other, peer in enumerate(pools):
-            shared = [name for name in pool.instance_types if name in peer.instance_types]
-            accelerated = any(catalog.lookup(name).accelerator for name in shared)
-            if not _repels(pool) <= _repels(peer):
-                continue
-            if accelerated and not has_efa(pool) and has_efa(peer):
-                yield (
-                    f"pools.{number}.efa: nodes of {shared[0]} without EFA, which pools.{other} "
-                    f"has with EFA behind the same taint: a job may land here and run without; "
-                    "let its pods select node-type, or ask for vpc.amazonaws.com/efa"
-                )
-                break
+    for other in pools.placed:
+        peer = other.item
+        shared = [name for name in pool.instance_types if name in peer.instance_types]
+        accelerated = any(catalog.lookup(name).accelerator for name in shared)
+        if not _repels(pool) <= _repels(peer):
+            continue
+        if accelerated and not has_efa(pool, network) and has_efa(peer, network):
+            text = (
+                f"nodes of {shared[0]} without EFA, which {dotted(other.at)} "
+                f"has with EFA behind the same taint: a job may land here and run without; "
+                "let its pods select node-type, or ask for vpc.amazonaws.com/efa"
+            )
+            yield _note("efa", text)
+            return
+
+
+@warning
+def reservation_is_filled_twice(pools: Readable[Pool]) -> Mistakes:
+    """Warn where a node group, which starts at its maximum, shares a reservation."""
+    groups = {
+        pool.purchase.reservation
+        for pool in pools
+        if pool.provisioner in matrix.NODE_GROUPS and isinstance(pool.purchase, Odcr)
+    }
+    filled: dict[str, tuple[Placed[Pool], int]] = {}
+    for placed in pools.placed:
+        pool, purchase = placed.item, placed.item.purchase
+        if not isinstance(purchase, Odcr) or purchase.reservation not in groups - {None}:
+            continue
+        assert purchase.reservation is not None
+        owner, nodes = filled.get(purchase.reservation, (placed, 0))
+        nodes += pool.nodes.highest * pool.shards
+        filled[purchase.reservation] = owner, nodes
+        if owner is not placed:
+            text = (
+                f"the reservation of {dotted(owner.at)} too, and a "
+                f"node group starts with all its nodes, {nodes} together; lower nodes.max if the "
+                "reservation has fewer, or keep one pool"
+            )
+            yield _note(f"{dotted(placed.at)}.purchase.reservation", text)
+
+
+@warning
+def launched_twice(pool: Pool, pools: Readable[Pool]) -> Mistakes:
+    """Warn where two scalers answer the same pod: neither sees what the other is launching.
+
+    Source: https://github.com/aws/karpenter-provider-aws/issues/2543
+    """
+    for other in pools.placed if _is_autoscaled(pool) else ():
+        if _follows_pods(other.item) and _taint(pool) == _taint(other.item) is not None:
+            scalers = f"the Cluster Autoscaler and {_SCALED_BY[other.item.provisioner]}"
+            text = (
+                f"pods that fit here and on {dotted(other.at)} start "
+                f"nodes of both, by {scalers}; let them select node-type"
+            )
+            yield _note("provisioner", text)
+            return
+
+
+@warning
+def file_system_is_far(file_system: Lustre, pools: Readable[Pool], network: Network) -> Mistakes:
+    if not any(file_system.zone in zones_of(pool, network) for pool in pools):
+        yield _note("zone", f"no pool has nodes in {file_system.zone}")
 
 
 def _repels(pool: Pool) -> frozenset[tuple[str, str]]:
@@ -173,25 +267,17 @@ def _repels(pool: Pool) -> frozenset[tuple[str, str]]:
     return frozenset(own | ({("spot", "NoSchedule")} if isinstance(pool.purchase, Spot) else set()))
 
 
-def _filled_twice(pools: tuple[Pool, ...]) -> Iterator[str]:
-    """Warn where a node group, which starts at its maximum, shares a reservation."""
-    groups = {
-        pool.purchase.reservation
-        for pool in pools
-        if pool.provisioner in matrix.NODE_GROUPS and isinstance(pool.purchase, Odcr)
-    }
-    filled: dict[str, tuple[int, int]] = {}
-    for number, pool in enumerate(pools):
-        purchase = pool.purchase
-        if not isinstance(purchase, Odcr) or purchase.reservation not in groups - {None}:
-            continue
-        assert purchase.reservation is not None
-        owner, nodes = filled.get(purchase.reservation, (number, 0))
-        nodes += pool.nodes.highest * pool.shards
-        filled[purchase.reservation] = owner, nodes
-        if owner != number:
-            yield (
-                f"pools.{number}.purchase.reservation: the reservation of pools.{owner} too, and a "
-                f"node group starts with all its nodes, {nodes} together; lower nodes.max if the "
-                "reservation has fewer, or keep one pool"
-            )
+def _follows_pods(pool: Pool) -> bool:
+    return pool.provisioner in matrix.NODE_POOLS and pool.nodes.static is None
+
+
+def _is_autoscaled(pool: Pool) -> bool:
+    """Return whether the Cluster Autoscaler sizes the pool's node group."""
+    bought = isinstance(pool.purchase, OnDemand | Spot)
+    scales = pool.nodes.lowest < pool.nodes.highest
+    return pool.provisioner in matrix.NODE_GROUPS and bought and scales
+
+
+def _taint(pool: Pool) -> str | None:
+    accelerator = catalog.lookup(pool.instance_types[0]).accelerator
+    return accelerator and accelerator.kind

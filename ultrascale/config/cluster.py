@@ -5,28 +5,25 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ultrascale.config._base import Model, dns_label
-from ultrascale.config._places import AccountId, PolicyName, RegionName
+from ultrascale.config.backend import Backend
 from ultrascale.config.hyperpod import HyperPod
-from ultrascale.config.jobs import AnyJob, JobName
-from ultrascale.config.kubernetes import Karpenter, Kubernetes
-from ultrascale.config.network import Network
-from ultrascale.config.operations import AgreedLimits, Backend, Observability
+from ultrascale.config.identity import Identity
+from ultrascale.config.images import Images
+from ultrascale.config.jobs import AnyJob, JobName, StatedJob
+from ultrascale.config.karpenter import Karpenter
+from ultrascale.config.kubernetes import Kubernetes
+from ultrascale.config.network import AgreedLimits, Network
+from ultrascale.config.observability import Observability
 from ultrascale.config.pipeline import Pipeline
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Scheduling
-from ultrascale.config.storage import Images, Storage
+from ultrascale.config.storage import Storage
 
 
-class Cluster(Model):
+class Cluster(Identity):
     """One EKS cluster: its network, control plane, pools, storage and schedulers.
 
     Attributes:
-        name: Cluster name, and prefix of every stack.
-        region: AWS Region.
-        account: AWS account id; None keeps the templates free of it.
-        permissions_boundary: Name of the IAM policy that bounds every role of the stacks; None:
-            nothing does.
         network: Address ranges and zones.
         kubernetes: The control plane.
         karpenter: Self-managed Karpenter; None leaves it out.
@@ -42,20 +39,15 @@ class Cluster(Model):
         pipeline: The pipeline that deploys it, and other clusters; None leaves it out.
     """
 
-    # Keys are read in this order: a pool takes its default zones from the network.
-    name: Annotated[str, dns_label(40)]
-    region: RegionName
-    account: AccountId | None = None
-    permissions_boundary: PolicyName | None = None
     network: Network
-    kubernetes: Kubernetes = Kubernetes()
+    kubernetes: Kubernetes = Field(default_factory=Kubernetes)
     karpenter: Karpenter | None = None
-    pools: Annotated[tuple[Pool, ...], Field(min_length=1)]
-    storage: Storage = Storage()
-    images: Images = Images()
-    scheduling: Scheduling = Scheduling()
-    jobs: Mapping[JobName, AnyJob] = Field(default_factory=dict[str, AnyJob])
-    hyperpod: HyperPod = HyperPod()
+    pools: Annotated[tuple[Pool, ...], Field(json_schema_extra={"minItems": 1})]
+    storage: Storage = Field(default_factory=Storage)
+    images: Images = Field(default_factory=Images)
+    scheduling: Scheduling = Field(default_factory=Scheduling)
+    jobs: Mapping[JobName, StatedJob] = Field(default_factory=dict[str, AnyJob])
+    hyperpod: HyperPod = Field(default_factory=HyperPod)
     agreed_limits: AgreedLimits | None = None
     backend: Backend | None = None
     observability: Observability | None = None

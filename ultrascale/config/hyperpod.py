@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ultrascale.config._base import Model, dns_label
+from ultrascale.config._base import Model, Section, dns_label
 
 
 class Team(Model):
@@ -31,13 +31,13 @@ class Team(Model):
     nodes: Mapping[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict[str, int])
 
 
-class TaskGovernance(Model):
+class TaskGovernance(Section):
     """HyperPod task governance: quotas, sharing and preemption between teams."""
 
-    teams: Annotated[tuple[Team, ...], Field(min_length=1)]
+    teams: Annotated[tuple[Team, ...], Field(json_schema_extra={"minItems": 1})]
 
 
-class HyperPod(Model):
+class HyperPod(Section):
     """Settings of the HyperPod cluster, for pools with ``provisioner: hyperpod``.
 
     Attributes:

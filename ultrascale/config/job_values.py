@@ -1,22 +1,30 @@
 """The values of the chart `training-job`, which say of jobs what a file of this project says."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
+import pydantic
 import yaml
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from ultrascale.config._base import LabelKey, LabelValue, Model, WrongValueError, matching
-from ultrascale.config._document import Document, dump, parse_yaml
+from ultrascale.config._base import (
+    LabelKey,
+    LabelValue,
+    Model,
+    Seen,
+    WrongValueError,
+    matching,
+    read_as,
+)
+from ultrascale.config._document import Document, KeyPath, dump, is_mapping, parse_yaml
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake
-from ultrascale.config._reader import Reader
+from ultrascale.config._form import form_mistakes
 from ultrascale.config.jobs import Toleration, Variable
 from ultrascale.config.pools import NODE_TYPE
-from ultrascale.documents import mapping
 from ultrascale.errors import ConfigError
 
 # The chart's own: a file of values is laid over them.
@@ -119,8 +127,8 @@ class ContainerResources(_Values):
         requests: What is kept for it.
     """
 
-    limits: ResourceAmounts = ResourceAmounts()
-    requests: ResourceAmounts = ResourceAmounts()
+    limits: ResourceAmounts = Field(default_factory=ResourceAmounts)
+    requests: ResourceAmounts = Field(default_factory=ResourceAmounts)
 
 
 class JobTemplate(_Values):
@@ -136,7 +144,7 @@ class JobTemplate(_Values):
     priority_class_name: str
     node_selector: Mapping[LabelKey, LabelValue] = Field(default_factory=dict[str, str])
     tolerations: tuple[Toleration, ...] = ()
-    resources: ContainerResources = ContainerResources()
+    resources: ContainerResources = Field(default_factory=ContainerResources)
 
 
 class JobValues(_Values):
@@ -180,10 +188,13 @@ class JobValues(_Values):
 
 
 # What stands for a value that cannot be read: what it leads to is not told.
-_UNREAD_VALUES = JobValues(
-    backoff_limit=0, ttl_seconds_after_finished=0, command=("",), job_templates={}
-)
-_UNREAD_TEMPLATE = JobTemplate(priority_class_name="")
+_UNREAD_VALUES: Mapping[str, object] = {
+    "backoffLimit": 0,
+    "ttlSecondsAfterFinished": 0,
+    "command": ("",),
+    "jobTemplates": {},
+}
+_UNREAD_TEMPLATE: Mapping[str, object] = {"priorityClassName": ""}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +211,7 @@ class JobValuesReading:
     """
 
     document: Document
-    stated: Mapping[object, object]
+    stated: Mapping[str, object]
     values: JobValues
     template: JobTemplate | None
     mistakes: tuple[Mistake, ...]
@@ -210,7 +221,7 @@ class JobValuesReading:
         """Return whether the file itself says something at ``at``."""
         found: object = self.stated
         for key in at:
-            inner = mapping(found)
+            inner = _mapping(found)
             if key not in inner:
                 return False
             found = inner[key]
@@ -218,8 +229,9 @@ class JobValuesReading:
 
     def refusal(self, *mistakes: Mistake) -> ConfigError:
         """Return the error that names each mistake of form, and each of ``mistakes``."""
-        found = sorted((*self.mistakes, *mistakes), key=lambda each: self.document.place(each.at))
-        return ConfigError(dict.fromkeys(mistake.line(self.document) for mistake in found))
+        document = self.document
+        placed = sorted((*self.mistakes, *mistakes), key=lambda m: document.place(m.at))
+        return ConfigError(dict.fromkeys(mistake.line(document) for mistake in placed))
 
     def is_sound(self, *at: str) -> bool:
         """Return whether there is no mistake at ``at`` or within."""
@@ -244,34 +256,68 @@ def read_job_values(values: Path | Mapping[str, object], template: str) -> JobVa
         stated = parse_yaml(dump(values), source="values", own=True)
     whole = _laid_over(default_job_values(), stated.value)
     document = parse_yaml(dump(whole), source=stated.source, own=True)
-    reader = Reader(laid_over=True)
-    reader.model(JobValues, document.value)
-    parts = {part.at: part for part in reader.parts}
-    found = parts.get((_TEMPLATES, template))
+    mistakes = _form(document.value)
+    chosen = _mapping(document.value.get(_TEMPLATES)).get(template)
     return JobValuesReading(
         document=document,
         stated=stated.value,
-        values=_UNREAD_VALUES.model_copy(update=dict(parts[()].fields)),
-        template=None if found is None else _UNREAD_TEMPLATE.model_copy(update=dict(found.fields)),
-        mistakes=tuple(reader.mistakes),
-        names=tuple(mapping(whole.get(_TEMPLATES))),
+        values=read_as(JobValues, _sound(document.value, (), mistakes, _UNREAD_VALUES)),
+        template=None
+        if not is_mapping(chosen)
+        else read_as(
+            JobTemplate, _sound(chosen, (_TEMPLATES, template), mistakes, _UNREAD_TEMPLATE)
+        ),
+        mistakes=mistakes,
+        names=tuple(_mapping(whole.get(_TEMPLATES))),
     )
 
 
 def default_job_values() -> Mapping[str, object]:
     """Return the values that the chart has where nobody says anything else."""
-    return cast("Mapping[str, object]", yaml.safe_load(_DEFAULTS.read_text(encoding="utf-8")))
+    return _mapping(yaml.safe_load(_DEFAULTS.read_text(encoding="utf-8")))
 
 
-def _laid_over(below: Mapping[str, object], above: Mapping[object, object]) -> dict[str, object]:
+def _laid_over(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
     joined = dict(below)
-    for key, value in ((str(key), value) for key, value in above.items()):
+    for key, value in above.items():
         before = joined.get(key)
         if value is None:
             joined.pop(key, None)
-        elif isinstance(value, Mapping):
-            inner = cast("Mapping[object, object]", value)
-            joined[key] = _laid_over(mapping(before), inner)
+        elif is_mapping(value):
+            joined[key] = _laid_over(_mapping(before), value)
         else:
             joined[key] = value
     return joined
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    """Return ``value``, or nothing where it is no mapping."""
+    return value if is_mapping(value) else {}
+
+
+def _form(document: Mapping[str, object]) -> tuple[Mistake, ...]:
+    seen = Seen()
+    try:
+        read_as(JobValues, document, seen)
+    except pydantic.ValidationError as error:
+        return tuple(form_mistakes(error, document, seen, laid_over=True))
+    return ()
+
+
+def _sound(
+    values: Mapping[str, object],
+    at: KeyPath,
+    mistakes: Sequence[Mistake],
+    unread: Mapping[str, object],
+) -> Mapping[str, object]:
+    """Return ``values``, which stand at ``at``, without the keys that hold mistakes of form.
+
+    Args:
+        values: The mapping.
+        at: Keys that lead to it.
+        mistakes: Mistakes of form.
+        unread: What stands for a value that is needed and cannot be read.
+    """
+    within = (mistake.at for mistake in mistakes if mistake.at[: len(at)] == at != mistake.at)
+    broken = {place[len(at)] for place in within}
+    return {**unread, **{key: value for key, value in values.items() if key not in broken}}

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, Tag
 
 from ultrascale.config._base import (
+    Distinct,
     DnsLabel,
     LabelKey,
     LabelValue,
@@ -15,6 +16,7 @@ from ultrascale.config._base import (
     WrongValueError,
     dns_label,
     matching,
+    told_apart_by,
 )
 from ultrascale.config.storage import MountPath
 
@@ -195,11 +197,11 @@ class Job(Model):
 
     pool: DnsLabel | None = None
     node_selector: Mapping[LabelKey, LabelValue] = Field(default_factory=dict[str, str])
-    prefer: tuple[str, ...] = ()
+    prefer: Distinct[str] = ()
     priority: str | None = None
     team: str | None = None
     tolerations: tuple[Toleration, ...] = ()
-    resources: Resources = Resources()
+    resources: Resources = Field(default_factory=Resources)
     namespace: DnsLabel = "training"
     image: ImageName | None = None
     command: tuple[Word, ...] = ()
@@ -237,7 +239,7 @@ class TrainingJob(Job):
     role: Role = "worker"
     queue: str | None = None
     rendezvous: Literal["c10d", "etcd", "etcd-v2"] | None = None
-    restarts: Restarts = Restarts()
+    restarts: Restarts = Field(default_factory=Restarts)
     compile_cache: CompileCache | None = None
     ttl_seconds_after_finished: Annotated[int, Field(ge=0)] = 86_400
 
@@ -281,4 +283,10 @@ class ServiceJob(Job):
     allow_from: tuple[DnsLabel, ...] = ()
 
 
-AnyJob = Annotated[TrainingJob | BatchJob | ServiceJob, Field(discriminator="kind")]
+AnyJob = TrainingJob | BatchJob | ServiceJob
+StatedJob = Annotated[
+    Annotated[TrainingJob, Tag("training")]
+    | Annotated[BatchJob, Tag("batch")]
+    | Annotated[ServiceJob, Tag("service")],
+    told_apart_by("kind", "training", "batch", "service"),
+]

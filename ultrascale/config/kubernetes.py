@@ -1,12 +1,24 @@
-"""`kubernetes` and `karpenter`: the control plane and what runs in every cluster."""
+"""`kubernetes`: the EKS control plane."""
 
 from collections.abc import Mapping
+from ipaddress import IPv4Network
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from ultrascale.catalog import eks
-from ultrascale.config._base import DnsLabel, Model, Network4, matching
+from ultrascale.catalog import eks, regions
+from ultrascale.catalog.addons import ADDONS
+from ultrascale.config._base import Distinct, DnsLabel, Network4, Section, matching
+from ultrascale.config._errors import Mistake, Mistakes, near, refuse
+from ultrascale.config._parts import Readable
+from ultrascale.config._rules import rule
+from ultrascale.config.hyperpod import TaskGovernance
+from ultrascale.config.identity import Identity
+from ultrascale.config.network import Network
+from ultrascale.config.pools import Pool, provisioners_of
+from ultrascale.config.scheduling import Scheduling
+
+_EVERYONE = IPv4Network("0.0.0.0/0")
 
 RoleArn = Annotated[
     str,
@@ -31,15 +43,9 @@ AddonVersion = Annotated[
 Duration = Annotated[
     str, AfterValidator(matching(r"\d{1,4}m", "not a duration in minutes", "write it as 30m"))
 ]
-ChartVersion = Annotated[
-    str,
-    AfterValidator(
-        matching(r"\d+\.\d+\.\d+", "not a chart version", "write MAJOR.MINOR.PATCH, without a v")
-    ),
-]
 
 
-class Endpoint(Model):
+class Endpoint(Section):
     """How the Kubernetes API is reached.
 
     Attributes:
@@ -48,10 +54,10 @@ class Endpoint(Model):
     """
 
     private: bool = True
-    public_cidrs: tuple[Network4, ...] = ()
+    public_cidrs: Distinct[Network4] = ()
 
 
-class Kubernetes(Model):
+class Kubernetes(Section):
     """The EKS control plane.
 
     Attributes:
@@ -69,23 +75,97 @@ class Kubernetes(Model):
 
     version: str = eks.DEFAULT_VERSION
     control_plane_tier: Literal["standard", "xl", "2xl", "4xl", "8xl"] = "standard"
-    endpoint: Endpoint = Endpoint()
-    admins: tuple[RoleArn, ...] = ()
+    endpoint: Endpoint = Field(default_factory=Endpoint)
+    admins: Distinct[RoleArn] = ()
     service_cidr: Network4 = eks.DEFAULT_SERVICE_CIDR
     event_ttl: Duration = eks.DEFAULT_EVENT_TTL
     addons: Mapping[DnsLabel, AddonVersion] = Field(default_factory=dict[str, str])
     instance_id_node_names: bool | None = None
 
 
-class Karpenter(Model):
-    """Self-managed Karpenter.
+@rule
+def service_range_is_legal(kubernetes: Kubernetes) -> Mistakes:
+    block = kubernetes.service_cidr
+    shortest, longest = eks.SERVICE_CIDR_SHORTEST_PREFIX, eks.SERVICE_CIDR_LONGEST_PREFIX
+    if not shortest <= block.prefixlen <= longest:
+        todo = f"use a mask from /{shortest} to /{longest}"
+        yield refuse("service_cidr", "not a size that EKS takes for Services", todo)
+    if not any(block.subnet_of(private) for private in eks.SERVICE_CIDR_RANGES):
+        todo = f"use a range of {', '.join(str(r) for r in eks.SERVICE_CIDR_RANGES)}"
+        yield refuse("service_cidr", "not a private range", todo)
 
-    Attributes:
-        version: Version of its two charts.
-        vcpus: CPU that its controller requests; None: by the nodes it may launch.
-        memory_gib: Memory that its controller gets, in GiB; None: by the nodes it may launch.
-    """
 
-    version: ChartVersion
-    vcpus: Annotated[int, Field(ge=1)] | None = None
-    memory_gib: Annotated[int, Field(ge=1)] | None = None
+@rule
+def service_range_is_apart(kubernetes: Kubernetes, network: Network) -> Mistakes:
+    block = kubernetes.service_cidr
+    got = None if "service_cidr" in kubernetes.model_fields_set else f"the default {block}"
+    for name, other in (
+        ("network.vpc_cidr", network.vpc_cidr),
+        *(("network.pod_cidrs", block) for block in network.pod_blocks),
+    ):
+        if block.overlaps(other):
+            yield refuse("service_cidr", f"overlaps {name} {other}", "choose a free range", got=got)
+            return
+
+
+@rule
+def version_is_supported(kubernetes: Kubernetes, scheduling: Scheduling) -> Mistakes:
+    version, volcano = kubernetes.version, scheduling.gang_scheduler == "volcano"
+    if version not in eks.SUPPORTED_VERSIONS:
+        todo = f"use {', '.join(eks.SUPPORTED_VERSIONS)}"
+        yield refuse("version", "not a Kubernetes version this product supports", todo)
+    elif volcano and _later(version, eks.LATEST_VOLCANO_VERSION):
+        yield refuse("version", "later than Volcano supports", f"use {eks.LATEST_VOLCANO_VERSION}")
+
+
+@rule
+def hyperpod_supports_version(
+    kubernetes: Kubernetes, governance: TaskGovernance | None, pools: Readable[Pool]
+) -> Mistakes:
+    version = kubernetes.version
+    wanted = "hyperpod" in provisioners_of(pools) or governance is not None
+    known = version in eks.SUPPORTED_VERSIONS
+    if wanted and known and _later(version, eks.LATEST_HYPERPOD_VERSION):
+        todo = f"use {eks.LATEST_HYPERPOD_VERSION}"
+        yield refuse("version", "later than HyperPod supports", todo)
+
+
+@rule
+def admins_are_of_the_partition(kubernetes: Kubernetes, identity: Identity) -> Mistakes:
+    partition = regions.lookup_region(identity.region).partition
+    for number, arn in enumerate(kubernetes.admins):
+        if arn.split(":")[1] != partition:
+            wrong = f"a role outside partition {partition} of {identity.region}"
+            yield refuse(f"admins.{number}", wrong, f"write arn:{partition}:iam::ACCOUNT:role/NAME")
+
+
+@rule
+def endpoint_can_be_reached(endpoint: Endpoint) -> Mistakes:
+    if not endpoint.private:
+        # Through a public endpoint they would come from the NAT gateways' addresses, which no
+        # range of the file names.
+        wrong = "nodes and manifests reach the API server through the private endpoint"
+        yield refuse("private", wrong, "set private: true")
+    for number, block in enumerate(endpoint.public_cidrs):
+        if block == _EVERYONE:
+            wrong = "opens the Kubernetes API to the whole internet"
+            yield refuse(f"public_cidrs.{number}", wrong, "name the networks of your people")
+
+
+@rule
+def event_ttl_is_in_bounds(kubernetes: Kubernetes) -> Mistakes:
+    least, most = eks.EVENT_TTL_MINUTES
+    if not least <= int(kubernetes.event_ttl.removesuffix("m")) <= most:
+        yield refuse("event_ttl", "out of EKS's bounds", f"write {least}m to {most}m")
+
+
+@rule
+def addons_are_ours(kubernetes: Kubernetes) -> Mistakes:
+    for name in kubernetes.addons:
+        if name not in ADDONS:
+            wrong = f"unknown add-on {name!r}"
+            yield Mistake(("addons", name), wrong, near(name, ADDONS), got="")
+
+
+def _later(version: str, latest: str) -> bool:
+    return eks.SUPPORTED_VERSIONS.index(version) > eks.SUPPORTED_VERSIONS.index(latest)

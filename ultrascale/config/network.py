@@ -1,12 +1,19 @@
-"""`network`: address ranges and zones."""
+"""`network` and `agreed_limits`: address ranges and zones of the VPC, and its limits."""
 
+from collections.abc import Mapping
 from ipaddress import IPv4Network
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
-from ultrascale.catalog import vpc
-from ultrascale.config._base import Model, Network4
+from ultrascale.catalog import regions, vpc
+from ultrascale.config._base import Distinct, Model, Network4, Section
+from ultrascale.config._errors import Mistakes, refuse
+from ultrascale.config._rules import rule
+from ultrascale.config.identity import Identity
+
+# The mask of the blocks that ``{count, from}`` takes.
+_BLOCK_MASK = vpc.LARGEST_RANGE_MASK
 
 
 class PodBlocks(Model):
@@ -21,7 +28,17 @@ class PodBlocks(Model):
     from_: Network4 = Field(alias="from")
 
 
-class Network(Model):
+def _spelling(value: object) -> str:
+    return "blocks" if isinstance(value, Mapping | PodBlocks) else "ranges"
+
+
+PodCidrs = Annotated[
+    Annotated[tuple[Network4, ...], Tag("ranges")] | Annotated[PodBlocks, Tag("blocks")],
+    Discriminator(_spelling),
+]
+
+
+class Network(Section):
     """The address ranges and zones of the VPC.
 
     Attributes:
@@ -31,8 +48,8 @@ class Network(Model):
     """
 
     vpc_cidr: Network4
-    pod_cidrs: tuple[Network4, ...] | PodBlocks = ()
-    zones: tuple[str, ...]
+    pod_cidrs: PodCidrs = ()
+    zones: Distinct[str]
 
     @property
     def pod_blocks(self) -> tuple[IPv4Network, ...]:
@@ -51,3 +68,87 @@ def blocks(pod_cidrs: tuple[IPv4Network, ...] | PodBlocks) -> tuple[IPv4Network,
         return ()
     subnets = pod_cidrs.from_.subnets(new_prefix=vpc.LARGEST_RANGE_MASK)
     return tuple(block for _, block in zip(range(pod_cidrs.count), subnets, strict=False))
+
+
+class AgreedLimits(Section):
+    """Limits that AWS has granted above the published ones.
+
+    Attributes:
+        nau_per_vpc: Network address usage units of one VPC.
+        reference: The case or agreement that grants them.
+    """
+
+    nau_per_vpc: Annotated[int, Field(ge=1)]
+    reference: Annotated[str, Field(min_length=1)]
+
+
+@rule
+def zones_are_of_the_region(network: Network, identity: Identity) -> Mistakes:
+    for number, zone in enumerate(network.zones):
+        if not regions.zone_in_region(zone, identity.region):
+            todo = f"write its name, such as {identity.region}a, or its zone id"
+            yield refuse(f"zones.{number}", f"not a zone of {identity.region}", todo)
+
+
+@rule
+def network_has_two_zones(network: Network) -> Mistakes:
+    # Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
+    if len(network.zones) < 2:
+        yield refuse("zones", "EKS needs subnets in two zones", "add a second zone")
+
+
+@rule
+def zones_are_named_one_way(network: Network) -> Mistakes:
+    # Which name an account gives to a zone id is the account's own: both may be one zone.
+    if len({regions.is_zone_id(zone) for zone in network.zones}) > 1:
+        wrong = "zone names and zone ids mixed, so that two of them may be one zone"
+        yield refuse("zones", wrong, "write names alone, or ids alone")
+
+
+@rule
+def vpc_range_has_a_legal_size(network: Network) -> Mistakes:
+    yield from _size("vpc_cidr", network.vpc_cidr)
+
+
+@rule
+def pod_ranges_exist(network: Network) -> Mistakes:
+    pod_cidrs = network.pod_cidrs
+    if not isinstance(pod_cidrs, PodBlocks):
+        for number, block in enumerate(pod_cidrs):
+            yield from _size(f"pod_cidrs.{number}", block)
+    elif pod_cidrs.from_.prefixlen > _BLOCK_MASK:
+        wrong = f"smaller than one /{_BLOCK_MASK} block"
+        yield refuse("pod_cidrs.from", wrong, "name a larger range, such as 100.64.0.0/10")
+    elif pod_cidrs.count > (most := 2 ** (_BLOCK_MASK - pod_cidrs.from_.prefixlen)):
+        wrong = f"more /{_BLOCK_MASK} blocks than {pod_cidrs.from_} has"
+        yield refuse("pod_cidrs.count", wrong, f"write at most {most}, or name a larger range")
+
+
+@rule
+def pod_ranges_are_apart(network: Network) -> Mistakes:
+    listed = not isinstance(network.pod_cidrs, PodBlocks)
+    seen = [("network.vpc_cidr", network.vpc_cidr)]
+    for number, block in enumerate(network.pod_blocks):
+        key = f"pod_cidrs.{number}" if listed else "pod_cidrs.from"
+        for name, other in seen:
+            if block.overlaps(other):
+                got = None if listed else str(block)
+                yield refuse(key, f"overlaps {name} {other}", "choose a free range", got=got)
+                if not listed:
+                    return
+                break
+        if listed:
+            seen.append((f"network.pod_cidrs.{number}", block))
+
+
+def ranges_are_sound(network: Network) -> bool:
+    """Return whether no rule refuses the ranges of ``network`` in themselves."""
+    rules = (vpc_range_has_a_legal_size, pod_ranges_exist, pod_ranges_are_apart)
+    return not any(mistake for judge in rules for mistake in judge(network))
+
+
+def _size(key: str, block: IPv4Network) -> Mistakes:
+    largest, smallest = vpc.LARGEST_RANGE_MASK, vpc.SMALLEST_RANGE_MASK
+    if not largest <= block.prefixlen <= smallest:
+        todo = f"use a mask from /{largest} to /{smallest}"
+        yield refuse(key, "not a size that a VPC takes", todo)

@@ -5,9 +5,13 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from ultrascale.config._base import Model, dns_label, matching
+from ultrascale.catalog import codepipeline, regions
+from ultrascale.config._base import Distinct, Model, Section, dns_label, matching
+from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._places import AccountId, RegionName
-from ultrascale.config.operations import Email
+from ultrascale.config._rules import rule
+from ultrascale.config.identity import Identity
+from ultrascale.config.observability import Email
 
 ConnectionArn = Annotated[
     str,
@@ -92,16 +96,16 @@ class Stage(Model):
     region: RegionName | None = None
     wave: StageName | None = None
     approval: bool = True
-    replace: tuple[ResourceName, ...] = ()
+    replace: Distinct[ResourceName] = ()
 
 
-class Notifications(Model):
+class Notifications(Section):
     """Who hears that an approval waits, or that a run failed."""
 
     email: Email
 
 
-class Pipeline(Model):
+class Pipeline(Section):
     """The pipeline that deploys clusters from a repository.
 
     It lies in the account and Region of its connection.
@@ -117,7 +121,7 @@ class Pipeline(Model):
     connection: ConnectionArn
     repository: RepositoryPath
     branch: BranchName = "main"
-    stages: Annotated[tuple[Stage, ...], Field(min_length=1)]
+    stages: Annotated[tuple[Stage, ...], Field(json_schema_extra={"minItems": 1})]
     notifications: Notifications | None = None
 
     @property
@@ -135,3 +139,97 @@ def connection_id(arn: str) -> ConnectionId:
 def is_cluster_path(text: str) -> bool:
     """Return whether ``text`` is the path of a cluster file as a pipeline can name it."""
     return re.fullmatch(_CLUSTER_PATH, text) is not None
+
+
+@rule
+def connection_can_be_used(pipeline: Pipeline) -> Mistakes:
+    region = connection_id(pipeline.connection).region
+    if region not in regions.REGIONS:
+        todo = "copy the ARN from the console"
+        yield refuse("connection", f"in no Region that is known, {region}", todo)
+    elif region not in codepipeline.CONNECTION_REGIONS:
+        wrong = f"CloudFormation lists no CodeConnections in {region}"
+        todo = "make a connection in another Region: the pipeline lies there, its clusters need not"
+        yield refuse("connection", wrong, todo)
+
+
+@rule
+def connection_is_of_the_partition(pipeline: Pipeline, identity: Identity) -> Mistakes:
+    partition = regions.lookup_region(identity.region).partition
+    if connection_id(pipeline.connection).partition != partition:
+        wrong = f"outside partition {partition} of {identity.region}"
+        yield refuse("connection", wrong, "make one there: no role reaches across partitions")
+
+
+@rule
+def waves_stand_together(pipeline: Pipeline) -> Mistakes:
+    last: dict[str, int] = {}
+    for number, stage in enumerate(pipeline.stages):
+        if stage.wave is None:
+            continue
+        if last.get(stage.wave, number - 1) != number - 1:
+            wrong = f"parted from stages.{last[stage.wave]} of the same wave"
+            todo = "let them follow each other: a wave is deployed as one"
+            yield refuse(f"stages.{number}.wave", wrong, todo)
+        last[stage.wave] = number
+
+
+@rule
+def stages_are_there(pipeline: Pipeline) -> Mistakes:
+    if not pipeline.stages:
+        todo = "add one, such as {name: prod} for the cluster of this file"
+        yield refuse("stages", "no stage to deploy", todo, got="")
+
+
+@rule
+def pipeline_has_room(pipeline: Pipeline) -> Mistakes:
+    room = codepipeline.PIPELINE_STAGES - len(codepipeline.OWN_STAGES)
+    waves = len(dict.fromkeys(stage.wave or stage.name for stage in pipeline.stages))
+    if waves > room:
+        wrong = f"{waves} waves, and a pipeline has room for {room}"
+        yield refuse("stages", wrong, "write the same wave: for several stages", got="")
+
+
+@rule
+def stages_have_names_of_their_own(pipeline: Pipeline) -> Mistakes:
+    waves = {stage.wave for stage in pipeline.stages}
+    for number, stage in enumerate(pipeline.stages):
+        for key, name in (("name", stage.name), ("wave", stage.wave)):
+            if name in codepipeline.OWN_STAGES:
+                wrong = "the name of a stage that each pipeline has"
+                yield refuse(f"stages.{number}.{key}", wrong, "choose another")
+        if stage.wave is None and stage.name in waves:
+            wrong = "the name of a wave too"
+            yield refuse(f"stages.{number}.name", wrong, "choose another")
+
+
+@rule
+def stages_deploy_a_file_each(pipeline: Pipeline) -> Mistakes:
+    seen: dict[str | None, int] = {}
+    for number, stage in enumerate(pipeline.stages):
+        if stage.cluster in seen:
+            first = f"stages.{seen[stage.cluster]}"
+            if stage.cluster is None:
+                wrong = f"this file's cluster, which {first} deploys already"
+                yield refuse(f"stages.{number}", wrong, "add cluster: with another file", got="")
+            else:
+                wrong = f"the cluster of {first} too"
+                yield refuse(f"stages.{number}.cluster", wrong, "keep one of them")
+        seen.setdefault(stage.cluster, number)
+
+
+@rule
+def own_stage_states_what_the_file_does(pipeline: Pipeline, identity: Identity) -> Mistakes:
+    for number, stage in enumerate(pipeline.stages):
+        if stage.cluster is not None:
+            continue
+        at = f"stages.{number}"
+        if identity.account is None:
+            wrong = "deploys this file, which states no account"
+            yield refuse(at, wrong, "write account: beside region:, at the top", got="")
+        elif stage.account not in (None, identity.account):
+            todo = f"this file says {identity.account}; leave it out, or add cluster:"
+            yield refuse(f"{at}.account", "not the account of this file", todo)
+        if stage.region not in (None, identity.region):
+            todo = f"this file says {identity.region}; leave it out, or add cluster:"
+            yield refuse(f"{at}.region", "not the Region of this file", todo)

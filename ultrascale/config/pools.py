@@ -1,14 +1,22 @@
 """`pools[]`: sets of identical nodes."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from ultrascale import catalog
 from ultrascale.catalog import kubernetes, matrix
-from ultrascale.config._base import LabelKey, LabelValue, Model, WrongValueError, dns_label
+from ultrascale.config._base import (
+    Distinct,
+    LabelKey,
+    LabelValue,
+    Model,
+    WrongValueError,
+    dns_label,
+)
 from ultrascale.config._tags import TagKey, TagValue
+from ultrascale.config.network import Network
 from ultrascale.config.purchase import OnDemand, Purchase
 from ultrascale.errors import CatalogError
 
@@ -51,6 +59,11 @@ RESERVED_NAMES = frozenset(
 )
 """Names that the cluster's own stacks and objects have; a pool's stack would replace theirs."""
 
+TWO_OWNERS = (
+    "EKS Auto Mode and self-managed Karpenter in one cluster (this product's limit: "
+    "both own the karpenter.sh resources)"
+)
+
 Provisioner = matrix.Provisioner
 Role = Literal["system", "reserved", "burst"]
 
@@ -71,6 +84,10 @@ InstanceType = Annotated[str, AfterValidator(_in_catalog)]
 Count = Annotated[int, Field(le=kubernetes.NODES_PER_CLUSTER)]
 
 
+def _role(stated: Mapping[str, object]) -> Role:
+    return "system" if stated["name"] == "system" else "burst"
+
+
 class Nodes(Model):
     """How many nodes each shard of a pool has.
 
@@ -83,6 +100,11 @@ class Nodes(Model):
     min: Annotated[int, Field(ge=0)] = 0
     max: Count | None = None
     static: Count | None = None
+
+    @property
+    def are_counted(self) -> bool:
+        """Whether the file states the count that bounds the pool: a rule refuses it otherwise."""
+        return self.max is not None or self.static is not None
 
     @property
     def upper_count(self) -> tuple[str, int]:
@@ -121,7 +143,7 @@ class Pool(Model):
         instance_types: EC2 names, in order of preference.
         provisioner: What launches the nodes.
         purchase: How they are paid for.
-        zones: Zones of the pool; all of the network's where the file names none.
+        zones: Zones of the pool; empty for all of the network's, see `zones_of`.
         nodes: Counts of each shard.
         shards: Number of equal pools that this one stands for.
         placement_group: Whether the nodes share a cluster placement group.
@@ -132,14 +154,12 @@ class Pool(Model):
         tags: EC2 tags of the nodes' instances and volumes, such as for cost allocation.
     """
 
-    derived: ClassVar[frozenset[str]] = frozenset({"role", "zones"})
-
     name: Annotated[str, dns_label(50)]
-    role: Role
-    instance_types: Annotated[tuple[InstanceType, ...], Field(min_length=1)]
+    role: Role = Field(default_factory=_role)
+    instance_types: Annotated[Distinct[InstanceType], Field(min_length=1)]
     provisioner: Provisioner
-    purchase: Annotated[Purchase, Field(discriminator="option")] = OnDemand()
-    zones: Annotated[tuple[str, ...], Field(min_length=1)]
+    purchase: Purchase = Field(default_factory=OnDemand)
+    zones: Annotated[Distinct[str], Field(min_length=1)] = ()
     nodes: Nodes
     shards: Annotated[int, Field(ge=1, le=kubernetes.NODES_PER_CLUSTER)] = 1
     placement_group: bool = False
@@ -154,10 +174,30 @@ class Pool(Model):
         """Value of the label `node-type` on the pool's nodes."""
         return self.labels.get(NODE_TYPE, self.name)
 
-    @classmethod
-    def derive(cls, fields: dict[str, object], known: Mapping[str, object]) -> None:
-        """Fill ``role`` from the name and ``zones`` from the network."""
-        if "role" in fields and fields["role"] is None and "name" in fields:
-            fields["role"] = "system" if fields["name"] == "system" else "burst"
-        if "zones" in fields and fields["zones"] is None and "network_zones" in known:
-            fields["zones"] = known["network_zones"]
+
+def zones_of(pool: Pool, network: Network) -> tuple[str, ...]:
+    """Return the zones of ``pool``: those of the network where the file names none."""
+    return pool.zones or network.zones
+
+
+def provisioners_of(pools: Iterable[Pool]) -> frozenset[Provisioner]:
+    """Return what launches the nodes of ``pools``."""
+    return frozenset(pool.provisioner for pool in pools)
+
+
+def node_pools_of(provisioners: frozenset[Provisioner]) -> Provisioner:
+    """Return what launches nodes without node groups in a cluster: it has one of the two."""
+    return "auto-mode" if "auto-mode" in provisioners else "karpenter"
+
+
+def could_have_efa(pool: Pool) -> bool:
+    """Return whether every type takes EFA interfaces and some type has accelerators."""
+    specs = [catalog.lookup(name) for name in pool.instance_types]
+    taken = all(spec.knows("efa_cards") and spec.efa_cards for spec in specs)
+    return taken and any(spec.accelerator for spec in specs)
+
+
+def has_efa(pool: Pool, network: Network) -> bool:
+    """Return whether the nodes of ``pool`` get EFA interfaces."""
+    one = len(pool.instance_types) == len(zones_of(pool, network)) == 1
+    return pool.efa == "all" or (pool.efa == "auto" and one and could_have_efa(pool))

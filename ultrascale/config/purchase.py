@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, Tag
 
-from ultrascale.config._base import Instant, Model, matching
+from ultrascale.config._base import Instant, Model, matching, told_apart_by
 from ultrascale.config._tags import SelectorTags
 
 ReservationId = Annotated[
@@ -118,4 +118,11 @@ class TrainingPlan(Model):
     ends: Instant
 
 
-Purchase = OnDemand | Spot | Odcr | CapacityBlock | TrainingPlan
+Purchase = Annotated[
+    Annotated[OnDemand, Tag("on-demand")]
+    | Annotated[Spot, Tag("spot")]
+    | Annotated[Odcr, Tag("odcr")]
+    | Annotated[CapacityBlock, Tag("capacity-block")]
+    | Annotated[TrainingPlan, Tag("training-plan")],
+    told_apart_by("option", "on-demand", "spot", "odcr", "capacity-block", "training-plan"),
+]

@@ -6,8 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from ultrascale.catalog import kubernetes
-from ultrascale.config._base import Model, Quantity, SubdomainName, WrongValueError
+from ultrascale import catalog
+from ultrascale.catalog import kubernetes, volcano
+from ultrascale.config._base import Model, Quantity, Section, SubdomainName, WrongValueError
+from ultrascale.config._errors import Mistakes, refuse
+from ultrascale.config._parts import Every
+from ultrascale.config._rules import rule
+from ultrascale.config.hyperpod import TaskGovernance
+from ultrascale.config.pools import Pool
 
 DEFAULT_PRIORITY_CLASSES: Mapping[str, int] = MappingProxyType(
     {
@@ -18,6 +24,8 @@ DEFAULT_PRIORITY_CLASSES: Mapping[str, int] = MappingProxyType(
         "preemptible": 200_000,
     }
 )
+
+_RENDEZVOUS_REPLICAS = (1, 3)
 
 
 def _not_kubernetes_own(name: str) -> str:
@@ -55,7 +63,7 @@ class Queue(Model):
     capability: Mapping[str, Quantity] = Field(default_factory=dict[str, str])
 
 
-class Rendezvous(Model):
+class Rendezvous(Section):
     """Where the workers of an elastic job meet.
 
     Attributes:
@@ -68,7 +76,7 @@ class Rendezvous(Model):
     replicas: int = 1
 
 
-class Scheduling(Model):
+class Scheduling(Section):
     """How jobs get nodes.
 
     Attributes:
@@ -86,5 +94,63 @@ class Scheduling(Model):
         default_factory=lambda: dict(DEFAULT_PRIORITY_CLASSES)
     )
     topology_aware: bool = False
-    rendezvous: Rendezvous = Rendezvous()
+    rendezvous: Rendezvous = Field(default_factory=Rendezvous)
     neuron_scheduler_extension: bool = False
+
+
+@rule
+def queue_is_legal(queue: Queue) -> Mistakes:
+    if queue.name in volcano.OWN_QUEUES:
+        yield refuse("name", "a queue that Volcano makes itself", "choose another")
+
+
+@rule
+def queue_weight_is_legal(queue: Queue) -> Mistakes:
+    least, most = volcano.QUEUE_WEIGHTS
+    if not least <= queue.weight <= most:
+        yield refuse("weight", "out of range", f"write {least} to {most}")
+
+
+@rule
+def replicas_form_a_quorum(rendezvous: Rendezvous) -> Mistakes:
+    if rendezvous.replicas not in _RENDEZVOUS_REPLICAS:
+        yield refuse("replicas", "not a size of an etcd cluster", "write 1 or 3")
+
+
+@rule
+def replicas_have_a_use(rendezvous: Rendezvous) -> Mistakes:
+    if (
+        rendezvous.backend == "c10d"
+        and rendezvous.replicas != 1
+        and rendezvous.replicas in _RENDEZVOUS_REPLICAS
+    ):
+        wrong = "c10d runs in the job and has no replicas"
+        yield refuse("replicas", wrong, "leave it out, or use backend: etcd")
+
+
+@rule
+def volcano_is_there(scheduling: Scheduling) -> Mistakes:
+    if scheduling.gang_scheduler != "none":
+        return
+    if scheduling.queues:
+        yield refuse("queues", "queues without Volcano", "set gang_scheduler: volcano")
+    if scheduling.topology_aware:
+        yield refuse("topology_aware", "needs Volcano", "set gang_scheduler: volcano")
+
+
+@rule
+def one_scheduler_governs(scheduling: Scheduling, governance: TaskGovernance | None) -> Mistakes:
+    if scheduling.gang_scheduler == "volcano" and governance is not None:
+        wrong = "HyperPod task governance schedules this cluster's jobs by itself"
+        yield refuse("gang_scheduler", wrong, "use none, or remove hyperpod.task_governance")
+
+
+@rule
+def neuron_extension_has_nodes(scheduling: Scheduling, pools: Every[Pool]) -> Mistakes:
+    accelerators = (
+        catalog.lookup(name).accelerator for pool in pools for name in pool.instance_types
+    )
+    kinds = {accelerator.kind for accelerator in accelerators if accelerator is not None}
+    if scheduling.neuron_scheduler_extension and "neuron" not in kinds:
+        wrong = "no pool has Neuron devices"
+        yield refuse("neuron_scheduler_extension", wrong, "leave it out")

@@ -1,12 +1,19 @@
-"""`storage` and `images`: file systems, buckets and image repositories."""
+"""`storage`: file systems, buckets, and the claims through which jobs mount them."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from ultrascale.catalog import registries
-from ultrascale.config._base import DnsLabel, Model, SubdomainName, matching
+from ultrascale import catalog
+from ultrascale.catalog import lustre as fsx
+from ultrascale.config._base import Distinct, DnsLabel, Model, Section, SubdomainName, matching
+from ultrascale.config._errors import Mistake, Mistakes, dotted, near, refuse
+from ultrascale.config._parts import Readable
+from ultrascale.config._rules import rule
+from ultrascale.config.network import Network
+from ultrascale.config.pools import Pool, zones_of
 
 BucketName = Annotated[
     str,
@@ -15,26 +22,6 @@ BucketName = Annotated[
             r"[a-z0-9](?:[a-z0-9-]{1,35}[a-z0-9])",
             "not a bucket name of 3 to 37 characters",
             "use lower-case letters, digits and '-'; S3 gives the bucket a name of its own",
-        )
-    ),
-]
-RepositoryName = Annotated[
-    str,
-    AfterValidator(
-        matching(
-            r"(?=.{2,256}$)[a-z0-9]+(?:[._-][a-z0-9]+)*(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)*",
-            "not the name of an ECR repository",
-            "use lower-case letters and digits, with single '.', '_', '-' or '/' between them",
-        )
-    ),
-]
-Host = Annotated[
-    str,
-    AfterValidator(
-        matching(
-            r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])",
-            "not the host of a registry",
-            "write it without https:// and path, such as ACCOUNT.dkr.ecr.REGION.amazonaws.com",
         )
     ),
 ]
@@ -61,13 +48,21 @@ LinkedPath = Annotated[
     ),
 ]
 Event = Literal["new", "changed", "deleted"]
-Dockerfile = Literal["neuron", "nvidia", "cpu", "tensorboard", "backend", "none"]
 
 # What programs of every job namespace may count on.
 TRAINING_DATA_CLAIM = "training-data-pvc"
 CHECKPOINTS_CLAIM = "model-checkpoints-pvc"
 # Ends the name of the claim through which S3 shows what the claim of that name shows on Lustre.
 STAND_IN_SUFFIX = "-s3"
+
+_DATASETS_BUCKET = "datasets"
+_CHECKPOINTS = "checkpoints"
+_HYPERPOD = "hyperpod"
+# Kubernetes' and Volcano's own, where the driver of Mountpoint for S3 runs its pods, and what the
+# write canary writes to.
+_TAKEN_NAMESPACES = frozenset(
+    {"kube-node-lease", "kube-public", "kube-system", "mount-s3", "volcano-system", "write-canary"}
+)
 
 
 class Claim(Model):
@@ -92,8 +87,8 @@ class LustreS3(Model):
     bucket: str
     prefix: Prefix = ""
     path: LinkedPath = "/"
-    import_: tuple[Event, ...] = Field(alias="import", default=())
-    export: tuple[Event, ...] = ()
+    import_: Distinct[Event] = Field(alias="import", default=())
+    export: Distinct[Event] = ()
 
 
 class Lustre(Model):
@@ -118,7 +113,7 @@ class Lustre(Model):
     s3: LustreS3 | None = None
 
 
-class Storage(Model):
+class Storage(Section):
     """What outlives every node.
 
     Attributes:
@@ -129,23 +124,162 @@ class Storage(Model):
     """
 
     lustre: tuple[Lustre, ...] = ()
-    buckets: tuple[BucketName, ...] = ()
+    buckets: Distinct[BucketName] = ()
     default_claims: bool | None = None
 
 
-class Images(Model):
-    """Container images.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultClaim:
+    """A claim of every job namespace.
 
     Attributes:
-        repositories: ECR repositories.
-        builds: Folder in ``images`` whose Dockerfile makes the image of a repository, or ``none``;
-            for the others it follows from their names and the pools.
-        eks_registry: Host of the EKS add-on image registry, for a Region that the catalog lacks.
-        pull_through: Public registries that the platform's images come from through a cache in the
-            account's own registry; None: by the number of nodes.
+        name: Its name.
+        mount_path: Where jobs mount it.
+        lustre: The file system behind it, by its name in the cluster file; None with a bucket.
+        bucket: The bucket behind it; None with a file system.
     """
 
-    repositories: tuple[RepositoryName, ...] = ()
-    builds: Mapping[str, Dockerfile] = Field(default_factory=dict[str, Dockerfile])
-    eks_registry: Host | None = None
-    pull_through: tuple[registries.Upstream, ...] | None = None
+    name: str
+    mount_path: str
+    lustre: str | None = None
+    bucket: str | None = None
+
+
+def has_default_claims(default_claims: bool | None, provisioners: frozenset[str]) -> bool:
+    """Return whether job namespaces get the default claims.
+
+    Args:
+        default_claims: What the file says.
+        provisioners: Of its pools.
+    """
+    return _HYPERPOD in provisioners if default_claims is None else default_claims
+
+
+def default_claims(*, lustre: Sequence[str], buckets: Sequence[str]) -> tuple[DefaultClaim, ...]:
+    """Return the default claims that something is behind.
+
+    Datasets are on the first file system, which is faster than S3, and checkpoints in the bucket of
+    that name, which a fleet in any zone reads.
+
+    Args:
+        lustre: Names of the file systems, in the order of the file.
+        buckets: Names of the buckets.
+    """
+    first = lustre[0] if lustre else None
+    datasets = _DATASETS_BUCKET if first is None and _DATASETS_BUCKET in buckets else None
+    bucket = _CHECKPOINTS if _CHECKPOINTS in buckets else None
+    beside = (_CHECKPOINTS if _CHECKPOINTS in lustre else first) if bucket is None else None
+    claims = (
+        DefaultClaim(name=TRAINING_DATA_CLAIM, mount_path="/data", lustre=first, bucket=datasets),
+        DefaultClaim(
+            name=CHECKPOINTS_CLAIM, mount_path="/checkpoints", lustre=beside, bucket=bucket
+        ),
+    )
+    return tuple(claim for claim in claims if claim.lustre or claim.bucket)
+
+
+@rule
+def claim_has_a_namespace_of_jobs(claim: Claim) -> Mistakes:
+    if claim.namespace in _TAKEN_NAMESPACES:
+        wrong = "a namespace in which no jobs run"
+        yield refuse("namespace", wrong, "use training, or a name of your own")
+
+
+@rule
+def claims_are_unique(claims: Readable[Claim]) -> Mistakes:
+    seen: set[tuple[str, str]] = set()
+    for placed in claims.placed:
+        claim = (placed.item.namespace, placed.item.name)
+        if claim in seen:
+            wrong = f"a second claim of that name in namespace {placed.item.namespace}"
+            yield Mistake((*placed.at, "name"), wrong, "choose another")
+        seen.add(claim)
+
+
+@rule
+def default_claims_have_a_source(storage: Storage) -> Mistakes:
+    names = [file_system.name for file_system in storage.lustre]
+    if storage.default_claims and not default_claims(lustre=names, buckets=storage.buckets):
+        wrong = "no file system and no bucket to claim"
+        todo = "add one to lustre, or a bucket named datasets or checkpoints, or leave it out"
+        yield refuse("default_claims", wrong, todo)
+
+
+@rule
+def exports_are_apart(links: Readable[LustreS3]) -> Mistakes:
+    """Yield exports of two file systems to the same objects: each would undo the other's.
+
+    Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/autoexport-data-repo-dra.html
+    """
+    seen: list[tuple[str, str, str]] = []
+    for placed in links.placed:
+        link = placed.item
+        if not link.export:
+            continue
+        prefix = folder(link.prefix)
+        for other_bucket, other_prefix, other in seen:
+            if link.bucket == other_bucket and (
+                prefix.startswith(other_prefix) or other_prefix.startswith(prefix)
+            ):
+                wrong = f"objects that {other} exports to too"
+                yield Mistake((*placed.at, "export"), wrong, "choose another prefix, or export: []")
+                break
+        seen.append((link.bucket, prefix, dotted(placed.at)))
+
+
+@rule
+def lustre_tier_exists(file_system: Lustre) -> Mistakes:
+    if file_system.throughput_mbps_per_tib not in fsx.THROUGHPUT_TIERS_MBPS_PER_TIB:
+        todo = f"use {', '.join(str(tier) for tier in fsx.THROUGHPUT_TIERS_MBPS_PER_TIB)}"
+        yield refuse("throughput_mbps_per_tib", "not a throughput tier of FSx for Lustre", todo)
+
+
+@rule
+def lustre_size_exists(file_system: Lustre) -> Mistakes:
+    tier, size, efa = (
+        file_system.throughput_mbps_per_tib,
+        file_system.capacity_gib,
+        file_system.efa,
+    )
+    known = tier in fsx.THROUGHPUT_TIERS_MBPS_PER_TIB
+    if known and not fsx.is_capacity(size, tier=tier, efa=efa):
+        nearest = fsx.nearest_capacities(size, tier=tier, efa=efa)
+        wrong = f"not a size at {tier} MB/s per TiB{' with EFA' if efa else ''}"
+        todo = f"nearest: {' or '.join(str(n) for n in nearest)}"
+        yield Mistake(("capacity_gib",), wrong, todo, rests_on=("efa",))
+
+
+@rule
+def lustre_zone_has_a_subnet(file_system: Lustre, network: Network) -> Mistakes:
+    if file_system.zone not in network.zones:
+        todo = f"use one of {', '.join(network.zones)}, or add it there"
+        yield refuse("zone", "not one of network.zones", todo)
+
+
+@rule
+def lustre_efa_has_clients(
+    file_system: Lustre, pools: Readable[Pool], network: Network
+) -> Mistakes:
+    for placed in pools.placed if file_system.efa else ():
+        pool = placed.item
+        specs = [catalog.lookup(name) for name in pool.instance_types]
+        barred = sorted({spec.family for spec in specs if not fsx.is_efa_client(spec)})
+        # EKS Auto Mode runs Bottlerocket, which is no EFA client of FSx for Lustre.
+        # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/efa-file-systems.html
+        if pool.provisioner == "auto-mode" and any(spec.accelerator for spec in specs):
+            barred = ["EKS Auto Mode"]
+        if barred and file_system.zone in zones_of(pool, network):
+            wrong = f"{barred[0]} nodes of {dotted(placed.at)} cannot reach it over EFA"
+            yield refuse("efa", wrong, "set efa: false, or put the pool into another zone")
+
+
+@rule
+def lustre_bucket_exists(link: LustreS3, storage: Storage) -> Mistakes:
+    if link.bucket not in storage.buckets:
+        todo = near(link.bucket, storage.buckets)
+        yield refuse("bucket", "not one of storage.buckets", todo)
+
+
+def folder(prefix: str) -> str:
+    """Return an S3 prefix as FSx and Mountpoint take it: empty, or with a slash at its end."""
+    return f"{prefix.rstrip('/')}/" if prefix.rstrip("/") else ""

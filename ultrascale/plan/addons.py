@@ -69,9 +69,13 @@ def _on_system_nodes(label: str, value: str) -> Mapping[str, object]:
     }
 
 
-def addon_mistakes(cluster: config.Cluster) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the add-ons' versions, with the key to change."""
-    own = cluster.kubernetes.addons
+def addons_can_be_installed(
+    kubernetes: config.Kubernetes, cluster: config.Cluster
+) -> Iterator[config.Mistake]:
+    """Yield add-ons whose version no source states or allows, and those that nobody installs."""
+    own = kubernetes.addons
+    if kubernetes.version not in eks.SUPPORTED_VERSIONS or not own.keys() <= addons.ADDONS.keys():
+        return  # a mistake of its own
     wanted = [
         *_node_names(cluster),
         *_workload_names(cluster),
@@ -82,11 +86,12 @@ def addon_mistakes(cluster: config.Cluster) -> Iterator[tuple[str, str]]:
         try:
             _version(cluster, name)
         except CatalogError as error:
-            yield f"kubernetes.addons.{name}" if name in own else "kubernetes.version", str(error)
+            at = ("addons", name) if name in own else ("version",)
+            yield config.Mistake(at, str(error), got="")
     for name, version in own.items():
         if name not in wanted:
-            key = f"kubernetes.addons.{name}"
-            yield key, f"not installed in this cluster, got {version!r}; leave it out"
+            wrong = f"not installed in this cluster, got {version!r}"
+            yield config.Mistake(("addons", name), wrong, "leave it out", got="")
 
 
 def node_addons(
@@ -95,7 +100,7 @@ def node_addons(
     """Return the add-ons that must be there before the first node.
 
     Raises:
-        CatalogError: `addon_mistakes` has one to tell.
+        CatalogError: `addons_can_be_installed` has a mistake to tell.
     """
     settings = {
         **_NODE_ADDONS,
@@ -111,7 +116,7 @@ def workload_addons(
     """Return the add-ons that need system nodes to run on.
 
     Raises:
-        CatalogError: `addon_mistakes` has one to tell.
+        CatalogError: `addons_can_be_installed` has a mistake to tell.
     """
     settings: Mapping[str, Mapping[str, object]] = {
         "coredns": _coredns(pools, scale.dns),
@@ -135,7 +140,7 @@ def governance_addon(cluster: config.Cluster) -> AddonPlan:
     """Return the add-on of HyperPod task governance.
 
     Raises:
-        CatalogError: `addon_mistakes` has one to tell.
+        CatalogError: `addons_can_be_installed` has a mistake to tell.
     """
     return _plan(cluster, addons.GOVERNANCE_ADDON, {})
 
@@ -146,7 +151,7 @@ def installed_addon(
     """Return an add-on that has a stack of its own.
 
     Raises:
-        CatalogError: `addon_mistakes` has one to tell.
+        CatalogError: `addons_can_be_installed` has a mistake to tell.
     """
     return _plan(cluster, name, settings)
 

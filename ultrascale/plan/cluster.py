@@ -91,7 +91,10 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         within_prefixes(cluster, network, plan)
         for pool in cluster.pools
         for plan in plan_pools(
-            pool, kubernetes_version=version, name_servers=name_servers(cluster, pool, scale)
+            pool,
+            kubernetes_version=version,
+            network_zones=cluster.network.zones,
+            name_servers=name_servers(cluster, pool, scale),
         )
     ]
     volumes = plan_volumes(cluster)

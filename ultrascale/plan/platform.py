@@ -1,9 +1,10 @@
 """What runs in the cluster: plugins, scheduler, rendezvous."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ultrascale import catalog, config
 from ultrascale.catalog import addons, auto_mode, registries, versions, volcano
+from ultrascale.errors import CatalogError
 from ultrascale.plan import capacity, names
 from ultrascale.plan.model import (
     DevicePluginPlan,
@@ -121,6 +122,23 @@ def plan_efa_plugin(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Devic
         node_selector={names.EFA_LABEL: "true"},
         taint_keys=_taint_keys(own),
     )
+
+
+def registry_is_known(
+    identity: config.Identity,
+    images: config.Images,
+    network: config.Network,
+    pools: config.Readable[config.Pool],
+) -> Iterator[config.Mistake]:
+    """Yield a Region whose registry, from which the EFA device plugin comes, is not known."""
+    needed = any(
+        config.has_efa(pool, network) for pool in pools if pool.provisioner not in _BRING_PLUGINS
+    )
+    try:
+        if needed and images.eks_registry is None:
+            registries.eks_registry(identity.region)
+    except CatalogError as error:
+        yield config.refuse("region", str(error), got="")
 
 
 def plan_volcano(

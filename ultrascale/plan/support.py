@@ -1,6 +1,7 @@
-"""What the cluster file may say already, although nothing builds it yet."""
+"""Rules against what the cluster file may say already, although nothing builds it yet."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ultrascale import config
 from ultrascale.catalog import regions
@@ -10,29 +11,34 @@ Mistakes = Iterator[config.Mistake]
 _WRONG = "not supported yet"
 
 
-def _region_is_built(region: str) -> Mistakes:
-    if regions.lookup_region(region).partition == "aws-cn":
-        # Names of endpoints and service principals differ there.
+def region_is_built(identity: config.Identity) -> Mistakes:
+    """Yield a Region of China, where names of endpoints and of service principals differ."""
+    if regions.lookup_region(identity.region).partition == "aws-cn":
         wrong = f"Regions of China are {_WRONG}"
-        yield config.refuse("region", wrong, "use a Region of another partition")
+        yield _unsupported("region", wrong, "use a Region of another partition")
 
 
-def _efa_is_built(efa: bool) -> Mistakes:
-    if efa:
-        yield config.refuse("efa", _WRONG, "use false")
+def efa_is_built(file_system: config.Lustre) -> Mistakes:
+    """Yield a file system over EFA."""
+    if file_system.efa:
+        yield _unsupported("efa", _WRONG, "use false")
 
 
-RULES: config.Rules = {
-    config.Cluster: (_region_is_built,),
-    config.Lustre: (_efa_is_built,),
-}
+def without_moot(mistakes: list[config.Mistake]) -> list[config.Mistake]:
+    """Return ``mistakes`` without those that are gone once what is not supported is changed.
 
-
-def is_moot(mistake: config.Mistake, unsupported: config.Mistake) -> bool:
-    """Return whether ``mistake`` is gone once what is ``unsupported`` is changed.
-
-    So is all that stands within it, and all that rests on it: to mend that first would lead the
-    user into the next refusal.
+    To mend them first would lead the user into the next refusal.
     """
-    place = unsupported.at
-    return mistake.at[: len(place)] == place or place in mistake.judged
+    places = [mistake.at for mistake in mistakes if mistake.code == "unsupported"]
+    return [
+        mistake
+        for mistake in mistakes
+        if mistake.code == "unsupported"
+        or not any(
+            mistake.at[: len(place)] == place or mistake.rests_on == place for place in places
+        )
+    ]
+
+
+def _unsupported(key: str, wrong: str, todo: str) -> config.Mistake:
+    return replace(config.refuse(key, wrong, todo), code="unsupported")

@@ -155,7 +155,7 @@ def _zones(cluster: config.Cluster, namespace: str) -> set[str]:
         for pool in cluster.pools
         if pool.role != names.SYSTEM_ROLE
         and (not governed or pool.provisioner == capacity.HYPERPOD)
-        for zone in pool.zones
+        for zone in config.zones_of(pool, cluster.network)
     }
 
 

@@ -121,7 +121,7 @@ class TestScaleDown:
 
 def label_mistakes(**changes: Any) -> list[str]:
     reading = config.reading_of(make_cluster(pools=[FIXED, pool_document(**changes)]))
-    found = reading.judge({config.Pool: (labels_fit_group_tags,)})
+    found = reading.judge(config.Rules(labels_fit_group_tags))
     return [mistake.line(reading.document) for mistake in found]
 
 

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.pools import CAPACITY_BLOCK, SYSTEM_POOL, make_cluster, pool_document
+from tests.support.pools import CAPACITY_BLOCK, SYSTEM_POOL, make_cluster, pool_document, shards_of
 from ultrascale.catalog import karpenter as facts
 from ultrascale.plan.model import KarpenterPlan
 from ultrascale.plan.pools.karpenter import plan_karpenter
-from ultrascale.plan.pools.pool import plan_pools
 from ultrascale.plan.scale import plan_scale
 
 KARPENTER = {"version": "1.15.1"}
@@ -25,11 +24,7 @@ def plan_for(*pools: dict[str, Any], **changes: Any) -> KarpenterPlan | None:
     """Return the plan of Karpenter in a cluster with ``pools``."""
     changes = {"karpenter": KARPENTER, "pools": [LARGE_SYSTEM_POOL, *pools]} | changes
     cluster = make_cluster(**changes)
-    version = cluster.kubernetes.version
-    plans = [
-        plan for pool in cluster.pools for plan in plan_pools(pool, kubernetes_version=version)
-    ]
-    return plan_karpenter(cluster, plans, plan_scale(cluster))
+    return plan_karpenter(cluster, shards_of(cluster), plan_scale(cluster))
 
 
 def the_plan(*pools: dict[str, Any], **changes: Any) -> KarpenterPlan:

@@ -12,7 +12,7 @@ from ultrascale.plan.volumes import plan_claims
 Mistakes = Iterator[config.Mistake]
 
 
-def template_mistakes(cluster: config.Cluster) -> Mistakes:
+def claims_of_templates_exist(cluster: config.Cluster) -> Mistakes:
     """Yield claims of templates that the cluster file does not make where their jobs run."""
     claims = plan_claims(cluster)
     for name, job in cluster.jobs.items():

@@ -24,7 +24,7 @@ _NO_PRIORITY = 0
 _RESUMED_NAMESPACE, _RESUMED_PREFIX = "kubeflow", "hyperpod"
 
 
-def template_mistakes(cluster: config.Cluster) -> Mistakes:
+def templates_suit_the_teams(cluster: config.Cluster) -> Mistakes:
     """Yield what is wrong with the templates of a cluster file beside its teams."""
     for name, job in cluster.jobs.items():
         for mistake in (*_mistakes(cluster, name, job), *_gives_way(cluster, name, job)):

@@ -66,18 +66,18 @@ class AddressCheck:
         return self._laid_out(blocks, inside, plain=plain)
 
     def mistakes(self, demands: Sequence[Demand]) -> Iterator[config.Mistake]:
-        """Yield what the ranges cannot hold at full size, with ranges that would."""
+        """Yield what the ranges of a network cannot hold at full size, with ranges that would."""
         blocks = config.blocks(self.pod_cidrs)
         private, inside, plain = self._divided(demands)
         if (wrong := self._wrong_with_vpc(self.vpc_cidr.prefixlen, private)) is not None:
             todo = self._larger_vpc(private)
             if todo is None and not blocks:
                 todo = self._pod_ranges_beside(demands)
-            yield config.refuse("network.vpc_cidr", wrong, todo or _FEWER)
+            yield config.refuse("vpc_cidr", wrong, todo or _FEWER)
         wrong = self._laid_out(blocks, inside, plain=plain).short if blocks else None
         if wrong is not None:
             todo = self._larger_blocks(blocks, inside) or _FEWER
-            yield config.refuse("network.pod_cidrs", wrong, todo)
+            yield config.refuse("pod_cidrs", wrong, todo)
 
     def _divided(self, demands: Sequence[Demand]) -> tuple[Nodes, Nodes, bool]:
         """Return what the VPC's own range has to hold, and the pod ranges.

@@ -1,10 +1,10 @@
 """What nodes need of the ranges, and whether subnets hold it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ultrascale import catalog
+from ultrascale import catalog, config
 from ultrascale.catalog import eks, hyperpod, vpc
 from ultrascale.plan import capacity
 from ultrascale.plan.model import SubnetPlan
@@ -43,6 +43,18 @@ class Demand:
     accelerated: bool
     movable: bool = False
     addresses_per_node: int = 1
+
+
+def demands(pools: Iterable[config.Pool], network: config.Network) -> Iterator[Demand]:
+    """Yield what the nodes of ``pools`` need at their maximum."""
+    for pool in pools:
+        yield Demand(
+            zones=config.zones_of(pool, network),
+            nodes=pool.nodes.highest * pool.shards,
+            accelerated=any(catalog.lookup(name).accelerator for name in pool.instance_types),
+            movable=may_move(pool.provisioner, pool.role),
+            addresses_per_node=single_addresses(pool.provisioner, pool.instance_types),
+        )
 
 
 def per_zone(demands: Iterable[Demand]) -> Nodes:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ultrascale import catalog, config
+from ultrascale import config
 from ultrascale.catalog import eks, regions
 from ultrascale.plan import capacity, retention
 from ultrascale.plan.model import NetworkPlan, PoolPlan, SubnetKind
 from ultrascale.plan.network.addresses import AddressCheck
-from ultrascale.plan.network.demand import Demand, may_move, single_addresses
+from ultrascale.plan.network.demand import demands, may_move
 from ultrascale.plan.network.subnets import WARM_PREFIXES, primary_subnets
 
 _ALWAYS_ENDPOINTS = (
@@ -43,7 +43,7 @@ def plan_network(cluster: config.Cluster) -> NetworkPlan:
     check = AddressCheck(
         vpc_cidr=network.vpc_cidr, pod_cidrs=network.pod_cidrs, zones=network.zones
     )
-    ranges = check.pod_ranges([*_demands(cluster)])
+    ranges = check.pod_ranges([*demands(cluster.pools, network)])
     region = regions.lookup_region(cluster.region)
     endpoints = [*_ALWAYS_ENDPOINTS]
     if cluster.storage.lustre:
@@ -84,17 +84,6 @@ def _hears_of_interruptions(cluster: config.Cluster) -> bool:
     """Return whether a controller reads a queue of instances that AWS is about to take away."""
     self_managed = any(pool.provisioner == "self-managed" for pool in cluster.pools)
     return cluster.karpenter is not None or self_managed
-
-
-def _demands(cluster: config.Cluster) -> Iterator[Demand]:
-    for pool in cluster.pools:
-        yield Demand(
-            zones=pool.zones,
-            nodes=pool.nodes.highest * pool.shards,
-            accelerated=any(catalog.lookup(name).accelerator for name in pool.instance_types),
-            movable=may_move(pool.provisioner, pool.role),
-            addresses_per_node=single_addresses(pool.provisioner, pool.instance_types),
-        )
 
 
 def node_subnet_kind(network: NetworkPlan, pool: PoolPlan) -> SubnetKind:

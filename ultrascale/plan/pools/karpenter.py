@@ -57,23 +57,20 @@ def plan_karpenter(
 
 
 def karpenter_has_room(
-    karpenter: config.Karpenter | None, pools: tuple[config.Pool, ...]
+    pools: config.Every[config.Pool], karpenter: config.Karpenter
 ) -> Iterator[config.Mistake]:
     """Judge whether a system node holds the controller: without it no other node comes."""
-    system = [(number, pool) for number, pool in enumerate(pools) if pool.role == "system"]
+    system = [placed for placed in pools.placed if placed.item.role == "system"]
     launched = sum(_most_nodes(pool) for pool in pools if pool.provisioner == "karpenter")
-    if karpenter is None or not system:
-        return
     size = karpenter_scale(launched, karpenter)
-    if any(_holds(pool, size) for _, pool in system):
+    if not system or any(_holds(placed.item, size) for placed in system):
         return
     wrong = (
         f"nodes too small for Karpenter, which takes {size.vcpus} vCPUs and {size.memory_gib} GiB "
         f"where it may launch {launched} nodes"
     )
-    number, _ = system[0]
     todo = "use larger types, or state less in karpenter.vcpus and karpenter.memory_gib"
-    yield config.refuse(f"pools.{number}.instance_types", wrong, todo)
+    yield config.Mistake((*system[0].at, "instance_types"), wrong, todo)
 
 
 def _most_nodes(pool: config.Pool) -> int:

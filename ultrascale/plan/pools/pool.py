@@ -19,9 +19,13 @@ _MAX_UNAVAILABLE = 1
 
 
 def plan_pools(
-    pool: config.Pool, *, kubernetes_version: str, name_servers: tuple[str, ...] = ()
+    pool: config.Pool,
+    *,
+    kubernetes_version: str,
+    network_zones: tuple[str, ...] = (),
+    name_servers: tuple[str, ...] = (),
 ) -> tuple[PoolPlan, ...]:
-    """Return a plan of each shard of ``pool``.
+    """Return a plan of each shard of ``pool``; `plan_pool` says of what.
 
     Raises:
         CatalogError: No source states a value that the pool needs.
@@ -29,7 +33,11 @@ def plan_pools(
     numbers = (None,) if pool.shards == 1 else range(1, pool.shards + 1)
     return tuple(
         plan_pool(
-            pool, kubernetes_version=kubernetes_version, shard=number, name_servers=name_servers
+            pool,
+            kubernetes_version=kubernetes_version,
+            network_zones=network_zones,
+            shard=number,
+            name_servers=name_servers,
         )
         for number in numbers
     )
@@ -39,6 +47,7 @@ def plan_pool(
     pool: config.Pool,
     *,
     kubernetes_version: str,
+    network_zones: tuple[str, ...] = (),
     shard: int | None = None,
     name_servers: tuple[str, ...] = (),
 ) -> PoolPlan:
@@ -47,6 +56,7 @@ def plan_pool(
     Args:
         pool: The pool.
         kubernetes_version: Minor version of the kubelets.
+        network_zones: Zones of a pool that names none.
         shard: Number of the shard that is planned; None where the pool has no shards.
         name_servers: Whom its pods ask for names, in this order; empty: as EKS has it.
 
@@ -55,7 +65,8 @@ def plan_pool(
     """
     specs = tuple(catalog.lookup(name) for name in pool.instance_types)
     first = specs[0]
-    without_efa = _why_no_efa(pool, specs)
+    zones = pool.zones or network_zones
+    without_efa = _why_no_efa(pool, specs, zones)
     interfaces = network_interfaces(first) if without_efa is None else ()
     accelerator = first.accelerator
     release = versions.ami_release(kubernetes_version)
@@ -78,7 +89,7 @@ def plan_pool(
         ami_alias=release.alias,
         ami_parameter=release.image_parameter(first.ami_type),
         kubernetes_version=kubernetes_version,
-        zones=pool.zones,
+        zones=zones,
         # A Capacity Block or training plan has no nodes outside its window.
         min_nodes=0 if window else pool.nodes.lowest,
         max_nodes=pool.nodes.highest,
@@ -138,7 +149,9 @@ def max_pods(spec: catalog.InstanceType, interfaces: tuple[NetworkInterface, ...
     return min(addresses + eks.HOST_NETWORK_PODS, eks.advised_max_pods(spec.vcpus))
 
 
-def _why_no_efa(pool: config.Pool, specs: tuple[catalog.InstanceType, ...]) -> str | None:
+def _why_no_efa(
+    pool: config.Pool, specs: tuple[catalog.InstanceType, ...], zones: tuple[str, ...]
+) -> str | None:
     """Return why the pool goes without EFA; None where it does not."""
     if pool.efa == "all":
         return None
@@ -150,7 +163,7 @@ def _why_no_efa(pool: config.Pool, specs: tuple[catalog.InstanceType, ...]) -> s
         return "not on these types"
     if len(specs) > 1:
         return "several types"
-    if len(pool.zones) > 1:
+    if len(zones) > 1:
         return "several zones"
     return None
 

@@ -29,32 +29,27 @@ _MOST_LABELS = 18
 _FEWEST_WORKERS = 10
 
 
-def labels_fit_group_tags(
-    labels: Mapping[str, str],
-    provisioner: config.Provisioner,
-    nodes: config.Nodes,
-    purchase: config.Purchase,
-) -> Iterator[config.Mistake]:
+def labels_fit_group_tags(pool: config.Pool) -> Iterator[config.Mistake]:
     """Yield the labels of a pool that the tags of its Auto Scaling group cannot say.
 
     Without them the Cluster Autoscaler launches no first node for pods that ask for such a label.
     """
-    if nodes.max is None and nodes.static is None:
-        return  # a mistake of its own
-    pool = config.Pool.model_construct(provisioner=provisioner, nodes=nodes, purchase=purchase)
-    if capacity.sized_by(pool) != "cluster-autoscaler":
+    is_counted = pool.nodes.are_counted  # otherwise a mistake of its own
+    if not is_counted or capacity.sized_by(pool) != "cluster-autoscaler":
         return
     room = autoscaling.TAG_KEY_CHARACTERS - len(autoscaling.LABEL_TAG)
-    for key in labels:
+    for key in pool.labels:
         if len(key) > room:
             wrong = (
                 "too long for a tag of the pool's Auto Scaling group, "
                 f"which has room for {room} characters"
             )
             yield config.refuse("labels", wrong, "shorten the key", got=repr(key))
-    if len(labels) > _MOST_LABELS:
+    if len(pool.labels) > _MOST_LABELS:
         wrong = "more labels than tags of the pool's Auto Scaling group can say"
-        yield config.refuse("labels", wrong, f"use at most {_MOST_LABELS}", got=str(len(labels)))
+        yield config.refuse(
+            "labels", wrong, f"use at most {_MOST_LABELS}", got=str(len(pool.labels))
+        )
 
 
 def plan_cluster_autoscaler(

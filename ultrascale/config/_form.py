@@ -1,0 +1,182 @@
+"""Mistakes of form: what pydantic says of a document, in the user's words."""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+
+import pydantic
+from pydantic_core import ErrorDetails
+
+from ultrascale.config._base import UNKNOWN_OPTION, Model, Seen, WrongValueError
+from ultrascale.config._document import Key, KeyPath, is_list, is_mapping
+from ultrascale.config._errors import Mistake, near
+
+_KEY = "[key]"
+"""Pydantic's last part of the place of a wrong key."""
+
+_FOLLOWS = "default_factory_not_called"
+"""A default that would follow from a value with a mistake of its own."""
+
+_TYPES = {
+    "int_type": ("not a whole number", "write digits alone"),
+    "float_type": ("not a number", "write digits alone"),
+    "bool_type": ("not true or false", "write true or false"),
+    "tuple_type": ("not a list", "write it in brackets, as [a, b]"),
+    "dict_type": ("not a mapping", "write it as {key: value}"),
+    "mapping_type": ("not a mapping", "write it as {key: value}"),
+    "model_type": ("not a mapping", "write it as key: value"),
+}
+_BOUNDS = {
+    "greater_than_equal": "at least {ge:g}",
+    "greater_than": "more than {gt:g}",
+    "less_than_equal": "at most {le:g}",
+    "less_than": "less than {lt:g}",
+}
+
+
+def form_mistakes(
+    error: pydantic.ValidationError,
+    document: Mapping[str, object],
+    seen: Seen,
+    *,
+    laid_over: bool = False,
+) -> Iterator[Mistake]:
+    """Yield what pydantic found wrong with the form of ``document``.
+
+    Args:
+        error: What pydantic says.
+        document: What it read.
+        seen: The mappings that it read.
+        laid_over: Whether the document's keys were laid over those of another, so that a key that
+            is there need not be the user's.
+    """
+    items = [
+        (_place(item, document), item)
+        for item in error.errors(include_url=False)
+        if item["type"] != _FOLLOWS
+    ]
+    hints = {
+        at: _unknown_key(at, document, seen, laid_over=laid_over)
+        for at, item in items
+        if item["type"] == "extra_forbidden"
+    }
+    # One slip, one line: a misspelt key is not missing as well.
+    meant = {(*at[:-1], key) for at, (key, _) in hints.items()}
+    for at, item in items:
+        if item["type"] == "extra_forbidden":
+            yield _mistake(at, f"unknown key {str(at[-1])!r}", hints[at][1], got="")
+        elif item["type"] == "missing":
+            if at not in meant:
+                yield _mistake(at, "missing", "add it", got="")
+        elif item["type"] == "too_short" and item["input"]:
+            continue  # pydantic counts the items that are right
+        elif item["type"] == UNKNOWN_OPTION:
+            yield _unknown_option(at, item, document)
+        else:
+            yield _wrong_value(at, item)
+
+
+def broken_places(
+    error: pydantic.ValidationError, document: Mapping[str, object]
+) -> frozenset[KeyPath]:
+    """Return the places at which pydantic found something wrong with ``document``."""
+    return frozenset(_place(item, document) for item in error.errors(include_url=False))
+
+
+def value_at(document: Mapping[str, object], at: KeyPath) -> object:
+    """Return the value at ``at``.
+
+    Raises:
+        KeyError: There is none.
+    """
+    value: object = document
+    for key in at:
+        value = _inner(value, key)
+    return value
+
+
+def _inner(value: object, key: Key) -> object:
+    if isinstance(key, str) and is_mapping(value):
+        return value[key]
+    if isinstance(key, int) and is_list(value) and key < len(value):
+        return value[key]
+    raise KeyError(key)
+
+
+def _place(item: ErrorDetails, document: Mapping[str, object]) -> KeyPath:
+    """Return the keys that lead to a value; pydantic names the tags of types among them."""
+    at: KeyPath = ()
+    for key in item["loc"]:
+        try:
+            value_at(document, (*at, key))
+        except KeyError:
+            if item["type"] == "missing" and key == item["loc"][-1]:
+                at = (*at, key)
+        else:
+            at = (*at, key)
+    return at
+
+
+def _unknown_key(
+    at: KeyPath, document: Mapping[str, object], seen: Seen, *, laid_over: bool
+) -> tuple[str, str]:
+    """Return the key that was meant, empty if none is near, and what to do about an unknown one."""
+    parent = value_at(document, at[:-1])
+    known = keys_of(seen.kinds[id(parent)])
+    unused: Sequence[str] = ()
+    if is_mapping(parent) and not laid_over:
+        unused = [key for key in known if key not in parent]
+    match = difflib.get_close_matches(str(at[-1]), known, n=1)
+    return "".join(match), near(str(at[-1]), known, unused)
+
+
+def keys_of(kind: type[Model]) -> Sequence[str]:
+    """Return the keys of a part of the file, in the order of its type."""
+    return [info.alias or name for name, info in kind.model_fields.items()]
+
+
+def _unknown_option(at: KeyPath, item: ErrorDetails, document: Mapping[str, object]) -> Mistake:
+    value = value_at(document, at)
+    if not is_mapping(value):
+        return _mistake(at, *_TYPES["model_type"])
+    context = item.get("ctx", {})
+    key, known = str(context["key"]), str(context["known"]).split()
+    option = value.get(key)
+    return _mistake((*at, key), "unknown value", near(str(option or ""), known))
+
+
+def _wrong_value(at: KeyPath, item: ErrorDetails) -> Mistake:
+    got = repr(item["input"]) if item["loc"][-1:] == (_KEY,) else None
+    context = item.get("ctx", {})
+    refusal = context.get("error")
+    if isinstance(refusal, WrongValueError):
+        got = "" if refusal.complete else got
+        return _mistake((*at, *refusal.within), refusal.wrong, refusal.todo, got=got)
+    if item["type"] == "string_type":
+        is_one = not is_mapping(item["input"]) and not is_list(item["input"])
+        todo = "put it in quotes" if is_one and item["input"] is not None else "write one word"
+        return _mistake(at, "not text", todo, got=got)
+    if item["type"] in _TYPES:
+        return _mistake(at, *_TYPES[item["type"]], got=got)
+    if item["type"] == "literal_error":
+        expected = str(context["expected"]).replace("'", "")
+        choices = expected.replace(" or ", ", ").split(", ")
+        return _mistake(at, "unknown value", _choice(item["input"], choices), got=got)
+    if item["type"] in _BOUNDS:
+        bound = _BOUNDS[item["type"]].format(**context)
+        return _mistake(at, "out of range", f"write {bound}", got=got)
+    if item["type"] in ("too_short", "string_too_short"):
+        return _mistake(at, "empty", "write at least one", got=got)
+    message = item["msg"]
+    return _mistake(at, message[:1].lower() + message[1:], got=got)
+
+
+def _choice(value: object, choices: Sequence[str]) -> str:
+    match = difflib.get_close_matches(value, choices, n=1) if isinstance(value, str) else []
+    if match:
+        return f"did you mean {match[0]}?"
+    *others, last = choices
+    return f"write {', '.join(others)} or {last}" if others else f"write {last}"
+
+
+def _mistake(at: KeyPath, wrong: str, todo: str = "", *, got: str | None = None) -> Mistake:
+    return Mistake(at, wrong, todo, got, code="form")

@@ -1,0 +1,230 @@
+"""The typed parts of a cluster file, each with its place."""
+
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Generic, TypeVar
+
+from ultrascale.config._base import Model, Section, Seen
+from ultrascale.config._document import Key, KeyPath, is_list, is_mapping
+from ultrascale.config._form import keys_of
+
+T_co = TypeVar("T_co", covariant=True)
+
+Pattern = tuple[Key | None, ...]
+"""Keys that lead to a part; None stands for any item of a list or mapping."""
+
+
+class Unreadable:
+    """Stands for a section with a mistake in its form."""
+
+
+UNREADABLE = Unreadable()
+
+
+@dataclass(frozen=True)
+class Placed(Generic[T_co]):
+    """A part with its place.
+
+    Attributes:
+        at: Keys that lead to it.
+        item: The part.
+        above: The parts that it is in, the outermost first.
+    """
+
+    at: KeyPath
+    item: T_co
+    above: tuple[Model, ...] = ()
+
+
+@dataclass(frozen=True)
+class Readable(Generic[T_co]):
+    """The parts of one type that have no mistake of form, in the order of the file."""
+
+    placed: tuple[Placed[T_co], ...]
+
+    def __iter__(self) -> Iterator[T_co]:
+        return (each.item for each in self.placed)
+
+    def __len__(self) -> int:
+        return len(self.placed)
+
+
+class Every(Readable[T_co]):
+    """All parts of one type: a rule that takes them waits until each can be read."""
+
+
+class Names(frozenset[str], Generic[T_co]):
+    """The names of all parts of one type, readable or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything of a cluster file that could be read.
+
+    Attributes:
+        placed: Each part, those within it after it.
+        whole: The type of the file.
+        document: The file; None where the parts are those of a value without one.
+        broken: Places of mistakes of form.
+    """
+
+    placed: tuple[Placed[Model], ...]
+    whole: type[Model]
+    document: Mapping[str, object] | None = None
+    broken: Collection[KeyPath] = ()
+    _by_kind: dict[type[Model], tuple[Placed[Model], ...]] = field(
+        default_factory=dict[type[Model], tuple[Placed[Model], ...]]
+    )
+
+    def of(self, kind: type[Model]) -> tuple[Placed[Model], ...]:
+        """Return the readable parts of a type, or of a type derived from it."""
+        found = self._by_kind.get(kind)
+        if found is None:
+            found = tuple(each for each in self.placed if isinstance(each.item, kind))
+            self._by_kind[kind] = found
+        return found
+
+    def section(self, kind: type[Section]) -> Section | Unreadable | None:
+        """Return the section of a type; None where the file leaves it out."""
+        for each in self.of(kind):
+            if isinstance(each.item, kind):
+                return each.item
+        if self.document is None:
+            return None
+        value: object = self.document
+        (place,) = places_of(self.whole)[kind]
+        for key in place:
+            if value is None or (is_mapping(value) and key not in value):
+                return None
+            if not is_mapping(value):
+                return UNREADABLE
+            value = value[str(key)]
+        return None if value is None else UNREADABLE
+
+    def are_complete(self, kind: type[Model]) -> bool:
+        """Return whether each part of a type could be read."""
+        return not any(
+            _meet(pattern, place)
+            for pattern in places_of(self.whole)[kind]
+            for place in self.broken
+        )
+
+    def names(self, kind: type[Model]) -> frozenset[str]:
+        """Return the names of the parts of a type, readable or not."""
+        found = {str(getattr(each.item, "name", each.at[-1])) for each in self.of(kind)}
+        if self.document is not None and not self.are_complete(kind):
+            for *place, _ in places_of(self.whole)[kind]:
+                found |= set(_names(self.document, place))
+        return frozenset(found)
+
+
+def parts_of(model: Model) -> Parts:
+    """Return the parts of a file that could be read as a whole."""
+    return Parts(tuple(_within(model, (), ())), type(model))
+
+
+def parts_seen(
+    whole: type[Model],
+    document: Mapping[str, object],
+    seen: Seen,
+    broken: Collection[KeyPath],
+    *,
+    outer: Model | None,
+) -> Parts:
+    """Return the parts of a file that could be read in part.
+
+    Args:
+        whole: Type of the file.
+        document: The file.
+        seen: The mappings that pydantic has read.
+        broken: Places of mistakes of form.
+        outer: The keys of the file that are in no section; None where they cannot be read.
+    """
+    first = () if outer is None else (Placed[Model]((), outer),)
+    return Parts((*first, *_seen(document, (), seen)), whole, document, broken)
+
+
+@cache
+def places_of(whole: type[Model]) -> Mapping[type[Model], tuple[Pattern, ...]]:
+    """Return the places of each type of part in a file."""
+    places: dict[type[Model], dict[Pattern, None]] = {}
+    for kind, place in ((whole, ()), *_places(whole, ())):
+        for base in kind.__mro__:
+            if issubclass(base, Model):
+                places.setdefault(base, {})[place] = None
+    return {kind: tuple(found) for kind, found in places.items()}
+
+
+def _places(kind: type[Model], at: Pattern) -> Iterator[tuple[type[Model], Pattern]]:
+    for key, info in zip(keys_of(kind), kind.model_fields.values(), strict=True):
+        for inner, is_item in types_in(info.annotation):
+            place = (*at, key, None) if is_item else (*at, key)
+            yield inner, place
+            yield from _places(inner, place)
+
+
+def types_in(annotation: object, *, is_item: bool = False) -> Iterator[tuple[type[Model], bool]]:
+    """Yield the types of parts in an annotation, and whether they are items of a list."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        yield annotation, is_item
+    origin = typing.get_origin(annotation)
+    for argument in typing.get_args(annotation):
+        yield from types_in(argument, is_item=is_item or origin in (tuple, Mapping))
+
+
+def _within(value: object, at: KeyPath, above: tuple[Model, ...]) -> Iterator[Placed[Model]]:
+    if isinstance(value, Model):
+        yield Placed(at, value, above)
+        for key, name in zip(keys_of(type(value)), type(value).model_fields, strict=True):
+            yield from _within(getattr(value, name), (*at, key), (*above, value))
+    else:
+        yield from _items(value, at, lambda inner, place: _within(inner, place, above))
+
+
+def _seen(value: object, at: KeyPath, seen: Seen) -> Iterator[Placed[Model]]:
+    model = seen.models.get(id(value))
+    if model is not None:
+        yield from _within(model, at, ())
+        return
+    kind = seen.kinds.get(id(value))
+    if kind is not None and is_mapping(value):
+        for key, info in zip(keys_of(kind), kind.model_fields.values(), strict=True):
+            if key not in value and info.default_factory in places_of(kind):
+                # A section that the file leaves out is judged as one that it states.
+                yield from _within(_made(info.default_factory), (*at, key), ())
+    yield from _items(value, at, lambda inner, place: _seen(inner, place, seen))
+
+
+def _made(factory: object) -> object:
+    return factory() if isinstance(factory, type) else None
+
+
+def _items(
+    value: object,
+    at: KeyPath,
+    each: Callable[[object, KeyPath], Iterator[Placed[Model]]],
+) -> Iterator[Placed[Model]]:
+    if is_mapping(value):
+        for key, inner in value.items():
+            yield from each(inner, (*at, str(key)))
+    elif is_list(value):
+        for number, inner in enumerate(value):
+            yield from each(inner, (*at, number))
+
+
+def _names(document: Mapping[str, object], place: Collection[Key | None]) -> Iterator[str]:
+    found: list[object] = [document]
+    for key in place:
+        found = [each[str(key)] for each in found if is_mapping(each) and key in each]
+    for items in found:
+        if is_mapping(items):
+            yield from items
+        elif is_list(items):
+            yield from (str(item.get("name")) for item in items if is_mapping(item))
+
+
+def _meet(pattern: Pattern, place: KeyPath) -> bool:
+    """Return whether a mistake at ``place`` lies on the way to a part, or within it."""
+    return all(key in (None, part) for key, part in zip(pattern, place, strict=False))

@@ -1,0 +1,113 @@
+"""Rules of `hyperpod`: HyperPod's settings, and the teams that share its nodes."""
+
+from collections.abc import Iterable, Mapping
+
+from ultrascale.catalog import hyperpod
+from ultrascale.config._errors import Mistake, Mistakes, dotted, near, refuse
+from ultrascale.config._parts import Every, Readable
+from ultrascale.config._rules import rule
+from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
+from ultrascale.config.identity import Identity
+from ultrascale.config.pools import Pool
+from ultrascale.config.scheduling import Scheduling
+
+
+@rule
+def hyperpod_has_nodes(settings: HyperPod, pools: Every[Pool]) -> Mistakes:
+    if settings != HyperPod() and not any(map(_is_hyperpod, pools)):
+        wrong = "no pool has provisioner: hyperpod"
+        yield refuse("", wrong, "add one, or remove hyperpod", got="")
+
+
+@rule
+def governance_is_in_the_region(governance: TaskGovernance, identity: Identity) -> Mistakes:
+    """Yield a Region in which a part of task governance would be missing.
+
+    Its quotas without its priorities, or the other way round, would share nodes by other rules
+    than the file's.
+    """
+    if identity.region in hyperpod.REGIONS - hyperpod.GOVERNANCE_REGIONS:
+        wrong = f"CloudFormation has not all of HyperPod task governance in {identity.region}"
+        todo = f"leave it out, or use a Region of {', '.join(sorted(hyperpod.GOVERNANCE_REGIONS))}"
+        yield refuse("", wrong, todo, got="")
+
+
+@rule
+def priorities_have_weights(governance: TaskGovernance, scheduling: Scheduling) -> Mistakes:
+    for name in scheduling.priority_classes:
+        if "." in name:
+            wrong = f"priority class {name}, and task governance takes no dots"
+            yield refuse("", wrong, "rename it in scheduling.priority_classes", got="")
+    count, most = len(scheduling.priority_classes), hyperpod.PRIORITY_CLASSES
+    if count > most:
+        wrong = f"{count} priority classes, and task governance has {most} at most"
+        yield refuse("", wrong, "shorten scheduling.priority_classes", got="")
+
+
+@rule
+def teams_are_there(governance: TaskGovernance) -> Mistakes:
+    if not governance.teams:
+        yield refuse("teams", "no team to govern", "add one, or remove task_governance")
+
+
+@rule
+def governed_types_have_quotas(governance: TaskGovernance, pools: Readable[Pool]) -> Mistakes:
+    governed = [placed for placed in pools.placed if _is_hyperpod(placed.item)]
+    for placed in governed:
+        if len(placed.item.instance_types) > 1:
+            pool = dotted(placed.at)
+            wrong = f"several types in {pool}, of which each team would need a quota of its own"
+            yield refuse("", wrong, "keep one type there, or leave task_governance out", got="")
+    every = {name for placed in governed for name in placed.item.instance_types}
+    if len(every) > hyperpod.TYPES_PER_QUOTA:
+        wrong = f"pools of {len(every)} types, and a quota has {hyperpod.TYPES_PER_QUOTA} at most"
+        yield refuse("", wrong, "use fewer types, or leave task_governance out", got="")
+
+
+@rule
+def teams_have_weights(governance: TaskGovernance, pools: Readable[Pool]) -> Mistakes:
+    """Yield teams that share the nodes of a pool by weights that are all 0."""
+    for name, count in _nodes(pools).items():
+        sharing = [team for team in governance.teams if name not in team.nodes]
+        left = count - sum(team.nodes.get(name, 0) for team in governance.teams)
+        if sharing and left > 0 and not any(team.fair_share_weight for team in sharing):
+            wrong = f"weights that are all 0, by which {left} nodes of {name} cannot be shared"
+            yield refuse("teams", wrong, "give one a fair_share_weight above 0, or nodes", got="")
+
+
+@rule
+def teams_have_the_nodes(governance: TaskGovernance, pools: Readable[Pool]) -> Mistakes:
+    for name, count in _nodes(pools).items():
+        wanted = sum(team.nodes.get(name, 0) for team in governance.teams)
+        if wanted > count:
+            wrong = f"teams of {wanted} nodes together, and pool {name} has {count}"
+            yield refuse("teams", wrong, "give them fewer, or raise nodes of the pool", got="")
+
+
+@rule
+def team_pools_exist(team: Team, pools: Every[Pool]) -> Mistakes:
+    known = _nodes(pools)
+    for name in team.nodes:
+        if name not in known:
+            wrong = "no pool with provisioner: hyperpod"
+            yield Mistake(("nodes", name), wrong, near(name, known))
+
+
+@rule
+def team_lends_to_borrow(team: Team) -> Mistakes:
+    if team.borrow_limit_percent is not None and not team.lend:
+        wrong = "a team that lends nothing cannot borrow"
+        yield refuse("borrow_limit_percent", wrong, "set lend: true, or leave it out")
+
+
+def _nodes(pools: Iterable[Pool]) -> Mapping[str, int]:
+    """Return the nodes of each HyperPod pool that states a count, by its name."""
+    return {
+        pool.name: pool.nodes.highest * pool.shards
+        for pool in pools
+        if _is_hyperpod(pool) and pool.nodes.are_counted
+    }
+
+
+def _is_hyperpod(pool: Pool) -> bool:
+    return pool.provisioner == "hyperpod"

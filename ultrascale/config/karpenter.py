@@ -1,0 +1,111 @@
+"""`karpenter`: self-managed Karpenter."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from ultrascale import catalog
+from ultrascale.catalog import karpenter as facts
+from ultrascale.config._base import Section, matching
+from ultrascale.config._errors import Mistakes, dotted, refuse
+from ultrascale.config._parts import Readable
+from ultrascale.config._rules import rule
+from ultrascale.config.kubernetes import Kubernetes
+from ultrascale.config.network import Network
+from ultrascale.config.pools import TWO_OWNERS, Pool, has_efa, provisioners_of
+from ultrascale.config.purchase import CapacityBlock, Odcr
+
+ChartVersion = Annotated[
+    str,
+    AfterValidator(
+        matching(r"\d+\.\d+\.\d+", "not a chart version", "write MAJOR.MINOR.PATCH, without a v")
+    ),
+]
+
+_FEATURES: Mapping[facts.Feature, str] = {
+    "odcr": "capacity reservations",
+    "capacity-block": "Capacity Blocks",
+    "static": "pools of a fixed size",
+    "ip-prefixes": "nodes that launch with prefixes",
+    "efa": "EFA interfaces",
+    "placement-group": "placement groups",
+}
+
+
+class Karpenter(Section):
+    """Self-managed Karpenter.
+
+    Attributes:
+        version: Version of its two charts.
+        vcpus: CPU that its controller requests; None: by the nodes it may launch.
+        memory_gib: Memory that its controller gets, in GiB; None: by the nodes it may launch.
+    """
+
+    version: ChartVersion
+    vcpus: Annotated[int, Field(ge=1)] | None = None
+    memory_gib: Annotated[int, Field(ge=1)] | None = None
+
+
+@rule
+def karpenter_is_the_only_one(karpenter: Karpenter, pools: Readable[Pool]) -> Mistakes:
+    provisioners = provisioners_of(pools)
+    if "auto-mode" in provisioners:
+        todo = "remove it, with its pools" if "karpenter" in provisioners else "remove it"
+        yield refuse("", TWO_OWNERS, f"{todo}, or use a cluster for each", got="")
+
+
+@rule
+def karpenter_is_sound(karpenter: Karpenter) -> Mistakes:
+    todo = f"use {facts.NEWEST_VERSION}"
+    if karpenter.version in facts.RETRACTED_VERSIONS:
+        yield refuse("version", "a release of Karpenter with a regression", todo)
+    elif facts.release(karpenter.version)[0] != facts.release(facts.NEWEST_VERSION)[0]:
+        wrong = "a major version of Karpenter that this product does not know"
+        yield refuse("version", wrong, todo)
+
+
+@rule
+def karpenter_suits_kubernetes(karpenter: Karpenter, kubernetes: Kubernetes) -> Mistakes:
+    oldest = facts.OLDEST_VERSIONS.get(kubernetes.version)
+    if oldest is not None and _older(karpenter.version, oldest):
+        wrong = f"too old for Kubernetes {kubernetes.version}"
+        yield refuse("version", wrong, f"use {oldest} or later")
+
+
+@rule
+def karpenter_suits_its_pools(
+    karpenter: Karpenter, pools: Readable[Pool], network: Network
+) -> Mistakes:
+    """Judge by the feature that came last: the API server refuses fields it does not know."""
+    missing: list[tuple[facts.Feature, str]] = [
+        (feature, dotted(placed.at))
+        for placed in pools.placed
+        if placed.item.provisioner == "karpenter"
+        for feature in _needs(placed.item, network)
+        if _older(karpenter.version, facts.FEATURES[feature])
+    ]
+    if missing:
+        feature, pool = max(missing, key=lambda m: facts.release(facts.FEATURES[m[0]]))
+        wrong = f"too old for {_FEATURES[feature]}, as in {pool}"
+        yield refuse("version", wrong, f"use {facts.FEATURES[feature]} or later")
+
+
+def _needs(pool: Pool, network: Network) -> Iterator[facts.Feature]:
+    specs = [catalog.lookup(name) for name in pool.instance_types]
+    if isinstance(pool.purchase, Odcr):
+        yield "odcr"
+    if isinstance(pool.purchase, CapacityBlock):
+        yield "capacity-block"
+    if pool.nodes.static is not None:
+        yield "static"
+    if pool.placement_group:
+        yield "placement-group"
+    if any(spec.accelerator for spec in specs):
+        yield "ip-prefixes"
+    if has_efa(pool, network):
+        yield "efa"
+
+
+def _older(version: str, than: str) -> bool:
+    return facts.release(version) < facts.release(than)

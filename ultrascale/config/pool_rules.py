@@ -1,0 +1,502 @@
+"""Rules of a pool: its keys beside each other, its network and the other pools."""
+
+import math
+import re
+from collections.abc import Iterable
+
+from ultrascale import catalog
+from ultrascale.catalog import hyperpod, kubernetes, matrix, regions
+from ultrascale.config._errors import Mistake, Mistakes, near, refuse
+from ultrascale.config._parts import Every, Readable
+from ultrascale.config._rules import rule
+from ultrascale.config.backend import Backend
+from ultrascale.config.identity import Identity
+from ultrascale.config.karpenter import Karpenter
+from ultrascale.config.network import Network
+from ultrascale.config.pools import (
+    FALLBACK_SUFFIX,
+    RESERVED_NAMES,
+    TWO_OWNERS,
+    Nodes,
+    Pool,
+    Provisioner,
+    node_pools_of,
+    provisioners_of,
+    zones_of,
+)
+from ultrascale.config.purchase import Spot
+from ultrascale.config.scheduling import Scheduling
+from ultrascale.config.storage import Storage
+
+# Domains whose labels the kubelet, Karpenter, EKS or this product set themselves.
+_OTHERS_LABELS = (
+    "kubernetes.io",
+    "k8s.io",
+    "karpenter.sh",
+    "karpenter.k8s.aws",
+    "amazonaws.com",
+    "amazon.com",
+    "k8s.aws",
+    "nvidia.com",
+    "ultrascale.dev",
+)
+
+# A NodePool takes a hundred, those of its requirements and ours among them.
+# Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/apis/crds/karpenter.sh_nodepools.yaml
+_MOST_LABELS = 80
+
+_ANOTHER_TYPE = "choose another instance type"
+
+# A NodePool's name is the value of a label on its nodes.
+# Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
+_LONGEST_LABEL_VALUE = 63
+
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html
+_AUTO_MODE_NAMES = frozenset({"general-purpose", "system-nodes"})
+
+_HYPERPOD: Provisioner = "hyperpod"
+# At most so many follow from a pool.
+_OUR_LABELS = 10
+# Of HyperPod's nodes, and of Spot nodes with accelerators.
+_OWN_TAINTS = frozenset({"dedicated", "spot"})
+
+# Tags by which Karpenter, EKS Auto Mode and EKS know their own instances.
+# Source: the CRD of https://karpenter.sh/docs/concepts/nodeclasses/#spectags
+_OTHERS_TAGS = frozenset(
+    {
+        "karpenter.k8s.aws/ec2nodeclass",
+        "karpenter.sh/nodeclaim",
+        "karpenter.sh/nodepool",
+    }
+)
+# Source: the same, and https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html
+# and what a Cluster Autoscaler reads: by such a tag one of another cluster would find the group.
+# `Name` is not among them: whoever writes it replaces ours.
+_OTHERS_PREFIXES = (
+    "aws:",
+    "eks:",
+    "k8s.io/cluster-autoscaler/",
+    "kubernetes.io/cluster/",
+    "ultrascale.dev/",
+)
+
+# EC2 takes 50 on a resource; the others are left to EKS, Karpenter and us.
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions
+_MOST_TAGS = 40
+
+
+@rule
+def counts_fit(nodes: Nodes) -> Mistakes:
+    if nodes.static is not None:
+        for key in sorted(nodes.model_fields_set & {"min", "max"}):
+            yield refuse(key, "a second count beside static", "keep static, or min and max")
+        if nodes.static < 1:
+            todo = "write at least 1; a pool that may be empty has a max instead"
+            yield refuse("static", "a pool that never has a node", todo)
+    elif nodes.max is None:
+        yield refuse("", "no count of nodes", "add max, or static for a fixed count")
+    elif nodes.max < 1:
+        todo = "write at least 1; min: 0 lets the pool be empty"
+        yield refuse("max", "a pool that never has a node", todo)
+    elif nodes.min > nodes.max:
+        yield refuse("min", f"more than max: {nodes.max}", f"write at most {nodes.max}")
+
+
+@rule
+def name_is_free(pool: Pool) -> Mistakes:
+    if pool.name in RESERVED_NAMES:
+        todo = "choose another, such as the name of its accelerator"
+        yield refuse("name", "the name of one of the cluster's own stacks", todo)
+
+
+@rule
+def name_is_not_auto_modes(pool: Pool) -> Mistakes:
+    if pool.provisioner == "auto-mode" and pool.name in _AUTO_MODE_NAMES:
+        wrong = "the name of a NodePool that EKS Auto Mode or this product makes"
+        yield refuse("name", wrong, "choose another, such as the name of its accelerator")
+
+
+@rule
+def name_has_room(pool: Pool) -> Mistakes:
+    suffix = f"-{pool.shards}" if pool.shards > 1 else ""
+    if isinstance(pool.purchase, Spot) and pool.purchase.fallback != "none":
+        suffix += FALLBACK_SUFFIX
+    excess = len(pool.name) + len(suffix) - _LONGEST_LABEL_VALUE
+    if excess > 0:
+        wrong = f"with {suffix} behind it too long for a node label"
+        yield refuse("name", wrong, f"write at most {len(pool.name) - excess} characters")
+
+
+@rule
+def one_kind_of_hardware(pool: Pool) -> Mistakes:
+    if len(pool.instance_types) == 1:
+        return
+    specs = [catalog.lookup(name) for name in pool.instance_types]
+    kinds = {spec.accelerator.kind if spec.accelerator else "none" for spec in specs}
+    if len(kinds) > 1:
+        wrong = f"types with unlike accelerators in one pool ({', '.join(sorted(kinds))})"
+        yield refuse("instance_types", wrong, "make a pool of each kind")
+    architectures = {spec.architecture for spec in specs}
+    if len(architectures) > 1:
+        wrong = f"types of unlike architectures in one pool ({', '.join(sorted(architectures))})"
+        yield refuse("instance_types", wrong, "make a pool of each architecture")
+
+
+@rule
+def provisioner_launches_the_types(pool: Pool) -> Mistakes:
+    for number, name in enumerate(pool.instance_types):
+        spec = catalog.lookup(name)
+        wrong = matrix.why_not_launched(pool.provisioner, spec)
+        if wrong is not None:
+            todo = "use managed-node-group" if matrix.can_be_planned(spec) else _ANOTHER_TYPE
+            yield refuse(f"instance_types.{number}", wrong, todo)
+
+
+@rule
+def karpenter_is_installed(
+    pool: Pool, pools: Readable[Pool], karpenter: Karpenter | None
+) -> Mistakes:
+    if pool.provisioner != "karpenter" or karpenter is not None:
+        return
+    if "auto-mode" in provisioners_of(pools):
+        yield refuse("provisioner", TWO_OWNERS, "use auto-mode, or a cluster for each")
+    else:
+        todo = "add karpenter: {version: …} to the cluster file"
+        yield refuse("provisioner", "Karpenter is not installed", todo)
+
+
+@rule
+def zones_have_subnets(pool: Pool, network: Network) -> Mistakes:
+    for number, zone in enumerate(pool.zones):
+        if zone not in network.zones:
+            todo = f"use one of {', '.join(network.zones)}, or add it there"
+            yield refuse(f"zones.{number}", "not one of network.zones", todo, got=repr(zone))
+
+
+@rule
+def counts_act(pool: Pool) -> Mistakes:
+    if pool.provisioner in matrix.NODE_POOLS and pool.nodes.static is None and pool.nodes.min > 0:
+        wrong = f"{pool.provisioner} pools that scale have no minimum"
+        yield refuse("nodes.min", wrong, "leave it out, or use static for a fixed count")
+
+
+@rule
+def static_pools_are_reserved(pool: Pool) -> Mistakes:
+    if (
+        pool.provisioner in matrix.NODE_POOLS
+        and pool.role == "burst"
+        and pool.nodes.static is not None
+    ):
+        wrong = "a fixed count in a pool of role burst, which comes and goes with its pods"
+        yield refuse("nodes.static", wrong, "write role: reserved, or nodes.max for a burst pool")
+
+
+@rule
+def managed_group_holds_the_nodes(pool: Pool, pools: Readable[Pool]) -> Mistakes:
+    most = matrix.NODES_PER_MANAGED_NODE_GROUP
+    key, count = pool.nodes.upper_count
+    # A Capacity Block has fewer, and another rule says so.
+    if (
+        pool.provisioner != "managed-node-group"
+        or pool.purchase.option == "capacity-block"
+        or count <= most
+    ):
+        return
+    groups = math.ceil(count * pool.shards / most)
+    wrong = f"more nodes than the {most} that EKS lets a managed node group have"
+    todo = f"use {node_pools_of(provisioners_of(pools))}"
+    if groups <= matrix.MANAGED_NODE_GROUPS:
+        each = math.ceil(count * pool.shards / groups)
+        todo = f"write shards: {groups} of {each} nodes each, or {todo}"
+    yield refuse(f"nodes.{key}", wrong, todo)
+
+
+@rule
+def pool_fits_into_a_cluster(pool: Pool) -> Mistakes:
+    _, count = pool.nodes.upper_count
+    total, most = count * pool.shards, kubernetes.NODES_PER_CLUSTER
+    if pool.shards > 1 and total > most:
+        wrong = f"shards of {total} nodes together, and no cluster has more than {most}"
+        yield refuse("shards", wrong, f"write at most {most // count}")
+
+
+@rule
+def system_pool_is_there_first(pool: Pool) -> Mistakes:
+    if pool.role != "system":
+        return
+    if pool.provisioner in ("karpenter", "hyperpod"):
+        wrong = f"a system pool that {pool.provisioner} launches: its controllers run on that pool"
+        yield refuse("provisioner", wrong, "use managed-node-group")
+    elif pool.provisioner in matrix.NODE_GROUPS and pool.nodes.lowest < 1:
+        wrong = "a system pool that may be empty: nothing would scale it up"
+        got = None if "nodes" in pool.model_fields_set else ""
+        yield refuse("nodes", wrong, "set nodes.min to at least 1", got=got)
+
+
+@rule
+def system_pool_has_no_accelerators(pool: Pool) -> Mistakes:
+    for number, name in enumerate(pool.instance_types if pool.role == "system" else ()):
+        if catalog.lookup(name).accelerator is not None:
+            wrong = "an accelerated type in a system pool: its taint keeps every controller off"
+            yield refuse(f"instance_types.{number}", wrong, "use a type without accelerators")
+
+
+@rule
+def placement_group_has_one_zone(pool: Pool, network: Network) -> Mistakes:
+    zones = zones_of(pool, network)
+    if pool.placement_group and len(zones) > 1:
+        wrong = "a cluster placement group lives in one zone"
+        yield refuse("zones", wrong, "keep one zone", got=listed(zones))
+
+
+@rule
+def placement_group_is_not_hyperpods(pool: Pool) -> Mistakes:
+    if pool.placement_group and pool.provisioner == "hyperpod":
+        wrong = "HyperPod places its instances itself"
+        yield refuse("placement_group", wrong, "leave it out")
+
+
+@rule
+def placement_group_takes_the_types(pool: Pool) -> Mistakes:
+    for number, name in enumerate(pool.instance_types if pool.placement_group else ()):
+        if not catalog.lookup(name).placement_group:
+            wrong = "a type that no cluster placement group takes"
+            yield refuse(f"instance_types.{number}", wrong, "leave placement_group out")
+
+
+@rule
+def efa_has_one_zone(pool: Pool, network: Network) -> Mistakes:
+    zones = zones_of(pool, network)
+    if pool.efa == "all" and len(zones) > 1:
+        wrong = "EFA does not reach from zone to zone"
+        yield refuse("zones", wrong, "keep one zone, or set efa: auto", got=listed(zones))
+
+
+@rule
+def efa_has_one_type(pool: Pool) -> Mistakes:
+    if pool.efa == "all" and len(pool.instance_types) > 1:
+        wrong = "the layout of EFA interfaces fits one instance type"
+        yield refuse("instance_types", wrong, "make a pool of each type, or set efa: auto")
+
+
+@rule
+def efa_is_there(pool: Pool) -> Mistakes:
+    for number, name in enumerate(pool.instance_types if pool.efa == "all" else ()):
+        if not catalog.lookup(name).efa_cards:
+            wrong = "a type without EFA"
+            yield refuse(f"instance_types.{number}", wrong, "set efa: none")
+
+
+@rule
+def deep_health_checks_are_hyperpods(pool: Pool) -> Mistakes:
+    if pool.deep_health_checks and pool.provisioner != "hyperpod":
+        yield refuse("deep_health_checks", "only HyperPod has deep health checks", "leave it out")
+
+
+@rule
+def labels_are_free(pool: Pool) -> Mistakes:
+    for key in pool.labels:
+        domain, slash, _ = key.rpartition("/")
+        taken = others_domain(domain) if slash else None
+        if taken is not None:
+            wrong = f"labels of {taken} are not the cluster file's to set"
+            yield Mistake(("labels", key), wrong, "use a domain of your own")
+
+
+@rule
+def labels_fit_a_node_pool(pool: Pool) -> Mistakes:
+    if pool.provisioner in matrix.NODE_POOLS and len(pool.labels) > _MOST_LABELS:
+        wrong = f"more labels than the {_MOST_LABELS} that a NodePool has room for beside ours"
+        yield refuse("labels", wrong, f"keep {_MOST_LABELS}", got=str(len(pool.labels)))
+
+
+@rule
+def hyperpod_is_in_the_region(pool: Pool, identity: Identity) -> Mistakes:
+    if pool.provisioner == _HYPERPOD and identity.region not in hyperpod.REGIONS:
+        wrong = f"CloudFormation makes no HyperPod clusters in {identity.region}"
+        yield refuse("provisioner", wrong, f"use a Region of {', '.join(sorted(hyperpod.REGIONS))}")
+
+
+@rule
+def hyperpod_has_the_types(pool: Pool, identity: Identity) -> Mistakes:
+    for number, name in enumerate(pool.instance_types if pool.provisioner == _HYPERPOD else ()):
+        if not hyperpod.has(name):
+            wrong = "a type that HyperPod does not have"
+            like = near(name, _offered(identity.region))
+            yield refuse(f"instance_types.{number}", wrong, like)
+
+
+@rule
+def hyperpod_group_holds_the_nodes(pool: Pool) -> Mistakes:
+    if (
+        pool.provisioner != _HYPERPOD
+        or not matrix.cell(pool.provisioner, pool.purchase.option).works
+    ):
+        return
+    key, count = pool.nodes.upper_count
+    if pool.nodes.static is None and count:
+        wrong = "a count that scales: nothing scales HyperPod's instance groups"
+        yield refuse(f"nodes.{key}", wrong, "write static for a fixed count")
+    if count > hyperpod.INSTANCES_PER_GROUP:
+        wrong = f"more than the {hyperpod.INSTANCES_PER_GROUP} instances of a HyperPod group"
+        yield refuse(f"nodes.{key}", wrong, "write shards of fewer nodes")
+    if len(pool.instance_types) > hyperpod.TYPES_PER_GROUP:
+        wrong = f"more than the {hyperpod.TYPES_PER_GROUP} types of a HyperPod group"
+        yield refuse("instance_types", wrong, "leave some out", got=str(len(pool.instance_types)))
+
+
+@rule
+def hyperpod_takes_the_labels(pool: Pool) -> Mistakes:
+    most = hyperpod.LABELS_PER_GROUP - _OUR_LABELS
+    if pool.provisioner == _HYPERPOD and len(pool.labels) > most:
+        wrong = f"more labels than the {most} that a HyperPod group has room for beside ours"
+        yield refuse("labels", wrong, f"keep {most}", got=str(len(pool.labels)))
+
+
+@rule
+def hyperpod_tags_nothing(pool: Pool) -> Mistakes:
+    if pool.provisioner == _HYPERPOD and pool.tags:
+        wrong = "HyperPod's instances are in an account of AWS, where nothing of yours tags them"
+        yield refuse("tags", wrong, "leave it out", got="")
+
+
+@rule
+def taints_are_allowed(pool: Pool) -> Mistakes:
+    if not pool.taints:
+        return
+    if pool.provisioner == _HYPERPOD and pool.deep_health_checks:
+        wrong = "HyperPod takes no taints where it runs deep health checks"
+        todo = "leave it out, or set deep_health_checks: false"
+        yield refuse("taints", wrong, todo, got="")
+    if pool.role == "system":
+        wrong = "taints on the nodes of controllers and add-ons, which do not tolerate them"
+        yield refuse("taints", wrong, "leave it out", got="")
+    for number, taint in enumerate(pool.taints):
+        domain, slash, _ = taint.key.rpartition("/")
+        if taint.key in _OWN_TAINTS or (slash and others_domain(domain) is not None):
+            wrong = "a taint that others set, or that follows from the pool"
+            yield refuse(f"taints.{number}.key", wrong, "use a key of your own", got=taint.key)
+        if any((taint.key, taint.effect) == (t.key, t.effect) for t in pool.taints[:number]):
+            yield refuse(f"taints.{number}.key", "twice with one effect", "keep one", got=taint.key)
+
+
+@rule
+def tags_are_free(pool: Pool) -> Mistakes:
+    for key, value in pool.tags.items():
+        if key in _OTHERS_TAGS or key.casefold().startswith(_OTHERS_PREFIXES):
+            wrong = "a tag that AWS, Karpenter or this product sets itself"
+            yield Mistake(("tags", key), wrong, "choose another key")
+        elif value.casefold().startswith("aws:"):
+            wrong = "a value that AWS keeps for itself"
+            yield Mistake(("tags", key), wrong, "write it without aws: before it")
+
+
+@rule
+def tags_leave_room(pool: Pool) -> Mistakes:
+    if len(pool.tags) > _MOST_TAGS:
+        wrong = "more tags than leave room on an instance for those of EKS and Karpenter"
+        yield refuse("tags", wrong, f"write at most {_MOST_TAGS}", got=f"{len(pool.tags)} tags")
+
+
+@rule
+def shards_have_names_of_their_own(pools: Readable[Pool]) -> Mistakes:
+    """A shard is named after its pool and its number."""
+    for pool in pools:
+        pattern = re.compile(rf"{re.escape(pool.name)}-(\d+)")
+        for other in pools.placed if pool.shards > 1 else ():
+            match = pattern.fullmatch(other.item.name)
+            if match and int(match[1]) <= pool.shards:
+                wrong = f"the name of a shard of pool {pool.name}"
+                yield Mistake((*other.at, "name"), wrong, "choose another")
+
+
+@rule
+def fallbacks_have_names_of_their_own(pools: Readable[Pool]) -> Mistakes:
+    """The NodePool that launches On-Demand where Spot is short is named after its pool."""
+    for pool in pools:
+        if not isinstance(pool.purchase, Spot) or pool.purchase.fallback == "none":
+            continue
+        number = r"-\d+" if pool.shards > 1 else ""
+        pattern = re.compile(re.escape(pool.name) + number + re.escape(FALLBACK_SUFFIX))
+        for other in pools.placed:
+            if pattern.fullmatch(other.item.name):
+                wrong = f"the name of the NodePool that pool {pool.name} falls back to"
+                yield Mistake((*other.at, "name"), wrong, "choose another")
+
+
+@rule
+def managed_node_groups_fit(pools: Readable[Pool]) -> Mistakes:
+    """EKS allows a cluster a number of managed node groups; each shard of a pool is one."""
+    count = sum(pool.shards for pool in pools if pool.provisioner == "managed-node-group")
+    if count > matrix.MANAGED_NODE_GROUPS:
+        wrong = f"more than the {matrix.MANAGED_NODE_GROUPS} managed node groups of a cluster"
+        other = node_pools_of(provisioners_of(pools))
+        todo = f"use {other} or self-managed for some, or fewer shards"
+        yield refuse("pools", wrong, todo, got=f"{count} with their shards")
+
+
+@rule
+def hyperpod_groups_fit(pools: Readable[Pool]) -> Mistakes:
+    groups = sum(pool.shards for pool in pools if pool.provisioner == _HYPERPOD)
+    most = hyperpod.GROUPS_PER_CLUSTER
+    if groups > most:
+        wrong = f"{groups} instance groups, and a HyperPod cluster has {most} at most"
+        yield refuse("pools", wrong, "write fewer and larger shards", got="")
+
+
+@rule
+def controllers_have_nodes(
+    pools: Every[Pool], scheduling: Scheduling, storage: Storage, backend: Backend | None
+) -> Mistakes:
+    if not len(pools):
+        yield refuse("pools", "no pool at all", "add one named system", got="")
+    elif any(pool.role == "system" for pool in pools):
+        return
+    elif _has_controllers(scheduling, storage, backend) or any(
+        pool.provisioner != "auto-mode" for pool in pools
+    ):
+        wrong = "no pool has role: system, so controllers and add-ons have no nodes"
+        yield refuse("pools", wrong, "add a pool named system", got="")
+
+
+def _has_controllers(scheduling: Scheduling, storage: Storage, backend: Backend | None) -> bool:
+    """Return whether something runs on the system nodes of a cluster of Auto Mode alone."""
+    return (
+        scheduling.gang_scheduler != "none"
+        or scheduling.neuron_scheduler_extension
+        or scheduling.rendezvous.backend != "c10d"
+        or bool(storage.lustre)
+        # Mountpoint for S3 has a controller.
+        or bool(storage.default_claims)
+        or (backend is not None and backend.image is not None)
+    )
+
+
+def count_is_sound(pool: Pool, pools: Readable[Pool]) -> bool:
+    """Return whether no rule refuses how many nodes ``pool``, one of ``pools``, has."""
+    return not any(
+        (
+            *counts_fit(pool.nodes),
+            *managed_group_holds_the_nodes(pool, pools),
+            *hyperpod_group_holds_the_nodes(pool),
+        )
+    )
+
+
+def others_domain(domain: str) -> str | None:
+    """Return the owner of ``domain`` whose labels and taints others set; None without one."""
+    taken = (owner for owner in _OTHERS_LABELS if domain == owner or domain.endswith(f".{owner}"))
+    return next(taken, None)
+
+
+def listed(values: Iterable[str]) -> str:
+    """Return ``values`` as a file spells a list."""
+    return f"[{', '.join(values)}]"
+
+
+def _offered(region: str) -> list[str]:
+    return [
+        name
+        for name, spec in sorted(catalog.INSTANCE_TYPES.items())
+        if spec.hyperpod and regions.offered(name, region, hyperpod=True) is not False
+    ]
