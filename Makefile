@@ -46,8 +46,8 @@ lint-templates: .venv/.dev ## cfn-lint over what `make synth` wrote, in the clus
 posture: .venv/.dev .make/checkov/.installed ## scan what every file of clusters/ becomes by checkov
 	@python -m tests.support.scanner .make/checkov/bin/checkov
 
-bench: .venv/.dev node_modules/.installed ## measure synth time against an empty CDK app
-	@python -m tests.support.bench_synth
+bench: .venv/.dev node_modules/.installed ## measure the command line and synthesis against the least of their kind
+	@python tools/bench.py
 
 house: .venv/bin/python ## print measures of the code base beside the wanted ones
 	@python tools/house.py
