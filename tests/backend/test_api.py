@@ -277,7 +277,7 @@ def test_a_job_that_goes_while_nobody_watches_is_known_to_be_gone(
     request = backend.submit(RESEARCH, key=key())
     reaches(backend, request, "submitted")
     # Nothing tells of the deletion any more.
-    stub._objects.pop(f"{JOBS}/{request['job_name']}")  # pyright: ignore[reportPrivateUsage]
+    stub.objects.pop(f"{JOBS}/{request['job_name']}")
     stub.compact()
 
     reaches(backend, request, "cancelled")

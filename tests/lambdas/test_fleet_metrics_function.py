@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_kubernetes import FakeKubernetes, serve
 from tests.support.fleet import node, pod, pool
 from tests.support.observability_plans import HYBRID_PLAN, of
+from tests.support.stub_api_http import serve
+from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.lambdas.fleet_metrics import handler
 from ultrascale.lambdas.kubernetes import KubernetesError
 
@@ -22,27 +23,32 @@ WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/workloads"
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKubernetes]:
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubApiServer]:
     nodes = [node(f"h{index}", pool(PLAN, "hyperpod")) for index in range(5)]
     nodes.append(node("s0", pool(PLAN, "eks-spot")))
     pods = [pod(f"p{index}", f"h{index}") for index in range(3)]
     pods.append(pod("plugin", "h4", namespace="kube-system"))
-    workloads: list[Any] = [
-        {
-            "metadata": {"name": "w"},
-            "spec": {"queueName": "hyperpod-ns-research-localqueue", "podSets": []},
-        }
-    ]
-    objects: dict[str, Any] = {NODES: nodes, PODS: pods, WORKLOADS: workloads}
-    with serve(FakeKubernetes(objects)) as fake:
-        monkeypatch.setenv("CLUSTER_ENDPOINT", fake.url)
+    workload: dict[str, Any] = {
+        "spec": {"queueName": "hyperpod-ns-research-localqueue", "podSets": []}
+    }
+    server = StubApiServer(token=None)
+    server.page = 2
+    server.groups.add("/apis/kueue.x-k8s.io/v1beta2")
+    for each in nodes:
+        server.put(f"{NODES}/{each['metadata']['name']}", each)
+    for each in pods:
+        metadata = each["metadata"]
+        server.put(f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}", each)
+    server.put("/apis/kueue.x-k8s.io/v1beta2/namespaces/hyperpod-ns-research/workloads/w", workload)
+    with serve(server):
+        monkeypatch.setenv("CLUSTER_ENDPOINT", server.url)
         monkeypatch.setenv("AWS_REGION", "us-east-1")
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         authority = base64.b64encode(b"a certificate").decode()
         monkeypatch.setenv("CLUSTER_CERTIFICATE_AUTHORITY", authority)
         monkeypatch.setattr(handler, "tls_context", lambda _: ssl.create_default_context())  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-        yield fake
+        yield server
 
 
 def events(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -58,7 +64,7 @@ def of_cluster(found: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def test_a_call_writes_what_the_cluster_holds(
-    cluster: FakeKubernetes, capsys: pytest.CaptureFixture[str]
+    cluster: StubApiServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     handler.on_event(EVENT)
 
@@ -73,17 +79,17 @@ def test_a_call_writes_what_the_cluster_holds(
     assert queue["QueueWaiting"] == 1
 
 
-def test_every_page_of_a_list_is_read_once(cluster: FakeKubernetes) -> None:
+def test_every_page_of_a_list_is_read_once(cluster: StubApiServer) -> None:
     handler.on_event(EVENT)
 
     # The stub hands out two objects a page; the plugin's pod is left out by the API server.
-    assert [path for _, path in cluster.requests] == [NODES] * 3 + [PODS] * 2 + [WORKLOADS]
+    assert [each.path for each in cluster.requests] == [NODES] * 3 + [PODS] * 2 + [WORKLOADS]
 
 
 def test_queues_that_are_not_installed_yet_hold_nothing_up(
-    cluster: FakeKubernetes, capsys: pytest.CaptureFixture[str]
+    cluster: StubApiServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    del cluster.objects[WORKLOADS]
+    cluster.groups.remove("/apis/kueue.x-k8s.io/v1beta2")
 
     handler.on_event(EVENT)
 
@@ -92,9 +98,9 @@ def test_queues_that_are_not_installed_yet_hold_nothing_up(
 
 @pytest.mark.parametrize("path", [NODES, PODS, WORKLOADS])
 def test_a_cluster_that_refuses_is_no_empty_cluster(
-    cluster: FakeKubernetes, capsys: pytest.CaptureFixture[str], path: str
+    cluster: StubApiServer, capsys: pytest.CaptureFixture[str], path: str
 ) -> None:
-    cluster.refusals[("GET", path)] = [403]
+    cluster.refuse("GET", f"{path}$", Refusal(403))
 
     with pytest.raises(KubernetesError, match="403"):
         handler.on_event(EVENT)
@@ -103,9 +109,9 @@ def test_a_cluster_that_refuses_is_no_empty_cluster(
     assert events(capsys) == []
 
 
-def test_it_signs_in_to_the_cluster_that_it_measures(cluster: FakeKubernetes) -> None:
+def test_it_signs_in_to_the_cluster_that_it_measures(cluster: StubApiServer) -> None:
     handler.on_event(EVENT)
 
-    (token,) = cluster.tokens
+    (token,) = {each.headers["authorization"] for each in cluster.requests}
     encoded = token.removeprefix("Bearer k8s-aws-v1.")
     assert b"sts.us-east-1.amazonaws.com" in base64.urlsafe_b64decode(encoded + "==")

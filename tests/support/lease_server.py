@@ -1,4 +1,4 @@
-"""An API server that holds one Lease, and a time that goes on only as tests say."""
+"""An API server that holds one Lease, and a clock that goes on only as tests say."""
 
 import json
 from collections.abc import Callable
@@ -51,43 +51,38 @@ class LeaseServer(StubApiServer):
         clock: The time that its answers take.
         seconds: How long each answer takes.
         answers: Seconds and status by the number of a request, from 0; status 0 hangs up.
-        lease: The Lease.
         connections: How often somebody connected.
         handshake: How long that takes.
     """
 
     def __init__(self, clock: FakeClock) -> None:
-        super().__init__()
+        super().__init__(token=None, strict=False)
+        self.groups.add("/apis/coordination.k8s.io/v1")
+        self.put(PATH, {})
         self.clock = clock
         self.seconds = 0.004
         self.answers: dict[int, tuple[float, int]] = {}
-        self.lease: Object = {"metadata": {"name": "write-canary"}}
         self.connections = 0
         self.handshake = 0.03
 
+    @property
+    def lease(self) -> Object:
+        """The Lease."""
+        return self.objects[PATH]
+
     def respond(self, request: Request) -> Reply:
-        number = len(self.requests)
-        self.requests.append(request)
         assert (request.method, request.path) == ("PATCH", PATH)
-        seconds, status = self.answers.get(number, (self.seconds, 200))
+        seconds, status = self.answers.get(len(self.requests), (self.seconds, 200))
         self.clock.advance(seconds)
         if status != 200:
+            self.requests.append(request)
             return Reply(status, {"kind": "Status", "message": "refused"})
-        return self._patch(request)
-
-    def _patch(self, request: Request) -> Reply:
-        if request.headers["content-type"] == "application/merge-patch+json":
-            self.lease.setdefault("spec", {}).update(request.body["spec"])
-            return Reply(200, self.lease)
-        assert request.headers["content-type"] == "application/json-patch+json"
-        test, replace = request.body
-        assert (test["op"], test["path"]) == ("test", "/spec/holderIdentity")
-        if self.lease["spec"]["holderIdentity"] != test["value"]:
-            return Reply(422, {"kind": "Status", "reason": "Invalid"})
-        assert (replace["op"], replace["path"]) == ("replace", "/spec/renewTime")
-        assert replace["value"] != self.lease["spec"]["renewTime"], "nothing would be stored"
-        self.lease["spec"]["renewTime"] = replace["value"]
-        return Reply(200, self.lease)
+        if request.headers["content-type"] == "application/json-patch+json":
+            test, replace = request.body
+            assert (test["op"], test["path"]) == ("test", "/spec/holderIdentity")
+            assert (replace["op"], replace["path"]) == ("replace", "/spec/renewTime")
+            assert replace["value"] != self.lease["spec"]["renewTime"], "nothing would be stored"
+        return super().respond(request)
 
     def connect(self) -> HTTPConnection:
         """Return a connection to it, not yet open."""

@@ -61,3 +61,20 @@ def join(found: Any, fields: Any) -> None:
             join(found[key], value)
         else:
             found[key] = json.loads(json.dumps(value))
+
+
+class UnequalError(Exception):
+    """A JSON patch expects another value than the object has."""
+
+
+def change(found: Any, operations: list[Any]) -> None:
+    """Apply the operations `test` and `replace` of a JSON patch."""
+    for operation in operations:
+        *parents, key = operation["path"].strip("/").split("/")
+        holder = found
+        for parent in parents:
+            holder = holder[parent]
+        if operation["op"] == "test" and holder[key] != operation["value"]:
+            raise UnequalError(f"{operation['path']} is {holder[key]!r}")
+        if operation["op"] == "replace":
+            holder[key] = operation["value"]

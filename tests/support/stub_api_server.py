@@ -1,8 +1,8 @@
-"""A Kubernetes API server in memory: what jobs are sent to, watched and read from.
+"""A Kubernetes API server in memory.
 
 It knows lists in pages, watches with bookmarks and `410 Gone`, dry runs, strict field validation of
-the top level, server-side apply, foreground deletion and logs that are followed. Tests write what
-controllers would write.
+the top level, server-side apply, merge and JSON patches, foreground deletion and logs that are
+followed. Tests write what controllers would write.
 """
 
 import itertools
@@ -19,6 +19,8 @@ from tests.support.stub_api_objects import (
     LIST,
     Object,
     Query,
+    UnequalError,
+    change,
     is_in,
     join,
     matches,
@@ -106,22 +108,26 @@ class StubApiServer:
 
     Attributes:
         url: Where it answers.
+        objects: Each object, by its path.
         requests: Every request, in order.
         groups: Paths of the groups that are served.
         token: The only token that is good; None takes any.
         page: Most objects on one page of a list.
+        strict: Whether a change names its field manager and asks for strict field validation, as
+            the command line does.
         on_create: Is told each object that was created.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, token: str | None = "secret", strict: bool = True) -> None:
         self.url = ""
         self.requests: list[Request] = []
         self.groups = set(_GROUPS)
-        self.token: str | None = "secret"
+        self.token = token
         self.page: int | None = None
+        self.strict = strict
         self.on_create: Callable[[str, Object], None] = lambda _path, _found: None
         self.closing = False
-        self._objects: dict[str, Object] = {}
+        self.objects: dict[str, Object] = {}
         self._logs: dict[str, tuple[list[bytes], bool]] = {}
         self._refusals: list[tuple[str, re.Pattern[str], Refusal]] = []
         self._events: list[tuple[int, str, str, Object]] = []
@@ -136,7 +142,7 @@ class StubApiServer:
     def put(self, path: str, found: Object) -> Object:
         """Store an object as it is, and tell who watches."""
         with self._changed:
-            known = path in self._objects
+            known = path in self.objects
             metadata = found.setdefault("metadata", {})
             metadata.setdefault("name", path.rpartition("/")[2])
             metadata.setdefault("uid", f"uid-{next(self._version)}")
@@ -144,25 +150,25 @@ class StubApiServer:
             if namespace := namespace_of(path):
                 metadata.setdefault("namespace", namespace)
             self._tell(path, "MODIFIED" if known else "ADDED", found)
-            self._objects[path] = found
+            self.objects[path] = found
         return found
 
     def update(self, path: str, **fields: Any) -> None:
         """Join fields into an object, such as its status."""
-        found = deepcopy(self._objects[path])
+        found = deepcopy(self.objects[path])
         join(found, fields)
         self.put(path, found)
 
     def remove(self, path: str) -> None:
         """Delete an object and what it owns."""
         with self._changed:
-            found = self._objects.pop(path)
+            found = self.objects.pop(path)
             self._logs.pop(path, None)
             self._tell(path, "DELETED", found)
             uid = found["metadata"]["uid"]
             owned = [
                 other
-                for other, each in self._objects.items()
+                for other, each in self.objects.items()
                 if any(o["uid"] == uid for o in each["metadata"].get("ownerReferences", ()))
             ]
         for other in owned:
@@ -198,11 +204,11 @@ class StubApiServer:
             self._changed.notify_all()
 
     def find(self, path: str) -> Object | None:
-        return self._objects.get(path)
+        return self.objects.get(path)
 
     def paths(self) -> set[str]:
         """Return the paths of all objects but the namespace."""
-        return set(self._objects) - {"/api/v1/namespaces/training"}
+        return set(self.objects) - {"/api/v1/namespaces/training"}
 
     def asked(self, method: str, part: str = "") -> list[Request]:
         """Return the requests of a method whose path contains ``part``."""
@@ -236,7 +242,7 @@ class StubApiServer:
         return {
             "GET": self._get,
             "POST": self._post,
-            "PATCH": self._apply,
+            "PATCH": self._patch,
             "DELETE": self._delete,
         }[request.method](request)
 
@@ -269,7 +275,7 @@ class StubApiServer:
         return self._log(log["pod"], request.query)
 
     def _get(self, request: Request) -> tuple[int, Object]:
-        if (found := self._objects.get(request.path)) is not None:
+        if (found := self.objects.get(request.path)) is not None:
             return 200, found
         match = LIST.fullmatch(request.path)
         if match is None:
@@ -277,9 +283,11 @@ class StubApiServer:
         if request.path.startswith(f"{_CORE}/namespaces/") and request.path.count("/") == 4:
             raise RefusedError(404, f'namespaces "{request.path.rpartition("/")[2]}" not found')
         with self._changed:
-            every = [o for path, o in self._objects.items() if is_in(path, request.path)]
+            every = [o for path, o in self.objects.items() if is_in(path, request.path)]
             version = str(self._now())
         matching = [each for each in every if matches(each, request.query)]
+        if {"resourceVersion", "continue"} <= request.query.keys():
+            raise RefusedError(400, "resourceVersion and continue exclude each other", "BadRequest")
         start = int(request.query.get("continue", "0"))
         size = min(int(request.query.get("limit", "500")), self.page or 500)
         rest = str(start + size) if start + size < len(matching) else ""
@@ -294,7 +302,7 @@ class StubApiServer:
         self._judge(request)
         path = f"{request.path}/{name}"
         with self._changed:
-            if path in self._objects:
+            if path in self.objects:
                 raise RefusedError(
                     409, f'{plural_of(path)} "{name}" already exists', "AlreadyExists"
                 )
@@ -304,12 +312,28 @@ class StubApiServer:
             self.on_create(path, found)
         return 201, found
 
+    def _patch(self, request: Request) -> tuple[int, Object]:
+        kind = request.headers["content-type"]
+        if kind == "application/apply-patch+yaml":
+            return self._apply(request)
+        found = deepcopy(self.objects.get(request.path))
+        if found is None:
+            raise RefusedError(404, f"{request.path.rpartition('/')[2]} not found", "NotFound")
+        if kind == "application/merge-patch+json":
+            join(found, request.body)
+        else:
+            assert kind == "application/json-patch+json"
+            try:
+                change(found, request.body)
+            except UnequalError as error:
+                raise RefusedError(422, str(error), "Invalid") from None
+        return 200, self.put(request.path, found)
+
     def _apply(self, request: Request) -> tuple[int, Object]:
-        assert request.headers["content-type"] == "application/apply-patch+yaml"
         self._judge(request)
-        found: Object = deepcopy(self._objects.get(request.path) or {})
+        found: Object = deepcopy(self.objects.get(request.path) or {})
         join(found, request.body)
-        known = request.path in self._objects
+        known = request.path in self.objects
         if not request.dry_run:
             self.put(request.path, found)
             if not known:
@@ -317,17 +341,19 @@ class StubApiServer:
         return 200 if known else 201, found
 
     def _judge(self, request: Request) -> None:
+        namespace = namespace_of(request.path)
+        if namespace and f"{_CORE}/namespaces/{namespace}" not in self.objects:
+            raise RefusedError(404, f'namespaces "{namespace}" not found', "NotFound")
+        if not self.strict:
+            return
         assert request.query["fieldManager"] == "ultrascale"
         assert request.query["fieldValidation"] == "Strict"
-        namespace = namespace_of(request.path)
-        if namespace and f"{_CORE}/namespaces/{namespace}" not in self._objects:
-            raise RefusedError(404, f'namespaces "{namespace}" not found', "NotFound")
         if unknown := sorted(set(request.body) - _TOP_LEVEL):
             message = f'strict decoding error: unknown field "{unknown[0]}"'
             raise RefusedError(400, message, "BadRequest")
 
     def _delete(self, request: Request) -> tuple[int, Object]:
-        found = self._objects.get(request.path)
+        found = self.objects.get(request.path)
         if found is None:
             raise RefusedError(404, f"{request.path.rpartition('/')[2]} not found", "NotFound")
         uid = request.body["preconditions"]["uid"]

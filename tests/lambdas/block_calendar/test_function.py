@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from operator import itemgetter
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -21,7 +20,8 @@ from tests.support.calendar_calls import (
     entry,
 )
 from tests.support.calendar_services import ENDS, STARTS, Aws
-from tests.support.fake_kubernetes import FakeKubernetes, serve
+from tests.support.stub_api_http import serve
+from tests.support.stub_api_server import StubApiServer
 from ultrascale.lambdas.block_calendar import handler
 from ultrascale.lambdas.block_calendar.decision import UnusedNodesError
 from ultrascale.lambdas.block_calendar.entry import WindowError
@@ -82,7 +82,7 @@ def test_a_window_that_ec2_keeps_longer_raises(aws: Aws, at: Clock) -> None:
 
 @pytest.mark.parametrize("target", [MANAGED, NODE_POOL], ids=KIND)
 def test_a_start_that_the_file_misses_is_told_before_it_comes(
-    aws: Aws, at: Clock, target: dict[str, str], cluster: FakeKubernetes
+    aws: Aws, at: Clock, target: dict[str, str], cluster: StubApiServer
 ) -> None:
     at(BEFORE.replace(minute=4))
     aws.reservation("scheduled", starts=STARTS - timedelta(days=7))
@@ -136,28 +136,28 @@ def test_a_managed_node_group_that_is_gone_is_an_error(aws: Aws, at: Clock) -> N
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKubernetes]:
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubApiServer]:
     """A cluster with a static NodePool without nodes, as the function's environment names it."""
-    objects: dict[str, Any] = {
-        PATH: {"spec": {"replicas": 0}},
-        "/api/v1/nodes": [],
-    }
-    with serve(FakeKubernetes(objects)) as fake:
+    server = StubApiServer(token=None, strict=False)
+    server.groups.add("/apis/karpenter.sh/v1")
+    server.put("/api/v1/namespaces/default", {"kind": "Namespace"})
+    server.put(PATH, {"spec": {"replicas": 0}})
+    with serve(server):
         monkeypatch.setenv("AWS_REGION", "us-west-2")
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        monkeypatch.setenv("CLUSTER_ENDPOINT", fake.url)
+        monkeypatch.setenv("CLUSTER_ENDPOINT", server.url)
         monkeypatch.setenv("CLUSTER_CERTIFICATE_AUTHORITY", "")
         monkeypatch.setattr(handler, "tls_context", Mock(return_value=None))
-        yield fake
+        yield server
 
 
-def replicas(cluster: FakeKubernetes) -> int:
+def replicas(cluster: StubApiServer) -> int:
     return cluster.objects[PATH]["spec"]["replicas"]
 
 
 def test_a_schedule_scales_a_node_pool_up_as_soon_as_its_reservation_is_active(
-    aws: Aws, at: Clock, cluster: FakeKubernetes
+    aws: Aws, at: Clock, cluster: StubApiServer
 ) -> None:
     at(START)
 
@@ -168,31 +168,28 @@ def test_a_schedule_scales_a_node_pool_up_as_soon_as_its_reservation_is_active(
     aws.reservation("active")
     handler.on_event(entry(NODE_POOL))
     assert replicas(cluster) == 16
-    assert all(token.startswith("Bearer k8s-aws-v1.") for token in cluster.tokens)
+    tokens = [each.headers["authorization"] for each in cluster.requests]
+    assert all(token.startswith("Bearer k8s-aws-v1.") for token in tokens)
 
 
 def test_a_schedule_at_the_usable_end_empties_a_node_pool(
-    aws: Aws, at: Clock, cluster: FakeKubernetes
+    aws: Aws, at: Clock, cluster: StubApiServer
 ) -> None:
     at(USABLE_END)
     aws.reservation("active")
-    cluster.objects[PATH]["spec"]["replicas"] = 16
-    cluster.objects["/api/v1/pods"] = []
-    node = {
-        "metadata": {"name": "n1", "uid": "u", "labels": {"karpenter.sh/nodepool": "train"}},
-        "spec": {},
-    }
-    cluster.objects |= {"/api/v1/nodes": [node], "/api/v1/nodes/n1": node}
+    cluster.update(PATH, spec={"replicas": 16})
+    labels = {"karpenter.sh/nodepool": "train"}
+    cluster.put("/api/v1/nodes/n1", {"metadata": {"labels": labels}, "spec": {}})
 
     handler.on_event(entry(NODE_POOL))
 
     assert replicas(cluster) == 0
-    assert node["spec"] == {"unschedulable": True}
-    assert "Capacity Block of pool train ends" in cluster.created[0][1]["message"]
+    assert cluster.objects["/api/v1/nodes/n1"]["spec"] == {"unschedulable": True}
+    assert "Capacity Block of pool train ends" in cluster.asked("POST")[0].body["message"]
 
 
 def test_a_schedule_that_meets_a_lost_reservation_raises_for_the_alarm(
-    aws: Aws, at: Clock, cluster: FakeKubernetes
+    aws: Aws, at: Clock, cluster: StubApiServer
 ) -> None:
     at(START)
     aws.reservation("expired")
@@ -204,7 +201,7 @@ def test_a_schedule_that_meets_a_lost_reservation_raises_for_the_alarm(
 
 
 def test_a_node_pool_is_not_touched_while_ec2_does_not_answer(
-    aws: Aws, at: Clock, cluster: FakeKubernetes
+    aws: Aws, at: Clock, cluster: StubApiServer
 ) -> None:
     at(START)
     aws.refuse("ec2:DescribeCapacityReservations", "RequestLimitExceeded")

@@ -10,7 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from botocore.session import Session
 
-from tests.support.fake_kubernetes import FakeKubernetes, serve
+from tests.support.stub_api_http import serve
+from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.lambdas.block_calendar.node_pool import StaticNodePool
 from ultrascale.lambdas.kubernetes import (
     KubernetesApi,
@@ -19,6 +20,7 @@ from ultrascale.lambdas.kubernetes import (
 )
 
 NODE_POOL = "/apis/karpenter.sh/v1/nodepools/train"
+PODS = "/api/v1/namespaces/training/pods"
 
 
 def node(name: str, pool: str = "train", **spec: Any) -> dict[str, Any]:
@@ -42,7 +44,7 @@ def pod(name: str, on: str, owner: str = "Job", phase: str = "Running") -> dict[
 
 
 @pytest.fixture
-def cluster() -> Iterator[FakeKubernetes]:
+def cluster() -> Iterator[StubApiServer]:
     nodes = [
         node("n1"),
         node("n2", unschedulable=True),
@@ -58,14 +60,16 @@ def cluster() -> Iterator[FakeKubernetes]:
         pod("kube-proxy", on="n1", owner="Node"),
         pod("serving", on="other"),
     ]
-    objects: dict[str, Any] = {
-        NODE_POOL: {"spec": {"replicas": 16, "weight": 1}},
-        "/api/v1/nodes": nodes,
-        "/api/v1/pods": pods,
-    }
-    objects |= {f"/api/v1/nodes/{each['metadata']['name']}": each for each in nodes}
-    with serve(FakeKubernetes(objects)) as fake:
-        yield fake
+    server = StubApiServer(token=None, strict=False)
+    server.groups.add("/apis/karpenter.sh/v1")
+    server.put("/api/v1/namespaces/default", {"kind": "Namespace"})
+    server.put(NODE_POOL, {"spec": {"replicas": 16, "weight": 1}})
+    for each in nodes:
+        server.put(f"/api/v1/nodes/{each['metadata']['name']}", each)
+    for each in pods:
+        server.put(f"{PODS}/{each['metadata']['name']}", each)
+    with serve(server):
+        yield server
 
 
 @pytest.fixture
@@ -74,7 +78,7 @@ def slept() -> list[float]:
 
 
 @pytest.fixture
-def pool(cluster: FakeKubernetes, slept: list[float]) -> StaticNodePool:
+def pool(cluster: StubApiServer, slept: list[float]) -> StaticNodePool:
     api = KubernetesApi(
         endpoint=cluster.url,
         context=ssl.create_default_context(),
@@ -84,14 +88,24 @@ def pool(cluster: FakeKubernetes, slept: list[float]) -> StaticNodePool:
     return StaticNodePool(api=api, name="train")
 
 
-def cordoned(cluster: FakeKubernetes) -> set[str]:
-    nodes = cluster.objects["/api/v1/nodes"]
+def objects(cluster: StubApiServer, part: str) -> list[dict[str, Any]]:
+    """Return the objects below a path, in the order in which they were created."""
+    return [each for path, each in cluster.objects.items() if path.startswith(part)]
+
+
+def cordoned(cluster: StubApiServer) -> set[str]:
+    nodes = objects(cluster, "/api/v1/nodes/")
     return {each["metadata"]["name"] for each in nodes if each["spec"].get("unschedulable")}
 
 
-def warned(cluster: FakeKubernetes) -> list[tuple[str, str]]:
-    events = [event for _, event in cluster.created]
-    return [(each["involvedObject"]["kind"], each["involvedObject"]["name"]) for each in events]
+def events(cluster: StubApiServer) -> list[dict[str, Any]]:
+    """Return the events, in the order in which they were created."""
+    return [each for each in objects(cluster, "/api/v1/") if each.get("kind") == "Event"]
+
+
+def warned(cluster: StubApiServer) -> list[tuple[str, str]]:
+    subjects = [event["involvedObject"] for event in events(cluster)]
+    return [(subject["kind"], subject["name"]) for subject in subjects]
 
 
 def test_the_size_is_the_number_of_replicas(pool: StaticNodePool) -> None:
@@ -99,16 +113,16 @@ def test_the_size_is_the_number_of_replicas(pool: StaticNodePool) -> None:
 
 
 def test_setting_the_size_changes_the_replicas_alone(
-    pool: StaticNodePool, cluster: FakeKubernetes
+    pool: StaticNodePool, cluster: StubApiServer
 ) -> None:
     pool.set_size(0, was=16)
 
-    assert cluster.objects[NODE_POOL] == {"spec": {"replicas": 0, "weight": 1}}
-    assert cluster.tokens == {"Bearer token"}
+    assert cluster.objects[NODE_POOL]["spec"] == {"replicas": 0, "weight": 1}
+    assert {each.headers["authorization"] for each in cluster.requests} == {"Bearer token"}
 
 
 def test_a_size_that_changed_meanwhile_is_not_overwritten(
-    pool: StaticNodePool, cluster: FakeKubernetes
+    pool: StaticNodePool, cluster: StubApiServer
 ) -> None:
     with pytest.raises(KubernetesError, match="422"):
         pool.set_size(32, was=0)
@@ -117,16 +131,19 @@ def test_a_size_that_changed_meanwhile_is_not_overwritten(
 
 
 def test_draining_cordons_the_nodes_of_the_pool_and_no_others(
-    pool: StaticNodePool, cluster: FakeKubernetes
+    pool: StaticNodePool, cluster: StubApiServer
 ) -> None:
     pool.drain("the block ends")
 
     assert cordoned(cluster) == {"n1", "n2", "n3"}
-    assert [path for path, _, _ in cluster.patches] == ["/api/v1/nodes/n1", "/api/v1/nodes/n3"]
+    assert [each.path for each in cluster.asked("PATCH")] == [
+        "/api/v1/nodes/n1",
+        "/api/v1/nodes/n3",
+    ]
 
 
 def test_draining_warns_each_node_and_each_job_on_it(
-    pool: StaticNodePool, cluster: FakeKubernetes
+    pool: StaticNodePool, cluster: StubApiServer
 ) -> None:
     pool.drain("the block ends")
 
@@ -141,23 +158,24 @@ def test_draining_warns_each_node_and_each_job_on_it(
 
 
 def test_every_node_is_cordoned_before_anybody_is_warned(
-    pool: StaticNodePool, cluster: FakeKubernetes
+    pool: StaticNodePool, cluster: StubApiServer
 ) -> None:
     pool.drain("the block ends")
 
-    methods = [method for method, _ in cluster.requests]
+    methods = [each.method for each in cluster.requests]
     assert "PATCH" not in methods[methods.index("POST") :]
 
 
 def test_a_warning_is_an_event_that_kubectl_describe_shows(
-    pool: StaticNodePool, cluster: FakeKubernetes
+    pool: StaticNodePool, cluster: StubApiServer
 ) -> None:
     pool.drain("the block ends")
 
-    path, event = next(
-        each for each in cluster.created if each[1]["involvedObject"]["name"] == "rank-0"
+    (event,) = (
+        request.body
+        for request in cluster.asked("POST", "/api/v1/namespaces/training/events")
+        if request.body["involvedObject"]["name"] == "rank-0"
     )
-    assert path == "/api/v1/namespaces/training/events"
     assert event["metadata"] == {"name": "rank-0.uid-rank-0", "namespace": "training"}
     assert event["involvedObject"] == {
         "apiVersion": "v1",
@@ -172,40 +190,40 @@ def test_a_warning_is_an_event_that_kubectl_describe_shows(
 
 
 def test_the_event_of_a_node_lies_in_the_default_namespace(
-    pool: StaticNodePool, cluster: FakeKubernetes
+    pool: StaticNodePool, cluster: StubApiServer
 ) -> None:
     pool.drain("the block ends")
 
-    path, event = cluster.created[0]
-    assert path == "/api/v1/namespaces/default/events"
-    assert "namespace" not in event["involvedObject"]
+    first = cluster.asked("POST")[0]
+    assert first.path == "/api/v1/namespaces/default/events"
+    assert "namespace" not in first.body["involvedObject"]
 
 
 def test_the_name_of_an_event_is_valid_whatever_the_pod_is_called(
-    pool: StaticNodePool, cluster: FakeKubernetes
+    pool: StaticNodePool, cluster: StubApiServer
 ) -> None:
     name = "a" * 199 + "-" + "b" * 40
-    cluster.objects["/api/v1/pods"] = [pod(name, on="n1")]
+    cluster.put(f"{PODS}/{name}", pod(name, on="n1"))
 
     pool.drain("the block ends")
 
-    event = next(each for _, each in cluster.created if each["involvedObject"]["kind"] == "Pod")
+    (event,) = (each for each in events(cluster) if each["involvedObject"]["name"] == name)
     assert event["metadata"]["name"] == "a" * 199 + f".uid-{name}"
 
 
 @pytest.mark.parametrize("status", [403, 404, 409])
 def test_a_pod_that_nobody_can_warn_any_more_holds_nothing_up(
-    pool: StaticNodePool, cluster: FakeKubernetes, status: int
+    pool: StaticNodePool, cluster: StubApiServer, status: int
 ) -> None:
-    cluster.refusals["POST", "/api/v1/namespaces/training/events"] = [status]
+    cluster.refuse("POST", "/namespaces/training/events$", Refusal(status, times=1))
 
     pool.drain("the block ends")
 
     assert ("Pod", "rank-2") in warned(cluster)
 
 
-def test_a_node_that_is_gone_needs_no_cordon(pool: StaticNodePool, cluster: FakeKubernetes) -> None:
-    del cluster.objects["/api/v1/nodes/n1"]
+def test_a_node_that_is_gone_needs_no_cordon(pool: StaticNodePool, cluster: StubApiServer) -> None:
+    cluster.refuse("PATCH", "/api/v1/nodes/n1$", Refusal(404))
 
     pool.drain("the block ends")
 
@@ -221,9 +239,9 @@ def test_a_node_that_is_gone_needs_no_cordon(pool: StaticNodePool, cluster: Fake
     ],
 )
 def test_an_api_server_that_fails_is_an_error_and_the_next_run_completes(
-    pool: StaticNodePool, cluster: FakeKubernetes, method: str, path: str
+    pool: StaticNodePool, cluster: StubApiServer, method: str, path: str
 ) -> None:
-    cluster.refusals[method, path] = [500]
+    cluster.refuse(method, f"{path}$", Refusal(500, times=1))
 
     with pytest.raises(KubernetesError, match="500"):
         pool.drain("the block ends")
@@ -234,18 +252,18 @@ def test_an_api_server_that_fails_is_an_error_and_the_next_run_completes(
 
 
 def test_an_access_entry_that_the_api_server_does_not_know_yet_is_waited_for(
-    pool: StaticNodePool, cluster: FakeKubernetes, slept: list[float]
+    pool: StaticNodePool, cluster: StubApiServer, slept: list[float]
 ) -> None:
-    cluster.refusals["GET", NODE_POOL] = [401, 401]
+    cluster.refuse("GET", NODE_POOL, Refusal(401, times=2))
 
     assert pool.size() == 16
     assert len(slept) == 2
 
 
 def test_who_stays_unknown_is_refused(
-    pool: StaticNodePool, cluster: FakeKubernetes, slept: list[float]
+    pool: StaticNodePool, cluster: StubApiServer, slept: list[float]
 ) -> None:
-    cluster.refusals["GET", NODE_POOL] = [401] * 9
+    cluster.refuse("GET", NODE_POOL, Refusal(401))
 
     with pytest.raises(KubernetesError, match="401"):
         pool.size()
