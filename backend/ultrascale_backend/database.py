@@ -2,22 +2,26 @@
 
 import json
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 import boto3
 import psycopg
 from psycopg import errors
+from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool
 
 from ultrascale_backend.errors import UnavailableError
 from ultrascale_backend.settings import DatabaseSettings
 
+if TYPE_CHECKING:
+    from mypy_boto3_secretsmanager import SecretsManagerClient
+
 T = TypeVar("T")
-Connection = psycopg.Connection[Any]
-Parameters = dict[str, Any]
+Connection = psycopg.Connection[TupleRow]
+Parameters = dict[str, str | int | bool | None]
 
 _MIN_CONNECTIONS, _MAX_CONNECTIONS = 2, 20
 _CONNECT_SECONDS = 5
@@ -33,20 +37,6 @@ _LIMITS = {
     "lock_timeout": 10_000,
     "idle_in_transaction_session_timeout": 180_000,
 }
-
-
-class _Rds(Protocol):
-    def generate_db_auth_token(
-        self,
-        DBHostname: str,  # noqa: N803 - boto3's spelling
-        Port: int,  # noqa: N803
-        DBUsername: str,  # noqa: N803
-        Region: str,  # noqa: N803
-    ) -> str: ...
-
-
-class _SecretsManager(Protocol):
-    def get_secret_value(self, *, SecretId: str) -> Mapping[str, object]: ...  # noqa: N803
 
 
 class Database:
@@ -133,7 +123,7 @@ def parameters(settings: DatabaseSettings) -> Callable[[], Parameters]:
 
     Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.IAMDBAuth.Connecting.Python.html
     """
-    lasting = {
+    lasting: Parameters = {
         # One statement needs no BEGIN and no COMMIT beside it.
         "autocommit": True,
         "application_name": "ultrascale-backend",
@@ -148,7 +138,7 @@ def parameters(settings: DatabaseSettings) -> Callable[[], Parameters]:
     }
     if settings.url is not None:
         return lambda: lasting
-    server = {
+    server: Parameters = {
         **lasting,
         "host": settings.host,
         "port": settings.port,
@@ -157,7 +147,7 @@ def parameters(settings: DatabaseSettings) -> Callable[[], Parameters]:
         "sslrootcert": str(settings.ca_file),
     }
     if settings.iam_region is not None:
-        rds = cast("_Rds", boto3.client("rds", region_name=settings.iam_region))
+        rds = boto3.client("rds", region_name=settings.iam_region)
         token = partial(
             rds.generate_db_auth_token,
             DBHostname=settings.host,
@@ -168,18 +158,16 @@ def parameters(settings: DatabaseSettings) -> Callable[[], Parameters]:
         return lambda: {**server, "user": settings.user, "password": token()}
     arn = str(settings.secret_arn)
     # arn:PARTITION:secretsmanager:REGION:ACCOUNT:secret:NAME
-    manager = cast("_SecretsManager", boto3.client("secretsmanager", region_name=arn.split(":")[3]))
+    manager = boto3.client("secretsmanager", region_name=arn.split(":")[3])
     return lambda: {**server, **_login(manager, arn, settings.user)}
 
 
-def _login(manager: _SecretsManager, arn: str, user: str) -> Parameters:
+def _login(manager: "SecretsManagerClient", arn: str, user: str) -> Parameters:
     """Return user and password as RDS writes them into a secret.
 
     Source: https://docs.aws.amazon.com/secretsmanager/latest/userguide/reference_secret_json_structure.html
     """
-    secret = cast(
-        "Mapping[str, str]", json.loads(str(manager.get_secret_value(SecretId=arn)["SecretString"]))
-    )
+    secret: dict[str, str] = json.loads(manager.get_secret_value(SecretId=arn)["SecretString"])
     return {"user": user or secret["username"], "password": secret["password"]}
 
 

@@ -1,8 +1,7 @@
 """Requests whose body is too large, and clients that are still sending it."""
 
 import asyncio
-from collections.abc import MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
 
@@ -49,7 +48,7 @@ class _Body:
         self._more = True
         self._bytes = 0
 
-    async def receive(self) -> MutableMapping[str, Any]:
+    async def receive(self) -> "Message":
         message = await self._receive()
         self._more = bool(message.get("more_body", False))
         self._bytes += len(message.get("body", b""))

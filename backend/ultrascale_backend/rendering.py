@@ -1,14 +1,14 @@
 """From a request to what is sent to Kubernetes for it, by the rules and the cluster file."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
 from ultrascale import config
-from ultrascale.documents import mapping, number
+from ultrascale.documents import JsonObject, mapping, number
 from ultrascale.errors import ConfigError
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.preparation import JobCluster, prepare, read_cluster
@@ -121,7 +121,7 @@ def _prepare(
     cluster: JobCluster,
     rule: Rule,
     request_id: UUID,
-    job: Mapping[str, object],
+    job: JsonObject,
     *,
     account: str | None,
     now: datetime | None,
@@ -129,7 +129,7 @@ def _prepare(
     return prepare(
         cluster,
         rule.template,
-        changes={**config.with_changes(rule.changes, job), "name": job_name(request_id)},
+        changes={**mapping(config.with_changes(rule.changes, job)), "name": job_name(request_id)},
         account=account,
         now=now,
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import pydantic
 from pydantic import AwareDatetime, ConfigDict, Field, JsonValue
@@ -14,6 +14,7 @@ from ultrascale_backend.errors import BadRequestError
 from ultrascale_backend.mistakes import form_mistakes
 
 Urgency = Literal["low", "normal", "high"]
+URGENCIES: tuple[Urgency, ...] = get_args(Urgency)
 
 # What lies further ahead is a slip of the keyboard.
 _LONGEST_DEADLINE = timedelta(days=3660)

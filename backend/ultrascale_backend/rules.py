@@ -5,15 +5,15 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from datetime import datetime, timedelta
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated
 
 import pydantic
 import yaml
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, JsonValue
 
 from ultrascale.errors import ConfigError
 from ultrascale_backend.mistakes import form_mistakes, near
-from ultrascale_backend.requests import JobRequest, Urgency
+from ultrascale_backend.requests import URGENCIES, JobRequest, Urgency
 
 _Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 # What a rule must decide, and no client.
@@ -23,7 +23,9 @@ _NEVER = ("name", "kind", "namespace", "team")
 class _Loader(yaml.SafeLoader):
     """A safe loader that refuses a key that stands twice: one of the two would not count."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+    def construct_mapping(
+        self, node: yaml.MappingNode, deep: bool = False
+    ) -> dict[Hashable, object]:
         keys = [str(key.value) for key, _ in node.value]
         if twice := [key for key, count in Counter(keys).items() if count > 1]:
             message = f"{', '.join(twice)}: stated twice"
@@ -47,10 +49,10 @@ class Rule(pydantic.BaseModel):
 
     name: _Name
     types: Annotated[list[str], Field(min_length=1)]
-    urgencies: Annotated[list[Urgency], Field(min_length=1)] = list(get_args(Urgency))
+    urgencies: Annotated[list[Urgency], Field(min_length=1)] = [*URGENCIES]
     deadline_within_hours: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     template: str
-    changes: dict[str, object] = {}
+    changes: dict[str, JsonValue] = {}
 
     def fits(self, asked: JobRequest, now: datetime) -> bool:
         """Return whether it decides a request that comes ``now``."""
@@ -155,7 +157,7 @@ def _gaps(rules: Rules) -> Iterator[str]:
     for kind in rules.types:
         open_ = [
             urgency
-            for urgency in cast("tuple[str, ...]", get_args(Urgency))
+            for urgency in URGENCIES
             if not any(rule.covers(kind, urgency) for rule in rules.rules)
         ]
         if open_:

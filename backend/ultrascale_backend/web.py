@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from ultrascale.cluster_api.kinds import POD
 from ultrascale.cluster_api.server import Cluster
+from ultrascale.documents import Json, JsonObject
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.pods import read_pod
 from ultrascale.plan.names import JOB_LABEL
@@ -195,9 +196,9 @@ class _Log:
         _LOG.log(level, "request", extra=about)
 
 
-def _document(record: Record) -> Mapping[str, object]:
+def _document(record: Record) -> JsonObject:
     """Return a request as clients see it."""
-    document: dict[str, object] = {}
+    document: dict[str, Json] = {}
     for key in _FIELDS:
         value = getattr(record, key)
         document[key] = value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value

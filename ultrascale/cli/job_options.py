@@ -1,23 +1,23 @@
 """Options of the commands about jobs that say more than one value."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 import yaml
 
+from ultrascale.documents import Json, JsonObject
 from ultrascale.errors import ConfigError
 
 
-def changes_of(settings: list[str], variables: list[str]) -> Mapping[str, object]:
+def changes_of(settings: list[str], variables: list[str]) -> JsonObject:
     """Return ``KEY.PATH=VALUE`` and ``K=V`` as keys of a job.
 
     Raises:
         ConfigError: One of them has no such form, or goes on from a value that another one sets.
     """
     wrong: list[str] = []
-    changes: dict[str, object] = {}
+    changes: dict[str, Json] = {}
     for option, form, given in (("--set", "KEY.PATH=VALUE", settings), ("--env", "K=V", variables)):
         for each in given:
             key, equals, value = each.partition("=")
@@ -32,9 +32,7 @@ def changes_of(settings: list[str], variables: list[str]) -> Mapping[str, object
     return changes
 
 
-def _put(
-    changes: dict[str, object], path: list[str], value: object, *, given: str
-) -> Iterator[str]:
+def _put(changes: dict[str, Json], path: list[str], value: Json, *, given: str) -> Iterator[str]:
     """Set ``value`` at ``path``; yield what is wrong where a value that is no mapping is there."""
     *outer, last = path
     inner = changes
@@ -44,11 +42,11 @@ def _put(
             said = f"{'.'.join(outer[:depth])} is {json.dumps(found, default=str)} already"
             yield f"{given}: {said}; keep one of both"
             return
-        inner = cast("dict[str, object]", found)
+        inner = found
     inner[last] = value
 
 
-def _value(text: str) -> object:
+def _value(text: str) -> Json:
     """Return a value as YAML spells it; what is no YAML is text."""
     try:
         return yaml.safe_load(text)

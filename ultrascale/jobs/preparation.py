@@ -1,15 +1,18 @@
 """From a cluster file and a job to what is sent."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Unpack
 
 from ultrascale import config, plan
 from ultrascale.catalog import volcano
+from ultrascale.documents import JsonObject
 from ultrascale.jobs import release_values as chart_values
 from ultrascale.jobs.manifests import JobManifests, render
+from ultrascale.jobs.options import JobOptions, changes_of
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import job as plan_jobs
 from ultrascale.plan.jobs import mistakes as job_mistakes
@@ -87,40 +90,34 @@ def read_cluster(cluster_file: Path) -> JobCluster:
 
 def prepare(
     cluster_file: Path | JobCluster,
-    job: str | Path | Mapping[str, object],
+    job: str | Path | JsonObject,
     *,
-    values: Path | Mapping[str, object] | None = None,
-    changes: Mapping[str, object] | None = None,
-    precompile: bool = False,
-    account: str | None = None,
-    tier: str | None = None,
     choose: Chooser | None = None,
     now: datetime | None = None,
+    **options: Unpack[JobOptions],
 ) -> JobManifests:
-    """Return what is sent to Kubernetes for a job. Nothing is sent, and no cluster is asked.
+    """Return the manifests of a job. Nothing is sent, and no cluster is asked.
 
     Args:
-        cluster_file: The cluster that it runs in; whoever prepares many jobs reads it once.
-        job: Name of one of the file's `jobs`, path of a file that holds one job, or the job; of
-            one of the templates of ``values`` where they are given.
-        values: Values of the chart `training-job`, or a file of them.
-        changes: Keys that replace the job's own; mappings are joined key by key.
-        precompile: Whether it runs to have its graphs compiled for Neuron.
-        account: AWS account of the cluster's registry, where the file does not state it.
-        tier: The one of the node types that the job prefers on which it is to run.
-        choose: Chooses the tier of a job of several pods where ``tier`` leaves it open; without,
-            it is the first that can hold all of them.
-        now: Time at which the job is sent, against which windows of Capacity Blocks and training
-            plans are held; None leaves them unjudged.
+        cluster_file: The cluster file, or the cluster read from it, for many jobs of one cluster.
+        job: Name of one of the file's `jobs`, path of a file that holds one job, or the job. With
+            ``values`` it is the name of one of their templates.
+        choose: Chooses the tier of a job of several pods where ``tier`` leaves it open. Without
+            it, the job runs on the first tier that can hold all of them.
+        now: Time of submission, against which windows of Capacity Blocks and training plans are
+            checked; None leaves them unchecked.
+        options: See `JobOptions`.
 
     Raises:
-        ConfigError: The cluster file, the job, or both do not fit each other: one line for each
-            mistake. The file's own come first, and alone.
+        ConfigError: The cluster file or the job has mistakes, or they do not fit each other; one
+            line for each. With mistakes in the cluster file, the job is not checked.
     """
+    values, tier = options.get("values"), options.get("tier")
+    account, precompile = options.get("account"), options.get("precompile", False)
     into = read_cluster(cluster_file) if isinstance(cluster_file, Path) else cluster_file
     suffix = _PRECOMPILE_SUFFIX if precompile else ""
     stated = job if values is None else chart_values.translate(values, str(job), into.plan)
-    found = config.read_job(into.reading, stated, changes=changes or {}, suffix=suffix)
+    found = config.read_job(into.reading, stated, changes=changes_of(options), suffix=suffix)
     if found.job is None:
         raise found.refusal((*_account(account), *found.mistakes))
     request = into.request(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ultrascale import config
 from ultrascale.catalog import runtime_environment
+from ultrascale.documents import Json, JsonObject
 from ultrascale.plan import names, quantities
 from ultrascale.plan.jobs.pods import unborne_taints
 from ultrascale.plan.jobs.request import JobRequest
@@ -40,7 +41,7 @@ class Piece:
         notes: What of the values does not hold, by their keys.
     """
 
-    keys: Mapping[str, object] = field(default_factory=dict[str, object])
+    keys: JsonObject = field(default_factory=dict[str, Json])
     places: Places = field(default_factory=dict[config.KeyPath, config.KeyPath])
     mistakes: tuple[config.Mistake, ...] = ()
     notes: Mapping[config.KeyPath, str] = field(default_factory=dict[config.KeyPath, str])
@@ -57,7 +58,7 @@ def _joined(*pieces: Piece) -> Piece:
 
 
 def translate(
-    values: Path | Mapping[str, object], template: str, plan: ClusterPlan
+    values: Path | str | JsonObject, template: str, plan: ClusterPlan
 ) -> config.TranslatedJob:
     """Return the job that values of the chart describe.
 
@@ -69,6 +70,7 @@ def translate(
     Raises:
         ConfigError: The file cannot be read, or there is no such template.
     """
+    values = Path(values) if isinstance(values, str) else values
     reading = config.read_job_values(values, template)
     chosen = reading.template
     if chosen is None:

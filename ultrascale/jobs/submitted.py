@@ -1,18 +1,20 @@
 """A job that was submitted, in Python: what notebooks and backends hold of it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Unpack
 
 from ultrascale import jobs
 from ultrascale.cluster_api.identity import same_cluster
 from ultrascale.cluster_api.server import Cluster
+from ultrascale.documents import JsonObject
 from ultrascale.errors import ClusterError
 from ultrascale.jobs import cancellation, logs, status, submission, tiers
 from ultrascale.jobs.manifests import JobManifests, Manifest, kind_of
+from ultrascale.jobs.options import JobOptions
 from ultrascale.jobs.progress import Followed, Progress, follow
 from ultrascale.jobs.workloads import WORKLOADS
 from ultrascale.plan.jobs.request import JobRequest
@@ -138,83 +140,41 @@ def failure(progress: Progress, namespace: str) -> str:
 
 def submit(
     cluster_file: Path | str,
-    job: str | Path | Mapping[str, object],
+    job: str | Path | JsonObject,
     *,
-    values: Path | str | Mapping[str, object] | None = None,
-    nodes: int | None = None,
-    image: str | None = None,
-    args: Sequence[str] | None = None,
-    env: Mapping[str, str] | None = None,
-    name: str | None = None,
-    pool: str | None = None,
-    queue: str | None = None,
-    priority: str | None = None,
-    changes: Mapping[str, object] | None = None,
-    tier: str | None = None,
-    precompile: bool = False,
     dry_run: bool = False,
-    account: str | None = None,
     kubeconfig: Path | str | None = None,
     context: str | None = None,
+    **options: Unpack[JobOptions],
 ) -> SubmittedJob:
     """Send a job to its cluster, and return at once.
 
     Args:
         cluster_file: The cluster file.
-        job: Name of one of its templates, a file of one job, or a job as a mapping; the name of a
-            template of ``values`` where they are given.
-        values: Values of the chart `training-job`, or a file of them.
-        nodes: Nodes, instead of the job's; so are the following.
-        image: Image.
-        args: Arguments of its script or program.
-        env: Environment variables, beside the job's own.
-        name: Name of the job.
-        pool: Pool whose nodes it runs on.
-        queue: Volcano queue.
-        priority: Priority class.
-        changes: Any other keys of the job; mappings are joined key by key.
-        tier: The one of the node types that the job prefers on which it runs; by default what is
-            free in the cluster decides.
-        precompile: Whether only the graphs of the job are compiled, for Neuron devices.
-        dry_run: Whether nothing is sent; `SubmittedJob.objects` is what would be.
-        account: AWS account of the cluster's registry, where neither the cluster file nor the
-            kubeconfig says it.
+        job: Name of one of the file's `jobs`, path of a file that holds one job, or the job. With
+            ``values`` it is the name of one of their templates.
+        dry_run: Send nothing; `SubmittedJob.objects` are the objects that would be sent.
         kubeconfig: Kubeconfig; by default `KUBECONFIG`, `~/.kube/config`, or in a pod its service
             account.
         context: Context of the kubeconfig; by default its current one.
+        options: See `JobOptions`.
 
     Raises:
-        ConfigError: The job or the cluster file is wrong; one line for each mistake.
-        ClusterError: The cluster lacks what the job needs, refuses, or cannot be reached; one line
-            for each. Nothing of the job is left there.
+        ConfigError: The job or the cluster file has mistakes; one line for each.
+        ClusterError: The cluster lacks something that the job needs, refuses it, or cannot be
+            reached; one line for each reason. No object of the job stays in the cluster.
     """
     file = Path(cluster_file)
-    stated = {
-        "nodes": nodes,
-        "image": image,
-        "args": None if args is None else tuple(args),
-        "env": env,
-        "name": name,
-        "pool": pool,
-        "queue": queue,
-        "priority": priority,
-    }
-    replaced: dict[str, object] = {key: value for key, value in stated.items() if value is not None}
-    if env is not None and isinstance(variables := (changes or {}).get("env"), Mapping):
-        replaced["env"] = {**cast("Mapping[str, object]", variables), **env}
     cluster = None
     if not dry_run:
         cluster = Cluster.connected(Path(kubeconfig) if kubeconfig else None, context)
+        options["account"] = options.get("account") or cluster.account
     manifests = jobs.prepare(
         file,
         job,
-        values=Path(values) if isinstance(values, str) else values,
-        changes={**(changes or {}), **replaced},
-        precompile=precompile,
-        account=account or (cluster.account if cluster else None),
-        tier=tier,
         choose=partial(_choose, cluster, file if context is None else None) if cluster else None,
         now=datetime.now(UTC),
+        **options,
     )
     if cluster is None:
         return SubmittedJob(manifests=manifests, notes=manifests.notes, _cluster=None)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from torchx.specs import AppDef, RetryPolicy, Role, VolumeMount, macros
 
 from ultrascale import config
 from ultrascale.catalog import eks
+from ultrascale.documents import Json, JsonObject
 from ultrascale.plan import names
 from ultrascale.plan.jobs.command import RANK_ZERO_HOST
 from ultrascale.torchx.components import METADATA
@@ -26,7 +26,7 @@ _DEVICES: Mapping[str, str] = {
 }
 
 Mistakes = Iterator[str]
-Keys = dict[str, Any]
+Keys = dict[str, Json]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Described:
         precompile: Whether it runs to have its graphs compiled.
     """
 
-    job: Mapping[str, object]
+    job: JsonObject
     precompile: bool
 
 

@@ -8,11 +8,12 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from torchx.specs import NULL_RESOURCE, AppDef, Resource, RetryPolicy, Role, macros
 
 from ultrascale import catalog
+from ultrascale.documents import Json, JsonObject
 from ultrascale.errors import CatalogError
 from ultrascale.plan.jobs.command import RENDEZVOUS_PORT, script_words
 from ultrascale.torchx.errors import AppError
@@ -145,9 +146,9 @@ def _resource(name: str, kind: str) -> tuple[Resource, list[str]]:
     return NULL_RESOURCE, [f"instance_type: {wrong}; use the type of one of your pools"]
 
 
-def _description(launch: Launch, args: list[str]) -> dict[str, Any]:
+def _description(launch: Launch, args: list[str]) -> JsonObject:
     """Return the job, in the keys of a job description."""
-    job: dict[str, Any] = {
+    job: dict[str, Json] = {
         "nodes": launch.nnodes,
         "role": ROLE,
         "script": launch.script,

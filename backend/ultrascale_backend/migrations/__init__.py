@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import resources
-from typing import LiteralString, cast
 
 from ultrascale_backend.database import Connection
 
@@ -89,7 +88,7 @@ def _apply(connection: Connection) -> Iterator[str]:
         )
     for each in (each for each in known.values() if each.version not in applied):
         # A file of this package, and no one's input.
-        connection.execute(cast("LiteralString", each.sql))
+        connection.execute(each.sql.encode())
         connection.execute(
             "INSERT INTO schema_migrations (version, name, checksum) VALUES (%s, %s, %s)",
             (each.version, each.name, each.checksum),

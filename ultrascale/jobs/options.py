@@ -1,0 +1,66 @@
+"""Options with which a job is prepared and submitted."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypedDict
+
+from ultrascale.documents import Json, JsonObject
+
+_KEYS: tuple[Literal["nodes", "image", "args", "env", "name", "pool", "queue", "priority"], ...] = (
+    "nodes",
+    "image",
+    "args",
+    "env",
+    "name",
+    "pool",
+    "queue",
+    "priority",
+)
+
+
+class JobOptions(TypedDict, total=False):
+    """Keyword arguments of `prepare` and `submit`. An option that is None counts as left out.
+
+    Attributes:
+        values: Values of the chart `training-job`, or a file of them.
+        nodes: Number of nodes. This option and the next seven replace a key of the job.
+        image: Image.
+        args: Arguments of the script or program.
+        env: Environment variables, added to those of the job.
+        name: Name of the job.
+        pool: Pool whose nodes run the job.
+        queue: Volcano queue.
+        priority: Priority class.
+        changes: Any other keys of the job; mappings are merged key by key.
+        tier: Node type to run on, one of those that the job prefers. Without it, `submit` takes
+            the best type that has room now, and `prepare` the first that can hold the job.
+        precompile: Compile the graphs of the job for Neuron devices, and do nothing else.
+        account: AWS account of the cluster's registry, where neither the cluster file nor the
+            kubeconfig names it.
+    """
+
+    values: Path | str | JsonObject | None
+    nodes: int | None
+    image: str | None
+    args: Sequence[str] | None
+    env: Mapping[str, str] | None
+    name: str | None
+    pool: str | None
+    queue: str | None
+    priority: str | None
+    changes: JsonObject | None
+    tier: str | None
+    precompile: bool
+    account: str | None
+
+
+def changes_of(options: JobOptions) -> JsonObject:
+    """Return the keys that replace keys of the job."""
+    changes = options.get("changes") or {}
+    replaced: dict[str, Json] = {
+        key: value for key in _KEYS if (value := options.get(key)) is not None
+    }
+    variables = changes.get("env")
+    if isinstance(variables, Mapping):
+        replaced["env"] = {**variables, **(options.get("env") or {})}
+    return {**changes, **replaced}
