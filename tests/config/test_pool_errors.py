@@ -1,11 +1,20 @@
 """Mistakes in pools, and in what they need of the cluster."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.support.config_documents import KARPENTER, TWO_ZONES, mistakes_in, with_pool
-from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_document, pool_document
+from tests.support.pools import (
+    HYPERPOD_POOL,
+    SYSTEM_POOL,
+    make_document,
+    make_pool,
+    pool_document,
+)
+from ultrascale import catalog
+from ultrascale.config import pool_rules
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     # --- karpenter
@@ -51,6 +60,18 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         make_document(pools=[SYSTEM_POOL | {"nodes": {"max": 3}}]),
         "pools.0.nodes: a system pool that may be empty: nothing would scale it up, got {max: 3}; "
         "set nodes.min to at least 1",
+    ),
+    "more labels than a NodePool takes": (
+        make_document(
+            pools=[
+                SYSTEM_POOL,
+                pool_document(
+                    provisioner="auto-mode", labels={f"l{number}": "x" for number in range(81)}
+                ),
+            ]
+        ),
+        "pools.1.labels: more labels than the 80 that a NodePool has room for beside ours, "
+        "got 81; keep 80",
     ),
     "pool named as a stack": (
         with_pool(name="storage"),
@@ -224,3 +245,16 @@ def test_pools_that_are_none_are_one_mistake(pools: object, line: str) -> None:
 
 def test_a_file_without_the_key_pools_has_one_mistake() -> None:
     assert mistakes_in(make_document(pools=None)) == ["pools: missing; add it"]
+
+
+def test_a_type_that_no_placement_group_takes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The catalog has no such type so far."""
+    spec = catalog.lookup("p5.48xlarge")
+    barred = replace(spec, cells={**spec.cells, "placement_group": "no"})
+    pool = make_pool(placement_group=True)
+    monkeypatch.setattr(catalog, "lookup", {"p5.48xlarge": barred}.__getitem__)
+
+    (mistake,) = pool_rules.placement_group_takes_the_types(pool)
+
+    assert mistake.at == ("instance_types", 0)
+    assert mistake.todo == "leave placement_group out"

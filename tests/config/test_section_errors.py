@@ -155,6 +155,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         make_document(backend={"submits_to": ["tune"]}),
         "backend.submits_to.0: not one of jobs, got 'tune'; there is none",
     ),
+    "HyperPod's add-on without HyperPod": (
+        make_document(observability={"hyperpod_addon": True}),
+        "observability.hyperpod_addon: no pool has provisioner hyperpod, got true; "
+        "leave it out, or add such a pool",
+    ),
     "alarm to nobody": (
         make_document(observability={"alarms": {"email": "ana"}}),
         "observability.alarms.email: not an e-mail address, got 'ana'; "

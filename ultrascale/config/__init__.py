@@ -13,14 +13,14 @@ from ultrascale.config import (
 )
 from ultrascale.config._document import Document, KeyPath, dump, parse_yaml
 from ultrascale.config._document import read as read_yaml
-from ultrascale.config._errors import Mistake, near, refuse
+from ultrascale.config._errors import Mistake, dotted, near, refuse
 from ultrascale.config._job_document import JobReading, TranslatedJob, read_job, with_changes
 from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._placeholders import placeholders
 from ultrascale.config._places import is_account_id
 from ultrascale.config._reading import Reading, check, read_document, reading_of_cluster
 from ultrascale.config._rules import Rules
-from ultrascale.config._warnings import warnings
+from ultrascale.config._warnings import warning_mistakes, warnings
 from ultrascale.config.backend import Backend, Database
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
@@ -149,6 +149,7 @@ __all__ = [
     "count_is_sound",
     "default_claims",
     "default_job_values",
+    "dotted",
     "folder",
     "has_default_claims",
     "has_efa",
@@ -164,8 +165,10 @@ __all__ = [
     "read_job",
     "read_job_values",
     "reading_of",
+    "reads",
     "refuse",
     "text_of",
+    "warning_mistakes",
     "warnings",
     "with_changes",
     "zones_of",
@@ -215,4 +218,13 @@ def loads(text: str, *, source: str = "cluster file") -> Cluster:
     Raises:
         ConfigError: As `load`.
     """
-    return check(read_document(parse_yaml(text, source=source)))
+    return check(reads(text, source=source))
+
+
+def reads(text: str, *, source: str) -> Reading:
+    """Read a cluster file that is at hand as text, as far as it can be read.
+
+    Raises:
+        ConfigError: It is no YAML mapping.
+    """
+    return read_document(parse_yaml(text, source=source))

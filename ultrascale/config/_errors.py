@@ -7,7 +7,7 @@ from typing import Literal
 
 from ultrascale.config._document import Document, KeyPath
 
-Code = Literal["form", "rule", "unsupported"]
+Code = Literal["form", "missing", "rule", "unsupported"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,9 @@ class Mistake:
         wrong: What is wrong with it.
         todo: What to do about it.
         got: The value; None: as the file spells it at ``at``; empty: ``wrong`` names it.
-        code: ``form`` where pydantic cannot read the value, ``rule`` where a rule refuses it,
-            ``unsupported`` where it is right but nothing builds it yet.
+        code: ``form`` where pydantic cannot read the value; ``rule`` where a rule refuses it;
+            ``unsupported`` where it is right but nothing builds it yet; ``missing`` where a job
+            leaves out what whoever sends it has to add.
         rests_on: Keys that lead to another value which has to change with this one.
     """
 
@@ -49,10 +50,12 @@ def dotted(at: KeyPath) -> str:
     return ".".join(str(key) for key in at)
 
 
-def refuse(key: str, wrong: str, todo: str = "", *, got: str | None = None) -> Mistake:
+def refuse(
+    key: str, wrong: str, todo: str = "", *, got: str | None = None, code: Code = "rule"
+) -> Mistake:
     """Return the mistake at ``key``, a dotted path within the part that a rule judges."""
     at = tuple(int(part) if part.isdigit() else part for part in key.split(".") if part)
-    return Mistake(at, wrong, todo, got)
+    return Mistake(at, wrong, todo, got, code)
 
 
 def near(name: str, known: Collection[str], offered: Collection[str] = ()) -> str:

@@ -1,6 +1,6 @@
 """Reads a document as a cluster file, and judges all of it that can be read."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pydantic
@@ -38,8 +38,12 @@ class Reading:
 
     def refusal(self, mistakes: Iterable[Mistake]) -> ConfigError:
         """Return the error that names each of ``mistakes`` once, in the order of the file."""
-        placed = sorted(mistakes, key=lambda mistake: self.document.place(mistake.at))
+        placed = self.in_order(mistakes)
         return ConfigError(dict.fromkeys(mistake.line(self.document) for mistake in placed))
+
+    def in_order(self, mistakes: Iterable[Mistake]) -> Sequence[Mistake]:
+        """Return ``mistakes`` in the order of the file."""
+        return sorted(mistakes, key=lambda mistake: self.document.place(mistake.at))
 
 
 def read_document(document: Document) -> Reading:

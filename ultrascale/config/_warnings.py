@@ -1,5 +1,6 @@
 """Warnings: what a cluster file may say, but likely does not mean."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from ultrascale import catalog
@@ -31,12 +32,16 @@ warning = Rules()
 
 def warnings(cluster: Cluster) -> tuple[str, ...]:
     """Return what is legal in ``cluster`` but likely not meant, a line for each."""
+    return tuple(f"{dotted(note.at)}: {note.wrong}" for note in warning_mistakes(cluster))
+
+
+def warning_mistakes(cluster: Cluster) -> Sequence[Mistake]:
+    """Return what is legal in ``cluster`` but likely not meant, in the order of the keys."""
     order = keys_of(Cluster)
-    found = sorted(
+    return sorted(
         warning.judge(parts_of(cluster)),
         key=lambda note: (order.index(str(note.at[0])), *note.at[1:2]),
     )
-    return tuple(f"{dotted(note.at)}: {note.wrong}" for note in found)
 
 
 def _note(key: str, text: str) -> Mistake:

@@ -15,7 +15,6 @@ from ultrascale.jobs.manifests import JobManifests, render
 from ultrascale.jobs.options import JobOptions, changes_of
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import job as plan_jobs
-from ultrascale.plan.jobs import mistakes as job_mistakes
 from ultrascale.plan.jobs import tiers as job_tiers
 from ultrascale.plan.jobs import unnamed as job_unnamed
 from ultrascale.plan.jobs.request import JobRequest
@@ -248,5 +247,5 @@ def _mistakes(request: JobRequest) -> Iterator[config.Mistake]:
     unnamed = [*job_unnamed.nodes_are_named(request.job, nodes, request.pools)]
     left_open = unnamed if nodes else []
     for mistake in plan_jobs.mistakes_of(request):
-        if mistake not in left_open and not mistake.wrong.startswith(job_mistakes.MISSING):
+        if mistake not in left_open and mistake.code != "missing":
             yield mistake

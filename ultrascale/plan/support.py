@@ -1,7 +1,6 @@
 """Rules against what the cluster file may say already, although nothing builds it yet."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ultrascale import config
 from ultrascale.catalog import regions
@@ -15,13 +14,14 @@ def region_is_built(identity: config.Identity) -> Mistakes:
     """Yield a Region of China, where names of endpoints and of service principals differ."""
     if regions.lookup_region(identity.region).partition == "aws-cn":
         wrong = f"Regions of China are {_WRONG}"
-        yield _unsupported("region", wrong, "use a Region of another partition")
+        todo = "use a Region of another partition"
+        yield config.refuse("region", wrong, todo, code="unsupported")
 
 
 def efa_is_built(file_system: config.Lustre) -> Mistakes:
     """Yield a file system over EFA."""
     if file_system.efa:
-        yield _unsupported("efa", _WRONG, "use false")
+        yield config.refuse("efa", _WRONG, "use false", code="unsupported")
 
 
 def without_moot(mistakes: list[config.Mistake]) -> list[config.Mistake]:
@@ -38,7 +38,3 @@ def without_moot(mistakes: list[config.Mistake]) -> list[config.Mistake]:
             mistake.at[: len(place)] == place or mistake.rests_on == place for place in places
         )
     ]
-
-
-def _unsupported(key: str, wrong: str, todo: str) -> config.Mistake:
-    return replace(config.refuse(key, wrong, todo), code="unsupported")

@@ -8,12 +8,15 @@ import yaml
 
 from ultrascale import config
 from ultrascale.catalog import eks
-from ultrascale.errors import CatalogError, ConfigError
+from ultrascale.errors import CatalogError
 from ultrascale.plan.advice.fragment import Entry, document, most_nodes
 from ultrascale.plan.advice.model import Question, Reason
-from ultrascale.plan.cluster import plan_cluster
+from ultrascale.plan.cluster import assemble
+from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model import ClusterNeeds
 from ultrascale.plan.needs.report import plan_needs
+from ultrascale.plan.network.addresses import AddressCheck
+from ultrascale.plan.network.demand import demands
 
 # The system pool holds the controllers, which grow with the nodes.
 _SYSTEM_TYPES = ("m7g.2xlarge", "m7g.8xlarge", "m8g.24xlarge")
@@ -23,9 +26,8 @@ _ADDRESSES_OF_A_BLOCK = 2**16
 # Its own and those of a prefix or two.
 _ADDRESSES_OF_A_NODE = 2 * eks.ADDRESSES_PER_PREFIX
 _POOL = re.compile(r"\bpools\.(\d+)")
-# Filters H1 and H8, H5 and H4 say it of the choice before there is a file.
-_SAID = re.compile(r"instance_types\.\d+$|purchase\.ends$|purchase\.option$")
-_WRITE_COUNT = re.compile(r"write count: (\d+)")
+_SYSTEM_POOL = ("pools", 0)
+_POD_RANGES = ("network", "pod_cidrs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,18 +75,22 @@ def attempt(question: Question, pools: Sequence[Entry]) -> Trial:
             question, pools, system_type=_SYSTEM_TYPES[system], pod_blocks=_POD_BLOCKS[blocks]
         )
         text = yaml.dump(found, Dumper=yaml.CSafeDumper, sort_keys=False)
-        try:
-            cluster = config.loads(text, source="")
-            plan = plan_cluster(cluster)
-        except (ConfigError, CatalogError) as error:
-            lines = error.mistakes if isinstance(error, ConfigError) else (str(error),)
-            if any("pools.0." in line for line in lines) and system + 1 < len(_SYSTEM_TYPES):
+        reading = config.reads(text, source="")
+        cluster, mistakes = reading.cluster, reading.in_order(all_mistakes(reading))
+        if cluster is None or mistakes:
+            of_system_pool = any(mistake.at[:2] == _SYSTEM_POOL for mistake in mistakes)
+            of_ranges = any(mistake.at[:2] == _POD_RANGES for mistake in mistakes)
+            if of_system_pool and system + 1 < len(_SYSTEM_TYPES):
                 system += 1
-            elif any("pod_cidrs" in line for line in lines) and blocks + 1 < len(_POD_BLOCKS):
-                blocks = _next_blocks(lines, blocks)
+            elif cluster and of_ranges and blocks + 1 < len(_POD_BLOCKS):
+                blocks = _next_blocks(cluster, blocks)
             else:
-                return Trial(refused=tuple(_reason(line) for line in lines))
+                return Trial(refused=tuple(_reason(each, reading) for each in mistakes))
             continue
+        try:
+            plan = assemble(cluster)
+        except CatalogError as error:
+            return Trial(refused=(Reason(code="check", text=str(error)),))
         # What the system pool needs is the cluster's, not the answer's.
         needs = plan_needs(replace(plan, system_pools=()))
         return Trial(needs=needs, document=found, warnings=tuple(_warnings(cluster)))
@@ -92,10 +98,16 @@ def attempt(question: Question, pools: Sequence[Entry]) -> Trial:
 
 def _warnings(cluster: config.Cluster) -> Iterator[Reason]:
     """Yield what `check` warns of in the pools, by their names instead of their numbers."""
-    for line in config.warnings(cluster):
-        if line.startswith("pools.") and not _SAID.search(line.partition(": ")[0]):
+    for warning in config.warning_mistakes(cluster):
+        if warning.at[0] == "pools" and not _is_said(warning.at):
+            line = f"{config.dotted(warning.at)}: {warning.wrong}"
             text = _POOL.sub(lambda found: cluster.pools[int(found[1])].name, line)
             yield Reason(code="check", text=text)
+
+
+def _is_said(at: config.KeyPath) -> bool:
+    """Return whether filter H1, H8, H5 or H4 says it of the choice before there is a file."""
+    return at[-2:] in (("purchase", "ends"), ("purchase", "option")) or at[-2] == "instance_types"
 
 
 def _blocks_for(pools: Sequence[Entry]) -> int:
@@ -109,14 +121,18 @@ def _blocks_for(pools: Sequence[Entry]) -> int:
     return next(enough, len(_POD_BLOCKS) - 1)
 
 
-def _next_blocks(lines: Sequence[str], blocks: int) -> int:
-    """Return the least number of ranges that the refusal asks for."""
-    asked = [int(count) for line in lines for count in _WRITE_COUNT.findall(line)]
-    enough = [number for number, count in enumerate(_POD_BLOCKS) if count >= max(asked, default=0)]
+def _next_blocks(cluster: config.Cluster, blocks: int) -> int:
+    """Return the place in `_POD_BLOCKS` of the least number of ranges that hold the nodes."""
+    network = cluster.network
+    check = AddressCheck(
+        vpc_cidr=network.vpc_cidr, pod_cidrs=network.pod_cidrs, zones=network.zones
+    )
+    least = check.enough_blocks([*demands(cluster.pools, network)]) or 0
+    enough = [number for number, count in enumerate(_POD_BLOCKS) if count >= least]
     return max(blocks + 1, enough[0] if enough else len(_POD_BLOCKS) - 1)
 
 
-def _reason(line: str) -> Reason:
+def _reason(mistake: config.Mistake, reading: config.Reading) -> Reason:
     """Return a line of `check` as a reason: what the network cannot hold is filter H9's."""
-    text = line.removeprefix(": ")
-    return Reason(code="H9" if text.startswith("network.") else "check", text=text)
+    code = "H9" if mistake.at[:1] == ("network",) else "check"
+    return Reason(code=code, text=mistake.line(reading.document))

@@ -36,13 +36,17 @@ def name_is_free(request: JobRequest) -> Mistakes:
 def program_is_named(job: config.AnyJob) -> Mistakes:
     """Yield what a template may leave open, and a job that is sent must not."""
     if job.image is None:
-        yield config.refuse("image", MISSING, "add REPOSITORY:TAG, or --image", got="")
+        yield _missing("image", "add REPOSITORY:TAG, or --image")
     training = isinstance(job, config.TrainingJob)
     if training and job.script is None and not job.command:
         todo = "name the script that torchrun starts, or a command"
-        yield config.refuse("script", MISSING, todo, got="")
+        yield _missing("script", todo)
     if isinstance(job, config.BatchJob) and not job.command:
-        yield config.refuse("command", MISSING, "name the program", got="")
+        yield _missing("command", "name the program")
+
+
+def _missing(key: str, todo: str, wrong: str = MISSING) -> config.Mistake:
+    return config.refuse(key, wrong, todo, got="", code="missing")
 
 
 def words_are_short(job: config.AnyJob) -> Mistakes:
@@ -159,7 +163,7 @@ def resources_fit(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan
         for key in ("cpu", "memory"):
             if getattr(said, key) is None:
                 wrong = f"{MISSING}, for a pod that shares its node with others"
-                yield config.refuse(f"resources.{key}", wrong, "add it", got="")
+                yield _missing(f"resources.{key}", "add it", wrong)
 
 
 def pods_start_together(

@@ -23,7 +23,8 @@ def nodes_are_named(
     anywhere = isinstance(job, config.ServiceJob) and job.capacity is not None
     if len(found) > 1 and not named and not anywhere:
         wrong = f"{MISSING}, and several pools have what the job asks for"
-        yield config.refuse("pool", wrong, f"name one of {', '.join(found)}", got="")
+        todo = f"name one of {', '.join(found)}"
+        yield config.refuse("pool", wrong, todo, got="", code="missing")
     kinds = sorted({pool.accelerator or "none" for pool in pools})
     if len(kinds) > 1 and (named or anywhere):
         wrong = f"nodes with unlike accelerators: {', '.join(kinds)}"

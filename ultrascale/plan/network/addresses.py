@@ -65,6 +65,12 @@ class AddressCheck:
         _, inside, plain = self._divided(demands)
         return self._laid_out(blocks, inside, plain=plain)
 
+    def enough_blocks(self, demands: Sequence[Demand]) -> int | None:
+        """Return the least number of the largest pod ranges that hold ``demands``, if any does."""
+        _, inside, _ = self._divided(demands)
+        counts = range(1, vpc.MOST_IPV4_RANGES)
+        return _first(counts, lambda n: self._are_enough([_LARGEST_RANGE] * n, inside))
+
     def mistakes(self, demands: Sequence[Demand]) -> Iterator[config.Mistake]:
         """Yield what the ranges of a network cannot hold at full size, with ranges that would."""
         blocks = config.blocks(self.pod_cidrs)
