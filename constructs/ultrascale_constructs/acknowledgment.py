@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from aws_cdk import Acknowledgment, Validations
+from aws_cdk import Acknowledgment, Stack, Token, Validations
 from constructs import Construct
 
+_WILDCARD = "AwsSolutions::AwsSolutions-IAM5[Resource::{}]"
 _MANAGED_POLICY = "AwsSolutions::AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{}]"
 
 
@@ -18,6 +19,21 @@ def acknowledge(construct: Construct, reasons: Mapping[str, str]) -> None:
     Validations.of(construct).acknowledge(
         *(Acknowledgment(id=id, reason=reason) for id, reason in reasons.items())
     )
+
+
+def acknowledge_wildcards(construct: Construct, reasons: Mapping[str, str]) -> None:
+    """Accept that policies in ``construct`` and below it name resources by a pattern.
+
+    Args:
+        construct: Where the policies are.
+        reasons: Resource, exactly as the finding shows it, and why it is accepted.
+    """
+    acknowledge(construct, {_WILDCARD.format(name): reason for name, reason in reasons.items()})
+
+
+def shown_account(stack: Stack) -> str:
+    """Return the account as a finding shows it; a stack may leave it open."""
+    return "<AWS::AccountId>" if Token.is_unresolved(stack.account) else stack.account
 
 
 def acknowledge_managed_policies(construct: Construct, reasons: Mapping[str, str]) -> None:

@@ -3,19 +3,20 @@
 import json
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import cast
 
 from aws_cdk import ArnFormat, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sns as sns
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from ultrascale.plan.model import AlertsPlan, EventPlan, ReminderPlan
 from ultrascale_constructs.alarm import define_alarm
 from ultrascale_constructs.calendar_schedule import on_time, retried_for, scheduler_role, yearly
+from ultrascale_constructs.cdk_types import anyone, service
 from ultrascale_constructs.key import Key
 
 _REMINDED_FOR = timedelta(hours=1)
@@ -24,9 +25,21 @@ _REMINDED_FOR = timedelta(hours=1)
 KEY_USE = ["kms:Decrypt", "kms:GenerateDataKey*"]
 
 
-def alarm_action(stack: Stack, topic: str) -> str:
-    """Return the ARN of the topic that alarms of any stack name as their action."""
-    return stack.format_arn(service="sns", resource=topic, arn_format=ArnFormat.NO_RESOURCE_NAME)
+def send_alarms(scope: IConstruct, topic: str) -> None:
+    """Let each alarm in ``scope`` and below it notify a topic.
+
+    They name it by its ARN, not by an export, so that no stack has to wait for another.
+
+    Args:
+        scope: An app, with all of its stacks.
+        topic: Name of the topic.
+    """
+    for construct in scope.node.find_all():
+        if isinstance(construct, cloudwatch.CfnAlarm):
+            arn = Stack.of(construct).format_arn(
+                service="sns", resource=topic, arn_format=ArnFormat.NO_RESOURCE_NAME
+            )
+            construct.alarm_actions = [arn]
 
 
 def tell_of_event(scope: Construct, plan: EventPlan, topic_arn: str) -> None:
@@ -114,7 +127,7 @@ class Alerts(Construct):
             iam.PolicyStatement(
                 sid="DenyHttp",
                 effect=iam.Effect.DENY,
-                principals=[cast("iam.IPrincipal", iam.AnyPrincipal())],
+                principals=[anyone()],
                 actions=["sns:Publish"],
                 resources=[topic.ref],
                 conditions={"Bool": {"aws:SecureTransport": "false"}},
@@ -162,12 +175,11 @@ class Alerts(Construct):
 
 
 def allow_service(
-    service: str, actions: list[str], resource: str, conditions: Mapping[str, object]
+    name: str, actions: list[str], resource: str, conditions: Mapping[str, object]
 ) -> iam.PolicyStatement:
     """Return the statement of a resource policy that lets in an AWS service, such as ``events``."""
-    principal = iam.ServicePrincipal(f"{service}.amazonaws.com")
     return iam.PolicyStatement(
-        principals=[cast("iam.IPrincipal", principal)],
+        principals=[service(f"{name}.amazonaws.com")],
         actions=actions,
         resources=[resource],
         conditions=conditions,

@@ -7,7 +7,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ultrascale.catalog.auto_mode import NODE_ACCESS_ENTRY_TYPE, NODE_ACCESS_POLICY
-from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.acknowledgment import acknowledge_wildcards
 from ultrascale_constructs.node_role import NodeRole
 
 _REASON = "what EKS documents for the cluster role with Auto Mode"
@@ -100,12 +100,5 @@ def allow_node_tags(scope: Construct, id: str, *, role: iam.IRole, cluster_name:
             ),
         ],
     )
-    acknowledge(
-        policy,
-        {
-            f"AwsSolutions::AwsSolutions-IAM5[Resource::{resource}]": (
-                "what does not exist yet has no id; the request must carry the cluster's name"
-            )
-            for resource in arns.values()
-        },
-    )
+    reason = "what does not exist yet has no id; the request must carry the cluster's name"
+    acknowledge_wildcards(policy, dict.fromkeys(arns.values(), reason))

@@ -12,7 +12,7 @@ from constructs import Construct
 
 from ultrascale.plan import names
 from ultrascale.plan.model import NodePoolPlan, PoolPlan
-from ultrascale_constructs.calendar_function import CalendarFunction, ClusterApi, calendar_entry
+from ultrascale_constructs.calendar_function import CalendarFunction, calendar_entry
 from ultrascale_constructs.calendar_schedule import (
     DeadLetters,
     on_time,
@@ -20,6 +20,7 @@ from ultrascale_constructs.calendar_schedule import (
     scheduler_role,
     yearly,
 )
+from ultrascale_constructs.cluster_context import ClusterContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +193,7 @@ class NodePoolCalendar(Construct):
         id: str,
         *,
         plan: NodePoolPlan,
-        cluster: ClusterApi,
+        cluster: ClusterContext,
     ) -> None:
         super().__init__(scope, id)
         assert plan.calendar is not None
@@ -205,12 +206,12 @@ class NodePoolCalendar(Construct):
             window=plan.calendar,
             size=plan.max_nodes,
             reservation=plan.reservation,
-            target={"Kind": "NodePool", "Cluster": cluster.address.name, "Name": plan.name},
+            target={"Kind": "NodePool", "Cluster": cluster.name, "Name": plan.name},
         )
         access = eks.CfnAccessEntry(
             self,
             "Access",
-            cluster_name=cluster.address.name,
+            cluster_name=cluster.name,
             principal_arn=function.role.role_arn,
             type="STANDARD",
             kubernetes_groups=[names.calendar_group(plan.name)],

@@ -1,14 +1,13 @@
 """S3 buckets."""
 
-from typing import cast
-
-from aws_cdk import CfnElement, CfnOutput, Duration, RemovalPolicy, Stack
+from aws_cdk import CfnOutput, Duration, RemovalPolicy
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from ultrascale.plan.model import BucketPlan
-from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_wildcards
+from ultrascale_constructs.cdk_types import logical_id
 
 
 class Bucket(Construct):
@@ -66,9 +65,7 @@ class Bucket(Construct):
             role: The role.
             reason: Why it is accepted.
         """
-        child = cast("CfnElement", self._bucket.node.default_child)
-        name = Stack.of(self).get_logical_id(child)
-        acknowledge(role, {f"AwsSolutions::AwsSolutions-IAM5[Resource::<{name}.Arn>/*]": reason})
+        acknowledge_wildcards(role, {f"<{logical_id(self._bucket)}.Arn>/*": reason})
 
 
 def _lifecycle(plan: BucketPlan) -> s3.LifecycleRule:

@@ -1,14 +1,11 @@
 """A build of AWS CodeBuild that runs when a stack is deployed."""
 
-from typing import cast
-
-from aws_cdk import CustomResource, Duration, RemovalPolicy, Stack
+from aws_cdk import CustomResource, Duration, Stack
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from ultrascale_constructs.lambda_code import RUNTIME, lambda_code
+from ultrascale_constructs.lambda_function import define_function, function_role
+from ultrascale_constructs.log_group import define_log_group
 
 # The longest that AWS Lambda allows.
 _FUNCTION_TIMEOUT = Duration.minutes(15)
@@ -35,15 +32,8 @@ class BuildRunner(Construct):
         log_retention_days: int,
     ) -> None:
         super().__init__(scope, id)
-        group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY)
-        # The L2's own property takes a member of an enumeration, not a number.
-        cast("logs.CfnLogGroup", group.node.default_child).retention_in_days = log_retention_days
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("lambda.amazonaws.com")),
-        )
-        group.grant_write(role)
+        group = define_log_group(self, retention_days=log_retention_days)
+        role = function_role(self, group)
         project = Stack.of(self).format_arn(
             service="codebuild", resource="project", resource_name=project_name
         )
@@ -57,17 +47,14 @@ class BuildRunner(Construct):
                 resources=[project],
             )
         )
-        function = lambda_.Function(
+        function = define_function(
             self,
             "Function",
             description=f"Runs builds of {project_name}",
-            runtime=RUNTIME,
             handler="lambdas.builds.handler.on_event",
-            code=lambda_code(),
-            memory_size=256,
+            role=role,
+            group=group,
             timeout=_FUNCTION_TIMEOUT,
-            role=cast("iam.IRole", role),
-            log_group=cast("logs.ILogGroup", group),
         )
         self.resource = CustomResource(
             self,

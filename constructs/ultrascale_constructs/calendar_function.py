@@ -1,49 +1,26 @@
 """The function that keeps the block calendar of one pool."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
-from typing import cast
 
-from aws_cdk import CustomResource, Duration, RemovalPolicy, Stack
+from aws_cdk import CustomResource, Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from ultrascale.plan import retention
 from ultrascale.plan.model import NodePoolPlan, PoolPlan, ReservationPlan, WindowPlan
-from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
+from ultrascale_constructs.acknowledgment import acknowledge_wildcards
 from ultrascale_constructs.calendar_schedule import on_time, scheduler_role
-from ultrascale_constructs.lambda_code import RUNTIME, lambda_code
-from ultrascale_constructs.node_config import ClusterAddress
+from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale_constructs.lambda_function import define_function, function_role
+from ultrascale_constructs.log_group import define_log_group
 
 # A block has 64 nodes at most: to cordon them and to warn their pods takes some hundred requests.
 _TIMEOUT = Duration.minutes(2)
-# More than the code needs: with the memory comes the processor that loads boto3.
-_MEMORY_MIB = 256
-_VPC_POLICY = "service-role/AWSLambdaVPCAccessExecutionRole"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterApi:
-    """How a function reaches the API server of a cluster.
-
-    Attributes:
-        address: The cluster.
-        vpc: VPC in which the endpoint answers.
-        subnet_ids: Subnets for the function; from there it must reach EC2 and S3 as well.
-        security_group_id: Cluster security group.
-    """
-
-    address: ClusterAddress
-    vpc: ec2.IVpc
-    subnet_ids: Sequence[str]
-    security_group_id: str
 
 
 class CalendarFunction(Construct):
@@ -62,39 +39,22 @@ class CalendarFunction(Construct):
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, description: str, cluster: ClusterApi | None
+        self, scope: Construct, id: str, *, description: str, cluster: ClusterContext | None
     ) -> None:
         super().__init__(scope, id)
-        group = self._logs()
+        group = define_log_group(self, retention_days=retention.LOG_DAYS)
         self.role = self._role(group, in_vpc=cluster is not None)
-        self.function = lambda_.Function(
+        self.function = define_function(
             self,
             "Resource",
             description=description,
-            runtime=RUNTIME,
-            code=lambda_code(),
             handler="lambdas.block_calendar.handler.on_event",
+            role=self.role,
+            group=group,
             timeout=_TIMEOUT,
-            memory_size=_MEMORY_MIB,
-            role=cast("iam.IRole", self.role),
-            log_group=cast("logs.ILogGroup", group),
             # CloudFormation was told, and the next minute is the retry of a schedule.
             retry_attempts=0,
-            environment={
-                "CLUSTER_ENDPOINT": cluster.address.endpoint,
-                "CLUSTER_CERTIFICATE_AUTHORITY": cluster.address.certificate_authority,
-            }
-            if cluster
-            else None,
-            vpc=cluster.vpc if cluster else None,
-            vpc_subnets=self._subnets(cluster) if cluster else None,
-            security_groups=[
-                ec2.SecurityGroup.from_security_group_id(
-                    self, "SecurityGroup", cluster.security_group_id
-                )
-            ]
-            if cluster
-            else None,
+            cluster=cluster,
         )
 
     def call(
@@ -173,44 +133,13 @@ class CalendarFunction(Construct):
             treat_missing_data="notBreaching",
         )
 
-    def _logs(self) -> logs.LogGroup:
-        group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY)
-        resource = cast(logs.CfnLogGroup, group.node.default_child)
-        resource.retention_in_days = retention.LOG_DAYS
-        return group
-
     def _role(self, group: logs.LogGroup, *, in_vpc: bool) -> iam.Role:
-        reasons = {_VPC_POLICY: "AWS keeps it in step with what Lambda calls"} if in_vpc else {}
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("lambda.amazonaws.com")),
-            managed_policies=[
-                iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in reasons
-            ],
-        )
-        acknowledge_managed_policies(role, reasons)
-        group.grant_write(cast("iam.IGrantable", role))
+        role = function_role(self, group, in_vpc=in_vpc)
         role.add_to_policy(
             iam.PolicyStatement(actions=["ec2:DescribeCapacityReservations"], resources=["*"])
         )
-        acknowledge(
-            role,
-            {
-                "AwsSolutions::AwsSolutions-IAM5[Resource::*]": (
-                    "what only describes cannot be limited to one resource"
-                )
-            },
-        )
+        acknowledge_wildcards(role, {"*": "what only describes cannot be limited to one resource"})
         return role
-
-    def _subnets(self, cluster: ClusterApi) -> ec2.SubnetSelection:
-        return ec2.SubnetSelection(
-            subnets=[
-                ec2.Subnet.from_subnet_id(self, f"Subnet{index}", subnet_id)
-                for index, subnet_id in enumerate(cluster.subnet_ids)
-            ]
-        )
 
 
 def calendar_entry(

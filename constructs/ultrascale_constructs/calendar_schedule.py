@@ -1,7 +1,6 @@
 """Schedules of EventBridge Scheduler, and what becomes of calls that never succeed."""
 
 from datetime import datetime, timedelta
-from typing import cast
 
 from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -11,6 +10,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.cdk_types import child, principal
 
 _MESSAGES_KEPT = timedelta(days=14)
 # How long EventBridge Scheduler may be told to keep trying.
@@ -35,9 +35,7 @@ class DeadLetters(Construct):
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
         )
-        cast(sqs.CfnQueue, queue.node.default_child).message_retention_period = int(
-            _MESSAGES_KEPT.total_seconds()
-        )
+        child(queue, sqs.CfnQueue).message_retention_period = int(_MESSAGES_KEPT.total_seconds())
         acknowledge(queue, {"AwsSolutions::AwsSolutions-SQS3": "it is a dead-letter queue itself"})
         self.arn = queue.queue_arn
         cloudwatch.CfnAlarm(
@@ -84,7 +82,7 @@ def scheduler_role(scope: Construct, *statements: iam.PolicyStatement) -> iam.Ro
     return iam.Role(
         scope,
         "SchedulerRole",
-        assumed_by=cast("iam.IPrincipal", service),
+        assumed_by=principal(service),
         inline_policies={"Call": iam.PolicyDocument(statements=list(statements))},
     )
 

@@ -1,7 +1,7 @@
 """The EKS control plane."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict, cast
+from typing import TypedDict
 
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
@@ -13,6 +13,8 @@ from ultrascale.plan import names
 from ultrascale.plan.model import ControlPlanePlan, ScoringPlan
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
 from ultrascale_constructs.auto_mode import CLUSTER_POLICIES, allow_node_tags
+from ultrascale_constructs.cdk_types import child
+from ultrascale_constructs.cluster_context import subnets
 from ultrascale_constructs.key import Key
 
 _LOGGING = {
@@ -73,7 +75,7 @@ class ControlPlane(Construct):
         )
         if tags_nodes:
             allow_node_tags(self, "NodeTags", role=self.cluster.role, cluster_name=name)
-        resource = cast(eks.CfnCluster, self.cluster.node.default_child)
+        resource = child(self.cluster, eks.CfnCluster)
         resource.add_property_override("DeletionProtection", True)
         resource.add_property_override("UpgradePolicy.SupportType", plan.support_type)
         resource.add_property_override("KubeApiServerConfig.EventTtl", plan.event_ttl)
@@ -86,10 +88,6 @@ class ControlPlane(Construct):
     def _cluster(
         self, name: str, plan: ControlPlanePlan, vpc: ec2.IVpc, subnet_ids: Sequence[str]
     ) -> eks.Cluster:
-        subnets = [
-            ec2.Subnet.from_subnet_id(self, f"Subnet{index}", subnet_id)
-            for index, subnet_id in enumerate(subnet_ids)
-        ]
         key = Key(self, "Key", description=f"Kubernetes API data of {name}").key
         return eks.Cluster(
             self,
@@ -97,7 +95,7 @@ class ControlPlane(Construct):
             cluster_name=name,
             version=eks.KubernetesVersion.of(plan.version),
             vpc=vpc,
-            vpc_subnets=[ec2.SubnetSelection(subnets=subnets)],
+            vpc_subnets=[ec2.SubnetSelection(subnets=subnets(self, subnet_ids))],
             endpoint_access=_endpoint_access(plan),
             secrets_encryption_key=key,
             cluster_logging=[_LOGGING[log_type] for log_type in plan.log_types],

@@ -1,7 +1,5 @@
 """Links between FSx for Lustre file systems and S3 buckets."""
 
-from typing import cast
-
 from aws_cdk import Stack
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_iam as iam
@@ -10,6 +8,7 @@ from constructs import Construct
 
 from ultrascale.plan.model import DataRepositoryPlan
 from ultrascale_constructs.bucket import Bucket
+from ultrascale_constructs.cdk_types import anyone
 
 # What FSx's role does with the key of a bucket.
 # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html
@@ -79,7 +78,7 @@ def grant_to_file_systems(key: kms.IKey) -> None:
     key.add_to_resource_policy(
         iam.PolicyStatement(
             sid="ObjectsOfLinkedFileSystems",
-            principals=[cast("iam.IPrincipal", iam.AnyPrincipal())],
+            principals=[anyone()],
             actions=list(_KEY_ACTIONS),
             resources=["*"],
             conditions={

@@ -1,7 +1,6 @@
 """The PostgreSQL database of the backend, on Aurora Serverless v2 or RDS."""
 
 from collections.abc import Sequence
-from typing import cast
 
 from aws_cdk import ArnFormat, CfnResource, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -11,7 +10,13 @@ from aws_cdk import aws_rds as rds
 from constructs import Construct
 
 from ultrascale.plan.model import DatabasePlan, InstanceCapacity, ServerlessCapacity
-from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
+from ultrascale_constructs.acknowledgment import (
+    acknowledge,
+    acknowledge_managed_policies,
+    acknowledge_wildcards,
+)
+from ultrascale_constructs.cdk_types import as_construct, child
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.pod_identity import Permission
 
 # RDS would end extended support by a major upgrade of its own, whose day it chooses.
@@ -39,9 +44,7 @@ class Database(Construct):
         *,
         plan: DatabasePlan,
         key: kms.IKey,
-        vpc: ec2.IVpc,
-        subnet_ids: Sequence[str],
-        client_security_group_id: str,
+        cluster: ClusterContext,
     ) -> None:
         super().__init__(scope, id)
         self._plan = plan
@@ -50,17 +53,17 @@ class Database(Construct):
             self,
             "Subnets",
             db_subnet_group_description=f"Private subnets for database {plan.name}",
-            subnet_ids=list(subnet_ids),
+            subnet_ids=list(cluster.private_subnet_ids),
         )
         self._subnets.apply_removal_policy(RemovalPolicy.RETAIN)
-        self._group_id = self._security_group(vpc, client_security_group_id)
+        self._group_id = self._security_group(cluster)
         capacity = plan.capacity
         if isinstance(capacity, ServerlessCapacity):
-            cluster = self._cluster(capacity)
-            self.host = cluster.attr_endpoint_address
-            self.resource_id = cluster.attr_db_cluster_resource_id
-            secret_arn = cluster.attr_master_user_secret_secret_arn
-            log_groups = f"/aws/rds/cluster/{cluster.ref}"
+            members = self._cluster(capacity)
+            self.host = members.attr_endpoint_address
+            self.resource_id = members.attr_db_cluster_resource_id
+            secret_arn = members.attr_master_user_secret_secret_arn
+            log_groups = f"/aws/rds/cluster/{members.ref}"
         else:
             instance = self._instance(capacity)
             self.host = instance.attr_endpoint_address
@@ -101,20 +104,20 @@ class Database(Construct):
             ),
         ]
 
-    def _security_group(self, vpc: ec2.IVpc, client_security_group_id: str) -> str:
+    def _security_group(self, cluster: ClusterContext) -> str:
         """Open PostgreSQL's port to the cluster security group, which nodes and pods are in."""
         group = ec2.SecurityGroup(
             self,
             "SecurityGroup",
-            vpc=vpc,
+            vpc=cluster.vpc,
             description=f"PostgreSQL of database {self._plan.name}",
             allow_all_outbound=False,
         )
         # The retained database's interfaces keep the group. The rule of its clients goes with the
         # stack: it would keep EKS from deleting the group it names.
-        for child in group.node.find_all():
-            if isinstance(child, CfnResource):
-                child.apply_removal_policy(RemovalPolicy.RETAIN)
+        for resource in group.node.find_all():
+            if isinstance(resource, CfnResource):
+                resource.apply_removal_policy(RemovalPolicy.RETAIN)
         ec2.CfnSecurityGroupIngress(
             self,
             "FromNodes",
@@ -122,7 +125,7 @@ class Database(Construct):
             ip_protocol="tcp",
             from_port=self._plan.port,
             to_port=self._plan.port,
-            source_security_group_id=client_security_group_id,
+            source_security_group_id=cluster.security_group_id,
             description="PostgreSQL from nodes and pods",
         )
         return group.security_group_id
@@ -264,12 +267,12 @@ class Database(Construct):
                 # Replaced below: it takes a member of an enumeration, not a number.
                 retention=logs.RetentionDays.THREE_MONTHS,
             )
-            resource = cast("CfnResource", group.node.find_child("Resource"))
+            resource = child(group, CfnResource, "Resource")
             resource.add_property_override("RetentionInDays", self._plan.log_retention_days)
-        for child in set(stack.node.children) - before:
-            provider = cast("Construct", child)
+        for added in set(stack.node.children) - before:
+            provider = as_construct(added)
             reason = "part of the CDK's own function, which sets the retention of any log group"
             acknowledge_managed_policies(
                 provider, {"service-role/AWSLambdaBasicExecutionRole": reason}
             )
-            acknowledge(provider, {"AwsSolutions::AwsSolutions-IAM5[Resource::*]": reason})
+            acknowledge_wildcards(provider, {"*": reason})

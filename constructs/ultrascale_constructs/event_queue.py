@@ -1,7 +1,6 @@
 """SQS queues that EventBridge rules fill."""
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
@@ -9,6 +8,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.cdk_types import anyone, service
 
 
 class EventQueue(Construct):
@@ -76,7 +76,7 @@ class EventQueue(Construct):
     def _from_rules(self, rules: Sequence[events.CfnRule]) -> iam.PolicyStatement:
         return iam.PolicyStatement(
             sid="AllowRules",
-            principals=[cast("iam.IPrincipal", iam.ServicePrincipal("events.amazonaws.com"))],
+            principals=[service("events.amazonaws.com")],
             actions=["sqs:SendMessage"],
             resources=[self.queue_arn],
             conditions={"ArnEquals": {"aws:SourceArn": [rule.attr_arn for rule in rules]}},
@@ -86,7 +86,7 @@ class EventQueue(Construct):
         return iam.PolicyStatement(
             sid="DenyHttp",
             effect=iam.Effect.DENY,
-            principals=[cast("iam.IPrincipal", iam.AnyPrincipal())],
+            principals=[anyone()],
             actions=["sqs:*"],
             resources=[self.queue_arn],
             conditions={"Bool": {"aws:SecureTransport": "false"}},

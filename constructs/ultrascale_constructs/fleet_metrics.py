@@ -3,7 +3,7 @@
 from constructs import Construct
 
 from ultrascale.plan.model import FleetMetricsPlan
-from ultrascale_constructs.calendar_function import ClusterApi
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.scheduled_function import ScheduledFunction
 
 
@@ -11,7 +11,7 @@ class FleetMetrics(ScheduledFunction):
     """Defines the function, which asks the GPU exporters at the addresses of their pods as well."""
 
     def __init__(
-        self, scope: Construct, id: str, *, plan: FleetMetricsPlan, cluster: ClusterApi
+        self, scope: Construct, id: str, *, plan: FleetMetricsPlan, cluster: ClusterContext
     ) -> None:
         super().__init__(
             scope,
@@ -19,6 +19,6 @@ class FleetMetrics(ScheduledFunction):
             plan=plan,
             cluster=cluster,
             handler="lambdas.fleet_metrics.handler.on_event",
-            description=f"Metrics of the fleet of {cluster.address.name}",
+            description=f"Metrics of the fleet of {cluster.name}",
             purpose="Measures the fleet",
         )

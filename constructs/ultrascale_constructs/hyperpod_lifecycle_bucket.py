@@ -2,15 +2,19 @@
 
 from hashlib import sha256
 from pathlib import Path
-from typing import cast
 
-from aws_cdk import CfnElement, RemovalPolicy, Stack, Token
+from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as deployment
 from constructs import Construct
 
-from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
+from ultrascale_constructs.acknowledgment import (
+    acknowledge,
+    acknowledge_managed_policies,
+    shown_account,
+)
+from ultrascale_constructs.cdk_types import as_bucket, as_construct, as_log_group, logical_id
 
 ON_CREATE = "on_create.sh"
 _SCRIPTS = Path(__file__).parent / "hyperpod_lifecycle"
@@ -61,11 +65,11 @@ class HyperPodLifecycleBucket(Construct):
         scripts = deployment.BucketDeployment(
             self,
             "Scripts",
-            destination_bucket=cast("s3.IBucket", bucket),
+            destination_bucket=as_bucket(bucket),
             destination_key_prefix=_FOLDER,
             sources=[deployment.Source.asset(str(_SCRIPTS))],
             retain_on_delete=False,
-            log_group=cast("logs.ILogGroup", group),
+            log_group=as_log_group(group),
         )
         acknowledge(
             bucket,
@@ -82,26 +86,22 @@ class HyperPodLifecycleBucket(Construct):
 def _acknowledge(scripts: deployment.BucketDeployment, bucket: s3.Bucket) -> None:
     """Accept what the CDK's own deployment of files is made of."""
     stack = Stack.of(scripts)
-    function = scripts.handler_role.node.scope
-    assert function is not None
-    resource = bucket.node.default_child
-    assert isinstance(resource, CfnElement)
-    name = stack.resolve(stack.get_logical_id(resource))
-    account = "<AWS::AccountId>" if Token.is_unresolved(stack.account) else stack.account
+    scope = scripts.handler_role.node.scope
+    assert scope is not None
+    function = as_construct(scope)
+    account = shown_account(stack)
     assets = f"cdk-hnb659fds-assets-{account}-{stack.region}"
     shown = f"arn:{stack.partition}:s3:::{assets}/*"
     reason = "part of the CDK's deployment of files, which copies from assets to this one bucket"
-    acknowledge_managed_policies(
-        cast("Construct", function), {"service-role/AWSLambdaBasicExecutionRole": reason}
-    )
+    acknowledge_managed_policies(function, {"service-role/AWSLambdaBasicExecutionRole": reason})
     acknowledge(
-        cast("Construct", function),
+        function,
         {
             "AwsSolutions::AwsSolutions-L1": "the CDK chooses its function's runtime",
             **{
                 f"AwsSolutions::AwsSolutions-IAM5[{finding}]": reason
                 for finding in (
-                    f"Resource::<{name}.Arn>/*",
+                    f"Resource::<{logical_id(bucket)}.Arn>/*",
                     f"Resource::{shown}",
                     *(f"Action::s3:{action}*" for action in _ACTIONS),
                 )

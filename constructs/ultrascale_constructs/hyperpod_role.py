@@ -1,14 +1,17 @@
 """The execution role of a HyperPod cluster's instances."""
 
-from typing import cast
-
-from aws_cdk import CfnElement, Stack, Token
+from aws_cdk import Stack
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
+from ultrascale_constructs.acknowledgment import (
+    acknowledge_managed_policies,
+    acknowledge_wildcards,
+    shown_account,
+)
+from ultrascale_constructs.cdk_types import logical_id, service
 
 _MANAGED = "AmazonSageMakerClusterInstanceRolePolicy"
 # What the VPC CNI calls on the instances, and SageMaker for their interfaces.
@@ -67,7 +70,7 @@ class HyperPodRole(Construct):
         self.role = iam.Role(
             self,
             "Resource",
-            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("sagemaker.amazonaws.com")),
+            assumed_by=service("sagemaker.amazonaws.com"),
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(_MANAGED)],
         )
         for actions, resources in (
@@ -93,16 +96,9 @@ class HyperPodRole(Construct):
     def _acknowledge(self, lifecycle_bucket: s3.Bucket) -> None:
         documented = "what AWS documents for the instances of HyperPod"
         stack = Stack.of(self)
-        resource = lifecycle_bucket.node.default_child
-        assert isinstance(resource, CfnElement)
-        bucket = stack.resolve(stack.get_logical_id(resource))
-        account = "<AWS::AccountId>" if Token.is_unresolved(stack.account) else stack.account
+        bucket = logical_id(lifecycle_bucket)
+        account = shown_account(stack)
         interfaces = f"arn:{stack.partition}:ec2:{stack.region}:{account}:network-interface/*"
         acknowledge_managed_policies(self.role, {_MANAGED: documented})
-        acknowledge(
-            self.role,
-            {
-                f"AwsSolutions::AwsSolutions-IAM5[Resource::{resource}]": documented
-                for resource in ("*", interfaces, f"<{bucket}.Arn>/*")
-            },
-        )
+        wildcards = ("*", interfaces, f"<{bucket}.Arn>/*")
+        acknowledge_wildcards(self.role, dict.fromkeys(wildcards, documented))

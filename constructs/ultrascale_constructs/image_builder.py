@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from typing import cast
 
-from aws_cdk import IgnoreMode, RemovalPolicy, Stack
+from aws_cdk import IgnoreMode, Stack
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -17,6 +16,8 @@ from ultrascale.plan import names
 from ultrascale.plan.delivery import build_context
 from ultrascale.plan.model import ImageBuildPlan
 from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.cdk_types import principal
+from ultrascale_constructs.log_group import define_log_group
 
 # Source: https://docs.aws.amazon.com/codebuild/latest/userguide/setting-up-kms.html
 _USE_KEY = (
@@ -66,9 +67,7 @@ class ImageBuilder(Construct):
         # Amazon ECR Public knows no accounts of other partitions; its images are there for all.
         self._public_region = build_environment.PUBLIC_REGION if partition == "aws" else ""
         self._project_name = names.image_builder(cluster_name)
-        group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY)
-        # The L2's own property takes a member of an enumeration, not a number.
-        cast("logs.CfnLogGroup", group.node.default_child).retention_in_days = log_retention_days
+        group = define_log_group(self, retention_days=log_retention_days)
         sources = assets.Asset(
             self,
             "Sources",
@@ -149,12 +148,11 @@ class ImageBuilder(Construct):
         role = iam.Role(
             self,
             "Role",
-            assumed_by=cast(
-                "iam.IPrincipal",
+            assumed_by=principal(
                 iam.ServicePrincipal(
                     "codebuild.amazonaws.com",
                     conditions={"StringEquals": {"aws:SourceArn": self._project_arn()}},
-                ),
+                )
             ),
         )
         repositories = [

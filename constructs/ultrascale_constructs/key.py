@@ -1,11 +1,11 @@
 """Customer-managed KMS keys."""
 
-from typing import cast
-
 from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
+
+from ultrascale_constructs.cdk_types import anyone, as_key
 
 
 class Key(Construct):
@@ -32,14 +32,14 @@ class Key(Construct):
             removal_policy=RemovalPolicy.RETAIN,
         )
         key.add_to_resource_policy(self._keep())
-        self.key = cast("kms.IKey", key)
+        self.key = as_key(key)
 
     def _keep(self) -> iam.PolicyStatement:
         root = f"arn:{Stack.of(self).partition}:iam::{Stack.of(self).account}:root"
         return iam.PolicyStatement(
             sid="KeepTheKey",
             effect=iam.Effect.DENY,
-            principals=[cast("iam.IPrincipal", iam.AnyPrincipal())],
+            principals=[anyone()],
             actions=["kms:DisableKey", "kms:ScheduleKeyDeletion"],
             resources=["*"],
             conditions={"StringNotEquals": {"aws:PrincipalArn": root}},

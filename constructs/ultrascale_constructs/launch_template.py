@@ -8,7 +8,8 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk
-from ultrascale_constructs.node_config import ClusterAddress, user_data
+from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale_constructs.node_config import user_data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,7 @@ class SelfManaged:
         instance_profile_arn: ARN of the nodes' instance profile.
     """
 
-    cluster: ClusterAddress
+    cluster: ClusterContext
     instance_profile_arn: str
 
 

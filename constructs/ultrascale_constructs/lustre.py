@@ -7,6 +7,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from ultrascale.plan.model import LustrePlan
+from ultrascale_constructs.cluster_context import ClusterContext
 
 
 class LustreFileSystem(Construct):
@@ -25,15 +26,14 @@ class LustreFileSystem(Construct):
         *,
         plan: LustrePlan,
         key: kms.IKey,
-        vpc: ec2.IVpc,
+        cluster: ClusterContext,
         subnet_id: str,
-        client_security_group_id: str,
     ) -> None:
         super().__init__(scope, id)
         clients = ec2.SecurityGroup.from_security_group_id(
-            self, "Clients", client_security_group_id
+            self, "Clients", cluster.security_group_id
         )
-        servers = self._servers(plan, vpc, clients)
+        servers = self._servers(plan, cluster.vpc, clients)
         file_system = fsx.CfnFileSystem(
             self,
             "Resource",

@@ -1,9 +1,8 @@
 """The VPC: subnets, routes, NAT, endpoints, flow logs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
 
-from aws_cdk import ArnFormat, RemovalPolicy, Stack, Tags, Token
+from aws_cdk import ArnFormat, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -11,7 +10,9 @@ from constructs import Construct
 
 from ultrascale.plan import names
 from ultrascale.plan.model import NetworkPlan, SubnetKind, SubnetPlan
-from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.acknowledgment import acknowledge_wildcards, shown_account
+from ultrascale_constructs.cdk_types import principal
+from ultrascale_constructs.log_group import define_log_group
 from ultrascale_constructs.prefix_reservations import PrefixReservations
 
 _ANYWHERE = "0.0.0.0/0"
@@ -169,9 +170,7 @@ class Network(Construct):
         return table
 
     def _flow_logs(self, retention_days: int) -> None:
-        group = logs.LogGroup(self, "FlowLogs", removal_policy=RemovalPolicy.DESTROY)
-        # The L2's own property takes a member of an enumeration, not a number.
-        cast("logs.CfnLogGroup", group.node.default_child).retention_in_days = retention_days
+        group = define_log_group(self, "FlowLogs", retention_days=retention_days)
         ec2.CfnFlowLog(
             self,
             "FlowLog",
@@ -195,7 +194,7 @@ class Network(Construct):
             "ArnLike": {"aws:SourceArn": own},
         }
         service = iam.ServicePrincipal("vpc-flow-logs.amazonaws.com", conditions=conditions)
-        role = iam.Role(self, "FlowLogsRole", assumed_by=cast("iam.IPrincipal", service))
+        role = iam.Role(self, "FlowLogsRole", assumed_by=principal(service))
         group.grant_write(role)
         groups = stack.format_arn(
             service="logs",
@@ -208,16 +207,10 @@ class Network(Construct):
                 actions=["logs:DescribeLogGroups", "logs:DescribeLogStreams"], resources=[groups]
             )
         )
-        account = "<AWS::AccountId>" if Token.is_unresolved(stack.account) else stack.account
-        finding = f"arn:{stack.partition}:logs:{self._region}:{account}:log-group:*"
-        acknowledge(
-            role,
-            {
-                f"AwsSolutions::AwsSolutions-IAM5[Resource::{finding}]": (
-                    "flow logs look their log group up by listing; it reads nothing else"
-                )
-            },
-        )
+        account = shown_account(stack)
+        groups_shown = f"arn:{stack.partition}:logs:{self._region}:{account}:log-group:*"
+        reason = "flow logs look their log group up by listing; it reads nothing else"
+        acknowledge_wildcards(role, {groups_shown: reason})
         return role
 
     def _endpoints(self, plan: NetworkPlan, reservations: Sequence[Construct]) -> None:

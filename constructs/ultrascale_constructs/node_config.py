@@ -1,34 +1,17 @@
 """What nodeadm is told when a node starts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import yaml
 
 from ultrascale.catalog.eks import NODE_CONFIG_API_VERSION
 from ultrascale.plan.model import PoolPlan
+from ultrascale_constructs.cluster_context import ClusterContext
 
 _BOUNDARY = "NODECONFIG"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterAddress:
-    """How a node that nobody manages finds its cluster.
-
-    Attributes:
-        name: Name of the cluster.
-        endpoint: URL of its API server.
-        certificate_authority: The API server's certificate authority, base64-encoded.
-        service_cidr: Range of Kubernetes Services.
-    """
-
-    name: str
-    endpoint: str
-    certificate_authority: str
-    service_cidr: str
-
-
-def user_data(plan: PoolPlan, *, cluster: ClusterAddress | None = None) -> str:
+def user_data(plan: PoolPlan, *, cluster: ClusterContext | None = None) -> str:
     """Return the MIME document that nodeadm reads.
 
     Args:
@@ -51,7 +34,7 @@ def user_data(plan: PoolPlan, *, cluster: ClusterAddress | None = None) -> str:
     )
 
 
-def node_config(plan: PoolPlan, *, cluster: ClusterAddress | None = None) -> Mapping[str, object]:
+def node_config(plan: PoolPlan, *, cluster: ClusterContext | None = None) -> Mapping[str, object]:
     """Return the nodeadm NodeConfig of a pool; the whole of it if it names the cluster.
 
     Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/

@@ -9,6 +9,7 @@ from constructs import Construct
 
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.pools.node_groups import is_kept_in_its_zones, is_repaired
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.launch_template import NodeLaunchTemplate
 from ultrascale_constructs.node_group_functions import ask
 from ultrascale_constructs.node_group_guard import digest, pool_labels
@@ -54,9 +55,7 @@ class NodeGroup(Construct):
         id: str,
         *,
         plan: PoolPlan,
-        cluster_name: str,
-        cluster_security_group_id: str,
-        vpc: ec2.IVpc,
+        cluster: ClusterContext,
         subnet_ids: Sequence[str],
         service_token: str,
         autoscaler_tags: Mapping[str, str],
@@ -67,9 +66,7 @@ class NodeGroup(Construct):
             scope: Parent.
             id: Construct id.
             plan: The pool.
-            cluster_name: Name of the cluster.
-            cluster_security_group_id: Cluster security group.
-            vpc: VPC of the cluster.
+            cluster: The cluster.
             subnet_ids: Subnets of the nodes; a single one for a Capacity Block.
             service_token: ARN of the function of `NodeGroupFunctions`.
             autoscaler_tags: What the Cluster Autoscaler reads from the tags of the Auto Scaling
@@ -77,17 +74,15 @@ class NodeGroup(Construct):
         """
         super().__init__(scope, id)
         self._service_token = service_token
-        groups = security_group_ids(
-            self, plan=plan, vpc=vpc, cluster_security_group_id=cluster_security_group_id
-        )
+        groups = security_group_ids(self, plan=plan, cluster=cluster)
         placement = placement_group_name(self, plan)
-        reservation = reservation_group_arn(self, plan=plan, cluster_name=cluster_name)
+        reservation = reservation_group_arn(self, plan=plan, cluster_name=cluster.name)
         role_arn = node_role(self).role_arn
         template = NodeLaunchTemplate(
             self,
             "LaunchTemplate",
             plan=plan,
-            cluster_name=cluster_name,
+            cluster_name=cluster.name,
             security_group_ids=groups,
             placement_group_name=placement,
             reservation_group_arn=reservation,
@@ -95,7 +90,7 @@ class NodeGroup(Construct):
         group = eks.CfnNodegroup(
             self,
             "Resource",
-            cluster_name=cluster_name,
+            cluster_name=cluster.name,
             node_role=role_arn,
             subnets=list(subnet_ids),
             ami_type=plan.ami_type,

@@ -1,17 +1,15 @@
 """The function behind the custom resources of node groups, and how it is asked."""
 
 from collections.abc import Mapping
-from typing import cast
 
-from aws_cdk import ArnFormat, CustomResource, Duration, RemovalPolicy, Stack, Token
+from aws_cdk import ArnFormat, CustomResource, Duration, Stack
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from ultrascale.plan import names
-from ultrascale_constructs.acknowledgment import acknowledge
-from ultrascale_constructs.lambda_code import RUNTIME, lambda_code
+from ultrascale_constructs.acknowledgment import acknowledge_wildcards, shown_account
+from ultrascale_constructs.lambda_function import define_function, function_role
+from ultrascale_constructs.log_group import define_log_group
 
 # What a custom resource may take at most: without an answer a deploy would wait for an hour.
 _TIMEOUT = Duration.minutes(10)
@@ -55,27 +53,17 @@ class NodeGroupFunctions(Construct):
         self, scope: Construct, id: str, *, cluster_name: str, log_retention_days: int
     ) -> None:
         super().__init__(scope, id)
-        group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY)
-        # The L2's own property takes a member of an enumeration, not a number.
-        cast("logs.CfnLogGroup", group.node.default_child).retention_in_days = log_retention_days
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("lambda.amazonaws.com")),
-        )
-        group.grant_write(role)
+        group = define_log_group(self, retention_days=log_retention_days)
+        role = function_role(self, group)
         self._grant(role, cluster_name)
-        self.service_token = lambda_.Function(
+        self.service_token = define_function(
             self,
             "Function",
             description=f"Custom resources of the node groups of {cluster_name}",
-            runtime=RUNTIME,
             handler="lambdas.node_groups.handler.on_event",
-            code=lambda_code(),
-            memory_size=256,
+            role=role,
+            group=group,
             timeout=Duration.minutes(2),
-            role=cast("iam.IRole", role),
-            log_group=cast("logs.ILogGroup", group),
         ).function_arn
 
     def _grant(self, role: iam.Role, cluster_name: str) -> None:
@@ -125,21 +113,23 @@ class NodeGroupFunctions(Construct):
             ),
         ):
             role.add_to_policy(statement)
-        account = "<AWS::AccountId>" if Token.is_unresolved(stack.account) else stack.account
+        account = shown_account(stack)
         where = f"{stack.region}:{account}"
-        finding = "AwsSolutions::AwsSolutions-IAM5[Resource::{}]"
-        acknowledge(
+        shown_groups = f"arn:{stack.partition}:eks:{where}:nodegroup/{cluster_name}/*/*"
+        shown_scaling_groups = (
+            f"arn:{stack.partition}:autoscaling:{where}:autoScalingGroup:*:autoScalingGroupName/*"
+        )
+        shown_stacks = f"arn:{stack.partition}:cloudformation:{where}:stack/{pool_stack}/*"
+        acknowledge_wildcards(
             role,
             {
-                finding.format("*"): "Auto Scaling groups can be described all or none",
-                finding.format(
-                    f"arn:{stack.partition}:eks:{where}:nodegroup/{cluster_name}/*/*"
-                ): "names of node groups are CloudFormation's; the cluster is named",
-                finding.format(
-                    f"arn:{stack.partition}:autoscaling:{where}:autoScalingGroup:*:autoScalingGroupName/*"
-                ): "names of Auto Scaling groups are AWS's; the condition names the cluster",
-                finding.format(
-                    f"arn:{stack.partition}:cloudformation:{where}:stack/{pool_stack}/*"
-                ): "the end of a stack's id is CloudFormation's; its state alone is read",
+                "*": "Auto Scaling groups can be described all or none",
+                shown_groups: "names of node groups are CloudFormation's; the cluster is named",
+                shown_scaling_groups: (
+                    "names of Auto Scaling groups are AWS's; the condition names the cluster"
+                ),
+                shown_stacks: (
+                    "the end of a stack's id is CloudFormation's; its state alone is read"
+                ),
             },
         )

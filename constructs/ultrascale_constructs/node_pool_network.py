@@ -8,6 +8,7 @@ from constructs import Construct
 
 from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.efa_security_group import EfaSecurityGroup
 
 
@@ -26,8 +27,7 @@ class NodePoolNetwork(Construct):
         scope: Construct,
         id: str,
         *,
-        cluster_name: str,
-        vpc: ec2.IVpc,
+        cluster: ClusterContext,
         shards: Sequence[PoolPlan],
     ) -> None:
         """Define them.
@@ -35,15 +35,14 @@ class NodePoolNetwork(Construct):
         Args:
             scope: Parent.
             id: Construct id.
-            cluster_name: Cluster of the pool.
-            vpc: VPC of the nodes.
+            cluster: Cluster of the pool.
             shards: The pool, or all of its shards.
         """
         super().__init__(scope, id)
         if any(shard.efa_interfaces for shard in shards):
             pool = shards[0].pool
-            tags = {names.DISCOVERY_TAG: cluster_name, names.POOL_LABEL: pool}
-            EfaSecurityGroup(self, "EfaSecurityGroup", vpc=vpc, pool=pool, tags=tags)
+            tags = {names.DISCOVERY_TAG: cluster.name, names.POOL_LABEL: pool}
+            EfaSecurityGroup(self, "EfaSecurityGroup", vpc=cluster.vpc, pool=pool, tags=tags)
         placement_groups: dict[str, str] = {}
         for shard in shards:
             if shard.placement_group:

@@ -1,7 +1,6 @@
 """The IAM role of nodes that a node class names."""
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from aws_cdk import Stack
 from aws_cdk import aws_eks_v2 as eks
@@ -9,6 +8,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
+from ultrascale_constructs.cdk_types import service
 
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html
 NODE_POLICIES: Mapping[str, str] = {
@@ -53,7 +53,7 @@ class NodeRole(Construct):
             self,
             "Resource",
             role_name=role_name,
-            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("ec2.amazonaws.com")),
+            assumed_by=service("ec2.amazonaws.com"),
             managed_policies=[
                 iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in managed_policies
             ],

@@ -1,7 +1,6 @@
 """What the nodes of a node group need around them, whoever manages the group."""
 
 from collections.abc import Mapping
-from typing import cast
 
 from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
@@ -11,6 +10,8 @@ from constructs import Construct
 
 from ultrascale.plan.model import PoolPlan
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
+from ultrascale_constructs.cdk_types import service
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.efa_security_group import EfaSecurityGroup
 from ultrascale_constructs.node_group_functions import ask
 from ultrascale_constructs.node_role import NODE_POLICIES
@@ -21,7 +22,7 @@ def node_role(scope: Construct) -> iam.Role:
     role = iam.Role(
         scope,
         "Role",
-        assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("ec2.amazonaws.com")),
+        assumed_by=service("ec2.amazonaws.com"),
         managed_policies=[
             iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in NODE_POLICIES
         ],
@@ -30,17 +31,15 @@ def node_role(scope: Construct) -> iam.Role:
     return role
 
 
-def security_group_ids(
-    scope: Construct, *, plan: PoolPlan, vpc: ec2.IVpc, cluster_security_group_id: str
-) -> list[str]:
+def security_group_ids(scope: Construct, *, plan: PoolPlan, cluster: ClusterContext) -> list[str]:
     """Return the groups of every interface: the cluster's, and one for EFA traffic where it flows.
 
     Groups that a launch template names take the place of the cluster security group, hence both.
     """
     if plan.efa_interfaces == 0:
-        return [cluster_security_group_id]
-    efa = EfaSecurityGroup(scope, "EfaSecurityGroup", vpc=vpc, pool=plan.name, tags={})
-    return [cluster_security_group_id, efa.security_group_id]
+        return [cluster.security_group_id]
+    efa = EfaSecurityGroup(scope, "EfaSecurityGroup", vpc=cluster.vpc, pool=plan.name, tags={})
+    return [cluster.security_group_id, efa.security_group_id]
 
 
 def placement_group_name(scope: Construct, plan: PoolPlan) -> str | None:

@@ -1,9 +1,8 @@
 """The pipeline: what builds, checks, gates and deploys the clusters of a repository."""
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
-from aws_cdk import Duration, RemovalPolicy, Stage, pipelines
+from aws_cdk import Duration, Stage, pipelines
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_codepipeline as codepipeline
 from aws_cdk import aws_logs as logs
@@ -12,6 +11,8 @@ from constructs import Construct
 from ultrascale.catalog.build_environment import PIPELINE_BUILD_ENVIRONMENT, PIPELINE_RUNTIMES
 from ultrascale.catalog.codepipeline import CDK_ASSETS_VERSION, CDK_CLI_VERSION
 from ultrascale.plan.model import PipelinePlan
+from ultrascale_constructs.cdk_types import as_log_group
+from ultrascale_constructs.log_group import define_log_group
 from ultrascale_constructs.pipeline_artifacts import artifact_bucket, keep_replicas
 from ultrascale_constructs.pipeline_gate import Gate
 from ultrascale_constructs.pipeline_notices import Notices
@@ -51,14 +52,11 @@ class DeploymentPipeline(Construct):
         """
         super().__init__(scope, id)
         self._plan = plan
-        group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY)
-        # The L2's own property takes a member of an enumeration, not a number.
-        retained = cast("logs.CfnLogGroup", group.node.default_child)
-        retained.retention_in_days = plan.log_retention_days
+        group = define_log_group(self, retention_days=plan.log_retention_days)
         self._source = pipelines.CodePipelineSource.connection(
             plan.repository, plan.branch, connection_arn=plan.connection
         )
-        pipeline = self._pipeline(cast("logs.ILogGroup", group))
+        pipeline = self._pipeline(as_log_group(group))
         notices = Notices(self, "Notices", plan=plan, email=plan.email) if plan.email else None
         topic = notices.topic if notices else None
         gate = Gate(self, "Gate", plan=plan, source=self._source, topic=topic)

@@ -1,8 +1,6 @@
 """Where a pipeline keeps the files of its runs."""
 
-from typing import cast
-
-from aws_cdk import CfnElement, Duration, RemovalPolicy
+from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_codepipeline as codepipeline
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -10,6 +8,7 @@ from constructs import Construct
 
 from ultrascale.plan.model import PipelinePlan
 from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.cdk_types import as_bucket
 from ultrascale_constructs.key import Key
 
 _NO_ACCESS_LOG = {
@@ -41,7 +40,7 @@ def artifact_bucket(scope: Construct, *, plan: PipelinePlan) -> s3.IBucket:
         ],
     )
     acknowledge(bucket, _NO_ACCESS_LOG)
-    return cast("s3.IBucket", bucket)
+    return as_bucket(bucket)
 
 
 def keep_replicas(pipeline: codepipeline.Pipeline) -> None:
@@ -49,7 +48,6 @@ def keep_replicas(pipeline: codepipeline.Pipeline) -> None:
     for support in pipeline.cross_region_support.values():
         for construct in support.stack.node.find_all():
             if isinstance(construct, kms.CfnKey | s3.CfnBucket):
-                cast("CfnElement", construct)
                 construct.apply_removal_policy(RemovalPolicy.RETAIN)
             if isinstance(construct, kms.CfnKey):
                 construct.enable_key_rotation = True

@@ -1,7 +1,6 @@
 """What looks at a cluster before a pipeline deploys it, and what lets it look."""
 
 from collections.abc import Mapping
-from typing import cast
 
 from aws_cdk import Stage, pipelines
 from aws_cdk import aws_iam as iam
@@ -11,6 +10,7 @@ from constructs import Construct
 from ultrascale.catalog.codepipeline import APPROVAL_COMMENT_LENGTH
 from ultrascale.plan.delivery.pipeline_events import APPROVE
 from ultrascale.plan.model import PipelinePlan, StagePlan
+from ultrascale_constructs.cdk_types import as_role, principal
 from ultrascale_constructs.pipeline_reasons import accept_looking
 
 _PROFILE = "gate"
@@ -49,7 +49,7 @@ class Gate(Construct):
             "Role",
             role_name=plan.role,
             description=f"Looks at the accounts that {plan.name} deploys into",
-            assumed_by=cast("iam.IPrincipal", _builds_of(plan)),
+            assumed_by=principal(_builds_of(plan)),
         )
         self._role.add_to_policy(
             iam.PolicyStatement(
@@ -68,7 +68,7 @@ class Gate(Construct):
         look = pipelines.CodeBuildStep(
             f"Look-{stage.name}",
             input=self._source,
-            role=cast("iam.IRole", self._role),
+            role=as_role(self._role),
             commands=gate_commands(stage),
         )
         confirm = pipelines.ConfirmPermissionsBroadening(
@@ -159,7 +159,7 @@ class GateRole(Construct):
             "Resource",
             role_name=stage.gate_role,
             description=f"Lets {pipeline.name} look at {stage.cluster.name}",
-            assumed_by=cast("iam.IPrincipal", trusted),
+            assumed_by=principal(trusted),
             inline_policies={"preflight": iam.PolicyDocument.from_json(policy)},
         )
         role.add_to_policy(

@@ -1,12 +1,11 @@
 """Who hears that a pipeline needs somebody."""
 
-from typing import cast
-
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from ultrascale.plan.model import PipelinePlan
 from ultrascale_constructs.alerts import KEY_USE, allow_service, tell_of_event
+from ultrascale_constructs.cdk_types import as_topic
 from ultrascale_constructs.key import Key
 
 
@@ -37,4 +36,4 @@ class Notices(Construct):
         key.add_to_resource_policy(allow_service("events", KEY_USE, "*", {}))
         for event in plan.events:
             tell_of_event(self, event, topic.topic_arn)
-        self.topic = cast("sns.ITopic", topic)
+        self.topic = as_topic(topic)

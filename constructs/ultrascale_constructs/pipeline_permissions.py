@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from typing import cast
 
 from aws_cdk import Stack, pipelines
 from aws_cdk import aws_codebuild as codebuild
@@ -11,7 +10,9 @@ from aws_cdk import aws_logs as logs
 
 from ultrascale.catalog.build_environment import PIPELINE_BUILD_ENVIRONMENT
 from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
+from ultrascale.documents import mapping
 from ultrascale.plan.model import PipelinePlan
+from ultrascale_constructs.cdk_types import child
 
 # Of aws-cdk-lib 2.275.0: it takes whatever release is newest, and looks for a stage in the assembly
 # of the pipeline. A stage's stacks have an assembly of their own here. By default it makes change
@@ -61,15 +62,15 @@ def complete_check(
         LookupError: The library's check is another than the one known here.
     """
     check = pipeline.node.find_child("PipelinesSecurityCheck")
-    build = cast("codebuild.Project", check.node.find_child("CDKSecurityCheck"))
+    build = child(check, codebuild.Project, "CDKSecurityCheck")
     group.grant_write(build)
     _let_look(build)
-    project = cast("codebuild.CfnProject", build.node.default_child)
+    project = child(build, codebuild.CfnProject)
     for construct in check.node.find_all():
         if isinstance(construct, logs.CfnLogGroup):
             construct.retention_in_days = plan.log_retention_days
-    resolved = cast("Mapping[str, object]", Stack.of(check).resolve(project.source))
-    text = replaced(json.dumps(resolved["buildSpec"]), _REPLACED)
+    source = mapping(Stack.of(check).resolve(project.source))
+    text = replaced(json.dumps(source["buildSpec"]), _REPLACED)
     project.add_property_override("Source.BuildSpec", json.loads(text))
     project.add_property_override("Environment.Image", PIPELINE_BUILD_ENVIRONMENT.image)
     project.add_property_override(

@@ -1,14 +1,15 @@
 """Wildcards in the roles that the CDK makes for a pipeline, and why they are accepted."""
 
 from collections.abc import Iterator, Mapping
-from typing import cast
 
-from aws_cdk import CfnElement, Stack, pipelines
+from aws_cdk import Stack, pipelines
 from aws_cdk import aws_codebuild as codebuild
 from constructs import Construct
 
+from ultrascale.documents import objects, text
 from ultrascale.plan.model import PipelinePlan
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
+from ultrascale_constructs.cdk_types import as_construct, logical_id
 
 _FINDING = "AwsSolutions::AwsSolutions-IAM5[{}]"
 _GRANTED_ACTIONS = (
@@ -45,7 +46,7 @@ def accept_findings(scope: Construct, pipeline: pipelines.CodePipeline, plan: Pi
     )
     every = _FINDING.format("Resource::*")
     acknowledge(
-        _child(pipeline, "UpdatePipeline"),
+        as_construct(pipeline.node.find_child("UpdatePipeline")),
         {
             _FINDING.format(f"Resource::arn:*:iam::{plan.account}:role/*"): _BOOTSTRAP_ROLES,
             every: "the CDK looks for its bootstrap stack; names of stacks and objects are all "
@@ -53,24 +54,24 @@ def accept_findings(scope: Construct, pipeline: pipelines.CodePipeline, plan: Pi
         },
     )
     acknowledge(
-        _child(pipeline.pipeline, "Role"),
+        as_construct(pipeline.pipeline.node.find_child("Role")),
         {every: "keys in other Regions have no ARN before they are there; their policies decide"},
     )
     if pipeline.node.try_find_child("Assets") is not None:
-        assets = _child(pipeline, "Assets")
+        assets = as_construct(pipeline.node.find_child("Assets"))
         acknowledge(assets, {every: "the CDK lets the pipeline start the build by the same role"})
-    _accept_check(_child(pipeline, "PipelinesSecurityCheck"), every)
+    _accept_check(as_construct(pipeline.node.find_child("PipelinesSecurityCheck")), every)
 
 
 def _accept_check(check: Construct, every: str) -> None:
-    function = _child(check, "CDKPipelinesAutoApprove")
+    function = as_construct(check.node.find_child("CDKPipelinesAutoApprove"))
     acknowledge_managed_policies(
         function, {"service-role/AWSLambdaBasicExecutionRole": "writes its own log, nothing else"}
     )
     acknowledge(function, {every: _OWN_APPROVALS})
-    versions = f"Resource::<{_logical_id(function)}.Arn>:*"
+    versions = f"Resource::<{logical_id(function)}.Arn>:*"
     acknowledge(
-        _child(check, "CDKSecurityCheck"),
+        as_construct(check.node.find_child("CDKSecurityCheck")),
         {every: _BOOTSTRAP_ROLES, _FINDING.format(versions): "versions of the one function"},
     )
 
@@ -78,10 +79,10 @@ def _accept_check(check: Construct, every: str) -> None:
 def _buckets(pipeline: pipelines.CodePipeline, plan: PipelinePlan) -> Iterator[str]:
     """Yield what findings call the buckets of the pipeline in its Region and in the others."""
     underlying = pipeline.pipeline
-    yield f"<{_logical_id(cast('Construct', underlying.artifact_bucket))}.Arn>"
+    yield f"<{logical_id(underlying.artifact_bucket)}.Arn>"
     stack = Stack.of(underlying)
     for support in underlying.cross_region_support.values():
-        name = cast("str", stack.resolve(support.replication_bucket.bucket_name))
+        name = str(stack.resolve(support.replication_bucket.bucket_name))
         yield f"arn:{plan.partition}:s3:::{name}"
 
 
@@ -101,15 +102,6 @@ def _builds(
             yield from (f"{logs}{name}:*", f"{reports}{name}-*")
 
 
-def _child(construct: Construct, name: str) -> Construct:
-    return cast("Construct", construct.node.find_child(name))
-
-
-def _logical_id(construct: Construct) -> str:
-    element = cast("CfnElement", construct.node.default_child)
-    return Stack.of(construct).get_logical_id(element)
-
-
 def accept_looking(role: Construct, policy: Mapping[str, object], *others: str) -> None:
     """Accept the wildcards of a role that looks at an account and changes nothing.
 
@@ -118,8 +110,7 @@ def accept_looking(role: Construct, policy: Mapping[str, object], *others: str) 
         policy: Its policy.
         others: Further resources that it names by a pattern.
     """
-    statements = cast("list[Mapping[str, str]]", policy["Statement"])
-    patterns = [statement["Resource"] for statement in statements]
+    patterns = [text(statement, "Resource") for statement in objects(policy, "Statement")]
     acknowledge(
         role,
         {

@@ -2,18 +2,17 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from aws_cdk import CfnElement, CfnResource, Duration, RemovalPolicy, Stack
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
-from aws_cdk import aws_iam as iam
 from aws_cdk import lambda_layer_kubectl_v35 as kubectl
 from aws_cdk.aws_logs import CfnLogGroup
 from constructs import Construct, IConstruct
 
 from ultrascale.catalog.eks import CLUSTER_ADMIN_POLICY
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
+from ultrascale_constructs.cdk_types import child, logical_id
+from ultrascale_constructs.cluster_context import ClusterContext
 
 Manifest = Mapping[str, object]
 
@@ -34,10 +33,7 @@ class ManifestApplier(Construct):
         scope: Construct,
         id: str,
         *,
-        cluster_name: str,
-        cluster_security_group_id: str,
-        vpc: ec2.IVpc,
-        subnet_ids: Sequence[str],
+        cluster: ClusterContext,
     ) -> None:
         super().__init__(scope, id)
         provider = eks.KubectlProvider(
@@ -46,23 +42,20 @@ class ManifestApplier(Construct):
             cluster=eks.Cluster.from_cluster_attributes(
                 self,
                 "Network",
-                cluster_name=cluster_name,
-                cluster_security_group_id=cluster_security_group_id,
-                vpc=vpc,
+                cluster_name=cluster.name,
+                cluster_security_group_id=cluster.security_group_id,
+                vpc=cluster.vpc,
             ),
             # One for all clusters: kubectl works with servers one minor older and newer.
             # Source: https://kubernetes.io/releases/version-skew-policy/#kubectl
             kubectl_layer=kubectl.KubectlV35Layer(self, "Kubectl"),
-            private_subnets=[
-                ec2.Subnet.from_subnet_id(self, f"Subnet{index}", subnet_id)
-                for index, subnet_id in enumerate(subnet_ids)
-            ],
+            private_subnets=cluster.private_subnets(self),
         )
         self._acknowledge(provider)
         self._cluster = eks.Cluster.from_cluster_attributes(
             self,
             "Cluster",
-            cluster_name=cluster_name,
+            cluster_name=cluster.name,
             kubectl_provider=provider,
             prune=False,
         )
@@ -193,8 +186,9 @@ class ManifestApplier(Construct):
         )
         stack = Stack.of(self)
         handler = provider.node.find_child("Handler")
-        has_ecr_public = _logical_id(stack, handler.node.find_child("HasEcrPublic"))
-        function = _logical_id(stack, handler.node.default_child)
+        condition = child(handler, CfnElement, "HasEcrPublic")
+        has_ecr_public = stack.get_logical_id(condition)
+        function = logical_id(handler)
         partition = {"Ref": "AWS::Partition"}
         name = ":iam::aws:policy/AmazonElasticContainerRegistryPublicReadOnly"
         policy = {
@@ -217,7 +211,8 @@ class ManifestApplier(Construct):
         )
 
     def _entry(self, provider: eks.KubectlProvider) -> eks.AccessEntry:
-        role = cast("iam.IRole", provider.role)
+        role = provider.role
+        assert role is not None
         return eks.AccessEntry(
             self,
             "Access",
@@ -233,8 +228,3 @@ class ManifestApplier(Construct):
 
 def _removal(*, retain: bool) -> RemovalPolicy:
     return RemovalPolicy.RETAIN if retain else RemovalPolicy.DESTROY
-
-
-def _logical_id(stack: Stack, element: IConstruct | None) -> str:
-    assert isinstance(element, CfnElement)
-    return str(stack.resolve(stack.get_logical_id(element)))

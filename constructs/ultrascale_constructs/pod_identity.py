@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 from aws_cdk import Stack, Token
 from aws_cdk import aws_eks_v2 as eks
@@ -11,6 +10,7 @@ from constructs import Construct
 
 from ultrascale.plan.names import SYSTEM_NAMESPACE
 from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.cdk_types import principal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ def pods_of(
         "pods.eks.amazonaws.com",
         conditions={"StringEquals": {f"aws:RequestTag/{key}": tags[key] for key in sorted(tags)}},
     )
-    return cast("iam.IPrincipal", iam.SessionTagsPrincipal(cast("iam.IPrincipal", pods)))
+    return principal(iam.SessionTagsPrincipal(principal(pods)))
 
 
 class PodIdentityRole(Construct):

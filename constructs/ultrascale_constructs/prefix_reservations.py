@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
-from typing import cast
 
-from aws_cdk import ArnFormat, CustomResource, Duration, RemovalPolicy, Stack, Token
+from aws_cdk import ArnFormat, CustomResource, Duration, Stack
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from ultrascale_constructs.acknowledgment import acknowledge
-from ultrascale_constructs.lambda_code import RUNTIME, lambda_code
+from ultrascale_constructs.acknowledgment import acknowledge_wildcards, shown_account
+from ultrascale_constructs.lambda_function import define_function, function_role
+from ultrascale_constructs.log_group import define_log_group
 
 # A large VPC has some two hundred parts, and EC2 takes a few a second.
 _LONGEST = Duration.minutes(10)
@@ -37,21 +36,16 @@ class PrefixReservations(Construct):
             log_retention_days: How long the function's log is kept, in days.
         """
         super().__init__(scope, id)
-        group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY)
-        # The L2's own property takes a member of an enumeration, not a number.
-        cast("logs.CfnLogGroup", group.node.default_child).retention_in_days = log_retention_days
+        group = define_log_group(self, retention_days=log_retention_days)
         role = self._role(group)
-        function = lambda_.Function(
+        function = define_function(
             self,
             "Function",
             description="Prefix reservations of subnets",
-            runtime=RUNTIME,
             handler="lambdas.subnet_reservations.handler.on_event",
-            code=lambda_code(),
-            memory_size=256,
+            role=role,
+            group=group,
             timeout=_LONGEST,
-            role=cast("iam.IRole", role),
-            log_group=cast("logs.ILogGroup", group),
         )
         CustomResource(
             self,
@@ -70,12 +64,7 @@ class PrefixReservations(Construct):
 
     def _role(self, group: logs.LogGroup) -> iam.Role:
         stack = Stack.of(self)
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("lambda.amazonaws.com")),
-        )
-        group.grant_write(role)
+        role = function_role(self, group)
         subnets = stack.format_arn(
             service="ec2",
             resource="subnet",
@@ -87,16 +76,15 @@ class PrefixReservations(Construct):
             (["ec2:DeleteSubnetCidrReservation", "ec2:GetSubnetCidrReservations"], "*"),
         ):
             role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[resource]))
-        account = "<AWS::AccountId>" if Token.is_unresolved(stack.account) else stack.account
-        finding = "AwsSolutions::AwsSolutions-IAM5[Resource::{}]"
-        acknowledge(
+        shown = f"arn:{stack.partition}:ec2:{stack.region}:{shown_account(stack)}:subnet/*"
+        acknowledge_wildcards(
             role,
             {
-                finding.format("*"): "EC2 takes no resource for reading and deleting reservations",
-                finding.format(
-                    f"arn:{stack.partition}:ec2:{stack.region}:{account}:subnet/*"
-                ): "it only keeps parts of subnets for prefixes; a policy with their ids would "
-                "have to be there before subnets change",
+                "*": "EC2 takes no resource for reading and deleting reservations",
+                shown: (
+                    "it only keeps parts of subnets for prefixes; a policy with their ids would "
+                    "have to be there before subnets change"
+                ),
             },
         )
         return role

@@ -1,23 +1,17 @@
 """Functions that a schedule calls, and that call the API server."""
 
-from typing import cast
-
-from aws_cdk import Duration, RemovalPolicy, Stack
-from aws_cdk import aws_ec2 as ec2
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from ultrascale.plan.model import FunctionPlan
-from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
-from ultrascale_constructs.calendar_function import ClusterApi
 from ultrascale_constructs.calendar_schedule import on_time, scheduler_role
-from ultrascale_constructs.lambda_code import RUNTIME, lambda_code
-
-_VPC_POLICY = "service-role/AWSLambdaVPCAccessExecutionRole"
+from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale_constructs.lambda_function import define_function, function_role
+from ultrascale_constructs.log_group import define_log_group
 
 
 class ScheduledFunction(Construct):
@@ -34,7 +28,7 @@ class ScheduledFunction(Construct):
         id: str,
         *,
         plan: FunctionPlan,
-        cluster: ClusterApi,
+        cluster: ClusterContext,
         handler: str,
         description: str,
         purpose: str,
@@ -51,66 +45,30 @@ class ScheduledFunction(Construct):
             purpose: Description of the schedule.
         """
         super().__init__(scope, id)
-        group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY)
-        # The L2's own property takes a member of an enumeration, not a number.
-        resource = cast("logs.CfnLogGroup", group.node.default_child)
-        resource.retention_in_days = plan.log_retention_days
-        role = self._role(group)
-        function = lambda_.Function(
+        group = define_log_group(self, retention_days=plan.log_retention_days)
+        role = function_role(self, group, in_vpc=True)
+        function = define_function(
             self,
             "Resource",
             description=description,
-            runtime=RUNTIME,
-            code=lambda_code(),
             handler=handler,
+            role=role,
+            group=group,
             timeout=Duration.seconds(plan.timeout_seconds),
-            memory_size=plan.memory_mib,
-            role=cast("iam.IRole", role),
-            log_group=cast("logs.ILogGroup", group),
+            memory_mib=plan.memory_mib,
             # The next call is the retry.
             retry_attempts=0,
-            environment={
-                "CLUSTER_ENDPOINT": cluster.address.endpoint,
-                "CLUSTER_CERTIFICATE_AUTHORITY": cluster.address.certificate_authority,
-            },
-            vpc=cluster.vpc,
-            vpc_subnets=self._subnets(cluster),
-            security_groups=[
-                ec2.SecurityGroup.from_security_group_id(
-                    self, "SecurityGroup", cluster.security_group_id
-                )
-            ],
+            cluster=cluster,
         )
         access = eks.CfnAccessEntry(
             self,
             "Access",
-            cluster_name=cluster.address.name,
+            cluster_name=cluster.name,
             principal_arn=role.role_arn,
             type="STANDARD",
             kubernetes_groups=[plan.group],
         )
         self._schedule(plan, function, purpose).node.add_dependency(access)
-
-    def _role(self, group: logs.LogGroup) -> iam.Role:
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("lambda.amazonaws.com")),
-            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(_VPC_POLICY)],
-        )
-        acknowledge_managed_policies(
-            role, {_VPC_POLICY: "AWS keeps it in step with what Lambda calls"}
-        )
-        group.grant_write(cast("iam.IGrantable", role))
-        return role
-
-    def _subnets(self, cluster: ClusterApi) -> ec2.SubnetSelection:
-        return ec2.SubnetSelection(
-            subnets=[
-                ec2.Subnet.from_subnet_id(self, f"Subnet{index}", subnet_id)
-                for index, subnet_id in enumerate(cluster.subnet_ids)
-            ]
-        )
 
     def _schedule(
         self, plan: FunctionPlan, function: lambda_.Function, purpose: str

@@ -1,10 +1,8 @@
 """Self-managed nodes: an EC2 Auto Scaling group whose instances join the cluster by themselves."""
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from aws_cdk import aws_autoscaling as autoscaling
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -13,8 +11,9 @@ from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.pools.node_groups import drain_seconds, is_kept_in_its_zones
 from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.cdk_types import as_role
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.launch_template import NodeLaunchTemplate, SelfManaged
-from ultrascale_constructs.node_config import ClusterAddress
 from ultrascale_constructs.node_group_guard import pool_labels
 from ultrascale_constructs.nodes import (
     keep_in_zones,
@@ -47,9 +46,7 @@ class SelfManagedGroup(Construct):
         id: str,
         *,
         plan: PoolPlan,
-        cluster: ClusterAddress,
-        cluster_security_group_id: str,
-        vpc: ec2.IVpc,
+        cluster: ClusterContext,
         subnet_ids: Sequence[str],
         service_token: str,
         autoscaler_tags: Mapping[str, str],
@@ -61,8 +58,6 @@ class SelfManagedGroup(Construct):
             id: Construct id.
             plan: The pool.
             cluster: The cluster that its nodes join.
-            cluster_security_group_id: Cluster security group.
-            vpc: VPC of the cluster.
             subnet_ids: Subnets of the nodes; a single one for a Capacity Block.
             service_token: ARN of the function of `NodeGroupFunctions`.
             autoscaler_tags: What the Cluster Autoscaler reads from the tags of the group; empty
@@ -70,7 +65,7 @@ class SelfManagedGroup(Construct):
         """
         super().__init__(scope, id)
         role = node_role(self)
-        profile = iam.InstanceProfile(self, "InstanceProfile", role=cast("iam.IRole", role))
+        profile = iam.InstanceProfile(self, "InstanceProfile", role=as_role(role))
         access = eks.CfnAccessEntry(
             self,
             "Access",
@@ -83,9 +78,7 @@ class SelfManagedGroup(Construct):
             "LaunchTemplate",
             plan=plan,
             cluster_name=cluster.name,
-            security_group_ids=security_group_ids(
-                self, plan=plan, vpc=vpc, cluster_security_group_id=cluster_security_group_id
-            ),
+            security_group_ids=security_group_ids(self, plan=plan, cluster=cluster),
             placement_group_name=placement_group_name(self, plan),
             reservation_group_arn=reservation_group_arn(self, plan=plan, cluster_name=cluster.name),
             self_managed=SelfManaged(

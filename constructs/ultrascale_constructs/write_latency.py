@@ -5,7 +5,7 @@ from constructs import Construct
 
 from ultrascale.plan.model import MetricPlan, ObjectivePlan, WriteLatencyPlan
 from ultrascale_constructs.alarm import define_alarm
-from ultrascale_constructs.calendar_function import ClusterApi
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.scheduled_function import ScheduledFunction
 
 _Slo = applicationsignals.CfnServiceLevelObjective
@@ -21,10 +21,10 @@ class WriteLatency(Construct):
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, plan: WriteLatencyPlan, cluster: ClusterApi
+        self, scope: Construct, id: str, *, plan: WriteLatencyPlan, cluster: ClusterContext
     ) -> None:
         super().__init__(scope, id)
-        name = cluster.address.name
+        name = cluster.name
         canary = ScheduledFunction(
             self,
             "Canary",

@@ -6,7 +6,7 @@ from constructs import Construct
 
 from ultrascale.catalog.eks import CLUSTER_ADMIN_POLICY
 from ultrascale.plan import ClusterPlan
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
 
 
 class AccessStack(Stack):

@@ -8,7 +8,7 @@ from constructs import Construct
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import AddonPlan
 from ultrascale_constructs.addon import Addon
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
 
 
 class AddonsStack(Stack):

@@ -5,7 +5,7 @@ from constructs import Construct
 
 from ultrascale.plan import ClusterPlan
 from ultrascale_constructs.auto_mode import AutoModeNodeRole
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
 
 
 class AutoModeStack(Stack):

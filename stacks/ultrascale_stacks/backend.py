@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import Stack
 from constructs import Construct
 
 from ultrascale.plan import ClusterPlan, names
-from ultrascale.plan.model import BackendPlan, DatabasePlan
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.database import Database
 from ultrascale_constructs.key import Key
-from ultrascale_constructs.network import Network
 from ultrascale_constructs.pod_identity import PodIdentityRole
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.placeholders import export
 
 
 class BackendStack(Stack):
@@ -27,20 +27,18 @@ class BackendStack(Stack):
         id: str,
         *,
         plan: ClusterPlan,
-        backend: BackendPlan,
-        database: DatabasePlan,
-        network: Network,
-        cluster_security_group_id: str,
+        cluster: ClusterContext,
     ) -> None:
         super().__init__(scope, id, env=environment(plan))
-        made = Database(
+        backend = plan.backend
+        assert backend is not None, "a cluster without the backend has no such stack"
+        assert backend.database is not None, "its database is somebody else's"
+        database = Database(
             self,
             "Database",
-            plan=database,
+            plan=backend.database,
             key=Key(self, "Key", description=f"Database of the backend of {plan.name}").key,
-            vpc=network.vpc,
-            subnet_ids=network.subnet_ids("private"),
-            client_security_group_id=cluster_security_group_id,
+            cluster=cluster,
         )
         PodIdentityRole(
             self,
@@ -48,22 +46,10 @@ class BackendStack(Stack):
             cluster_name=plan.name,
             namespace=backend.namespace,
             service_account=names.BACKEND_ACCOUNT,
-            permissions=made.permissions,
+            permissions=database.permissions,
         )
-        values = {names.DATABASE_HOST: made.host}
-        if made.secret_arn is not None:
-            values[names.DATABASE_SECRET_ARN] = made.secret_arn
-        self._tell(values)
+        values = {names.DATABASE_HOST: database.host}
+        if database.secret_arn is not None:
+            values[names.DATABASE_SECRET_ARN] = database.secret_arn
+        export(self, values)
         self.placeholders: Mapping[str, str] = {**values, names.ACCOUNT_ID: self.account}
-
-    def _tell(self, values: Mapping[str, str]) -> None:
-        """Export ``values``, whether the manifests name them today or not, and show them."""
-        for placeholder, value in values.items():
-            self.export_value(value)
-            words = placeholder.strip("${}").split("_")
-            CfnOutput(
-                self,
-                "".join(word.capitalize() for word in words),
-                value=value,
-                description=f"{placeholder} in the manifests",
-            )

@@ -6,7 +6,7 @@ from constructs import Construct
 from ultrascale.plan import ClusterPlan
 from ultrascale_constructs.control_plane import ControlPlane
 from ultrascale_constructs.network import Network
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
 
 
 class ClusterStack(Stack):

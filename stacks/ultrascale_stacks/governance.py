@@ -6,7 +6,7 @@ from constructs import Construct
 from ultrascale.plan import ClusterPlan
 from ultrascale_constructs.addon import Addon
 from ultrascale_constructs.task_governance import TaskGovernance
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
 
 
 class GovernanceStack(Stack):

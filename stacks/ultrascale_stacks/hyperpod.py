@@ -1,5 +1,7 @@
 """The SageMaker HyperPod cluster behind the pools of provisioner `hyperpod`."""
 
+from collections.abc import Mapping
+
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
@@ -7,9 +9,10 @@ from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import InstanceGroupPlan
 from ultrascale.plan.network.vpc import subnet_kind
 from ultrascale.plan.pools.hyperpod import group_subnets
-from ultrascale_constructs.hyperpod import FileSystems, HyperPodCluster
+from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale_constructs.hyperpod import HyperPodCluster
 from ultrascale_constructs.network import Network
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
 
 
 class HyperPodStack(Stack):
@@ -26,30 +29,27 @@ class HyperPodStack(Stack):
         *,
         plan: ClusterPlan,
         network: Network,
-        cluster_security_group_id: str,
-        file_systems: FileSystems,
+        cluster: ClusterContext,
+        placeholders: Mapping[str, str],
     ) -> None:
         super().__init__(scope, id, env=environment(plan))
         hyperpod = plan.hyperpod
         assert hyperpod is not None, "a cluster without HyperPod has no such stack"
-        (default_subnet_id, *_) = network.subnet_ids("private")
-        cluster = HyperPodCluster(
+        resource = HyperPodCluster(
             self,
             "HyperPod",
             plan=hyperpod,
             region=plan.region,
-            eks_cluster_arn=self.format_arn(
-                service="eks", resource="cluster", resource_name=plan.name
-            ),
-            cluster_security_group_id=cluster_security_group_id,
-            vpc=network.vpc,
-            default_subnet_id=default_subnet_id,
+            cluster=cluster,
             subnet_ids={group.name: _subnet_ids(plan, group, network) for group in hyperpod.groups},
-            file_systems=file_systems,
+            file_systems={
+                each.name: (placeholders[each.dns_name], placeholders[each.mount_name])
+                for each in plan.lustre
+            },
         )
-        self.hyperpod_cluster_arn = cluster.arn
-        self.export_value(cluster.arn)
-        CfnOutput(self, "HyperPodClusterArn", value=cluster.arn, description="HyperPod cluster")
+        self.hyperpod_cluster_arn = resource.arn
+        self.export_value(resource.arn)
+        CfnOutput(self, "HyperPodClusterArn", value=resource.arn, description="HyperPod cluster")
 
 
 def _subnet_ids(plan: ClusterPlan, group: InstanceGroupPlan, network: Network) -> list[str]:

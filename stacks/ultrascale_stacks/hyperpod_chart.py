@@ -5,9 +5,9 @@ from constructs import Construct
 
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.retention import LOG_DAYS
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.hyperpod_chart import HyperPodChart
-from ultrascale_constructs.network import Network
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
 
 
 class HyperPodChartStack(Stack):
@@ -19,18 +19,14 @@ class HyperPodChartStack(Stack):
         id: str,
         *,
         plan: ClusterPlan,
-        network: Network,
-        cluster_security_group_id: str,
+        cluster: ClusterContext,
     ) -> None:
         super().__init__(scope, id, env=environment(plan))
-        assert plan.hyperpod_chart is not None
+        assert plan.hyperpod_chart is not None, "a cluster without HyperPod has no such stack"
         HyperPodChart(
             self,
             "Chart",
             plan=plan.hyperpod_chart,
-            cluster_name=plan.name,
-            vpc_id=network.vpc_id,
-            subnet_ids=network.subnet_ids("private"),
-            security_group_id=cluster_security_group_id,
+            cluster=cluster,
             log_retention_days=LOG_DAYS,
         )

@@ -4,9 +4,8 @@ from aws_cdk import Stack
 from constructs import Construct
 
 from ultrascale.plan import ClusterPlan
-from ultrascale.plan.model import AddonPlan
 from ultrascale_constructs.hyperpod_observability import HyperPodObservability
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
 
 
 class HyperPodObservabilityStack(Stack):
@@ -15,6 +14,9 @@ class HyperPodObservabilityStack(Stack):
     Before a training plan starts there is no node, and this stack fails: the alarms must not.
     """
 
-    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, addon: AddonPlan) -> None:
+    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
         super().__init__(scope, id, env=environment(plan))
+        assert plan.observability is not None, "a cluster without metrics has no such stack"
+        addon = plan.observability.hyperpod_addon
+        assert addon is not None, "a cluster without HyperPod has no such stack"
         HyperPodObservability(self, "HyperPod", plan=addon, cluster_name=plan.name)

@@ -6,9 +6,8 @@ from aws_cdk import Stack
 from constructs import Construct
 
 from ultrascale.plan import ClusterPlan, names
-from ultrascale.plan.model import ImageCachePlan
 from ultrascale_constructs.image_cache import ImageCache
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
 
 
 class ImageCacheStack(Stack):
@@ -24,9 +23,9 @@ class ImageCacheStack(Stack):
         id: str,
         *,
         plan: ClusterPlan,
-        cache: ImageCachePlan,
         images: Iterable[str],
     ) -> None:
         super().__init__(scope, id, env=environment(plan))
-        ImageCache(self, "Cache", plan=cache, images=images)
+        assert plan.image_cache is not None, "a cluster without a cache has no such stack"
+        ImageCache(self, "Cache", plan=plan.image_cache, images=images)
         self.placeholders: Mapping[str, str] = {names.ACCOUNT_ID: self.account}

@@ -8,7 +8,7 @@ from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.delivery.images import image_uri
 from ultrascale.plan.retention import LOG_DAYS
 from ultrascale_constructs.image_builder import ImageBuilder
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
 
 
 class ImagesStack(Stack):

@@ -4,11 +4,11 @@ from aws_cdk import Stack
 from constructs import Construct
 
 from ultrascale.plan import ClusterPlan, names
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.karpenter import Karpenter
 from ultrascale_constructs.karpenter_values import controller_values
-from ultrascale_constructs.network import Network
 from ultrascale_constructs.platform import ManifestApplier
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
 
 
 class KarpenterStack(Stack):
@@ -24,21 +24,13 @@ class KarpenterStack(Stack):
         id: str,
         *,
         plan: ClusterPlan,
-        network: Network,
-        cluster_security_group_id: str,
+        cluster: ClusterContext,
     ) -> None:
         super().__init__(scope, id, env=environment(plan))
         karpenter = plan.karpenter
         assert karpenter is not None, "a cluster without Karpenter has no such stack"
         rights = Karpenter(self, "Karpenter", plan=karpenter, cluster_name=plan.name)
-        charts = ManifestApplier(
-            self,
-            "Charts",
-            cluster_name=plan.name,
-            cluster_security_group_id=cluster_security_group_id,
-            vpc=network.vpc,
-            subnet_ids=network.subnet_ids("private"),
-        )
+        charts = ManifestApplier(self, "Charts", cluster=cluster)
         # A pod that starts before its role is associated has no credentials until it is restarted.
         charts.node.add_dependency(rights.identity)
         charts.install_chart(

@@ -5,7 +5,7 @@ from constructs import Construct
 
 from ultrascale.plan import ClusterPlan
 from ultrascale_constructs.network import Network
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
 
 
 class NetworkStack(Stack):

@@ -11,12 +11,12 @@ from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.network.vpc import node_subnet_kind
 from ultrascale.plan.pools.node_groups import group_subnets
 from ultrascale_constructs.block_calendar import NodeGroupCalendar
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.network import Network
-from ultrascale_constructs.node_config import ClusterAddress
 from ultrascale_constructs.node_group import NodeGroup
 from ultrascale_constructs.node_group_guard import guard
 from ultrascale_constructs.self_managed_group import SelfManagedGroup
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
 
 
 class NodeGroupStack(Stack):
@@ -30,9 +30,8 @@ class NodeGroupStack(Stack):
         plan: ClusterPlan,
         pool: PoolPlan,
         network: Network,
-        cluster: ClusterAddress,
-        cluster_security_group_id: str,
-        service_token: str | None,
+        cluster: ClusterContext,
+        service_token: str,
     ) -> None:
         """Define the stack.
 
@@ -42,13 +41,11 @@ class NodeGroupStack(Stack):
             plan: The cluster.
             pool: The pool.
             network: VPC of the cluster.
-            cluster: How self-managed nodes find the cluster.
-            cluster_security_group_id: Cluster security group.
+            cluster: The same, as its constructs refer to it.
             service_token: ARN of the function of `NodeGroupFunctions`, which every cluster with
                 node groups has.
         """
         super().__init__(scope, id, env=environment(plan))
-        assert service_token is not None
         subnet_ids = _subnet_ids(plan, pool, network)
         autoscaler_tags: Mapping[str, str] = {}
         if plan.cluster_autoscaler is not None:
@@ -60,9 +57,7 @@ class NodeGroupStack(Stack):
                 self,
                 _group_id(pool),
                 plan=pool,
-                cluster_name=plan.name,
-                cluster_security_group_id=cluster_security_group_id,
-                vpc=network.vpc,
+                cluster=cluster,
                 subnet_ids=subnet_ids,
                 service_token=service_token,
                 autoscaler_tags=autoscaler_tags,
@@ -75,8 +70,6 @@ class NodeGroupStack(Stack):
                 "SelfManagedGroup",
                 plan=pool,
                 cluster=cluster,
-                cluster_security_group_id=cluster_security_group_id,
-                vpc=network.vpc,
                 subnet_ids=subnet_ids,
                 service_token=service_token,
                 autoscaler_tags=autoscaler_tags,

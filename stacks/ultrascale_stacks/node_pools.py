@@ -2,23 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import cast
 
 from aws_cdk import Stack
 from constructs import Construct
 
+from ultrascale.documents import text
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import PoolPlan
 from ultrascale_constructs.block_calendar import NodePoolCalendar
-from ultrascale_constructs.calendar_function import ClusterApi
-from ultrascale_constructs.network import Network
-from ultrascale_constructs.node_config import ClusterAddress
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.node_pool_network import NodePoolNetwork
 from ultrascale_constructs.platform import Manifest, ManifestApplier
 from ultrascale_constructs.static_node_pool import apply_static_node_pool
 from ultrascale_k8s import PlatformChart
-from ultrascale_stacks._environment import environment
-from ultrascale_stacks._placeholders import fill
+from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.placeholders import fill
 
 _NODE_POOL = "NodePool"
 # Each of these leaves the cluster by itself when its pool no longer has it.
@@ -37,9 +35,7 @@ class NodePoolsStack(Stack):
         id: str,
         *,
         plan: ClusterPlan,
-        network: Network,
-        cluster: ClusterAddress,
-        cluster_security_group_id: str,
+        cluster: ClusterContext,
         pools: Sequence[PoolPlan],
         charts: Sequence[PlatformChart],
     ) -> None:
@@ -49,29 +45,14 @@ class NodePoolsStack(Stack):
             scope: Parent.
             id: Name of the stack.
             plan: The cluster.
-            network: VPC of the cluster.
-            cluster: How the calendars reach the API server.
-            cluster_security_group_id: Cluster security group.
+            cluster: The same, as its constructs refer to it.
             pools: The pools.
             charts: Their charts, in the order they are applied.
         """
         super().__init__(scope, id, env=environment(plan))
-        api = ClusterApi(
-            address=cluster,
-            vpc=network.vpc,
-            subnet_ids=network.subnet_ids("private"),
-            security_group_id=cluster_security_group_id,
-        )
-        manifests = ManifestApplier(
-            self,
-            "Manifests",
-            cluster_name=plan.name,
-            cluster_security_group_id=api.security_group_id,
-            vpc=api.vpc,
-            subnet_ids=api.subnet_ids,
-        )
-        placeholders = self._placeholders(plan.name, pools, network, manifests)
-        node_pools = _NodePools(self, plan, manifests, api)
+        manifests = ManifestApplier(self, "Manifests", cluster=cluster)
+        placeholders = self._placeholders(pools, cluster, manifests)
+        node_pools = _NodePools(self, plan, manifests, cluster)
         for chart in charts:
             objects = [fill(manifest, placeholders) for manifest in chart.manifests]
             if others := [each for each in objects if each["kind"] not in _BY_THEMSELVES]:
@@ -82,17 +63,14 @@ class NodePoolsStack(Stack):
 
     def _placeholders(
         self,
-        cluster_name: str,
         pools: Sequence[PoolPlan],
-        network: Network,
+        cluster: ClusterContext,
         manifests: ManifestApplier,
     ) -> Mapping[str, str]:
         """Define what the nodes of each pool share, before what names it is applied."""
         placeholders: dict[str, str] = {}
         for name, shards in groupby(pools, key=lambda pool: pool.pool):
-            pool = NodePoolNetwork(
-                self, name, cluster_name=cluster_name, vpc=network.vpc, shards=[*shards]
-            )
+            pool = NodePoolNetwork(self, name, cluster=cluster, shards=[*shards])
             manifests.after(pool)
             placeholders |= pool.placement_groups
         return placeholders
@@ -107,15 +85,15 @@ class _NodePools:
     """
 
     def __init__(
-        self, stack: Stack, plan: ClusterPlan, manifests: ManifestApplier, api: ClusterApi
+        self, stack: Stack, plan: ClusterPlan, manifests: ManifestApplier, cluster: ClusterContext
     ) -> None:
         self._plans = {node_pool.name: node_pool for node_pool in plan.node_pools}
         self._manifests = manifests
-        self._api = api
+        self._cluster = cluster
         self._calendars = Construct(stack, "Calendars")
 
     def apply(self, manifest: Manifest) -> None:
-        name = cast("Mapping[str, str]", manifest["metadata"])["name"]
+        name = text(manifest, "metadata", "name")
         # No chart's name has a colon.
         id = f"{manifest['kind']}:{name}"
         if manifest["kind"] != _NODE_POOL:
@@ -129,5 +107,7 @@ class _NodePools:
             self._manifests, id, manifest, sized_by_calendar=plan.calendar is not None
         )
         if plan.calendar is not None:
-            calendar = NodePoolCalendar(self._calendars, plan.name, plan=plan, cluster=self._api)
+            calendar = NodePoolCalendar(
+                self._calendars, plan.name, plan=plan, cluster=self._cluster
+            )
             self._manifests.before(calendar)

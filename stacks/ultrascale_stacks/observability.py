@@ -7,14 +7,13 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from ultrascale.plan import ClusterPlan, names
-from ultrascale.plan.model import ObservabilityPlan
 from ultrascale_constructs.addon import Addon
 from ultrascale_constructs.alerts import Alerts
-from ultrascale_constructs.calendar_function import ClusterApi
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.dashboard import Dashboard
 from ultrascale_constructs.fleet_metrics import FleetMetrics
 from ultrascale_constructs.write_latency import WriteLatency
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
 
 
 class ObservabilityStack(Stack):
@@ -28,9 +27,8 @@ class ObservabilityStack(Stack):
         scope: Construct,
         id: str,
         *,
-        cluster: ClusterPlan,
-        plan: ObservabilityPlan,
-        api: ClusterApi,
+        plan: ClusterPlan,
+        cluster: ClusterContext,
         placeholders: Mapping[str, str],
     ) -> None:
         """Define the stack.
@@ -38,35 +36,38 @@ class ObservabilityStack(Stack):
         Args:
             scope: Parent.
             id: Name of the stack.
-            cluster: The cluster.
-            plan: What is measured, shown and told.
-            api: How the functions reach the API server.
-            placeholders: What placeholders in the plan stand for.
+            plan: The cluster.
+            cluster: The same, as its constructs refer to it.
+            placeholders: Values of placeholders in the plan.
         """
-        super().__init__(scope, id, env=environment(cluster))
-        addon = Addon(self, plan.addon.name, plan=plan.addon, cluster_name=cluster.name)
+        super().__init__(scope, id, env=environment(plan))
+        observability = plan.observability
+        assert observability is not None, "a cluster without metrics has no such stack"
+        addon = Addon(
+            self, observability.addon.name, plan=observability.addon, cluster_name=plan.name
+        )
         groups = Construct(self, "Logs")
-        for name in plan.log_groups:
+        for name in observability.log_groups:
             # Before the add-on, which would make them without an end to their retention.
-            addon.node.add_dependency(_log_group(groups, name, plan.log_retention_days))
-        FleetMetrics(self, "FleetMetrics", plan=plan.fleet_metrics, cluster=api)
-        if plan.write_latency is not None:
-            WriteLatency(self, "WriteLatency", plan=plan.write_latency, cluster=api)
-        if plan.dashboard:
+            addon.node.add_dependency(_log_group(groups, name, observability.log_retention_days))
+        FleetMetrics(self, "FleetMetrics", plan=observability.fleet_metrics, cluster=cluster)
+        if observability.write_latency is not None:
+            WriteLatency(self, "WriteLatency", plan=observability.write_latency, cluster=cluster)
+        if observability.dashboard:
             Dashboard(
                 self,
                 "Dashboard",
-                name=names.dashboard(cluster.name, cluster.region),
-                sections=plan.dashboard,
-                period_seconds=plan.fleet_metrics.interval_minutes * 60,
+                name=names.dashboard(plan.name, plan.region),
+                sections=observability.dashboard,
+                period_seconds=observability.fleet_metrics.interval_minutes * 60,
                 placeholders=placeholders,
             )
-        if plan.alerts is not None:
+        if observability.alerts is not None:
             Alerts(
                 self,
                 "Alerts",
-                plan=plan.alerts,
-                cluster_name=cluster.name,
+                plan=observability.alerts,
+                cluster_name=plan.name,
                 placeholders=placeholders,
             )
 

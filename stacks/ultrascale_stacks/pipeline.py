@@ -18,8 +18,8 @@ from ultrascale.preflight.policy import policy
 from ultrascale_constructs.pipeline import DeploymentPipeline
 from ultrascale_constructs.pipeline_gate import GateRole
 from ultrascale_k8s import Charts
-from ultrascale_stacks._boundary import bound_roles
 from ultrascale_stacks.assembly import define_stacks
+from ultrascale_stacks.deployment import bound_roles
 
 
 class PipelineStack(Stack):

@@ -6,11 +6,11 @@ from aws_cdk import Stack
 from constructs import Construct
 
 from ultrascale.plan import ClusterPlan
-from ultrascale_constructs.network import Network
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.platform import ManifestApplier
 from ultrascale_k8s import PlatformChart
-from ultrascale_stacks._environment import environment
-from ultrascale_stacks._placeholders import fill
+from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.placeholders import fill
 
 
 class PlatformStack(Stack):
@@ -22,20 +22,12 @@ class PlatformStack(Stack):
         id: str,
         *,
         plan: ClusterPlan,
-        network: Network,
-        cluster_security_group_id: str,
+        cluster: ClusterContext,
         charts: Sequence[PlatformChart],
         placeholders: Mapping[str, str],
     ) -> None:
         super().__init__(scope, id, env=environment(plan))
-        manifests = ManifestApplier(
-            self,
-            "Manifests",
-            cluster_name=plan.name,
-            cluster_security_group_id=cluster_security_group_id,
-            vpc=network.vpc,
-            subnet_ids=network.subnet_ids("private"),
-        )
+        manifests = ManifestApplier(self, "Manifests", cluster=cluster)
         for chart in charts:
             manifests.apply(
                 chart.name,

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from ultrascale.catalog.eks import CONTROL_PLANE_LOG_TYPES
 from ultrascale.documents import mapping, sequence, text
-from ultrascale_stacks._node_rules import NODE_RULES
-from ultrascale_stacks._rule import Resource, Rule, at, resources
+from ultrascale_stacks.node_rules import NODE_RULES
+from ultrascale_stacks.rule import Resource, Rule, at, resources
 
 _MANIFEST_LIMIT_BYTES = 100_000
 

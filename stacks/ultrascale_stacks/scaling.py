@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import Stack
 from constructs import Construct
 
 from ultrascale.plan import ClusterPlan
 from ultrascale_constructs.cluster_autoscaler import ClusterAutoscaler
 from ultrascale_constructs.node_group_functions import NodeGroupFunctions
 from ultrascale_constructs.termination_handler import TerminationHandler
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.placeholders import show
 
 
 class ScalingStack(Stack):
@@ -41,10 +42,5 @@ class ScalingStack(Stack):
             )
             placeholder = plan.termination_handler.queue_url
             values[placeholder] = handler.queue_url
-            CfnOutput(
-                self,
-                "TerminationQueueUrl",
-                value=handler.queue_url,
-                description=f"{placeholder} in the manifests",
-            )
+            show(self, "TerminationQueueUrl", placeholder, handler.queue_url)
         self.placeholders: Mapping[str, str] = values

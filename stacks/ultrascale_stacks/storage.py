@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from ultrascale.plan import ClusterPlan
 from ultrascale_constructs.bucket import Bucket
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.data_repository import DataRepository, grant_to_file_systems
 from ultrascale_constructs.key import Key
 from ultrascale_constructs.lustre import LustreFileSystem
 from ultrascale_constructs.mountpoint import MountpointAccess
 from ultrascale_constructs.network import Network
-from ultrascale_stacks._environment import environment
+from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.placeholders import export
 
 
 class StorageStack(Stack):
@@ -30,7 +32,7 @@ class StorageStack(Stack):
         *,
         plan: ClusterPlan,
         network: Network,
-        cluster_security_group_id: str,
+        cluster: ClusterContext,
     ) -> None:
         super().__init__(scope, id, env=environment(plan))
         key = Key(self, "Key", description=f"File systems and buckets of {plan.name}").key
@@ -43,9 +45,8 @@ class StorageStack(Stack):
                 lustre.name,
                 plan=lustre,
                 key=key,
-                vpc=network.vpc,
+                cluster=cluster,
                 subnet_id=subnet_id,
-                client_security_group_id=cluster_security_group_id,
             )
             file_systems[lustre.name] = file_system
             values[lustre.file_system_id] = file_system.file_system_id
@@ -61,8 +62,7 @@ class StorageStack(Stack):
         self._mount(plan, buckets, key)
         values |= {bucket.bucket_name: buckets[bucket.name].bucket_name for bucket in plan.buckets}
         self.placeholders: Mapping[str, str] = values
-        for placeholder, value in values.items():
-            self._tell(placeholder, value)
+        export(self, values)
 
     def _link(
         self,
@@ -97,13 +97,3 @@ class StorageStack(Stack):
                 key=key,
                 cluster_name=plan.name,
             )
-
-    def _tell(self, placeholder: str, value: str) -> None:
-        """Export a placeholder's value, whether a manifest names it today or not, and tell it."""
-        self.export_value(value)
-        CfnOutput(
-            self,
-            "".join(word.capitalize() for word in placeholder.strip("${}").split("_")),
-            value=value,
-            description=f"{placeholder} in the manifests",
-        )

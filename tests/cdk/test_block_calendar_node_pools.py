@@ -69,12 +69,12 @@ def test_the_function_of_a_node_pool_reaches_the_private_endpoint(of_node_pool: 
     function = the(of_node_pool, FUNCTION)
 
     assert function["VpcConfig"] == {
-        "SecurityGroupIds": ["sg-1"],
-        "SubnetIds": ["subnet-1", "subnet-2"],
+        "SecurityGroupIds": ["sg-0123456789abcdef0"],
+        "SubnetIds": ["subnet-a", "subnet-b"],
     }
     assert function["Environment"]["Variables"] == {
         "CLUSTER_ENDPOINT": "https://0123.gr7.us-west-2.eks.amazonaws.com",
-        "CLUSTER_CERTIFICATE_AUTHORITY": "LS0t",
+        "CLUSTER_CERTIFICATE_AUTHORITY": "Y2VydGlmaWNhdGU=",
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import make_stack, make_vpc, resources, the
+from tests.support.construct_stacks import make_context, make_stack, resources, the
 from ultrascale.plan.model import DatabasePlan, InstanceCapacity, ServerlessCapacity
 from ultrascale_constructs.database import Database
 from ultrascale_constructs.pod_identity import PodIdentityRole
@@ -107,9 +107,7 @@ def synthesize(plan: DatabasePlan) -> Template:
         "Database",
         plan=plan,
         key=kms.Key.from_key_arn(stack, "Key", KEY),
-        vpc=make_vpc(stack),
-        subnet_ids=["subnet-a", "subnet-b"],
-        client_security_group_id=CLIENTS,
+        cluster=make_context(stack),
     )
     PodIdentityRole(
         stack,

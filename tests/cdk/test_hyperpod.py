@@ -6,7 +6,7 @@ import pytest
 from aws_cdk.assertions import Match, Template
 
 from tests.support.assembly import Assembly
-from tests.support.construct_stacks import make_stack, make_vpc
+from tests.support.construct_stacks import make_context, make_stack
 from ultrascale.plan.model import HyperPodPlan, InstanceGroupPlan, Taint
 from ultrascale_constructs.hyperpod import HyperPodCluster
 
@@ -40,10 +40,7 @@ def template_of(*groups: InstanceGroupPlan) -> Template:
             name="research", node_recovery="Automatic", groups=groups, governance=None
         ),
         region="us-west-2",
-        eks_cluster_arn="arn:aws:eks:us-west-2:111122223333:cluster/research",
-        cluster_security_group_id="sg-cluster",
-        vpc=make_vpc(stack),
-        default_subnet_id="subnet-first",
+        cluster=make_context(stack),
         subnet_ids={group.name: [f"subnet-{group.name}"] for group in groups},
         file_systems={"scratch": ("scratch.fsx", "abcdefgh")},
     )
@@ -135,7 +132,7 @@ class TestGroups:
     def test_efa_traffic_passes_and_the_api_server_is_reached(self, two: Template) -> None:
         for group in properties(two)["InstanceGroups"]:
             cluster, efa = group["OverrideVpcConfig"]["SecurityGroupIds"]
-            assert cluster == "sg-cluster"
+            assert cluster == "sg-0123456789abcdef0"
             assert "EfaSecurityGroup" in str(efa)
 
     def test_checks_and_the_plan_are_those_of_the_pool(self, two: Template) -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import make_pool_plan, make_stack, resources, the
+from tests.support.construct_stacks import make_context, make_pool_plan, make_stack, resources, the
 from tests.support.pools import TRAINING_PLAN
 from ultrascale import config
 from ultrascale.plan.model import HyperPodChartPlan
@@ -35,10 +35,7 @@ def build(plan: HyperPodChartPlan) -> Template:
         stack,
         "Chart",
         plan=plan,
-        cluster_name="research",
-        vpc_id="vpc-1",
-        subnet_ids=["subnet-a", "subnet-b"],
-        security_group_id="sg-cluster",
+        cluster=make_context(stack),
         log_retention_days=90,
     )
     return Template.from_stack(stack)
@@ -99,7 +96,7 @@ class TestProject:
         assert project["VpcConfig"] == {
             "VpcId": "vpc-1",
             "Subnets": ["subnet-a", "subnet-b"],
-            "SecurityGroupIds": ["sg-cluster"],
+            "SecurityGroupIds": ["sg-0123456789abcdef0"],
         }
 
     def test_it_brings_helm_and_kubectl_along_instead_of_downloading_them(

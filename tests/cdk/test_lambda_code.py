@@ -10,7 +10,7 @@ import pytest
 from aws_cdk import aws_lambda as lambda_
 
 import ultrascale
-from ultrascale_constructs.lambda_code import RUNTIME, lambda_code
+from ultrascale_constructs.lambda_function import RUNTIME, lambda_code
 
 SOURCES = Path(ultrascale.__file__).parent
 HANDLERS = sorted(path.parent.name for path in SOURCES.glob("lambdas/*/handler.py"))

@@ -5,22 +5,17 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Match, Template
 
-from tests.support.construct_stacks import make_pool_plan, make_stack, the
+from tests.support.construct_stacks import make_context, make_pool_plan, make_stack, the
 from tests.support.pools import CAPACITY_BLOCK
 from ultrascale import config
 from ultrascale.plan.model import PoolPlan
 from ultrascale_constructs.launch_template import NodeLaunchTemplate, SelfManaged
-from ultrascale_constructs.node_config import ClusterAddress, user_data
+from ultrascale_constructs.node_config import user_data
 
 GROUPS = ["sg-cluster", "sg-efa"]
 RESERVATION = "cr-0123456789abcdef0"
 RESOURCE_GROUP = "arn:aws:resource-groups:us-west-2:111122223333:group/inference"
-CLUSTER = ClusterAddress(
-    name="research",
-    endpoint="https://api.example",
-    certificate_authority="Y2VydGlmaWNhdGU=",
-    service_cidr="172.20.0.0/16",
-)
+CLUSTER = make_context(make_stack())
 BLOCK = config.CapacityBlock.model_validate(CAPACITY_BLOCK)
 SELF_MANAGED = SelfManaged(cluster=CLUSTER, instance_profile_arn="arn:profile")
 

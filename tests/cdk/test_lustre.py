@@ -8,7 +8,7 @@ import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import make_stack, make_vpc, resources, the
+from tests.support.construct_stacks import make_context, make_stack, resources, the
 from ultrascale.plan.model import LustrePlan
 from ultrascale_constructs.lustre import LustreFileSystem
 
@@ -43,9 +43,8 @@ def synthesize(plan: LustrePlan) -> Template:
         "FileSystem",
         plan=plan,
         key=kms.Key.from_key_arn(stack, "Key", KEY),
-        vpc=make_vpc(stack),
+        cluster=make_context(stack),
         subnet_id="subnet-b",
-        client_security_group_id=CLIENTS,
     )
     return Template.from_stack(stack)
 

@@ -9,16 +9,11 @@ import pytest
 import yaml
 from aws_cdk import Fn
 
-from tests.support.construct_stacks import make_pool_plan, make_stack
+from tests.support.construct_stacks import make_context, make_pool_plan, make_stack
 from ultrascale.plan.model import Taint
-from ultrascale_constructs.node_config import ClusterAddress, user_data
+from ultrascale_constructs.node_config import user_data
 
-CLUSTER = ClusterAddress(
-    name="research",
-    endpoint="https://ABCDEF.gr7.us-west-2.eks.amazonaws.com",
-    certificate_authority="LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUM=",
-    service_cidr="172.20.0.0/16",
-)
+CLUSTER = make_context(make_stack())
 
 
 def node_config(text: str) -> dict[str, Any]:

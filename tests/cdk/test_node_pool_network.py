@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import make_pool_plan, make_stack, make_vpc, resources, the
+from tests.support.construct_stacks import make_context, make_pool_plan, make_stack, resources, the
 from ultrascale.plan.model import PoolPlan
 from ultrascale_constructs.node_pool_network import NodePoolNetwork
 
@@ -17,9 +17,7 @@ PLACEMENT_GROUP = "AWS::EC2::PlacementGroup"
 def synthesize(*shards: PoolPlan) -> tuple[Template, dict[str, Any]]:
     """Return the template of a pool, and what the placeholders of its manifests stand for."""
     stack = make_stack()
-    network = NodePoolNetwork(
-        stack, "Pool", cluster_name="research", vpc=make_vpc(stack), shards=shards
-    )
+    network = NodePoolNetwork(stack, "Pool", cluster=make_context(stack), shards=shards)
     template = Template.from_stack(stack)
     return template, stack.resolve(network.placement_groups)
 

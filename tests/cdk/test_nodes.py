@@ -8,6 +8,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from tests.support.construct_stacks import (
+    make_context,
     make_pool_plan,
     make_stack,
     make_vpc,
@@ -83,9 +84,7 @@ class TestSecurityGroups:
     @staticmethod
     def define(plan: PoolPlan) -> tuple[list[Any], Template]:
         return define(
-            lambda stack: security_group_ids(
-                stack, plan=plan, vpc=make_vpc(stack), cluster_security_group_id=CLUSTER_GROUP
-            )
+            lambda stack: security_group_ids(stack, plan=plan, cluster=make_context(stack))
         )
 
     def test_nodes_with_efa_are_in_the_clusters_and_in_their_own(self) -> None:

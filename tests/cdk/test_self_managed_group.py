@@ -7,21 +7,15 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Match, Template
 
-from tests.support.construct_stacks import make_pool_plan, make_stack, make_vpc, resources, the
+from tests.support.construct_stacks import make_context, make_pool_plan, make_stack, resources, the
 from tests.support.pools import CAPACITY_BLOCK
 from ultrascale import config
 from ultrascale.plan.model import PoolPlan
-from ultrascale_constructs.node_config import ClusterAddress
 from ultrascale_constructs.self_managed_group import SelfManagedGroup
 
 GROUP = "AWS::AutoScaling::AutoScalingGroup"
 CLUSTER_GROUP = "sg-0123456789abcdef0"
-CLUSTER = ClusterAddress(
-    name="research",
-    endpoint="https://api.example",
-    certificate_authority="Y2VydGlmaWNhdGU=",
-    service_cidr="172.20.0.0/16",
-)
+CLUSTER = make_context(make_stack())
 FUNCTION = "arn:aws:lambda:us-west-2:111122223333:function:node-groups"
 ZONES = "Custom::SuspendedZoneRebalancing"
 TWO_ZONES = ("us-west-2a", "us-west-2b")
@@ -40,9 +34,7 @@ def synthesize(plan: PoolPlan, *, autoscaler_tags: Mapping[str, str] | None = No
         stack,
         "Pool",
         plan=plan,
-        cluster=CLUSTER,
-        cluster_security_group_id=CLUSTER_GROUP,
-        vpc=make_vpc(stack),
+        cluster=make_context(stack),
         subnet_ids=["subnet-b"],
         service_token=FUNCTION,
         autoscaler_tags=autoscaler_tags or {},

@@ -11,7 +11,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import make_stack, make_vpc, resources
+from tests.support.construct_stacks import make_context, make_stack, resources
 from tests.support.static_node_pools import Document, calendar_patch, make_node_pool, patched
 from ultrascale_constructs.platform import ManifestApplier
 from ultrascale_constructs.static_node_pool import apply_static_node_pool, seed
@@ -28,10 +28,7 @@ class Deploy:
         manifests = ManifestApplier(
             stack,
             "Manifests",
-            cluster_name="research",
-            cluster_security_group_id="sg-1",
-            vpc=make_vpc(stack),
-            subnet_ids=["subnet-a"],
+            cluster=make_context(stack),
         )
         apply_static_node_pool(
             manifests, "NodePool:gpu", node_pool, sized_by_calendar=sized_by_calendar

@@ -11,7 +11,7 @@ from tests.support.kubernetes_schemas import findings
 from ultrascale.plan.model import ApplicationPlan, BackendPlan, RightPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
 from ultrascale_k8s.backend import BackendChart, BackendRightsChart
-from ultrascale_stacks._placeholders import fill
+from ultrascale_stacks.placeholders import fill
 
 Documents = Mapping[tuple[str, str], dict[str, Any]]
 

@@ -7,13 +7,12 @@ import pytest
 import yaml
 from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import make_stack, make_vpc, resources
+from tests.support.construct_stacks import make_context, make_stack, resources
 from tests.support.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT, make_cluster, make_pool
 from ultrascale.plan.model import NodePoolPlan, PoolPlan
 from ultrascale.plan.names import CAPACITY_TYPE_LABEL
 from ultrascale.plan.pools.node_pools import plan_node_pools
 from ultrascale.plan.pools.pool import plan_pool, plan_pools
-from ultrascale_constructs.node_config import ClusterAddress
 from ultrascale_constructs.node_group import NodeGroup
 from ultrascale_constructs.self_managed_group import SelfManagedGroup
 from ultrascale_k8s.node_pools import node_pool_spec
@@ -73,29 +72,19 @@ def groups() -> Mapping[tuple[str, str], Node]:
     """What the nodes of every pool end up with on the two kinds of node groups."""
     stack = make_stack()
     shared: dict[str, Any] = {
-        "cluster_security_group_id": "sg-1",
-        "vpc": make_vpc(stack),
+        "cluster": make_context(stack),
         "subnet_ids": ["subnet-1"],
         "service_token": "arn:aws:lambda:us-west-2:111122223333:function:groups",
         "autoscaler_tags": {},
     }
-    address = ClusterAddress(
-        name="research",
-        endpoint="https://cluster",
-        certificate_authority="certificate",
-        service_cidr="172.20.0.0/16",
-    )
     for pool in POOLS:
         NodeGroup(
             stack,
             f"managed-{pool}",
             plan=planned(pool, "managed-node-group"),
-            cluster_name=address.name,
             **shared,
         )
-        SelfManagedGroup(
-            stack, f"own-{pool}", plan=planned(pool, "self-managed"), cluster=address, **shared
-        )
+        SelfManagedGroup(stack, f"own-{pool}", plan=planned(pool, "self-managed"), **shared)
     template = Template.from_stack(stack)
     managed = [managed_node(body) for body in resources(template, "AWS::EKS::Nodegroup")]
     templates = resources(template, "AWS::EC2::LaunchTemplate")

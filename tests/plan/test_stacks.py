@@ -1,6 +1,7 @@
 """The table of layers: what it says of one layer agrees with what it says of the others."""
 
 from graphlib import TopologicalSorter
+from typing import get_args
 
 import pytest
 
@@ -26,6 +27,10 @@ def removal(layer: LayerId) -> tuple[int, int]:
         if layer in wave
     )
     return phase, wave
+
+
+def test_every_layer_has_a_row() -> None:
+    assert {*LAYERS} == {*get_args(LayerId)}
 
 
 def test_no_layer_waits_for_itself() -> None:

@@ -5,15 +5,13 @@ from typing import Any
 
 from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import make_stack, make_vpc, resources, the
+from tests.support.construct_stacks import make_context, make_stack, resources, the
 from tests.support.pools import CAPACITY_BLOCK, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.lambdas.block_calendar.entry import Entry
 from ultrascale.plan.model import NodePoolPlan, PoolPlan
 from ultrascale.plan.pools.node_pools import plan_node_pools
 from ultrascale.plan.pools.pool import plan_pool
 from ultrascale_constructs.block_calendar import NodeGroupCalendar, NodePoolCalendar
-from ultrascale_constructs.calendar_function import ClusterApi
-from ultrascale_constructs.node_config import ClusterAddress
 
 SCHEDULE = "AWS::Scheduler::Schedule"
 CALENDAR = "Custom::BlockCalendar"
@@ -64,17 +62,7 @@ def pool_calendar(plan: NodePoolPlan) -> Template:
         stack,
         "Calendar",
         plan=plan,
-        cluster=ClusterApi(
-            address=ClusterAddress(
-                name="research",
-                endpoint="https://0123.gr7.us-west-2.eks.amazonaws.com",
-                certificate_authority="LS0t",
-                service_cidr="172.20.0.0/16",
-            ),
-            vpc=make_vpc(stack),
-            subnet_ids=["subnet-1", "subnet-2"],
-            security_group_id="sg-1",
-        ),
+        cluster=make_context(stack),
     )
     return Template.from_stack(stack)
 

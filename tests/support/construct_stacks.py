@@ -1,7 +1,7 @@
 """Stacks to define a construct in, and what to read out of their templates."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aws_cdk as cdk
@@ -12,6 +12,8 @@ from tests.support.folders import ROOT
 from tests.support.pools import make_cluster, make_pool
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.pools.pool import plan_pool
+from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale_constructs.network import Network
 
 REGION = "us-west-2"
 _CONTEXT: Mapping[str, Any] = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
@@ -28,6 +30,28 @@ def make_vpc(stack: cdk.Stack) -> ec2.IVpc:
     """Return a VPC that lies in another stack."""
     return ec2.Vpc.from_vpc_attributes(
         stack, "Vpc", vpc_id="vpc-1", availability_zones=[f"{REGION}a", f"{REGION}b"]
+    )
+
+
+def make_context(stack: cdk.Stack) -> ClusterContext:
+    """Return a cluster that lies in other stacks."""
+    return _context("research", make_vpc(stack), ["subnet-a", "subnet-b"])
+
+
+def context_in(network: Network, *, name: str = "research") -> ClusterContext:
+    """Return a cluster in ``network``."""
+    return _context(name, network.vpc, network.subnet_ids("private"))
+
+
+def _context(name: str, vpc: ec2.IVpc, private_subnet_ids: Sequence[str]) -> ClusterContext:
+    return ClusterContext(
+        name=name,
+        endpoint="https://0123.gr7.us-west-2.eks.amazonaws.com",
+        certificate_authority="Y2VydGlmaWNhdGU=",
+        service_cidr="172.20.0.0/16",
+        security_group_id="sg-0123456789abcdef0",
+        vpc=vpc,
+        private_subnet_ids=tuple(private_subnet_ids),
     )
 
 

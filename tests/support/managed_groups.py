@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import make_pool_plan, make_stack, make_vpc
+from tests.support.construct_stacks import make_context, make_pool_plan, make_stack
 from tests.support.pools import CAPACITY_BLOCK
 from ultrascale import config
 from ultrascale.plan.model import PoolPlan
@@ -29,9 +29,7 @@ def synthesize(plan: PoolPlan, *, autoscaler_tags: Mapping[str, str] | None = No
         stack,
         "Pool",
         plan=plan,
-        cluster_name="research",
-        cluster_security_group_id=CLUSTER_GROUP,
-        vpc=make_vpc(stack),
+        cluster=make_context(stack),
         subnet_ids=["subnet-b"],
         service_token=FUNCTION,
         autoscaler_tags=autoscaler_tags or {},

@@ -8,7 +8,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from tests.support.assembly import CONTEXT
-from tests.support.construct_stacks import logical_id, resources
+from tests.support.construct_stacks import context_in, logical_id, resources
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale_constructs.karpenter_values import controller_values
@@ -36,8 +36,7 @@ def stack() -> Template:
             app,
             "research-karpenter",
             plan=plan,
-            network=network,
-            cluster_security_group_id="sg-1",
+            cluster=context_in(network),
         )
     )
 

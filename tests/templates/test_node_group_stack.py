@@ -10,10 +10,9 @@ import pytest
 from aws_cdk.assertions import Template
 
 from tests.support.assembly import CONTEXT
-from tests.support.construct_stacks import the
+from tests.support.construct_stacks import context_in, the
 from tests.support.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, POOL, SYSTEM_POOL, make_cluster
 from ultrascale.plan import plan_cluster
-from ultrascale_constructs.node_config import ClusterAddress
 from ultrascale_stacks.network import NetworkStack
 from ultrascale_stacks.node_group import NodeGroupStack
 
@@ -47,19 +46,14 @@ def _synthesize(changes: str) -> Template:
     """Most tests compare another pool with the same one."""
     plan = plan_cluster(make_cluster(**json.loads(changes)))
     app = cdk.App(context=dict(CONTEXT), builtin_cloud_formation_validation=False)
+    network = NetworkStack(app, "Network", plan=plan).network
     stack = NodeGroupStack(
         app,
         "Pool",
         plan=plan,
         pool=plan.pools[0],
-        network=NetworkStack(app, "Network", plan=plan).network,
-        cluster=ClusterAddress(
-            name=plan.name,
-            endpoint="https://api.example",
-            certificate_authority="Y2VydGlmaWNhdGU=",
-            service_cidr=str(plan.control_plane.service_cidr),
-        ),
-        cluster_security_group_id="sg-0123456789abcdef0",
+        network=network,
+        cluster=context_in(network, name=plan.name),
         service_token="arn:aws:lambda:us-west-2:111122223333:function:node-groups",
     )
     return Template.from_stack(stack)

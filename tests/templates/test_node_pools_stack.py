@@ -9,11 +9,10 @@ import pytest
 from aws_cdk.assertions import Template
 
 from tests.support.assembly import CONTEXT
-from tests.support.construct_stacks import managed_policies
+from tests.support.construct_stacks import context_in, managed_policies
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.capacity import NODE_POOLS
-from ultrascale_constructs.node_config import ClusterAddress
 from ultrascale_k8s import define_charts
 from ultrascale_stacks.auto_mode import AutoModeStack
 from ultrascale_stacks.network import NetworkStack
@@ -25,12 +24,6 @@ APPLIED = "Custom::AWSCDK-EKS-KubernetesResource"
 PATCHED = "Custom::AWSCDK-EKS-KubernetesPatch"
 ROLE = "AWS::IAM::Role"
 CALENDAR = "Custom::BlockCalendar"
-ADDRESS = ClusterAddress(
-    name="research",
-    endpoint="https://api.example.com",
-    certificate_authority="Q0E=",
-    service_cidr="172.20.0.0/16",
-)
 
 
 def planned(provisioner: str, *pools: Document) -> ClusterPlan:
@@ -49,9 +42,7 @@ def synthesize(plan: ClusterPlan) -> Template:
         app,
         "node-pools",
         plan=plan,
-        network=network,
-        cluster=ADDRESS,
-        cluster_security_group_id="sg-1",
+        cluster=context_in(network),
         pools=[pool for pool in plan.pools if pool.provisioner in NODE_POOLS],
         charts=define_charts(plan).node_pools,
     )

@@ -12,10 +12,10 @@ from aws_cdk.assertions import Template
 from tests.support.assembly import Assembly
 from tests.support.construct_stacks import make_stack, resources, the
 from tests.support.observability_plans import CLUSTERS, alerts, of
+from ultrascale_constructs.alerts import send_alarms
 from ultrascale_constructs.hyperpod_observability import HyperPodObservability
 from ultrascale_k8s import define_charts
 from ultrascale_k8s.fleet_metrics import rules
-from ultrascale_stacks._alarm_actions import tell_of_alarms
 from ultrascale_stacks.assembly import define_stacks
 
 Document = dict[str, Any]
@@ -195,7 +195,7 @@ def test_alarms_of_other_stacks_are_told_of_as_well() -> None:
             stack, f"Alarm{index}", comparison_operator="LessThanThreshold", evaluation_periods=1
         )
 
-    tell_of_alarms(app, alerts(CLUSTERS["neuron"]))
+    send_alarms(app, alerts(CLUSTERS["neuron"]).topic)
 
     found = resources(Template.from_stack(stack), "AWS::CloudWatch::Alarm")
     actions = [json.dumps(each["Properties"]["AlarmActions"]) for each in found]

@@ -8,7 +8,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from tests.support.assembly import CONTEXT
-from tests.support.construct_stacks import the
+from tests.support.construct_stacks import context_in, the
 from tests.support.pools import make_cluster
 from ultrascale.plan import plan_cluster
 from ultrascale_stacks.network import NetworkStack
@@ -26,9 +26,7 @@ def synthesize(**storage: Any) -> Template:
     plan = plan_cluster(make_cluster(storage=storage))
     app = cdk.App(context=dict(CONTEXT), builtin_cloud_formation_validation=False)
     network = NetworkStack(app, "network", plan=plan).network
-    stack = StorageStack(
-        app, "storage", plan=plan, network=network, cluster_security_group_id="sg-1"
-    )
+    stack = StorageStack(app, "storage", plan=plan, network=network, cluster=context_in(network))
     return Template.from_stack(stack)
 
 

@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import REGION, make_stack, make_vpc, resources, the
+from tests.support.construct_stacks import REGION, make_context, make_stack, resources, the
 from tests.support.kubernetes_schemas import validate_core
 from tests.support.observability_plans import CLUSTERS, of
-from ultrascale_constructs.calendar_function import ClusterApi
 from ultrascale_constructs.dashboard import Dashboard
-from ultrascale_constructs.node_config import ClusterAddress
 from ultrascale_constructs.write_latency import WriteLatency
 from ultrascale_k8s import define_charts
 
@@ -23,20 +21,8 @@ assert PLAN is not None
 @pytest.fixture(scope="module")
 def template() -> Template:
     stack = make_stack()
-    address = ClusterAddress(
-        name="research",
-        endpoint="https://example.eks.amazonaws.com",
-        certificate_authority="Y2VydA==",
-        service_cidr="172.20.0.0/16",
-    )
-    api = ClusterApi(
-        address=address,
-        vpc=make_vpc(stack),
-        subnet_ids=["subnet-1", "subnet-2"],
-        security_group_id="sg-1",
-    )
     assert PLAN is not None
-    WriteLatency(stack, "WriteLatency", plan=PLAN, cluster=api)
+    WriteLatency(stack, "WriteLatency", plan=PLAN, cluster=make_context(stack))
     Dashboard(
         stack,
         "Dashboard",
@@ -109,7 +95,7 @@ def test_the_canary_is_called_each_minute_as_the_plan_says(template: Template) -
     assert json.loads(schedule["Target"]["Input"]) == PLAN.function.input
     assert function["Handler"] == "lambdas.write_canary.handler.on_event"
     assert function["Timeout"] == 120
-    assert function["VpcConfig"]["SubnetIds"] == ["subnet-1", "subnet-2"]
+    assert function["VpcConfig"]["SubnetIds"] == ["subnet-a", "subnet-b"]
     # Of the ten executions that an account starts with none can be reserved.
     assert "ReservedConcurrentExecutions" not in function
 

@@ -1,4 +1,4 @@
-"""What a rule over CloudFormation templates is, and what it looks at."""
+"""Rules over CloudFormation templates, and the resources that they look at."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,14 @@
-"""The permissions boundary of the roles within the stacks."""
+"""The account and Region of stacks, and the boundary of the permissions in them."""
 
-from aws_cdk import Stack
+from aws_cdk import Environment, Stack
 from aws_cdk import aws_iam as iam
+
+from ultrascale.plan import ClusterPlan
+
+
+def environment(plan: ClusterPlan) -> Environment:
+    """Return the account and Region of ``plan``; without an account, the Region alone."""
+    return Environment(account=plan.account, region=plan.region)
 
 
 def bound_roles(stack: Stack, policy: str | None) -> None:

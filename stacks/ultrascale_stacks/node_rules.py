@@ -6,7 +6,7 @@ Accelerator mistakes that cost money, data or the fabric.
 from collections.abc import Mapping
 
 from ultrascale.documents import JsonObject, look_up, mapping, sequence
-from ultrascale_stacks._rule import Properties, Resource, Rule, at
+from ultrascale_stacks.rule import Properties, Resource, Rule, at
 
 _TEMPLATE = ("AWS::EC2::LaunchTemplate",)
 _NODE_GROUP = ("AWS::EKS::Nodegroup",)

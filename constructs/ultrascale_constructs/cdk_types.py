@@ -1,0 +1,79 @@
+"""Types of the CDK that its declarations in Python leave open.
+
+jsii declares an interface with parameter names that its classes do not have, and the child of a
+construct without its class, so that a type checker accepts neither.
+"""
+
+from typing import TypeVar, cast
+
+from aws_cdk import CfnElement, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
+from constructs import Construct, IConstruct
+
+_Kind = TypeVar("_Kind")
+
+
+def principal(value: iam.PrincipalBase) -> iam.IPrincipal:
+    """Return a principal as its interface."""
+    return cast("iam.IPrincipal", value)
+
+
+def service(name: str) -> iam.IPrincipal:
+    """Return an AWS service, such as ``lambda.amazonaws.com``, as a principal."""
+    return principal(iam.ServicePrincipal(name))
+
+
+def anyone() -> iam.IPrincipal:
+    """Return the principal that stands for everybody."""
+    return principal(iam.AnyPrincipal())
+
+
+def as_role(role: iam.Role) -> iam.IRole:
+    """Return a role as its interface."""
+    return cast("iam.IRole", role)
+
+
+def as_log_group(group: logs.LogGroup) -> logs.ILogGroup:
+    """Return a log group as its interface."""
+    return cast("logs.ILogGroup", group)
+
+
+def as_bucket(bucket: s3.Bucket) -> s3.IBucket:
+    """Return a bucket as its interface."""
+    return cast("s3.IBucket", bucket)
+
+
+def as_key(key: kms.Key) -> kms.IKey:
+    """Return a key as its interface."""
+    return cast("kms.IKey", key)
+
+
+def as_topic(topic: sns.Topic) -> sns.ITopic:
+    """Return a topic as its interface."""
+    return cast("sns.ITopic", topic)
+
+
+def as_construct(value: IConstruct) -> Construct:
+    """Return a construct that the CDK hands out as an interface."""
+    return cast("Construct", value)
+
+
+def child(construct: IConstruct, kind: type[_Kind], name: str = "") -> _Kind:
+    """Return a child of a construct: the one called ``name``, or else the default child.
+
+    A child whose class the CDK does not publish has no type here: see `as_construct`.
+    """
+    node = construct.node
+    found = node.find_child(name) if name else node.default_child
+    assert isinstance(found, kind)
+    return found
+
+
+def logical_id(construct: IConstruct) -> str:
+    """Return the logical id of the resource behind a construct."""
+    stack = Stack.of(construct)
+    return str(stack.resolve(stack.get_logical_id(child(construct, CfnElement))))

@@ -1,0 +1,46 @@
+"""The cluster, as the constructs of all its stacks refer to it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterContext:
+    """A cluster and the network that it lies in; values may be tokens of other stacks.
+
+    Attributes:
+        name: Name of the cluster.
+        endpoint: URL of its API server, which may answer in the VPC alone.
+        certificate_authority: The API server's certificate authority, base64-encoded.
+        service_cidr: Range of Kubernetes Services.
+        security_group_id: Cluster security group, by which nodes, pods and the API server reach
+            each other.
+        vpc: VPC, without its subnets.
+        private_subnet_ids: Subnets from which the API server and all AWS services can be reached.
+    """
+
+    name: str
+    endpoint: str
+    certificate_authority: str
+    service_cidr: str
+    security_group_id: str
+    vpc: ec2.IVpc
+    private_subnet_ids: tuple[str, ...]
+
+    def private_subnets(self, scope: Construct) -> list[ec2.ISubnet]:
+        """Return the private subnets, as references in ``scope``."""
+        return subnets(scope, self.private_subnet_ids)
+
+    def security_group(self, scope: Construct) -> ec2.ISecurityGroup:
+        """Return the cluster security group, as a reference in ``scope``."""
+        return ec2.SecurityGroup.from_security_group_id(
+            scope, "SecurityGroup", self.security_group_id
+        )
+
+
+def subnets(scope: Construct, ids: Sequence[str]) -> list[ec2.ISubnet]:
+    """Return subnets by their ids, as references in ``scope``."""
+    return [ec2.Subnet.from_subnet_id(scope, f"Subnet{index}", id) for index, id in enumerate(ids)]

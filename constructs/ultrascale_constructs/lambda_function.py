@@ -1,0 +1,106 @@
+"""Functions that run in AWS Lambda, with their logs and roles."""
+
+from pathlib import Path
+
+from aws_cdk import Duration, IgnoreMode
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+import ultrascale
+from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
+from ultrascale_constructs.cdk_types import as_log_group, as_role, service
+from ultrascale_constructs.cluster_context import ClusterContext
+
+RUNTIME = lambda_.Runtime.PYTHON_3_14
+# More than the code needs: with the memory comes the processor that loads boto3.
+_MEMORY_MIB = 256
+_VPC_POLICY = "service-role/AWSLambdaVPCAccessExecutionRole"
+
+
+def lambda_code() -> lambda_.Code:
+    """Return the one asset of all functions: the package `lambdas`, without compiled files.
+
+    A function's handler is written ``lambdas.<package>.<module>.<function>``.
+    """
+    return lambda_.Code.from_asset(
+        str(Path(ultrascale.__file__).parent),
+        exclude=["/*", "!/lambdas", "__pycache__"],
+        ignore_mode=IgnoreMode.GIT,
+    )
+
+
+def function_role(scope: Construct, group: logs.LogGroup, *, in_vpc: bool = False) -> iam.Role:
+    """Define the role of a function, as `Role`, which may write to the log group and no more.
+
+    Args:
+        scope: Parent.
+        group: Log group of the function.
+        in_vpc: Whether the function has network interfaces in a VPC.
+    """
+    reasons = {_VPC_POLICY: "AWS keeps it in step with what Lambda calls"} if in_vpc else {}
+    role = iam.Role(
+        scope,
+        "Role",
+        assumed_by=service("lambda.amazonaws.com"),
+        managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in reasons],
+    )
+    acknowledge_managed_policies(role, reasons)
+    group.grant_write(role)
+    return role
+
+
+def define_function(
+    scope: Construct,
+    id: str,
+    *,
+    description: str,
+    handler: str,
+    role: iam.Role,
+    group: logs.LogGroup,
+    timeout: Duration,
+    memory_mib: int = _MEMORY_MIB,
+    retry_attempts: int | None = None,
+    cluster: ClusterContext | None = None,
+) -> lambda_.Function:
+    """Define a function.
+
+    Args:
+        scope: Parent.
+        id: Construct id.
+        description: Description of the function.
+        handler: What is called, ``lambdas.<package>.<module>.<function>``.
+        role: Its role, of `function_role`.
+        group: Its log group.
+        timeout: How long it may run.
+        memory_mib: Its memory, in MiB.
+        retry_attempts: How often Lambda repeats a call that failed; None: its default.
+        cluster: The cluster whose API server it calls, from the private subnets; None: it lies
+            outside the VPC.
+    """
+    return lambda_.Function(
+        scope,
+        id,
+        description=description,
+        runtime=RUNTIME,
+        code=lambda_code(),
+        handler=handler,
+        timeout=timeout,
+        memory_size=memory_mib,
+        role=as_role(role),
+        log_group=as_log_group(group),
+        retry_attempts=retry_attempts,
+        environment={
+            "CLUSTER_ENDPOINT": cluster.endpoint,
+            "CLUSTER_CERTIFICATE_AUTHORITY": cluster.certificate_authority,
+        }
+        if cluster
+        else None,
+        vpc=cluster.vpc if cluster else None,
+        vpc_subnets=ec2.SubnetSelection(subnets=cluster.private_subnets(scope))
+        if cluster
+        else None,
+        security_groups=[cluster.security_group(scope)] if cluster else None,
+    )

@@ -1,0 +1,210 @@
+"""The stacks that a layer is built from, and what they take from the stacks before them."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TypeVar, assert_never
+
+from aws_cdk import App, Stack
+
+from ultrascale.plan import ClusterPlan, PoolPlan, names
+from ultrascale.plan.capacity import NODE_POOLS
+from ultrascale.plan.stacks import LayerId, StackName
+from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale_constructs.network import Network
+from ultrascale_k8s import Charts
+from ultrascale_stacks.access import AccessStack
+from ultrascale_stacks.addons import AddonsStack
+from ultrascale_stacks.auto_mode import AutoModeStack
+from ultrascale_stacks.backend import BackendStack
+from ultrascale_stacks.cluster import ClusterStack
+from ultrascale_stacks.governance import GovernanceStack
+from ultrascale_stacks.hyperpod import HyperPodStack
+from ultrascale_stacks.hyperpod_chart import HyperPodChartStack
+from ultrascale_stacks.hyperpod_observability import HyperPodObservabilityStack
+from ultrascale_stacks.image_cache import ImageCacheStack
+from ultrascale_stacks.images import ImagesStack
+from ultrascale_stacks.karpenter import KarpenterStack
+from ultrascale_stacks.network import NetworkStack
+from ultrascale_stacks.node_group import NodeGroupStack
+from ultrascale_stacks.node_pools import NodePoolsStack
+from ultrascale_stacks.observability import ObservabilityStack
+from ultrascale_stacks.platform import PlatformStack
+from ultrascale_stacks.registry import RegistryStack
+from ultrascale_stacks.scaling import ScalingStack
+from ultrascale_stacks.storage import StorageStack
+
+# They know values of placeholders in the manifests.
+_Source = ScalingStack | StorageStack | BackendStack | ImageCacheStack
+_Kind = TypeVar("_Kind", bound=Stack)
+
+
+class ClusterStacks:
+    """The stacks of a cluster that are defined so far.
+
+    Attributes:
+        app: The app that holds them.
+        plan: The cluster.
+        charts: Its manifests.
+        stacks: Its stacks, by layer.
+    """
+
+    def __init__(self, *, app: App, plan: ClusterPlan, charts: Charts) -> None:
+        self.app = app
+        self.plan = plan
+        self.charts = charts
+        self.stacks: dict[LayerId, list[Stack]] = {}
+
+    def get(self, kind: type[_Kind]) -> _Kind:
+        """Return the one stack of a kind, which must be defined."""
+        (stack,) = self._all(kind)
+        return stack
+
+    @cached_property
+    def network(self) -> Network:
+        """The VPC and its subnets."""
+        return self.get(NetworkStack).network
+
+    @cached_property
+    def context(self) -> ClusterContext:
+        """The cluster, as later stacks refer to it."""
+        cluster = self.get(ClusterStack)
+        return ClusterContext(
+            name=self.plan.name,
+            endpoint=cluster.endpoint,
+            certificate_authority=cluster.certificate_authority,
+            service_cidr=str(self.plan.control_plane.service_cidr),
+            security_group_id=cluster.security_group_id,
+            vpc=self.network.vpc,
+            private_subnet_ids=tuple(self.network.subnet_ids("private")),
+        )
+
+    def pool(self, name: StackName) -> PoolPlan:
+        """Return the pool whose stack has a name."""
+        (pool,) = (
+            pool for pool in self.plan.all_pools if names.stack(self.plan.name, pool.name) == name
+        )
+        return pool
+
+    def placeholders(self, *kinds: type[_Source]) -> Mapping[str, str]:
+        """Return the values of placeholders that stacks of ``kinds`` know, by placeholder."""
+        return {
+            key: value
+            for kind in kinds
+            for stack in self._all(kind)
+            for key, value in stack.placeholders.items()
+        }
+
+    def _all(self, kind: type[_Kind]) -> list[_Kind]:
+        return [
+            stack for stacks in self.stacks.values() for stack in stacks if isinstance(stack, kind)
+        ]
+
+
+def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Stack:  # noqa: C901 -- one case a layer
+    """Define a stack of ``layer``."""
+    app, plan, charts = cluster.app, cluster.plan, cluster.charts
+    match layer:
+        case "network":
+            return NetworkStack(app, name, plan=plan)
+        case "cluster":
+            return ClusterStack(app, name, plan=plan, network=cluster.network)
+        case "access":
+            return AccessStack(app, name, plan=plan)
+        case "node-addons":
+            return AddonsStack(app, name, plan=plan, addons=plan.control_plane.node_addons)
+        case "nodes":
+            return AutoModeStack(app, name, plan=plan)
+        case "scaling":
+            return ScalingStack(app, name, plan=plan)
+        case "system-node-groups" | "node-groups":
+            return NodeGroupStack(
+                app,
+                name,
+                plan=plan,
+                pool=cluster.pool(name),
+                network=cluster.network,
+                cluster=cluster.context,
+                service_token=cluster.get(ScalingStack).service_token,
+            )
+        case "system-node-pools":
+            return NodePoolsStack(
+                app,
+                name,
+                plan=plan,
+                cluster=cluster.context,
+                pools=[pool for pool in plan.system_pools if pool.provisioner in NODE_POOLS],
+                charts=charts.system_node_pools,
+            )
+        case "storage":
+            return StorageStack(
+                app, name, plan=plan, network=cluster.network, cluster=cluster.context
+            )
+        case "addons":
+            return AddonsStack(app, name, plan=plan, addons=plan.control_plane.workload_addons)
+        case "registry":
+            return RegistryStack(app, name, plan=plan)
+        case "images":
+            return ImagesStack(app, name, plan=plan, key=cluster.get(RegistryStack).key)
+        case "image-cache":
+            return ImageCacheStack(app, name, plan=plan, images=charts.published_images)
+        case "backend":
+            return BackendStack(app, name, plan=plan, cluster=cluster.context)
+        case "platform":
+            return PlatformStack(
+                app,
+                name,
+                plan=plan,
+                cluster=cluster.context,
+                charts=charts.platform,
+                placeholders=cluster.placeholders(
+                    ScalingStack, StorageStack, BackendStack, ImageCacheStack
+                ),
+            )
+        case "karpenter":
+            return KarpenterStack(app, name, plan=plan, cluster=cluster.context)
+        case "node-pools":
+            return NodePoolsStack(
+                app,
+                name,
+                plan=plan,
+                cluster=cluster.context,
+                pools=[pool for pool in plan.pools if pool.provisioner in NODE_POOLS],
+                charts=charts.node_pools,
+            )
+        case "observability":
+            return ObservabilityStack(
+                app,
+                name,
+                plan=plan,
+                cluster=cluster.context,
+                placeholders=cluster.placeholders(StorageStack),
+            )
+        case "hyperpod-chart":
+            return HyperPodChartStack(app, name, plan=plan, cluster=cluster.context)
+        case "hyperpod-groups":
+            return HyperPodStack(
+                app,
+                name,
+                plan=plan,
+                network=cluster.network,
+                cluster=cluster.context,
+                placeholders=cluster.placeholders(StorageStack),
+            )
+        case "governance":
+            hyperpod = cluster.get(HyperPodStack)
+            return GovernanceStack(
+                app, name, plan=plan, hyperpod_cluster_arn=hyperpod.hyperpod_cluster_arn
+            )
+        case "teams":
+            return PlatformStack(
+                app,
+                name,
+                plan=plan,
+                cluster=cluster.context,
+                charts=charts.teams,
+                placeholders=cluster.placeholders(StorageStack, ImageCacheStack),
+            )
+        case "hyperpod-metrics":
+            return HyperPodObservabilityStack(app, name, plan=plan)
+        case _:
+            assert_never(layer)

@@ -1,0 +1,47 @@
+"""Placeholders: names in the manifests for values that CloudFormation alone knows."""
+
+import re
+from collections.abc import Mapping
+
+from aws_cdk import CfnOutput, Stack
+
+from ultrascale_constructs.platform import Manifest
+
+_PLACEHOLDER = re.compile(r"\$\{[A-Z0-9_]+\}")
+
+
+def fill(manifest: Manifest, placeholders: Mapping[str, str]) -> Manifest:
+    """Replace every placeholder by its value; other words in ``${}`` stay as they are."""
+    return {key: _filled(value, placeholders) for key, value in manifest.items()}
+
+
+def export(stack: Stack, placeholders: Mapping[str, str]) -> None:
+    """Export the values of placeholders from ``stack``, and show them as its outputs.
+
+    An export that left with the last manifest that names it would have to go before that is
+    applied, which CloudFormation refuses: all are exported, named or not.
+    """
+    for placeholder, value in placeholders.items():
+        stack.export_value(value)
+        show(stack, _pascal(placeholder), placeholder, value)
+
+
+def show(stack: Stack, id: str, placeholder: str, value: str) -> None:
+    """Show the value of a placeholder as an output of ``stack``."""
+    CfnOutput(stack, id, value=value, description=f"{placeholder} in the manifests")
+
+
+def _pascal(placeholder: str) -> str:
+    return "".join(word.capitalize() for word in placeholder.strip("${}").split("_"))
+
+
+def _filled(value: object, placeholders: Mapping[str, str]) -> object:
+    match value:
+        case str():
+            return _PLACEHOLDER.sub(lambda found: placeholders.get(found[0], found[0]), value)
+        case Mapping():
+            return {key: _filled(item, placeholders) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        case list():
+            return [_filled(item, placeholders) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        case _:
+            return value
