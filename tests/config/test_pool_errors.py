@@ -73,11 +73,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "pools.1.labels: more labels than the 80 that a NodePool has room for beside ours, "
         "got 81; keep 80",
     ),
-    "pool named as a stack": (
-        with_pool(name="storage"),
-        "pools.1.name: the name of one of the cluster's own stacks, got 'storage'; "
-        "choose another, such as the name of its accelerator",
-    ),
     "two pools of one name": (
         make_document(pools=[SYSTEM_POOL, pool_document(), pool_document()]),
         "pools.2.name: the name of pools.1 too, got 'train'; choose another",

@@ -26,8 +26,8 @@ from tests.support.pools import (
     make_cluster,
     pool_document,
 )
-from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.plan.model import NodeClassPlan
+from ultrascale.plan.stacks import RESERVED_NAMES
 from ultrascale_k8s.node_classes import ec2_node_class_spec, node_class_manifest, node_class_spec
 
 CPU: Mapping[str, Any] = {"instance_types": ["m7g.8xlarge"], "zones": None}

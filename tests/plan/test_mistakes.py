@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.config.test_errors import RICH, VALUES, places, replaced
-from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_document
+from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_document, pool_document
 from ultrascale import config
 from ultrascale.errors import ConfigError
 from ultrascale.plan import load, plan_cluster
@@ -203,3 +203,11 @@ class TestCatalog:
         plan = plan_cluster(config.loads(yaml.safe_dump(document)))
         assert plan.efa is not None
         assert plan.efa.image.startswith(f"{registry}/")
+
+
+@pytest.mark.parametrize("name", ["storage", "hyperpod-groups", "pipeline-gate", "default"])
+def test_no_pool_has_the_name_of_a_stack(file: Path, name: str) -> None:
+    assert mistakes(file, pools=[SYSTEM_POOL, pool_document(name=name)]) == [
+        f"pools.1.name: the name of one of the cluster's own stacks, got '{name}'; "
+        "choose another, such as the name of its accelerator"
+    ]

@@ -5,12 +5,9 @@ from typing import get_args
 
 import pytest
 
-from ultrascale.config.pools import RESERVED_NAMES
-from ultrascale.plan.stacks import LAYERS, LayerId, fixed_stacks
+from ultrascale.plan.stacks import LAYERS, RESERVED_NAMES, LayerId, fixed_stacks
 from ultrascale.teardown.order import PHASES
 
-# Names of objects in the cluster, which no pool may have either.
-OBJECTS = {"default", "jobs", "scheduling"}
 ROWS = pytest.mark.parametrize("layer", LAYERS)
 
 
@@ -67,6 +64,9 @@ def test_layers_whose_nodes_are_paid_for_stop_nothing_but_what_needs_their_nodes
 
 
 def test_no_pool_may_be_called_like_a_stack() -> None:
-    stacks = {name.removeprefix("a-") for name in fixed_stacks("a")}
+    assert {f"a-{name}" for name in RESERVED_NAMES} >= fixed_stacks("a")
 
-    assert stacks | OBJECTS == RESERVED_NAMES
+
+def test_a_pool_may_be_called_like_a_layer_of_pools() -> None:
+    # No stack has that name.
+    assert not {"node-groups", "system-node-groups"} & RESERVED_NAMES

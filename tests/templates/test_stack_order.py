@@ -14,12 +14,11 @@ import yaml
 from tests.support.assembly import Assembly, synthesize
 from tests.support.folders import ROOT
 from tests.templates.test_stacks import stacks_before
-from ultrascale.config.pools import RESERVED_NAMES
 from ultrascale.deploy.assembly import read_assembly
 from ultrascale.deploy.order import waits_for
 from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.names import stack_description
-from ultrascale.plan.stacks import planned_stacks, stack_names
+from ultrascale.plan.stacks import RESERVED_NAMES, planned_stacks, stack_names
 from ultrascale.preflight.stacks import fixed_names
 
 

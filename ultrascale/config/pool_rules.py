@@ -15,7 +15,6 @@ from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.network import Network
 from ultrascale.config.pools import (
     FALLBACK_SUFFIX,
-    RESERVED_NAMES,
     TWO_OWNERS,
     Nodes,
     Pool,
@@ -100,13 +99,6 @@ def counts_fit(nodes: Nodes) -> Mistakes:
         yield refuse("max", "a pool that never has a node", todo)
     elif nodes.min > nodes.max:
         yield refuse("min", f"more than max: {nodes.max}", f"write at most {nodes.max}")
-
-
-@rule
-def name_is_free(pool: Pool) -> Mistakes:
-    if pool.name in RESERVED_NAMES:
-        todo = "choose another, such as the name of its accelerator"
-        yield refuse("name", "the name of one of the cluster's own stacks", todo)
 
 
 @rule

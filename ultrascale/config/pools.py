@@ -26,39 +26,6 @@ NODE_TYPE = "node-type"
 FALLBACK_SUFFIX = "-on-demand"
 """Behind a pool's name, the name of the NodePool that is tried where Spot is short."""
 
-RESERVED_NAMES = frozenset(
-    {
-        "access",
-        "addons",
-        "backend",
-        "cluster",
-        "default",
-        "governance",
-        "hyperpod-chart",
-        "hyperpod-groups",
-        "hyperpod-metrics",
-        "image-cache",
-        "images",
-        "jobs",
-        "karpenter",
-        "network",
-        "node-addons",
-        "node-pools",
-        "nodes",
-        "observability",
-        "pipeline",
-        "pipeline-gate",
-        "platform",
-        "registry",
-        "scaling",
-        "scheduling",
-        "storage",
-        "system-node-pools",
-        "teams",
-    }
-)
-"""Names that the cluster's own stacks and objects have; a pool's stack would replace theirs."""
-
 TWO_OWNERS = (
     "EKS Auto Mode and self-managed Karpenter in one cluster (this product's limit: "
     "both own the karpenter.sh resources)"

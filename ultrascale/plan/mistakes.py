@@ -13,6 +13,7 @@ from ultrascale.plan.platform import registry_is_known
 from ultrascale.plan.pools.karpenter import karpenter_has_room
 from ultrascale.plan.pools.pool import plan_pool
 from ultrascale.plan.pools.scaling import labels_fit_group_tags
+from ultrascale.plan.stacks import name_is_free
 from ultrascale.plan.support import efa_is_built, region_is_built, without_moot
 
 Mistakes = Iterator[config.Mistake]
@@ -48,6 +49,7 @@ _RULES = config.Rules(
     region_is_built,
     efa_is_built,
     facts_are_known,
+    name_is_free,
     labels_fit_group_tags,
     registry_is_known,
     karpenter_has_room,

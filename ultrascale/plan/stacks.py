@@ -1,9 +1,10 @@
 """The layers of a cluster: its stacks, the order of their deployment and of their deletion."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ultrascale import config
 from ultrascale.plan import names
 from ultrascale.plan.capacity import NODE_GROUPS, NODE_POOLS
 from ultrascale.plan.model import ClusterPlan, PoolPlan
@@ -217,6 +218,21 @@ LAYERS: Mapping[LayerId, Layer] = {
 }
 
 
+RESERVED_NAMES = frozenset(
+    {
+        *(id for id, layer in LAYERS.items() if layer.pools is None),
+        PIPELINE,
+        PIPELINE_GATE,
+        # EKS Auto Mode's own NodeClass has it.
+        "default",
+        # Kept for layers to come.
+        "jobs",
+        "scheduling",
+    }
+)
+"""Names that no pool may have."""
+
+
 def stack_of(cluster: str, layer: LayerId) -> StackName:
     """Return the name of the stack of a layer that is one stack."""
     return names.stack(cluster, layer)
@@ -259,6 +275,13 @@ def fixed_stacks(cluster: str) -> frozenset[StackName]:
     """Return each name that a stack of a cluster may have, whatever its pools are."""
     layers = {stack_of(cluster, id) for id, layer in LAYERS.items() if layer.pools is None}
     return frozenset(layers.union(pipeline_stacks(cluster)))
+
+
+def name_is_free(pool: config.Pool) -> Iterator[config.Mistake]:
+    """Refuse the name of a pool whose stack would replace another of the cluster."""
+    if pool.name in RESERVED_NAMES:
+        todo = "choose another, such as the name of its accelerator"
+        yield config.refuse("name", "the name of one of the cluster's own stacks", todo)
 
 
 def stack_names(plan: ClusterPlan) -> frozenset[StackName]:
