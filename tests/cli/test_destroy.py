@@ -168,7 +168,7 @@ def test_ctrl_c_while_it_looks_what_is_left_is_no_success(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ultrascale.cli.destroy._search", interrupt)
+    monkeypatch.setattr("ultrascale.teardown.runner.sweep", interrupt)
 
     answer = destroy(estate(), "--confirm=research", *ALL)
 
@@ -213,7 +213,7 @@ def test_only_the_name_of_the_cluster_confirms(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--confirm=other"], "the file is of the cluster research, got 'other'"),
+        (["--confirm=other"], "the cluster file names research, got 'other'"),
         ([], "without a terminal nobody is asked; add --confirm research"),
         (["--confirm=research", "--delete-storage=x"], "got 'x'; name one of data"),
     ],
@@ -233,7 +233,7 @@ def test_wrong_options_are_refused_before_anything_is_asked(
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"account": "123456789012"}, f"of 123456789012, and the credentials of {ID}"),
+        ({"account": "123456789012"}, f"account 123456789012, the credentials belong to {ID}"),
         ({"kubeconfig": ARN.replace("research", "prod")}, "not of the EKS cluster research"),
         ({"kubeconfig": ""}, "it is of this pod"),
     ],

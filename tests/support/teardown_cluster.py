@@ -11,7 +11,7 @@ from tests.support.pools import ON_DEMAND, as_text, loads_own, pool_document
 from tests.support.teardown_doubles import FakeStack
 from tests.support.teardown_estate import VPC, Estate
 from ultrascale.plan import ClusterPlan, load, plan_cluster
-from ultrascale.teardown.keeping import Asked
+from ultrascale.teardown.kept import Asked
 from ultrascale.teardown.model import Left, Teardown
 
 FILE_SYSTEM, BUCKET, REPOSITORY = (

@@ -19,11 +19,11 @@ from ultrascale.account import Account
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.names import stack_description
-from ultrascale.teardown.findings import eks_status, look
+from ultrascale.teardown.clusters import eks_status
 from ultrascale.teardown.journal import Journal
-from ultrascale.teardown.keeping import Asked
+from ultrascale.teardown.kept import Asked
 from ultrascale.teardown.model import Teardown
-from ultrascale.teardown.plan import plan_teardown
+from ultrascale.teardown.plan import plan_teardown, read_findings
 from ultrascale.teardown.runner import Runner
 
 VPC = "vpc-0a1"
@@ -108,7 +108,7 @@ class Estate:
     def planned(self, asked: Asked | None = None) -> Teardown:
         status = eks_status(self.account, self.plan.name)
         api = self.reach() if status else None
-        found = look(self.account, self.plan, api, status)
+        found = read_findings(self.account, self.plan, api, status)
         return plan_teardown(self.account, self.plan, found, asked or Asked())
 
     def run(

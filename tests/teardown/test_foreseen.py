@@ -10,9 +10,8 @@ from tests.support.teardown_doubles import FakeStack
 from tests.support.teardown_estate import VPC, Estate
 from ultrascale.config.pipeline import ConnectionId
 from ultrascale.errors import QuestionError
-from ultrascale.teardown.findings import look
 from ultrascale.teardown.model import Step
-from ultrascale.teardown.plan import plan_teardown
+from ultrascale.teardown.plan import plan_teardown, read_findings
 
 ATTACHED = {"InstanceId": "i-7", "InstanceOwnerId": ID}
 BALANCER = f"arn:aws:elasticloadbalancing:us-west-2:{ID}:loadbalancer/net/web/0a1"
@@ -108,7 +107,7 @@ def test_a_pipeline_that_is_at_work_would_deploy_what_is_taken_down() -> None:
 def test_a_pipeline_of_another_region_is_told_although_nobody_looks_there() -> None:
     cluster = estate()
     home = ConnectionId("aws", "us-east-2", "777788889999")
-    found = look(cluster.account, cluster.plan, cluster.reach(), "ACTIVE", home)
+    found = read_findings(cluster.account, cluster.plan, cluster.reach(), "ACTIVE", home)
 
     left = kept(plan_teardown(cluster.account, cluster.plan, found, ALL))["research-pipeline"]
 

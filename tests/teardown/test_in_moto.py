@@ -6,8 +6,11 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from tests.support.teardown_cluster import research
 from ultrascale.account import connect
-from ultrascale.teardown.tagged import tagged_questions
+from ultrascale.teardown.inventory import INVENTORY, as_left
+from ultrascale.teardown.model import Scope
+from ultrascale.teardown.retained import by_deleted_stacks, by_stack_tags
 
 REGION = "us-west-2"
 OWNED = {"Key": "kubernetes.io/cluster/research", "Value": "owned"}
@@ -58,9 +61,15 @@ def test_what_others_made_for_the_cluster_is_found_by_its_tags_and_nobody_elses(
     ]
     account = connect(REGION)
 
-    found = [each for question in tagged_questions(account, "research") for each in question()]
+    scope = Scope(account=account, plan=research())
+    of_ec2 = (row for kind, row in INVENTORY.items() if kind.startswith("AWS::EC2::"))
+    by_tags = {search for row in of_ec2 for search in row.searches} - {
+        by_deleted_stacks,
+        by_stack_tags,
+    }
+    found = [each for search in by_tags for each in search(scope)]
 
-    left = {each.thing.id: each for each in found}
+    left = {each.thing.id: as_left(each, REGION) for each in found}
     assert left.keys() == {volumes[0], address, templates[0], groups[0]}
     assert left[volumes[0]].price.startswith("from $8.00 per month")
     assert left[address].usd_per_hour == 0.005

@@ -22,9 +22,9 @@ from tests.support.teardown_cluster import (
 )
 from tests.support.teardown_doubles import FakeClock, FakeStack
 from ultrascale.errors import UnansweredError
-from ultrascale.teardown.keeping import Asked
+from ultrascale.teardown import sweep
+from ultrascale.teardown.kept import Asked
 from ultrascale.teardown.model import StoppedError
-from ultrascale.teardown.sweep import sweep
 
 
 def test_a_stuck_network_interface_is_named_and_what_else_is_paid_for_goes(tmp_path: Path) -> None:

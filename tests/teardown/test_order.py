@@ -9,16 +9,12 @@ from tests.support.teardown_cluster import research
 from tests.templates.test_stacks import stacks_before
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.stacks import fixed_stacks, pipeline_stacks, stacks_of
-from ultrascale.teardown.leftovers import Retained, component
+from ultrascale.teardown.ec2 import SECURITY_GROUP
+from ultrascale.teardown.inventory import INVENTORY
 from ultrascale.teardown.order import PHASES
-from ultrascale.teardown.retained import (
-    BUCKET,
-    FILE_SYSTEM,
-    PARTS,
-    SECURITY_GROUP,
-    is_free,
-    is_known,
-)
+from ultrascale.teardown.retained import Retained, component
+from ultrascale.teardown.stacks import PARTS
+from ultrascale.teardown.storage import BUCKET, FILE_SYSTEM
 
 
 def places(plan: ClusterPlan) -> Mapping[str, tuple[int, int]]:
@@ -52,7 +48,8 @@ def test_whatever_a_stack_retains_can_be_looked_for_later(
 
     kinds = {kind for kind, *_ in retained(assembly)}
 
-    unknown = {each for each in kinds - PARTS if not is_known(each) and not is_free(each)}
+    rows = {kind: row for kind in kinds if (row := INVENTORY.get(kind)) is not None}
+    unknown = kinds - PARTS - {kind for kind, row in rows.items() if row.look or not row.paid}
     assert {each for each in unknown if not each.startswith("Custom::AWSCDK-EKS-")} == set()
 
 

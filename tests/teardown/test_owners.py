@@ -18,7 +18,7 @@ from tests.support.teardown_cluster import (
 from tests.support.teardown_doubles import FakeStack
 from tests.support.teardown_estate import Estate
 from ultrascale.errors import QuestionError, UnansweredError
-from ultrascale.teardown.keeping import Asked
+from ultrascale.teardown.kept import Asked
 
 ASK = "cloudformation:DescribeStackResources"
 INSIGHTS = "/aws/containerinsights/research/performance"

@@ -23,7 +23,7 @@ from tests.support.teardown_doubles import FakeStack
 from tests.support.teardown_estate import VPC
 from ultrascale.errors import QuestionError
 from ultrascale.plan.model import ImageCachePlan, ImageCacheRule
-from ultrascale.teardown.keeping import Asked, refuse_unknown
+from ultrascale.teardown.kept import Asked, refuse_unknown
 from ultrascale.teardown.model import Teardown
 
 

@@ -10,9 +10,12 @@ import pytest
 from tests.support.account import fake_account
 from tests.support.fake_aws import ID, denied
 from tests.support.teardown_cluster import estate, research
+from ultrascale.account import Account
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import ReservationPlan
-from ultrascale.teardown.reserved import reservations
+from ultrascale.teardown.inventory import as_left
+from ultrascale.teardown.model import Left
+from ultrascale.teardown.reservations import reservations
 
 RESERVATION = "cr-0123456789abcdef0"
 TRAINING_PLAN = f"arn:aws:sagemaker:us-west-2:{ID}:training-plan/research"
@@ -38,6 +41,11 @@ def answer(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
+def left_by(account: Account, plan: ClusterPlan) -> list[Left]:
+    """Return the reservations of a plan as the plan of a teardown tells them."""
+    return [as_left(each, account.region, asked=True) for each in reservations(account, plan)]
+
+
 def told(*answers: dict[str, Any]) -> dict[str, Any]:
     return {"ec2:DescribeCapacityReservations": {"CapacityReservations": list(answers)}}
 
@@ -45,7 +53,7 @@ def told(*answers: dict[str, Any]) -> dict[str, Any]:
 def test_a_reservation_is_priced_once_and_whole() -> None:
     account, _ = fake_account(told(answer()), region="us-east-1")
 
-    (left,) = reservations(account, plan())
+    (left,) = left_by(account, plan())
 
     assert (left.thing.id, left.thing.note) == (RESERVATION, "4 of trn1.32xlarge")
     assert left.usd_per_hour > 4 * 10
@@ -67,21 +75,21 @@ def test_a_reservation_is_priced_once_and_whole() -> None:
 def test_what_nobody_here_pays_for_is_not_listed(changes: dict[str, str]) -> None:
     account, _ = fake_account(told(answer(**changes)), region="us-west-2")
 
-    assert not [*reservations(account, plan(id=None, tags={"team": "a"}))]
+    assert not [*left_by(account, plan(id=None, tags={"team": "a"}))]
 
 
 def test_unused_capacity_that_another_account_assigned_to_us_is_ours_to_pay() -> None:
     changes = {"OwnerId": "444455556666", "UnusedReservationBillingOwnerId": ID}
     account, _ = fake_account(told(answer(**changes)), region="us-west-2")
 
-    assert [*reservations(account, plan(id=None, tags={"team": "a"}))]
+    assert [*left_by(account, plan(id=None, tags={"team": "a"}))]
 
 
 def test_a_block_that_runs_on_is_told_with_its_end_and_costs_nothing_more() -> None:
     changes = {"ReservationType": "capacity-block", "EndDate": datetime(2026, 12, 9, tzinfo=UTC)}
     account, _ = fake_account(told(answer(**changes)), region="us-west-2")
 
-    (left,) = reservations(account, plan())
+    (left,) = left_by(account, plan())
 
     assert left.thing.note == "Capacity Block, 4 of trn1.32xlarge, until 2026-12-09T00:00Z"
     assert left.price == "paid in advance"
@@ -97,7 +105,7 @@ def test_each_reservation_of_a_group_is_priced_by_itself() -> None:
     }
     account, aws = fake_account(answers, region="us-east-1")
 
-    (left,) = reservations(account, plan(id=None, resource_group=GROUP))
+    (left,) = left_by(account, plan(id=None, resource_group=GROUP))
 
     assert aws.parameters("ec2:DescribeCapacityReservations") == [
         {"CapacityReservationIds": [RESERVATION]}
@@ -121,7 +129,7 @@ def test_a_training_plan_that_runs_on_is_told(told: Any, note: str) -> None:
     account, _ = fake_account({"sagemaker:DescribeTrainingPlan": told}, region="us-west-2")
     groups = SimpleNamespace(groups=[SimpleNamespace(training_plan=TRAINING_PLAN)] * 2)
 
-    left = [*reservations(account, replace(research(), hyperpod=cast("Any", groups)))]
+    left = [*left_by(account, replace(research(), hyperpod=cast("Any", groups)))]
 
     assert [each.thing.id for each in left] == (["research"] if note else [])
     assert all(each.thing.note.startswith(note) for each in left)
@@ -131,7 +139,7 @@ def test_what_may_not_be_asked_is_said_to_be_paid_for() -> None:
     action = "ec2:DescribeCapacityReservations"
     account, _ = fake_account({action: denied(action)}, region="us-west-2")
 
-    (left,) = reservations(account, plan())
+    (left,) = left_by(account, plan())
 
     assert action in left.why
     assert left.paid

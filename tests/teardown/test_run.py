@@ -21,8 +21,8 @@ from tests.support.teardown_cluster import (
 from tests.support.teardown_doubles import KilledError
 from tests.support.teardown_estate import Estate
 from ultrascale.errors import UltrascaleError
+from ultrascale.teardown import sweep
 from ultrascale.teardown.model import StoppedError
-from ultrascale.teardown.sweep import sweep
 
 
 @pytest.fixture(autouse=True)

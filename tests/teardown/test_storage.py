@@ -20,8 +20,8 @@ from tests.support.teardown_cluster import (
 )
 from tests.support.teardown_estate import Estate
 from ultrascale.errors import QuestionError
-from ultrascale.teardown.keeping import Asked
-from ultrascale.teardown.sweep import sweep
+from ultrascale.teardown import sweep
+from ultrascale.teardown.kept import Asked
 
 OLD, OLD_BUCKET = "fs-0f9e8d7c6b5a43210", "research-storage-data-old"
 LAYER, LOGICAL = "aws:cloudformation:stack-name", "aws:cloudformation:logical-id"

@@ -17,8 +17,7 @@ from tests.support.teardown_cluster import (
     stack,
 )
 from tests.support.teardown_doubles import FakeClock
-from ultrascale.teardown import prices
-from ultrascale.teardown.sweep import sweep
+from ultrascale.teardown import prices, sweep
 
 
 def test_what_the_sweep_may_not_ask_is_told_and_hides_nothing_else() -> None:

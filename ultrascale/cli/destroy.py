@@ -1,4 +1,4 @@
-"""`ultrascale destroy`: a cluster, taken down in an order that leaves nothing running."""
+"""`ultrascale destroy`: take a cluster down in an order that leaves nothing running."""
 
 import sys
 import time
@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ultrascale import plan
-from ultrascale.errors import ClusterError, QuestionError, UltrascaleError
+from ultrascale.errors import ClusterError, QuestionError
 from ultrascale.plan.model import ClusterPlan
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
     from ultrascale.cluster_api.server import Cluster
     from ultrascale.config.pipeline import ConnectionId
-    from ultrascale.teardown.model import Teardown
-    from ultrascale.teardown.sweep import Sweep
+    from ultrascale.teardown import Sweep, Teardown
 
 UNFINISHED = 3
-"""Exit status where a step stopped, something is left that nobody kept, or something is unknown."""
+"""Exit status where a step stopped, an orphan is left, or a question was refused."""
 _INTERRUPTED = 130
 _SHOWN = 5
-# In these its API server answers. It must be asked: nobody else can end the nodes of NodePools.
+# States in which the API server answers. Nobody else can end the nodes of NodePools.
 _ANSWERING = frozenset({"ACTIVE", "UPDATING"})
 _GOING = frozenset({"", "DELETING", "FAILED"})
 
@@ -72,45 +71,42 @@ def destroy_command(
         bool,
         typer.Option(
             "--skip-kubernetes",
-            help="Do without the API server; refused while a node of a NodePool runs.",
+            help="Skip Kubernetes cleanup; refused while a node of a NodePool runs.",
         ),
     ] = False,
 ) -> None:
     """Take a cluster down: jobs first, the VPC last; storage stays unless it is named.
 
-    Prints what goes and what stays, and asks for the cluster's name. What was interrupted goes on
-    where it stopped when the command is run again. Ends with status 3 where a step stopped, where
-    something is left that nobody kept, or where something could not be asked.
+    Prints what goes and what stays, and asks for the cluster's name. An interrupted teardown
+    goes on where it stopped when the command is run again. Exits with 3 where a step stopped, where
+    an orphan is left, or where AWS refused a question.
     """
-    from ultrascale import account
-    from ultrascale.teardown import keeping
-    from ultrascale.teardown.findings import eks_status, look
-    from ultrascale.teardown.plan import plan_teardown
+    from ultrascale import account, teardown
 
     cluster = plan.load(file)
-    asked = keeping.Asked(storage=frozenset(delete_storage or ()), logs=delete_logs)
-    keeping.refuse_unknown(cluster, asked)
+    asked = teardown.Asked(storage=frozenset(delete_storage or ()), logs=delete_logs)
+    teardown.refuse_unknown(cluster, asked)
     _refuse_confirmation(cluster.name, confirm, dry_run=dry_run)
     seen = account.connect(cluster.region, profile)
     _refuse_account(cluster, seen)
-    status = eks_status(seen, cluster.name)
+    status = teardown.eks_status(seen, cluster.name)
     if skip_kubernetes:
         _refuse_nodes(cluster, seen)
         api = None
     else:
         api = _api_server(cluster, seen, status, kubeconfig, context)
     try:
-        found = look(seen, cluster, api, status, _pipeline_home(file))
-        teardown = plan_teardown(seen, cluster, found, asked)
+        found = teardown.read_findings(seen, cluster, api, status, _pipeline_home(file))
+        planned = teardown.plan_teardown(seen, cluster, found, asked)
     except ClusterError as error:
         raise ClusterError(f"{error}; {_how_to_reach(cluster)}") from error
-    _print_plan(teardown)
+    _print_plan(planned)
     if dry_run:
-        raise typer.Exit(_foresee(seen, cluster, teardown))
-    if teardown.steps:
+        raise typer.Exit(_foresee(seen, cluster, planned))
+    if planned.steps:
         _agree(cluster.name, confirm)
     path = journal or Path(f"destroy-{cluster.name}-{cluster.region}.jsonl")
-    raise typer.Exit(_carry_out(seen, cluster, teardown, path))
+    raise typer.Exit(_carry_out(seen, cluster, planned, path))
 
 
 def _refuse_confirmation(cluster: str, confirm: str | None, *, dry_run: bool) -> None:
@@ -121,7 +117,7 @@ def _refuse_confirmation(cluster: str, confirm: str | None, *, dry_run: bool) ->
     """
     if confirm is not None and confirm != cluster:
         raise QuestionError(
-            [f"--confirm: the file is of the cluster {cluster}, got {confirm!r}; name that one"]
+            [f"--confirm: the cluster file names {cluster}, got {confirm!r}; confirm that name"]
         )
     if confirm is None and not dry_run and not sys.stdin.isatty():
         raise QuestionError(
@@ -133,8 +129,8 @@ def _refuse_account(cluster: ClusterPlan, seen: "Account") -> None:
     if cluster.account is not None and cluster.account != seen.id:
         raise QuestionError(
             [
-                f"account: the file is of {cluster.account}, and the credentials of {seen.id}; "
-                "name another profile by --profile"
+                f"account: the cluster file names account {cluster.account}, the credentials "
+                f"belong to {seen.id}; name another profile by --profile"
             ]
         )
 
@@ -149,9 +145,9 @@ def _refuse_nodes(cluster: ClusterPlan, seen: "Account") -> None:
     Raises:
         QuestionError: Some run.
     """
-    from ultrascale.teardown.tagged import nodes_of_pools
+    from ultrascale.teardown import nodes_of_pools
 
-    running = [each.thing.id for each in nodes_of_pools(seen, cluster.name)]
+    running = [node.thing.id for node in nodes_of_pools(seen, cluster.name)]
     if running and not cluster.control_plane.auto_mode:
         shown = ", ".join(running[:_SHOWN])
         raise QuestionError(
@@ -217,11 +213,14 @@ def _pipeline_home(file: Path) -> "ConnectionId | None":
 
 
 def _foresee(seen: "Account", cluster: ClusterPlan, teardown: "Teardown") -> int:
-    """Return the exit status of a dry run; look for what is left where there is nothing to do."""
+    """Return the exit status of a dry run; search for orphans where no step is left."""
+    from ultrascale.teardown import sweep
+
     if teardown.steps:
         # Everything of a cluster that runs would look like an orphan.
         return UNFINISHED if any(step.stops for step in teardown.steps) else 0
-    left = _search(seen, cluster, teardown)
+    left = sweep(seen, cluster, teardown)
+    _print_left(left)
     return UNFINISHED if left.orphans or left.unknown else 0
 
 
@@ -237,25 +236,14 @@ def _agree(cluster: str, confirm: str | None) -> None:
         raise QuestionError(["nothing was deleted: what was typed is not the cluster's name"])
 
 
-def _carry_out(seen: "Account", cluster: ClusterPlan, teardown: "Teardown", path: Path) -> int:
-    """Run the steps, look what is left, and return the exit status."""
-    from ultrascale.teardown.journal import Journal
-    from ultrascale.teardown.model import StoppedError
-    from ultrascale.teardown.runner import Runner
+def _carry_out(seen: "Account", cluster: ClusterPlan, planned: "Teardown", path: Path) -> int:
+    """Run the steps, print what is left, and return the exit status."""
+    from ultrascale import teardown
 
-    clock = SystemClock()
-    journal = Journal.opened(path, clock)
-    if journal.unfinished:
-        typer.echo(f"{path}: an earlier run ended at {journal.unfinished}; this one goes on")
-    typer.echo(f"{path}: what is asked for and what is gone")
-    stopped = False
     try:
-        try:
-            Runner(clock=clock, journal=journal, tell=typer.echo).run(teardown)
-        except StoppedError as error:
-            stopped = True
-            typer.echo(f"stopped: {error}", err=True)
-        found = _search(seen, cluster, teardown)
+        outcome = teardown.destroy(
+            seen, cluster, planned, journal=path, clock=SystemClock(), tell=typer.echo
+        )
     except KeyboardInterrupt:
         typer.echo(
             "interrupted: what was asked for goes on in AWS, and what is left is paid for; run the "
@@ -263,22 +251,16 @@ def _carry_out(seen: "Account", cluster: ClusterPlan, teardown: "Teardown", path
             err=True,
         )
         return _INTERRUPTED
-    try:
-        journal.write(left=[str(each.thing) for each in found.left], unknown=list(found.unknown))
-        if not stopped:
-            journal.write(end=True)
-    except UltrascaleError as error:
-        typer.echo(str(error), err=True)
-        stopped = True
-    return UNFINISHED if stopped or found.orphans or found.unknown else 0
+    if outcome.stopped is not None:
+        typer.echo(f"stopped: {outcome.stopped}", err=True)
+    _print_left(outcome.left)
+    if outcome.unwritten is not None:
+        typer.echo(str(outcome.unwritten), err=True)
+    return 0 if outcome.is_complete else UNFINISHED
 
 
-def _search(seen: "Account", cluster: ClusterPlan, teardown: "Teardown") -> "Sweep":
-    """Look for what is left, and print it."""
+def _print_left(left: "Sweep") -> None:
     from ultrascale.cli.destroy_views import sweep_lines
-    from ultrascale.teardown.sweep import sweep
 
-    found = sweep(seen, cluster, teardown)
-    for line in sweep_lines(found):
+    for line in sweep_lines(left):
         typer.echo(line)
-    return found

@@ -1,15 +1,14 @@
-"""How the plan of a teardown, and what it leaves, are printed."""
+"""Lines of `ultrascale destroy`: the plan of a teardown, and the things that are left."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from ultrascale.catalog import prices, standing_prices
-from ultrascale.teardown.model import Left, Step, Teardown
-from ultrascale.teardown.sweep import Sweep
+from ultrascale.teardown import Left, Step, Sweep, Teardown
 
 
 def plan_lines(teardown: Teardown) -> Iterator[str]:
-    """Yield what goes, step by step with each id, and what stays."""
+    """Yield the things that go, step by step with each id, and the things that stay."""
     yield f"cluster {teardown.cluster}, {teardown.region}, account {teardown.account}"
     if not teardown.steps:
         yield "nothing of it is there"
@@ -39,10 +38,10 @@ def _step_lines(step: Step) -> Iterator[str]:
 
 
 def sweep_lines(found: Sweep) -> Iterator[str]:
-    """Yield what is left: orphans, then what was kept, then what nobody knows."""
+    """Yield the things that are left: orphans, kept ones, then questions without an answer."""
     yield ""
     orphans = found.orphans
-    kept = [each for each in found.left if each.asked]
+    kept = [thing for thing in found.left if thing.asked]
     nothing = "found" if found.unknown else "left"
     yield "left, although nobody kept it:" if orphans else f"nothing is {nothing} that nobody kept"
     yield from _left_lines(orphans)
@@ -53,21 +52,21 @@ def sweep_lines(found: Sweep) -> Iterator[str]:
         yield from _sum(kept)
     if found.unknown:
         yield "could not be asked, so that nobody knows what is left of it:"
-        yield from (f"   - {each}" for each in found.unknown)
+        yield from (f"   - {question}" for question in found.unknown)
 
 
 def _left_lines(left: Iterable[Left]) -> Iterator[str]:
-    for each in left:
-        price = each.price or ("price unknown" if each.paid else "free")
-        yield f"   - {each.thing}: {each.why}; {price}"
-        yield f"     to remove it: {each.command}"
+    for thing in left:
+        price = thing.price or ("price unknown" if thing.paid else "free")
+        yield f"   - {thing.thing}: {thing.why}; {price}"
+        yield f"     to remove it: {thing.command}"
 
 
 def _sum(left: Iterable[Left]) -> Iterator[str]:
-    """Yield what is known to be paid for each hour, and how old the prices are."""
-    each = tuple(left)
-    hourly = sum(one.usd_per_hour for one in each)
-    unknown = sum(one.paid and not one.usd_per_hour for one in each)
+    """Yield the known price an hour of all things together, and the date of the prices."""
+    things = tuple(left)
+    hourly = sum(thing.usd_per_hour for thing in things)
+    unknown = sum(thing.paid and not thing.usd_per_hour for thing in things)
     if hourly:
         more = f"; {unknown} more that are paid for are not in it" if unknown else ""
         yield (

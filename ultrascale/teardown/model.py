@@ -1,10 +1,13 @@
-"""What a teardown consists of: things that go, in steps, and things that stay."""
+"""The parts of a teardown: things that go, in steps, things that stay, and searches for both."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from ultrascale.account import Account
 from ultrascale.errors import UltrascaleError
+from ultrascale.plan import ClusterPlan
+from ultrascale.teardown.prices import Price
 
 State = Literal["there", "going", "failed", "gone"]
 
@@ -14,9 +17,9 @@ class Thing:
     """Something that exists, in AWS or in Kubernetes.
 
     Attributes:
-        kind: What it is: CloudFormation's name of a resource's type, or a kind of Kubernetes.
-        id: What its service calls it; of Kubernetes, ``namespace/name`` or a name.
-        note: What else tells it from others, such as the capacity it holds; may be empty.
+        kind: CloudFormation's name of a resource's type, or a kind of Kubernetes.
+        id: Its name in its service; in Kubernetes, ``namespace/name`` or a name.
+        note: Words that tell it from others, such as the capacity it holds; may be empty.
     """
 
     kind: str
@@ -27,16 +30,57 @@ class Thing:
         return f"{self.kind} {self.id}" + (f" ({self.note})" if self.note else "")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The cluster that a search is for.
+
+    Attributes:
+        account: Its account.
+        plan: The cluster.
+        functions: Names of the Lambda functions that a teardown has deleted.
+    """
+
+    account: Account
+    plan: ClusterPlan
+    functions: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A resource that a search found.
+
+    Attributes:
+        thing: The resource.
+        why: Reason why it is there.
+        price: Its price; None where its kind alone says it.
+        command: Command that deletes it; empty where its kind alone says it.
+        prepaid: Whether it was paid for in advance.
+        certain: Whether the search saw the resource itself: records of stacks and of tags outlive
+            their resources.
+    """
+
+    thing: Thing
+    why: str
+    price: Price | None = None
+    command: str = ""
+    prepaid: bool = False
+    certain: bool = True
+
+
+Search = Callable[[Scope], Iterator[Found]]
+"""Finds resources of a cluster in its account; raises `UnansweredError` where AWS refuses."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Left:
     """Something that a teardown leaves.
 
     Attributes:
-        thing: What it is.
-        why: Why it stays.
-        price: What it costs, with its unit; empty where no price is known.
-        paid: Whether it is charged for as long as it is there.
-        command: What removes it.
+        thing: The thing.
+        why: Reason why it stays.
+        price: Its price, with its unit; empty where no price is known.
+        paid: Whether it costs money for as long as it is there.
+        command: Command that removes it.
         asked: Whether the plan says that it stays; else it is an orphan.
         usd_per_hour: The price, where it follows from the thing alone.
     """
@@ -54,9 +98,9 @@ class StoppedError(UltrascaleError):
     """A step cannot go on. The next run of the same command begins where this one stopped.
 
     Attributes:
-        what: What does not go.
+        what: The thing that does not go.
         why: The first real cause.
-        fix: What to do.
+        fix: What the user does about it.
     """
 
     def __init__(self, what: str, *, why: str, fix: str) -> None:
@@ -69,7 +113,7 @@ class Target(Protocol):
 
     @property
     def thing(self) -> Thing:
-        """What is deleted, or waited for."""
+        """The thing that is deleted, or waited for."""
         ...
 
     @property
@@ -78,17 +122,17 @@ class Target(Protocol):
         ...
 
     def look(self) -> State:
-        """Return how far its deletion is.
+        """Return its state.
 
         Raises:
-            StoppedError: Something has come that waiting does not end.
-            UnansweredError: Nobody could tell.
+            StoppedError: Waiting does not help any more.
+            UnansweredError: AWS did not answer.
             ClusterError: The API server did not answer.
         """
         ...
 
     def remove(self) -> None:
-        """Ask for its deletion. To ask twice does no harm.
+        """Ask for its deletion. A second request does no harm.
 
         Raises:
             StoppedError: It has changed since the plan was printed, or must not go.
@@ -102,14 +146,14 @@ class Target(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What goes together.
+    """A step of a teardown.
 
     Attributes:
         name: Its name.
-        title: What it does.
+        title: Its purpose, for people.
         minutes: Time that each of its waves may take, in minutes.
         waves: Targets; those of a wave go at the same time, and a wave waits for the one before.
-        stops: What it will stop at, as far as the plan can see; empty where nothing is seen.
+        stops: Obstacle at which it will stop, as far as the plan can see; empty without one.
     """
 
     name: str
@@ -121,20 +165,20 @@ class Step:
     @property
     def things(self) -> tuple[Thing, ...]:
         """All that goes in this step."""
-        return tuple(thing for wave in self.waves for each in wave for thing in each.things)
+        return tuple(thing for wave in self.waves for target in wave for thing in target.things)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Teardown:
-    """The plan: what goes in which order, and what stays.
+    """The plan of a teardown: things that go, in order, and things that stay.
 
     Attributes:
         cluster: Name of the cluster.
         region: Its Region.
         account: Its account.
         steps: Steps that have something to do, in order.
-        kept: What stays, and why.
-        absent: Names of what was asked for to go and is not there.
+        kept: Things that stay, and why.
+        absent: Names that the user gave and nothing has.
     """
 
     cluster: str

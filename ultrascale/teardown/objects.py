@@ -1,23 +1,25 @@
-"""Objects of Kubernetes that hold something in AWS, and how each of them goes.
+"""Kubernetes objects that hold resources of AWS, and their deletion.
 
-Each is deleted while the controller runs that gives back what is behind it. No finalizer is ever
-removed: what it stands for would run on, and be paid for.
+Each is deleted while the controller runs that gives its resources back. No finalizer is ever
+removed: the resource behind it would run on and cost money.
+
+The plan alone names what is deleted. A job, a NodePool or a Service that comes meanwhile stops the
+teardown: it would run on until its nodes or its controller are gone.
 
 Sources:
     https://karpenter.sh/docs/concepts/disruption/#termination-controller
     https://kubernetes.io/docs/concepts/storage/persistent-volumes/#reclaiming
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
-from ultrascale.cluster_api.kinds import CLAIM, NODE_CLAIM, NODE_POOL, VOLUME, Kind
+from ultrascale.cluster_api.kinds import CLAIM, DEPLOYMENT, NODE_CLAIM, NODE_POOL, VOLUME, Kind
 from ultrascale.cluster_api.objects import Object, label, name
 from ultrascale.cluster_api.server import NOT_FOUND, Cluster
-from ultrascale.documents import look_up, mapping, text
+from ultrascale.documents import look_up, mapping, sequence, text
 from ultrascale.errors import RefusedError
-from ultrascale.teardown.model import State, StoppedError, Thing
+from ultrascale.teardown.model import State, StoppedError, Target, Thing
 
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
 _CAPACITY_TYPE = "karpenter.sh/capacity-type"
@@ -33,7 +35,7 @@ class ObjectTarget:
         cluster: The API server.
         kind: Its kind.
         found: The object, as the plan was printed with it.
-        note: What is behind it.
+        note: Words for the resource behind it.
     """
 
     cluster: Cluster
@@ -54,7 +56,7 @@ class ObjectTarget:
         return (self.thing,)
 
     def look(self) -> State:
-        """Return how far the object is; another one of its name is not it."""
+        """Return its state; another object of its name does not count."""
         namespace = text(self.found, "metadata", "namespace")
         now = self.cluster.find(self.kind.path(namespace, name(self.found)))
         if now is None or text(now, "metadata", "uid") != text(self.found, "metadata", "uid"):
@@ -66,11 +68,10 @@ class ObjectTarget:
         delete(self.cluster, self.kind, self.found)
 
     def stuck(self) -> StoppedError:
-        """Return what waits for it."""
+        """Return the finalizers that it waits for."""
         namespace = text(self.found, "metadata", "namespace")
         now = self.cluster.find(self.kind.path(namespace, name(self.found)))
-        waiting = cast("list[str] | None", look_up(now or {}, "metadata", "finalizers"))
-        kept = ", ".join(waiting or ["none"])
+        kept = ", ".join(map(str, sequence(now, "metadata", "finalizers"))) or "none"
         where = f" -n {namespace}" if namespace else ""
         return StoppedError(
             str(self.thing),
@@ -106,10 +107,10 @@ class NodePoolTarget:
         return (self.thing, *(_claim_thing(each) for each in self.claims))
 
     def look(self) -> State:
-        """Return how far they are: it is gone once its last NodeClaim is.
+        """Return the state: it is gone once its last NodeClaim is.
 
         Raises:
-            StoppedError: Another one has its name by now.
+            StoppedError: Another NodePool has its name now.
         """
         pool = self.cluster.find(NODE_POOL.path(name=name(self.found)))
         if pool is not None:
@@ -175,7 +176,7 @@ class VolumeTarget:
         return (claim, Thing(kind=VOLUME.kind, id=name(self.volume)), self.thing)
 
     def look(self) -> State:
-        """Return how far they are."""
+        """Return the state of the claim, then of the volume."""
         if self.cluster.find(VOLUME.path(name=name(self.volume))) is None:
             return "gone"
         if self.claim is None:
@@ -191,12 +192,116 @@ class VolumeTarget:
             delete(self.cluster, CLAIM, self.claim)
 
     def stuck(self) -> StoppedError:
-        """Return what still uses the claim."""
+        """Return that something still uses the claim."""
         return StoppedError(
             str(self.thing),
             why=f"its claim {claim_of(self.volume)} or its driver holds it",
             fix=f"delete the pods that mount it (`kubectl describe pvc` and `kubectl describe pv "
             f"{name(self.volume)}` name them), {_AGAIN}",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaledTarget:
+    """Scales a Deployment to zero: it is deleted later, with its stack.
+
+    Attributes:
+        cluster: The API server.
+        found: The Deployment, as the plan was printed with it.
+    """
+
+    cluster: Cluster
+    found: Object
+
+    @property
+    def thing(self) -> Thing:
+        """The Deployment."""
+        id = f"{text(self.found, 'metadata', 'namespace')}/{name(self.found)}"
+        return Thing(kind=DEPLOYMENT.kind, id=id, note="scaled to 0: it submits no more jobs")
+
+    @property
+    def things(self) -> Sequence[Thing]:
+        """The Deployment alone."""
+        return (self.thing,)
+
+    def look(self) -> State:
+        """Return `gone` once none of its pods run."""
+        now = self.cluster.find(self._path)
+        if now is None or text(now, "metadata", "uid") != text(self.found, "metadata", "uid"):
+            return "gone"
+        if look_up(now, "spec", "replicas") != 0:
+            return "there"
+        return "going" if look_up(now, "status", "replicas") else "gone"
+
+    def remove(self) -> None:
+        """Scale exactly this Deployment to zero."""
+        uid = text(self.found, "metadata", "uid")
+        try:
+            self.cluster.patch(
+                self._path,
+                [
+                    {"op": "test", "path": "/metadata/uid", "value": uid},
+                    {"op": "replace", "path": "/spec/replicas", "value": 0},
+                ],
+            )
+        except RefusedError as error:
+            if error.status != NOT_FOUND:
+                raise
+
+    def stuck(self) -> StoppedError:
+        """Return that something scales it up again, or that its pods do not end."""
+        return StoppedError(
+            str(self.thing),
+            why="its pods still run",
+            fix="something scales it up again (an autoscaler, Argo CD, Flux), or a pod does not "
+            "end: stop that, then run the command again: it goes on here",
+        )
+
+    @property
+    def _path(self) -> str:
+        return DEPLOYMENT.path(text(self.found, "metadata", "namespace"), name(self.found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NothingNew:
+    """Lets the next step begin only where nothing has come since the plan was printed.
+
+    Attributes:
+        subject: Objects that may have come, in words.
+        listed: Lists those that are there now.
+    """
+
+    subject: str
+    listed: Callable[[], Sequence[Target]]
+
+    @property
+    def thing(self) -> Thing:
+        """The objects that are looked for."""
+        return Thing(kind="look for", id=self.subject, note="that the plan does not print")
+
+    @property
+    def things(self) -> Sequence[Thing]:
+        """Nothing: the gate only looks."""
+        return ()
+
+    def look(self) -> State:
+        """Return `gone` where there is none, `going` where each goes already."""
+        states = {target.look() for target in self.listed()}
+        return "there" if "there" in states else "going" if "going" in states else "gone"
+
+    def remove(self) -> None:
+        """Stop: what the plan did not print is never deleted."""
+        raise self.stuck()
+
+    def stuck(self) -> StoppedError:
+        """Return the objects that have come."""
+        new = [str(target.thing) for target in self.listed()]
+        more = f" and {len(new) - _SHOWN} more" if len(new) > _SHOWN else ""
+        return StoppedError(
+            self.subject,
+            why=f"since the plan was printed came {', '.join(new[:_SHOWN]) or 'nothing'}{more}",
+            fix="stop what makes them (a user, a controller, Argo CD, Flux), then run the command "
+            "again: the new plan prints and deletes them",
         )
 
 

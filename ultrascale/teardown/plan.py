@@ -1,11 +1,14 @@
-"""Decides what goes, in which order, and what stays: by what the account and the cluster hold."""
+"""The plan of a teardown: the state of a cluster, then the things that go, in order, and stay."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
 from ultrascale.cluster_api.server import Cluster
+from ultrascale.config.pipeline import ConnectionId
+from ultrascale.errors import QuestionError
 from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.stacks import (
@@ -15,41 +18,254 @@ from ultrascale.plan.stacks import (
     stack_of,
     stacks_of,
 )
-from ultrascale.teardown import keeping, kept_stacks, order, workloads
-from ultrascale.teardown.backups import backups
-from ultrascale.teardown.closing import NothingNew, submitters
-from ultrascale.teardown.findings import Findings
-from ultrascale.teardown.gates import (
+from ultrascale.teardown import kept, order, workloads
+from ultrascale.teardown.clusters import (
+    CLUSTER,
+    HYPERPOD,
     HyperPodGate,
     ProtectionTarget,
+    hyperpod_status,
 )
-from ultrascale.teardown.keeping import Asked
-from ultrascale.teardown.model import Left, Step, Target, Teardown
-from ultrascale.teardown.owners import with_owners
-from ultrascale.teardown.remains import VpcGate, in_use
-from ultrascale.teardown.reserved import reservations
-from ultrascale.teardown.retained import IN_VPC
-from ultrascale.teardown.stacks import StackTarget
+from ultrascale.teardown.ec2 import nodes_of_pools
+from ultrascale.teardown.inventory import ResourceTarget, as_left, look
+from ultrascale.teardown.kept import Asked, keeps_vpc
+from ultrascale.teardown.model import Found, Left, Step, Target, Teardown, Thing
+from ultrascale.teardown.objects import NothingNew
+from ultrascale.teardown.orphans import VpcGate, foreign_interfaces, in_use, orphans
+from ultrascale.teardown.reservations import reservations
+from ultrascale.teardown.retained import (
+    DATABASE,
+    DATABASE_INSTANCE,
+    Retained,
+    described,
+    left_by_stack,
+    left_by_tags,
+    left_file_systems,
+    made_by_services,
+    with_owners,
+)
+from ultrascale.teardown.stacks import (
+    FUNCTION,
+    PARTS,
+    Stack,
+    StackTarget,
+    deleted_stacks,
+    functions_among,
+    read_stacks,
+)
+from ultrascale.teardown.storage import FILE_SYSTEM, backups, file_systems
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import NetworkInterfaceTypeDef
+
+_VPC = "AWS::EC2::VPC"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """The state of a cluster in its account and in its API server.
+
+    Attributes:
+        stacks: Its stacks, by name.
+        retained: Resources that its stacks keep, or have left.
+        cluster: Its API server; None where it does not answer any more.
+        status: EKS's word for the state of the cluster; empty where there is none.
+        hyperpod: Name or ARN of its HyperPod cluster, which may have left the file; empty where
+            there is none.
+        orphans: Interfaces and security groups that Kubernetes left in its VPC.
+        foreign: Network interfaces of others in its VPC.
+        nodes: Nodes that run without an API server that could end them.
+        vpc: Id of its VPC; empty where there is none.
+        pipeline_home: Account and Region of the pipeline of its file; None for a file without one.
+    """
+
+    stacks: Mapping[str, Stack]
+    retained: tuple[Retained, ...]
+    cluster: Cluster | None
+    status: str
+    hyperpod: str
+    orphans: tuple[Thing, ...] = ()
+    foreign: tuple["NetworkInterfaceTypeDef", ...] = ()
+    nodes: tuple[Found, ...] = ()
+    vpc: str = ""
+    pipeline_home: ConnectionId | None = None
+
+    @property
+    def own(self) -> frozenset[str]:
+        """Ids of all resources that its stacks hold."""
+        return frozenset(
+            resource.id for stack in self.stacks.values() for resource in stack.resources
+        )
+
+
+def read_findings(
+    account: Account,
+    plan: ClusterPlan,
+    cluster: Cluster | None,
+    status: str,
+    pipeline_home: ConnectionId | None = None,
+) -> Findings:
+    """Return the state of a cluster.
+
+    Args:
+        account: Its account.
+        plan: The cluster.
+        cluster: Its API server; None where there is none to ask.
+        status: EKS's word for the state of the cluster; empty where there is none.
+        pipeline_home: Account and Region of the pipeline of its file; None for a file without one.
+
+    Raises:
+        UnansweredError: AWS refused a question: a teardown is not planned on guesses.
+        QuestionError: A stack is being changed, is protected, is another's, or would take a file
+            system along.
+    """
+    stacks = read_stacks(account, plan.name, stack_names(plan))
+    _refuse(stacks.values(), plan)
+    made = (
+        resource
+        for stack in stacks.values()
+        for resource in stack.resources
+        if resource.type == CLUSTER
+    )
+    if all(resource.id != plan.name for resource in made):
+        # No stack of the cluster made the EKS cluster of its name: it is somebody else's, or gone.
+        cluster, status = None, ""
+    found = Findings(
+        stacks=stacks,
+        retained=_retained(account, plan, stacks),
+        cluster=cluster,
+        status=status,
+        hyperpod=_hyperpod(account, plan, stacks),
+        vpc=_vpc(stacks, plan),
+        pipeline_home=pipeline_home,
+    )
+    # EKS ends the nodes of Auto Mode with its cluster.
+    if cluster is None and not (plan.control_plane.auto_mode and status):
+        found = replace(found, nodes=nodes_of_pools(account, plan.name))
+    if not found.vpc:
+        return found
+    known = found.own | {resource.id for resource in found.retained}
+    databases = (DATABASE, DATABASE_INSTANCE)
+    return replace(
+        found,
+        foreign=foreign_interfaces(
+            account,
+            plan.name,
+            found.vpc,
+            known,
+            has_database=any(resource.type in databases for resource in found.retained),
+        ),
+        orphans=orphans(account, plan.name, found.vpc, found.own),
+    )
+
+
+def _retained(
+    account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]
+) -> tuple[Retained, ...]:
+    """Return the resources that the stacks of a cluster keep, and those that deleted ones left."""
+    systems = file_systems(account)
+    found: dict[str, Retained] = {}
+    held: set[str] = set()
+    functions: set[str] = set()
+    for stack in stacks.values():
+        held |= {resource.id for resource in stack.resources}
+        functions |= {resource.id for resource in stack.resources if resource.type == FUNCTION}
+        for resource in stack.retained:
+            found[resource.id] = Retained(
+                stack=stack.name,
+                type=resource.type,
+                logical_id=resource.logical_id,
+                id=resource.id,
+            )
+
+    def add(resources: Iterable[Retained]) -> None:
+        for resource in resources:
+            if resource.id in held or resource.id in found:
+                continue
+            if look(account, resource.type, resource.id) != "gone":
+                found[resource.id] = resource
+
+    for name, left in deleted_stacks(account, plan.name):
+        functions |= functions_among(left)
+        add(left_by_stack(name, left))
+    add(left_file_systems(plan, systems))
+    add(left_by_tags(account, plan))
+    for resource in made_by_services(account, plan, functions):
+        if resource.id not in held:
+            found.setdefault(resource.id, resource)
+    return tuple(
+        described(plan, resource, systems)
+        for resource in found.values()
+        if resource.type not in PARTS and (resource.type != FILE_SYSTEM or resource.id in systems)
+    )
+
+
+def _vpc(stacks: Mapping[str, Stack], plan: ClusterPlan) -> str:
+    network = stacks.get(stack_of(plan.name, "network"))
+    resources = network.resources if network else ()
+    return next((resource.id for resource in resources if resource.type == _VPC), "")
+
+
+def _hyperpod(account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]) -> str:
+    made = (
+        resource.id
+        for stack in stacks.values()
+        for resource in stack.resources
+        if resource.type == HYPERPOD
+    )
+    name = plan.hyperpod.name if plan.hyperpod is not None else next(made, "")
+    return name if name and hyperpod_status(account, name) else ""
+
+
+def _refuse(stacks: Iterable[Stack], plan: ClusterPlan) -> None:
+    """Refuse to begin beside a deployment, and where a stack may not go that has to.
+
+    Raises:
+        QuestionError: One line for each reason.
+    """
+    of_pipeline = {*pipeline_stacks(plan.name)}
+    wrong: list[str] = []
+    for stack in stacks:
+        wrong += [
+            f"stack {stack.name}: it no longer keeps {resource.thing}, and would take all its data "
+            "along; let it keep that again (DeletionPolicy: Retain), or delete the stack by hand"
+            for resource in stack.resources
+            if resource.type == FILE_SYSTEM and not (resource.retained or stack.going)
+        ]
+        if stack.busy:
+            todo = (
+                "its pipeline runs, and would deploy the cluster meanwhile: stop that first"
+                if stack.name in of_pipeline
+                else "wait until that ends"
+            )
+            wrong.append(f"stack {stack.name}: it is {stack.status}; {todo}")
+        if stack.protected and stack.name not in of_pipeline:
+            wrong.append(
+                f"stack {stack.name}: its termination protection is on; `aws cloudformation "
+                f"update-termination-protection --no-enable-termination-protection --stack-name "
+                f"{stack.name} --region {plan.region}`"
+            )
+    if wrong:
+        raise QuestionError(wrong)
 
 
 def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: Asked) -> Teardown:
-    """Return what goes and what stays.
+    """Return the things that go and the things that stay.
 
     Args:
         account: The account.
         plan: The cluster.
-        found: What there is of it.
-        asked: What is to go that would stay.
+        found: Its state.
+        asked: Resources that the user wants to go and that would stay.
 
     Raises:
-        QuestionError: A name that was asked for stands for more than one thing, or for what is
-            another stack's by now.
-        UnansweredError: Something could not be asked.
+        QuestionError: A name that the user gave stands for more than one thing, or for a thing that
+            belongs to another stack by now.
+        UnansweredError: AWS did not answer.
     """
-    chosen = keeping.chosen(found.retained, asked, plan)
-    own = frozenset(each.id for stack in found.stacks.values() for each in stack.resources)
-    found = replace(found, retained=with_owners(account, found.retained, chosen, own))
-    going = chosen - {each.id for each in found.retained if each.owner}
+    chosen = kept.chosen(found.retained, asked, plan)
+    found = replace(found, retained=with_owners(account, found.retained, chosen, found.own))
+    going = chosen - {resource.id for resource in found.retained if resource.owner}
     planner = _Planner(account=account, plan=plan, found=found, going=going)
     steps = (
         Step(
@@ -68,19 +284,28 @@ def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: A
         account=account.id,
         steps=tuple(steps),
         kept=tuple(planner.kept()),
-        absent=keeping.absent(found.retained, asked, plan),
+        absent=kept.absent(found.retained, asked, plan),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Planner:
+    """Plans a teardown.
+
+    Attributes:
+        account: The account.
+        plan: The cluster.
+        found: Its state.
+        going: Ids of the retained resources that go.
+    """
+
     account: Account
     plan: ClusterPlan
     found: Findings
     going: frozenset[str]
 
     def waves(self, phase: order.Phase) -> Iterator[tuple[Target, ...]]:
-        """Yield the waves of a step; one that is empty has nothing to do."""
+        """Yield the waves of a step; an empty one has nothing to do."""
         if phase == order.NETWORK and self._network_stays():
             return
         if self.found.cluster is not None:
@@ -92,7 +317,7 @@ class _Planner:
             yield (*self._stacks(wave), *former)
 
     def _of_kubernetes(self, phase: order.Phase, cluster: Cluster) -> Iterator[tuple[Target, ...]]:
-        """Yield what goes, and then a look whether more has come meanwhile."""
+        """Yield the objects that go, and then a gate that stops where more have come meanwhile."""
         listings: Mapping[order.Phase, tuple[str, Callable[[], Sequence[Target]]]] = {
             order.JOBS: ("jobs", lambda: [*chain(*workloads.jobs(cluster, self.plan))]),
             order.NODE_POOLS: ("NodePools", lambda: workloads.node_pools(cluster, self.plan)[0]),
@@ -101,58 +326,67 @@ class _Planner:
         }
         if phase not in listings:
             return
-        what, listed = listings[phase]
+        subject, listed = listings[phase]
         if phase == order.JOBS:
-            yield tuple(submitters(cluster, self.plan))
+            yield tuple(workloads.submitters(cluster, self.plan))
             yield from workloads.jobs(cluster, self.plan)
         else:
             yield tuple(listed())
-        yield (NothingNew(what=what, listed=listed),)
+        yield (NothingNew(subject=subject, listed=listed),)
 
     def _of_account(self, phase: order.Phase) -> Iterator[tuple[Target, ...]]:
         if phase == order.CLUSTER and self.found.status:
             yield (ProtectionTarget(account=self.account, cluster=self.plan.name),)
         elif phase == order.REMAINS:
-            yield self.found.remains
+            yield tuple(
+                ResourceTarget(account=self.account, thing=orphan) for orphan in self.found.orphans
+            )
         elif phase == order.STORAGE:
-            yield from keeping.going(self.account, self.found.retained, self.going)
+            yield from kept.going(self.account, self.found.retained, self.going)
         elif phase == order.NETWORK:
             yield from self._vpc_gate()
 
     def stops(self, phase: order.Phase) -> str:
-        """Return what a step will stop at; empty where nothing is known that it would."""
+        """Return the obstacle at which a step will stop; empty where none is known."""
         if phase != order.NETWORK:
             return ""
         found, why = self.found, list[str]()
         if found.nodes:
             why.append(f"nodes run in it that nobody ends: {len(found.nodes)}")
-        if found.strangers:
-            why.append(in_use(found.strangers))
+        if found.foreign:
+            why.append(in_use(found.foreign))
         return f"VPC {found.vpc}: {'; '.join(why)}" if why else ""
 
     def kept(self) -> Iterator[Left]:
-        """Yield what stays."""
-        yield from self.found.nodes
-        yield from keeping.staying(self.found.retained, self.going, self.plan)
-        yield from backups(self.account, self.plan, self.going, asked=True)
+        """Yield the things that stay."""
+        region = self.plan.region
+        yield from (as_left(node, region) for node in self.found.nodes)
+        yield from kept.staying(self.found.retained, self.going, self.plan)
+        yield from (as_left(resource, region, asked=True) for resource in self._paid_on())
+        yield from self._pipelines()
+        network = self.found.stacks.get(stack_of(self.plan.name, "network"))
+        if network is not None and self._network_stays():
+            yield from kept.kept_network(self.account, network, self.found.vpc)
+
+    def _paid_on(self) -> Iterator[Found]:
+        """Yield backups, reserved capacity and volumes that Kubernetes keeps."""
+        yield from backups(self.account, self.plan, self.going)
         yield from reservations(self.account, self.plan)
         if self.found.cluster is not None:
             yield from workloads.kept_volumes(self.found.cluster, self.account)
+
+    def _pipelines(self) -> Iterator[Left]:
         own, gate = pipeline_stacks(self.plan.name)
         for name in (own, gate):
             pipeline = self.found.stacks.get(name)
             if pipeline is not None:
-                looks = name == gate
-                yield kept_stacks.pipeline(pipeline, self.plan.region, looks=looks)
+                yield kept.kept_pipeline(pipeline, self.plan.region, looks=name == gate)
         home = self.found.pipeline_home
         if home and (home.region, home.account) != (self.plan.region, self.account.id):
-            yield kept_stacks.pipeline_elsewhere(self.plan.name, home.region, home.account)
-        network = self.found.stacks.get(stack_of(self.plan.name, "network"))
-        if network is not None and self._network_stays():
-            yield from kept_stacks.network(self.account, network, self.found.vpc)
+            yield kept.pipeline_elsewhere(self.plan.name, home.region, home.account)
 
     def _before(self, wave: Sequence[LayerId]) -> Iterator[tuple[Target, ...]]:
-        """Yield what has to be done before the stacks of a wave can go."""
+        """Yield targets that go before the stacks of a wave."""
         if "hyperpod-groups" in wave and self.found.hyperpod:
             yield (HyperPodGate(account=self.account, cluster=self.found.hyperpod),)
         if "system-node-pools" in wave and self.found.cluster is not None:
@@ -164,9 +398,9 @@ class _Planner:
         return tuple(StackTarget(account=self.account, stack=stack) for stack in stacks if stack)
 
     def _former(self) -> tuple[Target, ...]:
-        """Return the stacks of pools that have left the file, or whose nodes now come otherwise."""
-        moved = {each.name for each in self.plan.all_pools if each.provisioner not in NODE_GROUPS}
-        wanted = stack_names(self.plan) - {names.stack(self.plan.name, each) for each in moved}
+        """Return the stacks of pools that left the file, or whose nodes now come otherwise."""
+        moved = {pool.name for pool in self.plan.all_pools if pool.provisioner not in NODE_GROUPS}
+        wanted = stack_names(self.plan) - {names.stack(self.plan.name, name) for name in moved}
         return tuple(
             StackTarget(account=self.account, stack=stack)
             for name, stack in self.found.stacks.items()
@@ -174,17 +408,17 @@ class _Planner:
         )
 
     def _network_stays(self) -> bool:
-        staying = (each for each in self.found.retained if each.id not in self.going)
-        return any(each.type in IN_VPC for each in staying)
+        staying = (resource for resource in self.found.retained if resource.id not in self.going)
+        return any(map(keeps_vpc, staying))
 
     def _vpc_gate(self) -> Iterator[tuple[Target, ...]]:
         if self.found.vpc:
-            own = {each.id for stack in self.found.stacks.values() for each in stack.resources}
+            going = {*self.going, *(orphan.id for orphan in self.found.orphans)}
             yield (
                 VpcGate(
                     account=self.account,
                     cluster=self.plan.name,
                     vpc=self.found.vpc,
-                    own=frozenset(own | self.going | {each.id for each in self.found.remains}),
+                    own=self.found.own | going,
                 ),
             )

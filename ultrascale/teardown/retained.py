@@ -1,283 +1,315 @@
-"""What stacks leave in the account: whether it is there, what it costs, and what removes it."""
+"""Resources that outlive the stacks of a cluster: kept by stacks, or made by services.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+Sources:
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ListStackResources.html
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStackResources.html
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-properties-resource-tags.html
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources.html
+    https://docs.aws.amazon.com/resourcegroupstagging/latest/APIReference/API_GetResources.html
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
-from ultrascale.errors import UnansweredError
-from ultrascale.teardown.buckets import empty_and_delete
-from ultrascale.teardown.model import State, StoppedError, Thing
+from ultrascale.errors import QuestionError, UnansweredError
+from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan.stacks import fixed_stacks, stack_of
+from ultrascale.teardown import prices
+from ultrascale.teardown.ec2 import SECURITY_GROUP, tags
+from ultrascale.teardown.model import Found, Scope, Thing
+from ultrascale.teardown.stacks import (
+    LOGICAL_ID_TAG,
+    PARTS,
+    STACK_TAG,
+    deleted_stacks,
+    functions_among,
+)
+from ultrascale.teardown.storage import BUCKET, FILE_SYSTEM, file_system_facts, file_systems
 
-FILE_SYSTEM, BUCKET = "AWS::FSx::FileSystem", "AWS::S3::Bucket"
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation.type_defs import StackResourceSummaryTypeDef
+    from mypy_boto3_fsx.type_defs import FileSystemTypeDef
+    from mypy_boto3_resourcegroupstaggingapi.type_defs import TagFilterTypeDef
+
 REPOSITORY, LOG_GROUP = "AWS::ECR::Repository", "AWS::Logs::LogGroup"
-SECURITY_GROUP = "AWS::EC2::SecurityGroup"
 DATABASE, DATABASE_INSTANCE = "AWS::RDS::DBCluster", "AWS::RDS::DBInstance"
-KEY, WORKSPACE = "AWS::KMS::Key", "AWS::APS::Workspace"
-VOLUME = "AWS::EC2::Volume"
-IN_VPC = frozenset({FILE_SYSTEM, SECURITY_GROUP, DATABASE, DATABASE_INSTANCE})
-"""What keeps a VPC from being deleted for as long as it is there."""
-
-# They go with what they belong to.
-PARTS = frozenset(
-    {
-        "AWS::EC2::SecurityGroupEgress",
-        "AWS::EC2::SecurityGroupIngress",
-        "AWS::S3::BucketPolicy",
-    }
+KEY = "AWS::KMS::Key"
+# Values of one filter.
+_VALUES = 20
+# AWS refuses the whole request for a service that the Region lacks: every Region has these.
+# Source: https://github.com/boto/botocore/issues/1843
+_SERVICES = ("s3", "rds", "kms", "logs", "ecr", "ec2:security-group")
+# The id of a resource in its ARN.
+_ARNS = (
+    (BUCKET, re.compile(r"arn:[^:]+:s3:::([^/:]+)")),
+    (DATABASE, re.compile(r"arn:[^:]+:rds:[^:]+:[^:]+:cluster:(.+)")),
+    (DATABASE_INSTANCE, re.compile(r"arn:[^:]+:rds:[^:]+:[^:]+:db:(.+)")),
+    (KEY, re.compile(r"arn:[^:]+:kms:[^:]+:[^:]+:key/(.+)")),
+    (LOG_GROUP, re.compile(r"arn:[^:]+:logs:[^:]+:[^:]+:log-group:([^:]+)(?::\*)?")),
+    (REPOSITORY, re.compile(r"arn:[^:]+:ecr:[^:]+:[^:]+:repository/(.+)")),
+    (SECURITY_GROUP, re.compile(r"arn:[^:]+:ec2:[^:]+:[^:]+:security-group/(.+)")),
 )
-# Source: https://aws.amazon.com/rds/aurora/pricing/
-_FREE = frozenset(
-    {
-        "AWS::RDS::DBClusterParameterGroup",
-        "AWS::RDS::DBParameterGroup",
-        "AWS::RDS::DBSubnetGroup",
-    }
-)
-_AGAIN = "then run the command again: it goes on here"
+# Characters of the hash at the end of each logical id of the CDK.
+_HASH = 8
+# CloudFormation begins the name of a function with at least so many characters of its stack's.
+_BEGIN = 20
+# CloudFormation's code where no stack holds a resource, and in other cases.
+_NO_STACK = "ValidationError"
+# CloudFormation lists deleted stacks for 90 days.
+_DELETED = frozenset({"DELETE_COMPLETE", "DELETE_SKIPPED"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kind:
-    """How a type of resource is looked up and removed.
+class Retained:
+    """A resource that stays when its stack goes, or has stayed.
 
     Attributes:
-        found: Asks for one, by its id.
-        absent: AWS's code where it is not there.
-        command: The command that removes it.
-        state: What an answer means; None: it is there.
-        remove: Removes one, by its id; None: a plan never removes one.
-        paid: Whether one is charged for that is not used.
-    """
-
-    found: Callable[[Account, str], Mapping[str, Any]]
-    absent: str
-    command: str
-    state: Callable[[Mapping[str, Any], str], State] | None = None
-    remove: Callable[[Account, str], object] | None = None
-    paid: bool = True
-
-
-def _file_system(answer: Mapping[str, Any], _: str) -> State:
-    lifecycles = {each["Lifecycle"] for each in answer["FileSystems"]}
-    return "going" if lifecycles == {"DELETING"} else "there" if lifecycles else "gone"
-
-
-def _log_group(answer: Mapping[str, Any], id: str) -> State:
-    found = answer.get("logGroups", [])
-    return "there" if any(each["logGroupName"] == id for each in found) else "gone"
-
-
-def _key(answer: Mapping[str, Any], _: str) -> State:
-    # It costs nothing from then on, and nobody can use it.
-    # Source: https://docs.aws.amazon.com/kms/latest/developerguide/deleting-keys.html
-    return "gone" if answer["KeyMetadata"]["KeyState"] == "PendingDeletion" else "there"
-
-
-def _database(answer: Mapping[str, Any], _: str) -> State:
-    statuses = {each["Status"] for each in answer["DBClusters"]}
-    return "going" if statuses == {"deleting"} else "there"
-
-
-def _database_instance(answer: Mapping[str, Any], _: str) -> State:
-    statuses = {each["DBInstanceStatus"] for each in answer["DBInstances"]}
-    return "going" if statuses == {"deleting"} else "there"
-
-
-_KINDS: Mapping[str, _Kind] = {
-    FILE_SYSTEM: _Kind(
-        found=lambda account, id: account.ask(
-            account.client("fsx").describe_file_systems, FileSystemIds=[id]
-        ),
-        absent="FileSystemNotFound",
-        command="aws fsx delete-file-system --file-system-id {id} --region {region}",
-        state=_file_system,
-        # Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_DeleteFileSystem.html
-        remove=lambda account, id: account.ask(
-            account.client("fsx").delete_file_system,
-            FileSystemId=id,
-            LustreConfiguration={"SkipFinalBackup": True},
-        ),
-    ),
-    BUCKET: _Kind(
-        found=lambda account, id: account.ask(account.client("s3").get_bucket_location, Bucket=id),
-        absent="NoSuchBucket",
-        command="empty it (all versions), then aws s3api delete-bucket --bucket {id} "
-        "--region {region}",
-    ),
-    REPOSITORY: _Kind(
-        found=lambda account, id: account.ask(
-            account.client("ecr").describe_repositories, repositoryNames=[id]
-        ),
-        absent="RepositoryNotFoundException",
-        command="aws ecr delete-repository --repository-name {id} --force --region {region}",
-        remove=lambda account, id: account.ask(
-            account.client("ecr").delete_repository, repositoryName=id, force=True
-        ),
-    ),
-    LOG_GROUP: _Kind(
-        found=lambda account, id: account.ask(
-            account.client("logs").describe_log_groups, logGroupNamePrefix=id
-        ),
-        absent="ResourceNotFoundException",
-        command="aws logs delete-log-group --log-group-name {id} --region {region}",
-        state=_log_group,
-        remove=lambda account, id: account.ask(
-            account.client("logs").delete_log_group, logGroupName=id
-        ),
-    ),
-    SECURITY_GROUP: _Kind(
-        found=lambda account, id: account.ask(
-            account.client("ec2").describe_security_groups, GroupIds=[id]
-        ),
-        absent="InvalidGroup.NotFound",
-        command="aws ec2 delete-security-group --group-id {id} --region {region}",
-        remove=lambda account, id: account.ask(
-            account.client("ec2").delete_security_group, GroupId=id
-        ),
-        paid=False,
-    ),
-    VOLUME: _Kind(
-        found=lambda account, id: account.ask(
-            account.client("ec2").describe_volumes, VolumeIds=[id]
-        ),
-        absent="InvalidVolume.NotFound",
-        command="aws ec2 delete-volume --volume-id {id} --region {region}",
-    ),
-    KEY: _Kind(
-        found=lambda account, id: account.ask(account.client("kms").describe_key, KeyId=id),
-        absent="NotFoundException",
-        command="aws kms schedule-key-deletion --key-id {id} --region {region}: what it encrypted "
-        "is lost",
-        state=_key,
-    ),
-    DATABASE: _Kind(
-        found=lambda account, id: account.ask(
-            account.client("rds").describe_db_clusters, DBClusterIdentifier=id
-        ),
-        absent="DBClusterNotFoundFault",
-        command="aws rds modify-db-cluster --no-deletion-protection, then aws rds delete-db-cluster"
-        " --final-db-snapshot-identifier, both with --db-cluster-identifier {id} --region {region}"
-        "; that snapshot is paid for from then on",
-        state=_database,
-    ),
-    DATABASE_INSTANCE: _Kind(
-        found=lambda account, id: account.ask(
-            account.client("rds").describe_db_instances, DBInstanceIdentifier=id
-        ),
-        absent="DBInstanceNotFound",
-        command="aws rds modify-db-instance --no-deletion-protection, then aws rds "
-        "delete-db-instance --final-db-snapshot-identifier, both with --db-instance-identifier "
-        "{id} --region {region}; that snapshot is paid for from then on",
-        state=_database_instance,
-    ),
-    WORKSPACE: _Kind(
-        found=lambda account, id: account.ask(
-            account.client("amp").describe_workspace, workspaceId=id.rpartition("/")[2]
-        ),
-        absent="ResourceNotFoundException",
-        command="aws amp delete-workspace --region {region} --workspace-id, the end of {id}",
-    ),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetainedTarget:
-    """Deletes a resource that no stack has any longer, because the user named it.
-
-    Attributes:
-        account: The account.
+        stack: Name of the stack; empty where a service made the resource.
         type: CloudFormation's name of its type.
-        id: What its service calls it.
-        note: Its name in the cluster file.
+        logical_id: Its name in the template.
+        id: Its name in its service.
+        component: Its name in the cluster file; empty where it has none there.
+        facts: Its age and size, where its service tells them.
+        price: Its price.
+        owner: Stack outside of the cluster that holds it now; empty where none does, or nobody
+            asked.
     """
 
-    account: Account
+    stack: str
     type: str
+    logical_id: str
     id: str
-    note: str = ""
+    component: str = ""
+    facts: str = ""
+    price: prices.Price = prices.UNKNOWN
+    owner: str = ""
 
     @property
     def thing(self) -> Thing:
-        """The resource."""
-        return Thing(kind=self.type, id=self.id, note=self.note)
+        """The resource, as a plan prints it."""
+        note = ", ".join(filter(None, (self.component or self.logical_id, self.facts)))
+        return Thing(kind=self.type, id=self.id, note=note)
 
-    @property
-    def things(self) -> Sequence[Thing]:
-        """The resource alone."""
-        return (self.thing,)
 
-    def look(self) -> State:
-        """Return how far it is."""
-        return look(self.account, self.type, self.id)
+def described(
+    plan: ClusterPlan, resource: Retained, systems: "Mapping[str, FileSystemTypeDef]"
+) -> Retained:
+    """Return a resource with its name in the cluster file, its size, its age and its price."""
+    facts, price = "", prices.of_type(resource.type)
+    if resource.id in systems:
+        facts, price = file_system_facts(systems[resource.id])
+    return replace(resource, component=component(plan, resource), facts=facts, price=price)
 
-    def remove(self) -> None:
-        """Delete it, with all that it holds.
 
-        A security group goes once nothing uses it; until then this does nothing.
-        """
-        if self.type == BUCKET:
-            empty_and_delete(self.account, self.id)
-            return
-        remove = _KINDS[self.type].remove
-        assert remove is not None, f"a plan never deletes {self.type}"
-        try:
-            remove(self.account, self.id)
-        except UnansweredError as error:
-            if error.code not in ("DependencyViolation", _KINDS[self.type].absent):
-                raise
+def left_by_stack(stack: str, held: "Iterable[StackResourceSummaryTypeDef]") -> Iterator[Retained]:
+    """Yield the resources that a deleted stack has left.
 
-    def stuck(self) -> StoppedError:
-        """Return that its service does not delete it."""
-        return StoppedError(
-            str(self.thing),
-            why="its service has not deleted it in time",
-            fix=f"see what still uses it, {_AGAIN}",
+    Args:
+        stack: Its name.
+        held: Its resources.
+    """
+    for resource in held:
+        id, kind = resource.get("PhysicalResourceId"), resource["ResourceType"]
+        if resource["ResourceStatus"] != "DELETE_SKIPPED" or not id:
+            continue
+        if not kind.startswith("Custom::") and kind not in PARTS:
+            yield Retained(stack=stack, type=kind, logical_id=resource["LogicalResourceId"], id=id)
+
+
+def left_file_systems(
+    plan: ClusterPlan, systems: "Mapping[str, FileSystemTypeDef]"
+) -> Iterator[Retained]:
+    """Yield the file systems with the tag of a cluster's stack, replaced ones among them."""
+    stack = stack_of(plan.name, "storage")
+    for id, system in systems.items():
+        own = tags(system.get("Tags", []))
+        if own.get(STACK_TAG) == stack:
+            logical_id = own.get(LOGICAL_ID_TAG, "")
+            yield Retained(stack=stack, type=FILE_SYSTEM, logical_id=logical_id, id=id)
+
+
+def left_by_tags(account: Account, plan: ClusterPlan) -> Iterator[Retained]:
+    """Yield the resources with the tags of a cluster's stacks, deleted ones among them.
+
+    CloudFormation lists neither resources that it replaced and kept, nor the resources of stacks
+    that were deleted more than 90 days ago.
+    """
+    stacks = sorted(fixed_stacks(plan.name))
+    for begin in range(0, len(stacks), _VALUES):
+        wanted: TagFilterTypeDef = {"Key": STACK_TAG, "Values": stacks[begin : begin + _VALUES]}
+        tagged = account.ask_all(
+            account.client("resourcegroupstaggingapi").get_resources,
+            lambda page: page["ResourceTagMappingList"],
+            TagFilters=[wanted],
+            ResourceTypeFilters=list(_SERVICES),
         )
+        for resource in tagged:
+            own = tags(resource.get("Tags", []))
+            for kind, arn in _ARNS:
+                if (match := arn.fullmatch(resource["ResourceARN"])) is not None:
+                    yield Retained(
+                        stack=own.get(STACK_TAG, ""),
+                        type=kind,
+                        logical_id=own.get(LOGICAL_ID_TAG, ""),
+                        id=match[1],
+                    )
 
 
-def look(account: Account, type: str, id: str) -> State:
-    """Return whether a resource is there; of a type that is not known it is said to be.
+def made_by_services(
+    account: Account, plan: ClusterPlan, functions: Iterable[str]
+) -> Iterator[Retained]:
+    """Yield the log groups and repositories that services made for a cluster.
+
+    Log groups of the control plane, of metrics, of functions and of HyperPod; repositories that the
+    image cache fills.
 
     Args:
         account: The account.
-        type: CloudFormation's name of its type.
-        id: What its service calls it.
+        plan: The cluster.
+        functions: Names of the functions of its stacks, deleted ones among them.
+    """
+    own = {f"/aws/lambda/{name}" for name in functions}
+    every = f"/aws/lambda/{plan.name[:_BEGIN]}"
+    prefixes = [every, f"/aws/eks/{plan.name}/", f"/aws/containerinsights/{plan.name}/"]
+    if plan.hyperpod is not None:
+        prefixes.append(f"/aws/sagemaker/Clusters/{plan.hyperpod.name}/")
+    for prefix in prefixes:
+        for group in account.ask_all(
+            account.client("logs").describe_log_groups,
+            lambda page: page["logGroups"],
+            logGroupNamePrefix=prefix,
+        ):
+            name = group["logGroupName"]
+            if prefix != every or name in own:
+                yield Retained(stack="", type=LOG_GROUP, logical_id="", id=name)
+    prefixes = [f"{plan.name}/"]
+    if plan.image_cache is not None:
+        prefixes += [f"{rule.prefix}/" for rule in plan.image_cache.rules]
+    for repository in account.ask_all(
+        account.client("ecr").describe_repositories, lambda page: page["repositories"]
+    ):
+        name = repository["repositoryName"]
+        if name.startswith(tuple(prefixes)):
+            yield Retained(stack="", type=REPOSITORY, logical_id="", id=name)
+
+
+def by_file_system_tags(scope: Scope) -> Iterator[Found]:
+    """Yield the file systems that stacks of a cluster have left."""
+    systems = file_systems(scope.account)
+    for system in left_file_systems(scope.plan, systems):
+        yield _outlives(described(scope.plan, system, systems), certain=True)
+
+
+def by_deleted_stacks(scope: Scope) -> Iterator[Found]:
+    """Yield the resources that deleted stacks of a cluster have left, but for file systems."""
+    for name, held in deleted_stacks(scope.account, scope.plan.name):
+        yield from _resources(scope, left_by_stack(name, held))
+
+
+def by_stack_tags(scope: Scope) -> Iterator[Found]:
+    """Yield the resources with the tags of a cluster's stacks, but for file systems."""
+    return _resources(scope, left_by_tags(scope.account, scope.plan))
+
+
+def by_service(scope: Scope) -> Iterator[Found]:
+    """Yield the log groups and repositories that services made for a cluster."""
+    functions = set(scope.functions)
+    for _, held in deleted_stacks(scope.account, scope.plan.name):
+        functions |= functions_among(held)
+    for resource in made_by_services(scope.account, scope.plan, functions):
+        yield Found(
+            thing=resource.thing,
+            why="a service made it since the plan was printed, or a stack has left it",
+        )
+
+
+def _resources(scope: Scope, resources: Iterable[Retained]) -> Iterator[Found]:
+    for resource in resources:
+        # File systems are found by their own tags, with their sizes.
+        if resource.type != FILE_SYSTEM:
+            yield _outlives(described(scope.plan, resource, {}), certain=False)
+
+
+def _outlives(resource: Retained, *, certain: bool) -> Found:
+    why = f"the stack {resource.stack} has left it"
+    return Found(thing=resource.thing, why=why, price=resource.price, certain=certain)
+
+
+def component(plan: ClusterPlan, resource: Retained) -> str:
+    """Return the name of a resource in the cluster file; empty where it has none there."""
+    if resource.type == REPOSITORY:
+        # The image cache may fill a repository with the name of one of the file's.
+        owned = {names.repository(plan.name, name): name for name in plan.repositories}
+        return owned.get(resource.id, "")
+    if resource.stack != stack_of(plan.name, "storage"):
+        return ""
+    ids = {plain(system.name): system.name for system in plan.lustre}
+    ids |= {f"{plain(system.name)}SecurityGroup": system.name for system in plan.lustre}
+    ids |= {f"Buckets{plain(bucket.name)}": bucket.name for bucket in plan.buckets}
+    return ids.get(resource.logical_id[:-_HASH], "")
+
+
+def plain(name: str) -> str:
+    """Return a name as the CDK writes it into a logical id: letters and digits alone."""
+    return re.sub(r"[^A-Za-z0-9]", "", name)
+
+
+def with_owners(
+    account: Account, resources: Sequence[Retained], going: Set[str], own: Set[str]
+) -> tuple[Retained, ...]:
+    """Return resources with the stack outside of the cluster that holds each of them now.
+
+    A resource that a stack has left can be imported into another stack, and a log group has the
+    name that its service looks for, whoever makes it.
+
+    Args:
+        account: The account.
+        resources: Resources that would stay.
+        going: Ids of those that the user wants to go; only these are asked for.
+        own: Ids of all resources that the stacks of the cluster hold.
 
     Raises:
-        UnansweredError: Nobody could tell.
+        QuestionError: Storage that the user named belongs to another stack; one line for each.
+        UnansweredError: AWS did not answer.
     """
-    kind = _KINDS.get(type)
-    if kind is None:
-        return "there"
+    asked = going - own
+    owned = tuple(
+        replace(resource, owner=_owner(account, resource)) if resource.id in asked else resource
+        for resource in resources
+    )
+    wrong = [
+        f"--delete-storage: {resource.thing} is in the stack {resource.owner} by now, which is not "
+        "of this cluster; leave it out"
+        for resource in owned
+        if resource.owner and resource.type != LOG_GROUP
+    ]
+    if wrong:
+        raise QuestionError(wrong)
+    return owned
+
+
+def _owner(account: Account, resource: Retained) -> str:
+    """Return the stack that holds a resource; empty where none does."""
+    return next(_holders(account, resource), "")
+
+
+def _holders(account: Account, resource: Retained) -> Iterator[str]:
     try:
-        answer = kind.found(account, id)
+        answer = account.ask(
+            account.client("cloudformation").describe_stack_resources,
+            PhysicalResourceId=resource.id,
+        )
     except UnansweredError as error:
-        if error.code == kind.absent:
-            return "gone"
+        if error.code == _NO_STACK and "does not exist" in error.reason:
+            return
         raise
-    return kind.state(answer, id) if kind.state else "there"
-
-
-def is_known(type: str) -> bool:
-    """Return whether `look` can tell of a type."""
-    return type in _KINDS
-
-
-def is_free(type: str) -> bool:
-    """Return whether nothing of a type is ever charged for, so that nobody has to look for it."""
-    return type in _FREE
-
-
-def command(type: str, id: str, region: str) -> str:
-    """Return what removes a resource."""
-    kind = _KINDS.get(type)
-    if kind is None:
-        return f"look at it in the console of {type.split('::')[1]} in {region}"
-    return kind.command.format(id=id, region=region)
-
-
-def is_paid(type: str) -> bool:
-    """Return whether a resource of a type is charged for; one of an unknown type may be."""
-    kind = _KINDS.get(type)
-    return type not in _FREE if kind is None else kind.paid
+    for held in answer.get("StackResources", []):
+        is_same = (held.get("PhysicalResourceId"), held["ResourceType"]) == (
+            resource.id,
+            resource.type,
+        )
+        if is_same and held["ResourceStatus"] not in _DELETED:
+            yield held["StackName"]

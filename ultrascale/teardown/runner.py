@@ -1,22 +1,89 @@
-"""Carries a plan out: step by step, each waited for, none begun before the one before has ended."""
+"""Carries a plan out: a step begins once the step before it has ended."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 
-from ultrascale.account import is_passing
+from ultrascale.account import Account, is_passing
 from ultrascale.errors import ClusterError, RefusedError, UltrascaleError, UnansweredError
+from ultrascale.plan import ClusterPlan
 from ultrascale.teardown.journal import Clock, Journal
+from ultrascale.teardown.leftovers import Sweep, sweep
 from ultrascale.teardown.model import Step, StoppedError, Target, Teardown
 
-# Seconds between two looks, and for how many things one second is left to look at each: nobody
-# publishes the rate that CloudFormation is asked at.
+# Seconds between two rounds of questions, and questions in a second: AWS does not publish the rate
+# limit of CloudFormation.
 _POLL = 10
 _LOOKS_PER_SECOND = 4
 _TOLD_EVERY = timedelta(minutes=1)
 _AGAIN = "then run the command again: it goes on here"
-# Statuses of the API server that no waiting mends.
+# Statuses of the API server that do not pass.
 _REFUSED = frozenset({400, 401, 403, 405, 422})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The end of a teardown.
+
+    Attributes:
+        left: Things that are left.
+        stopped: Reason why a step did not end; None where all steps ended.
+        unwritten: Reason why the journal lacks its end; None where it was written.
+    """
+
+    left: Sweep
+    stopped: StoppedError | None = None
+    unwritten: UltrascaleError | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all steps ended and nothing is left that nobody asked to keep."""
+        failed = self.stopped or self.unwritten
+        return not (failed or self.left.orphans or self.left.unknown)
+
+
+def destroy(
+    account: Account,
+    plan: ClusterPlan,
+    teardown: Teardown,
+    *,
+    journal: Path,
+    clock: Clock,
+    tell: Callable[[str], None],
+) -> Outcome:
+    """Take a cluster down, and return the things that are left.
+
+    A run that was interrupted goes on where it stopped.
+
+    Args:
+        account: Its account.
+        plan: The cluster.
+        teardown: Plan of its teardown, to which the user has agreed.
+        journal: File of all requests, which later runs continue.
+        clock: The clock.
+        tell: Takes a line of progress.
+
+    Raises:
+        UltrascaleError: The journal is another cluster's, or cannot be written; nothing was begun.
+    """
+    opened = Journal.opened(journal, clock)
+    if opened.unfinished:
+        tell(f"{journal}: an earlier run ended at {opened.unfinished}; this one goes on")
+    tell(f"{journal}: what is asked for and what is gone")
+    stopped, unwritten = None, None
+    try:
+        Runner(clock=clock, journal=opened, tell=tell).run(teardown)
+    except StoppedError as error:
+        stopped = error
+    left = sweep(account, plan, teardown)
+    try:
+        opened.write(left=[str(thing.thing) for thing in left.left], unknown=[*left.unknown])
+        if stopped is None:
+            opened.write(end=True)
+    except UltrascaleError as error:
+        unwritten = error
+    return Outcome(left=left, stopped=stopped, unwritten=unwritten)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,9 +91,9 @@ class Runner:
     """Carries plans out.
 
     Attributes:
-        clock: What time passes by.
-        journal: Where each request is written down before it is sent.
-        tell: What a line of progress is given to.
+        clock: The clock.
+        journal: File of all requests; each is written down before it is sent.
+        tell: Takes a line of progress.
     """
 
     clock: Clock
@@ -38,7 +105,8 @@ class Runner:
 
         Raises:
             StoppedError: Something does not go; what comes after it was not begun.
-            UltrascaleError: The journal is another's, or cannot be written; nothing was begun.
+            UltrascaleError: The journal is another cluster's, or cannot be written; nothing was
+                begun.
         """
         self.journal.begin(teardown)
         try:
@@ -61,7 +129,7 @@ class Runner:
 
 @dataclass(slots=True, kw_only=True)
 class _Wave:
-    """What goes at the same time. What fails does not keep the others: they are paid for, too."""
+    """Things that go at the same time. A failure does not stop the others: they cost money, too."""
 
     runner: Runner
     step: Step
@@ -74,16 +142,16 @@ class _Wave:
         clock = self.runner.clock
         begun = told = clock.now()
         while True:
-            self.pending = [each for each in self.pending if not self._is_over(each)]
+            self.pending = [target for target in self.pending if not self._is_over(target)]
             if not self.pending:
                 break
             now = clock.now()
             if now - begun >= timedelta(minutes=self.step.minutes):
-                self._stopped += [self._too_long(each) for each in self.pending]
+                self._stopped += [self._too_long(target) for target in self.pending]
                 break
             if now - told >= _TOLD_EVERY:
                 told = now
-                shown = ", ".join(str(each.thing) for each in self.pending[:3])
+                shown = ", ".join(str(target.thing) for target in self.pending[:3])
                 self.runner.tell(f"  waiting for {len(self.pending)}: {shown}")
             clock.sleep(max(_POLL, len(self.pending) / _LOOKS_PER_SECOND))
         self._end()
@@ -91,16 +159,16 @@ class _Wave:
     def _end(self) -> None:
         if not self._stopped:
             return
-        for each in self._stopped:
-            self.runner.journal.write(stopped=str(each))
+        for error in self._stopped:
+            self.runner.journal.write(stopped=str(error))
         if len(self._stopped) == 1:
             raise self._stopped[0]
         first, *others = self._stopped
-        more = "; ".join(f"{each.what}: {each.why}" for each in others)
+        more = "; ".join(f"{error.what}: {error.why}" for error in others)
         raise StoppedError(first.what, why=f"{first.why}. Besides, {more}", fix=first.fix)
 
     def _is_over(self, target: Target) -> bool:
-        """Look at a target, ask for its deletion where that is due; return whether it is over."""
+        """Look at a target, delete it where that is due, and return whether it is over."""
         try:
             return self._advance(target)
         except StoppedError as error:
@@ -144,7 +212,7 @@ class _Wave:
 
 
 def _passes(error: UnansweredError | ClusterError) -> bool:
-    """Return whether to ask again may help."""
+    """Return whether another attempt may help."""
     if isinstance(error, UnansweredError):
         return is_passing(error)
     return not isinstance(error, RefusedError) or error.status not in _REFUSED

@@ -1,35 +1,68 @@
-"""Stacks: what they hold, what they keep, and how they are deleted.
+"""CloudFormation stacks: their resources, their deletion, and the cause of a failed one.
 
-Nothing is forced: neither FORCE_DELETE_STACK nor a list of resources to retain is ever sent. Both
-leave what is paid for where nobody looks for it.
+No deletion is forced: neither FORCE_DELETE_STACK nor a list of resources to retain is ever sent.
+Both leave resources that cost money where nobody looks for them.
 
 Sources:
     https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DeleteStack.html
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/troubleshooting.html
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING
 
 import yaml
 
 from ultrascale.account import Account
+from ultrascale.deploy.stack_events import (
+    Event,
+    first_failure,
+    is_stack,
+    newest_first,
+    reason_of,
+    refused_by_hook,
+)
+from ultrascale.documents import text
 from ultrascale.errors import QuestionError, UnansweredError
 from ultrascale.plan import names
-from ultrascale.teardown.causes import first_cause
-from ultrascale.teardown.model import State, StoppedError, Thing
+from ultrascale.teardown.ec2 import interface_words, interfaces
+from ultrascale.teardown.model import Found, Scope, State, StoppedError, Thing
 
-STACK = "AWS::CloudFormation::Stack"
-# What CloudFormation answers of a stack that is not there, among other things.
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation.type_defs import StackResourceSummaryTypeDef, StackTypeDef
+
+STACK, FUNCTION = "AWS::CloudFormation::Stack", "AWS::Lambda::Function"
+STACK_TAG = "aws:cloudformation:stack-name"
+LOGICAL_ID_TAG = "aws:cloudformation:logical-id"
+AGAIN = "run the command again"
+PARTS = frozenset(
+    {
+        "AWS::EC2::SecurityGroupEgress",
+        "AWS::EC2::SecurityGroupIngress",
+        "AWS::S3::BucketPolicy",
+    }
+)
+"""Types of resources that go with the resource that they belong to."""
+
+# CloudFormation's code where a stack is not there, and in other cases.
 _ABSENT = "ValidationError"
 _GONE = "DELETE_COMPLETE"
 _RETAINED = ("Retain", "RetainExceptOnCreate")
-# Objects of Kubernetes, which go with the cluster whatever a stack says of them.
-_OF_KUBERNETES = ("Custom::AWSCDK-EKS-",)
+# Kubernetes objects: they go with the cluster, whatever their stack says.
+_OF_KUBERNETES = "Custom::AWSCDK-EKS-"
 # A change set that was never executed.
 _REVIEW = "REVIEW_IN_PROGRESS"
+_GOES_ON = f"then {AGAIN}: it goes on here"
+# EC2's filters for the network interfaces that keep a resource from going.
+_HELD_BY = {
+    "AWS::EC2::SecurityGroup": "group-id",
+    "AWS::EC2::Subnet": "subnet-id",
+    "AWS::EC2::VPC": "vpc-id",
+}
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +72,7 @@ class Resource:
     Attributes:
         type: CloudFormation's name of its type.
         logical_id: Its name in the template.
-        id: What its service calls it.
+        id: Its name in its service.
         retained: Whether it stays when the stack goes.
     """
 
@@ -50,7 +83,7 @@ class Resource:
 
     @property
     def of_kubernetes(self) -> bool:
-        """Whether it is objects of Kubernetes."""
+        """Whether it stands for Kubernetes objects."""
         return self.type.startswith(_OF_KUBERNETES)
 
     @property
@@ -68,7 +101,7 @@ class Stack:
         id: Its ARN, which no later stack of the same name has.
         status: CloudFormation's word for its state.
         protected: Whether termination protection is on.
-        resources: What it holds.
+        resources: Its resources.
     """
 
     name: str
@@ -79,8 +112,12 @@ class Stack:
 
     @property
     def retained(self) -> tuple[Resource, ...]:
-        """What it leaves in the account."""
-        return tuple(each for each in self.resources if each.retained and not each.of_kubernetes)
+        """Resources that it leaves in the account."""
+        return tuple(
+            resource
+            for resource in self.resources
+            if resource.retained and not resource.of_kubernetes
+        )
 
     @property
     def going(self) -> bool:
@@ -89,7 +126,7 @@ class Stack:
 
     @property
     def busy(self) -> bool:
-        """Whether CloudFormation is at it, other than by deleting it."""
+        """Whether CloudFormation works on it, other than by deleting it."""
         ending = self.status.endswith("_IN_PROGRESS") and self.status != _REVIEW
         return ending and not self.status.startswith("DELETE_")
 
@@ -103,16 +140,16 @@ def read_stacks(account: Account, cluster: str, wanted: frozenset[str]) -> Mappi
         wanted: Names that stacks of the cluster file may have.
 
     Raises:
-        QuestionError: One of the names is that of another's stack.
+        QuestionError: A stack of somebody else has one of the names.
     """
-    found: dict[str, Stack] = {}
+    stacks: dict[str, Stack] = {}
     foreign: list[str] = []
     for answer in account.ask_all(
         account.client("cloudformation").describe_stacks, lambda page: page["Stacks"]
     ):
         name = answer["StackName"]
         if is_of(answer.get("Description"), cluster):
-            found[name] = _stack(account, answer)
+            stacks[name] = _stack(account, answer)
         elif name in wanted and answer["StackStatus"] != _REVIEW:
             foreign.append(
                 f"stack {name}: it is no stack of this cluster: "
@@ -121,15 +158,15 @@ def read_stacks(account: Account, cluster: str, wanted: frozenset[str]) -> Mappi
             )
     if foreign:
         raise QuestionError(foreign)
-    return found
+    return stacks
 
 
 def is_of(description: str | None, cluster: str) -> bool:
-    """Return whether a stack's description says that it is of a cluster: a name alone does not."""
+    """Return whether the description of a stack names a cluster; its name proves nothing."""
     return description == names.stack_description(cluster)
 
 
-def _stack(account: Account, answer: Mapping[str, Any]) -> Stack:
+def _stack(account: Account, answer: "StackTypeDef") -> Stack:
     id = answer["StackId"]
     # What was never executed has neither a template nor resources.
     made = answer["StackStatus"] != _REVIEW
@@ -138,38 +175,78 @@ def _stack(account: Account, answer: Mapping[str, Any]) -> Stack:
         id=id,
         status=answer["StackStatus"],
         protected=bool(answer.get("EnableTerminationProtection", False)),
-        resources=_resources(account, id, _template(account, id)) if made else (),
+        resources=_resources(account, id) if made else (),
     )
 
 
-def _resources(
-    account: Account, stack_id: str, template: Mapping[str, Any]
-) -> tuple[Resource, ...]:
-    stated = cast("Mapping[str, Mapping[str, Any]]", template.get("Resources", {}))
+def _resources(account: Account, stack_id: str) -> tuple[Resource, ...]:
+    """Return the resources of a stack, with what its template says of their deletion."""
+    template = _template(account, stack_id)
     return tuple(
         Resource(
-            type=each["ResourceType"],
-            logical_id=each["LogicalResourceId"],
-            id=each["PhysicalResourceId"],
-            retained=stated.get(each["LogicalResourceId"], {}).get("DeletionPolicy") in _RETAINED,
+            type=resource["ResourceType"],
+            logical_id=resource["LogicalResourceId"],
+            id=id,
+            retained=text(template, "Resources", resource["LogicalResourceId"], "DeletionPolicy")
+            in _RETAINED,
         )
-        for each in account.ask_all(
-            account.client("cloudformation").list_stack_resources,
-            lambda page: page["StackResourceSummaries"],
-            StackName=stack_id,
-        )
-        if each.get("PhysicalResourceId") and each["ResourceStatus"] != _GONE
+        for resource in _held(account, stack_id)
+        if (id := resource.get("PhysicalResourceId")) and resource["ResourceStatus"] != _GONE
     )
 
 
-def _template(account: Account, stack_id: str) -> Mapping[str, Any]:
-    # Of the original, not of what transforms made of it, what stays follows as well.
-    body: object = account.ask(account.client("cloudformation").get_template, StackName=stack_id)[
-        "TemplateBody"
-    ]
+def _held(account: Account, stack_id: str) -> "list[StackResourceSummaryTypeDef]":
+    return account.ask_all(
+        account.client("cloudformation").list_stack_resources,
+        lambda page: page["StackResourceSummaries"],
+        StackName=stack_id,
+    )
+
+
+def _template(account: Account, stack_id: str) -> object:
+    # The original says as well as the one that transforms made of it what stays.
+    answer = account.ask(account.client("cloudformation").get_template, StackName=stack_id)
+    body: object = answer["TemplateBody"]
     if isinstance(body, str):
-        body = json.loads(body) if body.lstrip().startswith("{") else yaml.safe_load(body)
-    return cast("Mapping[str, Any]", body)
+        return json.loads(body) if body.lstrip().startswith("{") else yaml.safe_load(body)
+    return body
+
+
+def live_stacks(scope: Scope) -> Iterator[Found]:
+    """Yield the stacks of a cluster that are not deleted."""
+    for stack in scope.account.ask_all(
+        scope.account.client("cloudformation").describe_stacks, lambda page: page["Stacks"]
+    ):
+        if is_of(stack.get("Description"), scope.plan.name):
+            yield Found(
+                thing=Thing(kind=STACK, id=stack["StackName"], note=stack["StackStatus"]),
+                why=stack.get("StackStatusReason", "the teardown has not come to it"),
+            )
+
+
+def deleted_stacks(
+    account: Account, cluster: str
+) -> "Iterator[tuple[str, list[StackResourceSummaryTypeDef]]]":
+    """Yield the deleted stacks of a cluster, each with the resources that it held.
+
+    CloudFormation lists a stack for 90 days after its deletion.
+    """
+    for stack in account.ask_all(
+        account.client("cloudformation").list_stacks,
+        lambda page: page["StackSummaries"],
+        StackStatusFilter=["DELETE_COMPLETE"],
+    ):
+        if is_of(stack.get("TemplateDescription"), cluster):
+            yield stack["StackName"], _held(account, stack["StackId"])
+
+
+def functions_among(held: "Iterable[StackResourceSummaryTypeDef]") -> frozenset[str]:
+    """Return the names of the Lambda functions among the resources of a stack."""
+    return frozenset(
+        id
+        for resource in held
+        if resource["ResourceType"] == FUNCTION and (id := resource.get("PhysicalResourceId"))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,12 +268,12 @@ class StackTarget:
 
     @property
     def things(self) -> Sequence[Thing]:
-        """The stack, and what it does not retain."""
-        going = (each.thing for each in self.stack.resources if not each.retained)
+        """The stack, and the resources that it does not retain."""
+        going = (resource.thing for resource in self.stack.resources if not resource.retained)
         return (self.thing, *going)
 
     def look(self) -> State:
-        """Return how far the stack is."""
+        """Return its state."""
         try:
             stacks = self.account.ask(
                 self.account.client("cloudformation").describe_stacks, StackName=self.stack.id
@@ -213,10 +290,10 @@ class StackTarget:
         return "going" if status == "DELETE_IN_PROGRESS" else "there"
 
     def remove(self) -> None:
-        """Delete the stack, if it takes nothing with it that the plan did not print."""
+        """Delete the stack, if it holds nothing that the plan did not print."""
         printed = {each.id for each in self.stack.resources}
         kept = {each.id for each in self.stack.resources if each.retained}
-        now = _resources(self.account, self.stack.id, _template(self.account, self.stack.id))
+        now = _resources(self.account, self.stack.id)
         new = sorted(
             f"it holds {each.type} {each.id}, too" for each in now if each.id not in printed
         )
@@ -237,5 +314,82 @@ class StackTarget:
 
     def stuck(self) -> StoppedError:
         """Return the first resource that CloudFormation could not delete."""
-        why, fix = first_cause(self.account, self.stack.id)
+        why, fix = _first_cause(self.account, self.stack.id)
         return StoppedError(f"stack {self.stack.name}", why=why, fix=fix)
+
+
+def _first_cause(account: Account, stack_id: str) -> tuple[str, str]:
+    """Return why the latest deletion of a stack stands still, and the fix.
+
+    Args:
+        account: The account.
+        stack_id: ARN of the stack.
+
+    Raises:
+        UnansweredError: AWS did not answer.
+    """
+    events = _of_deletion(newest_first(account, stack_id))
+    failed = first_failure(reversed(events))
+    if failed is None:
+        waiting = _still_going(events)
+        seen = (
+            f"CloudFormation is still at {', '.join(waiting)}" if waiting else "no event says why"
+        )
+        return seen, f"wait until it is DELETE_FAILED or gone, {_GOES_ON}"
+    failed = refused_by_hook(failed, events) or failed
+    what = f"{failed['ResourceType']} {failed.get('PhysicalResourceId', '')}"
+    return f"{what}: {reason_of(failed)}", _fix(account, failed, events)
+
+
+def _of_deletion(events: Iterable[Event]) -> list[Event]:
+    """Return the events since the deletion was last asked for, the latest first."""
+    since: list[Event] = []
+    for event in events:
+        if is_stack(event) and event.get("ResourceStatus") == "DELETE_IN_PROGRESS":
+            break
+        since.append(event)
+    return since
+
+
+def _still_going(events: Iterable[Event]) -> list[str]:
+    latest: dict[str, Event] = {}
+    for event in events:
+        latest.setdefault(str(event["LogicalResourceId"]), event)
+    going = (
+        f"{event['ResourceType']} {event.get('PhysicalResourceId', '')}"
+        for event in latest.values()
+        if event.get("ResourceStatus") == "DELETE_IN_PROGRESS"
+    )
+    return sorted(going)[:_SHOWN]
+
+
+def _fix(account: Account, failed: Event, events: Sequence[Event]) -> str:
+    held_by = _HELD_BY.get(str(failed["ResourceType"]))
+    if held_by is not None:
+        held = [failed.get("PhysicalResourceId", "")]
+        users = interfaces(account, [{"Name": held_by, "Values": held}])
+        if users:
+            shown = ", ".join(interface_words(user) for user in users[:_SHOWN])
+            more = f" and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
+            return f"remove what has its network interfaces ({shown}{more}), {_GOES_ON}"
+        return f"remove what uses it (another security group may name it), {_GOES_ON}"
+    if "in use by" in reason_of(failed):
+        return f"delete the stacks that import it first, {_GOES_ON}"
+    if failed["ResourceType"].startswith(_OF_KUBERNETES):
+        return _without_cluster(account.region, failed, events)
+    return f"do what the message asks for, {_GOES_ON}"
+
+
+def _without_cluster(region: str, failed: Event, events: Iterable[Event]) -> str:
+    """Return the fix for Kubernetes objects that do not go: their cluster may be gone."""
+    ids = {
+        str(event["LogicalResourceId"])
+        for event in events
+        if event.get("ResourceStatus") == "DELETE_FAILED"
+        and event["ResourceType"].startswith(_OF_KUBERNETES)
+    }
+    return (
+        "do what the message asks for; where the EKS cluster was deleted by hand, its objects are "
+        f"gone with it: `aws cloudformation delete-stack --region {region} --stack-name "
+        f"{failed['StackName']} --retain-resources {' '.join(sorted(ids))}`, {_GOES_ON}"
+    )

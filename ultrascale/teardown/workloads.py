@@ -1,4 +1,4 @@
-"""What a cluster's Kubernetes objects hold in AWS: jobs, nodes, load balancers, volumes.
+"""Workloads of a cluster: jobs, nodes, load balancers and volumes, as its API server lists them.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/delete-cluster.html
 """
@@ -18,16 +18,17 @@ from ultrascale.cluster_api.kinds import (
 )
 from ultrascale.cluster_api.objects import Object, label, name
 from ultrascale.cluster_api.server import Cluster
-from ultrascale.documents import mapping, objects, text
+from ultrascale.documents import look_up, mapping, objects, text
 from ultrascale.jobs.workloads import WORKLOADS
 from ultrascale.plan import ClusterPlan
-from ultrascale.plan.names import JOB_LABEL
-from ultrascale.teardown import prices
-from ultrascale.teardown.model import Left, Thing
+from ultrascale.plan.names import BACKEND_ACCOUNT, JOB_LABEL
+from ultrascale.teardown import ec2, prices
+from ultrascale.teardown.model import Found, Thing
 from ultrascale.teardown.objects import (
     NODE_POOL_LABEL,
     NodePoolTarget,
     ObjectTarget,
+    ScaledTarget,
     VolumeTarget,
     claim_of,
     instance_of,
@@ -42,21 +43,36 @@ if TYPE_CHECKING:
 _VALUES = 200
 CRON_JOB = Kind("batch/v1", "CronJob", "cronjobs")
 INGRESS = Kind("networking.k8s.io/v1", "Ingress", "ingresses")
-# Load balancers stand behind those of the AWS Load Balancer Controller and of Istio.
+# The AWS Load Balancer Controller and Istio make load balancers for Gateways.
 # Source: https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/gateway/gateway/
 GATEWAY = Kind("gateway.networking.k8s.io/v1", "Gateway", "gateways")
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _ROUTES = (GATEWAY, INGRESS)
 _EBS_DRIVERS = ("ebs.csi.aws.com", "ebs.csi.eks.amazonaws.com")
-# EKS Auto Mode has them by itself, and lets nobody delete them.
+# NodePools of EKS Auto Mode itself, which nobody can delete.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html
 _BUILT_IN = frozenset({"general-purpose", "system"})
+
+
+def submitters(cluster: Cluster, plan: ClusterPlan) -> Iterator[ScaledTarget]:
+    """Yield the Deployments that submit jobs by themselves: they run as the backend's account.
+
+    Args:
+        cluster: The API server.
+        plan: The cluster.
+    """
+    if plan.backend is None:
+        return
+    for each in cluster.collection(DEPLOYMENT, plan.backend.namespace, {}):
+        account = text(each, "spec", "template", "spec", "serviceAccountName")
+        if account == BACKEND_ACCOUNT and look_up(each, "spec", "replicas") != 0:
+            yield ScaledTarget(cluster=cluster, found=each)
 
 
 def jobs(
     cluster: Cluster, plan: ClusterPlan
 ) -> tuple[tuple[ObjectTarget, ...], tuple[ObjectTarget, ...]]:
-    """Return what makes jobs, and the jobs, in the namespaces of a cluster.
+    """Return the CronJobs and the jobs in the namespaces of a cluster.
 
     Pods get SIGTERM and their grace period, for a last checkpoint.
     """
@@ -134,7 +150,7 @@ def volumes(cluster: Cluster) -> tuple[VolumeTarget, ...]:
     )
 
 
-def kept_volumes(cluster: Cluster, account: Account) -> Iterator[Left]:
+def kept_volumes(cluster: Cluster, account: Account) -> Iterator[Found]:
     """Yield the EBS volumes that Kubernetes made and keeps.
 
     Args:
@@ -145,18 +161,14 @@ def kept_volumes(cluster: Cluster, account: Account) -> Iterator[Left]:
     ids = sorted(kept)
     for begin in range(0, len(ids), _VALUES):
         wanted: FilterTypeDef = {"Name": "volume-id", "Values": ids[begin : begin + _VALUES]}
-        for found in account.ask_all(
+        for volume in account.ask_all(
             account.client("ec2").describe_volumes, lambda page: page["Volumes"], Filters=[wanted]
         ):
-            id = found["VolumeId"]
-            price, hourly = prices.of_volume(found.get("VolumeType", ""), found.get("Size", 0))
-            yield Left(
-                thing=Thing(kind="AWS::EC2::Volume", id=id, note=claim_of(kept[id])),
+            id = volume["VolumeId"]
+            yield Found(
+                thing=Thing(kind=ec2.VOLUME, id=id, note=claim_of(kept[id])),
                 why="its PersistentVolume says Retain",
-                command=f"aws ec2 delete-volume --volume-id {id} --region {account.region}",
-                price=price,
-                asked=True,
-                usd_per_hour=hourly,
+                price=prices.of_volume(volume.get("VolumeType", ""), volume.get("Size", 0)),
             )
 
 

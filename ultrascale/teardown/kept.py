@@ -1,4 +1,4 @@
-"""What stays of a cluster, what of that goes because it was named, and what staying costs."""
+"""Things that stay: storage and logs that nobody named, pipelines, and a VPC that they keep."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,36 +7,33 @@ from dataclasses import dataclass
 from ultrascale.account import Account
 from ultrascale.errors import QuestionError
 from ultrascale.plan import ClusterPlan, names
-from ultrascale.plan.stacks import stack_of
-from ultrascale.teardown.leftovers import Retained, plain
-from ultrascale.teardown.model import Left, Target
-from ultrascale.teardown.retained import (
-    BUCKET,
-    FILE_SYSTEM,
-    LOG_GROUP,
-    REPOSITORY,
-    SECURITY_GROUP,
-    RetainedTarget,
-    command,
-    is_paid,
-)
+from ultrascale.plan.stacks import pipeline_stacks, stack_of
+from ultrascale.teardown import prices
+from ultrascale.teardown.ec2 import SECURITY_GROUP, in_vpc
+from ultrascale.teardown.inventory import INVENTORY, ResourceTarget, command, is_paid
+from ultrascale.teardown.model import Left, Target, Thing
+from ultrascale.teardown.retained import LOG_GROUP, REPOSITORY, Retained, plain
+from ultrascale.teardown.stacks import STACK, Stack
+from ultrascale.teardown.storage import BUCKET, FILE_SYSTEM
 
-# Of what has a fixed name.
+# Reason for kinds whose resources have a fixed name.
 _BLOCKS = (
     "a deployment under the same name fails while it is there, unless it takes it over "
     "(`cdk deploy --import-existing-resources`)"
 )
 _STORAGE = frozenset({FILE_SYSTEM, BUCKET, REPOSITORY})
-# What can be named by its id, too: what was replaced has the name of what replaced it.
+# Kinds that the user can name by id as well: a replaced resource has the name of its successor.
 _NAMED = frozenset({*_STORAGE, SECURITY_GROUP})
+# Kinds that keep a VPC, for people.
+_IN_VPC = ("databases", "file systems", "their instances", "their security groups")
 _ID = re.compile(r"(fs|sg)-[0-9a-f]+")
-# CloudFormation begins the name of a bucket with so much of its stack's at least.
+# CloudFormation begins the name of a bucket with at least so many characters of its stack's.
 _BEGIN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the user wants to go that would stay.
+    """Resources that the user wants to go and that would stay.
 
     Attributes:
         storage: File systems, buckets and repositories, by their names in the cluster file or by
@@ -49,16 +46,16 @@ class Asked:
 
 
 def refuse_unknown(plan: ClusterPlan, asked: Asked) -> None:
-    """Refuse names that can be no storage of the cluster, before anything is asked.
+    """Refuse names that no storage of the cluster can have, before AWS is asked.
 
     Raises:
-        QuestionError: One is none, or stands for two things; one line for each.
+        QuestionError: No storage has the name, or two have it; one line for each.
     """
-    known = [*(each.name for each in plan.lustre), *(each.name for each in plan.buckets)]
+    known = [*(system.name for system in plan.lustre), *(bucket.name for bucket in plan.buckets)]
     known += plan.repositories
     there = f"name one of {', '.join(sorted(known))}" if known else "it has none: leave it out"
     of_bucket = stack_of(plan.name, "storage")[:_BEGIN]
-    repositories = {names.repository(plan.name, each) for each in plan.repositories}
+    repositories = {names.repository(plan.name, name) for name in plan.repositories}
     wrong = [
         f"--delete-storage: no file system, bucket or repository of the cluster file, got {name!r};"
         f" {there}"
@@ -69,20 +66,20 @@ def refuse_unknown(plan: ClusterPlan, asked: Asked) -> None:
         f"--delete-storage: {name!r} is the name of two things; name the one by its id, which "
         "--dry-run prints"
         for name in sorted(asked.storage)
-        if [plain(each) for each in known].count(plain(name)) > 1
+        if [plain(other) for other in known].count(plain(name)) > 1
     ]
     if wrong:
         raise QuestionError(wrong)
 
 
 def chosen(found: Sequence[Retained], asked: Asked, plan: ClusterPlan) -> frozenset[str]:
-    """Return the ids of what goes because it was asked for.
+    """Return the ids of the resources that go because the user asked for it.
 
     The security group of file systems goes with the last one of them.
 
     Args:
-        found: What would stay.
-        asked: What is to go of that.
+        found: Resources that would stay.
+        asked: Those that are to go.
         plan: The cluster.
 
     Raises:
@@ -105,13 +102,7 @@ def chosen(found: Sequence[Retained], asked: Asked, plan: ClusterPlan) -> frozen
 
 
 def absent(found: Iterable[Retained], asked: Asked, plan: ClusterPlan) -> tuple[str, ...]:
-    """Return the names that were asked for and stand for nothing that is there.
-
-    Args:
-        found: What would stay.
-        asked: What is to go of that.
-        plan: The cluster.
-    """
+    """Return the names that the user gave and no resource has."""
     every = tuple(found)
     return tuple(
         name
@@ -148,28 +139,28 @@ def _goes_along(group: Retained, found: Iterable[Retained], ids: set[str], asked
 def going(
     account: Account, found: Iterable[Retained], ids: frozenset[str]
 ) -> Iterator[tuple[Target, ...]]:
-    """Yield what goes because it was asked for; the groups of file systems go after them.
+    """Yield the resources that go because the user asked for it, security groups last.
 
     Args:
         account: The account.
-        found: What would stay.
-        ids: What of that goes.
+        found: Resources that would stay.
+        ids: Ids of those that go.
     """
     targets = [
-        RetainedTarget(account=account, type=each.type, id=each.id, note=each.thing.note)
-        for each in found
-        if each.id in ids
+        ResourceTarget(account=account, thing=resource.thing)
+        for resource in found
+        if resource.id in ids
     ]
-    yield tuple(each for each in targets if each.type != SECURITY_GROUP)
-    yield tuple(each for each in targets if each.type == SECURITY_GROUP)
+    yield tuple(target for target in targets if target.thing.kind != SECURITY_GROUP)
+    yield tuple(target for target in targets if target.thing.kind == SECURITY_GROUP)
 
 
 def staying(found: Sequence[Retained], ids: frozenset[str], plan: ClusterPlan) -> Iterator[Left]:
-    """Yield what stays, with what it costs and what would remove it.
+    """Yield the resources that stay, with price and command.
 
     Args:
-        found: What would stay.
-        ids: What of that goes.
+        found: Resources that would stay.
+        ids: Ids of those that go.
         plan: The cluster.
     """
     for each in found:
@@ -213,3 +204,93 @@ def _command(each: Retained, found: Iterable[Retained], plan: ClusterPlan) -> st
         return f"goes with its file system, or {by_hand}"
     name = each.component if each.component and len(alike) == 1 else each.id
     return f"--delete-storage {name}, or {by_hand}"
+
+
+def keeps_vpc(resource: Retained) -> bool:
+    """Return whether a VPC cannot be deleted while a resource is there."""
+    kind = INVENTORY.get(resource.type)
+    return kind is not None and kind.keeps_vpc
+
+
+def kept_pipeline(stack: Stack, region: str, *, looks: bool) -> Left:
+    """Return that the stack of a pipeline stays, or the stack by which one reads the account.
+
+    Args:
+        stack: Its stack.
+        region: Its Region.
+        looks: Whether the stack only lets a pipeline of any account read this one.
+    """
+    role = "a pipeline looks by its role" if looks else "it is a pipeline"
+    after = "" if looks else "; its bucket and its key stay then"
+    unprotect = (
+        f"aws cloudformation update-termination-protection --no-enable-termination-protection "
+        f"--stack-name {stack.name} --region {region}, then "
+    )
+    return Left(
+        thing=Thing(kind=STACK, id=stack.name),
+        why=f"{role}, which deploys the cluster again whenever it runs: take the cluster out of "
+        "its stages, and let no run of it go on",
+        command=f"{unprotect if stack.protected else ''}aws cloudformation delete-stack "
+        f"--stack-name {stack.name} --region {region}{after}",
+        paid=False,
+        asked=True,
+    )
+
+
+def pipeline_elsewhere(cluster: str, region: str, account: str) -> Left:
+    """Return that the pipeline of a cluster file lies where this command does not look.
+
+    Args:
+        cluster: Name of the cluster.
+        region: Region of the pipeline.
+        account: Its account.
+    """
+    name = pipeline_stacks(cluster)[0]
+    return Left(
+        thing=Thing(kind=STACK, id=name, note=f"in {region} of {account}, not looked at"),
+        why="the file has a pipeline, which deploys the cluster again whenever it runs: let no run "
+        "of it go on",
+        command=f"with credentials of {account}: aws cloudformation delete-stack --stack-name "
+        f"{name} --region {region}; its bucket and its key stay then",
+        asked=True,
+    )
+
+
+def kept_network(account: Account, stack: Stack, vpc: str) -> Iterator[Left]:
+    """Yield the stack of the network and its resources, which stay for something in the VPC.
+
+    Args:
+        account: The account.
+        stack: The stack of the network.
+        vpc: Id of the VPC.
+    """
+    yield Left(
+        thing=Thing(kind=STACK, id=stack.name),
+        why=f"resources in its VPC need it ({', '.join(_IN_VPC)})",
+        command=f"remove that, then aws cloudformation delete-stack --stack-name {stack.name} "
+        f"--region {account.region}",
+        paid=False,
+        asked=True,
+    )
+    endpoints = account.ask_all(
+        account.client("ec2").describe_vpc_endpoints,
+        lambda page: page["VpcEndpoints"],
+        Filters=in_vpc(vpc),
+    )
+    zones = {
+        endpoint["VpcEndpointId"]: len(endpoint.get("SubnetIds", []))
+        for endpoint in endpoints
+        if endpoint["VpcEndpointType"] == "Interface"
+    }
+    for resource in stack.resources:
+        count = zones.get(resource.id, 0)
+        price, hourly = prices.of_endpoint(count) if count else prices.of_type(resource.type)
+        if price:
+            yield Left(
+                thing=resource.thing,
+                why=f"the stack {stack.name} stays",
+                command="goes with the stack",
+                price=price,
+                asked=True,
+                usd_per_hour=hourly,
+            )

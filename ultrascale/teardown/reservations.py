@@ -1,4 +1,4 @@
-"""Capacity that pools launch into: no stack has it, and it is paid for without a node.
+"""Capacity reservations, Capacity Blocks and training plans: paid for without a node as well.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-pricing-billing.html
@@ -7,23 +7,23 @@ Sources:
     https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeTrainingPlan.html
 """
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import ReservationPlan
 from ultrascale.teardown import prices
-from ultrascale.teardown.model import Left, Thing
+from ultrascale.teardown.model import Found, Thing
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef, FilterTypeDef
 
 _NONE, _NO_GROUP = "InvalidCapacityReservationId.NotFound", "NotFoundException"
 _NO_PLAN = frozenset({"ResourceNotFound", "ResourceNotFoundException"})
-_KIND = "AWS::EC2::CapacityReservation"
-_TRAINING_PLAN = "SageMaker training plan"
+RESERVATION = "AWS::EC2::CapacityReservation"
+TRAINING_PLAN = "SageMaker training plan"
 _ENDED = frozenset({"cancelled", "expired", "failed", "payment-failed", "unsupported"})
 _PLAN_ENDED = frozenset({"Expired", "Failed"})
 _WHY = "it is paid for until it is cancelled or ends, whether nodes run in it or not"
@@ -31,12 +31,10 @@ _PAID = "it was paid for in advance, and ends by itself: nothing cancels it or g
 _USE = "nothing removes it; another cluster of the account can use it until then"
 
 
-def reservations(account: Account, plan: ClusterPlan) -> Iterator[Left]:
+def reservations(account: Account, plan: ClusterPlan) -> Iterator[Found]:
     """Yield the reservations, Capacity Blocks and training plans that the pools of a cluster name.
 
-    Args:
-        account: The account.
-        plan: The cluster.
+    One that AWS does not tell of is yielded as well: it may be paid for.
     """
     seen: list[ReservationPlan] = []
     ids: set[str] = set()
@@ -46,24 +44,25 @@ def reservations(account: Account, plan: ClusterPlan) -> Iterator[Left]:
             continue
         seen.append(named)
         try:
-            found = _of(account, named)
+            described = _described(account, named)
         except UnansweredError as error:
-            # Of a group it may be one member that is not there, and the others are.
+            # A group may lack one member and have the others.
             absent = error.code == _NO_GROUP or (error.code == _NONE and named.id is not None)
             if not absent:
                 yield _unknown(account.region, pool.name, f"{_WHY}; {error}")
             continue
-        for each in found:
-            if each["CapacityReservationId"] not in ids and _costs(account, each):
-                ids.add(each["CapacityReservationId"])
-                yield _reservation(account.region, each)
+        for reservation in described:
+            id = reservation["CapacityReservationId"]
+            if id not in ids and _costs(account, reservation):
+                ids.add(id)
+                yield _found(account.region, reservation)
     yield from _training_plans(account, plan)
 
 
-def _of(account: Account, named: ReservationPlan) -> "list[CapacityReservationTypeDef]":
+def _described(account: Account, named: ReservationPlan) -> "list[CapacityReservationTypeDef]":
     if named.tags:
         tags: list[FilterTypeDef] = [
-            {"Name": f"tag:{k}", "Values": [v]} for k, v in sorted(named.tags.items())
+            {"Name": f"tag:{key}", "Values": [value]} for key, value in sorted(named.tags.items())
         ]
         return account.ask_all(
             account.client("ec2").describe_capacity_reservations,
@@ -82,74 +81,73 @@ def _of(account: Account, named: ReservationPlan) -> "list[CapacityReservationTy
 
 def _members(account: Account, group: str) -> list[str]:
     """Return the ids of the reservations of a resource group."""
-    found = account.ask_all(
+    resources = account.ask_all(
         account.client("resource-groups").list_group_resources,
         lambda page: page["Resources"],
         Group=group,
     )
-    members = [each["Identifier"] for each in found]
-    return [m["ResourceArn"].rpartition("/")[2] for m in members if m["ResourceType"] == _KIND]
+    members = [resource["Identifier"] for resource in resources]
+    return [
+        member["ResourceArn"].rpartition("/")[2]
+        for member in members
+        if member["ResourceType"] == RESERVATION
+    ]
 
 
-def _costs(account: Account, found: Mapping[str, Any]) -> bool:
-    """Return whether the account pays for a reservation: not for one that others share with it."""
-    owner = found.get("OwnerId", account.id)
-    payer = found.get("UnusedReservationBillingOwnerId") or owner
-    return account.id in {owner, payer} and found["State"] not in _ENDED
+def _costs(account: Account, reservation: "CapacityReservationTypeDef") -> bool:
+    """Return whether the account pays for a reservation, which others may share with it."""
+    owner = reservation.get("OwnerId", account.id)
+    payer = reservation.get("UnusedReservationBillingOwnerId") or owner
+    return account.id in {owner, payer} and reservation["State"] not in _ENDED
 
 
-def _reservation(region: str, found: Mapping[str, Any]) -> Left:
-    id, count = found["CapacityReservationId"], found["TotalInstanceCount"]
-    type = found["InstanceType"]
-    if found.get("ReservationType") == "capacity-block":
-        ends = f"{found['EndDate']:%Y-%m-%dT%H:%MZ}" if found.get("EndDate") else "an unknown time"
-        return _advance(_KIND, id, f"Capacity Block, {count} of {type}, until {ends}")
+def _found(region: str, reservation: "CapacityReservationTypeDef") -> Found:
+    id, count = reservation["CapacityReservationId"], reservation["TotalInstanceCount"]
+    type = reservation["InstanceType"]
+    if reservation.get("ReservationType") == "capacity-block":
+        end = reservation.get("EndDate")
+        ends = f"{end:%Y-%m-%dT%H:%MZ}" if end else "an unknown time"
+        return _prepaid(RESERVATION, id, f"Capacity Block, {count} of {type}, until {ends}")
     price, hourly = prices.of_instance(region, type)
-    return Left(
-        thing=Thing(kind=_KIND, id=id, note=f"{count} of {type}"),
+    return Found(
+        thing=Thing(kind=RESERVATION, id=id, note=f"{count} of {type}"),
         why=_WHY,
-        command=f"aws ec2 cancel-capacity-reservation --capacity-reservation-id {id} "
-        f"--region {region}",
-        price=f"{count} times {price}" if price else "",
-        asked=True,
-        usd_per_hour=hourly * count,
+        price=(f"{count} times {price}" if price else "", hourly * count),
     )
 
 
-def _training_plans(account: Account, plan: ClusterPlan) -> Iterator[Left]:
+def _training_plans(account: Account, plan: ClusterPlan) -> Iterator[Found]:
     groups = plan.hyperpod.groups if plan.hyperpod is not None else ()
-    for arn in sorted({each.training_plan for each in groups if each.training_plan is not None}):
+    for arn in sorted({group.training_plan for group in groups if group.training_plan is not None}):
         name = arn.rpartition("/")[2]
         try:
-            found = account.ask(
+            answer = account.ask(
                 account.client("sagemaker").describe_training_plan, TrainingPlanName=name
             )
-            if found["Status"] in _PLAN_ENDED:
+            if answer["Status"] in _PLAN_ENDED:
                 continue
-            until = f"until {found['EndTime']:%Y-%m-%dT%H:%MZ}"
+            until = f"until {answer['EndTime']:%Y-%m-%dT%H:%MZ}"
         except UnansweredError as error:
             if error.code in _NO_PLAN:
                 continue
             until = f"nobody knows until when: {error}"
-        yield _advance(_TRAINING_PLAN, name, until)
+        yield _prepaid(TRAINING_PLAN, name, until)
 
 
-def _advance(kind: str, id: str, note: str) -> Left:
-    """Return what is paid for already."""
-    return Left(
+def _prepaid(kind: str, id: str, note: str) -> Found:
+    """Return capacity that was paid for in advance."""
+    return Found(
         thing=Thing(kind=kind, id=id, note=note),
         why=_PAID,
         command=_USE,
-        price="paid in advance",
-        paid=False,
-        asked=True,
+        price=("paid in advance", 0),
+        prepaid=True,
     )
 
 
-def _unknown(region: str, pool: str, why: str) -> Left:
-    return Left(
-        thing=Thing(kind=_KIND, id=f"of the pool {pool}"),
+def _unknown(region: str, pool: str, why: str) -> Found:
+    return Found(
+        thing=Thing(kind=RESERVATION, id=f"of the pool {pool}"),
         why=why,
         command=f"aws ec2 describe-capacity-reservations --region {region} lists them",
-        asked=True,
     )

@@ -1,22 +1,76 @@
-"""What has to hold before a stack can go: each is waited for, or brought about.
+"""The EKS cluster and the HyperPod cluster: their states, and what a deletion waits for.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/deletion-protection.html
     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-deep-health-checks.html
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
-from ultrascale.teardown.model import State, StoppedError, Thing
+from ultrascale.teardown import prices
+from ultrascale.teardown.model import Found, Scope, State, StoppedError, Thing
 
-NO_CLUSTER = "ResourceNotFoundException"
-NO_HYPERPOD = "ResourceNotFound"
-# In these HyperPod is at work on the cluster, and refuses its deletion.
+CLUSTER, HYPERPOD = "AWS::EKS::Cluster", "AWS::SageMaker::Cluster"
+_NO_CLUSTER = "ResourceNotFoundException"
+_NO_HYPERPOD = "ResourceNotFound"
+# HyperPod refuses the deletion of a cluster in one of these states.
 _BUSY = frozenset({"Creating", "Updating", "RollingBack", "SystemUpdating"})
 _CHECKED = "DeepHealthCheckInProgress"
+
+
+def eks_status(account: Account, cluster: str) -> str:
+    """Return EKS's word for the state of a cluster; empty where there is none.
+
+    Raises:
+        UnansweredError: AWS did not answer.
+    """
+    try:
+        answer = account.ask(account.client("eks").describe_cluster, name=cluster)
+    except UnansweredError as error:
+        if error.code == _NO_CLUSTER:
+            return ""
+        raise
+    return str(answer["cluster"]["status"])
+
+
+def hyperpod_status(account: Account, cluster: str) -> str:
+    """Return SageMaker's word for the state of a HyperPod cluster; empty where there is none.
+
+    Raises:
+        UnansweredError: AWS did not answer.
+    """
+    try:
+        answer = account.ask(account.client("sagemaker").describe_cluster, ClusterName=cluster)
+    except UnansweredError as error:
+        if error.code == _NO_HYPERPOD:
+            return ""
+        raise
+    return str(answer["ClusterStatus"])
+
+
+def eks_cluster(scope: Scope) -> Iterator[Found]:
+    """Yield the EKS cluster of the cluster's name."""
+    status = eks_status(scope.account, scope.plan.name)
+    if status:
+        yield Found(
+            thing=Thing(kind=CLUSTER, id=scope.plan.name, note=status),
+            why="EKS has a cluster of this name",
+            price=prices.of_cluster(scope.plan.control_plane.tier),
+        )
+
+
+def hyperpod_cluster(scope: Scope) -> Iterator[Found]:
+    """Yield the HyperPod cluster of the plan's name."""
+    if scope.plan.hyperpod is None:
+        return
+    name = scope.plan.hyperpod.name
+    status = hyperpod_status(scope.account, name)
+    if status:
+        thing = Thing(kind=HYPERPOD, id=name, note=status)
+        yield Found(thing=thing, why="SageMaker has a cluster of this name, with its nodes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +98,14 @@ class ProtectionTarget:
     def look(self) -> State:
         """Return whether it is on. A cluster that is not active can be deleted all the same."""
         try:
-            cluster = self.account.ask(
+            answer = self.account.ask(
                 self.account.client("eks").describe_cluster, name=self.cluster
-            )["cluster"]
+            )
         except UnansweredError as error:
-            if error.code == NO_CLUSTER:
+            if error.code == _NO_CLUSTER:
                 return "gone"
             raise
+        cluster = answer["cluster"]
         if cluster["status"] == "UPDATING":
             return "going"
         protected = cluster.get("deletionProtection", False) and cluster["status"] == "ACTIVE"
@@ -76,7 +131,7 @@ class ProtectionTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HyperPodGate:
-    """Waits until HyperPod takes a deletion: it takes none while it checks or updates nodes.
+    """Waits until HyperPod accepts a deletion: it refuses one while it checks or updates nodes.
 
     Attributes:
         account: The account.
@@ -93,27 +148,27 @@ class HyperPodGate:
 
     @property
     def things(self) -> Sequence[Thing]:
-        """Nothing: it is waited for."""
+        """Nothing: the gate only waits."""
         return ()
 
     def look(self) -> State:
         """Return `gone` once nothing keeps the cluster from being deleted."""
+        status = hyperpod_status(self.account, self.cluster)
+        if not status:
+            return "gone"
+        if status in _BUSY:
+            return "going"
         try:
-            status = self.account.ask(
-                self.account.client("sagemaker").describe_cluster, ClusterName=self.cluster
-            )["ClusterStatus"]
-            if status in _BUSY:
-                return "going"
             nodes = self.account.ask_all(
                 self.account.client("sagemaker").list_cluster_nodes,
                 lambda page: page["ClusterNodeSummaries"],
                 ClusterName=self.cluster,
             )
         except UnansweredError as error:
-            if error.code == NO_HYPERPOD:
+            if error.code == _NO_HYPERPOD:
                 return "gone"
             raise
-        checked = any(each["InstanceStatus"]["Status"] == _CHECKED for each in nodes)
+        checked = any(node["InstanceStatus"]["Status"] == _CHECKED for node in nodes)
         return "going" if checked else "gone"
 
     def remove(self) -> None:
