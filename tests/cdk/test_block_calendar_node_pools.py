@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import cdk8s
 import pytest
@@ -48,10 +49,11 @@ def test_a_schedule_calls_the_function_with_what_a_deploy_calls_it_with(
     (schedule,) = schedules(of_node_pool).values()
 
     entry = json.loads(schedule["Target"]["Input"])
+    whole: Any = properties
 
     assert schedule["ScheduleExpression"] == "rate(1 minute)"
     assert entry == {key: properties[key] for key in entry}
-    assert Entry.parse(entry) == Entry.parse(properties)
+    assert Entry.parse(entry) == Entry.parse(whole)
     assert entry["Target"] == {"Kind": "NodePool", "Cluster": "research", "Name": "train"}
 
 
@@ -60,9 +62,10 @@ def test_a_reservation_can_be_found_by_tags(node_pool: NodePoolPlan) -> None:
     reservation = ReservationPlan(id=None, tags=tags, resource_group=None, spill=False)
 
     template = pool_calendar(replace(node_pool, reservation=reservation))
+    there: Any = the(template, CALENDAR)
 
-    assert Entry.parse(the(template, CALENDAR)).reservation.tags == tags
-    assert the(template, CALENDAR)["Reservation"]["Tags"][0]["Key"] == "purpose"
+    assert Entry.parse(there).reservation.tags == tags
+    assert there["Reservation"]["Tags"][0]["Key"] == "purpose"
 
 
 def test_the_function_of_a_node_pool_reaches_the_private_endpoint(of_node_pool: Template) -> None:

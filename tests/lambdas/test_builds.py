@@ -47,7 +47,7 @@ def answers(
     """Return the one answer that CloudFormation gets, ``seconds`` before the function ends."""
     sent: list[urllib.request.Request] = []
     waited: list[float] = []
-    event = {
+    event: Any = {
         "RequestType": request,
         "ResponseURL": "https://cloudformation.example/answer",
         "StackId": "stack",

@@ -44,7 +44,7 @@ SPOT: Key = ("NodeType", "eks-spot")
 RESEARCH: Key = ("Team", "research")
 
 
-def measure(*nodes: dict[str, Any], pods: list[dict[str, Any]] | None = None) -> Measures:
+def measure(*nodes: Any, pods: list[Any] | None = None) -> Measures:
     measures = Measures()
     found = measure_nodes(iter(nodes), SETTINGS, measures)
     measure_pods(iter(pods or []), found, SETTINGS, measures)
@@ -113,7 +113,8 @@ def test_nodes_that_a_training_plan_owes_are_missed_from_its_start_to_its_end(
 
 def test_nodes_of_a_reservation_without_an_end_are_always_owed() -> None:
     window = {"Pool": "hyperpod", "Starts": None, "Until": None, "Nodes": 3}
-    settings = Settings.parse({**EVENT, "Windows": [window]})
+    event: Any = {**EVENT, "Windows": [window]}
+    settings = Settings.parse(event)
     measures = Measures()
 
     measure_missing(measure_nodes([reserved("h1")], settings, measures), settings, measures, now=0)
@@ -212,7 +213,8 @@ def test_init_containers_take_no_more_than_the_pod_does() -> None:
 def test_a_neuron_core_is_its_share_of_a_device() -> None:
     trainium = plan.load(ROOT / "clusters" / "trainium-bert.yaml")
     parts = {"aws.amazon.com/neuron": 1.0, "aws.amazon.com/neuroncore": 0.5}
-    settings = Settings.parse({**EVENT, "Parts": parts, "NodeTypes": {}})
+    event: Any = {**EVENT, "Parts": parts, "NodeTypes": {}}
+    settings = Settings.parse(event)
     (own,) = (each for each in trainium.pools if each.accelerator)
     measures = Measures()
     found = measure_nodes([node("t1", own)], settings, measures)
@@ -309,18 +311,19 @@ def test_hyperpods_word_on_a_node_is_repeated(
     assert measures.get("nodes_in_checks") == checks
 
 
-def workload(queue: str, **conditions: str) -> dict[str, Any]:
+def workload(queue: str, **conditions: str) -> Any:
     found = [{"type": key, "status": value} for key, value in conditions.items()]
     return {"spec": {"queueName": queue}, "status": {"conditions": found}}
 
 
 def test_kueues_workloads_wait_until_they_are_admitted_and_end_when_finished() -> None:
     queue = "hyperpod-ns-research-localqueue"
+    new: Any = {"spec": {"queueName": queue}}
     measures = Measures()
 
     measure_queues(
         [
-            {"spec": {"queueName": queue}},
+            new,
             workload(queue, QuotaReserved="False"),
             workload(queue, Admitted="True"),
             workload(queue, Admitted="True", Finished="True"),
@@ -342,9 +345,10 @@ def test_kueues_workloads_wait_until_they_are_admitted_and_end_when_finished() -
 def test_volcanos_groups_wait_until_they_run(
     phase: str, waiting: int | None, running: int | None
 ) -> None:
+    group: Any = {"spec": {"queue": "q"}, "status": {"phase": phase}}
     measures = Measures()
 
-    measure_queues([{"spec": {"queue": "q"}, "status": {"phase": phase}}], SETTINGS, measures)
+    measure_queues([group], SETTINGS, measures)
 
     assert (measures.get("queue_waiting", ("Queue", "q")) or 0) == (waiting or 0)
     assert (measures.get("queue_running", ("Queue", "q")) or 0) == (running or 0)
@@ -379,7 +383,8 @@ def test_every_reserved_accelerator_is_in_use_or_idle(
 def test_each_log_event_is_a_document_that_cloudwatch_reads() -> None:
     measures = measure(reserved("h1"), spot("s1"), pods=[pod("a", "h1")])
 
-    for event in log_events(measures, SETTINGS, now=1_796_000_000.25):
+    events: Any = log_events(measures, SETTINGS, now=1_796_000_000.25)
+    for event in events:
         (directive,) = event["_aws"]["CloudWatchMetrics"]
         (dimensions,) = directive["Dimensions"]
         named = {each["Name"] for each in directive["Metrics"]}

@@ -9,7 +9,7 @@ import pytest
 
 from ultrascale.lambdas.cloudformation import put, respond
 
-EVENT = {
+EVENT: Any = {
     "StackId": "arn:aws:cloudformation:us-west-2:111122223333:stack/research-train/1",
     "RequestId": "request",
     "LogicalResourceId": "AtDeploy",

@@ -38,7 +38,7 @@ class Ec2(FakeAws):
 
 
 def told(ec2: Ec2, kind: str, *parts: dict[str, str], before: Any = None) -> dict[str, Any]:
-    event = {
+    event: Any = {
         "RequestType": kind,
         "StackId": "stack",
         "RequestId": "request",

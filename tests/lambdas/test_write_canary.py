@@ -22,7 +22,8 @@ from ultrascale.lambdas.write_canary.settings import Settings
 LATENCY = of(CLUSTERS["with an objective"]).write_latency
 assert LATENCY is not None
 # As the schedule hands it over.
-EVENT: dict[str, Any] = json.loads(json.dumps(LATENCY.function.input))
+EVENT: Any = json.loads(json.dumps(LATENCY.function.input))
+RUN: Any = SimpleNamespace(aws_request_id="run-1")
 GOOD, TOTAL, DURATION = "WritesWithin15ms", "WritesTotal", "WriteMilliseconds"
 # With the write that takes the Lease, which is not counted, the first second's write is number 1.
 FIRST = 1
@@ -45,7 +46,8 @@ def lease(server: LeaseServer, holder: str = "a") -> Lease:
 
 
 def settings(seconds: float) -> Settings:
-    return Settings.parse({**EVENT, "Seconds": seconds})
+    event: Any = {**EVENT, "Seconds": seconds}
+    return Settings.parse(event)
 
 
 def written(server: LeaseServer, seconds: float = 20.5, holder: str = "a") -> list[Any]:
@@ -232,7 +234,7 @@ def environment(server: LeaseServer, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_call_writes_in_its_own_name_and_logs_metrics(
     server: LeaseServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    handler.on_event(EVENT, SimpleNamespace(aws_request_id="run-1"))
+    handler.on_event(EVENT, RUN)
 
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert counted(events) == (90, 90)
@@ -250,5 +252,5 @@ def test_a_call_that_cannot_begin_says_nothing_that_could_pass_for_a_measurement
     monkeypatch.delenv("CLUSTER_ENDPOINT")
 
     with pytest.raises(KeyError):
-        handler.on_event(EVENT, SimpleNamespace(aws_request_id="run-1"))
+        handler.on_event(EVENT, RUN)
     assert capsys.readouterr().out == ""

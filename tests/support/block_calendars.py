@@ -117,7 +117,8 @@ def _resource(value: Any) -> str:
 
 def read_back(template: Template) -> Entry:
     """Return what the function of the calendar is called with at a deploy, as it reads it."""
-    return Entry.parse(the(template, CALENDAR))
+    properties: Any = the(template, CALENDAR)
+    return Entry.parse(properties)
 
 
 def trusts_of_schedules(template: Template) -> list[Mapping[str, Any]]:

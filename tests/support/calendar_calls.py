@@ -29,7 +29,7 @@ NEXT_BLOCK = {
 }
 
 
-def entry(target: dict[str, str], size: int = 16) -> dict[str, Any]:
+def entry(target: dict[str, str], size: int = 16) -> Any:
     """Return what a schedule calls the function with."""
     return {
         "Pool": "train",
@@ -45,9 +45,7 @@ def entry(target: dict[str, str], size: int = 16) -> dict[str, Any]:
     }
 
 
-def deploy(
-    target: dict[str, str], kind: str = "Create", *, size_before: int | None = None
-) -> dict[str, Any]:
+def deploy(target: dict[str, str], kind: str = "Create", *, size_before: int | None = None) -> Any:
     """Return what CloudFormation calls it with; an update is one of a pool of ``size_before``."""
     request = {
         "RequestType": kind,

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 from boto3.session import Session
 from botocore.awsrequest import AWSResponse
-from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.model import OperationModel
 from botocore.validate import ParamValidator
@@ -93,7 +92,7 @@ class FakeAws:
 
     def client(
         self, service_name: str, *, region_name: str = REGION, config: Config = _CONFIG
-    ) -> BaseClient:
+    ) -> Any:
         client = _copied(_made(service_name, region_name, config))
         events: Any = client.meta.events
         events.register("provide-client-params.*.*", self._note(service_name, region_name, config))

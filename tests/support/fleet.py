@@ -4,7 +4,7 @@ from typing import Any
 
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 
-Object = dict[str, Any]
+Object = Any
 HYPERPOD_LABELS = {
     "sagemaker.amazonaws.com/compute-type": "hyperpod",
     "sagemaker.amazonaws.com/node-health-status": "Schedulable",
@@ -27,7 +27,7 @@ def node(name: str, plan: PoolPlan, *, ready: bool = True, health: str | None = 
     """Return a node of a pool; ``health`` replaces HyperPod's word on it."""
     told = {"sagemaker.amazonaws.com/node-health-status": health} if health else {}
     amounts = {plan.accelerator: str(plan.accelerators_per_node)} if plan.accelerator else {}
-    return {
+    found: dict[str, Any] = {
         "metadata": {"name": name, "labels": {**labels(plan), **told}},
         "spec": {},
         "status": {
@@ -35,6 +35,7 @@ def node(name: str, plan: PoolPlan, *, ready: bool = True, health: str | None = 
             "conditions": [{"type": "Ready", "status": "True" if ready else "Unknown"}],
         },
     }
+    return found
 
 
 def pod(
@@ -50,7 +51,7 @@ def pod(
 ) -> Object:
     """Return a pod that asks for accelerators, on a node or waiting for one."""
     place = {"nodeName": on} if on else {}
-    return {
+    found: dict[str, Any] = {
         "metadata": {
             "name": name,
             "namespace": namespace,
@@ -63,11 +64,12 @@ def pod(
         },
         "status": {"phase": phase or ("Running" if on else "Pending")},
     }
+    return found
 
 
 def exporter(name: str, on: str, ip: str) -> Object:
     """Return a pod of the GPU exporter."""
-    return {
+    found: dict[str, Any] = {
         "metadata": {
             "name": name,
             "namespace": "kube-system",
@@ -76,3 +78,4 @@ def exporter(name: str, on: str, ip: str) -> Object:
         "spec": {"nodeName": on, "containers": [{}]},
         "status": {"podIP": ip, "phase": "Running"},
     }
+    return found

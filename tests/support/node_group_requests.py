@@ -8,7 +8,7 @@ from tests.support.node_group_services import STACK, Aws
 from ultrascale.lambdas.node_groups.handler import answer
 
 
-def request(kind: str, properties: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def request(kind: str, properties: dict[str, Any], **changes: Any) -> Any:
     return {
         "RequestType": "Create",
         "ResourceType": kind,
@@ -20,7 +20,7 @@ def request(kind: str, properties: dict[str, Any], **changes: Any) -> dict[str, 
     } | changes
 
 
-def update(kind: str, properties: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+def update(kind: str, properties: dict[str, Any], before: dict[str, Any]) -> Any:
     return request(
         kind,
         properties,
@@ -30,11 +30,11 @@ def update(kind: str, properties: dict[str, Any], before: dict[str, Any]) -> dic
     )
 
 
-def delete(kind: str, properties: dict[str, Any]) -> dict[str, Any]:
+def delete(kind: str, properties: dict[str, Any]) -> Any:
     return request(kind, properties, RequestType="Delete", PhysicalResourceId="there")
 
 
-def answers(aws: Aws, event: dict[str, Any]) -> dict[str, Any]:
+def answers(aws: Aws, event: Any) -> dict[str, Any]:
     """Return the one answer that CloudFormation gets."""
     sent: list[urllib.request.Request] = []
     answer(event, clients=aws.clients, send=sent.append)

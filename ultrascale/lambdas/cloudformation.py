@@ -3,7 +3,12 @@
 import json
 import urllib.request
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+
+    from .events import Request
 
 # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html
 _LONGEST_BODY_BYTES = 4096
@@ -12,6 +17,7 @@ _LONGEST_REASON = 500
 _ATTEMPTS = 3
 _TIMEOUT_SECONDS = 10
 
+_Properties = TypeVar("_Properties")
 Send = Callable[[urllib.request.Request], None]
 
 
@@ -31,11 +37,11 @@ def put(request: urllib.request.Request) -> None:
 
 
 def respond(
-    event: Mapping[str, Any],
+    event: "Request[_Properties]",
     *,
     status: Literal["SUCCESS", "FAILED"],
     physical_id: str,
-    data: Mapping[str, object] | None = None,
+    data: Mapping[str, str | int] | None = None,
     reason: str = "",
     send: Send = put,
 ) -> None:
@@ -77,7 +83,7 @@ def respond(
     )
 
 
-def rolls_back(cloudformation: Any, stack: str) -> bool:
+def rolls_back(cloudformation: "CloudFormationClient", stack: str) -> bool:
     """Return whether ``stack``, an id, is rolled back.
 
     A function that fails then would leave a stack that nobody can deploy.

@@ -8,9 +8,14 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from botocore.signers import RequestSigner
+
+if TYPE_CHECKING:
+    from botocore.session import Session
+
+    from .kubernetes_objects import Object, Page
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -57,16 +62,17 @@ class KubernetesApi:
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
         )
 
-    def get(self, path: str) -> Mapping[str, Any]:
+    def get(self, path: str) -> "Object":
         """Return the object at ``path``.
 
         Raises:
             KubernetesError: The API server refused.
             OSError: It could not be reached.
         """
-        return self._call("GET", path)
+        answer: Object = json.loads(self._call("GET", path))
+        return answer
 
-    def list(self, path: str, **query: str) -> Iterator[Mapping[str, Any]]:
+    def list(self, path: str, **query: str) -> "Iterator[Object]":
         """Yield the objects at ``path`` that the selectors in ``query`` match.
 
         They come from the API server's cache, some moments old: in a large cluster etcd would have
@@ -81,7 +87,7 @@ class KubernetesApi:
         """
         return self._pages(path, query, {"resourceVersion": "0"})
 
-    def stream(self, path: str, **query: str) -> Iterator[Mapping[str, Any]]:
+    def stream(self, path: str, **query: str) -> "Iterator[Object]":
         """Yield the objects at ``path`` page by page: all nodes of a fleet fit into no memory.
 
         Since Kubernetes 1.34 the pages come from a snapshot of the cache, not from etcd.
@@ -96,11 +102,11 @@ class KubernetesApi:
 
     def _pages(
         self, path: str, selectors: Mapping[str, str], first: Mapping[str, str]
-    ) -> Iterator[Mapping[str, Any]]:
+    ) -> "Iterator[Object]":
         query = {**selectors, "limit": str(_PAGE)}
         page = {**query, **first}
         while True:
-            answer = self._call("GET", f"{path}?{urllib.parse.urlencode(page)}")
+            answer: Page = json.loads(self._call("GET", f"{path}?{urllib.parse.urlencode(page)}"))
             yield from answer["items"]
             token = answer["metadata"].get("continue")
             if not token:
@@ -132,7 +138,7 @@ class KubernetesApi:
 
     def _call(
         self, method: str, path: str, body: object = None, content_type: str = "application/json"
-    ) -> Mapping[str, Any]:
+    ) -> bytes:
         request = urllib.request.Request(
             self._endpoint + path,
             data=None if body is None else json.dumps(body).encode(),
@@ -146,7 +152,7 @@ class KubernetesApi:
         for left in reversed(range(_ATTEMPTS)):
             try:
                 with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
-                    return json.load(answer)
+                    return answer.read()
             except urllib.error.HTTPError as error:
                 if error.code != 401 or left == 0:
                     text = error.read().decode(errors="replace")
@@ -169,7 +175,7 @@ def tls_context(certificate_authority: str) -> ssl.SSLContext:
     return context
 
 
-def bearer_token(session: Any, *, cluster: str, region: str) -> str:
+def bearer_token(session: "Session", *, cluster: str, region: str) -> str:
     """Return a token for ``cluster``: a signed request that tells who asks.
 
     Args:
@@ -178,12 +184,14 @@ def bearer_token(session: Any, *, cluster: str, region: str) -> str:
         region: Region, whose own STS endpoint answers.
     """
     sts = session.create_client("sts", region_name=region)
-    signer: Any = RequestSigner(
+    credentials = session.get_credentials()
+    assert credentials is not None, "Lambda gives each function credentials"
+    signer = RequestSigner(
         sts.meta.service_model.service_id,
         region,
         "sts",
         "v4",
-        session.get_credentials(),
+        credentials,
         session.get_component("event_emitter"),
     )
     url = signer.generate_presigned_url(

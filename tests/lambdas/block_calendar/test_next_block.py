@@ -24,7 +24,7 @@ from ultrascale.lambdas.block_calendar.next_block import RunningBlockError
 TAGS = {"Tags": [{"Key": "team", "Value": "core"}]}
 
 
-def update(target: dict[str, str], *, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+def update(target: dict[str, str], *, old: dict[str, Any], new: dict[str, Any]) -> Any:
     """Return an update in which parts of what is said of the block change."""
     request = deploy(target, "Update")
     request["OldResourceProperties"] |= old

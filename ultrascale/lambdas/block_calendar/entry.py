@@ -1,13 +1,16 @@
 """One entry of the calendar, and what keeping it takes."""
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from .decision import Phase, Window, decide
 from .reservation import Block, Reservation
+
+if TYPE_CHECKING:
+    from ..events import CalendarProperties
 
 _LAST_MINUTES = (Phase.DRAINING, Phase.RECLAIMED)
 # EC2 may write a moment down a little later than the purchase says.
@@ -77,21 +80,18 @@ class Entry:
     reservation: Reservation
 
     @classmethod
-    def parse(cls, properties: Mapping[str, Any]) -> "Entry":
+    def parse(cls, properties: "CalendarProperties") -> "Entry":
         """Return the entry in the properties of the custom resource, or the input of a schedule."""
-        window = {
-            key: datetime.fromisoformat(properties["Window"][name])
-            for key, name in {
-                "starts": "Starts",
-                "usable_until": "UsableUntil",
-                "reclaimed_from": "ReclaimedFrom",
-                "ends": "Ends",
-            }.items()
-        }
+        window = properties["Window"]
         reservation = properties["Reservation"]
         return cls(
             pool=properties["Pool"],
-            window=Window(**window),
+            window=Window(
+                starts=datetime.fromisoformat(window["Starts"]),
+                usable_until=datetime.fromisoformat(window["UsableUntil"]),
+                reclaimed_from=datetime.fromisoformat(window["ReclaimedFrom"]),
+                ends=datetime.fromisoformat(window["Ends"]),
+            ),
             # CloudFormation makes text of every number.
             size=int(properties["Size"]),
             reservation=Reservation(

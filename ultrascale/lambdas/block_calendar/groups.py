@@ -6,9 +6,13 @@ Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.htm
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..node_groups.size import describe, size_of
+
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling import AutoScalingClient
+    from mypy_boto3_eks import EKSClient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +28,8 @@ class ManagedNodeGroup:
         filled_again: Whether it gets its nodes whenever it has none inside the window.
     """
 
-    eks: Any
-    autoscaling: Any
+    eks: "EKSClient"
+    autoscaling: "AutoScalingClient"
     cluster: str
     name: str
     emptied_by_eks: bool = True
@@ -63,7 +67,7 @@ class AutoScalingGroup:
         filled_again: Whether it gets its nodes whenever it has none inside the window.
     """
 
-    autoscaling: Any
+    autoscaling: "AutoScalingClient"
     name: str
     emptied_by_eks: bool = False
     filled_again: bool = False

@@ -1,9 +1,8 @@
 """The function behind the block calendar: CloudFormation calls it at a deploy, a schedule later."""
 
 import os
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 import boto3
 from botocore.session import Session
@@ -18,6 +17,9 @@ from .node_pool import StaticNodePool
 from .reservation import find
 from .retry import until_settled
 
+if TYPE_CHECKING:
+    from ..events import CalendarProperties, CalendarTarget, Request
+
 _NODE_POOL = "NodePool"
 
 
@@ -26,7 +28,9 @@ def clock() -> datetime:
     return datetime.now(UTC)
 
 
-def on_event(event: Mapping[str, Any], _context: object = None) -> None:
+def on_event(
+    event: "Request[CalendarProperties] | CalendarProperties", _context: object = None
+) -> None:
     """Keep the calendar for one pool.
 
     Args:
@@ -42,7 +46,7 @@ def on_event(event: Mapping[str, Any], _context: object = None) -> None:
         print(_keep(event, deploy=None))
 
 
-def _deploy(event: Mapping[str, Any]) -> None:
+def _deploy(event: "Request[CalendarProperties]") -> None:
     properties = event["ResourceProperties"]
     physical_id = f"block-calendar-{properties['Pool']}"
     if event["RequestType"] == "Delete":
@@ -65,14 +69,14 @@ def _deploy(event: Mapping[str, Any]) -> None:
     respond(event, status="SUCCESS", physical_id=physical_id)
 
 
-def _deployed(event: Mapping[str, Any]) -> str:
+def _deployed(event: "Request[CalendarProperties]") -> str:
     _protect(event)
     before = event.get("OldResourceProperties")
     deploy = Deploy(size_before=int(before["Size"]) if before else None)
     return _keep(event["ResourceProperties"], deploy=deploy)
 
 
-def _protect(event: Mapping[str, Any]) -> None:
+def _protect(event: "Request[CalendarProperties]") -> None:
     """Return only where the block that the calendar has kept until now may leave it."""
     properties, before = event["ResourceProperties"], event.get("OldResourceProperties")
     if before is None:
@@ -94,7 +98,7 @@ def _protect(event: Mapping[str, Any]) -> None:
     )
 
 
-def _keep(properties: Mapping[str, Any], *, deploy: Deploy | None) -> str:
+def _keep(properties: "CalendarProperties", *, deploy: Deploy | None) -> str:
     entry = Entry.parse(properties)
     return keep(
         entry,
@@ -105,7 +109,7 @@ def _keep(properties: Mapping[str, Any], *, deploy: Deploy | None) -> str:
     )
 
 
-def _target(target: Mapping[str, str]) -> Target:
+def _target(target: "CalendarTarget") -> Target:
     name = target["Name"]
     match target["Kind"]:
         case "ManagedNodeGroup":

@@ -1,12 +1,14 @@
 """Static NodePools, of Karpenter or EKS Auto Mode, whose size the calendar sets."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..kubernetes import JSON_PATCH, MERGE_PATCH, KubernetesApi, KubernetesError
+
+if TYPE_CHECKING:
+    from ..kubernetes_objects import Event, Object, Reference
 
 # Karpenter and Auto Mode set it on every node.
 _NODE_POOL_LABEL = "karpenter.sh/nodepool"
@@ -67,7 +69,7 @@ class StaticNodePool:
                 if _is_work(pod):
                     self._warn(pod, "Pod", message)
 
-    def _cordon(self, node: Mapping[str, Any]) -> None:
+    def _cordon(self, node: "Object") -> None:
         if node["spec"].get("unschedulable"):
             return
         try:
@@ -77,7 +79,7 @@ class StaticNodePool:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
 
-    def _warn(self, subject: Mapping[str, Any], kind: str, message: str) -> None:
+    def _warn(self, subject: "Object", kind: str, message: str) -> None:
         event = _event(subject, kind, message)
         try:
             self.api.create(f"/api/v1/namespaces/{event['metadata']['namespace']}/events", event)
@@ -87,13 +89,13 @@ class StaticNodePool:
             print(f"no warning: {error}")
 
 
-def _is_work(pod: Mapping[str, Any]) -> bool:
+def _is_work(pod: "Object") -> bool:
     """Return whether a pod is more than a part of its node, and still runs."""
     owners = {owner["kind"] for owner in pod["metadata"].get("ownerReferences", ())}
     return not owners & {"DaemonSet", "Node"} and pod["status"].get("phase") not in _OVER
 
 
-def _event(subject: Mapping[str, Any], kind: str, message: str) -> dict[str, Any]:
+def _event(subject: "Object", kind: str, message: str) -> "Event":
     """Return the Event that warns of ``subject``; its name makes it the only one.
 
     Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
@@ -102,7 +104,7 @@ def _event(subject: Mapping[str, Any], kind: str, message: str) -> dict[str, Any
     name, uid = metadata["name"], metadata["uid"]
     namespace = metadata.get("namespace", _NODE_EVENTS)
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    about = {"apiVersion": "v1", "kind": kind, "name": name, "uid": uid}
+    about: Reference = {"apiVersion": "v1", "kind": kind, "name": name, "uid": uid}
     if "namespace" in metadata:
         about["namespace"] = namespace
     return {

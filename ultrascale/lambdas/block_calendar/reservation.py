@@ -1,11 +1,15 @@
 """What EC2 says of a Capacity Block's reservation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .decision import LOST
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2 import EC2Client
+    from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef, FilterTypeDef
 
 _BLOCK = "capacity-block"
 
@@ -42,7 +46,7 @@ class Block:
     ends: datetime | None
 
 
-def find(ec2: Any, reservation: Reservation) -> Block:
+def find(ec2: "EC2Client", reservation: Reservation) -> Block:
     """Return what EC2 says of ``reservation``.
 
     Tags may match the blocks before and after it as well, as a block that is renewed gets a new id:
@@ -72,11 +76,13 @@ def find(ec2: Any, reservation: Reservation) -> Block:
     return Block(state=block["State"], starts=block.get("StartDate"), ends=block.get("EndDate"))
 
 
-def _describe(ec2: Any, reservation: Reservation) -> Sequence[Mapping[str, Any]]:
+def _describe(ec2: "EC2Client", reservation: Reservation) -> "list[CapacityReservationTypeDef]":
     if reservation.id is not None:
         answer = ec2.describe_capacity_reservations(CapacityReservationIds=[reservation.id])
         return answer["CapacityReservations"]
-    filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in reservation.tags.items()]
+    filters: list[FilterTypeDef] = [
+        {"Name": f"tag:{key}", "Values": [value]} for key, value in reservation.tags.items()
+    ]
     pages = ec2.get_paginator("describe_capacity_reservations").paginate(Filters=filters)
     found = [each for page in pages for each in page["CapacityReservations"]]
     # On-Demand Capacity Reservations of the same team may carry the same tags.

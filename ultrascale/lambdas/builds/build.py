@@ -1,7 +1,11 @@
 """Running a build of AWS CodeBuild to its end."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mypy_boto3_codebuild import CodeBuildClient
+    from mypy_boto3_codebuild.type_defs import BuildTypeDef
 
 _POLL_SECONDS = 5
 # What is left for the answer to CloudFormation when a build is given up.
@@ -15,7 +19,7 @@ class BuildError(Exception):
 
 
 def run(
-    codebuild: Any,
+    codebuild: "CodeBuildClient",
     project: str,
     *,
     remaining_seconds: Callable[[], float],
@@ -48,7 +52,7 @@ def run(
     return build["id"]
 
 
-def _why(build: Any) -> str:
+def _why(build: "BuildTypeDef") -> str:
     """Return the status, and what CodeBuild says of the phase that failed."""
     said = [
         f"{phase['phaseType']}: {context['message']}"
@@ -59,7 +63,7 @@ def _why(build: Any) -> str:
     return "; ".join([build["buildStatus"], *said])
 
 
-def _log(build: Any) -> str:
+def _log(build: "BuildTypeDef") -> str:
     logs = build.get("logs", {})
     if "groupName" not in logs:
         return ""

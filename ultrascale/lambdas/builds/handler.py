@@ -2,20 +2,23 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import boto3
 
 from ..cloudformation import Send, put, respond
 from .build import run
 
-Event = Mapping[str, Any]
+if TYPE_CHECKING:
+    from mypy_boto3_codebuild import CodeBuildClient
+
+    from ..events import BuildProperties, Context, Request
 
 _LOG = logging.getLogger(__name__)
 
 
-def on_event(event: Event, context: Any) -> None:
+def on_event(event: "Request[BuildProperties]", context: "Context") -> None:
     """Answer a request of CloudFormation."""
     answer(
         event,
@@ -25,9 +28,9 @@ def on_event(event: Event, context: Any) -> None:
 
 
 def answer(
-    event: Event,
+    event: "Request[BuildProperties]",
     *,
-    codebuild: Any,
+    codebuild: "CodeBuildClient",
     remaining_seconds: Callable[[], float],
     sleep: Callable[[float], None] = time.sleep,
     send: Send = put,
@@ -47,7 +50,7 @@ def answer(
         OSError: CloudFormation could not be reached.
     """
     same_id = event.get("PhysicalResourceId", event["LogicalResourceId"])
-    data: dict[str, object] = {}
+    data: dict[str, str | int] = {}
     try:
         if event["RequestType"] != "Delete":
             project = event["ResourceProperties"]["ProjectName"]

@@ -3,14 +3,17 @@
 import re
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from heapq import nsmallest
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .measures import NODE_TYPE, TEAM, Key, Measures
 from .nodes import Nodes
 from .settings import Exporters, Settings
+
+if TYPE_CHECKING:
+    from ..kubernetes_objects import Object
 
 Fetch = Callable[[str], str]
 
@@ -37,7 +40,7 @@ class Sample(NamedTuple):
 
 
 def measure_gpus(
-    pods: Iterable[Mapping[str, Any]],
+    pods: "Iterable[Object]",
     nodes: Nodes,
     settings: Settings,
     measures: Measures,
@@ -84,7 +87,7 @@ class Reader:
         self._exporters = exporters
         self._fetch = fetch
 
-    def __call__(self, pod: Mapping[str, Any]) -> list[Sample] | None:
+    def __call__(self, pod: "Object") -> list[Sample] | None:
         """Return what the exporter in ``pod`` says; None where it does not answer."""
         url = f"http://{pod['status']['podIP']}:{self._exporters.port}/metrics"
         try:
@@ -103,7 +106,7 @@ class Reader:
                 yield Sample(measure, namespace[1] if namespace else "", float(number) * times)
 
 
-def _order(pod: Mapping[str, Any]) -> int:
+def _order(pod: "Object") -> int:
     return zlib.crc32(pod["metadata"]["name"].encode())
 
 

@@ -3,9 +3,9 @@
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING
 
 from botocore.session import Session
 
@@ -16,8 +16,12 @@ from .nodes import measure_missing, measure_nodes
 from .pods import measure_pods, measure_queues
 from .settings import Settings
 
+if TYPE_CHECKING:
+    from ..events import FleetInput
+    from ..kubernetes_objects import Object
 
-def on_event(event: Mapping[str, Any], _context: object = None) -> None:
+
+def on_event(event: "FleetInput", _context: object = None) -> None:
     """Write the metrics of one cluster to the log.
 
     Args:
@@ -56,7 +60,7 @@ def measure(api: KubernetesApi, settings: Settings, *, now: float) -> Measures:
     return measures
 
 
-def _of_installed_kind(api: KubernetesApi, path: str) -> Iterator[Mapping[str, Any]]:
+def _of_installed_kind(api: KubernetesApi, path: str) -> "Iterator[Object]":
     """Yield the objects at ``path``, none where their kind is yet to be installed."""
     try:
         yield from api.stream(path)

@@ -3,9 +3,12 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from ..events import LogEvent
 
 CLUSTER = "Cluster"
 NODE_TYPE = "NodeType"
@@ -38,7 +41,7 @@ class Measures:
         yield from self._values.items()
 
 
-def log_events(measures: Measures, settings: Settings, *, now: float) -> Iterator[dict[str, Any]]:
+def log_events(measures: Measures, settings: Settings, *, now: float) -> "Iterator[LogEvent]":
     """Yield one log event in the embedded metric format for each key.
 
     Args:

@@ -3,11 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .measures import CAPACITY, NODE_TYPE, Key, Measures
 from .quantities import whole
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from ..kubernetes_objects import Object
 
 RESERVED = "reserved"
 BURST = "burst"
@@ -42,16 +45,14 @@ class Nodes:
     pools: Counter[str] = field(default_factory=Counter[str])
 
 
-def measure_nodes(
-    nodes: Iterable[Mapping[str, Any]], settings: Settings, measures: Measures
-) -> Nodes:
+def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measures) -> Nodes:
     """Add up ``nodes`` one by one, and return where pods may be."""
     found = Nodes()
     # There is one object for all nodes of a kind: a fleet has a hundred thousand.
     kinds: dict[Place, Place] = {}
     _make_known(settings, measures)
     for node in nodes:
-        labels: Mapping[str, str] = node["metadata"].get("labels", {})
+        labels = node["metadata"].get("labels", {})
         node_type = labels.get(settings.node_type_label)
         if node_type is None:
             # Not one of the cluster file's pools.
@@ -101,9 +102,9 @@ def _make_known(settings: Settings, measures: Measures) -> None:
         measures.add("nodes_without_topology", 0, None)
 
 
-def _accelerators(node: Mapping[str, Any], settings: Settings) -> int:
+def _accelerators(node: "Object", settings: Settings) -> int:
     """Return the accelerators that pods can have: a device that failed is not among them."""
-    amounts: Mapping[str, str] = node["status"].get("allocatable", {})
+    amounts = node["status"].get("allocatable", {})
     return sum(whole(amounts[name]) for name in settings.accelerators & amounts.keys())
 
 
@@ -127,14 +128,14 @@ def _add_health(labels: Mapping[str, str], settings: Settings, measures: Measure
     measures.add("nodes_in_checks" if checked else "nodes_in_recovery", 1, None)
 
 
-def _broken(node: Mapping[str, Any], settings: Settings) -> bool:
+def _broken(node: "Object", settings: Settings) -> bool:
     """Return whether its kubelet or the node monitoring agent says that no work is to be had."""
     conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", ())}
     failed = any(conditions.get(name) == "False" for name in settings.conditions)
     return failed or conditions.get("Ready") != "True"
 
 
-def _usable(node: Mapping[str, Any], settings: Settings) -> bool:
+def _usable(node: "Object", settings: Settings) -> bool:
     """Return whether HyperPod takes the node for healthy, and nobody keeps pods off."""
     health = node["metadata"]["labels"].get(settings.health_label, settings.healthy)
     return health == settings.healthy and not node["spec"].get("unschedulable")

@@ -1,13 +1,16 @@
 """What the pods of a fleet use, and what they wait for."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .measures import NODE_TYPE, QUEUE, TEAM, Key, Measures
 from .nodes import Nodes
 from .quantities import whole
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from ..kubernetes_objects import Container, Object, Spec, Status
 
 _OVER = frozenset({"Succeeded", "Failed"})
 _RUNNING = "Running"
@@ -22,7 +25,7 @@ class _State(IntEnum):
 
 
 def measure_pods(
-    pods: Iterable[Mapping[str, Any]], nodes: Nodes, settings: Settings, measures: Measures
+    pods: "Iterable[Object]", nodes: Nodes, settings: Settings, measures: Measures
 ) -> None:
     """Add up ``pods`` one by one: accelerators in use and idle, pods and jobs that run or wait."""
     _make_known(settings, measures)
@@ -52,9 +55,7 @@ def measure_pods(
     measures.add("reserved_idle_beside_burst", max(idle, 0) if burst else 0, None)
 
 
-def measure_queues(
-    entries: Iterable[Mapping[str, Any]], settings: Settings, measures: Measures
-) -> None:
+def measure_queues(entries: "Iterable[Object]", settings: Settings, measures: Measures) -> None:
     """Add up what is admitted to queues and what waits there: Kueue's workloads, Volcano's groups.
 
     Sources:
@@ -66,7 +67,7 @@ def measure_queues(
     for entry in entries:
         volcano = "queue" in entry["spec"]
         queue = entry["spec"].get("queue" if volcano else "queueName", "")
-        status = entry.get("status", {})
+        status: Status = entry.get("status", {})
         state = _group_state(status) if volcano else _workload_state(status)
         if state is not None and queue:
             measures.add("queue_running" if state else "queue_waiting", 1, (QUEUE, queue))
@@ -80,7 +81,7 @@ def _make_known(settings: Settings, measures: Measures) -> None:
     measures.add("accelerators_in_use", 0, *teams)
 
 
-def _keys(pod: Mapping[str, Any], node_type: str | None, settings: Settings) -> Iterator[Key]:
+def _keys(pod: "Object", node_type: str | None, settings: Settings) -> Iterator[Key]:
     yield None
     if (known := node_type or _wanted_node_type(pod["spec"], settings)) is not None:
         yield NODE_TYPE, known
@@ -88,20 +89,19 @@ def _keys(pod: Mapping[str, Any], node_type: str | None, settings: Settings) -> 
         yield TEAM, team
 
 
-def _wanted_node_type(spec: Mapping[str, Any], settings: Settings) -> str | None:
+def _wanted_node_type(spec: "Spec", settings: Settings) -> str | None:
     """Return the node type that a pod waits for; None where several would do."""
     wanted = {settings.node_types.get(pool, "") for pool in _only(spec, settings.pool_label)}
     wanted |= _only(spec, settings.node_type_label)
     return wanted.pop() if len(wanted) == 1 else None
 
 
-def _only(spec: Mapping[str, Any], label: str) -> set[str]:
+def _only(spec: "Spec", label: str) -> set[str]:
     """Return the values of ``label`` that a pod's node must have one of."""
-    if (value := _within(spec, "nodeSelector").get(label)) is not None:
+    if (value := (spec.get("nodeSelector") or {}).get(label)) is not None:
         return {value}
-    required = _within(
-        spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"
-    )
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     return {
         value
         for term in required.get("nodeSelectorTerms", ())
@@ -111,18 +111,11 @@ def _only(spec: Mapping[str, Any], label: str) -> set[str]:
     }
 
 
-def _within(mapping: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-    """Return what stands at ``path``, or an empty mapping where nothing does."""
-    for key in path:
-        mapping = mapping.get(key) or {}
-    return mapping
-
-
-def _requested(spec: Mapping[str, Any], settings: Settings) -> float:
+def _requested(spec: "Spec", settings: Settings) -> float:
     """Return the accelerators that the pod asks for; those of init containers go on to the rest."""
 
-    def of(container: Mapping[str, Any]) -> float:
-        limits: Mapping[str, str] = container.get("resources", {}).get("limits", {})
+    def of(container: "Container") -> float:
+        limits = container.get("resources", {}).get("limits", {})
         names = settings.parts.keys() & limits.keys()
         return sum(whole(limits[name]) * settings.parts[name] for name in names)
 
@@ -130,7 +123,7 @@ def _requested(spec: Mapping[str, Any], settings: Settings) -> float:
     return max([containers, *(of(each) for each in spec.get("initContainers", ()))])
 
 
-def _job(pod: Mapping[str, Any], settings: Settings) -> tuple[str, str]:
+def _job(pod: "Object", settings: Settings) -> tuple[str, str]:
     """Return namespace and name of a pod's job: by our label, else its owner, else itself."""
     metadata = pod["metadata"]
     owners = metadata.get("ownerReferences") or [metadata]
@@ -138,14 +131,14 @@ def _job(pod: Mapping[str, Any], settings: Settings) -> tuple[str, str]:
     return metadata.get("namespace", ""), label or owners[0]["name"]
 
 
-def _workload_state(status: Mapping[str, Any]) -> _State | None:
+def _workload_state(status: "Status") -> _State | None:
     conditions = {each["type"]: each["status"] for each in status.get("conditions", ())}
     if conditions.get("Finished") == "True":
         return None
     return _State(conditions.get("Admitted") == "True")
 
 
-def _group_state(status: Mapping[str, Any]) -> _State | None:
+def _group_state(status: "Status") -> _State | None:
     phase = status.get("phase", "Pending")
     if phase in _WAITING_GROUPS:
         return _State.WAITING

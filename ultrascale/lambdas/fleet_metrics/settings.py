@@ -4,7 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..events import FleetExporters, FleetInput, FleetWindow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +118,7 @@ class Settings:
     topology: Topology
 
     @classmethod
-    def parse(cls, event: Mapping[str, Any]) -> "Settings":
+    def parse(cls, event: "FleetInput") -> "Settings":
         """Return the settings in the input of the schedule."""
         labels = event["Labels"]
         return cls(
@@ -149,7 +152,7 @@ class Settings:
         )
 
 
-def _window(told: Mapping[str, Any]) -> Window:
+def _window(told: "FleetWindow") -> Window:
     return Window(
         pool=told["Pool"],
         starts=_seconds(told["Starts"], -math.inf),
@@ -158,7 +161,7 @@ def _window(told: Mapping[str, Any]) -> Window:
     )
 
 
-def _exporters(told: Mapping[str, Any]) -> Exporters:
+def _exporters(told: "FleetExporters") -> Exporters:
     metrics = told["Metrics"].items()
     return Exporters(
         path=told["Path"],

@@ -1,12 +1,19 @@
 """The guard of nodes that run: a deploy must not end those that are reserved, or run one job."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ..cloudformation import rolls_back
-from .size import Group, size_of, standing_groups
+from .size import size_of, standing_groups
 
-Properties = Mapping[str, Any]
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling import AutoScalingClient
+    from mypy_boto3_autoscaling.type_defs import AutoScalingGroupTypeDef, FilterTypeDef
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_eks import EKSClient
+    from mypy_boto3_eks.type_defs import NodegroupTypeDef
+
+    from ..events import NodeGroupProperties
 
 
 class RunningNodesError(Exception):
@@ -14,12 +21,12 @@ class RunningNodesError(Exception):
 
 
 def let_pass(
-    eks: Any,
-    autoscaling: Any,
-    cloudformation: Any,
-    properties: Properties,
+    eks: "EKSClient",
+    autoscaling: "AutoScalingClient",
+    cloudformation: "CloudFormationClient",
+    properties: "NodeGroupProperties",
     *,
-    before: Properties,
+    before: "NodeGroupProperties",
     stack: str,
 ) -> None:
     """Return only where what the pool's nodes are launched from may change.
@@ -62,21 +69,25 @@ def let_pass(
             raise RunningNodesError(_advice_of_ours(before, group))
 
 
-def _leaves_self_management(before: Properties, after: Properties) -> bool:
+def _leaves_self_management(before: "NodeGroupProperties", after: "NodeGroupProperties") -> bool:
     earlier, later = (each["LaunchedFrom"]["Provisioner"] for each in (before, after))
     return earlier == "self-managed" and earlier != later
 
 
-def _self_managed_groups(autoscaling: Any, pool: Properties) -> Iterator[Mapping[str, Any]]:
+def _self_managed_groups(
+    autoscaling: "AutoScalingClient", pool: "NodeGroupProperties"
+) -> "Iterator[AutoScalingGroupTypeDef]":
     """Yield the Auto Scaling groups of a pool that EKS does not manage: they carry its labels."""
     wanted = {f"kubernetes.io/cluster/{pool['ClusterName']}": "owned", **pool["Labels"]}
-    filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items() if value]
+    filters: list[FilterTypeDef] = [
+        {"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items() if value
+    ]
     pages = autoscaling.get_paginator("describe_auto_scaling_groups").paginate(Filters=filters)
     for page in pages:
         yield from page["AutoScalingGroups"]
 
 
-def _advice_of_ours(pool: Properties, group: Mapping[str, Any]) -> str:
+def _advice_of_ours(pool: "NodeGroupProperties", group: "AutoScalingGroupTypeDef") -> str:
     name, nodes = group["AutoScalingGroupName"], group["DesiredCapacity"]
     return (
         f"{name} runs {nodes} nodes, and this change would end every one. {_first(pool)} scale it "
@@ -85,13 +96,13 @@ def _advice_of_ours(pool: Properties, group: Mapping[str, Any]) -> str:
     )
 
 
-def _first(pool: Properties) -> str:
+def _first(pool: "NodeGroupProperties") -> str:
     if pool["SizedBy"] == "cluster-autoscaler":
         return "Suspend its jobs first (they scale it up), then"
     return "When their jobs are done,"
 
 
-def _advice(pool: Properties, group: Group, nodes: int) -> str:
+def _advice(pool: "NodeGroupProperties", group: "NodegroupTypeDef", nodes: int) -> str:
     """Return what to do instead, within the 500 characters that CloudFormation shows."""
     name, least = group["nodegroupName"], group["scalingConfig"]["minSize"]
     return (

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import boto3
 
@@ -13,8 +13,14 @@ from .size import desired_size
 from .tags import remove_tags, set_tags
 from .zones import name_of, suspend_rebalancing
 
-Event = Mapping[str, Any]
-Answer = tuple[str, Mapping[str, object]]
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling import AutoScalingClient
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_eks import EKSClient
+
+    from ..events import NodeGroupProperties, Request
+
+Answer = tuple[str, Mapping[str, str | int]]
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,12 +35,12 @@ class Clients:
         cloudformation: CloudFormation client.
     """
 
-    eks: Any
-    autoscaling: Any
-    cloudformation: Any
+    eks: "EKSClient"
+    autoscaling: "AutoScalingClient"
+    cloudformation: "CloudFormationClient"
 
 
-def on_event(event: Event, context: object) -> None:
+def on_event(event: "Request[NodeGroupProperties]", context: object) -> None:
     """Answer a request of CloudFormation."""
     clients = Clients(
         eks=boto3.client("eks"),
@@ -44,7 +50,7 @@ def on_event(event: Event, context: object) -> None:
     answer(event, clients=clients)
 
 
-def answer(event: Event, *, clients: Clients, send: Send = put) -> None:
+def answer(event: "Request[NodeGroupProperties]", *, clients: Clients, send: Send = put) -> None:
     """Do what CloudFormation asks for, and tell it what came of it.
 
     Args:
@@ -66,19 +72,19 @@ def answer(event: Event, *, clients: Clients, send: Send = put) -> None:
     respond(event, status="SUCCESS", physical_id=physical_id, data=data, send=send)
 
 
-def _same_id(event: Event) -> str:
+def _same_id(event: "Request[NodeGroupProperties]") -> str:
     """Return the id that the resource has, or gets for ever."""
     return event.get("PhysicalResourceId", event["LogicalResourceId"])
 
 
-def _size(event: Event, clients: Clients) -> Answer:
+def _size(event: "Request[NodeGroupProperties]", clients: Clients) -> Answer:
     if event["RequestType"] == "Delete":
         return _same_id(event), {}
     size = desired_size(clients.eks, clients.autoscaling, event["ResourceProperties"])
     return _same_id(event), {"DesiredSize": size}
 
 
-def _tags(event: Event, clients: Clients) -> Answer:
+def _tags(event: "Request[NodeGroupProperties]", clients: Clients) -> Answer:
     properties = event["ResourceProperties"]
     if event["RequestType"] == "Delete":
         remove_tags(clients.eks, clients.autoscaling, properties)
@@ -89,7 +95,7 @@ def _tags(event: Event, clients: Clients) -> Answer:
     return properties["NodegroupName"], {}
 
 
-def _guard(event: Event, clients: Clients) -> Answer:
+def _guard(event: "Request[NodeGroupProperties]", clients: Clients) -> Answer:
     if event["RequestType"] == "Update":
         let_pass(
             clients.eks,
@@ -102,7 +108,7 @@ def _guard(event: Event, clients: Clients) -> Answer:
     return _same_id(event), {}
 
 
-def _zones(event: Event, clients: Clients) -> Answer:
+def _zones(event: "Request[NodeGroupProperties]", clients: Clients) -> Answer:
     properties = event["ResourceProperties"]
     # Nothing is resumed: the group goes as well, or may stay as it is.
     if event["RequestType"] == "Delete":
@@ -111,7 +117,7 @@ def _zones(event: Event, clients: Clients) -> Answer:
     return name_of(properties), {}
 
 
-_ACTIONS: Mapping[str, Callable[[Event, Clients], Answer]] = {
+_ACTIONS: "Mapping[str, Callable[[Request[NodeGroupProperties], Clients], Answer]]" = {
     "Custom::NodeGroupSize": _size,
     "Custom::AutoScalingGroupTags": _tags,
     "Custom::NodeGroupGuard": _guard,

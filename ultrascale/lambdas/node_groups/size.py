@@ -1,11 +1,16 @@
 """The size that a managed node group is deployed with, so that a deploy changes none."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-Group = Mapping[str, Any]
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling import AutoScalingClient
+    from mypy_boto3_eks import EKSClient
+    from mypy_boto3_eks.type_defs import NodegroupTypeDef
+
+    from ..events import NodeGroupProperties
 
 # A group that is on its way in or out is none that the deploy continues: it is what an update that
 # was rolled back left behind.
@@ -14,7 +19,9 @@ STANDING = frozenset({"ACTIVE", "UPDATING", "DEGRADED"})
 """States of a group that has nodes and keeps them."""
 
 
-def desired_size(eks: Any, autoscaling: Any, properties: Mapping[str, Any]) -> int:
+def desired_size(
+    eks: "EKSClient", autoscaling: "AutoScalingClient", properties: "NodeGroupProperties"
+) -> int:
     """Return the size of the pool's group as it stands, within the bounds that it gets.
 
     The Auto Scaling group knows it: EKS is behind for a while after a scaler changed it. Where
@@ -38,7 +45,9 @@ def desired_size(eks: Any, autoscaling: Any, properties: Mapping[str, Any]) -> i
     return min(max(*sizes, int(properties["MinSize"])), int(properties["MaxSize"]))
 
 
-def standing_groups(eks: Any, properties: Mapping[str, Any]) -> Iterator[Group]:
+def standing_groups(
+    eks: "EKSClient", properties: "NodeGroupProperties"
+) -> "Iterator[NodegroupTypeDef]":
     """Yield the groups of a pool that have nodes and keep them.
 
     Args:
@@ -53,7 +62,7 @@ def standing_groups(eks: Any, properties: Mapping[str, Any]) -> Iterator[Group]:
             yield group
 
 
-def _groups(eks: Any, cluster: str) -> Iterator[Group]:
+def _groups(eks: "EKSClient", cluster: str) -> "Iterator[NodegroupTypeDef]":
     for page in eks.get_paginator("list_nodegroups").paginate(clusterName=cluster):
         for name in page["nodegroups"]:
             group = describe(eks, cluster=cluster, name=name)
@@ -61,7 +70,7 @@ def _groups(eks: Any, cluster: str) -> Iterator[Group]:
                 yield group
 
 
-def describe(eks: Any, *, cluster: str, name: str) -> Group | None:
+def describe(eks: "EKSClient", *, cluster: str, name: str) -> "NodegroupTypeDef | None":
     """Return a node group, None where there is none (any more).
 
     Args:
@@ -80,12 +89,12 @@ def describe(eks: Any, *, cluster: str, name: str) -> Group | None:
         raise
 
 
-def _is_of_pool(group: Group, labels: Mapping[str, str]) -> bool:
-    found: Mapping[str, str] = group.get("labels", {})
+def _is_of_pool(group: "NodegroupTypeDef", labels: Mapping[str, str]) -> bool:
+    found = group.get("labels", {})
     return all(found.get(key, "") == value for key, value in labels.items())
 
 
-def size_of(autoscaling: Any, group: Group) -> int:
+def size_of(autoscaling: "AutoScalingClient", group: "NodegroupTypeDef") -> int:
     """Return how many nodes a group is to have, as its Auto Scaling group knows it.
 
     Args:
@@ -104,7 +113,7 @@ def size_of(autoscaling: Any, group: Group) -> int:
     return sum(sizes)
 
 
-def auto_scaling_groups(group: Group) -> list[str]:
+def auto_scaling_groups(group: "NodegroupTypeDef") -> list[str]:
     """Return the names of the Auto Scaling groups behind a node group that stands; EKS makes one.
 
     Raises:

@@ -1,19 +1,23 @@
 """Tags on the Auto Scaling group that EKS makes for a managed node group."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .size import STANDING, auto_scaling_groups, describe
 
-Properties = Mapping[str, Any]
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling import AutoScalingClient
+    from mypy_boto3_autoscaling.type_defs import TagTypeDef
+    from mypy_boto3_eks import EKSClient
+
+    from ..events import NodeGroupProperties
 
 
 def set_tags(
-    eks: Any,
-    autoscaling: Any,
-    properties: Properties,
+    eks: "EKSClient",
+    autoscaling: "AutoScalingClient",
+    properties: "NodeGroupProperties",
     *,
-    before: Properties | None,
+    before: "NodeGroupProperties | None",
 ) -> None:
     """Set the tags, and take away those that were set ``before`` and are gone.
 
@@ -31,7 +35,7 @@ def set_tags(
     group = describe(eks, cluster=cluster, name=name)
     if group is None:
         raise LookupError(f"there is no node group {name} in cluster {cluster}")
-    tags: Mapping[str, str] = properties["Tags"]
+    tags = properties["Tags"]
     # Tags of a group that took the place of another one are that group's own affair.
     same_group = before is not None and before["NodegroupName"] == name
     gone = sorted(set(before["Tags"]) - set(tags)) if before and same_group else []
@@ -46,7 +50,9 @@ def set_tags(
         )
 
 
-def remove_tags(eks: Any, autoscaling: Any, properties: Properties) -> None:
+def remove_tags(
+    eks: "EKSClient", autoscaling: "AutoScalingClient", properties: "NodeGroupProperties"
+) -> None:
     """Take the tags away, so that the Cluster Autoscaler lets go of the group.
 
     Args:
@@ -65,5 +71,5 @@ def remove_tags(eks: Any, autoscaling: Any, properties: Properties) -> None:
         autoscaling.delete_tags(Tags=[_tag(target, key) for key in properties["Tags"]])
 
 
-def _tag(group: str, key: str) -> Mapping[str, str]:
+def _tag(group: str, key: str) -> "TagTypeDef":
     return {"ResourceId": group, "ResourceType": "auto-scaling-group", "Key": key}

@@ -1,14 +1,19 @@
 """Nodes that stay where they are, although their zones are out of balance."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .size import auto_scaling_groups, describe
 
-Properties = Mapping[str, Any]
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling import AutoScalingClient
+    from mypy_boto3_eks import EKSClient
+
+    from ..events import NodeGroupProperties
 
 
-def suspend_rebalancing(eks: Any, autoscaling: Any, properties: Properties) -> None:
+def suspend_rebalancing(
+    eks: "EKSClient", autoscaling: "AutoScalingClient", properties: "NodeGroupProperties"
+) -> None:
     """Keep Auto Scaling from ending nodes in one zone to start others in another.
 
     A launch still goes to the zone with the fewest nodes.
@@ -29,12 +34,12 @@ def suspend_rebalancing(eks: Any, autoscaling: Any, properties: Properties) -> N
         autoscaling.suspend_processes(AutoScalingGroupName=name, ScalingProcesses=["AZRebalance"])
 
 
-def name_of(properties: Properties) -> str:
+def name_of(properties: "NodeGroupProperties") -> str:
     """Return the name of the group whose zones are left alone."""
     return properties.get("AutoScalingGroupName") or properties["NodegroupName"]
 
 
-def _targets(eks: Any, properties: Properties) -> list[str]:
+def _targets(eks: "EKSClient", properties: "NodeGroupProperties") -> list[str]:
     if "AutoScalingGroupName" in properties:
         return [properties["AutoScalingGroupName"]]
     cluster, name = properties["ClusterName"], properties["NodegroupName"]

@@ -1,8 +1,7 @@
 """The function behind the custom resource of a VPC's prefix reservations."""
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import boto3
 from botocore.config import Config
@@ -10,19 +9,24 @@ from botocore.config import Config
 from ..cloudformation import Send, put, respond
 from .reservations import release, reserve
 
-Event = Mapping[str, Any]
+if TYPE_CHECKING:
+    from mypy_boto3_ec2 import EC2Client
+
+    from ..events import Request, SubnetReservationProperties
 
 _LOG = logging.getLogger(__name__)
 # A large VPC has more parts than EC2 takes requests at once: it refuses some for a while.
 _PATIENT = Config(retries={"mode": "adaptive", "max_attempts": 10})
 
 
-def on_event(event: Event, context: object) -> None:
+def on_event(event: "Request[SubnetReservationProperties]", context: object) -> None:
     """Answer a request of CloudFormation."""
     answer(event, ec2=boto3.client("ec2", config=_PATIENT))
 
 
-def answer(event: Event, *, ec2: Any, send: Send = put) -> None:
+def answer(
+    event: "Request[SubnetReservationProperties]", *, ec2: "EC2Client", send: Send = put
+) -> None:
     """Do what CloudFormation asks for, and tell it what came of it.
 
     Args:
@@ -45,12 +49,13 @@ def answer(event: Event, *, ec2: Any, send: Send = put) -> None:
     respond(event, status="SUCCESS", physical_id=physical_id, send=send)
 
 
-def _do(event: Event, ec2: Any) -> None:
+def _do(event: "Request[SubnetReservationProperties]", ec2: "EC2Client") -> None:
     parts = event["ResourceProperties"]["Parts"]
     if event["RequestType"] == "Delete":
         release(ec2, parts)
         return
     # What is no longer wanted goes first: parts of one subnet may not overlap.
-    before = event.get("OldResourceProperties", {}).get("Parts", [])
-    release(ec2, [part for part in before if part not in parts])
+    before = event.get("OldResourceProperties")
+    kept = before["Parts"] if before else []
+    release(ec2, [part for part in kept if part not in parts])
     reserve(ec2, parts)

@@ -1,17 +1,21 @@
 """Reservations of subnets, as EC2 has them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-Part = Mapping[str, str]
+if TYPE_CHECKING:
+    from mypy_boto3_ec2 import EC2Client
+    from mypy_boto3_ec2.type_defs import SubnetCidrReservationTypeDef
+
+    from ..events import SubnetPart
 
 # Whatever goes with its subnet is gone already.
 _NO_SUBNET = "InvalidSubnetID.NotFound"
 
 
-def reserve(ec2: Any, parts: Sequence[Part]) -> None:
+def reserve(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
     """Keep each of ``parts`` for prefixes; those that are kept already stay as they are.
 
     Args:
@@ -32,7 +36,7 @@ def reserve(ec2: Any, parts: Sequence[Part]) -> None:
                 )
 
 
-def release(ec2: Any, parts: Sequence[Part]) -> None:
+def release(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
     """Give each of ``parts`` back; those that are gone, alone or with their subnet, are passed by.
 
     Args:
@@ -55,18 +59,16 @@ def release(ec2: Any, parts: Sequence[Part]) -> None:
             )
 
 
-def _by_subnet(parts: Sequence[Part]) -> Mapping[str, list[str]]:
+def _by_subnet(parts: "Sequence[SubnetPart]") -> Mapping[str, list[str]]:
     ranges: dict[str, list[str]] = {}
     for part in parts:
         ranges.setdefault(part["SubnetId"], []).append(part["Cidr"])
     return ranges
 
 
-def _found(ec2: Any, subnet: str) -> Iterator[Mapping[str, str]]:
-    token: Mapping[str, str] = {}
-    while True:
-        page = ec2.get_subnet_cidr_reservations(SubnetId=subnet, **token)
+def _found(ec2: "EC2Client", subnet: str) -> "Iterator[SubnetCidrReservationTypeDef]":
+    page = ec2.get_subnet_cidr_reservations(SubnetId=subnet)
+    yield from page.get("SubnetIpv4CidrReservations", ())
+    while token := page.get("NextToken"):
+        page = ec2.get_subnet_cidr_reservations(SubnetId=subnet, NextToken=token)
         yield from page.get("SubnetIpv4CidrReservations", ())
-        if not page.get("NextToken"):
-            return
-        token = {"NextToken": page["NextToken"]}

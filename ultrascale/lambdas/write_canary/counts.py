@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from ..events import Json, LogEvent
 
 _MINUTE = 60
 
@@ -40,7 +43,7 @@ class Counts:
             minute.good += seconds <= self.settings.threshold_seconds
             minute.milliseconds.append(round(seconds * 1000, 3))
 
-    def events(self, *, before: int | None = None) -> Iterator[dict[str, Any]]:
+    def events(self, *, before: int | None = None) -> "Iterator[LogEvent]":
         """Yield, and forget, a log event in the embedded metric format for each minute.
 
         Args:
@@ -52,10 +55,10 @@ class Counts:
             if before is None or number < before // _MINUTE:
                 yield self._event(number, self._minutes.pop(number))
 
-    def _event(self, number: int, minute: _Minute) -> dict[str, Any]:
+    def _event(self, number: int, minute: _Minute) -> "LogEvent":
         names = self.settings
         metrics = [{"Name": name, "Unit": "Count"} for name in (names.good, names.total)]
-        values: dict[str, Any] = {names.good: minute.good, names.total: minute.total}
+        values: dict[str, Json] = {names.good: minute.good, names.total: minute.total}
         if minute.milliseconds:
             metrics.append({"Name": names.duration, "Unit": "Milliseconds"})
             values[names.duration] = minute.milliseconds

@@ -2,9 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping
 from http.client import HTTPSConnection
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from botocore.session import Session
@@ -14,11 +13,14 @@ from .lease import Lease
 from .run import Clock, run
 from .settings import Settings
 
+if TYPE_CHECKING:
+    from ..events import CanaryInput, Context
+
 # Beyond the threshold: a write that takes longer is lost, and its connection with it.
 _GRACE_SECONDS = 5
 
 
-def on_event(event: Mapping[str, Any], context: Any) -> None:
+def on_event(event: "CanaryInput", context: "Context") -> None:
     """Write until the next run takes over, and log what became of it.
 
     Args:

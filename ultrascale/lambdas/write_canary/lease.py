@@ -5,9 +5,12 @@ import ssl
 from collections.abc import Callable
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..kubernetes import JSON_PATCH, MERGE_PATCH
+
+if TYPE_CHECKING:
+    from ..events import Json
 
 _FIELD_MANAGER = "write-canary"
 # What a write meets on a connection that the server has closed since the one before.
@@ -69,7 +72,7 @@ class Lease:
         """Close the connection."""
         self._connection.close()
 
-    def _patch(self, moment: str) -> tuple[str, Any]:
+    def _patch(self, moment: str) -> "tuple[str, Json]":
         if not self._held:
             return MERGE_PATCH, {"spec": {"holderIdentity": self._holder, "renewTime": moment}}
         return JSON_PATCH, [

@@ -5,11 +5,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .counts import Counts
 from .lease import Lease, TakenError, WriteError
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from ..events import LogEvent
 
 
 class Clock:
@@ -27,7 +30,7 @@ class Clock:
         time.sleep(seconds)
 
 
-def run(lease: Lease, settings: Settings, clock: Clock) -> Iterator[dict[str, Any] | str]:
+def run(lease: Lease, settings: Settings, clock: Clock) -> "Iterator[LogEvent | str]":
     """Write on each second, and yield what is to be logged.
 
     The first write takes the Lease from the run before. It is not counted: it waits for the TLS

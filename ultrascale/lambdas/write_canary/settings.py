@@ -1,8 +1,10 @@
 """What the canary is told with each call."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..events import CanaryInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,7 @@ class Settings:
     duration: str
 
     @classmethod
-    def parse(cls, event: Mapping[str, Any]) -> "Settings":
+    def parse(cls, event: "CanaryInput") -> "Settings":
         """Return what ``event`` says."""
         metrics = event["Metrics"]
         return cls(

@@ -1,0 +1,158 @@
+"""Types of Kubernetes objects, of the fields that functions read, for the type check alone.
+
+No function imports this module at run time.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/
+"""
+
+from collections.abc import Mapping
+from typing import NotRequired, TypedDict
+
+
+class Owner(TypedDict):
+    """An owner reference."""
+
+    kind: str
+    name: str
+
+
+class Metadata(TypedDict):
+    """Metadata of an object."""
+
+    name: str
+    uid: str
+    namespace: NotRequired[str]
+    labels: NotRequired[Mapping[str, str]]
+    ownerReferences: NotRequired[list[Owner]]
+
+
+class Resources(TypedDict, total=False):
+    """Resources of a container."""
+
+    limits: Mapping[str, str]
+
+
+class Container(TypedDict):
+    """A container of a pod."""
+
+    resources: NotRequired[Resources]
+
+
+class Expression(TypedDict):
+    """An expression of a node selector term."""
+
+    key: str
+    operator: str
+    values: list[str]
+
+
+class SelectorTerm(TypedDict, total=False):
+    """A term of a node selector."""
+
+    matchExpressions: list[Expression]
+
+
+class NodeSelector(TypedDict, total=False):
+    """A node selector."""
+
+    nodeSelectorTerms: list[SelectorTerm]
+
+
+class NodeAffinity(TypedDict, total=False):
+    """A pod's affinity to nodes."""
+
+    requiredDuringSchedulingIgnoredDuringExecution: NodeSelector
+
+
+class Affinity(TypedDict, total=False):
+    """A pod's affinity."""
+
+    nodeAffinity: NodeAffinity
+
+
+class Spec(TypedDict, total=False):
+    """Spec of a node, pod, NodePool, Workload or PodGroup."""
+
+    unschedulable: bool
+    nodeName: str
+    nodeSelector: Mapping[str, str]
+    affinity: Affinity
+    containers: list[Container]
+    initContainers: list[Container]
+    replicas: int
+    queue: str
+    queueName: str
+
+
+class Condition(TypedDict):
+    """A condition of a status."""
+
+    type: str
+    status: str
+
+
+class Status(TypedDict, total=False):
+    """Status of a node, pod, Workload or PodGroup."""
+
+    phase: str
+    podIP: str
+    conditions: list[Condition]
+    allocatable: Mapping[str, str]
+
+
+class Object(TypedDict):
+    """A node, pod, NodePool, Workload or PodGroup."""
+
+    metadata: Metadata
+    spec: Spec
+    status: NotRequired[Status]
+
+
+ListMetadata = TypedDict("ListMetadata", {"continue": NotRequired[str]})
+"""Metadata of a page of a list."""
+
+
+class Page(TypedDict):
+    """A page of a list."""
+
+    items: list[Object]
+    metadata: ListMetadata
+
+
+class Reference(TypedDict):
+    """The object that an event is about."""
+
+    apiVersion: str
+    kind: str
+    name: str
+    uid: str
+    namespace: NotRequired[str]
+
+
+class EventMetadata(TypedDict):
+    """Metadata of an event."""
+
+    name: str
+    namespace: str
+
+
+class EventSource(TypedDict):
+    """The component that reports an event."""
+
+    component: str
+
+
+class Event(TypedDict):
+    """An event."""
+
+    apiVersion: str
+    kind: str
+    metadata: EventMetadata
+    involvedObject: Reference
+    type: str
+    reason: str
+    message: str
+    source: EventSource
+    firstTimestamp: str
+    lastTimestamp: str
+    count: int
