@@ -4,7 +4,8 @@ UltrascaleError
 ├── CatalogError     the catalog has no such entry, or does not know the value asked for
 │   └── UnknownFactError no source states a fact of an entry that the catalog has
 ├── ConfigError      the cluster file is wrong, or asks for what is not supported
-├── QuestionError    what a command was asked is incomplete, wrong or contradictory
+├── QuestionError    an argument of a command is missing, wrong or contradicts another
+├── InterruptedWorkError the user stopped a command that had begun to change something
 ├── ClusterError     the cluster cannot be reached, refuses, or lacks what a job needs
 │   └── RefusedError the API server answered with a status that is no success
 └── AccountError     AWS cannot be asked: no credentials, or they are not accepted
@@ -58,6 +59,10 @@ class QuestionError(UltrascaleError):
     def __init__(self, mistakes: Iterable[str]) -> None:
         self.mistakes = tuple(mistakes)
         super().__init__("\n".join(self.mistakes))
+
+
+class InterruptedWorkError(UltrascaleError):
+    """The user stopped a command that had begun. The message says in which state it left things."""
 
 
 class ClusterError(UltrascaleError):

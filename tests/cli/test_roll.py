@@ -183,7 +183,7 @@ def test_what_stays_cordoned_is_told_even_where_a_pipeline_ends_it(
 
     assert answer.returncode == 130
     assert "kubectl uncordon train-0-node" in answer.stderr
-    assert "the same command goes on" in answer.stderr
+    assert "the same command continues" in answer.stderr
 
 
 def test_a_window_that_is_too_short_ends_with_a_status_of_its_own(
@@ -212,7 +212,7 @@ def test_where_nothing_is_old_a_successor_that_is_missing_is_told_all_the_same(
     broken = ultrascale("roll", written(tmp_path, STATIC), "train")
 
     assert (whole.returncode, broken.returncode) == (0, 1)
-    assert "Karpenter finds drift some minutes after a deploy" in whole.stdout
+    assert "Karpenter detects drift some minutes after a deploy" in whole.stdout
     assert "train: 1 of 2 new nodes ready" in broken.stderr
 
 
@@ -305,5 +305,5 @@ def test_reserved_nodes_that_pods_bring_are_renewed_too(
     answer = ultrascale("roll", written(tmp_path, pool), "train", "--batch", 2, "--yes")
 
     assert answer.returncode == 0
-    assert "each ends; new ones come for pods that wait" in answer.stdout
+    assert "each ends; new nodes start for pods that wait" in answer.stdout
     assert karpenter.claims == ["train-2", "train-3"]

@@ -41,7 +41,7 @@ def test_a_managed_group_is_set_by_eks_and_waited_for(
     (asked,) = aws.parameters(EKS_SETS)
     assert (asked["clusterName"], asked["nodegroupName"]) == ("research", "train-x")
     assert asked["scalingConfig"] == {"minSize": 1, "desiredSize": 4}
-    assert "train: 2 nodes now, 4 asked for" in answer.stdout
+    assert "train: 2 nodes now, 4 wanted" in answer.stdout
     assert "the Cluster Autoscaler goes on" in answer.stdout
     assert "train: 4 instances in service; `ultrascale status" in answer.stdout.splitlines()[-1]
     assert "train-x: 3 of 4 in service" in answer.stderr

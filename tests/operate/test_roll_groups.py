@@ -12,7 +12,7 @@ from ultrascale.errors import ClusterError
 from ultrascale.operate.drain import Drain
 from ultrascale.operate.fleets import GroupFleet
 from ultrascale.operate.node_groups import Group
-from ultrascale.operate.roll import Pace, Roll
+from ultrascale.operate.rolling import Pace, Roll
 
 OFFERS = {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32"}
 OWN_POOL = make_pool(

@@ -1,18 +1,20 @@
-"""What commands that change a cluster have in common: whom they ask, and which cluster is meant."""
+"""Options and questions of the commands that change a cluster."""
 
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale.errors import QuestionError, UltrascaleError
-from ultrascale.operate.clock import Clock
+from ultrascale.errors import InterruptedWorkError, QuestionError, UltrascaleError
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
     from ultrascale.cluster_api.identity import ClusterArn
     from ultrascale.cluster_api.server import Cluster
+    from ultrascale.operate import Clock
     from ultrascale.plan import ClusterPlan
 
 INTERRUPTED = 130
@@ -26,9 +28,21 @@ Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig.")]
 Profile = Annotated[str | None, typer.Option(help="Profile of the AWS CLI's configuration.")]
 
 
-def clock() -> Clock:
+def clock() -> "Clock":
     """Return the clock of this machine."""
+    from ultrascale.operate import Clock
+
     return Clock()
+
+
+@contextmanager
+def interruptible() -> Generator[None]:
+    """End the command with status 130 where the user stops work that has begun."""
+    try:
+        yield
+    except InterruptedWorkError as error:
+        typer.echo(f"\n{error}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def connected(file: Path, kubeconfig: Path | None, context: str | None) -> "Cluster":

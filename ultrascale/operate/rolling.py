@@ -1,0 +1,278 @@
+"""Renewal of the nodes of a reserved pool, in batches.
+
+A node ends before its successor starts: there are never more nodes than the reservation holds.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ultrascale.account import Account
+from ultrascale.cluster_api.kinds import NODE, NODE_CLAIM
+from ultrascale.cluster_api.rights import missing_rights
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.errors import AccountError, ClusterError, InterruptedWorkError, QuestionError
+from ultrascale.operate.clock import Clock, wait
+from ultrascale.operate.drain import Drain, Work
+from ultrascale.operate.fleets import Fleet, GroupFleet, NodePoolFleet, Old
+from ultrascale.operate.node_groups import find_group
+from ultrascale.operate.node_pools import NodePool
+from ultrascale.operate.pool_size import Renewal, plan_renewal
+from ultrascale.operate.signals import ends_as_by_ctrl_c
+from ultrascale.plan.model import ClusterPlan
+
+_LOOK_SECONDS = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Size of a batch and limits of time.
+
+    Attributes:
+        batch: Nodes in a batch.
+        until: No batch begins later, and no drain lasts longer; None sets no end.
+        drain_minutes: Limit for the pods of a batch to leave.
+        join_minutes: Limit for old nodes to end, and again for new ones to take work.
+        broken: Number of other nodes that may be missing or take no work. Of thousands, some are.
+    """
+
+    batch: int
+    until: datetime | None
+    drain_minutes: float
+    join_minutes: float
+    broken: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollPlan:
+    """Nodes to renew, and the work on them.
+
+    Attributes:
+        renewal: The pool.
+        old: Nodes on an older template.
+        work: Pods on those nodes.
+        pace: Size of a batch and limits of time.
+        evicts_jobs: Whether training jobs are stopped, and not waited for.
+    """
+
+    renewal: Renewal
+    old: Sequence[Old]
+    work: Work
+    pace: Pace
+    evicts_jobs: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rolled:
+    """Result of a roll.
+
+    Attributes:
+        renewal: The pool.
+        old: Nodes that were on an older template at the start.
+        left: Nodes of ``old`` for which the time was too short.
+        drifted: Nodes that are on an older template by now.
+        unready: Why the nodes of a pool without old nodes are not complete; empty where they are.
+    """
+
+    renewal: Renewal
+    old: Sequence[Old]
+    left: Sequence[Old] = ()
+    drifted: Sequence[Old] = ()
+    unready: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """The renewal of the nodes of a pool.
+
+    Attributes:
+        fleet: The nodes.
+        drain: Empties nodes.
+        pace: Size of a batch and limits of time.
+        clock: The clock.
+        say: Is called with a line for each step.
+    """
+
+    fleet: Fleet
+    drain: Drain
+    pace: Pace
+    clock: Clock
+    say: Callable[[str], None]
+
+    def run(self, agreed: Sequence[Old]) -> Sequence[Old]:
+        """Renew nodes on an older template, and return those for which the time was too short.
+
+        It may run again at any time: it leaves new nodes alone, and first finishes the work of a
+        run that was stopped.
+
+        Args:
+            agreed: The nodes to renew. It touches no others, even if they drift meanwhile.
+
+        Raises:
+            ClusterError: A step failed or took too long. No later step was begun.
+        """
+        self._until_whole(agreed)
+        while left := self._still_old(agreed):
+            if self.pace.until is not None and self.clock.now() >= self.pace.until:
+                return left
+            batch, rest = left[: self.pace.batch], left[self.pace.batch :]
+            self._renew(batch, rest)
+            self.say(f"{len(batch)} renewed, {len(rest)} to go")
+        return ()
+
+    def _still_old(self, agreed: Sequence[Old]) -> Sequence[Old]:
+        """Return the nodes that nobody else has renewed or ended meanwhile."""
+        old: dict[str, Old] = {}
+
+        def look() -> str:
+            old.update((node.id, node) for node in self.fleet.old())
+            return ""
+
+        self._wait(look, self.pace.join_minutes)
+        return [old[node.id] for node in agreed if node.id in old]
+
+    def _renew(self, batch: Sequence[Old], rest: Sequence[Old]) -> None:
+        nodes = [old.node for old in batch if old.node]
+        self.say(f"renewing {', '.join(old.id for old in batch)}")
+        try:
+            self._wait(lambda: self._cordoned(nodes), self.pace.join_minutes)
+            self._wait(lambda: self.drain.waiting_for(nodes), self._drain_minutes())
+            self._wait(lambda: self._ended(batch), self.pace.join_minutes)
+        except KeyboardInterrupt:
+            if nodes:
+                self.say(_stay_cordoned(nodes))
+            raise
+        except (AccountError, ClusterError) as error:
+            if not nodes:
+                raise
+            raise ClusterError(f"{error}; {_stay_cordoned(nodes)}") from error
+        self._wait(lambda: self.fleet.waiting_for_end(batch), self.pace.join_minutes)
+        if self.fleet.pause_seconds:
+            self.clock.sleep(self.fleet.pause_seconds)
+        self._until_whole(rest)
+
+    def _cordoned(self, nodes: Sequence[str]) -> str:
+        for node in nodes:
+            self.drain.cordon(node)
+        return ""
+
+    def _ended(self, batch: Sequence[Old]) -> str:
+        for old in batch:
+            self.fleet.end(old)
+        return ""
+
+    def _until_whole(self, old: Sequence[Old]) -> None:
+        """Return once all nodes but ``old`` are new and all but `Pace.broken` take work."""
+        self._wait(
+            lambda: self.fleet.waiting_for_rest(old, broken=self.pace.broken),
+            self.pace.join_minutes,
+        )
+
+    def _drain_minutes(self) -> float:
+        if self.pace.until is None:
+            return self.pace.drain_minutes
+        left = (self.pace.until - self.clock.now()).total_seconds() / 60
+        return max(0.0, min(self.pace.drain_minutes, left))
+
+    def _wait(self, look: Callable[[], str], minutes: float) -> None:
+        wait(
+            self.clock,
+            look,
+            minutes=minutes,
+            every=_LOOK_SECONDS,
+            say=self.say,
+            stuck=self.fleet.trouble,
+        )
+
+
+def _stay_cordoned(nodes: Sequence[str]) -> str:
+    return (
+        f"{', '.join(nodes)} stay cordoned and paid for, unless they have ended: run this again, "
+        f"or `kubectl uncordon {' '.join(nodes)}`"
+    )
+
+
+def roll(
+    plan: ClusterPlan,
+    pool: str,
+    *,
+    cluster: Callable[[], Cluster],
+    account: Callable[[Cluster], Account],
+    pace: Pace,
+    evicts_jobs: bool = False,
+    review: Callable[[RollPlan], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
+    clock: Clock | None = None,
+) -> Rolled:
+    """Renew the nodes of a pool that are on an older template.
+
+    Args:
+        plan: The cluster.
+        pool: Name of a pool, of a shard or of a NodePool.
+        cluster: Connects to the API server.
+        account: Connects to the AWS account of a node group.
+        pace: Size of a batch and limits of time.
+        evicts_jobs: Whether training jobs are stopped, and not waited for.
+        review: Is called before the first batch; an error that it raises stops the roll.
+        say: Is called with a line for each step.
+        clock: The clock; by default that of this machine.
+
+    Raises:
+        QuestionError: There is no such pool, its nodes are renewed otherwise, or the time is over.
+        AccountError: AWS does not answer.
+        ClusterError: The user lacks a right, or a step failed or took too long.
+        InterruptedWorkError: The user stopped the roll.
+    """
+    clock = clock or Clock()
+    _refuse_many_broken(pace)
+    renewal = plan_renewal(plan, pool, at=clock.now(), until=pace.until)
+    pace = replace(pace, until=renewal.until)
+    api = cluster()
+    fleet = _fleet(plan, renewal, api, account)
+    drain = Drain(cluster=api, evicts_jobs=evicts_jobs, clock=clock)
+    old = fleet.old()
+    if not old:
+        missing = fleet.waiting_for_rest((), broken=pace.broken)
+        trouble = fleet.trouble() if missing else ""
+        return Rolled(renewal=renewal, old=(), unready="; ".join(filter(None, (missing, trouble))))
+    _refuse_without_rights(renewal, api)
+    work = drain.work_on([node.node for node in old if node.node])
+    review(RollPlan(renewal=renewal, old=old, work=work, pace=pace, evicts_jobs=evicts_jobs))
+    try:
+        with ends_as_by_ctrl_c():
+            left = Roll(fleet, drain, pace, clock, say).run(old)
+    except KeyboardInterrupt:
+        raise InterruptedWorkError(
+            f"{pool}: stopped; a node that has ended is replaced; the same command continues"
+        ) from None
+    return Rolled(renewal=renewal, old=old, left=left, drifted=() if left else fleet.old())
+
+
+def _refuse_many_broken(pace: Pace) -> None:
+    if pace.broken >= pace.batch:
+        wrong = f"--broken: fewer than a batch, got {pace.broken} and {pace.batch}"
+        raise QuestionError([f"{wrong}; else no batch would wait for the successors of the last"])
+
+
+def _fleet(
+    plan: ClusterPlan, renewal: Renewal, cluster: Cluster, account: Callable[[Cluster], Account]
+) -> Fleet:
+    pool = renewal.pool
+    if renewal.node_pools:
+        return NodePoolFleet(
+            node_pools=[
+                NodePool(cluster=cluster, name=node_pool.name, pool=pool)
+                for node_pool in renewal.node_pools
+            ]
+        )
+    return GroupFleet(group=find_group(account(cluster), plan, pool), cluster=cluster, pool=pool)
+
+
+def _refuse_without_rights(renewal: Renewal, cluster: Cluster) -> None:
+    """Refuse to drain nodes for a user who may not end them."""
+    needed = [("patch", NODE), *([("delete", NODE_CLAIM)] if renewal.node_pools else [])]
+    if missing := missing_rights(cluster, needed):
+        raise ClusterError(
+            f"{renewal.pool.name}: nothing was begun: you may not {', nor '.join(missing)}; ask an "
+            "administrator of the cluster for this right, or choose another --context"
+        )
