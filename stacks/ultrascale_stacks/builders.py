@@ -7,7 +7,6 @@ from typing import TypeVar, assert_never
 from aws_cdk import App, Stack
 
 from ultrascale.plan import ClusterPlan, PoolPlan, names
-from ultrascale.plan.capacity import NODE_POOLS
 from ultrascale.plan.stacks import LayerId, StackName
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.network import Network
@@ -132,7 +131,7 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
                 name,
                 plan=plan,
                 cluster=cluster.context,
-                pools=[pool for pool in plan.system_pools if pool.provisioner in NODE_POOLS],
+                pools=[pool for pool in plan.system_pools if pool.is_node_pool],
                 charts=charts.system_node_pools,
             )
         case "storage":
@@ -168,7 +167,7 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
                 name,
                 plan=plan,
                 cluster=cluster.context,
-                pools=[pool for pool in plan.pools if pool.provisioner in NODE_POOLS],
+                pools=[pool for pool in plan.pools if pool.is_node_pool],
                 charts=charts.node_pools,
             )
         case "observability":

@@ -27,7 +27,7 @@ class ClusterStack(Stack):
             plan=plan.control_plane,
             vpc=network.vpc,
             subnet_ids=network.subnet_ids("control-plane"),
-            tags_nodes=any(pool.tags for pool in plan.all_pools if pool.provisioner == "auto-mode"),
+            tags_nodes=any(pool.tags for pool in plan.all_pools if pool.is_auto_mode),
         )
         self.security_group_id = control_plane.security_group_id
         self.endpoint = control_plane.endpoint

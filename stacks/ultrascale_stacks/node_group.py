@@ -52,7 +52,7 @@ class NodeGroupStack(Stack):
             autoscaler_tags = plan.cluster_autoscaler.group_tags.get(pool.name, {})
         group: NodeGroup | SelfManagedGroup
         rolled_for: Mapping[str, object] = {}
-        if pool.provisioner == "managed-node-group":
+        if pool.is_managed:
             group = NodeGroup(
                 self,
                 _group_id(pool),

@@ -28,6 +28,7 @@ from tests.support.pools import (
 from ultrascale import catalog
 from ultrascale.catalog import eks, matrix
 from ultrascale.catalog.field_failures import FIELD_FAILURES
+from ultrascale.catalog.provisioners import NODE_POOLS, PROVISIONERS, Provisioner
 from ultrascale.cli.matrix import markdown, print_matrix
 from ultrascale.errors import CatalogError
 from ultrascale.plan.pools.pool import plan_pools
@@ -72,7 +73,7 @@ def document_of(
 
 
 def test_every_provisioner_has_a_cell_for_every_purchase_option() -> None:
-    assert len(CELLS) == len(matrix.PROVISIONERS) * len(matrix.PURCHASE_OPTIONS) == 25
+    assert len(CELLS) == len(PROVISIONERS) * len(matrix.PURCHASE_OPTIONS) == 25
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=named)
@@ -140,17 +141,17 @@ def test_one_type_less_than_the_matrix_asks_for_is_refused(cell: matrix.Cell) ->
 
 
 @given(
-    provisioner=st.sampled_from(matrix.PROVISIONERS),
+    provisioner=st.sampled_from(PROVISIONERS),
     name=st.sampled_from(sorted(catalog.INSTANCE_TYPES)),
 )
 def test_what_a_provisioner_does_not_launch_has_another_that_does(
-    provisioner: matrix.Provisioner, name: str
+    provisioner: Provisioner, name: str
 ) -> None:
     spec = catalog.lookup(name)
 
     why = matrix.why_not_launched(provisioner, spec)
 
-    assert why is None or provisioner in matrix.NODE_POOLS
+    assert why is None or provisioner in NODE_POOLS
     assert not matrix.why_not_launched("managed-node-group", spec)
 
 
@@ -191,7 +192,7 @@ THREE_TYPES = ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"]
 # Twice what most pools have, or few of them would be right.
 POOLS = st.fixed_dictionaries(
     {
-        "provisioner": st.sampled_from(matrix.PROVISIONERS),
+        "provisioner": st.sampled_from(PROVISIONERS),
         "purchase": PURCHASE,
         "nodes": NODES,
         "role": st.sampled_from(["reserved", "reserved", "burst", "system"]),

@@ -9,6 +9,7 @@ from datetime import timedelta
 from itertools import product
 
 from ultrascale.catalog import matrix, regions
+from ultrascale.catalog.provisioners import PROVISIONERS, Provisioner
 from ultrascale.plan.advice import Candidate, Question
 
 # Of the types and Regions that the tests ask for.
@@ -26,10 +27,10 @@ _LAUNCHED = ("on-demand", "spot")
 
 def ways(ask: Question) -> Iterator[Candidate]:
     """Yield every way to have the nodes."""
-    for held, by in product(ask.held, matrix.PROVISIONERS):
+    for held, by in product(ask.held, PROVISIONERS):
         way = _way(held.option, by, (held.instance_type,), (held.zone,))
         yield replace(way, held=held)
-    for option, by in product(matrix.PURCHASE_OPTIONS, matrix.PROVISIONERS):
+    for option, by in product(matrix.PURCHASE_OPTIONS, PROVISIONERS):
         for name in ask.instance_types:
             yield _way(option, by, (name,), ask.zones[:1])
         if option in _LAUNCHED and len({_hardware(name) for name in ask.instance_types}) == 1:
@@ -38,7 +39,7 @@ def ways(ask: Question) -> Iterator[Candidate]:
 
 def _way(
     option: matrix.PurchaseOption,
-    provisioner: matrix.Provisioner,
+    provisioner: Provisioner,
     types: tuple[str, ...],
     zones: tuple[str, ...],
 ) -> Candidate:

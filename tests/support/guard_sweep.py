@@ -35,10 +35,10 @@ use_bundled_node()
 from tests.config.test_keys import CASES, DOCUMENTS, OTHER_VALUES, Keys, changed  # noqa: E402
 from tests.support.assembly import Assembly, synthesize  # noqa: E402
 from tests.support.pools import as_text, loads_own  # noqa: E402
+from ultrascale.catalog.provisioners import HYPERPOD, NODE_POOLS  # noqa: E402
 from ultrascale.errors import ConfigError  # noqa: E402
 from ultrascale.guard import Change, Changes, compare  # noqa: E402
 from ultrascale.plan import ClusterPlan, plan_cluster  # noqa: E402
-from ultrascale.plan.capacity import HYPERPOD, NODE_POOLS  # noqa: E402
 
 PROTECTED = frozenset(
     {

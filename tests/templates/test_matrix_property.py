@@ -23,13 +23,13 @@ from tests.support.pools import (
     make_document,
 )
 from tests.support.template_lint import lint
-from ultrascale.catalog import matrix
+from ultrascale.catalog.provisioners import NODE_GROUPS, NODE_POOLS
 from ultrascale.errors import ConfigError
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale_k8s import define_charts
 from ultrascale_stacks.rules import violations
 
-PROVISIONERS = [*matrix.NODE_GROUPS, *matrix.NODE_POOLS]
+PROVISIONERS = [*NODE_GROUPS, *NODE_POOLS]
 PURCHASES = [
     ON_DEMAND,
     SPOT,
@@ -114,7 +114,7 @@ def test_a_pool_that_is_refused_is_told_a_way_out(pool: dict[str, Any]) -> None:
 
 
 @limits(60)
-@given(pool=POOLS, provisioner=st.sampled_from(matrix.NODE_POOLS))
+@given(pool=POOLS, provisioner=st.sampled_from(NODE_POOLS))
 def test_an_accepted_pool_becomes_node_pools_that_the_api_server_takes(
     pool: dict[str, Any], provisioner: str, karpenter_crds: CrdSet | None
 ) -> None:
@@ -129,7 +129,7 @@ def test_an_accepted_pool_becomes_node_pools_that_the_api_server_takes(
 
 
 @limits(25)
-@given(pool=POOLS, provisioner=st.sampled_from(matrix.NODE_GROUPS))
+@given(pool=POOLS, provisioner=st.sampled_from(NODE_GROUPS))
 def test_an_accepted_pool_becomes_node_groups_that_cfn_lint_takes(
     pool: dict[str, Any], provisioner: str
 ) -> None:

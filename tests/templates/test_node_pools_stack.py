@@ -11,8 +11,8 @@ from aws_cdk.assertions import Template
 from tests.support.assembly import CONTEXT
 from tests.support.construct_stacks import context_in, managed_policies
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, SYSTEM_POOL, make_cluster, pool_document
+from ultrascale.catalog.provisioners import NODE_POOLS
 from ultrascale.plan import ClusterPlan, plan_cluster
-from ultrascale.plan.capacity import NODE_POOLS
 from ultrascale_k8s import define_charts
 from ultrascale_stacks.auto_mode import AutoModeStack
 from ultrascale_stacks.network import NetworkStack

@@ -16,7 +16,6 @@ from tests.support.folders import ROOT
 from tests.templates.test_stacks import stacks_before
 from ultrascale.deploy.assembly import read_assembly
 from ultrascale.deploy.order import waits_for
-from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.names import stack_description
 from ultrascale.plan.stacks import RESERVED_NAMES, planned_stacks, stack_names
 from ultrascale.preflight.stacks import fixed_names
@@ -149,7 +148,7 @@ def test_a_group_without_capacity_keeps_no_node_pool_from_being_deployed(mixed: 
     order = [name.removeprefix("mixed-capacity-") for name in manifest["artifacts"]]
 
     for pool in mixed.plan.pools:
-        if pool.provisioner in NODE_GROUPS:
+        if pool.is_node_group:
             assert order.index("node-pools") < order.index(pool.name)
 
 

@@ -1,4 +1,4 @@
-"""The pool matrix: which purchase option works on which provisioner, and within which limits.
+"""The pool matrix: the purchase options that work on each provisioner, and their limits.
 
 `ultrascale matrix` prints it, the rules of the cluster file read it, `docs/pool-matrix.md` is it.
 
@@ -17,16 +17,21 @@ from typing import Literal, get_args
 from ultrascale.catalog import _matrix_cells as cells
 from ultrascale.catalog.field_failures import FIELD_FAILURES, FieldFailure
 from ultrascale.catalog.instance_types import INSTANCE_TYPES, InstanceType
+from ultrascale.catalog.provisioners import (
+    AUTO_MODE,
+    HYPERPOD,
+    KARPENTER,
+    NODE_GROUPS,
+    NODE_POOLS,
+    PROVISIONERS,
+    Provisioner,
+)
 
-Provisioner = Literal["managed-node-group", "self-managed", "karpenter", "auto-mode", "hyperpod"]
 PurchaseOption = Literal["on-demand", "spot", "odcr", "capacity-block", "training-plan"]
 ReservationKey = Literal["reservation", "reservation_tags", "resource_group"]
 
-PROVISIONERS: tuple[Provisioner, ...] = get_args(Provisioner)
 PURCHASE_OPTIONS: tuple[PurchaseOption, ...] = get_args(PurchaseOption)
 RESERVATION_KEYS: tuple[ReservationKey, ...] = get_args(ReservationKey)
-NODE_GROUPS: tuple[Provisioner, ...] = ("managed-node-group", "self-managed")
-NODE_POOLS: tuple[Provisioner, ...] = ("karpenter", "auto-mode")
 
 # EC2 and EKS ask for several types and name no number; two of one size often run short together.
 FEWEST_SPOT_TYPES = 3
@@ -111,7 +116,7 @@ def why_not_launched(provisioner: Provisioner, spec: InstanceType) -> str | None
     """Return why ``provisioner`` does not launch a type, None where it does."""
     if provisioner in NODE_POOLS and spec.knows("karpenter") and not spec.karpenter:
         return f"{provisioner} launches no {spec.family} instances"
-    if provisioner == "auto-mode" and spec.accelerator is not None and not spec.auto_mode:
+    if provisioner == AUTO_MODE and spec.accelerator is not None and not spec.auto_mode:
         return f"{spec.family} is not among the accelerated families of EKS Auto Mode"
     return None
 
@@ -171,16 +176,16 @@ _INSTEAD: Mapping[
     **{
         (provisioner, "training-plan"): (
             (provisioner, "capacity-block"),
-            ("hyperpod", "training-plan"),
+            (HYPERPOD, "training-plan"),
         )
         for provisioner in PROVISIONERS
-        if provisioner != "hyperpod"
+        if provisioner != HYPERPOD
     },
-    ("hyperpod", "spot"): (("karpenter", "spot"),),
-    ("hyperpod", "odcr"): (("hyperpod", "training-plan"), ("karpenter", "odcr")),
-    ("hyperpod", "capacity-block"): (
-        ("hyperpod", "training-plan"),
-        ("karpenter", "capacity-block"),
+    (HYPERPOD, "spot"): ((KARPENTER, "spot"),),
+    (HYPERPOD, "odcr"): ((HYPERPOD, "training-plan"), (KARPENTER, "odcr")),
+    (HYPERPOD, "capacity-block"): (
+        (HYPERPOD, "training-plan"),
+        (KARPENTER, "capacity-block"),
     ),
 }
 

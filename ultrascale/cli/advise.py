@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ultrascale.catalog import eks, matrix
+from ultrascale.catalog.provisioners import PROVISIONERS
 from ultrascale.plan.advice import (
     REQUIRED,
     Advice,
@@ -66,7 +67,7 @@ def advise_command(
         str, typer.Option(help=f"Term that you would sign: {', '.join(COMMITMENTS)}.")
     ] = "none",
     provisioner: Annotated[
-        str | None, typer.Option(help=f"Preferred: {', '.join(matrix.PROVISIONERS)}.")
+        str | None, typer.Option(help=f"Preferred: {', '.join(PROVISIONERS)}.")
     ] = None,
     hyperpod: Annotated[
         bool, typer.Option("--hyperpod/--no-hyperpod", help="Whether HyperPod may be used.")

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from ultrascale.catalog import auto_mode, capacity_blocks, matrix
 from ultrascale.catalog.field_failures import FieldFailure
+from ultrascale.catalog.provisioners import PROVISIONERS, Provisioner
 
 _WIDTH = 120
 
@@ -32,7 +33,7 @@ def print_matrix() -> None:
     """Print every cell: what works, what is refused and why, what has failed in the field."""
     console = Console(width=max(Console().width, _WIDTH))
     console.print(_overview())
-    for provisioner in matrix.PROVISIONERS:
+    for provisioner in PROVISIONERS:
         console.print(_details(provisioner))
     console.print("why it is refused:")
     for cell in matrix.MATRIX.values():
@@ -59,14 +60,14 @@ def _status(cell: matrix.Cell) -> str:
 
 def _overview() -> Table:
     title = f"The pool matrix of ultrascale {version('ultrascale')}"
-    columns = ("purchase option", *matrix.PROVISIONERS)
+    columns = ("purchase option", *PROVISIONERS)
     table = Table(*columns, title=title, title_justify="left", box=SIMPLE)
     for row in _grid():
         table.add_row(*row)
     return table
 
 
-def _details(provisioner: matrix.Provisioner) -> Table:
+def _details(provisioner: Provisioner) -> Table:
     table = Table(provisioner, "", box=SIMPLE)
     for cell in _row(provisioner):
         table.add_row(cell.option, _plain("\n".join(_story(cell))))
@@ -79,8 +80,8 @@ def _page() -> Iterator[str]:
     yield "Which purchase option works on which provisioner. `ultrascale check` refuses the others."
     yield "This page is what `ultrascale matrix --markdown` prints; the rules read the same data."
     yield ""
-    yield from _table(("", *(f"`{name}`" for name in matrix.PROVISIONERS)), _grid())
-    for provisioner in matrix.PROVISIONERS:
+    yield from _table(("", *(f"`{name}`" for name in PROVISIONERS)), _grid())
+    for provisioner in PROVISIONERS:
         yield ""
         yield f"## `{provisioner}`"
         yield ""
@@ -106,11 +107,11 @@ def _page() -> Iterator[str]:
 
 def _grid() -> Iterator[tuple[str, ...]]:
     for option in matrix.PURCHASE_OPTIONS:
-        cells = (matrix.cell(provisioner, option) for provisioner in matrix.PROVISIONERS)
+        cells = (matrix.cell(provisioner, option) for provisioner in PROVISIONERS)
         yield (option, *(_status(cell) for cell in cells))
 
 
-def _row(provisioner: matrix.Provisioner) -> Iterator[matrix.Cell]:
+def _row(provisioner: Provisioner) -> Iterator[matrix.Cell]:
     return (matrix.cell(provisioner, option) for option in matrix.PURCHASE_OPTIONS)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from ultrascale import catalog
-from ultrascale.catalog import auto_mode, hyperpod_chart, matrix, quotas, regions
+from ultrascale.catalog import auto_mode, hyperpod_chart, matrix, provisioners, quotas, regions
 from ultrascale.config._errors import Mistake, Mistakes, dotted, refuse
 from ultrascale.config._form import keys_of
 from ultrascale.config._parts import Placed, Readable, parts_of
@@ -18,13 +18,10 @@ from ultrascale.config.pools import (
     could_have_efa,
     has_efa,
     node_pools_of,
-    provisioners_of,
     zones_of,
 )
 from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Spot
 from ultrascale.config.storage import Lustre
-
-_SCALED_BY = {"karpenter": "Karpenter", "auto-mode": "EKS Auto Mode"}
 
 warning = Rules()
 """Rules whose mistakes a user may make."""
@@ -67,7 +64,10 @@ def agreed_already(agreed: AgreedLimits) -> Mistakes:
 
 @warning
 def agent_may_lack_an_image(identity: Identity, pools: Readable[Pool]) -> Mistakes:
-    if "hyperpod" in provisioners_of(pools) and identity.region not in hyperpod_chart.AGENT_REGIONS:
+    if (
+        any(pool.is_hyperpod for pool in pools)
+        and identity.region not in hyperpod_chart.AGENT_REGIONS
+    ):
         text = (
             "AWS's HyperPod chart may know no image of the health-monitoring agent in "
             f"{identity.region}, without which no faulty node is found; ask AWS"
@@ -77,7 +77,7 @@ def agent_may_lack_an_image(identity: Identity, pools: Readable[Pool]) -> Mistak
 
 @warning
 def types_may_not_be_had(pool: Pool, identity: Identity) -> Mistakes:
-    region, is_hyperpod = identity.region, pool.provisioner == "hyperpod"
+    region, is_hyperpod = identity.region, pool.is_hyperpod
     for number, name in enumerate(pool.instance_types):
         key = f"instance_types.{number}"
         if not catalog.lookup(name).announced:
@@ -106,7 +106,7 @@ def efa_is_lost(pool: Pool, network: Network) -> Mistakes:
 @warning
 def replaced_within_window(pool: Pool) -> Mistakes:
     days, purchase = auto_mode.NODE_DAYS, pool.purchase
-    if pool.provisioner != "auto-mode" or not isinstance(purchase, CapacityBlock):
+    if not pool.is_auto_mode or not isinstance(purchase, CapacityBlock):
         return
     if purchase.ends - purchase.starts > timedelta(days=days):
         text = (
@@ -154,7 +154,7 @@ def sizes_are_unlike(pool: Pool, pools: Readable[Pool]) -> Mistakes:
     specs = [catalog.lookup(name) for name in pool.instance_types]
     scales = pool.nodes.lowest < pool.nodes.highest and not isinstance(pool.purchase, Odcr)
     known = all(matrix.can_be_planned(spec) for spec in specs)
-    if pool.provisioner not in matrix.NODE_GROUPS or not scales or not known:
+    if not pool.is_node_group or not scales or not known:
         return
     vcpus = sorted({spec.vcpus for spec in specs})
     accelerators = sorted({spec.accelerator.count if spec.accelerator else 0 for spec in specs})
@@ -164,7 +164,7 @@ def sizes_are_unlike(pool: Pool, pools: Readable[Pool]) -> Mistakes:
         if len(counts) > 1
     ]
     if unlike:
-        other = node_pools_of(provisioners_of(pools))
+        other = node_pools_of(pools)
         text = (
             f"nodes of {', '.join(unlike)} in one group: the Cluster Autoscaler takes one "
             "for all, and adds nodes that are too small for the pods that wait; keep types of one "
@@ -176,7 +176,7 @@ def sizes_are_unlike(pool: Pool, pools: Readable[Pool]) -> Mistakes:
 @warning
 def kept_at_list_price(pool: Pool) -> Mistakes:
     """Warn where nodes that are paid for by the second stay when no pod needs them."""
-    scales = pool.provisioner in matrix.NODE_POOLS and pool.nodes.static is None
+    scales = pool.is_node_pool and pool.nodes.static is None
     if scales and pool.role == "reserved" and isinstance(pool.purchase, OnDemand):
         text = (
             "reserved nodes are kept when they are idle, here at the On-Demand price; "
@@ -191,9 +191,9 @@ def static_in_zones(pool: Pool, network: Network) -> Mistakes:
 
     Source: https://karpenter.sh/docs/concepts/nodepools/#specreplicas
     """
-    static = pool.nodes.static is not None and pool.provisioner in matrix.NODE_POOLS
+    static = pool.nodes.static is not None and pool.is_node_pool
     if static and len(zones_of(pool, network)) > 1:
-        by = _SCALED_BY[pool.provisioner]
+        by = provisioners.NAMES[pool.provisioner]
         text = f"{by} does not spread a fixed count over zones; make a pool of each zone"
         yield _note("zones", text)
 
@@ -223,7 +223,7 @@ def reservation_is_filled_twice(pools: Readable[Pool]) -> Mistakes:
     groups = {
         pool.purchase.reservation
         for pool in pools
-        if pool.provisioner in matrix.NODE_GROUPS and isinstance(pool.purchase, Odcr)
+        if pool.is_node_group and isinstance(pool.purchase, Odcr)
     }
     filled: dict[str, tuple[Placed[Pool], int]] = {}
     for placed in pools.placed:
@@ -251,7 +251,7 @@ def launched_twice(pool: Pool, pools: Readable[Pool]) -> Mistakes:
     """
     for other in pools.placed if _is_autoscaled(pool) else ():
         if _follows_pods(other.item) and _taint(pool) == _taint(other.item) is not None:
-            scalers = f"the Cluster Autoscaler and {_SCALED_BY[other.item.provisioner]}"
+            scalers = f"the Cluster Autoscaler and {provisioners.NAMES[other.item.provisioner]}"
             text = (
                 f"pods that fit here and on {dotted(other.at)} start "
                 f"nodes of both, by {scalers}; let them select node-type"
@@ -273,14 +273,14 @@ def _repels(pool: Pool) -> frozenset[tuple[str, str]]:
 
 
 def _follows_pods(pool: Pool) -> bool:
-    return pool.provisioner in matrix.NODE_POOLS and pool.nodes.static is None
+    return pool.is_node_pool and pool.nodes.static is None
 
 
 def _is_autoscaled(pool: Pool) -> bool:
     """Return whether the Cluster Autoscaler sizes the pool's node group."""
     bought = isinstance(pool.purchase, OnDemand | Spot)
     scales = pool.nodes.lowest < pool.nodes.highest
-    return pool.provisioner in matrix.NODE_GROUPS and bought and scales
+    return pool.is_node_group and bought and scales
 
 
 def _taint(pool: Pool) -> str | None:

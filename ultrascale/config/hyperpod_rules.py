@@ -110,4 +110,4 @@ def _nodes(pools: Iterable[Pool]) -> Mapping[str, int]:
 
 
 def _is_hyperpod(pool: Pool) -> bool:
-    return pool.provisioner == "hyperpod"
+    return pool.is_hyperpod

@@ -13,7 +13,7 @@ from ultrascale.config._parts import Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import Network
-from ultrascale.config.pools import TWO_OWNERS, Pool, has_efa, provisioners_of
+from ultrascale.config.pools import TWO_OWNERS, Pool, has_efa
 from ultrascale.config.purchase import CapacityBlock, Odcr
 
 ChartVersion = Annotated[
@@ -49,9 +49,9 @@ class Karpenter(Section):
 
 @rule
 def karpenter_is_the_only_one(karpenter: Karpenter, pools: Readable[Pool]) -> Mistakes:
-    provisioners = provisioners_of(pools)
-    if "auto-mode" in provisioners:
-        todo = "remove it, with its pools" if "karpenter" in provisioners else "remove it"
+    if any(pool.is_auto_mode for pool in pools):
+        own = any(pool.is_karpenter for pool in pools)
+        todo = "remove it, with its pools" if own else "remove it"
         yield refuse("", TWO_OWNERS, f"{todo}, or use a cluster for each", got="")
 
 
@@ -81,7 +81,7 @@ def karpenter_suits_its_pools(
     missing: list[tuple[facts.Feature, str]] = [
         (feature, dotted(placed.at))
         for placed in pools.placed
-        if placed.item.provisioner == "karpenter"
+        if placed.item.is_karpenter
         for feature in _needs(placed.item, network)
         if _older(karpenter.version, facts.FEATURES[feature])
     ]

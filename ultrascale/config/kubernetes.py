@@ -15,7 +15,7 @@ from ultrascale.config._rules import rule
 from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.identity import Identity
 from ultrascale.config.network import Network
-from ultrascale.config.pools import Pool, provisioners_of
+from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Scheduling
 
 _EVERYONE = IPv4Network("0.0.0.0/0")
@@ -123,7 +123,7 @@ def hyperpod_supports_version(
     kubernetes: Kubernetes, governance: TaskGovernance | None, pools: Readable[Pool]
 ) -> Mistakes:
     version = kubernetes.version
-    wanted = "hyperpod" in provisioners_of(pools) or governance is not None
+    wanted = any(pool.is_hyperpod for pool in pools) or governance is not None
     known = version in eks.SUPPORTED_VERSIONS
     if wanted and known and _later(version, eks.LATEST_HYPERPOD_VERSION):
         todo = f"use {eks.LATEST_HYPERPOD_VERSION}"

@@ -8,7 +8,7 @@ from ultrascale.config._base import Section, matching
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._parts import Every
 from ultrascale.config._rules import rule
-from ultrascale.config.pools import Pool, provisioners_of
+from ultrascale.config.pools import Pool
 
 Email = Annotated[
     str,
@@ -60,6 +60,6 @@ class Observability(Section):
 
 @rule
 def hyperpod_addon_has_nodes(observability: Observability, pools: Every[Pool]) -> Mistakes:
-    if observability.hyperpod_addon and "hyperpod" not in provisioners_of(pools):
+    if observability.hyperpod_addon and not any(pool.is_hyperpod for pool in pools):
         wrong = "no pool has provisioner hyperpod"
         yield refuse("hyperpod_addon", wrong, "leave it out, or add such a pool")

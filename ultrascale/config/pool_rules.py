@@ -18,9 +18,7 @@ from ultrascale.config.pools import (
     TWO_OWNERS,
     Nodes,
     Pool,
-    Provisioner,
     node_pools_of,
-    provisioners_of,
     zones_of,
 )
 from ultrascale.config.purchase import Spot
@@ -53,7 +51,6 @@ _LONGEST_LABEL_VALUE = 63
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html
 _AUTO_MODE_NAMES = frozenset({"general-purpose", "system-nodes"})
 
-_HYPERPOD: Provisioner = "hyperpod"
 # At most so many follow from a pool.
 _OUR_LABELS = 10
 # Of HyperPod's nodes, and of Spot nodes with accelerators.
@@ -103,7 +100,7 @@ def counts_fit(nodes: Nodes) -> Mistakes:
 
 @rule
 def name_is_not_auto_modes(pool: Pool) -> Mistakes:
-    if pool.provisioner == "auto-mode" and pool.name in _AUTO_MODE_NAMES:
+    if pool.is_auto_mode and pool.name in _AUTO_MODE_NAMES:
         wrong = "the name of a NodePool that EKS Auto Mode or this product makes"
         yield refuse("name", wrong, "choose another, such as the name of its accelerator")
 
@@ -148,9 +145,9 @@ def provisioner_launches_the_types(pool: Pool) -> Mistakes:
 def karpenter_is_installed(
     pool: Pool, pools: Readable[Pool], karpenter: Karpenter | None
 ) -> Mistakes:
-    if pool.provisioner != "karpenter" or karpenter is not None:
+    if not pool.is_karpenter or karpenter is not None:
         return
-    if "auto-mode" in provisioners_of(pools):
+    if any(pool.is_auto_mode for pool in pools):
         yield refuse("provisioner", TWO_OWNERS, "use auto-mode, or a cluster for each")
     else:
         todo = "add karpenter: {version: …} to the cluster file"
@@ -167,18 +164,14 @@ def zones_have_subnets(pool: Pool, network: Network) -> Mistakes:
 
 @rule
 def counts_act(pool: Pool) -> Mistakes:
-    if pool.provisioner in matrix.NODE_POOLS and pool.nodes.static is None and pool.nodes.min > 0:
+    if pool.is_node_pool and pool.nodes.static is None and pool.nodes.min > 0:
         wrong = f"{pool.provisioner} pools that scale have no minimum"
         yield refuse("nodes.min", wrong, "leave it out, or use static for a fixed count")
 
 
 @rule
 def static_pools_are_reserved(pool: Pool) -> Mistakes:
-    if (
-        pool.provisioner in matrix.NODE_POOLS
-        and pool.role == "burst"
-        and pool.nodes.static is not None
-    ):
+    if pool.is_node_pool and pool.role == "burst" and pool.nodes.static is not None:
         wrong = "a fixed count in a pool of role burst, which comes and goes with its pods"
         yield refuse("nodes.static", wrong, "write role: reserved, or nodes.max for a burst pool")
 
@@ -188,15 +181,11 @@ def managed_group_holds_the_nodes(pool: Pool, pools: Readable[Pool]) -> Mistakes
     most = matrix.NODES_PER_MANAGED_NODE_GROUP
     key, count = pool.nodes.upper_count
     # A Capacity Block has fewer, and another rule says so.
-    if (
-        pool.provisioner != "managed-node-group"
-        or pool.purchase.option == "capacity-block"
-        or count <= most
-    ):
+    if not pool.is_managed or pool.purchase.option == "capacity-block" or count <= most:
         return
     groups = math.ceil(count * pool.shards / most)
     wrong = f"more nodes than the {most} that EKS lets a managed node group have"
-    todo = f"use {node_pools_of(provisioners_of(pools))}"
+    todo = f"use {node_pools_of(pools)}"
     if groups <= matrix.MANAGED_NODE_GROUPS:
         each = math.ceil(count * pool.shards / groups)
         todo = f"write shards: {groups} of {each} nodes each, or {todo}"
@@ -216,10 +205,10 @@ def pool_fits_into_a_cluster(pool: Pool) -> Mistakes:
 def system_pool_is_there_first(pool: Pool) -> Mistakes:
     if pool.role != "system":
         return
-    if pool.provisioner in ("karpenter", "hyperpod"):
+    if pool.is_karpenter or pool.is_hyperpod:
         wrong = f"a system pool that {pool.provisioner} launches: its controllers run on that pool"
         yield refuse("provisioner", wrong, "use managed-node-group")
-    elif pool.provisioner in matrix.NODE_GROUPS and pool.nodes.lowest < 1:
+    elif pool.is_node_group and pool.nodes.lowest < 1:
         wrong = "a system pool that may be empty: nothing would scale it up"
         got = None if "nodes" in pool.model_fields_set else ""
         yield refuse("nodes", wrong, "set nodes.min to at least 1", got=got)
@@ -243,7 +232,7 @@ def placement_group_has_one_zone(pool: Pool, network: Network) -> Mistakes:
 
 @rule
 def placement_group_is_not_hyperpods(pool: Pool) -> Mistakes:
-    if pool.placement_group and pool.provisioner == "hyperpod":
+    if pool.placement_group and pool.is_hyperpod:
         wrong = "HyperPod places its instances itself"
         yield refuse("placement_group", wrong, "leave it out")
 
@@ -281,7 +270,7 @@ def efa_is_there(pool: Pool) -> Mistakes:
 
 @rule
 def deep_health_checks_are_hyperpods(pool: Pool) -> Mistakes:
-    if pool.deep_health_checks and pool.provisioner != "hyperpod":
+    if pool.deep_health_checks and not pool.is_hyperpod:
         yield refuse("deep_health_checks", "only HyperPod has deep health checks", "leave it out")
 
 
@@ -297,21 +286,21 @@ def labels_are_free(pool: Pool) -> Mistakes:
 
 @rule
 def labels_fit_a_node_pool(pool: Pool) -> Mistakes:
-    if pool.provisioner in matrix.NODE_POOLS and len(pool.labels) > _MOST_LABELS:
+    if pool.is_node_pool and len(pool.labels) > _MOST_LABELS:
         wrong = f"more labels than the {_MOST_LABELS} that a NodePool has room for beside ours"
         yield refuse("labels", wrong, f"keep {_MOST_LABELS}", got=str(len(pool.labels)))
 
 
 @rule
 def hyperpod_is_in_the_region(pool: Pool, identity: Identity) -> Mistakes:
-    if pool.provisioner == _HYPERPOD and identity.region not in hyperpod.REGIONS:
+    if pool.is_hyperpod and identity.region not in hyperpod.REGIONS:
         wrong = f"CloudFormation makes no HyperPod clusters in {identity.region}"
         yield refuse("provisioner", wrong, f"use a Region of {', '.join(sorted(hyperpod.REGIONS))}")
 
 
 @rule
 def hyperpod_has_the_types(pool: Pool, identity: Identity) -> Mistakes:
-    for number, name in enumerate(pool.instance_types if pool.provisioner == _HYPERPOD else ()):
+    for number, name in enumerate(pool.instance_types if pool.is_hyperpod else ()):
         if not hyperpod.has(name):
             wrong = "a type that HyperPod does not have"
             like = near(name, _offered(identity.region))
@@ -320,10 +309,7 @@ def hyperpod_has_the_types(pool: Pool, identity: Identity) -> Mistakes:
 
 @rule
 def hyperpod_group_holds_the_nodes(pool: Pool) -> Mistakes:
-    if (
-        pool.provisioner != _HYPERPOD
-        or not matrix.cell(pool.provisioner, pool.purchase.option).works
-    ):
+    if not pool.is_hyperpod or not matrix.cell(pool.provisioner, pool.purchase.option).works:
         return
     key, count = pool.nodes.upper_count
     if pool.nodes.static is None and count:
@@ -340,14 +326,14 @@ def hyperpod_group_holds_the_nodes(pool: Pool) -> Mistakes:
 @rule
 def hyperpod_takes_the_labels(pool: Pool) -> Mistakes:
     most = hyperpod.LABELS_PER_GROUP - _OUR_LABELS
-    if pool.provisioner == _HYPERPOD and len(pool.labels) > most:
+    if pool.is_hyperpod and len(pool.labels) > most:
         wrong = f"more labels than the {most} that a HyperPod group has room for beside ours"
         yield refuse("labels", wrong, f"keep {most}", got=str(len(pool.labels)))
 
 
 @rule
 def hyperpod_tags_nothing(pool: Pool) -> Mistakes:
-    if pool.provisioner == _HYPERPOD and pool.tags:
+    if pool.is_hyperpod and pool.tags:
         wrong = "HyperPod's instances are in an account of AWS, where nothing of yours tags them"
         yield refuse("tags", wrong, "leave it out", got="")
 
@@ -356,7 +342,7 @@ def hyperpod_tags_nothing(pool: Pool) -> Mistakes:
 def taints_are_allowed(pool: Pool) -> Mistakes:
     if not pool.taints:
         return
-    if pool.provisioner == _HYPERPOD and pool.deep_health_checks:
+    if pool.is_hyperpod and pool.deep_health_checks:
         wrong = "HyperPod takes no taints where it runs deep health checks"
         todo = "leave it out, or set deep_health_checks: false"
         yield refuse("taints", wrong, todo, got="")
@@ -419,17 +405,17 @@ def fallbacks_have_names_of_their_own(pools: Readable[Pool]) -> Mistakes:
 @rule
 def managed_node_groups_fit(pools: Readable[Pool]) -> Mistakes:
     """EKS allows a cluster a number of managed node groups; each shard of a pool is one."""
-    count = sum(pool.shards for pool in pools if pool.provisioner == "managed-node-group")
+    count = sum(pool.shards for pool in pools if pool.is_managed)
     if count > matrix.MANAGED_NODE_GROUPS:
         wrong = f"more than the {matrix.MANAGED_NODE_GROUPS} managed node groups of a cluster"
-        other = node_pools_of(provisioners_of(pools))
+        other = node_pools_of(pools)
         todo = f"use {other} or self-managed for some, or fewer shards"
         yield refuse("pools", wrong, todo, got=f"{count} with their shards")
 
 
 @rule
 def hyperpod_groups_fit(pools: Readable[Pool]) -> Mistakes:
-    groups = sum(pool.shards for pool in pools if pool.provisioner == _HYPERPOD)
+    groups = sum(pool.shards for pool in pools if pool.is_hyperpod)
     most = hyperpod.GROUPS_PER_CLUSTER
     if groups > most:
         wrong = f"{groups} instance groups, and a HyperPod cluster has {most} at most"
@@ -445,7 +431,7 @@ def controllers_have_nodes(
     elif any(pool.role == "system" for pool in pools):
         return
     elif _has_controllers(scheduling, storage, backend) or any(
-        pool.provisioner != "auto-mode" for pool in pools
+        not pool.is_auto_mode for pool in pools
     ):
         wrong = "no pool has role: system, so controllers and add-ons have no nodes"
         yield refuse("pools", wrong, "add a pool named system", got="")

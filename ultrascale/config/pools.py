@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from ultrascale import catalog
-from ultrascale.catalog import kubernetes, matrix
+from ultrascale.catalog import kubernetes
+from ultrascale.catalog.provisioners import AUTO_MODE, KARPENTER, Provisioned, Provisioner
 from ultrascale.config._base import (
     Distinct,
     LabelKey,
@@ -31,7 +32,6 @@ TWO_OWNERS = (
     "both own the karpenter.sh resources)"
 )
 
-Provisioner = matrix.Provisioner
 Role = Literal["system", "reserved", "burst"]
 
 
@@ -101,7 +101,7 @@ class Taint(Model):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
 
 
-class Pool(Model):
+class Pool(Provisioned, Model):
     """A set of identical nodes.
 
     Attributes:
@@ -147,14 +147,9 @@ def zones_of(pool: Pool, network: Network) -> tuple[str, ...]:
     return pool.zones or network.zones
 
 
-def provisioners_of(pools: Iterable[Pool]) -> frozenset[Provisioner]:
-    """Return what launches the nodes of ``pools``."""
-    return frozenset(pool.provisioner for pool in pools)
-
-
-def node_pools_of(provisioners: frozenset[Provisioner]) -> Provisioner:
-    """Return what launches nodes without node groups in a cluster: it has one of the two."""
-    return "auto-mode" if "auto-mode" in provisioners else "karpenter"
+def node_pools_of(pools: Iterable[Pool]) -> Provisioner:
+    """Return the provisioner of NodePools that suits a cluster of ``pools``."""
+    return AUTO_MODE if any(pool.is_auto_mode for pool in pools) else KARPENTER
 
 
 def could_have_efa(pool: Pool) -> bool:

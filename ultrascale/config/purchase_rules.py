@@ -12,7 +12,7 @@ from ultrascale.config._rules import rule
 from ultrascale.config.identity import Identity
 from ultrascale.config.network import Network
 from ultrascale.config.pool_rules import listed
-from ultrascale.config.pools import Pool, node_pools_of, provisioners_of, zones_of
+from ultrascale.config.pools import Pool, node_pools_of, zones_of
 from ultrascale.config.purchase import (
     CapacityBlock,
     Odcr,
@@ -151,9 +151,7 @@ def spot_group_has_a_choice(pool: Pool, pools: Readable[Pool]) -> Mistakes:
     cell = matrix.cell(pool.provisioner, pool.purchase.option)
     if cell.works and len(pool.instance_types) < cell.fewest_types:
         wrong = f"a Spot node group of fewer than {cell.fewest_types} instance types"
-        other = (
-            "option: on-demand" if pool.role == "system" else node_pools_of(provisioners_of(pools))
-        )
+        other = "option: on-demand" if pool.role == "system" else node_pools_of(pools)
         yield refuse("instance_types", wrong, f"add types of like size, or use {other}")
 
 
@@ -244,7 +242,7 @@ def block_holds_the_nodes(pool: Pool) -> Mistakes:
 
 @rule
 def block_has_no_minimum(pool: Pool) -> Mistakes:
-    grouped = pool.provisioner in matrix.NODE_GROUPS
+    grouped = pool.is_node_group
     if (
         grouped
         and isinstance(pool.purchase, CapacityBlock)

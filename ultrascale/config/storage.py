@@ -57,7 +57,6 @@ STAND_IN_SUFFIX = "-s3"
 
 _DATASETS_BUCKET = "datasets"
 _CHECKPOINTS = "checkpoints"
-_HYPERPOD = "hyperpod"
 # Kubernetes' and Volcano's own, where the driver of Mountpoint for S3 runs its pods, and what the
 # write canary writes to.
 _TAKEN_NAMESPACES = frozenset(
@@ -145,14 +144,14 @@ class DefaultClaim:
     bucket: str | None = None
 
 
-def has_default_claims(default_claims: bool | None, provisioners: frozenset[str]) -> bool:
+def has_default_claims(default_claims: bool | None, *, hyperpod: bool) -> bool:
     """Return whether job namespaces get the default claims.
 
     Args:
         default_claims: What the file says.
-        provisioners: Of its pools.
+        hyperpod: Whether it has pools of HyperPod.
     """
-    return _HYPERPOD in provisioners if default_claims is None else default_claims
+    return hyperpod if default_claims is None else default_claims
 
 
 def default_claims(*, lustre: Sequence[str], buckets: Sequence[str]) -> tuple[DefaultClaim, ...]:
@@ -266,7 +265,7 @@ def lustre_efa_has_clients(
         barred = sorted({spec.family for spec in specs if not fsx.is_efa_client(spec)})
         # EKS Auto Mode runs Bottlerocket, which is no EFA client of FSx for Lustre.
         # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/efa-file-systems.html
-        if pool.provisioner == "auto-mode" and any(spec.accelerator for spec in specs):
+        if pool.is_auto_mode and any(spec.accelerator for spec in specs):
             barred = ["EKS Auto Mode"]
         if barred and file_system.zone in zones_of(pool, network):
             wrong = f"{barred[0]} nodes of {dotted(placed.at)} cannot reach it over EFA"

@@ -13,7 +13,6 @@ from ultrascale.documents import JsonObject
 from ultrascale.jobs import release_values as chart_values
 from ultrascale.jobs.manifests import JobManifests, render
 from ultrascale.jobs.options import JobOptions, changes_of
-from ultrascale.plan import capacity
 from ultrascale.plan.jobs import job as plan_jobs
 from ultrascale.plan.jobs import tiers as job_tiers
 from ultrascale.plan.jobs import unnamed as job_unnamed
@@ -196,14 +195,14 @@ def _windows_ahead(request: JobRequest, now: datetime | None) -> Iterator[str]:
         if now is None or window is None or now >= window.usable_until:
             continue
         until = f"are drained from {window.usable_until:%Y-%m-%d %H:%M} UTC on"
-        if pool.provisioner == capacity.HYPERPOD:
+        if pool.is_hyperpod:
             until = f"are taken at {window.reclaimed_from:%Y-%m-%d %H:%M} UTC"
         come = f"come at {window.starts:%Y-%m-%d %H:%M} UTC and " if now < window.starts else ""
         yield f"Nodes of {pool.name} {come}{until}, as their {_bought_as(pool)} ends."
 
 
 def _bought_as(pool: PoolPlan) -> str:
-    return "training plan" if pool.provisioner == capacity.HYPERPOD else "Capacity Block"
+    return "training plan" if pool.is_hyperpod else "Capacity Block"
 
 
 def _too_large(manifests: JobManifests) -> Iterator[config.Mistake]:

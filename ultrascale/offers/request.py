@@ -10,7 +10,6 @@ from ultrascale.errors import ConfigError
 from ultrascale.offers.mistakes import count_mistakes, mistakes_of
 from ultrascale.offers.model import OPTIONS, RESERVED, Option, Request
 from ultrascale.plan import ClusterPlan, PoolPlan
-from ultrascale.plan.capacity import HYPERPOD
 
 FOR_POOLS = "HyperPod pools run on training plans, all others on Capacity Blocks or Spot"
 """What can be bought for the pools of a cluster file."""
@@ -132,7 +131,7 @@ def _of_pool(
         days = _sold_days(window.ends - window.starts)
     here = not wish.regions or wish.regions == (plan.region,)
     # HyperPod runs on training plans and SageMaker's own capacity, the others on EC2's.
-    possible = ("training-plan",) if pool.provisioner == HYPERPOD else ("capacity-block", "spot")
+    possible = ("training-plan",) if pool.is_hyperpod else ("capacity-block", "spot")
     return Request(
         pool=pool.pool,
         regions=wish.regions or (plan.region,),

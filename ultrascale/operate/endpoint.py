@@ -21,7 +21,6 @@ from ultrascale.documents import mapping, objects, text
 from ultrascale.errors import ClusterError
 from ultrascale.operate.node_groups import standing_groups
 from ultrascale.operate.tunnel import is_open
-from ultrascale.plan import capacity
 from ultrascale.plan.model import ClusterPlan
 
 _ONLINE = "Online"
@@ -74,7 +73,7 @@ def find_forwarder(account: Account, plan: ClusterPlan) -> str:
         ClusterError: There is none; nodes of EKS Auto Mode take no sessions.
         UnansweredError: AWS does not say.
     """
-    pools = [pool for pool in plan.system_pools if pool.provisioner in capacity.NODE_GROUPS]
+    pools = [pool for pool in plan.system_pools if pool.is_node_group]
     if not pools:
         raise ClusterError(
             f"{plan.name}: nodes of EKS Auto Mode take no sessions, so that none leads to the "

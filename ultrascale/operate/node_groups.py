@@ -14,7 +14,6 @@ from ultrascale.errors import ClusterError, UnansweredError
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 
-_MANAGED = "managed-node-group"
 # Those that have nodes and keep them.
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Nodegroup.html
 _STANDING = frozenset({"ACTIVE", "UPDATING", "DEGRADED"})
@@ -142,7 +141,7 @@ def standing_groups(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Sequ
     Raises:
         UnansweredError: AWS does not say.
     """
-    return [*(_managed if pool.provisioner == _MANAGED else _own)(account, plan, pool)]
+    return [*(_managed if pool.is_managed else _own)(account, plan, pool)]
 
 
 def find_group(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Group:

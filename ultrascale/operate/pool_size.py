@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 
 from ultrascale import config
 from ultrascale.errors import QuestionError
-from ultrascale.plan import capacity
 from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan, WindowPlan
 from ultrascale.plan.needs.pools import PAID_BEFORE, on_demand_price
 from ultrascale.plan.pools.disruption import is_kept
@@ -132,19 +131,19 @@ def plan_renewal(plan: ClusterPlan, name: str, *, at: datetime, until: datetime 
 
 def _renewed_otherwise(pool: PoolPlan) -> str:
     """Return who renews the nodes of ``pool``, where that is not the user; else nothing."""
-    if pool.provisioner == capacity.HYPERPOD:
+    if pool.is_hyperpod:
         return (
             "HyperPod renews its nodes itself: aws sagemaker update-cluster-software, or "
             "batch-replace-cluster-nodes"
         )
-    if pool.provisioner == "managed-node-group":
+    if pool.is_managed:
         if is_guarded(pool):
             return (
                 "EKS renews a managed group, and would break off the jobs of this one: scale it to "
                 "0 between jobs, deploy, and scale it up again"
             )
         return "EKS renews the nodes of a managed group with the deploy that changes them"
-    if pool.provisioner in capacity.NODE_POOLS and not is_kept(pool):
+    if pool.is_node_pool and not is_kept(pool):
         return (
             "its nodes come and go with their pods, and new ones are launched as the file has it; "
             "end an idle one by `kubectl delete nodeclaim NAME`"
@@ -164,16 +163,16 @@ def _closed(pool: PoolPlan, at: datetime) -> str:
 
 def _refusal(pool: PoolPlan, nodes: int, at: datetime) -> str:
     """Return why ``pool`` cannot be given ``nodes``, and what to do; empty where it can."""
-    if pool.provisioner == capacity.HYPERPOD:
+    if pool.is_hyperpod:
         return "HyperPod keeps the count of the file; write it there as nodes.static, and deploy"
-    if pool.provisioner in capacity.NODE_POOLS and not pool.static:
+    if pool.is_node_pool and not pool.static:
         return (
             f"its NodePools launch nodes for pods that wait, up to {pool.max_nodes}; submit pods, "
             "or write another nodes.max into the file and deploy"
         )
     if nodes > pool.max_nodes:
         return f"at most {pool.max_nodes} nodes, got {nodes}; raise it in the file and deploy first"
-    least = 0 if pool.provisioner in capacity.NODE_POOLS else pool.min_nodes
+    least = 0 if pool.is_node_pool else pool.min_nodes
     if 0 < nodes < least or (nodes == 0 and pool.role == "system" and least):
         return f"at least {pool.min_nodes} nodes, got {nodes}; lower nodes.min and deploy first"
     if pool.sized_by == "calendar" and pool.window is not None:
@@ -218,7 +217,7 @@ def _later(pool: PoolPlan) -> str:
                 "is set to 0"
             )
         case _:
-            kind = "NodePool" if pool.provisioner in capacity.NODE_POOLS else "group"
+            kind = "NodePool" if pool.is_node_pool else "group"
             return (
                 f"a deploy that changes the {kind} sets it to {pool.initial_nodes} again; write "
                 "the count into the file to keep it"

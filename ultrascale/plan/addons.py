@@ -29,7 +29,6 @@ _NODE_ADDONS: Mapping[str, Mapping[str, object]] = {
 _WORKLOAD_ADDONS = ("coredns", "aws-ebs-csi-driver", "eks-node-monitoring-agent")
 _LUSTRE_ADDON = "aws-fsx-csi-driver"
 _MOUNTPOINT_ADDON = "aws-mountpoint-s3-csi-driver"
-_AUTO_MODE = "auto-mode"
 _COREDNS_HEADROOM = 4
 
 # Affinity of controllers: accelerated nodes come and go, and cost too much for them.
@@ -197,7 +196,7 @@ def _workload_names(cluster: config.Cluster) -> list[str]:
 
 def _not_built_in(cluster: config.Cluster, wanted: Iterable[str]) -> list[str]:
     """Leave out what EKS Auto Mode brings along, in a cluster that has no other nodes."""
-    others = any(pool.provisioner != _AUTO_MODE for pool in cluster.pools)
+    others = any(not pool.is_auto_mode for pool in cluster.pools)
     return [name for name in wanted if others or name not in auto_mode.BUILT_IN]
 
 
@@ -207,7 +206,7 @@ def _version(cluster: config.Cluster, name: str) -> str:
         return addons.version(name, cluster.kubernetes.version).version
     version = addons.chosen_version(name, chosen)
     floor = auto_mode.ADDON_FLOORS.get(name)
-    beside = any(pool.provisioner == _AUTO_MODE for pool in cluster.pools)
+    beside = any(pool.is_auto_mode for pool in cluster.pools)
     if beside and floor is not None and addons.parse_release(version) < floor:
         lowest = ".".join(map(str, floor))
         raise CatalogError(
@@ -228,7 +227,7 @@ def _node_monitoring_agent(pools: Sequence[PoolPlan]) -> Mapping[str, object]:
     kinds = {
         spec.accelerator.kind
         for pool in pools
-        if pool.provisioner != _AUTO_MODE
+        if not pool.is_auto_mode
         for spec in map(catalog.lookup, pool.instance_types)
         if spec.accelerator is not None
     }

@@ -7,7 +7,7 @@ import yaml
 
 from ultrascale import config
 from ultrascale.catalog import rds
-from ultrascale.plan import capacity, names, retention
+from ultrascale.plan import names, retention
 from ultrascale.plan.delivery import images
 from ultrascale.plan.jobs.namespaces import namespace_of
 from ultrascale.plan.jobs.request import is_own_image
@@ -124,7 +124,7 @@ def _rights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Righ
         yield RightPlan(
             group="scheduling.volcano.sh", resources=("podgroups",), verbs=("list", "watch")
         )
-    if any(pool.provisioner == capacity.HYPERPOD for pool in pools):
+    if any(pool.is_hyperpod for pool in pools):
         yield RightPlan(group="kubeflow.org", resources=("pytorchjobs",), verbs=_MAKE)
     if cluster.hyperpod.task_governance is not None:
         yield RightPlan(group="kueue.x-k8s.io", resources=("localqueues",), verbs=("get",))

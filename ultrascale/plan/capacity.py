@@ -7,10 +7,6 @@ from ultrascale import catalog, config
 from ultrascale.catalog import capacity_blocks, hyperpod
 from ultrascale.plan.model import CapacityType, ReservationPlan, SizedBy, WindowPlan
 
-NODE_GROUPS = ("managed-node-group", "self-managed")
-NODE_POOLS = ("karpenter", "auto-mode")
-HYPERPOD = "hyperpod"
-
 SIZED_BY_PODS: frozenset[SizedBy] = frozenset({"provisioner", "cluster-autoscaler"})
 """What launches nodes because pods wait for them."""
 
@@ -85,9 +81,9 @@ def training_plan_window(starts: datetime, ends: datetime) -> WindowPlan:
 
 def sized_by(pool: config.Pool) -> SizedBy:
     """Return what changes the number of a pool's nodes once it is made."""
-    if pool.provisioner == HYPERPOD:
+    if pool.is_hyperpod:
         return "file"
-    is_node_pool = pool.provisioner in NODE_POOLS
+    is_node_pool = pool.is_node_pool
     if isinstance(pool.purchase, config.CapacityBlock) and not (
         is_node_pool and pool.nodes.static is None
     ):
@@ -100,11 +96,11 @@ def sized_by(pool: config.Pool) -> SizedBy:
 
 def initial_nodes(pool: config.Pool) -> int:
     """Return the nodes that a pool is made with."""
-    if pool.provisioner == HYPERPOD:
+    if pool.is_hyperpod:
         return pool.nodes.highest
     if isinstance(pool.purchase, config.CapacityBlock):
         return 0
-    if isinstance(pool.purchase, config.Odcr) and pool.provisioner in NODE_GROUPS:
+    if isinstance(pool.purchase, config.Odcr) and pool.is_node_group:
         return pool.nodes.highest
     return pool.nodes.lowest
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ultrascale import config
 from ultrascale.catalog import eks, quotas, regions
-from ultrascale.plan import capacity, names, retention
+from ultrascale.plan import names, retention
 from ultrascale.plan.addons import node_addons, workload_addons
 from ultrascale.plan.backend import plan_backend
 from ultrascale.plan.delivery.image_cache import plan_image_cache
@@ -112,7 +112,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         pools=tuple(pool for pool in pools if pool.role != "system"),
         karpenter=plan_karpenter(cluster, pools, scale),
         node_role=names.node_role(cluster.name, cluster.region)
-        if cluster.karpenter or any(pool.provisioner in capacity.NODE_POOLS for pool in pools)
+        if cluster.karpenter or any(pool.is_node_pool for pool in pools)
         else None,
         node_classes=plan_node_classes(
             cluster, network, pools, named_by_id=scale.instance_id_node_names
@@ -177,7 +177,7 @@ def _control_plane(
         log_types=eks.CONTROL_PLANE_LOG_TYPES,
         log_retention_days=retention.LOG_DAYS,
         admins=kubernetes.admins,
-        auto_mode=any(pool.provisioner == "auto-mode" for pool in pools),
+        auto_mode=any(pool.is_auto_mode for pool in pools),
         node_addons=node_addons(cluster, network, scale),
         workload_addons=workload_addons(cluster, pools, scale),
     )

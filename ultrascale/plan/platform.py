@@ -21,12 +21,6 @@ from ultrascale.plan.model import (
 _NEVER_PREEMPT = frozenset({"low", "preemptible"})
 _ETCD_VOLUME_GIB = 10
 
-# Their nodes have the device plugins built in, EFA's among them, or bring them along.
-# Sources:
-#     https://docs.aws.amazon.com/eks/latest/userguide/auto-accelerated.html
-#     https://github.com/aws/eks-charts/pull/1359
-#     https://github.com/aws/sagemaker-hyperpod-cli/tree/main/helm_chart
-_BRING_PLUGINS = frozenset({"auto-mode", "hyperpod"})
 # Of the nodes on which the EKS node monitoring agent runs DCGM.
 _MONITORED_AMI = "AL2023_x86_64_NVIDIA"
 
@@ -111,7 +105,7 @@ def plan_efa_plugin(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Devic
     Raises:
         CatalogError: The Region's add-on registry is not known and the file names none.
     """
-    own = [pool for pool in pools if pool.efa_interfaces and pool.provisioner not in _BRING_PLUGINS]
+    own = [pool for pool in pools if pool.efa_interfaces and pool.runs_pinned_image]
     if not own:
         return None
     registry = cluster.images.eks_registry or registries.eks_registry(cluster.region)
@@ -131,9 +125,7 @@ def registry_is_known(
     pools: config.Readable[config.Pool],
 ) -> Iterator[config.Mistake]:
     """Yield a Region whose registry, from which the EFA device plugin comes, is not known."""
-    needed = any(
-        config.has_efa(pool, network) for pool in pools if pool.provisioner not in _BRING_PLUGINS
-    )
+    needed = any(config.has_efa(pool, network) for pool in pools if pool.runs_pinned_image)
     try:
         if needed and images.eks_registry is None:
             registries.eks_registry(identity.region)
@@ -201,7 +193,7 @@ def plan_etcd(cluster: config.Cluster) -> EtcdPlan | None:
         volume_gib=_ETCD_VOLUME_GIB,
         # etcd runs on system nodes; Auto Mode's have a driver of their own.
         volume_provisioner=auto_mode.VOLUME_PROVISIONER
-        if all(pool.provisioner == "auto-mode" for pool in cluster.pools if pool.role == "system")
+        if all(pool.is_auto_mode for pool in cluster.pools if pool.role == "system")
         else addons.EBS_VOLUME_PROVISIONER,
     )
 
@@ -225,11 +217,7 @@ def _on_neuron_nodes(image: str, pools: Sequence[PoolPlan]) -> DevicePluginPlan 
 
 def _without_plugin(pools: Sequence[PoolPlan], accelerator: str) -> list[PoolPlan]:
     """Return the pools of ``accelerator`` whose nodes bring no device plugin along."""
-    return [
-        pool
-        for pool in pools
-        if pool.accelerator == accelerator and pool.provisioner not in _BRING_PLUGINS
-    ]
+    return [pool for pool in pools if pool.accelerator == accelerator and pool.runs_pinned_image]
 
 
 def _taint_keys(pools: Sequence[PoolPlan]) -> tuple[str, ...]:

@@ -184,13 +184,13 @@ def plan_scale(cluster: config.Cluster) -> ScalePlan:
     What the file states wins over the table. Karpenter is sized by the nodes that it may launch.
     """
     row = scale_for(_most_nodes(cluster.pools))
-    own = [pool for pool in cluster.pools if pool.provisioner == "karpenter"]
+    own = [pool for pool in cluster.pools if pool.is_karpenter]
     named_by_id = cluster.kubernetes.instance_id_node_names
     stated = cluster.images.pull_through
     # No page says whether ECR's caches are there in other partitions.
     cached = regions.lookup_region(cluster.region).partition == "aws"
     # HyperPod's own AMI, whose kernel no page states, runs kube-proxy as well.
-    unknown_kernel = any(pool.provisioner == "hyperpod" for pool in cluster.pools)
+    unknown_kernel = any(pool.is_hyperpod for pool in cluster.pools)
     return replace(
         row,
         karpenter=_karpenter(cluster, own),

@@ -6,7 +6,6 @@ from typing import Literal
 
 from ultrascale import config
 from ultrascale.plan import names
-from ultrascale.plan.capacity import NODE_GROUPS, NODE_POOLS
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 
 LayerId = Literal[
@@ -77,7 +76,7 @@ class Layer:
 
 
 def _node_groups(pools: Sequence[PoolPlan]) -> Sequence[PoolPlan]:
-    return [pool for pool in pools if pool.provisioner in NODE_GROUPS]
+    return [pool for pool in pools if pool.is_node_group]
 
 
 def _is_governed(plan: ClusterPlan) -> bool:
@@ -127,7 +126,7 @@ LAYERS: Mapping[LayerId, Layer] = {
         outlives=("storage",),
     ),
     "system-node-pools": Layer(
-        exists=lambda plan: any(pool.provisioner in NODE_POOLS for pool in plan.system_pools),
+        exists=lambda plan: any(pool.is_node_pool for pool in plan.system_pools),
         after=("network", "cluster", "node-addons", "nodes", "scaling"),
         taken_down_in="add-ons",
         outlives=("storage",),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from ultrascale import config
 from ultrascale.catalog import mountpoint
-from ultrascale.plan import capacity, names
+from ultrascale.plan import names
 from ultrascale.plan.model import ClaimPlan, LustrePlan, VolumePlan
 from ultrascale.plan.namespaces import team_namespaces, training_namespaces
 from ultrascale.plan.storage import bucket_placeholder, plan_lustre
@@ -113,8 +113,8 @@ def _own_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
 
 def _default_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
     storage = cluster.storage
-    provisioners = frozenset(pool.provisioner for pool in cluster.pools)
-    if not config.has_default_claims(storage.default_claims, provisioners):
+    hyperpod = any(pool.is_hyperpod for pool in cluster.pools)
+    if not config.has_default_claims(storage.default_claims, hyperpod=hyperpod):
         return
     file_systems = {lustre.name: lustre for lustre in storage.lustre}
     defaults = config.default_claims(lustre=[*file_systems], buckets=storage.buckets)
@@ -153,8 +153,7 @@ def _zones(cluster: config.Cluster, namespace: str) -> set[str]:
     return {
         zone
         for pool in cluster.pools
-        if pool.role != names.SYSTEM_ROLE
-        and (not governed or pool.provisioner == capacity.HYPERPOD)
+        if pool.role != names.SYSTEM_ROLE and (not governed or pool.is_hyperpod)
         for zone in config.zones_of(pool, cluster.network)
     }
 

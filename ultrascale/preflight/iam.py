@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ultrascale.errors import UnansweredError
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import ClusterPlan, PoolPlan
 from ultrascale.preflight.model import Check, Context, Finding, State, unknown
 
 _GET_ROLE, _GET_POLICY = "iam:GetRole", "iam:GetPolicy"
 # IAM's code of a role or policy that does not exist.
 _ABSENT = "NoSuchEntity"
-_AUTO_SCALED = frozenset({"managed-node-group", "self-managed"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,22 +39,18 @@ class _Role:
     command: str | None = None
 
 
-def _provisioners(plan: ClusterPlan) -> frozenset[str]:
-    return frozenset(pool.provisioner for pool in plan.all_pools)
-
-
 def _measures_writes(plan: ClusterPlan) -> bool:
     return plan.observability is not None and plan.observability.write_latency is not None
 
 
-def _spot_provisioners(plan: ClusterPlan) -> frozenset[str]:
-    return frozenset(pool.provisioner for pool in plan.all_pools if pool.purchase == "spot")
+def _spot_pools(plan: ClusterPlan) -> list[PoolPlan]:
+    return [pool for pool in plan.all_pools if pool.purchase == "spot"]
 
 
 _SPOT = _Role(
     name="AWSServiceRoleForEC2Spot",
     service="spot.amazonaws.com",
-    needed=lambda plan: bool(_spot_provisioners(plan)),
+    needed=lambda plan: bool(_spot_pools(plan)),
     source="https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html",
 )
 _ROLES = (
@@ -68,13 +63,13 @@ _ROLES = (
     _Role(
         name="AWSServiceRoleForAmazonEKSNodegroup",
         service="eks-nodegroup.amazonaws.com",
-        needed=lambda plan: "managed-node-group" in _provisioners(plan),
+        needed=lambda plan: any(pool.is_managed for pool in plan.all_pools),
         source="https://docs.aws.amazon.com/eks/latest/userguide/using-service-linked-roles-eks-nodegroups.html",
     ),
     _Role(
         name="AWSServiceRoleForAutoScaling",
         service="autoscaling.amazonaws.com",
-        needed=lambda plan: bool(_AUTO_SCALED & _provisioners(plan)),
+        needed=lambda plan: any(pool.is_node_group for pool in plan.all_pools),
         source="https://docs.aws.amazon.com/autoscaling/ec2/userguide/autoscaling-service-linked-role.html",
     ),
     _SPOT,
@@ -131,7 +126,7 @@ def _look_for_role(context: Context, role: _Role) -> Finding:
     # Karpenter's own role may not create it; other services create theirs, for a deployment that
     # is allowed to.
     # Source: https://karpenter.sh/docs/getting-started/getting-started-with-karpenter/
-    for_karpenter = role is _SPOT and "karpenter" in _spot_provisioners(context.plan)
+    for_karpenter = role is _SPOT and any(pool.is_karpenter for pool in _spot_pools(context.plan))
     evidence = "not there; Karpenter cannot launch Spot Instances without it"
     if not for_karpenter:
         evidence = (

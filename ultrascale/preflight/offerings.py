@@ -8,7 +8,6 @@ Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInsta
 from collections.abc import Iterator, Set
 
 from ultrascale.catalog import regions
-from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.preflight.model import Check, Context, Finding, State
 from ultrascale.preflight.pools import WholePool, whole_pools
 
@@ -71,7 +70,7 @@ def offering_finding(pool: WholePool, offered: Offered) -> Finding:
         fix = "see what the reservation's own check says of the zone"
         return _finding(pool, "warn", evidence, fix)
     state: State = "warn"
-    if len(empty) == len(plan.zones) or (empty and plan.provisioner in NODE_GROUPS):
+    if len(empty) == len(plan.zones) or (empty and plan.is_node_group):
         state = "fail"
     return _finding(pool, state, evidence, fix)
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from ultrascale.plan import capacity
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 
 
@@ -25,7 +24,7 @@ class WholePool:
     @property
     def on_hyperpod(self) -> bool:
         """Whether its instances are SageMaker's, of which EC2 says nothing."""
-        return self.plan.provisioner == capacity.HYPERPOD
+        return self.plan.is_hyperpod
 
 
 def whole_pools(plan: ClusterPlan) -> tuple[WholePool, ...]:

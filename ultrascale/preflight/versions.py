@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ultrascale.catalog import eks
-from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 from ultrascale.preflight.model import Check, Context, Difference, Finding, Issue, as_text, finding
 from ultrascale.preflight.windows import in_utc
@@ -170,7 +169,7 @@ def pinned_images(plan: ClusterPlan) -> Mapping[str, PoolPlan]:
 
     EKS Auto Mode and HyperPod choose theirs.
     """
-    own = [each for each in plan.all_pools if each.provisioner in (*NODE_GROUPS, "karpenter")]
+    own = [each for each in plan.all_pools if each.runs_pinned_image]
     return {pool.ami_parameter: pool for pool in reversed(own)}
 
 

@@ -10,7 +10,6 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.config.pipeline import ConnectionId
 from ultrascale.errors import QuestionError
 from ultrascale.plan import ClusterPlan, names
-from ultrascale.plan.capacity import NODE_GROUPS
 from ultrascale.plan.stacks import (
     LayerId,
     pipeline_stacks,
@@ -399,7 +398,7 @@ class _Planner:
 
     def _former(self) -> tuple[Target, ...]:
         """Return the stacks of pools that left the file, or whose nodes now come otherwise."""
-        moved = {pool.name for pool in self.plan.all_pools if pool.provisioner not in NODE_GROUPS}
+        moved = {pool.name for pool in self.plan.all_pools if not pool.is_node_group}
         wanted = stack_names(self.plan) - {names.stack(self.plan.name, name) for name in moved}
         return tuple(
             StackTarget(account=self.account, stack=stack)

@@ -12,6 +12,7 @@ from tests.support.advice_oracle import allowed, place, ways
 from tests.support.advice_questions import G_TYPES, HELD, HELD_BLOCK, question
 from ultrascale import catalog, config, plan
 from ultrascale.catalog import matrix
+from ultrascale.catalog.provisioners import PROVISIONERS
 from ultrascale.errors import CatalogError, ConfigError
 from ultrascale.plan.advice import Candidate, Judged, Question, advise
 from ultrascale.plan.advice.candidates import candidates
@@ -44,7 +45,7 @@ QUESTIONS = st.fixed_dictionaries(
         "coupled": st.sampled_from([None, True, False]),
         "utilisation": st.sampled_from([100, 20]),
         "commitment": st.sampled_from(COMMITMENTS),
-        "provisioner": st.sampled_from([None, *matrix.PROVISIONERS]),
+        "provisioner": st.sampled_from([None, *PROVISIONERS]),
         "kubernetes": st.sampled_from(["1.35", "1.36"]),
         "placement_group": st.booleans(),
         "image": st.sampled_from(["any", *IMAGES]),

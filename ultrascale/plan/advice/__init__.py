@@ -153,7 +153,7 @@ def _sold(judged: Judged) -> bool:
 def _waits(candidate: Candidate) -> bool:
     """Return whether a pool costs nothing before it is needed; HyperPod has its nodes at once."""
     windowed = candidate.option in _WINDOWED
-    return candidate.held is None and (windowed or candidate.provisioner != "hyperpod")
+    return candidate.held is None and (windowed or not candidate.is_hyperpod)
 
 
 def _adds(question: Question, chain: Sequence[_Link], candidate: Candidate) -> bool:
@@ -247,8 +247,7 @@ def _order_of_launches(steps: Sequence[Step]) -> Iterator[Reason]:
     launched = [
         step.judged.candidate.option
         for step in steps
-        if step.judged.candidate.provisioner in matrix.NODE_POOLS
-        and step.judged.candidate.option in LAUNCHED
+        if step.judged.candidate.is_node_pool and step.judged.candidate.option in LAUNCHED
     ]
     if launched == ["on-demand", "spot"]:
         text = (

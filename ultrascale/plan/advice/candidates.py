@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from ultrascale import catalog
 from ultrascale.catalog import matrix
+from ultrascale.catalog.provisioners import PROVISIONERS
 from ultrascale.plan.advice.model import Candidate, Question
 
 LAUNCHED: tuple[matrix.PurchaseOption, ...] = ("on-demand", "spot")
@@ -13,7 +14,7 @@ LAUNCHED: tuple[matrix.PurchaseOption, ...] = ("on-demand", "spot")
 def candidates(question: Question) -> Iterator[Candidate]:
     """Yield them all: what is held, then each option, provisioner and shape of a pool."""
     for held in question.held:
-        for provisioner in matrix.PROVISIONERS:
+        for provisioner in PROVISIONERS:
             yield Candidate(
                 option=held.option,
                 provisioner=provisioner,
@@ -23,7 +24,7 @@ def candidates(question: Question) -> Iterator[Candidate]:
             )
     for option in matrix.PURCHASE_OPTIONS:
         for types, zones in _shapes(question, option):
-            for provisioner in matrix.PROVISIONERS:
+            for provisioner in PROVISIONERS:
                 yield Candidate(
                     option=option, provisioner=provisioner, instance_types=types, zones=zones
                 )

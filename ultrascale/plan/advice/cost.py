@@ -18,7 +18,7 @@ def cost_of(question: Question, candidate: Candidate, nodes: int) -> Cost:
         return Cost(low=0, high=0, period=period, formula="paid for already")
     if candidate.option in ("capacity-block", "training-plan"):
         return _of_offer(candidate, period)
-    if candidate.provisioner == "hyperpod":
+    if candidate.is_hyperpod:
         text = "the catalog holds no prices of SageMaker"
         return Cost(low=None, high=None, period=period, formula=text)
     types, region = candidate.instance_types, question.region
@@ -40,7 +40,7 @@ def cost_of(question: Question, candidate: Candidate, nodes: int) -> Cost:
     text = f"{nodes:,} nodes x {hours:g} hours x {each} On-Demand in {region} on {prices.SEEN}"
     text += f" x {used:.0%} of the time" if used < 1 else ""
     text += kept
-    if candidate.provisioner == "auto-mode":
+    if candidate.is_auto_mode:
         text += "; without the fee of EKS Auto Mode, which comes on top"
     if candidate.option == "spot":
         low *= 1 - purchasing.SPOT_LARGEST_DISCOUNT

@@ -40,7 +40,7 @@ def doubts(candidate: Candidate, region: str) -> tuple[Reason, ...]:
     """Return why only a live call can tell whether ``candidate`` is to be had in ``region``."""
     if candidate.held is not None:
         return ()
-    on_hyperpod = candidate.provisioner == "hyperpod"
+    on_hyperpod = candidate.is_hyperpod
     if candidate.option == "capacity-block":
         return tuple(
             Reason(code="H2", text=f"AWS lists no Capacity Blocks of {name} in {region}")
@@ -149,7 +149,7 @@ def _interruption_is_borne(question: Question, candidate: Candidate) -> Reasons:
 
 
 def _auto_mode_suits(question: Question, candidate: Candidate) -> Reasons:
-    if candidate.provisioner != "auto-mode":
+    if not candidate.is_auto_mode:
         return
     days = auto_mode.NODE_DAYS
     if question.image == "al2023":
@@ -166,7 +166,7 @@ def _auto_mode_suits(question: Question, candidate: Candidate) -> Reasons:
 
 def _groups_hold(question: Question, candidate: Candidate) -> Reasons:
     most = matrix.NODES_PER_MANAGED_NODE_GROUP
-    if candidate.provisioner == "managed-node-group" and question.nodes > most * _MOST_GROUPS:
+    if candidate.is_managed and question.nodes > most * _MOST_GROUPS:
         text = (
             f"{_MOST_GROUPS} managed node groups of {most} nodes beside the system pool hold "
             f"{most * _MOST_GROUPS:,}, and {question.nodes:,} are needed"
@@ -175,7 +175,7 @@ def _groups_hold(question: Question, candidate: Candidate) -> Reasons:
 
 
 def _hyperpod_suits(question: Question, candidate: Candidate) -> Reasons:
-    if candidate.provisioner != "hyperpod":
+    if not candidate.is_hyperpod:
         return
     newest = eks.LATEST_HYPERPOD_VERSION
     if eks.SUPPORTED_VERSIONS.index(question.kubernetes_version) > eks.SUPPORTED_VERSIONS.index(
@@ -203,9 +203,9 @@ def _efa_reaches(question: Question, candidate: Candidate) -> Reasons:
 
 
 def _is_asked_for(question: Question, candidate: Candidate) -> Reasons:
-    if candidate.provisioner == "hyperpod" and not question.hyperpod:
+    if candidate.is_hyperpod and not question.hyperpod:
         yield Reason(code="asked", text="HyperPod is ruled out")
-    if candidate.provisioner != "auto-mode" and question.image == "bottlerocket":
+    if not candidate.is_auto_mode and question.image == "bottlerocket":
         text = f"{candidate.provisioner} pools of this product do not run Bottlerocket"
         yield Reason(code="asked", text=text)
 

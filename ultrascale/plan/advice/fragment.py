@@ -16,6 +16,7 @@ from ultrascale.catalog import (
     regions,
     training_plans,
 )
+from ultrascale.catalog.provisioners import KARPENTER, MANAGED_NODE_GROUP
 from ultrascale.plan.advice.candidates import is_spread
 from ultrascale.plan.advice.model import Candidate, Question
 from ultrascale.plan.advice.times import sold_days, window
@@ -73,7 +74,7 @@ def pools_of(
 
 def _pool(question: Question, candidate: Candidate, nodes: int, number: int) -> Entry:
     suffix = f"-{number + 1}" if number else ""
-    reserved = candidate.option not in ("on-demand", "spot") or candidate.provisioner == "hyperpod"
+    reserved = candidate.option not in ("on-demand", "spot") or candidate.is_hyperpod
     entry: Entry = {
         "name": f"{question.workload}-{candidate.option}{suffix}",
         "role": "reserved" if reserved else "burst",
@@ -91,19 +92,20 @@ def _pool(question: Question, candidate: Candidate, nodes: int, number: int) -> 
 
 def takes_placement_group(question: Question, candidate: Candidate) -> bool:
     """Return whether the pool gets the placement group that was asked for."""
-    free = candidate.option in ("on-demand", "spot") and candidate.provisioner != "hyperpod"
+    free = candidate.option in ("on-demand", "spot") and not candidate.is_hyperpod
     fit = all(catalog.lookup(name).placement_group for name in candidate.instance_types)
     return question.placement_group and free and fit and not is_spread(candidate)
 
 
 def _counts(candidate: Candidate, nodes: int) -> Entry:
-    fixed = candidate.provisioner == "hyperpod" or (
-        candidate.option == "capacity-block" and candidate.provisioner in matrix.NODE_POOLS
+    fixed = candidate.is_hyperpod or (
+        candidate.option == "capacity-block" and candidate.is_node_pool
     )
-    most = {
-        "managed-node-group": matrix.NODES_PER_MANAGED_NODE_GROUP,
-        "hyperpod": hyperpod.INSTANCES_PER_GROUP,
-    }.get(candidate.provisioner, nodes)
+    most = nodes
+    if candidate.is_managed:
+        most = matrix.NODES_PER_MANAGED_NODE_GROUP
+    elif candidate.is_hyperpod:
+        most = hyperpod.INSTANCES_PER_GROUP
     shards = math.ceil(nodes / most)
     counts: Entry = {"nodes": {"static" if fixed else "max": math.ceil(nodes / shards)}}
     return counts | ({"shards": shards} if shards > 1 else {})
@@ -231,7 +233,7 @@ def document(
     system: Entry = {
         "name": "system",
         "instance_types": [system_type],
-        "provisioner": "managed-node-group",
+        "provisioner": MANAGED_NODE_GROUP,
         "purchase": {"option": "on-demand"},
         "nodes": {"min": 2, "max": 4},
     }
@@ -245,7 +247,7 @@ def document(
         },
         "kubernetes": {"version": question.kubernetes_version},
     }
-    if any(pool["provisioner"] == "karpenter" for pool in pools):
+    if any(pool["provisioner"] == KARPENTER for pool in pools):
         found["karpenter"] = {"version": karpenter.NEWEST_VERSION}
     return found | {"pools": [system, *pools]}
 

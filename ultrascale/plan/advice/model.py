@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
 
-from ultrascale.catalog.matrix import Provisioner, PurchaseOption
+from ultrascale.catalog.matrix import PurchaseOption
+from ultrascale.catalog.provisioners import Provisioned, Provisioner
 from ultrascale.plan.model import Figure, QuotaNeed
 
 Workload = Literal[
@@ -107,7 +108,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Provisioned):
     """One way to have the nodes.
 
     Attributes:

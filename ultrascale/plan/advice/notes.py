@@ -33,7 +33,7 @@ def warnings_of(question: Question, step: Step, *, first: bool) -> Reasons:
         yield from _of_reservations(question, candidate, step.nodes)
     if candidate.option == "spot":
         yield from _of_spot(question, candidate, step.nodes, first=first)
-    if candidate.option == "on-demand" and candidate.provisioner == "hyperpod":
+    if candidate.option == "on-demand" and candidate.is_hyperpod:
         text = "HyperPod's On-Demand nodes are paid for from the deploy on, with or without work"
         yield Reason(code="cost", text=text)
     if question.placement_group and not takes_placement_group(question, candidate):
@@ -97,7 +97,7 @@ def _of_auto_mode(question: Question, candidate: Candidate) -> Reasons:
     days = auto_mode.NODE_DAYS
     longer = question.days is None or question.days > days
     # Filter H5 refuses work that bears no restart.
-    if candidate.provisioner == "auto-mode" and longer and question.tolerance == "checkpoint":
+    if candidate.is_auto_mode and longer and question.tolerance == "checkpoint":
         text = (
             f"EKS Auto Mode replaces each node after {days} days, and the work goes on from its "
             "last checkpoint" + ("; a coupled job stops with the first" if question.coupled else "")
@@ -201,7 +201,7 @@ def _of_spot(question: Question, candidate: Candidate, nodes: int, *, first: boo
 def _of_placement_groups(candidate: Candidate) -> Reasons:
     if candidate.option == "capacity-block":
         text = "no Capacity Block is in a placement group; its instances are near each other anyway"
-    elif candidate.provisioner == "hyperpod":
+    elif candidate.is_hyperpod:
         text = "HyperPod places its instances itself, so there is no placement group"
     elif candidate.option == "odcr":
         text = "a placement group takes a reservation only if that was made in it, so there is none"
@@ -212,7 +212,7 @@ def _of_placement_groups(candidate: Candidate) -> Reasons:
 
 def _of_groups(candidate: Candidate, nodes: int) -> Reasons:
     most = matrix.NODES_PER_MANAGED_NODE_GROUP
-    if candidate.provisioner == "managed-node-group" and nodes > most:
+    if candidate.is_managed and nodes > most:
         groups = math.ceil(nodes / most)
         text = f"{nodes:,} nodes are {groups} managed node groups of {most} at most: `shards`"
         yield Reason(code="H6", text=text)

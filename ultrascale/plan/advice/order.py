@@ -15,6 +15,14 @@ from collections.abc import Mapping
 
 from ultrascale import catalog
 from ultrascale.catalog import matrix, purchasing
+from ultrascale.catalog.provisioners import (
+    AUTO_MODE,
+    HYPERPOD,
+    KARPENTER,
+    MANAGED_NODE_GROUP,
+    SELF_MANAGED,
+    Provisioner,
+)
 from ultrascale.plan.advice.candidates import is_spread
 from ultrascale.plan.advice.filters import doubts, refusals
 from ultrascale.plan.advice.model import Candidate, Judged, Place, Question, Reason, Workload
@@ -37,11 +45,11 @@ _PLACES: Mapping[Place, int] = {
 
 # A fixed set of nodes suits groups, one that follows its pods suits node pools. Karpenter comes
 # before EKS Auto Mode as it has both kinds of images, more settings and no fee.
-_FIXED: tuple[matrix.Provisioner, ...] = (
-    *("managed-node-group", "karpenter", "self-managed", "auto-mode", "hyperpod"),
+_FIXED: tuple[Provisioner, ...] = (
+    *(MANAGED_NODE_GROUP, KARPENTER, SELF_MANAGED, AUTO_MODE, HYPERPOD),
 )
-_ELASTIC: tuple[matrix.Provisioner, ...] = (
-    *("karpenter", "auto-mode", "managed-node-group", "self-managed", "hyperpod"),
+_ELASTIC: tuple[Provisioner, ...] = (
+    *(KARPENTER, AUTO_MODE, MANAGED_NODE_GROUP, SELF_MANAGED, HYPERPOD),
 )
 
 

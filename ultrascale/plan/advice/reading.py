@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from ultrascale import catalog
-from ultrascale.catalog import eks, kubernetes, matrix, regions
+from ultrascale.catalog import eks, kubernetes, regions
+from ultrascale.catalog.provisioners import HYPERPOD, PROVISIONERS, Provisioner
 from ultrascale.config import near
 from ultrascale.errors import CatalogError, QuestionError
 from ultrascale.plan.advice import model
@@ -110,7 +111,7 @@ class _Words:
     tolerance: Tolerance | None
     commitment: Commitment | None
     image: Image | None
-    provisioner: matrix.Provisioner | None
+    provisioner: Provisioner | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +188,7 @@ def _words(given: Given, wrong: _Mistakes) -> _Words:
     if given.kubernetes not in eks.SUPPORTED_VERSIONS:
         todo = f"use {', '.join(eks.SUPPORTED_VERSIONS)}"
         wrong.add("kubernetes", "a version that is not supported", given.kubernetes, todo)
-    if given.provisioner == "hyperpod" and not given.hyperpod:
+    if given.provisioner == HYPERPOD and not given.hyperpod:
         todo = "keep one of both"
         wrong.add("provisioner", "HyperPod beside --no-hyperpod", given.provisioner, todo)
     return _Words(
@@ -195,9 +196,7 @@ def _words(given: Given, wrong: _Mistakes) -> _Words:
         tolerance=wrong.word("tolerance", given.tolerance, model.TOLERANCES, "tolerance"),
         commitment=wrong.word("commitment", given.commitment, model.COMMITMENTS, "commitment"),
         image=wrong.word("image", given.image, model.IMAGES, "image"),
-        provisioner=wrong.word(
-            "provisioner", given.provisioner, matrix.PROVISIONERS, "provisioner"
-        ),
+        provisioner=wrong.word("provisioner", given.provisioner, PROVISIONERS, "provisioner"),
     )
 
 

@@ -1,7 +1,7 @@
 """Whose jobs take their turn in a team's queue, and where jobs run."""
 
 from ultrascale import config
-from ultrascale.plan import capacity, names
+from ultrascale.plan import names
 from ultrascale.plan.pools.pool import node_types
 
 
@@ -47,7 +47,7 @@ def teams(cluster: config.Cluster) -> frozenset[str]:
 def stays_on_hyperpod(cluster: config.Cluster, job: config.AnyJob) -> bool:
     """Return whether the labels that tell pools apart keep a job on HyperPod's nodes."""
     pools = [pool for pool in cluster.pools if _may_run_on(pool, job)]
-    return bool(pools) and all(pool.provisioner == capacity.HYPERPOD for pool in pools)
+    return bool(pools) and all(pool.is_hyperpod for pool in pools)
 
 
 def says_where(job: config.AnyJob) -> bool:
@@ -62,7 +62,7 @@ def _may_run_on(pool: config.Pool, job: config.AnyJob) -> bool:
         names.POOL_LABEL: (pool.name,),
         names.ROLE_LABEL: (pool.role,),
         names.CAPACITY_LABEL: (pool.purchase.option,),
-        names.INSTANCE_TYPE_LABEL: node_types(pool.provisioner, pool.instance_types),
+        names.INSTANCE_TYPE_LABEL: node_types(pool),
     }
     selector = job.node_selector
     fits = all(selector[key] in values for key, values in has.items() if key in selector)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, kubelet, regions
-from ultrascale.plan import capacity, names, quantities
+from ultrascale.plan import names, quantities
 from ultrascale.plan.model import PoolPlan
 
 # What add-ons, plugins and exporters take of a node: a share of it, and at least so much. A test
@@ -78,7 +78,7 @@ def nodes_of(
 
 def on_hyperpod(pools: Sequence[PoolPlan]) -> bool:
     """Return whether all nodes of ``pools`` are HyperPod's."""
-    return bool(pools) and all(pool.provisioner == capacity.HYPERPOD for pool in pools)
+    return bool(pools) and all(pool.is_hyperpod for pool in pools)
 
 
 def node_share(job: config.AnyJob, pools: Sequence[PoolPlan]) -> NodeShare:
@@ -223,10 +223,10 @@ def _has(spec: catalog.InstanceType, asked: tuple[str, int]) -> bool:
 
 def _share(pool: PoolPlan, spec: catalog.InstanceType, asked: tuple[str, int] | None) -> NodeShare:
     # EKS Auto Mode sets none aside.
-    accelerated = spec.accelerator is not None and pool.provisioner != "auto-mode"
+    accelerated = spec.accelerator is not None and not pool.is_auto_mode
     huge = eks.HUGE_PAGES_MIB if accelerated else 0
     share = _part(spec, asked, huge_pages_mib=huge, efa_interfaces=pool.efa_interfaces)
-    if pool.provisioner == capacity.HYPERPOD:
+    if pool.is_hyperpod:
         # AWS's example for ml.p5.48xlarge asks for them, but no page says whether every release of
         # HyperPod's image sets any aside: none are asked for, and their memory is left to them.
         return replace(share, huge_pages=None)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from ultrascale import config
 from ultrascale.catalog import volcano
-from ultrascale.plan import capacity
 from ultrascale.plan.delivery import images
 from ultrascale.plan.jobs import namespaces
 from ultrascale.plan.jobs import nodes as job_nodes
@@ -70,7 +69,7 @@ class JobRequest:
         pools = self.pools
         if self.team is not None and not namespaces.says_where(self.job):
             # Quotas of teams are of HyperPod's nodes.
-            pools = tuple(pool for pool in pools if pool.provisioner == capacity.HYPERPOD)
+            pools = tuple(pool for pool in pools if pool.is_hyperpod)
         tiers = () if self.tier is None else (self.tier,)
         return job_nodes.nodes_of(self.job, pools, tiers=tiers)
 

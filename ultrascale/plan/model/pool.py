@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from ultrascale.catalog.provisioners import Provisioned, Provisioner
+
 CapacityType = Literal["on-demand", "spot", "reserved"]
 SizedBy = Literal["file", "provisioner", "cluster-autoscaler", "calendar"]
 
@@ -83,7 +85,7 @@ class WindowPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolPlan:
+class PoolPlan(Provisioned):
     """A pool, or one shard of it, joined with what the catalog says of its instance types.
 
     Attributes:
@@ -136,7 +138,7 @@ class PoolPlan:
     pool: str
     shard: int | None
     role: Literal["system", "reserved", "burst"]
-    provisioner: Literal["managed-node-group", "self-managed", "karpenter", "auto-mode", "hyperpod"]
+    provisioner: Provisioner
     purchase: str
     capacity_type: CapacityType
     reservation: ReservationPlan | None

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ultrascale.catalog import auto_mode, eks, kubelet
 from ultrascale.catalog import kubernetes_objects as objects
-from ultrascale.plan import capacity
 from ultrascale.plan.model import (
     ClusterPlan,
     ControlPlaneNeeds,
@@ -75,7 +74,7 @@ def lacks(tier: str, figures: Figures) -> str | None:
 
 def daemons_of(plan: ClusterPlan, pool: PoolPlan) -> int:
     """Return the pods of DaemonSets on a node: of add-ons, device plugins and the name cache."""
-    auto = pool.provisioner == "auto-mode"
+    auto = pool.is_auto_mode
     addons = [*plan.control_plane.node_addons, *plan.control_plane.workload_addons]
     if plan.observability is not None:
         addons.append(plan.observability.addon)
@@ -142,7 +141,7 @@ def _counts(plan: ClusterPlan) -> Mapping[str, int]:
         "jobs": jobs,
         "pods": daemons + jobs,
         "pods_most": most,
-        "claims": sum(pool.max_nodes for pool in pools if pool.provisioner in capacity.NODE_POOLS),
+        "claims": sum(pool.max_nodes for pool in pools if pool.is_node_pool),
     }
 
 

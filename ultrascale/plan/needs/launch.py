@@ -6,7 +6,6 @@ from typing import cast
 
 from ultrascale.catalog import eks, quotas
 from ultrascale.catalog import kubernetes_objects as objects
-from ultrascale.plan import capacity
 from ultrascale.plan.model import ClusterPlan, Figure, Figures
 
 PULL_TARGET_SECONDS = 300
@@ -48,13 +47,13 @@ def plan_launch(plan: ClusterPlan, totals: Figures) -> Figures:
 
 def ec2_nodes(plan: ClusterPlan) -> int:
     """Return the instances of the account's own; HyperPod's are of AWS's."""
-    return sum(pool.max_nodes for pool in plan.all_pools if pool.provisioner != capacity.HYPERPOD)
+    return sum(pool.max_nodes for pool in plan.all_pools if not pool.is_hyperpod)
 
 
 def _run_instances(plan: ClusterPlan) -> Figure:
     """Return how long RunInstances takes for all nodes, as EC2 throttles it by default."""
     nodes = ec2_nodes(plan)
-    fleets = any(pool.provisioner == "karpenter" for pool in plan.all_pools)
+    fleets = any(pool.is_karpenter for pool in plan.all_pools)
     at_once, each_second = quotas.RUN_INSTANCES_AT_ONCE, quotas.RUN_INSTANCES_PER_SECOND
     return _figure(
         "run_instances_minutes",

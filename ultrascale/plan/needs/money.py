@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 from ultrascale.catalog import prices
-from ultrascale.plan import capacity
 from ultrascale.plan.model import (
     ClusterPlan,
     Figure,
@@ -65,7 +64,7 @@ def _pool_money(shards: Sequence[PoolPlan], nodes: Figure, region: str) -> PoolM
     pool = shards[0]
     at = f"{_AT}.{pool.pool}"
     price = on_demand_price(pool, region)
-    if pool.provisioner == capacity.HYPERPOD and price.value is not None:
+    if pool.is_hyperpod and price.value is not None:
         words = f"{price.words}, as nodes of EC2"
         price = PerNode(value=price.value, words=words, sources=price.sources)
     hourly = times(f"{at}.on_demand_usd_per_hour", "USD per hour", nodes, price)

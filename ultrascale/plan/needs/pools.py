@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from ultrascale import catalog
 from ultrascale.catalog import prices, quotas
-from ultrascale.plan import capacity
 from ultrascale.plan.model import ClusterPlan, Figure, Figures, PoolNeeds, PoolPlan
 from ultrascale.plan.network.demand import single_addresses
 from ultrascale.plan.network.vpc import node_prefixes
@@ -142,7 +141,7 @@ def _per_node(pool: PoolPlan, prefixes: int) -> Iterator[tuple[str, str, PerNode
     yield "efa_interfaces", "EFA interfaces", PerNode(value=efa, words=words)
     words = _counted(interfaces, "network interface")
     yield "network_interfaces", "network interfaces", PerNode(value=interfaces, words=words)
-    extra = single_addresses(pool.provisioner, pool.instance_types) - 1
+    extra = single_addresses(pool) - 1
     usage = address_usage(interfaces, prefixes, extra)
     words += f" + {prefixes} /28 prefixes"
     words += f" + {extra} addresses" if extra else ""
@@ -193,7 +192,7 @@ def _price(pool: PoolPlan, region: str) -> PerNode:
     if pool.purchase in PAID_BEFORE:
         words = f"a {pool.purchase} is paid up front, at a price that only AWS's offer states"
         return PerNode(value=None, words=words)
-    if pool.provisioner == capacity.HYPERPOD:
+    if pool.is_hyperpod:
         return PerNode(value=None, words="the catalog holds no prices of SageMaker")
     price = on_demand_price(pool, region)
     if price.value is None or pool.purchase != "spot":

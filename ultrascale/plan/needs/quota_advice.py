@@ -64,7 +64,7 @@ def _fewer(need: QuotaNeed, most: int, plan: ClusterPlan) -> str:
         * address_usage(
             1,
             node_prefixes(plan.network, pool),
-            single_addresses(pool.provisioner, pool.instance_types) - 1,
+            single_addresses(pool) - 1,
         )
         for pool in plan.all_pools
     )

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from ultrascale import catalog
 from ultrascale.catalog import quotas
-from ultrascale.plan import capacity
 from ultrascale.plan.model import (
     AgreedLimit,
     ClusterPlan,
@@ -53,7 +52,7 @@ def _ec2_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
     terms: _Terms = {}
     unknown: dict[str, str] = {}
     for pool in plan.all_pools:
-        if pool.provisioner == capacity.HYPERPOD:
+        if pool.is_hyperpod:
             continue
         for name in pool.instance_types:
             for fact, count in _quota_facts(pool):
@@ -104,7 +103,7 @@ def _hyperpod_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
     """Yield what is asked of SageMaker: instances of each type, by quotas without a common code."""
     counts: dict[str, list[PoolPlan]] = {}
     for pool in plan.all_pools:
-        if pool.provisioner == capacity.HYPERPOD:
+        if pool.is_hyperpod:
             counts.setdefault(pool.node_types[0], []).append(pool)
     for name, pools in sorted(counts.items()):
         figure = Figure(
@@ -124,14 +123,14 @@ def _hyperpod_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
 
 def _eks_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
     yield _need(quotas.CLUSTERS, 1, "this one")
-    groups = [pool for pool in plan.all_pools if pool.provisioner == "managed-node-group"]
+    groups = [pool for pool in plan.all_pools if pool.is_managed]
     if groups:
         largest = max(groups, key=lambda pool: pool.max_nodes)
         yield _need(quotas.NODE_GROUPS, len(groups), ", ".join(pool.name for pool in groups))
         formula = f"{largest.max_nodes:,} nodes of {largest.name}"
         yield _need(quotas.NODES_OF_A_GROUP, largest.max_nodes, formula)
     admins = len(plan.control_plane.admins)
-    own = [each for each in plan.all_pools if each.provisioner in capacity.NODE_GROUPS]
+    own = [each for each in plan.all_pools if each.is_node_group]
     others = (1 if plan.node_role is not None else 0) + (1 if plan.hyperpod is not None else 0)
     yield _need(
         quotas.ACCESS_ENTRIES,
@@ -200,7 +199,7 @@ def _image_quotas(nodes: float) -> Iterator[QuotaNeed]:
 
 def _disks(plan: ClusterPlan) -> QuotaNeed:
     """Return the root disks of all nodes of the account."""
-    own = [pool for pool in plan.all_pools if pool.provisioner != capacity.HYPERPOD]
+    own = [pool for pool in plan.all_pools if not pool.is_hyperpod]
     gib = sum(pool.max_nodes * pool.root_disk.size_gib for pool in own)
     formula = " + ".join(
         f"{pool.max_nodes:,} nodes of {pool.name} x {pool.root_disk.size_gib} GiB" for pool in own

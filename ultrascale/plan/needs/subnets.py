@@ -76,7 +76,7 @@ def _demands(plan: ClusterPlan) -> Mapping[tuple[SubnetKind, str], list[_Demand]
             pool=name,
             zones=first.zones,
             nodes=sum(shard.max_nodes for shard in shards),
-            addresses=single_addresses(first.provisioner, first.instance_types),
+            addresses=single_addresses(first),
             prefixes=node_prefixes(plan.network, first),
             max_pods=first.max_pods,
             host_pods=pods_on_host_network(first),

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, hyperpod, vpc
-from ultrascale.plan import capacity
-from ultrascale.plan.model import SubnetPlan
+from ultrascale.plan.model import PoolPlan, SubnetPlan
 from ultrascale.plan.network.subnets import WARM_PREFIXES, with_warm_prefixes
 
 # Single addresses of a zone beside its nodes: interface endpoints, file-system and Lambda
@@ -52,8 +51,8 @@ def demands(pools: Iterable[config.Pool], network: config.Network) -> Iterator[D
             zones=config.zones_of(pool, network),
             nodes=pool.nodes.highest * pool.shards,
             accelerated=any(catalog.lookup(name).accelerator for name in pool.instance_types),
-            movable=may_move(pool.provisioner, pool.role),
-            addresses_per_node=single_addresses(pool.provisioner, pool.instance_types),
+            movable=may_move(pool),
+            addresses_per_node=single_addresses(pool),
         )
 
 
@@ -69,32 +68,24 @@ def per_zone(demands: Iterable[Demand]) -> Nodes:
     return {zone: ZoneDemand(count, addresses[zone]) for zone, count in nodes.items()}
 
 
-def may_move(provisioner: object, role: object) -> bool:
+def may_move(pool: config.Pool | PoolPlan) -> bool:
     """Return whether nodes without accelerators may draw from the pod ranges.
 
     Those of NodePools: they find their subnets when they are launched. A node group's subnets
     change with the group alone.
-
-    Args:
-        provisioner: What launches them.
-        role: Role of their pool; anything else than a role where it is unknown.
     """
-    return provisioner in capacity.NODE_POOLS and role != "system"
+    return pool.is_node_pool and pool.role != "system"
 
 
-def single_addresses(provisioner: object, instance_types: Sequence[str]) -> int:
+def single_addresses(pool: config.Pool | PoolPlan) -> int:
     """Return the single addresses of a node, the most among its types.
 
     HyperPod counts on one for each pod. Whether its instances take prefixes as well, as the VPC
     CNI is told to, its pages do not say: they are counted too.
-
-    Args:
-        provisioner: What launches the node; anything else than HyperPod's name where it is unknown.
-        instance_types: Types of the catalog.
     """
-    specs = [catalog.lookup(name) for name in instance_types]
+    specs = [catalog.lookup(name) for name in pool.instance_types]
     known = all(spec.knows(fact) for spec in specs for fact in ("ipv4_per_eni", "efa_cards"))
-    if provisioner != capacity.HYPERPOD or not known:
+    if not pool.is_hyperpod or not known:
         return 1  # what is not known is a mistake of its own
     return max((hyperpod.node_addresses(spec) for spec in specs), default=1)
 

@@ -4,11 +4,6 @@ from ultrascale import config
 from ultrascale.catalog import eks, versions
 from ultrascale.plan.model import DnsScale, NodeLocalDnsPlan, ScalePlan
 
-# Their kubelets are told by us where to ask for names. EKS Auto Mode's nodes have a cache built in,
-# and HyperPod's ask CoreDNS.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-networking.html
-_OWN_KUBELETS = frozenset({"managed-node-group", "self-managed", "karpenter"})
-
 # What EKS installs, with another time before a replica goes. A replica says that it is ready by
 # ``ready``, and the add-on's readiness probe asks for it.
 # Sources:
@@ -68,4 +63,10 @@ def corefile(dns: DnsScale) -> str | None:
 
 
 def _asks_cache(pool: config.Pool) -> bool:
-    return pool.provisioner in _OWN_KUBELETS
+    """Return whether we tell the kubelets of ``pool`` where to ask for names.
+
+    EKS Auto Mode's nodes have a cache built in, and HyperPod's ask CoreDNS.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-networking.html
+    """
+    return pool.runs_pinned_image

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ultrascale import config
 from ultrascale.catalog import eks, regions
-from ultrascale.plan import capacity, retention
+from ultrascale.plan import retention
 from ultrascale.plan.model import NetworkPlan, PoolPlan, SubnetKind
 from ultrascale.plan.network.addresses import AddressCheck
 from ultrascale.plan.network.demand import demands, may_move
@@ -82,13 +82,13 @@ def network_warnings(network: NetworkPlan) -> Iterator[str]:
 
 def _hears_of_interruptions(cluster: config.Cluster) -> bool:
     """Return whether a controller reads a queue of instances that AWS is about to take away."""
-    self_managed = any(pool.provisioner == "self-managed" for pool in cluster.pools)
+    self_managed = any(pool.is_self_managed for pool in cluster.pools)
     return cluster.karpenter is not None or self_managed
 
 
 def node_subnet_kind(network: NetworkPlan, pool: PoolPlan) -> SubnetKind:
     """Return the kind of subnet that the nodes of ``pool`` live in."""
-    moved = network.plain_in_pod_ranges and may_move(pool.provisioner, pool.role)
+    moved = network.plain_in_pod_ranges and may_move(pool)
     return subnet_kind(network, accelerated=pool.accelerator is not None or moved)
 
 
@@ -108,10 +108,10 @@ def within_prefixes(cluster: config.Cluster, network: NetworkPlan, pool: PoolPla
 
     HyperPod counts its pods by itself.
     """
-    if node_prefixes(network, pool) > 1 or pool.provisioner == capacity.HYPERPOD:
+    if node_prefixes(network, pool) > 1 or pool.is_hyperpod:
         return pool
     logs = cluster.observability is not None and cluster.observability.container_logs
-    fluent_bit = logs and pool.provisioner != "auto-mode"
+    fluent_bit = logs and not pool.is_auto_mode
     most = PODS_OF_A_PREFIX + pods_on_host_network(pool) + fluent_bit
     return replace(pool, max_pods=min(pool.max_pods, most))
 
@@ -122,7 +122,7 @@ def pods_on_host_network(pool: PoolPlan) -> int:
     Kubelets count them like others. Where they were left out, eight pods of a GPU each would not
     fit beside the DaemonSets of a node with a single prefix.
     """
-    if pool.provisioner in {"auto-mode", capacity.HYPERPOD}:
+    if not pool.runs_pinned_image:
         return eks.HOST_NETWORK_PODS
     # The EFA device plugin, and the cache that pods ask for names.
     return eks.ADDON_HOST_NETWORK_PODS + (pool.efa_interfaces > 0) + bool(pool.name_servers)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from ultrascale import config
 from ultrascale.catalog import cloudwatch
-from ultrascale.plan import capacity, names
+from ultrascale.plan import names
 from ultrascale.plan.model import (
     AlarmPlan,
     AlertsPlan,
@@ -37,7 +37,7 @@ def plan_alerts(
     observability = cluster.observability
     if observability is None or observability.alarms is None:
         return None
-    hyperpod = any(pool.provisioner == capacity.HYPERPOD for pool in pools)
+    hyperpod = any(pool.is_hyperpod for pool in pools)
     return AlertsPlan(
         email=observability.alarms.email,
         topic=names.alarm_topic(cluster.name),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
 from ultrascale.catalog import addons, cloudwatch, hyperpod
-from ultrascale.plan import capacity, names
+from ultrascale.plan import names
 from ultrascale.plan.addons import ON_SYSTEM_NODES, installed_addon
 from ultrascale.plan.model import AddonPlan, PoolPlan
 
@@ -87,10 +87,7 @@ def gpu_exporter_types(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tu
         https://github.com/aws/containers-roadmap/issues/2763
         https://github.com/aws-observability/helm-charts/blob/main/charts/amazon-cloudwatch-observability/templates/linux/dcgm-exporter-daemonset.yaml
     """
-    own = any(
-        pool.provisioner == capacity.HYPERPOD and pool.accelerator == names.NVIDIA_GPU
-        for pool in pools
-    )
+    own = any(pool.is_hyperpod and pool.accelerator == names.NVIDIA_GPU for pool in pools)
     if not own or _has_hyperpod_addon(cluster):
         return ()
     return tuple(f"{hyperpod.TYPE_PREFIX}{name}" for name in _types("nvidia"))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import prices
-from ultrascale.plan import capacity, names
+from ultrascale.plan import names
 from ultrascale.plan.model import (
     GraphPlan,
     LinePlan,
@@ -41,7 +41,7 @@ class Dashboard:
         self._lustre = lustre
         self._hyperpod_gpus = hyperpod_gpus
         self._lines = Lines(cluster=cluster.name)
-        self._hyperpod = [pool for pool in pools if pool.provisioner == capacity.HYPERPOD]
+        self._hyperpod = [pool for pool in pools if pool.is_hyperpod]
         self._teams = fleet_metrics.teams(cluster)
         self._team_names = tuple(dict.fromkeys(self._teams.values()))
         self._node_types = fleet_metrics.node_types(pools)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import eks
-from ultrascale.plan import capacity
 from ultrascale.plan.model import AlarmPlan, FleetMetricsPlan, MetricPlan, PoolPlan
 from ultrascale.plan.observability import fleet_metrics
 
@@ -29,7 +28,7 @@ def fleet_alarms(
     if fleet_metrics.placed_pools(cluster, pools):
         yield _unplaced(cluster.name, seconds)
     yield from _missing(cluster.name, pools, seconds)
-    if any(pool.provisioner == capacity.HYPERPOD for pool in pools):
+    if any(pool.is_hyperpod for pool in pools):
         yield _alarm(
             "hyperpod-recovery",
             "HyperPod reboots or replaces a node: a replacement takes 20 to 30 minutes, and "

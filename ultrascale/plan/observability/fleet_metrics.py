@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
 from ultrascale.catalog import addons, eks, hyperpod, hyperpod_chart, prices, volcano
-from ultrascale.plan import capacity, names, retention
+from ultrascale.plan import names, retention
 from ultrascale.plan.model import FleetMetricsPlan, MetricPlan, PoolPlan
 from ultrascale.plan.namespaces import plan_namespaces
 from ultrascale.plan.platform import plan_dcgm_exporter
@@ -179,7 +179,7 @@ def owed_pools(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
     return [
         pool
         for pool in pools
-        if (pool.provisioner == capacity.HYPERPOD and pool.window)
+        if (pool.is_hyperpod and pool.window)
         or (pool.purchase == "odcr" and pool.sized_by == "file")
     ]
 

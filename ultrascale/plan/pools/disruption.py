@@ -119,7 +119,7 @@ def expire_after(pool: PoolPlan) -> str:
     """Return the age at which a node of ``pool`` is replaced, budgets or not; or ``Never``."""
     if plan_disruption(pool).expires:
         return _RENEWED_AFTER
-    if pool.provisioner != "auto-mode":
+    if not pool.is_auto_mode:
         return "Never"
     return f"{(_LONGEST_ON_AUTO_MODE - max(_GRACE, _grace(pool))) // timedelta(hours=1)}h"
 

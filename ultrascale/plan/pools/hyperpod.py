@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import hyperpod
-from ultrascale.plan import capacity, names
+from ultrascale.plan import names
 from ultrascale.plan.addons import governance_addon
 from ultrascale.plan.model import (
     GovernancePlan,
@@ -24,7 +24,7 @@ _MOUNTS = "/fsx"
 
 def plan_hyperpod(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> HyperPodPlan | None:
     """Return the HyperPod cluster, if a pool has provisioner ``hyperpod``."""
-    own = [pool for pool in pools if pool.provisioner == capacity.HYPERPOD]
+    own = [pool for pool in pools if pool.is_hyperpod]
     if not own:
         return None
     return HyperPodPlan(
@@ -108,7 +108,7 @@ def _group(cluster: config.Cluster, plan: PoolPlan) -> InstanceGroupPlan:
         taints=plan.taints,
         zones=plan.zones,
         accelerated=plan.accelerator is not None,
-        addresses=single_addresses(plan.provisioner, plan.instance_types),
+        addresses=single_addresses(plan),
         volume_gib=_VOLUME_GIB,
         # One is the volume's. Pods mount every file system, by their claims.
         mounts={
@@ -135,7 +135,7 @@ def _team(
 ) -> TeamPlan:
     nodes: dict[str, int] = {}
     for pool in cluster.pools:
-        if pool.provisioner != capacity.HYPERPOD:
+        if not pool.is_hyperpod:
             continue
         shares = share_nodes(pool.nodes.highest * pool.shards, governance.teams, pool=pool.name)
         name = f"{hyperpod.TYPE_PREFIX}{pool.instance_types[0]}"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ultrascale import catalog
 from ultrascale.catalog import addons
 from ultrascale.catalog import hyperpod_chart as chart
-from ultrascale.plan import capacity, names
+from ultrascale.plan import names
 from ultrascale.plan.model import HyperPodChartPlan, PoolPlan, RemoteChartPlan
 
 
@@ -19,7 +19,7 @@ def plan_hyperpod_chart(
         pools: The cluster's pools.
         governed: Whether task governance shares its nodes.
     """
-    own = [pool for pool in pools if pool.provisioner == capacity.HYPERPOD]
+    own = [pool for pool in pools if pool.is_hyperpod]
     if not own:
         return None
     neuron = _types(own, kind="neuron")

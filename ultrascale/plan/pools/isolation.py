@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ultrascale.catalog import addons, hyperpod, hyperpod_chart, mountpoint
-from ultrascale.plan import capacity, names
+from ultrascale.plan import names
 from ultrascale.plan.model import IsolationPlan, PoolPlan
 
 # Extended resources of NVIDIA, the slices of MIG among them, and Neuron devices and cores.
@@ -26,7 +26,7 @@ _SHARED_LABELS = (names.POOL_LABEL, names.NODE_TYPE_LABEL, names.ROLE_LABEL)
 
 def is_isolated(pool: PoolPlan) -> bool:
     """Return whether the nodes of ``pool`` are closed to pods without accelerators."""
-    return pool.provisioner == capacity.HYPERPOD and pool.deep_health_checks
+    return pool.is_hyperpod and pool.deep_health_checks
 
 
 def plan_isolation(pools: Sequence[PoolPlan]) -> IsolationPlan | None:

@@ -24,7 +24,7 @@ def plan_karpenter(
     stated = cluster.karpenter
     if stated is None:
         return None
-    own = [pool for pool in pools if pool.provisioner == "karpenter"]
+    own = [pool for pool in pools if pool.is_karpenter]
     size = scale.karpenter
     gates = {name: gate.default for name, gate in karpenter.FEATURE_GATES.items()}
     gangs = cluster.scheduling.gang_scheduler == "volcano"
@@ -61,7 +61,7 @@ def karpenter_has_room(
 ) -> Iterator[config.Mistake]:
     """Judge whether a system node holds the controller: without it no other node comes."""
     system = [placed for placed in pools.placed if placed.item.role == "system"]
-    launched = sum(_most_nodes(pool) for pool in pools if pool.provisioner == "karpenter")
+    launched = sum(_most_nodes(pool) for pool in pools if pool.is_karpenter)
     size = karpenter_scale(launched, karpenter)
     if not system or any(_holds(placed.item, size) for placed in system):
         return

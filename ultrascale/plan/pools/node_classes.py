@@ -8,8 +8,10 @@ from ultrascale.plan.model import NetworkPlan, NodeClassPlan, PoolPlan
 from ultrascale.plan.model.node_pools import NodeClassKind
 from ultrascale.plan.network.vpc import node_prefixes, node_subnet_kind
 
-KINDS: Mapping[str, NodeClassKind] = {"karpenter": "EC2NodeClass", "auto-mode": "NodeClass"}
-"""The kind of node class of each provisioner that launches nodes from NodePools."""
+
+def node_class_kind(pool: PoolPlan) -> NodeClassKind:
+    """Return the kind of the node class of a pool that is launched from NodePools."""
+    return "NodeClass" if pool.is_auto_mode else "EC2NodeClass"
 
 
 def plan_node_class(
@@ -25,7 +27,7 @@ def plan_node_class(
     """
     return NodeClassPlan(
         name=pool.name,
-        kind=KINDS[pool.provisioner],
+        kind=node_class_kind(pool),
         role=names.node_role(cluster.name, cluster.region, by_id=named_by_id),
         subnet_tags={
             names.DISCOVERY_TAG: cluster.name,
@@ -74,7 +76,7 @@ def _ip_prefixes(network: NetworkPlan, pool: PoolPlan) -> int:
         https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html#static-network-interfaces
         https://github.com/aws/karpenter-provider-aws/pull/8480
     """
-    if pool.provisioner == "auto-mode":
+    if pool.is_auto_mode:
         return node_prefixes(network, pool) if pool.network_interfaces else 0
     inside = node_subnet_kind(network, pool) == "accelerated"
     return 1 if inside or pool.accelerator is not None else 0

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from ultrascale.plan.capacity import HYPERPOD
 from ultrascale.plan.model import PoolPlan, SubnetPlan
 from ultrascale.plan.network.demand import ZoneDemand, first_that_hold, is_enough, single_addresses
 
@@ -10,9 +9,6 @@ from ultrascale.plan.network.demand import ZoneDemand, first_that_hold, is_enoug
 _SPOT_NOTICE_SECONDS = 120
 # As long as the pods of a NodePool's node have. Only a lower size takes such an instance.
 _UNHURRIED_SECONDS = 3600
-_MANAGED = "managed-node-group"
-# Their groups keep the subnets that they are made with.
-_FIXED = (_MANAGED, HYPERPOD)
 
 
 def drain_seconds(plan: PoolPlan) -> int:
@@ -77,9 +73,9 @@ def group_subnets(
     """
     if plan.window is not None:
         return (block_subnet(plan, subnets),)
-    if plan.provisioner != _MANAGED:
+    if not plan.is_managed:
         return tuple(subnets)
-    fixed = [plan, *(each for each in earlier if each.provisioner in _FIXED)]
+    fixed = [plan, *(each for each in earlier if each.is_managed or each.is_hyperpod)]
     demands: dict[str, ZoneDemand] = {}
     for zone in plan.zones:
         there = [each for each in fixed if zone in each.zones]
@@ -92,7 +88,7 @@ def group_subnets(
 
 
 def _addresses(plan: PoolPlan) -> int:
-    return single_addresses(plan.provisioner, plan.instance_types)
+    return single_addresses(plan)
 
 
 def block_subnet(plan: PoolPlan, subnets: Sequence[SubnetPlan]) -> SubnetPlan:

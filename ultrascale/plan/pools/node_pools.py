@@ -9,7 +9,7 @@ from dataclasses import replace
 from ultrascale import catalog, config
 from ultrascale.catalog import auto_mode, eks, regions
 from ultrascale.config.pools import FALLBACK_SUFFIX
-from ultrascale.plan import capacity, names
+from ultrascale.plan import names
 from ultrascale.plan.model import (
     CapacityType,
     NetworkPlan,
@@ -20,7 +20,7 @@ from ultrascale.plan.model import (
     Taint,
 )
 from ultrascale.plan.pools.disruption import expire_after, plan_disruption, termination_grace_period
-from ultrascale.plan.pools.node_classes import KINDS, plan_node_class
+from ultrascale.plan.pools.node_classes import node_class_kind, plan_node_class
 from ultrascale.plan.volumes import mounts_buckets
 
 # Higher is tried first. What is paid for already comes first and what costs most last. The system
@@ -35,10 +35,8 @@ _ZONE_ID_LABEL = "topology.k8s.aws/zone-id"
 # Sources:
 #     https://karpenter.sh/docs/concepts/scheduling/#well-known-labels
 #     https://docs.aws.amazon.com/eks/latest/userguide/auto-odcr.html
-_RESERVATION_TYPE_LABELS: Mapping[str, str] = {
-    "karpenter": "karpenter.k8s.aws/capacity-reservation-type",
-    "auto-mode": "eks.amazonaws.com/capacity-reservation-type",
-}
+_RESERVATION_TYPE_LABEL = "karpenter.k8s.aws/capacity-reservation-type"
+_AUTO_MODE_RESERVATION_TYPE_LABEL = "eks.amazonaws.com/capacity-reservation-type"
 _RESERVATION_TYPES: Mapping[str, str] = {"odcr": "default", "capacity-block": "capacity-block"}
 
 # The mount of a pod that comes before the driver fails and is tried again later, while the rest of
@@ -100,13 +98,13 @@ def unseen_resources(pool: PoolPlan) -> Mapping[str, str]:
     """
     # The accelerated images alone set the pages aside.
     has_pages = pool.efa_interfaces and pool.accelerator is not None
-    if pool.provisioner != "karpenter" or not has_pages:
+    if not pool.is_karpenter or not has_pages:
         return {}
     return {names.HUGE_PAGES: f"{eks.HUGE_PAGES_MIB}Mi"}
 
 
 def _launched(pools: Sequence[PoolPlan]) -> tuple[PoolPlan, ...]:
-    return tuple(pool for pool in pools if pool.provisioner in capacity.NODE_POOLS)
+    return tuple(pool for pool in pools if pool.is_node_pool)
 
 
 def _node_pools(pool: PoolPlan, *, drivers: tuple[Taint, ...]) -> tuple[NodePoolPlan, ...]:
@@ -145,7 +143,7 @@ def _node_pool(pool: PoolPlan, *, nodes: int, drivers: tuple[Taint, ...]) -> Nod
         pool=pool.pool,
         shard=pool.shard,
         node_class=pool.name,
-        node_class_kind=KINDS[pool.provisioner],
+        node_class_kind=node_class_kind(pool),
         weight=None if pool.static else _weight(pool),
         replicas=pool.initial_nodes if pool.static else None,
         # A static pool has no room for the successor of a drifted node: nothing drifts there.
@@ -173,13 +171,13 @@ def _node_pool(pool: PoolPlan, *, nodes: int, drivers: tuple[Taint, ...]) -> Nod
 
 def _name(pool: PoolPlan) -> str:
     """Return a name that is none of EKS's own: switching those off would delete the NodePool."""
-    taken = pool.provisioner == "auto-mode" and pool.name in auto_mode.BUILT_IN_NODE_POOLS
+    taken = pool.is_auto_mode and pool.name in auto_mode.BUILT_IN_NODE_POOLS
     return f"{pool.name}-nodes" if taken else pool.name
 
 
 def _startup_taints(pool: PoolPlan, drivers: tuple[Taint, ...]) -> tuple[Taint, ...]:
     # EKS Auto Mode's nodes get no taint that one of its own DaemonSets might not tolerate.
-    return drivers if pool.accelerator is not None and pool.provisioner == "karpenter" else ()
+    return drivers if pool.accelerator is not None and pool.is_karpenter else ()
 
 
 def _weight(pool: PoolPlan) -> int:
@@ -198,6 +196,6 @@ def _requirements(pool: PoolPlan, capacity_type: CapacityType) -> tuple[Requirem
     ]
     if capacity_type == "reserved":
         # A Capacity Block and other reservations never share a launch.
-        key = _RESERVATION_TYPE_LABELS[pool.provisioner]
+        key = _AUTO_MODE_RESERVATION_TYPE_LABEL if pool.is_auto_mode else _RESERVATION_TYPE_LABEL
         requirements.append(Requirement(key=key, values=(_RESERVATION_TYPES[pool.purchase],)))
     return tuple(requirements)

@@ -83,7 +83,7 @@ def plan_pool(
         window=window,
         fallback_nodes=capacity.fallback_nodes(pool),
         instance_types=pool.instance_types,
-        node_types=node_types(pool.provisioner, pool.instance_types),
+        node_types=node_types(pool),
         ami_type=first.ami_type,
         ami_release=release.version,
         ami_alias=release.alias,
@@ -168,16 +168,16 @@ def _why_no_efa(
     return None
 
 
-def node_types(provisioner: config.Provisioner, instance_types: Sequence[str]) -> tuple[str, ...]:
-    """Return what nodes say of their instance types; HyperPod's have SageMaker's prefix."""
-    prefix = hyperpod.TYPE_PREFIX if provisioner == capacity.HYPERPOD else ""
-    return tuple(f"{prefix}{name}" for name in instance_types)
+def node_types(pool: config.Pool) -> tuple[str, ...]:
+    """Return the instance types as labels of nodes name them, HyperPod's with their prefix."""
+    prefix = hyperpod.TYPE_PREFIX if pool.is_hyperpod else ""
+    return tuple(f"{prefix}{name}" for name in pool.instance_types)
 
 
 def _max_pods(
     pool: config.Pool, spec: catalog.InstanceType, interfaces: tuple[NetworkInterface, ...]
 ) -> int:
-    if pool.provisioner == capacity.HYPERPOD:
+    if pool.is_hyperpod:
         return hyperpod.max_pods(spec)
     return max_pods(spec, interfaces)
 
@@ -201,11 +201,11 @@ def _labels(
         labels[names.SHARD_LABEL] = str(shard)
     # CloudFormation refuses a managed group whose labels and whose launch template, which holds the
     # instance type, change in one deploy: https://github.com/aws/containers-roadmap/issues/1258
-    managed = pool.provisioner == "managed-node-group"
+    managed = pool.is_managed
     if not managed and (gpu_type := _gpu_type(specs)) is not None:
         labels[names.GPU_TYPE_LABEL] = gpu_type
     # By the next labels our device plugins find their nodes, and HyperPod brings its own plugins.
-    if pool.provisioner != capacity.HYPERPOD:
+    if not pool.is_hyperpod:
         if has_efa:
             labels[names.EFA_LABEL] = "true"
         if accelerator is not None and accelerator.kind == "nvidia":
@@ -236,7 +236,7 @@ def _taints(pool: config.Pool, spec: catalog.InstanceType) -> Iterator[Taint]:
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterKubernetesConfig.html
     """
-    if pool.provisioner == capacity.HYPERPOD:
+    if pool.is_hyperpod:
         if not pool.deep_health_checks:
             yield Taint(key=names.DEDICATED_TAINT, value=pool.provisioner, effect="NoSchedule")
         return

@@ -87,9 +87,7 @@ def plan_termination_handler(
     EKS drains the nodes of the groups that it manages, Karpenter and EKS Auto Mode their own.
     """
     own = {
-        pool.name: (pool.max_nodes, drain_seconds(pool))
-        for pool in pools
-        if pool.provisioner == "self-managed"
+        pool.name: (pool.max_nodes, drain_seconds(pool)) for pool in pools if pool.is_self_managed
     }
     if not own:
         return None

@@ -6,7 +6,6 @@ from typing import Literal
 
 from ultrascale.catalog import auto_mode, upgrades, versions
 from ultrascale.errors import CatalogError
-from ultrascale.plan import capacity
 from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan
 from ultrascale.plan.model.node_pools import DisruptionReason
 from ultrascale.plan.pools.disruption import is_kept
@@ -48,11 +47,11 @@ def pool_upgrades(plan: ClusterPlan, then: str) -> tuple[PoolUpgrade, ...]:
 
 
 def _upgrades(plan: ClusterPlan, pool: PoolPlan, then: str) -> Iterator[PoolUpgrade]:
-    if pool.provisioner in capacity.NODE_POOLS:
+    if pool.is_node_pool:
         for node_pool in plan.node_pools:
             if (node_pool.pool, node_pool.shard) == (pool.pool, pool.shard):
                 fate, how = _drift(pool, node_pool)
-                images = _images(pool, then) if pool.provisioner == "karpenter" else ()
+                images = _images(pool, then) if pool.is_karpenter else ()
                 yield PoolUpgrade(
                     pool=node_pool.name,
                     most=node_pool.max_nodes,
@@ -63,7 +62,7 @@ def _upgrades(plan: ClusterPlan, pool: PoolPlan, then: str) -> Iterator[PoolUpgr
                 )
         return
     fate, how = _of_group(pool)
-    images = () if pool.provisioner == capacity.HYPERPOD else _images(pool, then)
+    images = () if pool.is_hyperpod else _images(pool, then)
     yield PoolUpgrade(
         pool=pool.name,
         most=pool.max_nodes,
@@ -89,13 +88,13 @@ def _of_group(pool: PoolPlan) -> tuple[Fate, str]:
         https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
         https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-cli-command-update-cluster-software.html
     """
-    if pool.provisioner == capacity.HYPERPOD:
+    if pool.is_hyperpod:
         return "apart", (
             "HyperPod renews its image by a call of its own, which drains no pods and replaces "
             "root volumes: `aws sagemaker update-cluster-software` between jobs, once the control "
             "plane is upgraded"
         )
-    if pool.provisioner == "self-managed":
+    if pool.is_self_managed:
         behind = upgrades.KUBELET_MINORS_BEHIND
         return "new nodes only", (
             f"nodes that run stay, up to {behind} minors behind; renew them by `ultrascale roll`"
@@ -130,7 +129,7 @@ def _drift(pool: PoolPlan, node_pool: NodePoolPlan) -> tuple[Fate, str]:
     if nodes != _NONE:
         return "drifts", f"{nodes} of the nodes at a time, as soon as the control plane is upgraded"
     how = f"all drift, and the budget of 0 keeps them; {_renewed(pool)}"
-    if pool.provisioner == "auto-mode":
+    if pool.is_auto_mode:
         how += f"; EKS Auto Mode ends each after {auto_mode.NODE_DAYS} days at the latest"
     return "kept", how
 
