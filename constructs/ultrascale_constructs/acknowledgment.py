@@ -1,4 +1,4 @@
-"""Findings that are accepted, each with its reason, beside the construct that causes them."""
+"""Accepted findings of cdk-nag and CloudFormation, each with its reason."""
 
 from collections.abc import Mapping
 

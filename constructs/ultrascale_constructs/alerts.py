@@ -1,4 +1,4 @@
-"""Who is told of alarms, of events and of ends that are near."""
+"""Notifications of alarms, events and dates that come near."""
 
 import json
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ from constructs import Construct, IConstruct
 
 from ultrascale.plan.model import AlertsPlan, EventPlan, ReminderPlan
 from ultrascale_constructs.alarm import define_alarm
-from ultrascale_constructs.calendar_schedule import on_time, retried_for, scheduler_role, yearly
 from ultrascale_constructs.cdk_types import anyone, service
 from ultrascale_constructs.key import Key
+from ultrascale_constructs.schedule import on_time, retried_for, scheduler_role, yearly
 
 _REMINDED_FOR = timedelta(hours=1)
 # What a service needs of the key of a topic that it publishes to.

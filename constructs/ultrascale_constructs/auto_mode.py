@@ -1,4 +1,4 @@
-"""Rights of EKS Auto Mode, and of the nodes it launches."""
+"""Permissions of EKS Auto Mode and of its nodes."""
 
 from collections.abc import Mapping
 

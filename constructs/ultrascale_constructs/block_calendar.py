@@ -1,26 +1,31 @@
-"""The block calendar: Capacity Blocks have nodes inside their window and none outside."""
+"""Block calendars: nodes of a Capacity Block exist inside its window only."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from aws_cdk import Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from ultrascale.plan import names
 from ultrascale.plan.model import NodePoolPlan, PoolPlan
+from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.calendar_function import CalendarFunction, calendar_entry
-from ultrascale_constructs.calendar_schedule import (
-    DeadLetters,
+from ultrascale_constructs.cdk_types import child
+from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale_constructs.schedule import (
     on_time,
     retried_for,
     scheduler_role,
     yearly,
 )
-from ultrascale_constructs.cluster_context import ClusterContext
+
+_MESSAGES_KEPT = timedelta(days=14)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,3 +231,42 @@ def _advice(command: str, size: int) -> str:
         f"Until it is mended, set the size by hand, {size} inside the window and 0 before its "
         f"usable end: {command}"
     )
+
+
+class DeadLetters(Construct):
+    """Defines where the calls of a schedule end that never succeeded, and the alarm about them.
+
+    Attributes:
+        arn: ARN of the queue.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, pool: str, by_hand: str) -> None:
+        super().__init__(scope, id)
+        queue = sqs.Queue(
+            self,
+            "Resource",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+        )
+        child(queue, sqs.CfnQueue).message_retention_period = int(_MESSAGES_KEPT.total_seconds())
+        acknowledge(queue, {"AwsSolutions::AwsSolutions-SQS3": "it is a dead-letter queue itself"})
+        self.arn = queue.queue_arn
+        cloudwatch.CfnAlarm(
+            self,
+            "Alarm",
+            alarm_description=(
+                f"A schedule of the block calendar of pool {pool} could not set its size. The "
+                f"message in the queue says why; delete it after reading. {by_hand}"
+            ),
+            namespace="AWS/SQS",
+            metric_name="ApproximateNumberOfMessagesVisible",
+            dimensions=[
+                cloudwatch.CfnAlarm.DimensionProperty(name="QueueName", value=queue.queue_name)
+            ],
+            statistic="Maximum",
+            period=60,
+            evaluation_periods=1,
+            threshold=1,
+            comparison_operator="GreaterThanOrEqualToThreshold",
+            treat_missing_data="notBreaching",
+        )

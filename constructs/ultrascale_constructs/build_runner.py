@@ -1,4 +1,4 @@
-"""A build of AWS CodeBuild that runs when a stack is deployed."""
+"""A CodeBuild build that runs when its stack is deployed."""
 
 from aws_cdk import CustomResource, Duration, Stack
 from aws_cdk import aws_iam as iam

@@ -1,4 +1,4 @@
-"""The function that keeps the block calendar of one pool."""
+"""The Lambda function of a block calendar."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,10 +14,10 @@ from constructs import Construct
 from ultrascale.plan import retention
 from ultrascale.plan.model import NodePoolPlan, PoolPlan, ReservationPlan, WindowPlan
 from ultrascale_constructs.acknowledgment import acknowledge_wildcards
-from ultrascale_constructs.calendar_schedule import on_time, scheduler_role
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.lambda_function import define_function, function_role
 from ultrascale_constructs.log_group import define_log_group
+from ultrascale_constructs.schedule import on_time, scheduler_role
 
 # A block has 64 nodes at most: to cordon them and to warn their pods takes some hundred requests.
 _TIMEOUT = Duration.minutes(2)

@@ -1,4 +1,4 @@
-"""What the Cluster Autoscaler may do in AWS."""
+"""The IAM role of the Cluster Autoscaler."""
 
 from collections.abc import Sequence
 

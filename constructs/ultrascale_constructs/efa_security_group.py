@@ -1,4 +1,4 @@
-"""Security groups that let EFA traffic pass."""
+"""Security groups for EFA traffic."""
 
 from collections.abc import Mapping
 

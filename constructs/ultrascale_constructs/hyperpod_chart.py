@@ -1,7 +1,7 @@
-"""AWS's HyperPod chart, fetched and installed when its stack is deployed."""
+"""Installation of AWS's HyperPod chart when its stack is deployed."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from aws_cdk import Stack
@@ -18,12 +18,11 @@ from ultrascale.catalog.build_environment import CHART_BUILD_ENVIRONMENT
 from ultrascale.catalog.eks import CLUSTER_ADMIN_POLICY
 from ultrascale.plan import names
 from ultrascale.plan.model import HyperPodChartPlan
-from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale.plan.names import INSTANCE_TYPE_LABEL
+from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_wildcards, shown_account
 from ultrascale_constructs.build_runner import BuildRunner
-from ultrascale_constructs.cdk_types import child
+from ultrascale_constructs.cdk_types import child, principal
 from ultrascale_constructs.cluster_context import ClusterContext
-from ultrascale_constructs.hyperpod_chart_placement import kustomization
-from ultrascale_constructs.hyperpod_chart_role import define_role
 from ultrascale_constructs.log_group import define_log_group
 from ultrascale_constructs.node_group_guard import digest
 
@@ -32,6 +31,19 @@ _SOURCES = Path(__file__).parent / "hyperpod_chart_build"
 # Source: https://docs.aws.amazon.com/codebuild/latest/userguide/sample-multi-in-out.html
 _TOOLS = "tools"
 _BUILD = {"version": "0.2", "phases": {"build": {"commands": ["bash install.sh"]}}}
+Patch = Mapping[str, object]
+_POD = "/spec/template/spec"
+# What a build in a VPC calls; none of them but the last takes a resource.
+# Source: https://docs.aws.amazon.com/codebuild/latest/userguide/auth-and-access-control-iam-identity-based-access-control.html#customer-managed-policies-example-create-vpc-network-interface
+_IN_VPC = (
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeDhcpOptions",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeVpcs",
+)
 
 
 class HyperPodChart(Construct):
@@ -184,3 +196,121 @@ def _variables(plan: HyperPodChartPlan, cluster_name: str) -> dict[str, str]:
 
 def _compact(value: Mapping[str, object]) -> str:
     return json.dumps(value, separators=(",", ":"))
+
+
+def kustomization(plan: HyperPodChartPlan) -> Mapping[str, object]:
+    """Return the kustomization of what Helm renders, which is its resource ``rendered.yaml``.
+
+    Its operations are JSON, which is YAML: kustomize takes them as text.
+
+    Source: https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/patches/
+    """
+    return {"resources": ["rendered.yaml"], "patches": [*_patches(plan)]}
+
+
+def _patches(plan: HyperPodChartPlan) -> Iterator[Patch]:
+    controllers = {"kind": "Deployment"}
+    yield _patch(controllers, "nodeSelector", dict(plan.controller_node_selector))
+    for name, types in plan.daemon_set_types.items():
+        term = {"key": INSTANCE_TYPE_LABEL, "operator": "In", "values": list(types)}
+        required = {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+        yield _patch({"kind": "DaemonSet", "name": name}, "affinity", affinity)
+    for key in plan.plugin_taints:
+        yield _patch({"kind": "DaemonSet"}, "tolerations/-", {"key": key, "operator": "Exists"})
+
+
+def _patch(target: Mapping[str, str], field: str, value: object) -> Patch:
+    # `add` replaces what is there.
+    operation = {"op": "add", "path": f"{_POD}/{field}", "value": value}
+    return {"target": target, "patch": json.dumps([operation])}
+
+
+def define_role(
+    scope: Construct,
+    *,
+    project_name: str,
+    cluster: ClusterContext,
+    addon: str | None,
+    sources: Sequence[tuple[str, str]],
+) -> iam.Role:
+    """Define the role that one CodeBuild project takes, as `Role`.
+
+    Args:
+        scope: Parent.
+        project_name: Name of the project.
+        cluster: The only cluster that it may describe, and whose private subnets it may lie in;
+            what it may do in the cluster is for an access entry to say.
+        addon: The only add-on of the cluster that it may describe.
+        sources: Bucket and key of each object that it may read.
+    """
+    stack = Stack.of(scope)
+    project = stack.format_arn(service="codebuild", resource="project", resource_name=project_name)
+    role = iam.Role(
+        scope,
+        "Role",
+        assumed_by=principal(
+            iam.ServicePrincipal(
+                "codebuild.amazonaws.com",
+                conditions={"StringEquals": {"aws:SourceArn": project}},
+            )
+        ),
+    )
+    arn = stack.format_arn(service="eks", resource="cluster", resource_name=cluster.name)
+    role.add_to_policy(iam.PolicyStatement(actions=["eks:DescribeCluster"], resources=[arn]))
+    if addon is not None:
+        _allow_look_at_addon(role, arn, f"{cluster.name}/{addon}/*")
+    for bucket, key in sources:
+        _allow_read(role, f"arn:{stack.partition}:s3:::{bucket}", key)
+    _allow_network_interfaces(role, cluster.private_subnet_ids)
+    return role
+
+
+def _allow_look_at_addon(role: iam.Role, cluster: str, name: str) -> None:
+    stack = Stack.of(role)
+    addon = stack.format_arn(service="eks", resource="addon", resource_name=name)
+    # Of an add-on that is not installed the cluster is asked.
+    role.add_to_policy(
+        iam.PolicyStatement(actions=["eks:DescribeAddon"], resources=[cluster, addon])
+    )
+    shown = f"arn:{stack.partition}:eks:{stack.region}:{shown_account(stack)}:addon/{name}"
+    acknowledge_wildcards(role, {shown: "EKS makes up the end of its id"})
+
+
+def _allow_read(role: iam.Role, bucket: str, key: str) -> None:
+    objects = iam.PolicyStatement(
+        actions=["s3:GetObject", "s3:GetObjectVersion"], resources=[f"{bucket}/{key}"]
+    )
+    itself = iam.PolicyStatement(
+        actions=["s3:GetBucketAcl", "s3:GetBucketLocation"], resources=[bucket]
+    )
+    for statement in (objects, itself):
+        role.add_to_policy(statement)
+
+
+def _allow_network_interfaces(role: iam.Role, subnet_ids: Sequence[str]) -> None:
+    stack = Stack.of(role)
+    role.add_to_policy(iam.PolicyStatement(actions=[*_IN_VPC], resources=["*"]))
+    interfaces = stack.format_arn(service="ec2", resource="network-interface", resource_name="*")
+    subnets = [
+        stack.format_arn(service="ec2", resource="subnet", resource_name=subnet_id)
+        for subnet_id in subnet_ids
+    ]
+    role.add_to_policy(
+        iam.PolicyStatement(
+            actions=["ec2:CreateNetworkInterfacePermission"],
+            resources=[interfaces],
+            conditions={
+                "StringEquals": {"ec2:AuthorizedService": "codebuild.amazonaws.com"},
+                "ArnEquals": {"ec2:Subnet": subnets},
+            },
+        )
+    )
+    shown = f"arn:{stack.partition}:ec2:{stack.region}:{shown_account(stack)}:network-interface/*"
+    acknowledge_wildcards(
+        role,
+        {
+            "*": "EC2 lets these actions be limited to no resource",
+            shown: "EC2 makes up the id; the condition names the subnets",
+        },
+    )

@@ -1,4 +1,4 @@
-"""The bucket of the scripts that HyperPod runs on each new instance."""
+"""The bucket of the lifecycle scripts that HyperPod runs on each new instance."""
 
 from hashlib import sha256
 from pathlib import Path

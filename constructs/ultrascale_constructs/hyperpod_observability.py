@@ -1,4 +1,4 @@
-"""HyperPod's observability add-on, and the workspace that it writes to."""
+"""HyperPod's observability add-on and its Prometheus workspace."""
 
 from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_aps as aps

@@ -1,4 +1,4 @@
-"""What the Karpenter controller may do in AWS.
+"""IAM policies of the Karpenter controller.
 
 The statements are those of Karpenter's own CloudFormation template, by their names.
 

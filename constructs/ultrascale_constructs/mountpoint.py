@@ -1,4 +1,4 @@
-"""What Mountpoint for S3 may do with the buckets that pods mount."""
+"""The IAM role of Mountpoint for S3."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

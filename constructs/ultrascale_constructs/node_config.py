@@ -1,4 +1,4 @@
-"""What nodeadm is told when a node starts."""
+"""User data of nodes: the configuration of nodeadm."""
 
 from collections.abc import Mapping
 

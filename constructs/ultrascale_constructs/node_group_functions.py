@@ -1,4 +1,4 @@
-"""The function behind the custom resources of node groups, and how it is asked."""
+"""The Lambda function behind the custom resources of node groups."""
 
 from collections.abc import Mapping
 

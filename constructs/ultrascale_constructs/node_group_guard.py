@@ -1,4 +1,4 @@
-"""What stands between a deploy and the nodes of a pool that run."""
+"""The guard of a node group: it refuses a deployment that would replace running nodes."""
 
 import json
 from collections.abc import Mapping

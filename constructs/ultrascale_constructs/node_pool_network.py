@@ -1,4 +1,4 @@
-"""What the nodes of a pool share in EC2 when Karpenter or EKS Auto Mode launches them."""
+"""Security groups and placement groups of NodePools."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""The IAM role of nodes that a node class names."""
+"""The IAM role of the nodes of a node class."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What the nodes of a node group need around them, whoever manages the group."""
+"""Parts that managed and self-managed node groups share: role, groups, reservation."""
 
 from collections.abc import Mapping
 

@@ -1,25 +1,38 @@
-"""The pipeline: what builds, checks, gates and deploys the clusters of a repository."""
+"""The pipeline that builds, checks and deploys the clusters of a repository."""
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Duration, Stage, pipelines
+from aws_cdk import Duration, RemovalPolicy, Stage, pipelines
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_codepipeline as codepipeline
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from ultrascale.catalog.build_environment import PIPELINE_BUILD_ENVIRONMENT, PIPELINE_RUNTIMES
 from ultrascale.catalog.codepipeline import CDK_ASSETS_VERSION, CDK_CLI_VERSION
 from ultrascale.plan.model import PipelinePlan
-from ultrascale_constructs.cdk_types import as_log_group
+from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.alerts import KEY_USE, allow_service, tell_of_event
+from ultrascale_constructs.cdk_types import as_bucket, as_log_group, as_topic
+from ultrascale_constructs.key import Key
 from ultrascale_constructs.log_group import define_log_group
-from ultrascale_constructs.pipeline_artifacts import artifact_bucket, keep_replicas
 from ultrascale_constructs.pipeline_gate import Gate
-from ultrascale_constructs.pipeline_notices import Notices
-from ultrascale_constructs.pipeline_permissions import allow_connection, complete_check
-from ultrascale_constructs.pipeline_reasons import accept_findings
+from ultrascale_constructs.pipeline_permissions import (
+    accept_findings,
+    allow_connection,
+    complete_check,
+)
 
 _CHECKS = "Checks"
+_NO_ACCESS_LOG = {
+    "AwsSolutions::AwsSolutions-S1": (
+        "files of builds, which go after weeks; who read them is for the account's CloudTrail "
+        "to record"
+    )
+}
 
 
 class DeploymentPipeline(Construct):
@@ -142,3 +155,68 @@ def _build_options(group: logs.ILogGroup) -> pipelines.CodeBuildOptions:
             cloud_watch=codebuild.CloudWatchLoggingOptions(log_group=group)
         ),
     )
+
+
+def artifact_bucket(scope: Construct, *, plan: PipelinePlan) -> s3.IBucket:
+    """Define the bucket of the pipeline, with a key that the accounts of its stages may use."""
+    bucket = s3.Bucket(
+        scope,
+        "Artifacts",
+        encryption=s3.BucketEncryption.KMS,
+        encryption_key=Key(scope, "Key", description=f"Files of {plan.name}").key,
+        bucket_key_enabled=True,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        enforce_ssl=True,
+        removal_policy=RemovalPolicy.RETAIN,
+        lifecycle_rules=[
+            s3.LifecycleRule(
+                id="runs",
+                expiration=Duration.days(plan.artifact_retention_days),
+                abort_incomplete_multipart_upload_after=Duration.days(1),
+            )
+        ],
+    )
+    acknowledge(bucket, _NO_ACCESS_LOG)
+    return as_bucket(bucket)
+
+
+def keep_replicas(pipeline: codepipeline.Pipeline) -> None:
+    """Let the keys of the pipeline's buckets in other Regions outlive their stacks, and rotate."""
+    for support in pipeline.cross_region_support.values():
+        for construct in support.stack.node.find_all():
+            if isinstance(construct, kms.CfnKey | s3.CfnBucket):
+                construct.apply_removal_policy(RemovalPolicy.RETAIN)
+            if isinstance(construct, kms.CfnKey):
+                construct.enable_key_rotation = True
+        acknowledge(support.stack, _NO_ACCESS_LOG)
+
+
+class Notices(Construct):
+    """Defines the topic of a pipeline, with its one subscriber, and what is published there.
+
+    Attributes:
+        topic: The topic.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: PipelinePlan, email: str) -> None:
+        """Define the topic.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            plan: The pipeline.
+            email: Who subscribes to it.
+        """
+        super().__init__(scope, id)
+        key = Key(self, "Key", description=f"Notices of {plan.name}").key
+        topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
+        sns.CfnSubscription(
+            self, "Email", topic_arn=topic.topic_arn, protocol="email", endpoint=email
+        )
+        # EventBridge tells neither SNS nor KMS its rule or its account: see `Alerts`.
+        topic.add_to_resource_policy(allow_service("events", ["sns:Publish"], topic.topic_arn, {}))
+        key.add_to_resource_policy(allow_service("events", KEY_USE, "*", {}))
+        for event in plan.events:
+            tell_of_event(self, event, topic.topic_arn)
+        self.topic = as_topic(topic)

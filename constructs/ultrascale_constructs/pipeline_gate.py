@@ -1,4 +1,4 @@
-"""What looks at a cluster before a pipeline deploys it, and what lets it look."""
+"""The gate before each stage of a pipeline: its checks, approval and role."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from ultrascale.catalog.codepipeline import APPROVAL_COMMENT_LENGTH
 from ultrascale.plan.delivery.pipeline_events import APPROVE
 from ultrascale.plan.model import PipelinePlan, StagePlan
 from ultrascale_constructs.cdk_types import as_role, principal
-from ultrascale_constructs.pipeline_reasons import accept_looking
+from ultrascale_constructs.pipeline_permissions import accept_looking
 
 _PROFILE = "gate"
 _CHANGES = "changes.txt"

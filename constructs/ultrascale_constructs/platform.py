@@ -1,4 +1,4 @@
-"""Applying manifests and Helm charts to a cluster from CloudFormation."""
+"""Manifests and Helm charts that CloudFormation applies to a cluster."""
 
 import json
 from collections.abc import Mapping, Sequence

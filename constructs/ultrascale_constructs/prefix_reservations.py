@@ -1,4 +1,4 @@
-"""Parts of subnets that only prefixes are taken from, where CloudFormation has no type for them."""
+"""Subnet CIDR reservations for prefixes in Regions without a CloudFormation type."""
 
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network

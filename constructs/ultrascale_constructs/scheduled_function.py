@@ -1,4 +1,4 @@
-"""Functions that a schedule calls, and that call the API server."""
+"""Scheduled Lambda functions that call the API server."""
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_eks_v2 as eks
@@ -8,10 +8,10 @@ from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from ultrascale.plan.model import FunctionPlan
-from ultrascale_constructs.calendar_schedule import on_time, scheduler_role
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.lambda_function import define_function, function_role
 from ultrascale_constructs.log_group import define_log_group
+from ultrascale_constructs.schedule import on_time, scheduler_role
 
 
 class ScheduledFunction(Construct):

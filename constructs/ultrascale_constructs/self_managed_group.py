@@ -1,4 +1,4 @@
-"""Self-managed nodes: an EC2 Auto Scaling group whose instances join the cluster by themselves."""
+"""Self-managed node groups: EC2 Auto Scaling groups whose instances join the cluster."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""NodePools of a fixed size, of which a deploy never sets the size that the calendar did."""
+"""NodePools of a fixed size, which a deployment never resizes."""
 
 from collections.abc import Mapping, Sequence
 

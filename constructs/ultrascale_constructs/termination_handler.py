@@ -1,4 +1,4 @@
-"""How the Node Termination Handler learns of instances that go, and what it may do in AWS."""
+"""The queue and the IAM role of the Node Termination Handler."""
 
 from collections.abc import Mapping, Sequence
 

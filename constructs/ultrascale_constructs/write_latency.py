@@ -1,4 +1,4 @@
-"""What measures how long writes to the API server take, and the objective for it."""
+"""The write canary of the API server, with its objective and alarms."""
 
 from aws_cdk import aws_applicationsignals as applicationsignals
 from constructs import Construct

@@ -1,4 +1,4 @@
-"""Who administers the cluster: apart from it, so that a wrong ARN takes nothing else down."""
+"""Access entries of administrators, apart from the cluster: a wrong ARN breaks nothing else."""
 
 from aws_cdk import Stack
 from aws_cdk import aws_eks_v2 as eks

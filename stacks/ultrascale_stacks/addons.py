@@ -1,4 +1,4 @@
-"""EKS add-ons: those that nodes wait for, and those that wait for nodes."""
+"""EKS add-ons: those that nodes need, and those that need nodes."""
 
 from collections.abc import Sequence
 

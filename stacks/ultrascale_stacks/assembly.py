@@ -1,4 +1,4 @@
-"""Every stack of a cluster, and the order they are deployed in."""
+"""All stacks of a cluster."""
 
 from aws_cdk import App
 

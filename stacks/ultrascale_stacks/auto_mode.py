@@ -1,4 +1,4 @@
-"""What EKS Auto Mode's nodes are, before any of them is launched."""
+"""The IAM role of EKS Auto Mode's nodes."""
 
 from aws_cdk import Stack
 from constructs import Construct

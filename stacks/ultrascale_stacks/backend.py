@@ -1,4 +1,4 @@
-"""What the backend has in AWS: its database, and the role that its pods log in with."""
+"""The database of the backend, and the IAM role of its pods."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The stacks that a layer is built from, and what they take from the stacks before them."""
+"""The stacks of each layer, and the values that they take from earlier ones."""
 
 from collections.abc import Mapping
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""The cluster, without anything that can fail beside it."""
+"""The EKS control plane alone: nothing that can fail beside it."""
 
 from aws_cdk import Stack
 from constructs import Construct

@@ -1,4 +1,4 @@
-"""The account and Region of stacks, and the boundary of the permissions in them."""
+"""Account and Region of a stack, and the permissions boundary of its roles."""
 
 from aws_cdk import Environment, Stack
 from aws_cdk import aws_iam as iam

@@ -1,4 +1,4 @@
-"""Task governance, which needs the HyperPod cluster to have a node."""
+"""HyperPod task governance, which needs a HyperPod node."""
 
 from aws_cdk import Stack
 from constructs import Construct

@@ -1,4 +1,4 @@
-"""The SageMaker HyperPod cluster behind the pools of provisioner `hyperpod`."""
+"""The SageMaker HyperPod cluster of the pools of provisioner `hyperpod`."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""AWS's HyperPod chart, which must be there before the HyperPod cluster."""
+"""AWS's HyperPod chart, which the HyperPod cluster needs."""
 
 from aws_cdk import Stack
 from constructs import Construct

@@ -1,4 +1,4 @@
-"""HyperPod's observability add-on, which needs the HyperPod cluster to have a node."""
+"""HyperPod's observability add-on, which needs a HyperPod node."""
 
 from aws_cdk import Stack
 from constructs import Construct

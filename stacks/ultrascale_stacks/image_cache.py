@@ -1,4 +1,4 @@
-"""A cache of public registries. It holds nothing that cannot be had again."""
+"""The cache of public image registries."""
 
 from collections.abc import Iterable, Mapping
 

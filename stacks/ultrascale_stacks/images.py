@@ -1,4 +1,4 @@
-"""What builds the container images of jobs."""
+"""The build of the container images of jobs."""
 
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_kms as kms

@@ -1,12 +1,11 @@
-"""Karpenter, from its rights in AWS to its controller in the cluster."""
+"""Karpenter: its permissions in AWS and its controller in the cluster."""
 
 from aws_cdk import Stack
 from constructs import Construct
 
 from ultrascale.plan import ClusterPlan, names
 from ultrascale_constructs.cluster_context import ClusterContext
-from ultrascale_constructs.karpenter import Karpenter
-from ultrascale_constructs.karpenter_values import controller_values
+from ultrascale_constructs.karpenter import Karpenter, controller_values
 from ultrascale_constructs.platform import ManifestApplier
 from ultrascale_stacks.deployment import environment
 

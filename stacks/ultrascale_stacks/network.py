@@ -1,4 +1,4 @@
-"""The network: what everything else lies in."""
+"""The VPC of a cluster."""
 
 from aws_cdk import Stack
 from constructs import Construct

@@ -1,4 +1,4 @@
-"""Node groups: each in a stack of its own, so that missing capacity rolls nothing else back."""
+"""The node group of one pool: its own stack, so that missing capacity rolls back nothing else."""
 
 from collections.abc import Mapping
 from itertools import takewhile

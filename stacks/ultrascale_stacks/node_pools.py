@@ -1,4 +1,4 @@
-"""What Karpenter and EKS Auto Mode launch nodes from: NodePools, node classes, what they name."""
+"""NodePools and node classes of Karpenter and EKS Auto Mode."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""What is measured of the cluster, what a dashboard shows, and who is told."""
+"""Metrics, dashboard and alerts of a cluster."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from ultrascale_constructs.addon import Addon
 from ultrascale_constructs.alerts import Alerts
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.dashboard import Dashboard
-from ultrascale_constructs.fleet_metrics import FleetMetrics
+from ultrascale_constructs.scheduled_function import ScheduledFunction
 from ultrascale_constructs.write_latency import WriteLatency
 from ultrascale_stacks.deployment import environment
 
@@ -50,7 +50,16 @@ class ObservabilityStack(Stack):
         for name in observability.log_groups:
             # Before the add-on, which would make them without an end to their retention.
             addon.node.add_dependency(_log_group(groups, name, observability.log_retention_days))
-        FleetMetrics(self, "FleetMetrics", plan=observability.fleet_metrics, cluster=cluster)
+        # It asks the GPU exporters at the addresses of their pods as well.
+        ScheduledFunction(
+            self,
+            "FleetMetrics",
+            plan=observability.fleet_metrics,
+            cluster=cluster,
+            handler="lambdas.fleet_metrics.handler.on_event",
+            description=f"Metrics of the fleet of {plan.name}",
+            purpose="Measures the fleet",
+        )
         if observability.write_latency is not None:
             WriteLatency(self, "WriteLatency", plan=observability.write_latency, cluster=cluster)
         if observability.dashboard:

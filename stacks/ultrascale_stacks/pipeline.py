@@ -1,4 +1,4 @@
-"""The pipeline that deploys clusters, what its stages consist of, and what it looks by."""
+"""The pipeline of clusters, its stages, and the role of its gate."""
 
 import json
 import os

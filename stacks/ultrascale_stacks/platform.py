@@ -1,4 +1,4 @@
-"""What runs in the cluster: the manifests of ``dist/``, applied."""
+"""The platform: the manifests of ``dist/`` applied to the cluster."""
 
 from collections.abc import Mapping, Sequence
 

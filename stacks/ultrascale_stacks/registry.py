@@ -1,4 +1,4 @@
-"""Container image repositories. They outlive the stack."""
+"""ECR repositories. They outlive the stack."""
 
 from aws_cdk import Stack
 from constructs import Construct

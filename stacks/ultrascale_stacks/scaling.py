@@ -1,4 +1,4 @@
-"""What sizes node groups and drains their nodes, as far as it lies in AWS."""
+"""AWS resources for sizing node groups and draining their nodes."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What is checked at synth beside CloudFormation's own rules, and what is accepted everywhere."""
+"""Validation at synth beside that of CloudFormation, and findings accepted everywhere."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ from ultrascale_stacks.rules import RULES, violations
 
 @jsii.implements(IPolicyValidationPlugin)
 class OwnRules:
-    """Checks the synthesized templates by the rules of `stacks.rules`."""
+    """Checks the synthesized templates by the rules of `ultrascale_stacks.rules`."""
 
     @property
     def name(self) -> str:

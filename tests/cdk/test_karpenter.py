@@ -9,9 +9,8 @@ from aws_cdk.assertions import Template
 from tests.support.construct_stacks import logical_id, make_stack, managed_policies, resources, the
 from ultrascale.catalog.karpenter import CHART, CRD_CHART
 from ultrascale.plan.model import KarpenterPlan
-from ultrascale_constructs.karpenter import Karpenter
+from ultrascale_constructs.karpenter import Karpenter, controller_values
 from ultrascale_constructs.karpenter_policy import Surroundings, controller_policies
-from ultrascale_constructs.karpenter_values import controller_values
 
 PLAN = KarpenterPlan(
     version="1.15.1",

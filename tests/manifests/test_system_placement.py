@@ -17,7 +17,7 @@ from ultrascale import plan
 from ultrascale.catalog import addons
 from ultrascale.plan.model import AddonPlan, ClusterPlan, IsolationPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
-from ultrascale_constructs.karpenter_values import controller_values
+from ultrascale_constructs.karpenter import controller_values
 from ultrascale_k8s import define_charts
 from ultrascale_k8s.node_isolation import policy_manifest
 

@@ -22,7 +22,7 @@ import yaml
 import ultrascale_constructs
 from tests.support.helm_tools import unpack_tools
 from ultrascale.plan.model import HyperPodChartPlan
-from ultrascale_constructs.hyperpod_chart_placement import kustomization
+from ultrascale_constructs.hyperpod_chart import kustomization
 
 SCRIPT = Path(ultrascale_constructs.__file__).parent / "hyperpod_chart_build" / "install.sh"
 FOLDER = "helm_chart/Chart"

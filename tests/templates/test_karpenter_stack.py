@@ -11,7 +11,7 @@ from tests.support.assembly import CONTEXT
 from tests.support.construct_stacks import context_in, logical_id, resources
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.plan import ClusterPlan, plan_cluster
-from ultrascale_constructs.karpenter_values import controller_values
+from ultrascale_constructs.karpenter import controller_values
 from ultrascale_stacks.karpenter import KarpenterStack
 from ultrascale_stacks.network import NetworkStack
 

@@ -11,7 +11,7 @@ from aws_cdk.assertions import Template
 from tests.support.construct_stacks import make_stack, the
 from tests.support.pipelines import EMAIL, two_accounts
 from ultrascale.plan.pipeline import load_pipeline
-from ultrascale_constructs.pipeline_notices import Notices
+from ultrascale_constructs.pipeline import Notices
 
 
 @pytest.fixture(scope="module")

@@ -1,62 +1,19 @@
-"""Schedules of EventBridge Scheduler, and what becomes of calls that never succeed."""
+"""Schedules of EventBridge Scheduler."""
 
 from datetime import datetime, timedelta
 
 from aws_cdk import Stack
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from ultrascale_constructs.acknowledgment import acknowledge
-from ultrascale_constructs.cdk_types import child, principal
+from ultrascale_constructs.cdk_types import principal
 
-_MESSAGES_KEPT = timedelta(days=14)
 # How long EventBridge Scheduler may be told to keep trying.
 # Source: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
 _SHORTEST_RETRY = timedelta(minutes=1)
 _LONGEST_RETRY = timedelta(hours=24)
 _MOST_RETRIES = 185
-
-
-class DeadLetters(Construct):
-    """Defines where the calls of a schedule end that never succeeded, and the alarm about them.
-
-    Attributes:
-        arn: ARN of the queue.
-    """
-
-    def __init__(self, scope: Construct, id: str, *, pool: str, by_hand: str) -> None:
-        super().__init__(scope, id)
-        queue = sqs.Queue(
-            self,
-            "Resource",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-        )
-        child(queue, sqs.CfnQueue).message_retention_period = int(_MESSAGES_KEPT.total_seconds())
-        acknowledge(queue, {"AwsSolutions::AwsSolutions-SQS3": "it is a dead-letter queue itself"})
-        self.arn = queue.queue_arn
-        cloudwatch.CfnAlarm(
-            self,
-            "Alarm",
-            alarm_description=(
-                f"A schedule of the block calendar of pool {pool} could not set its size. The "
-                f"message in the queue says why; delete it after reading. {by_hand}"
-            ),
-            namespace="AWS/SQS",
-            metric_name="ApproximateNumberOfMessagesVisible",
-            dimensions=[
-                cloudwatch.CfnAlarm.DimensionProperty(name="QueueName", value=queue.queue_name)
-            ],
-            statistic="Maximum",
-            period=60,
-            evaluation_periods=1,
-            threshold=1,
-            comparison_operator="GreaterThanOrEqualToThreshold",
-            treat_missing_data="notBreaching",
-        )
 
 
 def yearly(moment: datetime) -> str:
