@@ -234,8 +234,8 @@ def test_wrong_options_are_refused_before_anything_is_asked(
     ("changes", "says"),
     [
         ({"account": "123456789012"}, f"account 123456789012, the credentials belong to {ID}"),
-        ({"kubeconfig": ARN.replace("research", "prod")}, "not of the EKS cluster research"),
-        ({"kubeconfig": ""}, "it is of this pod"),
+        ({"kubeconfig": ARN.replace("research", "prod")}, "not the EKS cluster research"),
+        ({"kubeconfig": ""}, "names the cluster of this pod"),
     ],
 )
 def test_another_account_or_cluster_is_never_touched(

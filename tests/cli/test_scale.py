@@ -219,7 +219,10 @@ def test_the_group_of_another_account_is_not_touched(
     answer = ultrascale("scale", file, "train", 4, "--yes")
 
     assert answer.returncode == 1
-    assert f"the file is of 444455556666, and the credentials of {ID}" in answer.stderr
+    assert (
+        f"the cluster file names account 444455556666, the credentials belong to {ID}"
+        in answer.stderr
+    )
     assert not aws.parameters(EKS_SETS)
 
 

@@ -84,14 +84,7 @@ def owner(plan: "ClusterPlan", profile: str | None, cluster: "Cluster | None" = 
     from ultrascale import account
     from ultrascale.cluster_api.identity import ClusterArn
 
-    seen = account.connect(plan.region, profile)
-    if plan.account is not None and plan.account != seen.id:
-        raise QuestionError(
-            [
-                f"account: the file is of {plan.account}, and the credentials of {seen.id}; "
-                "name another profile by --profile"
-            ]
-        )
+    seen = account.connect_to_owner(plan, profile)
     named = cluster.arn if cluster is not None else None
     wanted = ClusterArn(region=plan.region, account=seen.id, cluster=plan.name)
     if named is not None and named != wanted:

@@ -9,22 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ultrascale import plan
-from ultrascale.errors import ClusterError, QuestionError
+from ultrascale.errors import QuestionError
 from ultrascale.plan.model import ClusterPlan
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
-    from ultrascale.cluster_api.server import Cluster
     from ultrascale.config.pipeline import ConnectionId
     from ultrascale.teardown import Sweep, Teardown
 
 UNFINISHED = 3
 """Exit status where a step stopped, an orphan is left, or a question was refused."""
 _INTERRUPTED = 130
-_SHOWN = 5
-# States in which the API server answers. Nobody else can end the nodes of NodePools.
-_ANSWERING = frozenset({"ACTIVE", "UPDATING"})
-_GOING = frozenset({"", "DELETING", "FAILED"})
 
 
 class SystemClock:
@@ -87,26 +82,23 @@ def destroy_command(
     asked = teardown.Asked(storage=frozenset(delete_storage or ()), logs=delete_logs)
     teardown.refuse_unknown(cluster, asked)
     _refuse_confirmation(cluster.name, confirm, dry_run=dry_run)
-    seen = account.connect(cluster.region, profile)
-    _refuse_account(cluster, seen)
-    status = teardown.eks_status(seen, cluster.name)
-    if skip_kubernetes:
-        _refuse_nodes(cluster, seen)
-        api = None
-    else:
-        api = _api_server(cluster, seen, status, kubeconfig, context)
-    try:
-        found = teardown.read_findings(seen, cluster, api, status, _pipeline_home(file))
-        planned = teardown.plan_teardown(seen, cluster, found, asked)
-    except ClusterError as error:
-        raise ClusterError(f"{error}; {_how_to_reach(cluster)}") from error
+    owner = account.connect_to_owner(cluster, profile)
+    planned = teardown.survey(
+        owner,
+        cluster,
+        asked,
+        kubeconfig=kubeconfig,
+        context=context,
+        skip_kubernetes=skip_kubernetes,
+        pipeline_home=_pipeline_home(file),
+    )
     _print_plan(planned)
     if dry_run:
-        raise typer.Exit(_foresee(seen, cluster, planned))
+        raise typer.Exit(_foresee(owner, cluster, planned))
     if planned.steps:
         _agree(cluster.name, confirm)
     path = journal or Path(f"destroy-{cluster.name}-{cluster.region}.jsonl")
-    raise typer.Exit(_carry_out(seen, cluster, planned, path))
+    raise typer.Exit(_carry_out(owner, cluster, planned, path))
 
 
 def _refuse_confirmation(cluster: str, confirm: str | None, *, dry_run: bool) -> None:
@@ -125,85 +117,6 @@ def _refuse_confirmation(cluster: str, confirm: str | None, *, dry_run: bool) ->
         )
 
 
-def _refuse_account(cluster: ClusterPlan, seen: "Account") -> None:
-    if cluster.account is not None and cluster.account != seen.id:
-        raise QuestionError(
-            [
-                f"account: the cluster file names account {cluster.account}, the credentials "
-                f"belong to {seen.id}; name another profile by --profile"
-            ]
-        )
-
-
-def _refuse_nodes(cluster: ClusterPlan, seen: "Account") -> None:
-    """Refuse to do without the API server while it alone can end nodes.
-
-    EKS ends those of Auto Mode with the cluster.
-
-    Source: https://docs.aws.amazon.com/eks/latest/userguide/delete-cluster.html
-
-    Raises:
-        QuestionError: Some run.
-    """
-    from ultrascale.teardown import nodes_of_pools
-
-    running = [node.thing.id for node in nodes_of_pools(seen, cluster.name)]
-    if running and not cluster.control_plane.auto_mode:
-        shown = ", ".join(running[:_SHOWN])
-        raise QuestionError(
-            [
-                f"--skip-kubernetes: {len(running)} nodes of NodePools run ({shown}), and nobody "
-                "else would end them; leave it out, or wait until they are gone"
-            ]
-        )
-
-
-def _api_server(
-    cluster: ClusterPlan,
-    seen: "Account",
-    status: str,
-    kubeconfig: Path | None,
-    context: str | None,
-) -> "Cluster | None":
-    """Return the API server of exactly this cluster; None where EKS has none any longer.
-
-    Raises:
-        QuestionError: EKS is still making it, or the kubeconfig is another cluster's.
-        ClusterError: There is no kubeconfig.
-    """
-    from ultrascale.cluster_api.identity import ClusterArn
-    from ultrascale.cluster_api.server import Cluster
-
-    if status in _GOING:
-        return None
-    if status not in _ANSWERING:
-        raise QuestionError(
-            [f"EKS cluster {cluster.name}: it is {status}; wait until that has ended"]
-        )
-    how = _how_to_reach(cluster)
-    try:
-        api = Cluster.connected(kubeconfig, context)
-    except ClusterError as error:
-        raise ClusterError(f"{error}; {how}") from error
-    wanted = ClusterArn(region=cluster.region, account=seen.id, cluster=cluster.name)
-    if api.arn != wanted:
-        raise QuestionError(
-            [
-                f"--kubeconfig: it is of {api.name or 'this pod'}, not of the EKS cluster "
-                f"{cluster.name} of {seen.id} in {cluster.region}; {how}"
-            ]
-        )
-    return api
-
-
-def _how_to_reach(cluster: ClusterPlan) -> str:
-    return (
-        "name a kubeconfig that reaches it by --kubeconfig: `ultrascale connect` writes one, or "
-        f"`aws eks update-kubeconfig --name {cluster.name} --region {cluster.region}`. Once no "
-        "node of a NodePool runs, --skip-kubernetes does without"
-    )
-
-
 def _pipeline_home(file: Path) -> "ConnectionId | None":
     """Return where the pipeline of a cluster file lies; None for a file without one."""
     from ultrascale import config
@@ -212,14 +125,14 @@ def _pipeline_home(file: Path) -> "ConnectionId | None":
     return None if pipeline is None else pipeline.home
 
 
-def _foresee(seen: "Account", cluster: ClusterPlan, teardown: "Teardown") -> int:
+def _foresee(owner: "Account", cluster: ClusterPlan, teardown: "Teardown") -> int:
     """Return the exit status of a dry run; search for orphans where no step is left."""
     from ultrascale.teardown import sweep
 
     if teardown.steps:
         # Everything of a cluster that runs would look like an orphan.
         return UNFINISHED if any(step.stops for step in teardown.steps) else 0
-    left = sweep(seen, cluster, teardown)
+    left = sweep(owner, cluster, teardown)
     _print_left(left)
     return UNFINISHED if left.orphans or left.unknown else 0
 
@@ -236,13 +149,13 @@ def _agree(cluster: str, confirm: str | None) -> None:
         raise QuestionError(["nothing was deleted: what was typed is not the cluster's name"])
 
 
-def _carry_out(seen: "Account", cluster: ClusterPlan, planned: "Teardown", path: Path) -> int:
+def _carry_out(owner: "Account", cluster: ClusterPlan, planned: "Teardown", path: Path) -> int:
     """Run the steps, print what is left, and return the exit status."""
     from ultrascale import teardown
 
     try:
         outcome = teardown.destroy(
-            seen, cluster, planned, journal=path, clock=SystemClock(), tell=typer.echo
+            owner, cluster, planned, journal=path, clock=SystemClock(), tell=typer.echo
         )
     except KeyboardInterrupt:
         typer.echo(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ultrascale import plan
-from ultrascale.errors import AccountError, QuestionError
+from ultrascale.errors import QuestionError
 from ultrascale.plan.stacks import stack_names
 
 if TYPE_CHECKING:
@@ -106,12 +106,7 @@ def _compared(
     if against is not None:
         old = guard.read_assembly_of(cluster, against, option="--against")
         return str(against), guard.compare(old, new, region=cluster.region), ""
-    seen = account.connect(cluster.region, profile)
-    if cluster.account not in (None, seen.id):
-        raise AccountError(
-            f"the credentials are of account {seen.id}, and the file is for {cluster.account}; "
-            "name a profile of that one by --profile"
-        )
+    seen = account.connect_to_owner(cluster, profile)
     changes = guard.compare_deployed(seen, cluster, new)
     note = ""
     if not changes.left_stacks and set(changes.new_stacks) == set(new):

@@ -1,0 +1,119 @@
+"""Survey of a cluster before it is taken down."""
+
+from pathlib import Path
+
+from ultrascale.account import Account
+from ultrascale.cluster_api.identity import ClusterArn
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.config.pipeline import ConnectionId
+from ultrascale.errors import ClusterError, QuestionError
+from ultrascale.plan import ClusterPlan
+from ultrascale.teardown.clusters import eks_status
+from ultrascale.teardown.ec2 import nodes_of_pools
+from ultrascale.teardown.kept import Asked
+from ultrascale.teardown.model import Teardown
+from ultrascale.teardown.plan import plan_teardown, read_findings
+
+_SHOWN = 5
+# States in which the API server answers. Nobody else can end the nodes of NodePools.
+_ANSWERING = frozenset({"ACTIVE", "UPDATING"})
+_GOING = frozenset({"", "DELETING", "FAILED"})
+
+
+def survey(
+    account: Account,
+    plan: ClusterPlan,
+    asked: Asked,
+    *,
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    skip_kubernetes: bool = False,
+    pipeline_home: ConnectionId | None = None,
+) -> Teardown:
+    """Return the plan of a teardown: the things that go, in order, and the things that stay.
+
+    Args:
+        account: Account of the cluster.
+        plan: The cluster.
+        asked: Things that the user asks to delete beside the cluster.
+        kubeconfig: Kubeconfig; by default the environment's.
+        context: Context of the kubeconfig; by default its current one.
+        skip_kubernetes: Do not ask the API server.
+        pipeline_home: Account and Region of the pipeline; None without a pipeline.
+
+    Raises:
+        QuestionError: A node needs Kubernetes to end, the kubeconfig names another cluster, or the
+            cluster or a stack is being changed, is protected, or is another's.
+        ClusterError: The API server cannot be reached.
+        UnansweredError: AWS refused a question.
+    """
+    status = eks_status(account, plan.name)
+    cluster: Cluster | None = None
+    if skip_kubernetes:
+        _refuse_running_nodes(account, plan)
+    else:
+        cluster = _api_server(account, plan, status, kubeconfig, context)
+    try:
+        found = read_findings(account, plan, cluster, status, pipeline_home)
+        return plan_teardown(account, plan, found, asked)
+    except ClusterError as error:
+        raise ClusterError(f"{error}; {_how_to_reach(plan)}") from error
+
+
+def _api_server(
+    account: Account, plan: ClusterPlan, status: str, kubeconfig: Path | None, context: str | None
+) -> Cluster | None:
+    """Return the API server of exactly this cluster; None where EKS has none any longer.
+
+    Raises:
+        QuestionError: EKS is still creating it, or the kubeconfig names another cluster.
+        ClusterError: There is no kubeconfig.
+    """
+    if status in _GOING:
+        return None
+    if status not in _ANSWERING:
+        raise QuestionError([f"EKS cluster {plan.name}: it is {status}; wait until that has ended"])
+    try:
+        cluster = Cluster.connected(kubeconfig, context)
+    except ClusterError as error:
+        raise ClusterError(f"{error}; {_how_to_reach(plan)}") from error
+    wanted = ClusterArn(region=plan.region, account=account.id, cluster=plan.name)
+    if cluster.arn != wanted:
+        raise QuestionError(
+            [
+                f"--kubeconfig: names {cluster.name or 'the cluster of this pod'}, not the EKS "
+                f"cluster {plan.name} of account {account.id} in {plan.region}; "
+                f"{_how_to_reach(plan)}"
+            ]
+        )
+    return cluster
+
+
+def _refuse_running_nodes(account: Account, plan: ClusterPlan) -> None:
+    """Refuse to skip Kubernetes while it alone can end nodes.
+
+    EKS ends the nodes of Auto Mode with the cluster.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/delete-cluster.html
+
+    Raises:
+        QuestionError: Nodes of NodePools run.
+    """
+    running = [node.thing.id for node in nodes_of_pools(account, plan.name)]
+    if running and not plan.control_plane.auto_mode:
+        shown = ", ".join(running[:_SHOWN])
+        raise QuestionError(
+            [
+                f"--skip-kubernetes: {len(running)} nodes of NodePools run ({shown}), and nobody "
+                "else would end them; leave it out, or wait until they are gone"
+            ]
+        )
+
+
+def _how_to_reach(plan: ClusterPlan) -> str:
+    """Return how the user gets a kubeconfig that reaches the API server."""
+    return (
+        "name a kubeconfig that reaches it by --kubeconfig: `ultrascale connect` writes one, or "
+        f"`aws eks update-kubeconfig --name {plan.name} --region {plan.region}`. Once no node of a "
+        "NodePool runs, --skip-kubernetes does without"
+    )
