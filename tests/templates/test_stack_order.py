@@ -175,42 +175,35 @@ def test_add_ons_of_auto_mode_find_nodes_to_run_on(tmp_path: Path) -> None:
     assert "system-node-pools" in stacks_before(assembly, "addons")
 
 
-def test_the_last_node_pool_that_leaves_the_file_leaves_the_cluster(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """The mixed cluster with its system pool alone."""
+    folder = tmp_path_factory.mktemp("alone")
     document: dict[str, Any] = yaml.safe_load(
         (ROOT / "clusters" / "mixed-capacity.yaml").read_text()
     )
     document["pools"] = document["pools"][:1]
-    file = tmp_path / "empty.yaml"
+    file = folder / "alone.yaml"
     file.write_text(yaml.safe_dump(document))
+    return synthesize(file, folder)
 
-    assembly = synthesize(file, tmp_path)
 
-    resources = assembly.templates["node-pools"]["Resources"].values()
+def test_the_last_node_pool_that_leaves_the_file_leaves_the_cluster(alone: Assembly) -> None:
+    resources = alone.templates["node-pools"]["Resources"].values()
     assert not [
         body for body in resources if body["Type"] == "Custom::AWSCDK-EKS-KubernetesResource"
     ]
 
 
-@pytest.mark.parametrize("left_out", ["self-managed", "karpenter", "capacity-block", "spot"])
+@pytest.mark.parametrize("layer", ["network", "cluster", "scaling", "storage", "karpenter"])
 def test_no_export_leaves_with_the_pools_that_need_it(
-    mixed: Assembly, left_out: str, tmp_path: Path
+    mixed: Assembly, alone: Assembly, layer: str
 ) -> None:
-    """CloudFormation deletes no export before its importer is deployed, which comes later."""
-    document: dict[str, Any] = yaml.safe_load(
-        (ROOT / "clusters" / "mixed-capacity.yaml").read_text()
-    )
-    document["pools"] = [
-        pool
-        for pool in document["pools"]
-        if left_out not in (pool["provisioner"], pool["purchase"]["option"])
-    ]
-    file = tmp_path / "fewer.yaml"
-    file.write_text(yaml.safe_dump(document))
+    """CloudFormation deletes no export before its importer is deployed, which comes later.
 
-    fewer = synthesize(file, tmp_path)
-
-    for layer in ("network", "cluster", "scaling", "storage", "karpenter"):
-        assert exports(fewer, layer) == exports(mixed, layer)
+    Pools only ever add exports: those that are there without any pool are there with some.
+    """
+    assert exports(alone, layer) == exports(mixed, layer)
 
 
 def test_no_export_leaves_with_the_images_that_need_it(trainium: Assembly, tmp_path: Path) -> None:
