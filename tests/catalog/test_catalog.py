@@ -1,9 +1,11 @@
 import inspect
+from collections.abc import Callable
 from typing import cast
 
 import botocore.session
 import pytest
 
+from tests.support.cases import for_each
 from ultrascale import catalog
 from ultrascale.catalog import INSTANCE_TYPES, Accelerator, InstanceType, NvmeDisks, UltraServer
 from ultrascale.errors import CatalogError
@@ -29,18 +31,16 @@ EFA_INTERFACES: dict[int, str] = {
     32: "p5.48xlarge p5e.48xlarge",
 }
 
-each_entry = pytest.mark.parametrize("spec", INSTANCE_TYPES.values(), ids=list(INSTANCE_TYPES))
+each_entry = for_each(INSTANCE_TYPES)
 
 
-def each_entry_that_knows(*names: str) -> pytest.MarkDecorator:
-    """Parametrize over the entries that know all of ``names``."""
-    known = {n: spec for n, spec in INSTANCE_TYPES.items() if all(map(spec.knows, names))}
-    return pytest.mark.parametrize("spec", known.values(), ids=list(known))
+def each_entry_that_knows(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Check the entries that know all of ``names``."""
+    return for_each({n: spec for n, spec in INSTANCE_TYPES.items() if all(map(spec.knows, names))})
 
 
-each_efa_type = pytest.mark.parametrize(
-    ("instance_type", "interfaces"),
-    [(name, number) for number, names in EFA_INTERFACES.items() for name in names.split()],
+each_efa_type = for_each(
+    (name, number) for number, names in EFA_INTERFACES.items() for name in names.split()
 )
 
 

@@ -2,12 +2,13 @@
 
 import pytest
 
+from tests.support.cases import for_each
 from tests.support.create_only_schemas import TABLE, known_types, schema_row
 from tests.support.defined_types import defined_types
 from ultrascale.catalog.create_only import lookup_update_behavior
 
 
-@pytest.mark.parametrize("kind", known_types())
+@for_each(known_types())
 def test_the_table_is_what_the_schema_of_the_type_says(kind: str) -> None:
     row = schema_row(kind)
     behavior = lookup_update_behavior(kind)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.cases import for_each
 from tests.support.config_documents import KARPENTER, mistakes_in
 from tests.support.folders import ROOT
 from tests.support.pools import (
@@ -155,7 +156,7 @@ def test_what_a_provisioner_does_not_launch_has_another_that_does(
     assert not matrix.why_not_launched("managed-node-group", spec)
 
 
-@pytest.mark.parametrize("name", sorted(catalog.INSTANCE_TYPES))
+@for_each(sorted(catalog.INSTANCE_TYPES))
 def test_a_node_group_is_offered_where_one_can_be_planned(name: str) -> None:
     spec = catalog.lookup(name)
     try:

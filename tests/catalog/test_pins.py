@@ -3,6 +3,7 @@ from datetime import date
 
 import pytest
 
+from tests.support.cases import for_each
 from ultrascale.catalog import addons, registries, versions
 from ultrascale.errors import CatalogError
 
@@ -24,9 +25,7 @@ def pins() -> Iterator[tuple[str, str, str, date]]:
 PINS = tuple(pins())
 
 
-@pytest.mark.parametrize(
-    ("pinned", "source", "seen"), [p[1:] for p in PINS], ids=[p[0] for p in PINS]
-)
+@for_each({f"{name} {pinned}": (pinned, *more) for name, pinned, *more in PINS})
 def test_every_pin_is_a_fixed_version_that_can_be_looked_up_again(
     pinned: str, source: str, seen: date
 ) -> None:
@@ -192,7 +191,7 @@ def test_images_are_pulled_from_the_regions_own_registry(region: str, host: str)
     assert registries.eks_registry(region) == host
 
 
-@pytest.mark.parametrize("region", registries.EKS_REGISTRY_ACCOUNTS)
+@for_each([*registries.EKS_REGISTRY_ACCOUNTS])
 def test_every_registry_account_is_twelve_digits(region: str) -> None:
     account = registries.EKS_REGISTRY_ACCOUNTS[region]
 

@@ -5,6 +5,7 @@ from typing import cast
 import botocore.session
 import pytest
 
+from tests.support.cases import for_each
 from ultrascale.catalog import eks, regions
 from ultrascale.errors import CatalogError
 
@@ -153,7 +154,7 @@ def test_default_service_range_is_one_that_eks_accepts() -> None:
     assert any(eks.DEFAULT_SERVICE_CIDR.subnet_of(allowed) for allowed in eks.SERVICE_CIDR_RANGES)
 
 
-@pytest.mark.parametrize("name", sorted(regions.REGIONS))
+@for_each(sorted(regions.REGIONS))
 def test_subnets_keep_prefixes_only_where_cloudformation_can(name: str) -> None:
     """A resource type that the Region lacks fails the deployment, and strict synthesis before."""
     file = files("cfnlint") / "data" / "schemas" / "providers" / f"{name}.json"

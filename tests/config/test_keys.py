@@ -7,9 +7,9 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, cast
 
-import pytest
 import yaml
 
+from tests.support.cases import for_each
 from tests.support.folders import ROOT
 from tests.support.pools import as_json, loads_own
 from ultrascale.errors import ConfigError
@@ -91,9 +91,7 @@ def changed(document: dict[str, Any], path: Keys, *value: object) -> dict[str, A
 CASES = [(name, path) for name, document in DOCUMENTS.items() for path in paths(document)]
 
 
-@pytest.mark.parametrize(
-    ("name", "path"), CASES, ids=[f"{name}:{'.'.join(map(str, path))}" for name, path in CASES]
-)
+@for_each({f"{name}:{'.'.join(map(str, path))}": (name, path) for name, path in CASES})
 def test_a_key_that_is_taken_away_or_changed_is_missed(name: str, path: Keys) -> None:
     document = DOCUMENTS[name]
     job = str(path[1]) if path[0] == "jobs" and len(path) > 1 else None

@@ -9,6 +9,7 @@ from typing import get_args
 import pydantic
 import pytest
 
+from tests.support.cases import for_each
 from tests.support.folders import ROOT
 from ultrascale import cli, config
 
@@ -38,7 +39,7 @@ def keys(model: type[pydantic.BaseModel]) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("key", sorted(keys(config.Cluster)))
+@for_each(sorted(keys(config.Cluster)))
 def test_every_key_of_the_cluster_file_is_explained(key: str) -> None:
     words = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"`([^`]+)`", KEYS))))
 
@@ -61,9 +62,7 @@ def test_the_index_lists_every_page() -> None:
     assert pages - {"README.md"} <= listed
 
 
-@pytest.mark.parametrize(
-    ("page", "target"), LINKS, ids=[f"{page.name}-{target}" for page, target in LINKS]
-)
+@for_each({f"{page.name}: {target}": (page, target) for page, target in LINKS})
 def test_a_link_leads_to_a_page(page: Path, target: str) -> None:
     assert (page.parent / target).exists()
 
@@ -109,11 +108,11 @@ def test_the_two_commands_stand_on_the_first_screen() -> None:
     assert "make test" in first_screen
 
 
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"\bmake ([a-z-]+)", README))))
+@for_each(sorted(set(re.findall(r"\bmake ([a-z-]+)", README))))
 def test_every_make_target_that_the_readme_names_exists(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"\((docs/[^)#]+)", README))))
+@for_each(sorted(set(re.findall(r"\((docs/[^)#]+)", README))))
 def test_every_page_that_the_readme_names_exists(path: str) -> None:
     assert (ROOT / path).is_file()

@@ -1,4 +1,4 @@
-"""Which tests one worker runs together, and first: what begins slowly then begins once."""
+"""Schedule tests that share what begins slowly on one worker, and first."""
 
 import re
 from functools import cache
@@ -9,11 +9,13 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests.support.folders import ROOT
 
-# What a file says that shares a server of forks, a database or synthesized clusters with others.
+# What a file says that shares a server of forks, a database, synthesized clusters or the imports of
+# moto's services with others.
 _SHARES = {
     "torch": re.compile(r"\bmark\.training\b"),
     "postgres": re.compile(r"\bmark\.postgres\b"),
     "assemblies": re.compile(r"^from tests\.support\.assembly import .*\bAssembly\b", re.MULTILINE),
+    "moto": re.compile(r"^from moto import", re.MULTILINE),
 }
 
 

@@ -20,6 +20,7 @@ TESTS = ROOT / "tests"
             "assemblies",
             ["templates/test_cells", "templates/test_stacks", "templates/test_whole_cluster"],
         ),
+        ("moto", ["preflight/test_in_moto", "teardown/test_in_moto"]),
         (None, ["support/test_scheduling", "catalog/test_matrix"]),
     ],
 )

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
+from tests.support.cases import for_each
 from tests.support.defined_types import defined_types
 from tests.support.handler_schemas import permissions
 from ultrascale.catalog import handlers
@@ -38,7 +39,7 @@ def actions(documents: Iterable[Document], sid: str | None = None) -> set[str]:
     return {action for each in statements(documents, sid) for action in each["Action"]}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@for_each(KINDS)
 def test_a_type_takes_what_its_schema_states(kind: str) -> None:
     stated = permissions(kind)
 
@@ -46,7 +47,7 @@ def test_a_type_takes_what_its_schema_states(kind: str) -> None:
     assert handlers.permissions_of(kind) == {each for each in stated if "REST." not in each}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@for_each(KINDS)
 def test_a_policy_names_nothing_that_iam_may_refuse_as_no_action(kind: str) -> None:
     assert all(
         re.fullmatch(r"[a-z0-9-]+:[A-Za-z0-9]+\*?", each) for each in handlers.permissions_of(kind)

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.support.cases import for_each
 from tests.support.plugin_placement import KEEPS_OFF
 from tests.support.pools import HYPERPOD_POOL, make_cluster, make_pool
 from ultrascale import catalog, config
@@ -112,7 +113,7 @@ class TestParts:
 class TestPlugins:
     """Two plugins of one device fight over it; without one nobody gets it."""
 
-    @pytest.mark.parametrize("name", ACCELERATED)
+    @for_each(ACCELERATED)
     def test_a_hyperpod_node_gets_the_charts_plugins_of_its_devices(self, name: str) -> None:
         spec = catalog.lookup(name)
         assert spec.accelerator is not None

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.support.cases import for_each
 from tests.support.folders import DATA
 from tests.support.pools import ON_DEMAND, make_pool
 from ultrascale import config
@@ -31,7 +32,7 @@ EFA_ON_CARD_0 = NetworkInterface(card=0, device=1, kind="efa-only")
 
 # Taken as they are: a copy of the model is not checked again, so that each fact stands alone.
 POOL = make_pool()
-each_layout = pytest.mark.parametrize("instance_type", LAYOUTS)
+each_layout = for_each([*LAYOUTS])
 
 
 def planned(**changes: object) -> PoolPlan:
@@ -94,10 +95,8 @@ class TestPods:
 
         assert max_pods(spec, network_interfaces(spec) if spec.accelerator else ()) == expected
 
-    @pytest.mark.parametrize(
-        "spec",
-        [spec for spec in INSTANCE_TYPES.values() if spec.knows("max_pods_secondary_ip")],
-        ids=lambda spec: spec.instance_type,
+    @for_each(
+        {name: spec for name, spec in INSTANCE_TYPES.items() if spec.knows("max_pods_secondary_ip")}
     )
     def test_without_prefixes_it_is_what_the_cni_publishes(self, spec: InstanceType) -> None:
         cap = eks.advised_max_pods(spec.vcpus)
@@ -249,7 +248,7 @@ def test_nodes_run_the_release_pinned_for_their_minor(minor: str) -> None:
     assert plan.ami_release == versions.ami_release(minor).version
 
 
-@pytest.mark.parametrize("instance_type", INSTANCE_TYPES)
+@for_each([*INSTANCE_TYPES])
 def test_a_type_is_refused_only_for_a_value_that_no_source_states(instance_type: str) -> None:
     try:
         plan = of_type(instance_type)
