@@ -1,60 +1,111 @@
 """The CDK app: `-c cluster=<path>` for a cluster, `-c pipeline=<path>` for its pipeline."""
 
+import gc
+import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
 
-from ultrascale import plan
-from ultrascale.errors import ConfigError, UltrascaleError
 from ultrascale.node import use_bundled_node
-from ultrascale.plan.model import PipelinePlan
-from ultrascale.plan.pipeline import load_pipeline
 
-use_bundled_node()
+if TYPE_CHECKING:
+    import aws_cdk as cdk
 
-import aws_cdk as cdk  # noqa: E402 -- jsii reads JSII_NODE when it is imported
-
-from ultrascale_k8s import define_charts, write_manifests  # noqa: E402
-from ultrascale_stacks.assembly import define_stacks  # noqa: E402
-from ultrascale_stacks.pipeline import define_pipeline, share_files  # noqa: E402
-from ultrascale_stacks.validation import validate  # noqa: E402
+    from ultrascale.plan import ClusterPlan
+    from ultrascale.plan.model import PipelinePlan
 
 DEFAULT_CLUSTER = "clusters/trainium-bert.yaml"
 
+# jsii reads the path of Node.js when it is imported.
+use_bundled_node()
 
-def synthesize(app: cdk.App, cluster: plan.ClusterPlan, *, manifests: Path) -> None:
+
+def synthesize(
+    app: "cdk.App", cluster: "ClusterPlan", *, manifests: Path, validated: bool = True
+) -> None:
     """Write the templates of ``cluster`` to the app's folder and its objects to ``manifests``."""
+    from ultrascale_k8s import define_charts, write_manifests
+    from ultrascale_stacks.assembly import define_stacks
+
     charts = define_charts(cluster)
     define_stacks(app, cluster, charts)
-    validate(app)
-    app.synth()
+    _write_templates(app, validated=validated)
     write_manifests(charts, manifests)
 
 
-def synthesize_pipeline(app: cdk.App, plan: PipelinePlan, *, manifests: Path) -> None:
+def synthesize_pipeline(
+    app: "cdk.App", plan: "PipelinePlan", *, manifests: Path, validated: bool = True
+) -> None:
     """Write the pipeline of ``plan``, and each stage as `synthesize` would, into folders."""
+    from ultrascale_k8s import define_charts, write_manifests
+    from ultrascale_stacks.pipeline import define_pipeline, share_files
+
     charts = {stage.name: define_charts(stage.cluster) for stage in plan.stages}
     define_pipeline(app, plan, charts)
-    validate(app)
-    app.synth()
+    _write_templates(app, validated=validated)
     share_files(Path(app.outdir))
     for stage, objects in charts.items():
         write_manifests(objects, manifests / stage)
 
 
+def _write_templates(app: "cdk.App", *, validated: bool) -> None:
+    from ultrascale_stacks.validation import acknowledge_findings, validate
+
+    acknowledge_findings(app)
+    if validated:
+        validate(app)
+    app.synth()
+
+
 def main() -> None:
     """Synthesize the file of the context key ``pipeline`` or ``cluster``."""
-    app = cdk.App()
-    manifests = Path("dist")
-    piped = app.node.try_get_context("pipeline")
-    path = Path(piped or app.node.try_get_context("cluster") or DEFAULT_CLUSTER)
+    # `cdk synth --no-validation` sets it.
+    # Source: https://docs.aws.amazon.com/cdk/api/v2/python/aws_cdk/App.html
+    validated = os.environ.get("CDK_VALIDATION") != "false"
+    with _without_garbage_collection():
+        # Node.js starts and reads the libraries' packages while Python loads the planner.
+        libraries = Thread(target=_load_libraries)
+        libraries.start()
+        from ultrascale import plan
+        from ultrascale.errors import ConfigError, UltrascaleError
+        from ultrascale.plan.pipeline import load_pipeline
+
+        libraries.join()
+        import aws_cdk as cdk
+
+        app = cdk.App()
+        manifests = Path("dist")
+        piped = app.node.try_get_context("pipeline")
+        path = Path(piped or app.node.try_get_context("cluster") or DEFAULT_CLUSTER)
+        try:
+            cluster = None if piped else plan.load(path)
+            pipeline = load_pipeline(path) if piped else None
+            if cluster is None and pipeline is None:
+                todo = f"add the section, or use -c cluster={path}"
+                raise ConfigError([f"{path}: no pipeline; {todo}"])
+        except UltrascaleError as error:
+            sys.exit(str(error))
+        if pipeline is not None:
+            synthesize_pipeline(app, pipeline, manifests=manifests, validated=validated)
+        if cluster is not None:
+            synthesize(app, cluster, manifests=manifests, validated=validated)
+
+
+def _load_libraries() -> None:
+    """Import what every cluster takes: the CDK, cdk8s, and the layer with kubectl."""
+    for name in ("aws_cdk.lambda_layer_kubectl_v35", "cdk8s_plus_27.k8s"):
+        import_module(name)
+
+
+@contextmanager
+def _without_garbage_collection() -> Generator[None]:
+    """Leave cycles alone: a synthesis makes many objects that stay, and then the process ends."""
+    gc.disable()
     try:
-        cluster = None if piped else plan.load(path)
-        pipeline = load_pipeline(path) if piped else None
-        if cluster is None and pipeline is None:
-            raise ConfigError([f"{path}: no pipeline; add the section, or use -c cluster={path}"])
-    except UltrascaleError as error:
-        sys.exit(str(error))
-    if pipeline is not None:
-        synthesize_pipeline(app, pipeline, manifests=manifests)
-    if cluster is not None:
-        synthesize(app, cluster, manifests=manifests)
+        yield
+    finally:
+        gc.enable()

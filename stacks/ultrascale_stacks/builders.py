@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TypeVar, assert_never
+from typing import Protocol, TypeVar, assert_never, runtime_checkable
 
 from aws_cdk import App, Stack
 
@@ -14,27 +14,27 @@ from ultrascale_k8s import Charts
 from ultrascale_stacks.access import AccessStack
 from ultrascale_stacks.addons import AddonsStack
 from ultrascale_stacks.auto_mode import AutoModeStack
-from ultrascale_stacks.backend import BackendStack
 from ultrascale_stacks.cluster import ClusterStack
-from ultrascale_stacks.governance import GovernanceStack
-from ultrascale_stacks.hyperpod import HyperPodStack
-from ultrascale_stacks.hyperpod_chart import HyperPodChartStack
-from ultrascale_stacks.hyperpod_observability import HyperPodObservabilityStack
 from ultrascale_stacks.image_cache import ImageCacheStack
 from ultrascale_stacks.images import ImagesStack
 from ultrascale_stacks.karpenter import KarpenterStack
 from ultrascale_stacks.network import NetworkStack
 from ultrascale_stacks.node_group import NodeGroupStack
 from ultrascale_stacks.node_pools import NodePoolsStack
-from ultrascale_stacks.observability import ObservabilityStack
 from ultrascale_stacks.platform import PlatformStack
 from ultrascale_stacks.registry import RegistryStack
 from ultrascale_stacks.scaling import ScalingStack
 from ultrascale_stacks.storage import StorageStack
 
-# They know values of placeholders in the manifests.
-_Source = ScalingStack | StorageStack | BackendStack | ImageCacheStack
 _Kind = TypeVar("_Kind", bound=Stack)
+
+
+@runtime_checkable
+class _Source(Protocol):
+    """A stack that knows values of placeholders in the manifests."""
+
+    @property
+    def placeholders(self) -> Mapping[str, str]: ...
 
 
 class ClusterStacks:
@@ -84,12 +84,13 @@ class ClusterStacks:
         )
         return pool
 
-    def placeholders(self, *kinds: type[_Source]) -> Mapping[str, str]:
-        """Return the values of placeholders that stacks of ``kinds`` know, by placeholder."""
+    def placeholders(self, *layers: LayerId) -> Mapping[str, str]:
+        """Return the values of placeholders that the stacks of ``layers`` know, by placeholder."""
         return {
             key: value
-            for kind in kinds
-            for stack in self._all(kind)
+            for layer in layers
+            for stack in self.stacks.get(layer, ())
+            if isinstance(stack, _Source)
             for key, value in stack.placeholders.items()
         }
 
@@ -100,7 +101,11 @@ class ClusterStacks:
 
 
 def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Stack:  # noqa: C901 -- one case a layer
-    """Define a stack of ``layer``."""
+    """Define a stack of ``layer``.
+
+    Stacks that most clusters lack are imported where they are defined: the CDK's module of a
+    service takes up to 30 ms to load.
+    """
     app, plan, charts = cluster.app, cluster.plan, cluster.charts
     match layer:
         case "network":
@@ -147,6 +152,8 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
         case "image-cache":
             return ImageCacheStack(app, name, plan=plan, images=charts.published_images)
         case "backend":
+            from ultrascale_stacks.backend import BackendStack
+
             return BackendStack(app, name, plan=plan, cluster=cluster.context)
         case "platform":
             return PlatformStack(
@@ -155,9 +162,7 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
                 plan=plan,
                 cluster=cluster.context,
                 charts=charts.platform,
-                placeholders=cluster.placeholders(
-                    ScalingStack, StorageStack, BackendStack, ImageCacheStack
-                ),
+                placeholders=cluster.placeholders("scaling", "storage", "backend", "image-cache"),
             )
         case "karpenter":
             return KarpenterStack(app, name, plan=plan, cluster=cluster.context)
@@ -171,25 +176,34 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
                 charts=charts.node_pools,
             )
         case "observability":
+            from ultrascale_stacks.observability import ObservabilityStack
+
             return ObservabilityStack(
                 app,
                 name,
                 plan=plan,
                 cluster=cluster.context,
-                placeholders=cluster.placeholders(StorageStack),
+                placeholders=cluster.placeholders("storage"),
             )
         case "hyperpod-chart":
+            from ultrascale_stacks.hyperpod_chart import HyperPodChartStack
+
             return HyperPodChartStack(app, name, plan=plan, cluster=cluster.context)
         case "hyperpod-groups":
+            from ultrascale_stacks.hyperpod import HyperPodStack
+
             return HyperPodStack(
                 app,
                 name,
                 plan=plan,
                 network=cluster.network,
                 cluster=cluster.context,
-                placeholders=cluster.placeholders(StorageStack),
+                placeholders=cluster.placeholders("storage"),
             )
         case "governance":
+            from ultrascale_stacks.governance import GovernanceStack
+            from ultrascale_stacks.hyperpod import HyperPodStack
+
             hyperpod = cluster.get(HyperPodStack)
             return GovernanceStack(
                 app, name, plan=plan, hyperpod_cluster_arn=hyperpod.hyperpod_cluster_arn
@@ -201,9 +215,11 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
                 plan=plan,
                 cluster=cluster.context,
                 charts=charts.teams,
-                placeholders=cluster.placeholders(StorageStack, ImageCacheStack),
+                placeholders=cluster.placeholders("storage", "image-cache"),
             )
         case "hyperpod-metrics":
+            from ultrascale_stacks.hyperpod_observability import HyperPodObservabilityStack
+
             return HyperPodObservabilityStack(app, name, plan=plan)
         case _:
             assert_never(layer)

@@ -10,7 +10,6 @@ from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.network.vpc import node_subnet_kind
 from ultrascale.plan.pools.node_groups import group_subnets
-from ultrascale_constructs.block_calendar import NodeGroupCalendar
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.network import Network
 from ultrascale_constructs.node_group import NodeGroup
@@ -84,6 +83,9 @@ class NodeGroupStack(Stack):
         for each in group.guarded:
             each.node.add_dependency(before)
         if pool.window is not None:
+            # Of all pools those of Capacity Blocks alone take the CDK's scheduler and alarms.
+            from ultrascale_constructs.block_calendar import NodeGroupCalendar
+
             NodeGroupCalendar(
                 self,
                 "Calendar",

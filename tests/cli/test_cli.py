@@ -135,7 +135,7 @@ def test_synthesis_refuses_a_bad_file_before_it_writes_anything(
     file.write_text("name: [")
     context = {"cluster": str(file)}
     outdir = str(tmp_path / "out")
-    monkeypatch.setattr(app.cdk, "App", partial(cdk.App, context=context, outdir=outdir))
+    monkeypatch.setattr(cdk, "App", partial(cdk.App, context=context, outdir=outdir))
     monkeypatch.chdir(tmp_path)
 
     with pytest.raises(SystemExit) as refused:
