@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,11 @@ def components(assembly: Assembly) -> tuple[Component, ...]:
 
 
 def bill(assembly: Assembly) -> dict[str, Any]:
-    return bill_of_materials(assembly.plan.name, components(assembly))
+    return {**bill_of_materials(assembly.plan.name, components(assembly))}
+
+
+def serial(cluster: str, found: Sequence[Component]) -> str:
+    return str(bill_of_materials(cluster, found)["serialNumber"])
 
 
 def pairs(assembly: Assembly, kind: str) -> set[tuple[str, str | None]]:
@@ -199,9 +203,9 @@ def test_another_component_makes_it_another_bill(mixed: Assembly, trainium: Asse
     found = components(mixed)
 
     serials = {
-        bill_of_materials("mixed", found)["serialNumber"],
-        bill_of_materials("mixed", found[1:])["serialNumber"],
-        bill_of_materials("other", found)["serialNumber"],
+        serial("mixed", found),
+        serial("mixed", found[1:]),
+        serial("other", found),
     }
 
     assert len(serials) == 3

@@ -1,5 +1,9 @@
-"""Deploys the stacks of a cluster by `cdk deploy`, and says why one failed.
+"""Deployment of a cluster's stacks by `cdk deploy`, and the causes of failures.
 
-One `cdk deploy` runs for each stack: of several at once, the CDK CLI begins nothing more after one
-that failed, and its exit status does not say which it was.
+Each stack has a `cdk deploy` of its own: one for several stacks starts nothing more after a
+failure, and its exit status does not tell which stack failed.
 """
+
+from ultrascale.deploy.run import run_stacks
+
+__all__ = ["run_stacks"]

@@ -1,30 +1,30 @@
-"""The stacks of a synthesized assembly, held against the cluster file they are deployed for."""
+"""Stacks of a synthesized assembly, compared with the cluster file that is deployed."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from ultrascale.documents import JsonObject, mapping, sequence, text
 from ultrascale.errors import QuestionError
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import planned_stacks
 
 _STACK = "aws:cloudformation:stack"
-# What aws-cdk-lib writes where a stack is of no account.
+# aws-cdk-lib writes it for a stack without an account.
 # Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/cx-api/lib/environment.ts
 _ANY_ACCOUNT = "unknown-account"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackArtifact:
-    """A stack as it is synthesized.
+    """A synthesized stack.
 
     Attributes:
         name: Its name.
-        account: Account that it is for; None for whatever account is asked.
-        region: AWS Region that it is for.
-        needs: Stacks of the same assembly that have to be deployed before it.
+        account: Its account; None for the account of the credentials.
+        region: Its AWS Region.
+        needs: Stacks of the same assembly that are deployed before it.
     """
 
     name: str
@@ -37,7 +37,7 @@ def read_assembly(folder: Path) -> tuple[StackArtifact, ...]:
     """Return the stacks that `cdk synth` wrote to ``folder``, in their order.
 
     Raises:
-        QuestionError: Nothing is synthesized there, or it is damaged.
+        QuestionError: Nothing is synthesized there, or the manifest is damaged.
     """
     manifest = folder / "manifest.json"
     if not manifest.is_file():
@@ -48,39 +48,44 @@ def read_assembly(folder: Path) -> tuple[StackArtifact, ...]:
         document = json.loads(manifest.read_text(encoding="utf-8"))
     except ValueError as error:
         raise QuestionError([f"--assembly: {manifest} is no JSON: {error}"]) from error
-    artifacts: Mapping[str, Mapping[str, Any]] = document.get("artifacts", {})
-    found = {name for name, each in artifacts.items() if each["type"] == _STACK}
-    return tuple(_stack(name, artifacts[name], found) for name in artifacts if name in found)
+    stacks = {
+        name: mapping(artifact)
+        for name, artifact in mapping(document, "artifacts").items()
+        if text(artifact, "type") == _STACK
+    }
+    return tuple(_stack(name, artifact, stacks.keys()) for name, artifact in stacks.items())
 
 
-def _stack(name: str, artifact: Mapping[str, Any], among: set[str]) -> StackArtifact:
-    account, _, region = artifact["environment"].removeprefix("aws://").partition("/")
+def _stack(name: str, artifact: JsonObject, stacks: Set[str]) -> StackArtifact:
+    account, _, region = text(artifact, "environment").removeprefix("aws://").partition("/")
     return StackArtifact(
         name=name,
         account=None if account == _ANY_ACCOUNT else account,
         region=region,
-        needs=frozenset(artifact.get("dependencies", ())) & among,
+        needs=frozenset(map(str, sequence(artifact, "dependencies"))) & stacks,
     )
 
 
 def refuse_other(
     stacks: Sequence[StackArtifact], plan: ClusterPlan, *, account: str, folder: Path
 ) -> None:
-    """Refuse an assembly that is of another cluster file, account or Region.
+    """Refuse an assembly of another cluster file, account or Region.
 
     Args:
-        stacks: Its stacks.
-        plan: The cluster that is to be deployed.
-        account: Id of the account that is deployed to.
-        folder: Where the assembly is.
+        stacks: Stacks of the assembly.
+        plan: The cluster to deploy.
+        account: Id of the account to deploy to.
+        folder: Folder of the assembly.
 
     Raises:
-        QuestionError: It is; one line for each difference.
+        QuestionError: The assembly is another one; one line for each difference.
     """
-    found = [*_differences(stacks, plan, account)]
-    if found:
-        todo = "synthesize the file anew, or leave the option out"
-        raise QuestionError([f"--assembly: {each}, got {folder}; {todo}" for each in found])
+    differences = [*_differences(stacks, plan, account)]
+    if differences:
+        todo = "synthesize the file again, or leave the option out"
+        raise QuestionError(
+            [f"--assembly: {difference}, got {folder}; {todo}" for difference in differences]
+        )
 
 
 def _differences(stacks: Sequence[StackArtifact], plan: ClusterPlan, account: str) -> Iterator[str]:

@@ -8,20 +8,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
 
 from ultrascale.cdk_cli import CdkCli
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeployCommand:
-    """How stacks are deployed.
+    """The `cdk deploy` command of a deployment.
 
     Attributes:
         cdk: The CDK CLI.
         assembly: Folder that `cdk synth` wrote.
-        profile: Profile of the AWS CLI's configuration; None for what it takes by itself.
-        import_existing: Whether stacks take over resources that have their names already.
+        profile: Profile of the AWS CLI's configuration; None for the CDK's own choice.
+        import_existing: Whether stacks import existing resources that have their names.
     """
 
     cdk: CdkCli
@@ -30,28 +29,28 @@ class DeployCommand:
     import_existing: bool = False
 
     def by_hand(self, stack: str) -> str:
-        """Return the command as a shell takes it, in the project's folder."""
+        """Return the command for a shell in the project's folder."""
         return shlex.join(("npx", "cdk", *self._arguments(stack)))
 
     def _arguments(self, stack: str) -> tuple[str, ...]:
         return (
             *("deploy", stack, "--exclusively", "--app", str(self.assembly)),
-            # Whoever is asked has agreed to all of it before; the CDK could ask nobody.
+            # The user has agreed before, and the CDK has no terminal to ask on.
             *("--require-approval", "never", "--progress", "events", "--no-notices", "--no-color"),
             *(("--profile", self.profile) if self.profile else ()),
             *(("--import-existing-resources",) if self.import_existing else ()),
         )
 
     def start(self, stack: str) -> "CdkDeploy":
-        """Start to deploy ``stack``, and nothing that it depends on."""
+        """Start the deployment of ``stack`` alone, without its dependencies."""
         return CdkDeploy((str(self.cdk.program), *self._arguments(stack)), self.cdk)
 
 
 class CdkDeploy:
-    """A `cdk deploy` that runs."""
+    """A running `cdk deploy`."""
 
     def __init__(self, command: tuple[str, ...], cdk: CdkCli) -> None:
-        # In a session of its own, as Ctrl-C would else end it before we have told anybody.
+        # A session of its own: otherwise Ctrl-C would end it before we print anything.
         self._process = subprocess.Popen(
             command,
             cwd=cdk.project,
@@ -65,24 +64,26 @@ class CdkDeploy:
         )
 
     def lines(self) -> Iterator[str]:
-        """Yield what it says, until it ends."""
-        with cast("IO[str]", self._process.stdout) as output:
+        """Yield the lines that it prints, until it ends."""
+        output = self._process.stdout
+        assert output is not None, "the process was started with a pipe"
+        with output:
             for line in output:
                 yield line.rstrip()
 
     def wait(self) -> int:
-        """Return the status that it ended with."""
+        """Wait for its end, and return its exit status."""
         return self._process.wait()
 
     def stop(self) -> None:
-        """Tell it to end. What CloudFormation has begun goes on."""
+        """Ask it to end. CloudFormation goes on with its operation."""
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it."""
+        """Kill it."""
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        # macOS says the latter of a group of which all have ended and one is not waited for yet.
+        # macOS raises PermissionError for a group of ended processes until all were waited for.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)

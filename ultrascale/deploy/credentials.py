@@ -1,10 +1,10 @@
-"""Credentials of which boto3 and the CDK CLI would each take others."""
+"""Credentials that boto3 and the CDK CLI would resolve to different accounts."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
+from ultrascale.documents import text
 from ultrascale.errors import AccountError
 
 _KEYS = ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")
@@ -15,13 +15,13 @@ def refuse_two_sources(
 ) -> None:
     """Refuse credentials that boto3 finds elsewhere than the CDK CLI.
 
-    What was looked at would be one account, and what is deployed to another. Of keys in the
-    environment beside AWS_PROFILE both take the keys.
+    The command would check one account and deploy to another. Keys in the environment win over
+    AWS_PROFILE in both.
 
     Args:
-        environment: The variables of the process.
+        environment: Variables of the process.
         profile: Profile that the user named; it wins in both.
-        files: Configuration files of the CDK CLI, which need not be there.
+        files: Configuration files of the CDK CLI; they may be missing.
 
     Raises:
         AccountError: There are two sources, or a file is no JSON.
@@ -33,10 +33,10 @@ def refuse_two_sources(
     """
     if profile is not None:
         return
-    found = [*_variables(environment), *_settings(files)]
-    if found:
+    sources = [*_variables(environment), *_settings(files)]
+    if sources:
         todo = "take that away, or name the profile by --profile"
-        raise AccountError("\n".join(f"{each}; {todo}" for each in found))
+        raise AccountError("\n".join(f"{source}; {todo}" for source in sources))
 
 
 def _variables(environment: Mapping[str, str]) -> Iterator[str]:
@@ -56,12 +56,13 @@ def _variables(environment: Mapping[str, str]) -> Iterator[str]:
 
 def _settings(files: Sequence[Path]) -> Iterator[str]:
     for file in files:
-        if file.is_file() and (named := _read(file).get("profile")):
-            yield f"{file}: has the profile {named}, which AWS's Python SDK does not read"
+        if file.is_file() and (profile := _profile(file)):
+            yield f"{file}: has the profile {profile}, which AWS's Python SDK does not read"
 
 
-def _read(file: Path) -> Mapping[str, object]:
+def _profile(file: Path) -> str:
+    """Return the profile that a configuration file of the CDK CLI names; empty for none."""
     try:
-        return cast("Mapping[str, object]", json.loads(file.read_text(encoding="utf-8")))
+        return text(json.loads(file.read_text(encoding="utf-8")), "profile")
     except ValueError as error:
         raise AccountError(f"{file}: is no JSON, and the CDK reads it: {error}") from error

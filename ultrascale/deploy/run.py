@@ -1,4 +1,4 @@
-"""Runs one program for each stack, several at once, and goes on where one fails."""
+"""Parallel runs of one program for each stack, in the order of their dependencies."""
 
 import signal
 import threading
@@ -13,22 +13,21 @@ from typing import Literal, Protocol
 State = Literal["deployed", "unchanged", "failed", "interrupted", "not started"]
 
 _KEPT_LINES = 40
-# Seconds that programs have to end once they are told to.
+# Seconds between asking programs to end and killing them.
 _GRACE = 10.0
 _NO_CHANGES = "(no changes)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a stack.
+    """The outcome of a stack's deployment.
 
     Attributes:
         stack: Its name.
-        state: Whether it is as its template says, failed, was left to CloudFormation half-way, or
-            was not begun.
-        seconds: How long it took.
+        state: ``interrupted``: CloudFormation goes on without its program.
+        seconds: Duration.
         said: The last lines of its program.
-        waited_for: Why it was not begun: the stacks that it waited for, and which failed.
+        waited_for: Failed stacks that it waited for, where it was not started.
     """
 
     stack: str
@@ -42,40 +41,40 @@ class Program(Protocol):
     """A program that deploys one stack."""
 
     def lines(self) -> Iterator[str]:
-        """Yield what it says, until it ends."""
+        """Yield the lines that it prints, until it ends."""
         ...
 
     def wait(self) -> int:
-        """Return the status that it ended with."""
+        """Wait for its end, and return its exit status."""
         ...
 
     def stop(self) -> None:
-        """Tell it to end."""
+        """Ask it to end."""
         ...
 
     def kill(self) -> None:
-        """End it."""
+        """Kill it."""
         ...
 
 
 class Watcher(Protocol):
-    """Whoever follows a deployment."""
+    """An observer of a deployment."""
 
     def started(self, stack: str) -> None:
-        """Take note that a stack is begun."""
+        """Note the start of a stack."""
         ...
 
     def said(self, stack: str, line: str) -> None:
-        """Take note of a line of its program."""
+        """Note a line of its program."""
         ...
 
     def ended(self, outcome: Outcome) -> None:
-        """Take note of what became of a stack."""
+        """Note the outcome of a stack."""
         ...
 
 
 Launch = Callable[[str], Program]
-# A line of a stack's program, or the status that it ended with; None where this process is to end.
+# A stack, and a line or the exit status of its program; None for a signal to this process.
 _Told = tuple[str, str | int] | None
 
 
@@ -86,21 +85,21 @@ def run_stacks(
     *,
     concurrency: int,
 ) -> tuple[Outcome, ...]:
-    """Deploy each stack once those that it waits for are deployed.
+    """Deploy each stack once the stacks that it waits for are deployed.
 
-    A stack that fails keeps those from being begun that wait for it, and no other. Ctrl-C, and what
-    else ends a process, ends the programs that run, and begins no more; a second time at once.
-    To be called in the main thread, as only that one hears of it.
+    A failed stack stops only the stacks that wait for it. Ctrl-C, SIGTERM and SIGHUP end the
+    running programs, and start no more; the second signal kills them. Call it in the main thread:
+    Python delivers signals there alone.
 
     Args:
-        waits_for: The stacks, and what each waits for. They are begun in this order, in which each
-            stands after what it waits for.
+        waits_for: The stacks that each stack waits for. Each key follows the stacks that it waits
+            for, and stacks start in this order.
         launch: Starts the program of a stack.
-        watcher: Whoever follows.
-        concurrency: How many programs may run at once.
+        watcher: Observer of the deployment.
+        concurrency: The most programs at once.
 
     Returns:
-        What became of each stack, in the order of ``waits_for``.
+        The outcome of each stack, in the order of ``waits_for``.
     """
     return _Run(waits_for, launch, watcher, concurrency).outcomes()
 
@@ -139,26 +138,26 @@ class _Run:
 
     @contextmanager
     def _told_of_signals(self) -> Generator[None]:
-        # An exception in their place could come between the start of a program and our note of it.
+        # A handler that raised could interrupt between the start of a program and our note of it.
         def tell(*_: object) -> None:
             self._told.put(None)
 
         heard = [signal.SIGINT, signal.SIGTERM]
-        # Whoever says `nohup` wants it to outlive the terminal.
+        # With `nohup`, the command outlives its terminal.
         if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
             heard.append(signal.SIGHUP)
         before = {number: signal.signal(number, tell) for number in heard}
         try:
             yield
         finally:
-            # Where a mistake of our own ends it, nothing is left behind.
+            # An error of our own leaves no program behind.
             for program in self._programs.values():
                 program.stop()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
     def _start(self) -> None:
-        """Begin what may be, and give up what waits for a failure."""
+        """Start the stacks that can start, and give up those that wait for a failed one."""
         for stack, earlier in self._waits_for.items():
             if stack in self._outcomes or stack in self._programs:
                 continue
@@ -176,13 +175,13 @@ class _Run:
 
     def _lost(self, stacks: frozenset[str]) -> tuple[str, ...]:
         """Return those of ``stacks`` that failed, or the failures that they waited for."""
-        found: list[str] = []
+        failed: list[str] = []
         for stack in sorted(stacks & self._outcomes.keys()):
             outcome = self._outcomes[stack]
             if outcome.state == "failed":
-                found.append(stack)
-            found += outcome.waited_for
-        return tuple(dict.fromkeys(found))
+                failed.append(stack)
+            failed += outcome.waited_for
+        return tuple(dict.fromkeys(failed))
 
     def _follow(self, stack: str, program: Program) -> None:
         for line in program.lines():
@@ -192,7 +191,7 @@ class _Run:
     def _take(self, stack: str, told: str | int) -> None:
         if isinstance(told, str):
             self._said[stack].append(told)
-            # Any number of outputs follow.
+            # The stack's outputs follow this line.
             if told.endswith(_NO_CHANGES):
                 self._unchanged.add(stack)
             self._watcher.said(stack, told)
@@ -222,7 +221,7 @@ class _Run:
             if told is None:
                 break
             stack, said = told
-            # One that was through before it heard of it is done.
+            # A program that succeeded before the signal is done.
             if said == 0:
                 self._take(stack, said)
             elif isinstance(said, int):

@@ -1,70 +1,63 @@
-"""The events of a stack: what failed first, and in whose words.
+"""Events of a stack: the first failure, and the reason that its service gives.
 
 Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_StackEvent.html
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from ultrascale.errors import UnansweredError
 
 if TYPE_CHECKING:
+    from mypy_boto3_cloudformation.type_defs import StackEventTypeDef as Event
+
     # It brings boto3, which is slow to import.
     from ultrascale.account import Account
 
 EVENTS = "cloudformation:DescribeStackEvents"
-"""The IAM action that it takes to read them."""
+"""The IAM action that reading events needs."""
 
-# What CloudFormation answers of a stack that is not there.
+# CloudFormation's code for a stack that does not exist.
 _NO_STACK = "ValidationError"
 _STACK = "AWS::CloudFormation::Stack"
 _REFUSED = frozenset({"HOOK_COMPLETE_FAILED", "HOOK_FAILED"})
-# What is ended since something else failed has this for a reason, and nothing more.
+# The whole reason of a resource that CloudFormation stopped because another one failed.
 _CANCELLED = re.compile(r"\s*Resource \w+ cancell?ed\.?\s*", re.IGNORECASE)
 _MESSAGE = re.compile(r"Message returned: (.*)", re.DOTALL)
-# Below the message of a custom resource stand the stack trace of its function and a request id.
+# The stack trace and the request id follow the message of a custom resource.
 _TRACE = re.compile(r"\s+at \S+ \(/var/.*|\s*\(RequestId: [^)]*\).*", re.DOTALL)
 
-Event = Mapping[str, Any]
 
-
-def newest_first(account: "Account", stack: str) -> Iterator[Event]:
-    """Yield the events of a stack, page by page; none where there is no such stack.
+def newest_first(account: "Account", stack: str) -> "Iterator[Event]":
+    """Yield the events of a stack, the newest first; none where there is no such stack.
 
     Args:
         account: Its account.
-        stack: Its name or ARN; of one that is gone, the ARN.
+        stack: Its name or ARN; the ARN of a deleted stack.
 
     Raises:
-        UnansweredError: AWS does not say.
+        UnansweredError: AWS did not answer.
     """
-    more: dict[str, Any] = {}
-    while True:
-        try:
-            page = account.ask(
-                account.client("cloudformation").describe_stack_events, StackName=stack, **more
-            )
-        except UnansweredError as error:
-            if error.code == _NO_STACK and "does not exist" in error.reason:
-                return
+    cloudformation = account.client("cloudformation")
+    try:
+        for page in account.ask_pages(cloudformation.describe_stack_events, StackName=stack):
+            yield from page["StackEvents"]
+    except UnansweredError as error:
+        if error.code != _NO_STACK or "does not exist" not in error.reason:
             raise
-        yield from page.get("StackEvents", [])
-        if not page.get("NextToken"):
-            return
-        more = {"NextToken": page["NextToken"]}
 
 
-def first_failure(events: Iterable[Event]) -> Event | None:
+def first_failure(events: "Iterable[Event]") -> "Event | None":
     """Return the first failure of a resource; of the stack itself where no resource failed.
 
     Args:
-        events: Those of one operation, the oldest first.
+        events: Events of one operation, the oldest first.
     """
     whole: Event | None = None
     for event in events:
-        status: str = event.get("ResourceStatus", "")
-        reason: str = event.get("ResourceStatusReason", "")
+        status = event.get("ResourceStatus", "")
+        reason = event.get("ResourceStatusReason", "")
         if is_stack(event):
             if whole is None and ("ROLLBACK" in status or status.endswith("_FAILED")):
                 whole = event
@@ -73,29 +66,29 @@ def first_failure(events: Iterable[Event]) -> Event | None:
     return whole
 
 
-def refused_by_hook(failed: Event, events: Iterable[Event]) -> Event | None:
-    """Return the event of a CloudFormation Hook that refused what failed: it alone says why."""
+def refused_by_hook(failed: "Event", events: "Iterable[Event]") -> "Event | None":
+    """Return the event of the CloudFormation Hook that refused a resource, with its reason."""
     for event in events:
         if (
             event.get("HookStatus") in _REFUSED
             and event.get("HookFailureMode") == "FAIL"
             and event["LogicalResourceId"] == failed["LogicalResourceId"]
         ):
-            words = event.get("HookStatusReason", "it gives no reason")
-            reason = f"The following hook(s) failed: {event['HookType']}: {words}"
+            given = event.get("HookStatusReason", "it gives no reason")
+            reason = f"The following hook(s) failed: {event['HookType']}: {given}"
             return {**failed, "ResourceStatusReason": reason}
     return None
 
 
-def is_stack(event: Event) -> bool:
-    """Return whether an event is of the stack itself."""
+def is_stack(event: "Event") -> bool:
+    """Return whether an event is about the stack itself."""
     return event["ResourceType"] == _STACK and event.get("PhysicalResourceId") == event["StackId"]
 
 
-def reason_of(event: Event) -> str:
-    """Return the words of the service, without those around them."""
-    text: str = event.get("ResourceStatusReason", "") or "CloudFormation gives no reason"
+def reason_of(event: "Event") -> str:
+    """Return the reason that the service gives, without CloudFormation's words around it."""
+    text = event.get("ResourceStatusReason", "") or "CloudFormation gives no reason"
     message = _MESSAGE.search(text)
     plain = _TRACE.sub("", message[1] if message else text)
-    # kubectl's words come as the text of Python's bytes.
+    # kubectl's message arrives as the text of Python's bytes.
     return " ".join(plain.replace("\\n", " ").split())

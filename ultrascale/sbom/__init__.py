@@ -1,4 +1,4 @@
-"""What a synthesized cluster consists of: images, charts, add-ons, machine images, runtimes."""
+"""Bill of materials of a synthesized cluster: images, charts, add-ons, runtimes, packages."""
 
 from ultrascale.sbom.components import list_components, list_pipeline
 from ultrascale.sbom.cyclonedx import bill_of_materials

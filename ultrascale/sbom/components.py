@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import cast
 
 import yaml
 
 from ultrascale.catalog import versions
-from ultrascale.documents import mapping, sequence
+from ultrascale.documents import Json, JsonObject, mapping, sequence, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import PipelinePlan
@@ -108,7 +107,7 @@ def _stacks(assembly: Path) -> Mapping[str, Path]:
     }
 
 
-def _read(file: Path) -> Mapping[str, object]:
+def _read(file: Path) -> JsonObject:
     """Return what stands in a file of an assembly.
 
     Raises:
@@ -147,7 +146,7 @@ def _from_manifests(plan: ClusterPlan, manifests: Path) -> Iterator[Component]:
             yield from _from_object(mapping(document), plan)
 
 
-def _from_object(document: Mapping[str, object], plan: ClusterPlan) -> Iterator[Component]:
+def _from_object(document: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     metadata = mapping(document.get("metadata"))
     where = f"{metadata.get('namespace')}/" if "namespace" in metadata else ""
     used_by = f"{document.get('kind')} {where}{metadata.get('name')}"
@@ -162,9 +161,7 @@ def _from_object(document: Mapping[str, object], plan: ClusterPlan) -> Iterator[
         )
 
 
-def _of_node_class(
-    document: Mapping[str, object], plan: ClusterPlan, used_by: str
-) -> Iterator[Component]:
+def _of_node_class(document: JsonObject, plan: ClusterPlan, used_by: str) -> Iterator[Component]:
     """Yield the images of a node class: in the variant for its pool's types, where it is ours."""
     name = mapping(document.get("metadata")).get("name")
     parameters = {(pool.name, pool.ami_alias): pool.ami_parameter for pool in plan.all_pools}
@@ -181,18 +178,16 @@ def _of_node_class(
         yield from (replace(each, used_by=(used_by,)) for each in exact or [image])
 
 
-def _images(value: object) -> Iterator[str]:
+def _images(value: Json) -> Iterator[str]:
     """Yield the images of all containers in an object, wherever its pods stand."""
     if isinstance(value, Mapping):
-        for key, item in cast("Mapping[str, object]", value).items():
+        for key, item in value.items():
             if key in ("containers", "initContainers"):
-                for container in sequence(item):
-                    if isinstance(image := mapping(container).get("image"), str):
-                        yield image
+                yield from filter(None, (text(container, "image") for container in sequence(item)))
             else:
                 yield from _images(item)
-    elif isinstance(value, list):
-        for item in cast("Sequence[object]", value):
+    elif not isinstance(value, str) and isinstance(value, Sequence):
+        for item in value:
             yield from _images(item)
 
 

@@ -1,5 +1,8 @@
 """A bill of materials in the CycloneDX format.
 
+It is written by hand: cyclonedx-python-lib 11 has no compositions, which say that AWS's own images
+hold more than is listed. A test holds each bill against that library's schema.
+
 Source: https://cyclonedx.org/docs/1.6/json/
 """
 
@@ -9,6 +12,7 @@ from importlib.metadata import version
 from types import MappingProxyType
 from uuid import NAMESPACE_URL, uuid5
 
+from ultrascale.documents import Json, JsonObject
 from ultrascale.sbom.model import Component, Kind, merged
 
 SPEC_VERSION = "1.6"
@@ -26,23 +30,23 @@ _TYPES: Mapping[Kind, str] = MappingProxyType(
         "CDK library": "library",
     }
 )
-# What holds nothing beside itself; every other kind brings what its publisher put into it.
+# Kinds without hidden contents; an image or a chart holds what its publisher put into it.
 _WHOLE: tuple[Kind, ...] = ("Python package", "CDK library")
 
 
-def bill_of_materials(cluster: str, components: Sequence[Component]) -> dict[str, object]:
+def bill_of_materials(cluster: str, components: Sequence[Component]) -> JsonObject:
     """Return the bill of materials of a cluster.
 
-    It has no time, and its serial number follows from its content: the same cluster has the same
-    bill of materials, byte for byte.
+    It has no timestamp, and its serial number follows from its content: the same cluster has the
+    same bill of materials, byte for byte.
 
     Args:
         cluster: Name of the cluster.
-        components: What it consists of.
+        components: Its components.
     """
     everything = merged(_with_parts(components))
     root = f"cluster:{cluster}"
-    body: dict[str, object] = {
+    body: JsonObject = {
         "version": 1,
         "metadata": {
             "tools": {
@@ -84,8 +88,8 @@ def _with_parts(components: Sequence[Component]) -> Iterator[Component]:
         yield from _with_parts(component.parts)
 
 
-def _component(component: Component) -> dict[str, object]:
-    entry: dict[str, object] = {
+def _component(component: Component) -> JsonObject:
+    entry: dict[str, Json] = {
         "type": _TYPES[component.kind],
         "bom-ref": component.ref,
         "name": component.name,
@@ -96,7 +100,7 @@ def _component(component: Component) -> dict[str, object]:
         entry["purl"] = component.purl
     hashes = [{"alg": "SHA-256", "content": each} for each in component.sha256]
     if component.source is not None:
-        # A Python package is one wheel for each platform: the digests are the files', not its own.
+        # A Python package has one wheel for each platform: the digests belong to the wheels.
         files = {"hashes": hashes} if hashes and component.kind == "Python package" else {}
         kind = "distribution" if component.kind == "Python package" else "website"
         entry["externalReferences"] = [{"type": kind, "url": component.source, **files}]

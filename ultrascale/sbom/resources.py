@@ -1,4 +1,4 @@
-"""What a resource of a CloudFormation template brings."""
+"""Components of the resources of CloudFormation templates."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -6,19 +6,18 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ultrascale.catalog import AmiType, versions
-from ultrascale.documents import mapping
+from ultrascale.documents import JsonObject, mapping
 from ultrascale.plan import ClusterPlan
 from ultrascale.sbom.model import Component
 
-Properties = Mapping[str, object]
-_Reader = Callable[[Properties, ClusterPlan], Iterator[Component]]
+_Reader = Callable[[JsonObject, ClusterPlan], Iterator[Component]]
 
 _IMAGE_PARAMETER = re.compile(r"(amazon-eks-node-[a-z0-9_.-]+)-(v\d{8})/image_id")
 # As the CDK describes its layers: `/opt/kubectl/kubectl 1.35.2; /opt/helm/helm 4.1.3`.
 _LAYER = re.compile(r"/opt/(\w+)/\S+?(?: (\d[\w.]*))?(?:;|$)")
 
 
-def components_of(body: Properties, plan: ClusterPlan, *, stack: str) -> Iterator[Component]:
+def components_of(body: JsonObject, plan: ClusterPlan, *, stack: str) -> Iterator[Component]:
     """Yield what a resource brings; nothing for those without software of their own.
 
     Args:
@@ -32,17 +31,17 @@ def components_of(body: Properties, plan: ClusterPlan, *, stack: str) -> Iterato
             yield replace(component, used_by=(stack,))
 
 
-def _cluster(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+def _cluster(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     # EKS picks the patch release.
     yield Component(kind="service", name="amazon-eks", version=_text(properties, "Version"))
 
 
-def _addon(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+def _addon(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     name, stated = str(properties["AddonName"]), _text(properties, "AddonVersion")
     yield Component(kind="EKS add-on", name=name, version=stated)
 
 
-def _node_group(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+def _node_group(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     pinned = versions.ami_release(plan.control_plane.version)
     stated = _text(properties, "ReleaseVersion")
     if stated is None:
@@ -53,7 +52,7 @@ def _node_group(properties: Properties, plan: ClusterPlan) -> Iterator[Component
     yield from machine_images(release.image_parameter(ami_type), source=pinned.source)
 
 
-def _launch_template(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+def _launch_template(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     image = mapping(properties.get("LaunchTemplateData")).get("ImageId")
     if isinstance(image, str):
         source = versions.ami_release(plan.control_plane.version).source
@@ -71,11 +70,11 @@ def machine_images(parameter: str, *, source: str) -> Iterator[Component]:
         yield Component(kind="machine image", name=name, version=release, source=source)
 
 
-def _hyperpod(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+def _hyperpod(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     yield Component(kind="machine image", name="sagemaker-hyperpod-eks-node", version=None)
 
 
-def _function(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+def _function(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     runtime = _text(properties, "Runtime")
     if runtime is None:
         image = str(mapping(properties.get("Code")).get("ImageUri"))
@@ -85,14 +84,14 @@ def _function(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
         yield Component(kind="Lambda runtime", name=language, version=release)
 
 
-def _layer(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+def _layer(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     description = _text(properties, "Description") or "without a description"
     # One that the CDK comes to describe otherwise is listed as well.
     for name, release in _LAYER.findall(description) or [(description, "")]:
         yield Component(kind="Lambda layer", name=name, version=release or None)
 
 
-def _helm_chart(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+def _helm_chart(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     yield Component(
         kind="Helm chart",
         name=str(properties["Chart"]),
@@ -101,26 +100,26 @@ def _helm_chart(properties: Properties, plan: ClusterPlan) -> Iterator[Component
     )
 
 
-def _build_project(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+def _build_project(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     name, _, release = str(mapping(properties["Environment"])["Image"]).partition(":")
     # CodeBuild publishes patched images under the same tag, in no registry that others read.
     yield Component(kind="container image", name=name, version=release or None)
 
 
-def _database(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+def _database(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     # The instances of an Aurora cluster have the cluster's.
     if "EngineVersion" in properties:
         version = _text(properties, "EngineVersion")
         yield Component(kind="service", name=str(properties["Engine"]), version=version)
 
 
-def _file_system(properties: Properties, plan: ClusterPlan) -> Iterator[Component]:
+def _file_system(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     version = _text(properties, "FileSystemTypeVersion")
     name = f"amazon-fsx-{str(properties['FileSystemType']).lower()}"
     yield Component(kind="service", name=name, version=version)
 
 
-def _text(properties: Properties, key: str) -> str | None:
+def _text(properties: JsonObject, key: str) -> str | None:
     value = properties.get(key)
     return value if isinstance(value, str) else None
 

@@ -18,7 +18,6 @@ import yaml
 
 from ultrascale.account import Account
 from ultrascale.deploy.stack_events import (
-    Event,
     first_failure,
     is_stack,
     newest_first,
@@ -32,6 +31,7 @@ from ultrascale.teardown.ec2 import interface_words, interfaces
 from ultrascale.teardown.model import Found, Scope, State, StoppedError, Thing
 
 if TYPE_CHECKING:
+    from mypy_boto3_cloudformation.type_defs import StackEventTypeDef as Event
     from mypy_boto3_cloudformation.type_defs import StackResourceSummaryTypeDef, StackTypeDef
 
 STACK, FUNCTION = "AWS::CloudFormation::Stack", "AWS::Lambda::Function"
@@ -341,7 +341,7 @@ def _first_cause(account: Account, stack_id: str) -> tuple[str, str]:
     return f"{what}: {reason_of(failed)}", _fix(account, failed, events)
 
 
-def _of_deletion(events: Iterable[Event]) -> list[Event]:
+def _of_deletion(events: "Iterable[Event]") -> "list[Event]":
     """Return the events since the deletion was last asked for, the latest first."""
     since: list[Event] = []
     for event in events:
@@ -351,7 +351,7 @@ def _of_deletion(events: Iterable[Event]) -> list[Event]:
     return since
 
 
-def _still_going(events: Iterable[Event]) -> list[str]:
+def _still_going(events: "Iterable[Event]") -> list[str]:
     latest: dict[str, Event] = {}
     for event in events:
         latest.setdefault(str(event["LogicalResourceId"]), event)
@@ -363,7 +363,7 @@ def _still_going(events: Iterable[Event]) -> list[str]:
     return sorted(going)[:_SHOWN]
 
 
-def _fix(account: Account, failed: Event, events: Sequence[Event]) -> str:
+def _fix(account: Account, failed: "Event", events: "Sequence[Event]") -> str:
     held_by = _HELD_BY.get(str(failed["ResourceType"]))
     if held_by is not None:
         held = [failed.get("PhysicalResourceId", "")]
@@ -380,7 +380,7 @@ def _fix(account: Account, failed: Event, events: Sequence[Event]) -> str:
     return f"do what the message asks for, {_GOES_ON}"
 
 
-def _without_cluster(region: str, failed: Event, events: Iterable[Event]) -> str:
+def _without_cluster(region: str, failed: "Event", events: "Iterable[Event]") -> str:
     """Return the fix for Kubernetes objects that do not go: their cluster may be gone."""
     ids = {
         str(event["LogicalResourceId"])
