@@ -12,13 +12,13 @@ from ultrascale.plan.model import AlarmPlan, MetricPlan
 def define_alarm(
     scope: Construct, plan: AlarmPlan, cluster_name: str, placeholders: Mapping[str, str]
 ) -> cloudwatch.CfnAlarm:
-    """Define an alarm, which tells nobody yet.
+    """Define an alarm without an action.
 
     Args:
         scope: Parent.
         plan: The alarm.
         cluster_name: Name of the cluster, with which the alarm's name begins.
-        placeholders: What placeholders among the dimensions' values stand for.
+        placeholders: Values of placeholders among the dimensions' values.
     """
     alarm = cloudwatch.CfnAlarm(
         scope,

@@ -42,8 +42,8 @@ def send_alarms(scope: IConstruct, topic: str) -> None:
             construct.alarm_actions = [arn]
 
 
-def tell_of_event(scope: Construct, plan: EventPlan, topic_arn: str) -> None:
-    """Define the rule in ``scope`` by which a topic is told of events."""
+def send_event(scope: Construct, plan: EventPlan, topic_arn: str) -> None:
+    """Define the rule in ``scope`` that sends events to a topic."""
     events.CfnRule(
         scope,
         plan.name,
@@ -63,7 +63,7 @@ def tell_of_event(scope: Construct, plan: EventPlan, topic_arn: str) -> None:
 
 
 class Alerts(Construct):
-    """Defines the topic with its one subscriber, and what is published there.
+    """Defines the topic with its one subscriber, and the events and reminders that it gets.
 
     The alarms of other stacks find the topic by its name.
     """
@@ -77,14 +77,14 @@ class Alerts(Construct):
         cluster_name: str,
         placeholders: Mapping[str, str],
     ) -> None:
-        """Define the topic and what is published there.
+        """Define the topic, its events and its reminders.
 
         Args:
             scope: Parent.
             id: Construct id.
-            plan: Who is told of what.
+            plan: The topic, its subscriber, its events and its reminders.
             cluster_name: Name of the cluster, with which the alarms' names begin.
-            placeholders: What placeholders among the dimensions' values stand for.
+            placeholders: Values of placeholders among the dimensions' values.
         """
         super().__init__(scope, id)
         key = Key(self, "Key", description=f"Alarms of {cluster_name}").key
@@ -93,7 +93,7 @@ class Alerts(Construct):
             self, "Email", topic_arn=topic.ref, protocol="email", endpoint=plan.email
         )
         for event in plan.events:
-            tell_of_event(self, event, topic.ref)
+            send_event(self, event, topic.ref)
         self._allow(key, topic, hears_of_events=bool(plan.events))
         alarms = Construct(self, "Alarms")
         for alarm in plan.alarms:
@@ -102,7 +102,7 @@ class Alerts(Construct):
             self._remind(plan, topic, key)
 
     def _allow(self, key: kms.IKey, topic: sns.CfnTopic, *, hears_of_events: bool) -> None:
-        """Let CloudWatch and EventBridge publish, and nobody without TLS."""
+        """Let CloudWatch and EventBridge publish, and refuse requests without TLS."""
         stack = Stack.of(self)
         alarms = stack.format_arn(
             service="cloudwatch",
@@ -149,8 +149,8 @@ class Alerts(Construct):
                 actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key.key_arn]
             ),
         )
-        for each in plan.reminders:
-            self._schedule(reminders, each, topic, role)
+        for reminder in plan.reminders:
+            self._schedule(reminders, reminder, topic, role)
 
     def _schedule(
         self, scope: Construct, plan: ReminderPlan, topic: sns.CfnTopic, role: iam.Role
@@ -177,7 +177,7 @@ class Alerts(Construct):
 def allow_service(
     name: str, actions: list[str], resource: str, conditions: Mapping[str, object]
 ) -> iam.PolicyStatement:
-    """Return the statement of a resource policy that lets in an AWS service, such as ``events``."""
+    """Return the statement of a resource policy that admits an AWS service, such as ``events``."""
     return iam.PolicyStatement(
         principals=[service(f"{name}.amazonaws.com")],
         actions=actions,

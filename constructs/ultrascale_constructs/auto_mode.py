@@ -39,8 +39,8 @@ _TAGGED = (
 class AutoModeNodeRole(Construct):
     """Defines the role of Auto Mode's nodes that our own node classes name.
 
-    EKS gives access to the nodes of its own node pools only. Those of a node class of ours come up
-    and never join without an access entry of type ``EC2`` and its access policy.
+    EKS gives access only to the nodes of its own node pools. Nodes of our node classes start, but
+    never join without an access entry of type ``EC2`` and its access policy.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html
     """
@@ -59,7 +59,7 @@ class AutoModeNodeRole(Construct):
 
 
 def allow_node_tags(scope: Construct, id: str, *, role: iam.IRole, cluster_name: str) -> None:
-    """Let Auto Mode put the tags of a node class on what it makes for nodes.
+    """Let Auto Mode tag what it creates for nodes with the tags of a node class.
 
     AmazonEKSComputePolicy and AmazonEKSNetworkingPolicy allow Auto Mode's own tags only: a node
     class with any other would launch nothing, or nodes that get no further interface for their

@@ -30,18 +30,18 @@ _MESSAGES_KEPT = timedelta(days=14)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GroupKind:
-    """How the size of a kind of group is read and set.
+    """A kind of node group, and the requests that read and set its size.
 
     Attributes:
-        name: What the function calls it.
+        name: Its name in the events of the function.
         service: AWS service that has it.
         set_size: The operation that sets its size.
-        describes: Actions that read it and can be limited to one group.
-        describes_all: Actions that read it and cannot.
-        scales_in: Whether a schedule takes its nodes away; EKS does it for managed groups.
+        describes: Actions that read the size and can be limited to one group.
+        describes_all: Actions that read the size and cannot be limited.
+        scales_in: Whether a schedule removes its nodes; EKS does it for managed groups.
         request: Input of the operation for a cluster, a group and a size. EventBridge Scheduler
-            wants it in capitals, however the service itself spells it.
-        by_hand: Command for a cluster and a group that does the same.
+            takes keys in capitals, whatever the service itself takes.
+        by_hand: Command that sets the size, for a cluster and a group.
     """
 
     name: str
@@ -92,9 +92,9 @@ class NodeGroupCalendar(Construct):
     """Defines the calendar of a node group, managed or self-managed.
 
     EventBridge Scheduler calls EKS or Auto Scaling itself at the start, and for self-managed groups
-    at the usable end, whatever the size is then. The function looks each minute whether that was
-    done, and whether the reservation is lost. Nothing has to wait for the reservation: Auto Scaling
-    goes on launching until it is active.
+    at the usable end, whatever the size is then. Each minute the function checks whether that
+    happened, and whether the reservation is lost. Nothing has to wait for the reservation: Auto
+    Scaling keeps launching until it is active.
     """
 
     def __init__(
@@ -185,11 +185,11 @@ class NodeGroupCalendar(Construct):
 class NodePoolCalendar(Construct):
     """Defines the calendar of a static NodePool, of Karpenter or EKS Auto Mode.
 
-    The function looks each minute, so that it waits for the reservation to become active and so
-    that the next run makes up for one that failed.
+    The function runs each minute: it waits until the reservation is active, and the next run
+    repeats a run that failed.
 
-    The NodePool, and the chart that gives the function its rights in the cluster, must be there
-    before: make this construct depend on them.
+    The NodePool and the chart with the permissions of the function must exist before: make this
+    construct depend on them.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class NodePoolCalendar(Construct):
 
 
 def _advice(command: str, size: int) -> str:
-    """Return what to do about a calendar that fails, for its alarms."""
+    """Return the advice in the alarms of a calendar that fails."""
     return (
         f"Until it is mended, set the size by hand, {size} inside the window and 0 before its "
         f"usable end: {command}"
@@ -234,7 +234,7 @@ def _advice(command: str, size: int) -> str:
 
 
 class DeadLetters(Construct):
-    """Defines where the calls of a schedule end that never succeeded, and the alarm about them.
+    """Defines the queue for calls of a schedule that never succeeded, and its alarm.
 
     Attributes:
         arn: ARN of the queue.

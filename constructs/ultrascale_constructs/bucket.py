@@ -13,11 +13,11 @@ from ultrascale_constructs.cdk_types import logical_id
 class Bucket(Construct):
     """Defines one bucket that outlives its stack.
 
-    S3 makes up its name, which no two buckets of the world share: a retained bucket would keep the
-    stack from being made again. An output tells it.
+    S3 chooses its name. Names are unique in the world: with a name of ours, a retained bucket
+    would block a second deployment of the stack. An output shows the name.
 
     Attributes:
-        bucket_name: S3's name of it.
+        bucket_name: Its name.
         bucket_arn: Its ARN.
         objects_arn: ARN of all its objects.
     """

@@ -14,12 +14,13 @@ _SERVICE_TIMEOUT = Duration.minutes(16)
 
 
 class BuildRunner(Construct):
-    """Defines what runs a build whenever ``revision`` changes, and fails the deploy if that fails.
+    """Defines a custom resource that runs a build whenever ``revision`` changes.
 
-    When it is deleted, nothing is run: what builds made stays.
+    A build that fails makes the deployment fail. The deletion of the resource runs nothing: the
+    results of builds stay.
 
     Attributes:
-        resource: The custom resource: what depends on it waits for the build.
+        resource: The custom resource; its dependents wait for the build.
     """
 
     def __init__(

@@ -24,14 +24,14 @@ _TIMEOUT = Duration.minutes(2)
 
 
 class CalendarFunction(Construct):
-    """Defines the function, and what calls it: every minute a schedule, and every deploy.
+    """Defines the function, which a schedule calls every minute and each deployment calls as well.
 
-    The next minute makes up for one that failed. An alarm tells of a function that fails on: its
-    rights or an API are gone, the reservation is lost or has another window than the file, or paid
-    nodes stand unused.
+    The next minute repeats a call that failed. An alarm reports a function that keeps failing: a
+    permission or an API is missing, the reservation is lost or has another window than the file,
+    or paid nodes are unused.
 
     There is no reserved concurrency: accounts start with as little as ten executions, of which
-    none can be reserved, and two runs at a time do no harm.
+    none can be reserved, and two runs at the same time do no harm.
 
     Attributes:
         function: The function.
@@ -60,18 +60,18 @@ class CalendarFunction(Construct):
     def call(
         self, entry: Mapping[str, object], *, plan: PoolPlan | NodePoolPlan, by_hand: str
     ) -> CustomResource:
-        """Call the function with ``entry`` each minute, and at each deploy that changes ``plan``.
+        """Call the function with ``entry`` each minute, and at deployments that change ``plan``.
 
-        A deploy inside a window must not wait for a schedule that has passed. It comes last, so
-        that a start in the middle of a deploy belongs to the schedule or to the deploy.
+        A deployment inside a window must not wait for a schedule that has passed. The call comes
+        last, so that a window that starts during the deployment is not missed.
 
         Args:
-            entry: What the function is called with.
+            entry: The event.
             plan: The pool.
             by_hand: Command that sets the size in the place of the function.
 
         Returns:
-            What calls it at a deploy; it must depend on everything that the function needs.
+            The custom resource that calls it; it must depend on everything that the function needs.
         """
         self._alarm(plan.name, by_hand)
         at_deploy = CustomResource(
@@ -150,7 +150,7 @@ def calendar_entry(
     reservation: ReservationPlan,
     target: Mapping[str, str],
 ) -> Mapping[str, object]:
-    """Return what the function is called with, at a deploy and by a schedule.
+    """Return the event that the function is called with, by a deployment and by a schedule.
 
     Args:
         pool: Name of the pool.

@@ -29,10 +29,10 @@ class ClusterAutoscaler(Construct):
 def _permissions(
     stack: Stack, plan: ClusterAutoscalerPlan, cluster_name: str
 ) -> Sequence[Permission]:
-    """Return upstream's policy without what our groups have not, bound to the groups it scales.
+    """Return upstream's policy, limited to the groups that the Cluster Autoscaler scales.
 
-    They have launch templates that name instance types: no launch configurations, and no
-    attributes that types are found by.
+    Our groups have launch templates with instance types, so the permissions for launch
+    configurations and for attributes of instance types are left out.
 
     Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/README.md
     """

@@ -110,7 +110,7 @@ class ControlPlane(Construct):
         )
 
     def _logs(self, name: str, plan: ControlPlanePlan) -> logs.CfnLogGroup:
-        """Define the log group first: EKS would make it without an end to its retention."""
+        """Define the log group before the cluster: EKS would create it without retention."""
         group = logs.CfnLogGroup(
             self,
             "Logs",
@@ -122,7 +122,7 @@ class ControlPlane(Construct):
 
 
 def _scheduler(plan: ScoringPlan) -> Mapping[str, object]:
-    """Return all of it, defaults too: EKS keeps what a template no longer states.
+    """Return the whole configuration: EKS keeps each value that a template no longer states.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
     """
@@ -132,10 +132,10 @@ def _scheduler(plan: ScoringPlan) -> Mapping[str, object]:
 
 
 def _capacity(plan: ControlPlanePlan) -> _Capacity:
-    """Return what launches nodes: EKS Auto Mode for our own node pools alone, or nothing here.
+    """Return the compute configuration: EKS Auto Mode without node pools, or none.
 
     The construct switches Auto Mode's compute, storage and load balancing together, as EKS asks.
-    An empty list leaves EKS's own node pools out, which would launch nodes beside ours.
+    An empty list switches off EKS's own node pools, which would launch nodes beside ours.
     """
     if plan.auto_mode:
         return {

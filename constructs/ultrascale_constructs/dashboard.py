@@ -37,7 +37,7 @@ class Dashboard(Construct):
             name: Name of the dashboard.
             sections: What it shows.
             period_seconds: Shortest period of its graphs.
-            placeholders: What placeholders among the dimensions' values stand for.
+            placeholders: Values of placeholders among the dimensions' values.
         """
         super().__init__(scope, id)
         stack = Stack.of(self)
@@ -117,7 +117,7 @@ def _graph(graph: GraphPlan, placeholders: Mapping[str, str]) -> Mapping[str, ob
 def _line(
     line: LinePlan, number: int, placeholders: Mapping[str, str]
 ) -> Iterator[Sequence[object]]:
-    """Yield the metrics of a line, and the expression over them; ids are a graph's own."""
+    """Yield the metrics of a line and the expression over them; ids are unique in the graph."""
     shown = line.expression is None
     for name, metric in line.metrics.items():
         options = {"id": f"{name}{number}", "stat": metric.statistic}

@@ -24,12 +24,12 @@ _KEY_ACTIONS = (
 class DataRepository(Construct):
     """Defines the link by which a file system shows the objects of a bucket as files.
 
-    It goes with its stack, unlike what it links: once the file no longer names it, a change on one
-    side must not reach the other any more. Its deletion deletes no data: of the two ways that FSx
-    has, CloudFormation cannot ask for the other.
+    The link is deleted with its stack; the file system and the bucket are not. A change on one side
+    must not reach the other once the cluster file no longer names the link. FSx can delete data
+    with a link, but CloudFormation cannot ask for it.
 
-    All but the events is fixed when it is made, and FSx takes no second link over the same paths:
-    CloudFormation, which makes the new one first, cannot replace it.
+    Only the events can change later. FSx allows no second link over the same paths, so
+    CloudFormation, which creates the new one first, cannot replace a link.
 
     Sources:
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-datarepositoryassociation.html
@@ -65,8 +65,8 @@ class DataRepository(Construct):
 def grant_to_file_systems(key: kms.IKey) -> None:
     """Let file systems of the account use ``key`` for the objects that they are linked to.
 
-    FSx makes a role for each file system once it is linked. The key, which comes before the file
-    system and the buckets, cannot name them.
+    FSx creates a role for each file system once it is linked. The key exists before, so its policy
+    cannot name these roles.
 
     Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html
     """

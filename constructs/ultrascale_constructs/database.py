@@ -26,10 +26,10 @@ _SUPPORT = "open-source-rds-extended-support"
 class Database(Construct):
     """Defines a database that outlives its stack and that nothing outside the VPC reaches.
 
-    Nothing has a fixed name: what is replaced could not be made again beside what is retained.
-    What cannot change without replacing the database is in no key of the cluster file: its key,
-    name, user and subnet group. Retained whole, also after a first attempt that failed: what is
-    protected from deletion cannot be rolled back.
+    No resource has a fixed name: a replacement could not exist beside the retained one. No key of
+    the cluster file sets what replaces the database: its KMS key, name, user and subnet group. All
+    of it is retained, also after a first attempt that failed: a rollback cannot delete a protected
+    database.
 
     Attributes:
         host: DNS name of the endpoint that writes.
@@ -75,7 +75,7 @@ class Database(Construct):
 
     @property
     def permissions(self) -> Sequence[Permission]:
-        """What its user needs to log in, and no more.
+        """Permissions of its user: to log in, and no more.
 
         Source: https://docs.aws.amazon.com/secretsmanager/latest/userguide/security-encryption.html
         Source: https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/UsingWithRDS.IAMDBAuth.IAMPolicy.html
@@ -166,7 +166,7 @@ class Database(Construct):
         return cluster
 
     def _members(self, cluster: rds.CfnDBCluster, capacity: ServerlessCapacity) -> None:
-        """Define its instances, which go with the stack: the data is the cluster's.
+        """Define its instances, which are deleted with the stack: the data belongs to the cluster.
 
         Source: https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/USER_DeleteCluster.html
         """
@@ -235,7 +235,7 @@ class Database(Construct):
             instance.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3691"]}})
 
     def _protect(self, database: rds.CfnDBCluster | rds.CfnDBInstance) -> None:
-        """Encrypt and keep what it holds, and say how its user logs in."""
+        """Encrypt and retain the data, and set the login of its user."""
         plan = self._plan
         database.apply_removal_policy(RemovalPolicy.RETAIN)
         database.deletion_protection = True
@@ -256,7 +256,7 @@ class Database(Construct):
             database.add_property_override("MasterUserSecret.KmsKeyId", self._key.key_arn)
 
     def _keep_logs(self, prefix: str) -> None:
-        """Keep its logs as long as all others: RDS makes their groups, to be kept for ever."""
+        """Set the retention of its log groups: RDS creates them without one."""
         stack = Stack.of(self)
         before = set(stack.node.children)
         for log_type in self._plan.log_types:

@@ -8,10 +8,10 @@ from constructs import Construct
 
 
 class EfaSecurityGroup(Construct):
-    """Defines the group in which EFA traffic passes between the nodes of one pool.
+    """Defines the group that allows EFA traffic between the nodes of one pool.
 
-    EFA traffic must be allowed to and from the very group, both ways; a range of addresses does
-    not count, and what is not allowed falls back to TCP without a word.
+    EFA traffic must be allowed from the group to itself, in both directions; ranges of addresses
+    do not count. Without it, traffic falls back to TCP without an error.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
 

@@ -12,7 +12,7 @@ from ultrascale_constructs.cdk_types import anyone, service
 
 
 class EventQueue(Construct):
-    """Defines a queue for events that are worthless after minutes, and the rules that fill it.
+    """Defines a queue for events that expire within minutes, and the rules that fill it.
 
     Attributes:
         queue_arn: ARN of the queue.
@@ -33,7 +33,7 @@ class EventQueue(Construct):
             scope: Parent.
             id: Construct id.
             name: Name of the queue.
-            retention_seconds: How long an event that nobody takes is kept, in seconds.
+            retention_seconds: How long an unread event is kept, in seconds.
             patterns: EventBridge pattern of each rule, by the rule's construct id.
         """
         super().__init__(scope, id)

@@ -17,10 +17,10 @@ FileSystems = Mapping[str, tuple[str, str]]
 
 
 class HyperPodCluster(Construct):
-    """Defines the HyperPod cluster, an instance group for each pool, and what these need.
+    """Defines the HyperPod cluster with an instance group for each pool.
 
-    The EKS cluster must have HyperPod's Helm chart already: its agents report the first
-    instance's health.
+    The EKS cluster must have HyperPod's Helm chart before: its agents report the health of the
+    first instance.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-create-cluster.html
 
@@ -58,28 +58,28 @@ class HyperPodCluster(Construct):
         efa = EfaSecurityGroup(self, "EfaSecurityGroup", vpc=cluster.vpc, pool="hyperpod", tags={})
         groups = [cluster.security_group_id, efa.security_group_id]
 
-        def group(each: InstanceGroupPlan) -> _Group:
-            several = len(each.instance_types) > 1
+        def instance_group(group: InstanceGroupPlan) -> _Group:
+            several = len(group.instance_types) > 1
             return _Group(
-                instance_group_name=each.name,
-                instance_type=None if several else each.instance_types[0],
+                instance_group_name=group.name,
+                instance_type=None if several else group.instance_types[0],
                 instance_requirements=sagemaker.CfnCluster.InstanceRequirementsProperty(
-                    instance_types=list(each.instance_types)
+                    instance_types=list(group.instance_types)
                 )
                 if several
                 else None,
-                instance_count=each.nodes,
+                instance_count=group.nodes,
                 execution_role=role.role.role_arn,
                 life_cycle_config=sagemaker.CfnCluster.ClusterLifeCycleConfigProperty(
                     source_s3_uri=lifecycle.uri, on_create=ON_CREATE
                 ),
-                training_plan_arn=each.training_plan,
-                on_start_deep_health_checks=list(each.deep_health_checks) or None,
-                kubernetes_config=_kubernetes(each),
-                instance_storage_configs=_storage(each, file_systems),
+                training_plan_arn=group.training_plan,
+                on_start_deep_health_checks=list(group.deep_health_checks) or None,
+                kubernetes_config=_kubernetes(group),
+                instance_storage_configs=_storage(group, file_systems),
                 override_vpc_config=sagemaker.CfnCluster.VpcConfigProperty(
                     security_group_ids=groups,
-                    subnets=list(subnet_ids[each.name]),
+                    subnets=list(subnet_ids[group.name]),
                 ),
             )
 
@@ -103,7 +103,7 @@ class HyperPodCluster(Construct):
                 security_group_ids=groups,
                 subnets=[cluster.private_subnet_ids[0]],
             ),
-            instance_groups=[group(each) for each in plan.groups],
+            instance_groups=[instance_group(group) for group in plan.groups],
         )
         resource.node.add_dependency(role, lifecycle, efa)
         self.arn = resource.attr_cluster_arn

@@ -47,14 +47,14 @@ _IN_VPC = (
 
 
 class HyperPodChart(Construct):
-    """Defines a build that installs AWS's HyperPod chart, and runs it when it changes.
+    """Defines a build that installs AWS's HyperPod chart, and runs it when the chart changes.
 
-    The chart is in no chart repository. It is fetched by the id of a Git commit, by a build in the
-    private subnets with the cluster's own security group: the endpoint of the cluster may be
-    private. Helm and kubectl are those of the CDK's own library, so the build downloads neither.
+    The chart is in no chart repository: the build fetches it by the id of a Git commit. It runs in
+    the private subnets with the cluster security group, as the endpoint of the cluster may be
+    private. Helm and kubectl come from the CDK's library; the build downloads neither.
 
-    The release stays when the stack is deleted: its CRDs would go with it, and with them every
-    PyTorchJob. Whoever wants it gone runs `helm uninstall`.
+    The release stays when the stack is deleted: without its CRDs every PyTorchJob would be deleted.
+    `helm uninstall` removes it.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class HyperPodChart(Construct):
         return content.s3_bucket, content.s3_key
 
     def _access(self, role: iam.Role, cluster_name: str) -> eks.CfnAccessEntry:
-        """Let the build do anything in the cluster: the chart has CRDs and cluster roles."""
+        """Make the build an administrator of the cluster: the chart has CRDs and cluster roles."""
         partition = Stack.of(self).partition
         return eks.CfnAccessEntry(
             self,
@@ -199,7 +199,7 @@ def _compact(value: Mapping[str, object]) -> str:
 
 
 def kustomization(plan: HyperPodChartPlan) -> Mapping[str, object]:
-    """Return the kustomization of what Helm renders, which is its resource ``rendered.yaml``.
+    """Return the kustomization of Helm's output, which is its resource ``rendered.yaml``.
 
     Its operations are JSON, which is YAML: kustomize takes them as text.
 
@@ -234,7 +234,7 @@ def define_role(
     addon: str | None,
     sources: Sequence[tuple[str, str]],
 ) -> iam.Role:
-    """Define the role that one CodeBuild project takes, as `Role`.
+    """Define the role of the CodeBuild project, as `Role`.
 
     Args:
         scope: Parent.

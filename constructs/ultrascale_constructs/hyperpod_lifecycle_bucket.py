@@ -25,10 +25,10 @@ _ACTIONS = ("Abort", "DeleteObject", "GetBucket", "GetObject", "List")
 
 
 class HyperPodLifecycleBucket(Construct):
-    """Defines the bucket, and puts the scripts there at each deploy that changes them.
+    """Defines the bucket, and uploads the scripts at each deployment that changes them.
 
-    Its name must begin with ``sagemaker-``. It goes with its stack, and the scripts in it: they
-    are part of this project.
+    Its name must begin with ``sagemaker-``. It is deleted with its stack, with the scripts in it:
+    they are part of this project.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterLifeCycleConfig.html
 
@@ -84,7 +84,7 @@ class HyperPodLifecycleBucket(Construct):
 
 
 def _acknowledge(scripts: deployment.BucketDeployment, bucket: s3.Bucket) -> None:
-    """Accept what the CDK's own deployment of files is made of."""
+    """Accept findings in the CDK's own construct for the upload of files."""
     stack = Stack.of(scripts)
     scope = scripts.handler_role.node.scope
     assert scope is not None

@@ -14,8 +14,8 @@ from ultrascale_constructs.pod_identity import pods_of
 class HyperPodObservability(Construct):
     """Defines a workspace of Amazon Managed Service for Prometheus and the add-on that fills it.
 
-    The add-on needs a HyperPod node: define it once the HyperPod cluster is there. The workspace
-    and its key outlive the stack: they hold the metrics of the past 150 days.
+    The add-on needs a HyperPod node: define it after the HyperPod cluster. The workspace and its
+    key outlive the stack: they hold the metrics of the past 150 days.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-observability-addon-setup.html
     """

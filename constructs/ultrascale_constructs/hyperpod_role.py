@@ -48,11 +48,10 @@ _PULL = (
 
 
 class HyperPodRole(Construct):
-    """Defines the role that HyperPod's instances have, and lets them join the cluster.
+    """Defines the role of HyperPod's instances, and lets them join the cluster.
 
-    HyperPod is documented to make the access entry itself when it has none. It is made here, so
-    that it goes with the stack, and so that a deploy needs no right to make entries of another
-    name.
+    HyperPod creates an access entry where there is none. It is defined here, so that it is deleted
+    with the stack, and so that a deployment needs no permission to create other entries.
 
     Sources:
         https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html

@@ -44,8 +44,8 @@ _BUILD = {"version": "0.2", "phases": {"build": {"commands": ["bash images/build
 class ImageBuilder(Construct):
     """Defines a project that builds images from this project's files and pushes them.
 
-    It runs when it is started, and pushes an image only under a tag that its repository lacks. It
-    lies outside the VPC: it needs no way to the cluster, and a base image of ten gigabytes would
+    Somebody starts it. It pushes an image only under a tag that its repository lacks. It lies
+    outside the VPC: it needs no connection to the cluster, and ten gigabytes of a base image would
     be paid for at the NAT gateway.
     """
 

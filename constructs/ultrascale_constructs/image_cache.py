@@ -10,10 +10,10 @@ from ultrascale_constructs.acknowledgment import acknowledge
 
 
 class ImageCache(Construct):
-    """Defines a rule for each public registry, and the repositories of what comes through it.
+    """Defines a pull-through rule for each public registry, and the repositories of its images.
 
-    ECR would make a repository at the first pull, for which every node would need the right to make
-    repositories. With theirs to pull, nodes may have ECR fetch an image into one that is there.
+    ECR can create a repository at the first pull, but then every node needs the permission to
+    create repositories. With existing repositories the permission to pull is enough.
 
     Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/pull-through-cache-iam.html
     """

@@ -12,7 +12,7 @@ from ultrascale.plan import names
 from ultrascale.plan.model import KarpenterPlan
 from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.event_queue import EventQueue
-from ultrascale_constructs.karpenter_policy import Surroundings, controller_policies
+from ultrascale_constructs.karpenter_policy import PolicyScope, controller_policies
 from ultrascale_constructs.node_role import NODE_POLICIES, NodeRole
 
 # A Spot Instance is gone two minutes after its warning: an older message is about the past.
@@ -35,7 +35,7 @@ class Karpenter(Construct):
     """Defines the controller's role, the nodes' role and the interruption queue.
 
     Attributes:
-        identity: What gives the controller's pods their role, once that has all of its policies.
+        identity: Association of the controller's pods with their role and all its policies.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Karpenter(Construct):
             },
         )
         stack = Stack.of(self)
-        around = Surroundings(
+        target = PolicyScope(
             partition=stack.partition,
             region=stack.region,
             account=stack.account,
@@ -77,11 +77,11 @@ class Karpenter(Construct):
             service_account=names.KARPENTER_ACCOUNT,
             role_arn=role.attr_arn,
         )
-        for policy in self._policies(role, around):
+        for policy in self._policies(role, target):
             self.identity.add_resource_dependency(policy)
 
     def _node_role(self, id: str, name: str, cluster_name: str, kind: str) -> NodeRole:
-        """Define a role of nodes; ``kind`` of its access entry says how they are called.
+        """Define a role of nodes; ``kind`` of its access entry decides how the nodes are named.
 
         Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/examples/
         """
@@ -94,20 +94,20 @@ class Karpenter(Construct):
             access_entry_type=kind,
         )
 
-    def _policies(self, role: iam.CfnRole, around: Surroundings) -> Iterator[iam.CfnManagedPolicy]:
-        for name, statements in controller_policies(around).items():
+    def _policies(self, role: iam.CfnRole, target: PolicyScope) -> Iterator[iam.CfnManagedPolicy]:
+        for name, statements in controller_policies(target).items():
             policy = iam.CfnManagedPolicy(
                 self,
                 f"{name}Policy",
                 roles=[role.ref],
                 policy_document=_document([s.document for s in statements]),
             )
-            acknowledge(policy, {finding: _OFFICIAL for finding in _wildcards(name, around)})
+            acknowledge(policy, {finding: _OFFICIAL for finding in _wildcards(name, target)})
             yield policy
 
 
 def _trust(cluster_name: str) -> Mapping[str, object]:
-    """Let the controller's pods take the role, and no others, whatever their cluster.
+    """Return the statement that lets only the controller's pods assume the role.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
     """
@@ -128,10 +128,10 @@ def _document(statements: Sequence[Mapping[str, object]]) -> Mapping[str, object
     return {"Version": "2012-10-17", "Statement": statements}
 
 
-def _wildcards(policy: str, around: Surroundings) -> Iterator[str]:
+def _wildcards(policy: str, target: PolicyScope) -> Iterator[str]:
     """Yield cdk-nag's name of every wildcard in a policy of the controller."""
-    account = "<AWS::AccountId>" if Token.is_unresolved(around.account) else around.account
-    for statement in controller_policies(replace(around, account=account))[policy]:
+    account = "<AWS::AccountId>" if Token.is_unresolved(target.account) else target.account
+    for statement in controller_policies(replace(target, account=account))[policy]:
         for resource in statement.resources:
             if resource.endswith("*"):
                 yield f"AwsSolutions::AwsSolutions-IAM5[Resource::{resource}]"
@@ -176,9 +176,9 @@ def controller_values(plan: KarpenterPlan, *, cluster_name: str) -> dict[str, ob
 
 
 def _zone_spread() -> dict[str, object]:
-    """Prefer two zones, and yet run both replicas where one zone has lost its system nodes.
+    """Prefer two zones, but run both replicas where one zone has lost its system nodes.
 
-    The chart would rather leave one pending.
+    The chart's own rule would leave one replica pending.
     """
     return {
         "maxSkew": 1,

@@ -28,7 +28,7 @@ Condition = Mapping[str, Mapping[str, object]]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement that allows something.
+    """A statement of an IAM policy that allows actions.
 
     Attributes:
         sid: Its name.
@@ -55,14 +55,14 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What the statements are about.
+class PolicyScope:
+    """The cluster, account and Region that the statements name.
 
     Attributes:
         partition: AWS partition, as it stands in ARNs.
         region: AWS Region.
         account: AWS account, or CloudFormation's reference to it.
-        cluster: Cluster name. It is part of condition keys, and so no reference.
+        cluster: Cluster name. It is part of condition keys, so it cannot be a reference.
         node_role_arns: ARNs of the roles of the nodes.
         queue_arn: ARN of the interruption queue.
     """
@@ -85,11 +85,11 @@ class Surroundings:
 
     @property
     def cluster_tag(self) -> str:
-        """Key of the tag, of value ``owned``, that everything of the cluster carries."""
+        """Key of the tag, with value ``owned``, on all resources of the cluster."""
         return f"kubernetes.io/cluster/{self.cluster}"
 
 
-def controller_policies(around: Surroundings) -> Mapping[str, Sequence[Statement]]:
+def controller_policies(target: PolicyScope) -> Mapping[str, Sequence[Statement]]:
     """Return the statements of each of the controller's policies, by the policy's name.
 
     A managed policy holds 6,144 characters, less than all of them together.
@@ -97,14 +97,14 @@ def controller_policies(around: Surroundings) -> Mapping[str, Sequence[Statement
     Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
     """
     return {
-        "NodeLifecycle": _node_lifecycle(around),
-        "IamIntegration": _iam_integration(around),
+        "NodeLifecycle": _node_lifecycle(target),
+        "IamIntegration": _iam_integration(target),
         "EksIntegration": [
             Statement(
                 "AllowAPIServerEndpointDiscovery",
                 ["eks:DescribeCluster"],
                 [
-                    f"arn:{around.partition}:eks:{around.region}:{around.account}:cluster/{around.cluster}"
+                    f"arn:{target.partition}:eks:{target.region}:{target.account}:cluster/{target.cluster}"
                 ],
             )
         ],
@@ -112,23 +112,23 @@ def controller_policies(around: Surroundings) -> Mapping[str, Sequence[Statement
             Statement(
                 "AllowInterruptionQueueActions",
                 ["sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"],
-                [around.queue_arn],
+                [target.queue_arn],
             )
         ],
-        "ResourceDiscovery": _resource_discovery(around),
+        "ResourceDiscovery": _resource_discovery(target),
     }
 
 
-def _node_lifecycle(around: Surroundings) -> list[Statement]:
-    public = f"arn:{around.partition}:ec2:{around.region}:"
-    shared = around.ec2("security-group", "subnet", "capacity-reservation", "placement-group")
+def _node_lifecycle(target: PolicyScope) -> list[Statement]:
+    public = f"arn:{target.partition}:ec2:{target.region}:"
+    shared = target.ec2("security-group", "subnet", "capacity-reservation", "placement-group")
     requested = {
-        f"aws:RequestTag/{around.cluster_tag}": "owned",
-        f"aws:RequestTag/{_CLUSTER_NAME_TAG}": around.cluster,
+        f"aws:RequestTag/{target.cluster_tag}": "owned",
+        f"aws:RequestTag/{_CLUSTER_NAME_TAG}": target.cluster,
     }
     of_a_pool = {"StringLike": {f"aws:RequestTag/{_NODE_POOL_TAG}": "*"}}
     owned = {
-        "StringEquals": {f"aws:ResourceTag/{around.cluster_tag}": "owned"},
+        "StringEquals": {f"aws:ResourceTag/{target.cluster_tag}": "owned"},
         "StringLike": {f"aws:ResourceTag/{_NODE_POOL_TAG}": "*"},
     }
     return [
@@ -140,19 +140,19 @@ def _node_lifecycle(around: Surroundings) -> list[Statement]:
         Statement(
             "AllowScopedEC2LaunchTemplateAccessActions",
             _LAUNCH,
-            around.ec2("launch-template"),
+            target.ec2("launch-template"),
             owned,
         ),
         Statement(
             "AllowScopedEC2InstanceActionsWithTags",
             [*_LAUNCH, "ec2:CreateLaunchTemplate"],
-            around.ec2(*_CREATED),
+            target.ec2(*_CREATED),
             {"StringEquals": requested, **of_a_pool},
         ),
         Statement(
             "AllowScopedResourceCreationTagging",
             ["ec2:CreateTags"],
-            around.ec2(*_CREATED),
+            target.ec2(*_CREATED),
             {
                 "StringEquals": {
                     **requested,
@@ -164,10 +164,10 @@ def _node_lifecycle(around: Surroundings) -> list[Statement]:
         Statement(
             "AllowScopedResourceTagging",
             ["ec2:CreateTags"],
-            around.ec2("instance"),
+            target.ec2("instance"),
             {
                 **owned,
-                "StringEqualsIfExists": {f"aws:RequestTag/{_CLUSTER_NAME_TAG}": around.cluster},
+                "StringEqualsIfExists": {f"aws:RequestTag/{_CLUSTER_NAME_TAG}": target.cluster},
                 "ForAllValues:StringEquals": {
                     "aws:TagKeys": [_CLUSTER_NAME_TAG, "karpenter.sh/nodeclaim", "Name"]
                 },
@@ -176,18 +176,18 @@ def _node_lifecycle(around: Surroundings) -> list[Statement]:
         Statement(
             "AllowScopedDeletion",
             ["ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"],
-            around.ec2("instance", "launch-template"),
+            target.ec2("instance", "launch-template"),
             owned,
         ),
     ]
 
 
-def _iam_integration(around: Surroundings) -> list[Statement]:
-    profiles = [around.instance_profiles]
-    here = {around.cluster_tag: "owned", _REGION_TAG: around.region}
+def _iam_integration(target: PolicyScope) -> list[Statement]:
+    profiles = [target.instance_profiles]
+    here = {target.cluster_tag: "owned", _REGION_TAG: target.region}
     requested = {
         **_each("aws:RequestTag", here),
-        f"aws:RequestTag/{_CLUSTER_NAME_TAG}": around.cluster,
+        f"aws:RequestTag/{_CLUSTER_NAME_TAG}": target.cluster,
     }
     existing = _each("aws:ResourceTag", here)
     of_a_class = {f"aws:RequestTag/{_NODE_CLASS_TAG}": "*"}
@@ -196,7 +196,7 @@ def _iam_integration(around: Surroundings) -> list[Statement]:
         Statement(
             "AllowPassingInstanceRole",
             ["iam:PassRole"],
-            [*around.node_role_arns],
+            [*target.node_role_arns],
             {
                 "StringEquals": {
                     "iam:PassedToService": ["ec2.amazonaws.com", "ec2.amazonaws.com.cn"]
@@ -231,7 +231,7 @@ def _iam_integration(around: Surroundings) -> list[Statement]:
     ]
 
 
-def _resource_discovery(around: Surroundings) -> list[Statement]:
+def _resource_discovery(target: PolicyScope) -> list[Statement]:
     kinds = (
         "CapacityReservations",
         "Images",
@@ -245,13 +245,13 @@ def _resource_discovery(around: Surroundings) -> list[Statement]:
         "SpotPriceHistory",
         "Subnets",
     )
-    parameters = f"arn:{around.partition}:ssm:{around.region}::parameter/aws/service/*"
+    parameters = f"arn:{target.partition}:ssm:{target.region}::parameter/aws/service/*"
     return [
         Statement(
             "AllowRegionalReadActions",
             [f"ec2:Describe{kind}" for kind in kinds],
             ["*"],
-            {"StringEquals": {"aws:RequestedRegion": around.region}},
+            {"StringEquals": {"aws:RequestedRegion": target.region}},
         ),
         Statement("AllowSSMReadActions", ["ssm:GetParameter"], [parameters]),
         Statement("AllowPricingReadActions", ["pricing:GetProducts"], ["*"]),
@@ -259,7 +259,7 @@ def _resource_discovery(around: Surroundings) -> list[Statement]:
         Statement(
             "AllowInstanceProfileReadActions",
             ["iam:GetInstanceProfile"],
-            [around.instance_profiles],
+            [target.instance_profiles],
         ),
     ]
 

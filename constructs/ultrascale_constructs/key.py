@@ -11,8 +11,8 @@ from ultrascale_constructs.cdk_types import anyone, as_key
 class Key(Construct):
     """Defines a rotated key that outlives its stack and that no ordinary administrator can disable.
 
-    A disabled key makes the cluster unhealthy at once and, after 30 days, for good; the data of a
-    file system or repository is gone with its key. Only the account's root user may disable it or
+    A disabled key makes the cluster unhealthy at once and, after 30 days, for ever; the data of a
+    file system or repository is lost with its key. Only the account's root user may disable it or
     schedule its deletion.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/enable-kms.html

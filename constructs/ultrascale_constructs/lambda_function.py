@@ -71,7 +71,7 @@ def define_function(
         scope: Parent.
         id: Construct id.
         description: Description of the function.
-        handler: What is called, ``lambdas.<package>.<module>.<function>``.
+        handler: Its handler, ``lambdas.<package>.<module>.<function>``.
         role: Its role, of `function_role`.
         group: Its log group.
         timeout: How long it may run.

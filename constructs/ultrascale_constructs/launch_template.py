@@ -14,7 +14,7 @@ from ultrascale_constructs.node_config import user_data
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfManaged:
-    """What EKS fills in for the nodes that it manages, and nobody for the others.
+    """Values for self-managed nodes that EKS fills in for managed ones.
 
     Attributes:
         cluster: The cluster that the nodes join.
@@ -30,7 +30,7 @@ class NodeLaunchTemplate(Construct):
 
     Attributes:
         template: The template.
-        data: What it launches, as `LaunchTemplateData`; may hold tokens.
+        data: Its `LaunchTemplateData`; may hold tokens.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class NodeLaunchTemplate(Construct):
             placement_group_name: Placement group of the nodes, None where they have none.
             reservation_group_arn: Resource group of capacity reservations that the instances
                 target; None where they target a reservation by its id, or none.
-            self_managed: What EKS would fill in; None where it does.
+            self_managed: Values that EKS fills in for managed nodes; None for these.
         """
         super().__init__(scope, id)
         empty = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty()
@@ -110,7 +110,7 @@ def _tags(plan: PoolPlan, *, name: str) -> list[Mapping[str, object]]:
 
 
 def _instance_type(plan: PoolPlan) -> Mapping[str, object]:
-    """Name a single type; several stand in the group instead, and EKS refuses both."""
+    """Return a single instance type; the group names several, and EKS refuses both."""
     return {"InstanceType": plan.instance_types[0]} if len(plan.instance_types) == 1 else {}
 
 
@@ -138,7 +138,7 @@ def _placement(group_name: str | None) -> Mapping[str, object]:
 
 
 def _capacity(plan: PoolPlan, reservation_group_arn: str | None) -> Mapping[str, object]:
-    """Return what the instances are launched into.
+    """Return the capacity that the instances are launched into.
 
     Spot is asked for by the group, which refuses a template that asks as well. Beside a target,
     EC2 takes no preference but `capacity-reservations-only`; without it, instances that target a

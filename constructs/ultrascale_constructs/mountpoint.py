@@ -14,7 +14,7 @@ from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
 class MountpointAccess(Construct):
     """Defines the role by which the driver of Mountpoint for S3 reaches the mounted buckets.
 
-    All mounts of a node share it: who may mount a bucket is decided by the claims in a namespace.
+    All mounts of a node share it: the claims in a namespace decide which buckets it can mount.
 
     Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md#iam-permissions
     """

@@ -28,7 +28,7 @@ class Network(Construct):
 
     Attributes:
         vpc_id: Id of the VPC.
-        vpc: The VPC without its subnets: constructs are told which subnets they lie in.
+        vpc: The VPC without its subnets, which constructs get one by one.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Network(Construct):
         self._endpoints(plan, reservations)
 
     def subnet_ids(self, kind: SubnetKind | None = None, *, zones: Sequence[str] = ()) -> list[str]:
-        """Return the ids of the subnets of ``kind`` in ``zones``; without one, of every."""
+        """Return the ids of the subnets of ``kind`` in ``zones``; all of them by default."""
         return [
             resource.ref
             for subnet, resource in self._subnets.items()
@@ -96,7 +96,7 @@ class Network(Construct):
         return subnet
 
     def _reserve(self, plan: NetworkPlan) -> Iterator[Construct]:
-        """Keep parts of node subnets for prefixes, and yield what keeps those of private ones."""
+        """Reserve parts of node subnets for prefixes; yield the reservations in private subnets."""
         if plan.reserves_by_function:
             yield PrefixReservations(
                 self,
@@ -214,7 +214,7 @@ class Network(Construct):
         return role
 
     def _endpoints(self, plan: NetworkPlan, reservations: Sequence[Construct]) -> None:
-        """Reach AWS without the internet: nodes join and pull from ECR whatever becomes of NAT.
+        """Define endpoints of AWS services: nodes join and pull from ECR even without NAT.
 
         The interfaces wait for ``reservations``: each would take its address from anywhere in a
         subnet, and one address within a reserved range costs a prefix.

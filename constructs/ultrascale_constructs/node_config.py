@@ -35,7 +35,7 @@ def user_data(plan: PoolPlan, *, cluster: ClusterContext | None = None) -> str:
 
 
 def node_config(plan: PoolPlan, *, cluster: ClusterContext | None = None) -> Mapping[str, object]:
-    """Return the nodeadm NodeConfig of a pool; the whole of it if it names the cluster.
+    """Return the nodeadm NodeConfig of a pool; a complete one where ``cluster`` is given.
 
     Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/
     """
@@ -62,13 +62,13 @@ def _name_servers(plan: PoolPlan) -> Mapping[str, object]:
 
 
 def _registration(plan: PoolPlan) -> list[str]:
-    """Return the kubelet's flags by which a node has its labels and taints from the first moment.
+    """Return the kubelet's flags that register a node with its labels and taints.
 
     Source: https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/
     """
     labels = ",".join(f"{key}={value}" for key, value in plan.labels.items())
     flags = [f"--node-labels={labels}"]
     if plan.taints:
-        taints = ",".join(f"{each.key}={each.value}:{each.effect}" for each in plan.taints)
+        taints = ",".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in plan.taints)
         flags.append(f"--register-with-taints={taints}")
     return flags

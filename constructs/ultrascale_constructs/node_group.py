@@ -36,17 +36,17 @@ _TAINT_EFFECT = {
 
 
 class NodeGroup(Construct):
-    """Defines the managed node group of one pool, and what its nodes need around them.
+    """Defines the managed node group of one pool with its role, groups and launch template.
 
     The L2 construct knows no P5 or Trn2 and refuses their AMI types (aws-cdk-lib 2.275), hence
-    `CfnNodegroup` with everything explicit. It has no name of its own: a change of a create-only
-    property must be able to make the new group beside the old one.
+    `CfnNodegroup` with everything explicit. CloudFormation names it: a change of a create-only
+    property must be able to create the new group beside the old one.
 
     Attributes:
         group_name: Name that CloudFormation gave it.
         group_arn: Its ARN.
-        guarded: What must not change before the guard is asked.
-        rolled_for: What EKS replaces the nodes for when it changes, for `guard`.
+        guarded: Resources that must not change before the guard is asked.
+        rolled_for: Values whose change makes EKS replace the nodes, for `guard`.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class NodeGroup(Construct):
             cluster: The cluster.
             subnet_ids: Subnets of the nodes; a single one for a Capacity Block.
             service_token: ARN of the function of `NodeGroupFunctions`.
-            autoscaler_tags: What the Cluster Autoscaler reads from the tags of the Auto Scaling
-                group; empty where it does not scale the pool.
+            autoscaler_tags: Tags of the Auto Scaling group that the Cluster Autoscaler reads; empty
+                where it does not scale the pool.
         """
         super().__init__(scope, id)
         self._service_token = service_token
@@ -117,7 +117,7 @@ class NodeGroup(Construct):
             "LaunchTemplateData": digest(self, template.data),
             "CreateOnly": digest(self, _create_only(group)),
             # Each by its id, which is another one once it is replaced.
-            "Parts": [each for each in (*groups, placement, reservation, role_arn) if each],
+            "Parts": [part for part in (*groups, placement, reservation, role_arn) if part],
         }
         if autoscaler_tags:
             self._tag(group, autoscaler_tags)
@@ -125,7 +125,7 @@ class NodeGroup(Construct):
             keep_in_zones(self, service_token=service_token, properties=_name(group))
 
     def _size(self, group: eks.CfnNodegroup, plan: PoolPlan) -> float:
-        """Return the size that the group has when it is deployed, or is made with.
+        """Return the size of the group at a deployment, or its first size.
 
         CloudFormation sends the desired size with every change of the configuration; a number from
         the file would undo what a scaler or the calendar did. The size is looked up again when the
@@ -151,7 +151,7 @@ class NodeGroup(Construct):
         return Token.as_number(lookup.get_att("DesiredSize"))
 
     def _tag(self, group: eks.CfnNodegroup, autoscaler_tags: Mapping[str, str]) -> None:
-        """Tag the Auto Scaling group: EKS passes the tags of a node group on to nothing."""
+        """Tag the Auto Scaling group: EKS does not pass it the tags of the node group."""
         ask(
             self,
             "AutoscalerTags",
@@ -166,7 +166,7 @@ def _name(group: eks.CfnNodegroup) -> Mapping[str, object]:
 
 
 def _create_only(group: eks.CfnNodegroup) -> Sequence[object]:
-    """Return what CloudFormation replaces the group for, beside its role.
+    """Return the create-only properties of the group, without its role.
 
     Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-nodegroup.html
     """
@@ -174,7 +174,7 @@ def _create_only(group: eks.CfnNodegroup) -> Sequence[object]:
 
 
 def _sent_with_size(group: eks.CfnNodegroup) -> Sequence[object]:
-    """Return all that CloudFormation updates together with the size, or replaces for.
+    """Return the properties that CloudFormation updates together with the size, or replaces for.
 
     That is everything but the version, the release and the launch template.
     """
@@ -192,7 +192,7 @@ def _sent_with_size(group: eks.CfnNodegroup) -> Sequence[object]:
 
 
 def _instance_types(plan: PoolPlan) -> list[str] | None:
-    """Return several types; a single one stands in the launch template, and EKS refuses both."""
+    """Return several instance types; the launch template names a single one."""
     return list(plan.instance_types) if len(plan.instance_types) > 1 else None
 
 

@@ -28,9 +28,9 @@ def ask(
     Args:
         scope: Parent.
         id: Construct id.
-        kind: What is asked; the resource's type after `Custom::`.
+        kind: The resource's type after `Custom::`.
         service_token: ARN of the function.
-        properties: What it is told.
+        properties: The properties of the resource.
     """
     return CustomResource(
         scope,
@@ -43,7 +43,7 @@ def ask(
 
 
 class NodeGroupFunctions(Construct):
-    """Defines what reads the size of node groups, and changes what lies behind them.
+    """Defines the function that reads sizes of node groups and changes their Auto Scaling groups.
 
     Attributes:
         service_token: ARN of the function, for `ask`.
@@ -67,7 +67,7 @@ class NodeGroupFunctions(Construct):
         ).function_arn
 
     def _grant(self, role: iam.Role, cluster_name: str) -> None:
-        """Let the function read this cluster's node groups, and change what lies behind them."""
+        """Let the function read this cluster's node groups and change their Auto Scaling groups."""
         stack = Stack.of(self)
         cluster = stack.format_arn(service="eks", resource="cluster", resource_name=cluster_name)
         groups = stack.format_arn(

@@ -21,19 +21,19 @@ def guard(
     service_token: str,
     rolled_for: Mapping[str, object],
 ) -> CustomResource:
-    """Define what lets no deploy end the nodes of a managed group while any runs, as `Guard`.
+    """Define the guard of a node group, as `Guard`: no deployment replaces nodes that run.
 
-    Every pool has one, whoever manages its nodes, and guarded or not: an edit that takes the
-    reservation or the management away would take the guard with it, before it is asked. The group
-    and its launch template depend on it: a rollback makes one more version of that, which the group
-    would follow.
+    Each pool has one, managed or not, guarded or not: an edit that removes the reservation or the
+    management would otherwise remove the guard before it is asked. The group and its launch
+    template depend on it: a rollback creates one more version of the template, and the group would
+    follow it.
 
     Args:
-        scope: Parent, which stays when a group takes another's place.
+        scope: Parent, which stays when one group replaces another.
         plan: The pool.
         cluster_name: Name of the cluster.
         service_token: ARN of the function of `NodeGroupFunctions`.
-        rolled_for: What EKS replaces the nodes for when it changes; empty where EKS does not
+        rolled_for: Values whose change makes EKS replace the nodes; empty where EKS does not
             manage them.
     """
     return ask(
@@ -56,17 +56,18 @@ def guard(
 
 
 def pool_labels(plan: PoolPlan) -> Mapping[str, str]:
-    """Return the labels by which the pool's managed group is found.
+    """Return the labels that identify the pool's managed group.
 
-    Not tags: those of a group that stands could never be set beside a new launch template.
+    Tags cannot: CloudFormation changes those of an existing group never together with its launch
+    template.
     """
     return {key: plan.labels.get(key, "") for key in (names.POOL_LABEL, names.SHARD_LABEL)}
 
 
 def digest(scope: Construct, value: object) -> str:
-    """Return what changes whenever ``value`` does, tokens of the stack of ``scope`` included.
+    """Return a hash of ``value``, with tokens resolved in the stack of ``scope``.
 
-    These by the logical names of resources, which stay when what has them is replaced.
+    Tokens count as the logical ids of resources, which stay when a resource is replaced.
     """
     resolved = Stack.of(scope).resolve(value)
     return sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()

@@ -15,11 +15,10 @@ from ultrascale_constructs.efa_security_group import EfaSecurityGroup
 class NodePoolNetwork(Construct):
     """Defines the EFA security group of a pool and the placement group of each of its shards.
 
-    Node classes find the security group by its tags; the name of a placement group is a
-    placeholder in them.
+    Node classes find the security group by its tags, and name a placement group by a placeholder.
 
     Attributes:
-        placement_groups: What the placeholders in the manifests stand for.
+        placement_groups: Names of placement groups, by placeholder.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ NODE_POLICIES: Mapping[str, str] = {
 
 
 class NodeRole(Construct):
-    """Defines a role under the literal name that node classes know it by, and lets its nodes join.
+    """Defines a role under the name that node classes use, and lets its nodes join.
 
     Attributes:
         role_arn: ARN of the role.

@@ -32,9 +32,9 @@ def node_role(scope: Construct) -> iam.Role:
 
 
 def security_group_ids(scope: Construct, *, plan: PoolPlan, cluster: ClusterContext) -> list[str]:
-    """Return the groups of every interface: the cluster's, and one for EFA traffic where it flows.
+    """Return the groups of every interface: the cluster's, and one for EFA traffic if there is any.
 
-    Groups that a launch template names take the place of the cluster security group, hence both.
+    Groups in a launch template replace the cluster security group, hence both.
     """
     if plan.efa_interfaces == 0:
         return [cluster.security_group_id]
@@ -56,8 +56,8 @@ def reservation_group_arn(scope: Construct, *, plan: PoolPlan, cluster_name: str
     targets a group becomes an On-Demand Instance then, so a reservation that may spill gets a
     group to itself. The reservation must be the account's own: its ARN names the owner.
 
-    It stands in the stack and not in ``scope``: its name is taken while another node group, which
-    takes the place of the first, is being made.
+    It stands in the stack and not in ``scope``: while one node group replaces another, its name is
+    taken.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
     """

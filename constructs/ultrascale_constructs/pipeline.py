@@ -15,7 +15,7 @@ from ultrascale.catalog.build_environment import PIPELINE_BUILD_ENVIRONMENT, PIP
 from ultrascale.catalog.codepipeline import CDK_ASSETS_VERSION, CDK_CLI_VERSION
 from ultrascale.plan.model import PipelinePlan
 from ultrascale_constructs.acknowledgment import acknowledge
-from ultrascale_constructs.alerts import KEY_USE, allow_service, tell_of_event
+from ultrascale_constructs.alerts import KEY_USE, allow_service, send_event
 from ultrascale_constructs.cdk_types import as_bucket, as_log_group, as_topic
 from ultrascale_constructs.key import Key
 from ultrascale_constructs.log_group import define_log_group
@@ -38,11 +38,11 @@ _NO_ACCESS_LOG = {
 class DeploymentPipeline(Construct):
     """Defines a pipeline that deploys clusters, one wave after the other.
 
-    Each run builds the assembly, updates the pipeline itself, tests, and gives each stage's account
-    the role by which it is looked at. Before a stage, its plan, its account and its changes are
-    looked at; permissions that grow, and each stage that asks for it, wait for an approval.
+    Each run builds the assembly, updates the pipeline itself, tests, and creates the gate role in
+    each stage's account. Before a stage, a build checks its plan, its account and its changes;
+    broader permissions wait for an approval, and so does each stage that asks for it.
 
-    The builds lie outside any VPC: what reaches a private API server is a function of the stacks.
+    The builds lie outside any VPC: functions of the stacks call a private API server.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class DeploymentPipeline(Construct):
             scope: Parent.
             id: Construct id.
             plan: What it deploys.
-            gates: What gives the account of each stage its role, by name of the stage.
+            gates: The stacks of the gate role of each stage, by its name.
             clusters: The stacks of each stage, by its name.
         """
         super().__init__(scope, id)
@@ -80,7 +80,7 @@ class DeploymentPipeline(Construct):
             # In the wave's own stage, which a run locks: no other deploys between look and stacks.
             # Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/concepts-how-it-works.html
             before = [gate.steps(stage, gates[stage.name]) for stage in wave.stages]
-            steps = [step for each in before for step in each]
+            steps = [step for stage_steps in before for step in stage_steps]
             side_by_side = pipeline.add_wave(wave.name, pre=steps)
             for stage in wave.stages:
                 side_by_side.add_stage(clusters[stage.name])
@@ -123,7 +123,7 @@ class DeploymentPipeline(Construct):
         )
 
     def _checks(self) -> Sequence[pipelines.Step]:
-        """Return what has to pass before anything is deployed: tests, and rules over templates."""
+        """Return the steps before any deployment: tests, and rules over templates."""
         rules = [
             command
             for stage in self._plan.stages
@@ -158,7 +158,7 @@ def _build_options(group: logs.ILogGroup) -> pipelines.CodeBuildOptions:
 
 
 def artifact_bucket(scope: Construct, *, plan: PipelinePlan) -> s3.IBucket:
-    """Define the bucket of the pipeline, with a key that the accounts of its stages may use."""
+    """Define the bucket of the pipeline, with a key for the accounts of its stages."""
     bucket = s3.Bucket(
         scope,
         "Artifacts",
@@ -182,7 +182,7 @@ def artifact_bucket(scope: Construct, *, plan: PipelinePlan) -> s3.IBucket:
 
 
 def keep_replicas(pipeline: codepipeline.Pipeline) -> None:
-    """Let the keys of the pipeline's buckets in other Regions outlive their stacks, and rotate."""
+    """Retain and rotate the keys of the pipeline's buckets in other Regions."""
     for support in pipeline.cross_region_support.values():
         for construct in support.stack.node.find_all():
             if isinstance(construct, kms.CfnKey | s3.CfnBucket):
@@ -193,7 +193,7 @@ def keep_replicas(pipeline: codepipeline.Pipeline) -> None:
 
 
 class Notices(Construct):
-    """Defines the topic of a pipeline, with its one subscriber, and what is published there.
+    """Defines the topic of a pipeline with its one subscriber and its events.
 
     Attributes:
         topic: The topic.
@@ -206,7 +206,7 @@ class Notices(Construct):
             scope: Parent.
             id: Construct id.
             plan: The pipeline.
-            email: Who subscribes to it.
+            email: Address of the subscriber.
         """
         super().__init__(scope, id)
         key = Key(self, "Key", description=f"Notices of {plan.name}").key
@@ -218,5 +218,5 @@ class Notices(Construct):
         topic.add_to_resource_policy(allow_service("events", ["sns:Publish"], topic.topic_arn, {}))
         key.add_to_resource_policy(allow_service("events", KEY_USE, "*", {}))
         for event in plan.events:
-            tell_of_event(self, event, topic.topic_arn)
+            send_event(self, event, topic.topic_arn)
         self.topic = as_topic(topic)

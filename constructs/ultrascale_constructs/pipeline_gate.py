@@ -11,7 +11,7 @@ from ultrascale.catalog.codepipeline import APPROVAL_COMMENT_LENGTH
 from ultrascale.plan.delivery.pipeline_events import APPROVE
 from ultrascale.plan.model import PipelinePlan, StagePlan
 from ultrascale_constructs.cdk_types import as_role, principal
-from ultrascale_constructs.pipeline_permissions import accept_looking
+from ultrascale_constructs.pipeline_permissions import accept_reading
 
 _PROFILE = "gate"
 _CHANGES = "changes.txt"
@@ -21,7 +21,7 @@ _ROOM = APPROVAL_COMMENT_LENGTH - len(_TOLD) - 1
 
 
 class Gate(Construct):
-    """Defines the steps before each stage, and the role of the builds among them."""
+    """Defines the steps before each stage, and the role of its builds."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Gate(Construct):
             id: Construct id.
             plan: The pipeline.
             source: The repository.
-            topic: What is told of permissions that grow; None: nothing is.
+            topic: Topic for the requests to approve broader permissions; None: there is none.
         """
         super().__init__(scope, id)
         self._source = source
@@ -63,7 +63,7 @@ class Gate(Construct):
 
         Args:
             stage: The stage.
-            gate: What gives its account the role by which it is looked at.
+            gate: The stack of its gate role.
         """
         look = pipelines.CodeBuildStep(
             f"Look-{stage.name}",
@@ -86,7 +86,7 @@ class Gate(Construct):
 
 
 def _builds_of(plan: PipelinePlan) -> iam.ServicePrincipal:
-    """Return the builds of the pipeline's account; its projects have no names beforehand.
+    """Return the builds of the pipeline's account as a principal: its projects have no fixed names.
 
     Source: https://docs.aws.amazon.com/codebuild/latest/userguide/setting-up-service-role.html
     """
@@ -98,7 +98,7 @@ def _builds_of(plan: PipelinePlan) -> iam.ServicePrincipal:
 
 
 def gate_commands(stage: StagePlan) -> list[str]:
-    """Return the commands that look at ``stage``; the first that fails stops the pipeline."""
+    """Return the commands that check ``stage``; the first that fails stops the pipeline."""
     ultrascale = f".venv/bin/ultrascale {{}} {stage.file}"
     replace = "".join(f" --replace {name}" for name in stage.replace)
     diff = f"{ultrascale.format('diff')} --assembly cdk.out --profile {_PROFILE}{replace}"
@@ -123,9 +123,9 @@ def gate_commands(stage: StagePlan) -> list[str]:
 
 
 class GateRole(Construct):
-    """Defines the role, in the account of a cluster, by which a pipeline looks before it deploys.
+    """Defines the gate role: a pipeline reads the account of a cluster with it before it deploys.
 
-    It changes nothing: it has what `ultrascale preflight --policy` prints, and reads templates.
+    It changes nothing: it has the policy of `ultrascale preflight --policy`, and reads templates.
     """
 
     def __init__(
@@ -142,9 +142,9 @@ class GateRole(Construct):
         Args:
             scope: Parent.
             id: Construct id.
-            stage: The stage that is looked at.
-            pipeline: Whose builds look.
-            policy: What looking takes, as an IAM policy.
+            stage: The stage.
+            pipeline: The pipeline whose builds take the role.
+            policy: The IAM policy of the role.
         """
         super().__init__(scope, id)
         cluster = stage.cluster
@@ -168,4 +168,4 @@ class GateRole(Construct):
                 resources=[stacks],
             )
         )
-        accept_looking(role, policy, stacks)
+        accept_reading(role, policy, stacks)

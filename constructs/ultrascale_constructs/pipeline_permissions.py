@@ -45,9 +45,9 @@ _OWN_APPROVALS = "approvals of pipelines with the check's tag alone: the conditi
 
 
 def allow_connection(pipeline: pipelines.CodePipeline, connection: str) -> None:
-    """Let the source be read over the connection.
+    """Let the pipeline read its source over the connection.
 
-    aws-cdk-lib 2.275.0 allows the action of the former service prefix alone, and the prefix has to
+    aws-cdk-lib 2.275.0 allows only the action with the former service prefix, but the prefix must
     be that of the connection's ARN.
 
     Source: https://docs.aws.amazon.com/dtconsole/latest/userguide/rename.html
@@ -67,20 +67,20 @@ def allow_connection(pipeline: pipelines.CodePipeline, connection: str) -> None:
 def complete_check(
     pipeline: pipelines.CodePipeline, *, plan: PipelinePlan, group: logs.LogGroup
 ) -> None:
-    """Pin the command line of the check of permissions, and let it look at the stages' stacks.
+    """Pin the CDK CLI of the check of permissions, and let it read the stages' stacks.
 
     Args:
         pipeline: The pipeline, built.
         plan: What it deploys.
-        group: Where the check logs to.
+        group: Log group of the check.
 
     Raises:
-        LookupError: The library's check is another than the one known here.
+        LookupError: The library has changed its check.
     """
     check = pipeline.node.find_child("PipelinesSecurityCheck")
     build = child(check, codebuild.Project, "CDKSecurityCheck")
     group.grant_write(build)
-    _let_look(build)
+    _allow_lookup(build)
     project = child(build, codebuild.CfnProject)
     for construct in check.node.find_all():
         if isinstance(construct, logs.CfnLogGroup):
@@ -98,11 +98,11 @@ def complete_check(
     project.add_property_override("EncryptionKey", Stack.of(check).resolve(key.key_arn))
 
 
-def _let_look(build: codebuild.Project) -> None:
-    """Let the check assume the role that looks, beside the one that deploys.
+def _allow_lookup(build: codebuild.Project) -> None:
+    """Let the check assume the lookup role of the CDK, beside the one that deploys.
 
-    In the pipeline's own account the CDK CLI goes on with the build's rights where it cannot assume
-    that role first. They let it look at no stack, and each run would wait for an approval.
+    In the pipeline's own account, the CDK CLI falls back to the build's own permissions where it
+    cannot assume that role. They read no stack, and each run would wait for an approval.
 
     Source: https://github.com/aws/aws-cdk/issues/32482
     """
@@ -119,7 +119,7 @@ def replaced(text: str, replacements: Mapping[str, str]) -> str:
     """Return a document of JSON with each of ``replacements`` made in its strings.
 
     Raises:
-        LookupError: One of them has nothing to replace.
+        LookupError: A text to replace is absent.
     """
     for old, new in replacements.items():
         known, wanted = json.dumps(old)[1:-1], json.dumps(new)[1:-1]
@@ -140,10 +140,13 @@ def accept_findings(scope: Construct, pipeline: pipelines.CodePipeline, plan: Pi
     acknowledge(
         scope,
         {_FINDING.format(f"Action::{action}"): _OWN_FILES for action in _GRANTED_ACTIONS}
-        | {_FINDING.format(f"Resource::{each}/*"): _OWN_FILES for each in _buckets(pipeline, plan)}
         | {
-            _FINDING.format(f"Resource::{each}"): _OWN_BUILDS
-            for each in _builds(scope, pipeline, plan)
+            _FINDING.format(f"Resource::{bucket}/*"): _OWN_FILES
+            for bucket in _buckets(pipeline, plan)
+        }
+        | {
+            _FINDING.format(f"Resource::{build}"): _OWN_BUILDS
+            for build in _builds(scope, pipeline, plan)
         },
     )
     every = _FINDING.format("Resource::*")
@@ -179,7 +182,7 @@ def _accept_check(check: Construct, every: str) -> None:
 
 
 def _buckets(pipeline: pipelines.CodePipeline, plan: PipelinePlan) -> Iterator[str]:
-    """Yield what findings call the buckets of the pipeline in its Region and in the others."""
+    """Yield the buckets of the pipeline, in all Regions, as findings show them."""
     underlying = pipeline.pipeline
     yield f"<{logical_id(underlying.artifact_bucket)}.Arn>"
     stack = Stack.of(underlying)
@@ -191,26 +194,26 @@ def _buckets(pipeline: pipelines.CodePipeline, plan: PipelinePlan) -> Iterator[s
 def _builds(
     scope: Construct, pipeline: pipelines.CodePipeline, plan: PipelinePlan
 ) -> Iterator[str]:
-    """Yield what findings call the logs and reports of each build, and of all those of uploads."""
+    """Yield the logs and reports of builds as findings show them."""
     place = f"{plan.region}:{plan.account}"
     logs = f"arn:{plan.partition}:logs:{place}:log-group:/aws/codebuild/"
     reports = f"arn:{plan.partition}:codebuild:{place}:report-group/"
     yield from (f"{logs}*", f"{reports}*")
     assets = pipeline.node.try_find_child("Assets")
-    uploads = [each.node.path for each in assets.node.find_all()] if assets is not None else []
+    uploads = [upload.node.path for upload in assets.node.find_all()] if assets is not None else []
     for construct in scope.node.find_all():
         if isinstance(construct, codebuild.CfnProject) and construct.node.path not in uploads:
             name = f"<{Stack.of(scope).get_logical_id(construct)}>"
             yield from (f"{logs}{name}:*", f"{reports}{name}-*")
 
 
-def accept_looking(role: Construct, policy: Mapping[str, object], *others: str) -> None:
-    """Accept the wildcards of a role that looks at an account and changes nothing.
+def accept_reading(role: Construct, policy: Mapping[str, object], *others: str) -> None:
+    """Accept the wildcards of a role that only reads an account.
 
     Args:
         role: The role.
         policy: Its policy.
-        others: Further resources that it names by a pattern.
+        others: Further resources that it reads.
     """
     patterns = [text(statement, "Resource") for statement in objects(policy, "Statement")]
     acknowledge(

@@ -23,9 +23,9 @@ _HELM_TIMEOUT = Duration.minutes(5)
 
 
 class ManifestApplier(Construct):
-    """Defines a kubectl provider of its own, and what is applied through it, in order.
+    """Defines a kubectl provider, and applies manifests and charts through it, in order.
 
-    The provider belongs to no cluster stack: a new handler version never touches the cluster.
+    The provider is in no cluster stack: a new handler version never touches the cluster.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ManifestApplier(Construct):
         # groups of its functions. Called before CloudFormation has made those, Lambda makes them
         # itself, and the stack fails with `already exists` (aws/aws-cdk#667).
         self._access = self._entry(provider)
-        logs = [each for each in provider.node.find_all() if isinstance(each, CfnLogGroup)]
+        logs = [part for part in provider.node.find_all() if isinstance(part, CfnLogGroup)]
         self._last: tuple[IConstruct, ...] = (self._access, *logs)
 
     def apply(self, id: str, manifests: Sequence[Manifest], *, retain: bool) -> None:
@@ -174,7 +174,7 @@ class ManifestApplier(Construct):
         self._last = (resource,)
 
     def _acknowledge(self, provider: eks.KubectlProvider) -> None:
-        """Accept what the CDK's own kubectl provider is made of."""
+        """Accept findings in the CDK's own kubectl provider."""
         reason = "part of the CDK's kubectl provider, whose roles cannot be replaced one by one"
         acknowledge_managed_policies(
             provider,

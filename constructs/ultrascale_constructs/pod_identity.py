@@ -15,7 +15,7 @@ from ultrascale_constructs.cdk_types import principal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """What a role may do.
+    """Actions that a role may take.
 
     Attributes:
         actions: IAM actions.
@@ -35,10 +35,10 @@ class Permission:
 def pods_of(
     cluster_name: str, service_account: str, namespace: str | None = None
 ) -> iam.IPrincipal:
-    """Return the pods of one service account of one cluster, as what a role trusts.
+    """Return the pods of one service account of one cluster, as a principal.
 
-    EKS states whose pods they are as tags of the session: without the conditions, an association
-    of any cluster of the account could have the role.
+    EKS names cluster and service account as tags of the session: without the conditions, an
+    association of any cluster of the account could use the role.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
 
@@ -58,9 +58,9 @@ def pods_of(
 
 
 class PodIdentityRole(Construct):
-    """Defines the role that the pods of one service account have, and its association.
+    """Defines the role of the pods of one service account, and its association.
 
-    Only that account's pods, of that cluster, can take it. A pod that was there before the
+    Only pods of that service account in that cluster can assume it. A pod that is older than the
     association has no credentials until it is restarted: deploy the pods afterwards.
 
     Attributes:

@@ -17,7 +17,7 @@ _LONGEST = Duration.minutes(10)
 
 
 class PrefixReservations(Construct):
-    """Defines the reservations of all node subnets, which a function makes and takes away."""
+    """Defines the reservations of all node subnets, which a function creates and deletes."""
 
     def __init__(
         self,

@@ -17,11 +17,11 @@ _MOST_RETRIES = 185
 
 
 def yearly(moment: datetime) -> str:
-    """Return the expression of a schedule that calls at ``moment``, and each year after.
+    """Return the expression of a schedule that runs at ``moment``, and each year after.
 
     EventBridge Scheduler refuses to create or change a schedule whose only moment, or whose
     `StartDate`, has passed: every deploy inside or after the window would fail. A pool that is
-    still in the file a year later launches into a reservation that is gone, which costs nothing.
+    still in the file a year later launches into an expired reservation, which costs nothing.
 
     Source: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
     """
@@ -29,7 +29,7 @@ def yearly(moment: datetime) -> str:
 
 
 def scheduler_role(scope: Construct, *statements: iam.PolicyStatement) -> iam.Role:
-    """Define the role of a construct's schedules, which no schedule of another account can use."""
+    """Define the role of a construct's schedules; schedules of other accounts cannot use it."""
     stack = Stack.of(scope)
     group = f"arn:{stack.partition}:scheduler:{stack.region}:{stack.account}:schedule-group/default"
     service = iam.ServicePrincipal(
@@ -45,12 +45,12 @@ def scheduler_role(scope: Construct, *statements: iam.PolicyStatement) -> iam.Ro
 
 
 def on_time() -> scheduler.CfnSchedule.FlexibleTimeWindowProperty:
-    """Return that a schedule calls within the minute."""
+    """Return the time window of a schedule that runs within the minute."""
     return scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF")
 
 
 def retried_for(age: timedelta) -> scheduler.CfnSchedule.RetryPolicyProperty:
-    """Return that a call is tried again for ``age``, or as near to it as the service allows."""
+    """Return the policy that retries a call for ``age``, or as near to it as the service allows."""
     allowed = min(max(age, _SHORTEST_RETRY), _LONGEST_RETRY)
     return scheduler.CfnSchedule.RetryPolicyProperty(
         maximum_event_age_in_seconds=int(allowed.total_seconds()),

@@ -17,9 +17,9 @@ from ultrascale_constructs.schedule import on_time, scheduler_role
 class ScheduledFunction(Construct):
     """Defines the function, its access to the cluster, and its schedule.
 
-    It runs in the VPC, for the API server may have no other endpoint. Its log events are its
-    metrics: it needs no right to write any. What it may do within the cluster is said by a chart,
-    which is applied by another stack.
+    It runs in the VPC, as the endpoint of the API server may be private. Its log events are its
+    metrics: it needs no permission to write metrics. Its permissions in the cluster come from a
+    chart, which another stack applies.
     """
 
     def __init__(
@@ -39,8 +39,8 @@ class ScheduledFunction(Construct):
             scope: Parent.
             id: Construct id.
             plan: The function.
-            cluster: How it reaches the API server.
-            handler: What is called, ``lambdas.<package>.<module>.<function>``.
+            cluster: The cluster whose API server it calls.
+            handler: Its handler, ``lambdas.<package>.<module>.<function>``.
             description: Description of the function.
             purpose: Description of the schedule.
         """

@@ -29,15 +29,15 @@ _HEALTH_CHECK_GRACE_SECONDS = 600
 
 
 class SelfManagedGroup(Construct):
-    """Defines the Auto Scaling group of one pool, and what its nodes need around them.
+    """Defines the Auto Scaling group of one pool with its role, groups and launch template.
 
-    It has no update policy: a deploy changes what the next nodes are launched from and never
-    replaces one that runs.
+    It has no update policy: a deployment changes the launch template of the next nodes, and never
+    replaces a node that runs.
 
     Attributes:
         group_name: Name that CloudFormation gave the group.
         group_arn: Its ARN.
-        guarded: What must not change before the guard is asked.
+        guarded: Resources that must not change before the guard is asked.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class SelfManagedGroup(Construct):
             cluster: The cluster that its nodes join.
             subnet_ids: Subnets of the nodes; a single one for a Capacity Block.
             service_token: ARN of the function of `NodeGroupFunctions`.
-            autoscaler_tags: What the Cluster Autoscaler reads from the tags of the group; empty
-                where it does not scale the pool.
+            autoscaler_tags: Tags of the group that the Cluster Autoscaler reads; empty where it
+                does not scale the pool.
         """
         super().__init__(scope, id)
         role = node_role(self)
@@ -132,7 +132,7 @@ def _mixed_instances(
     plan: PoolPlan,
     launched_from: autoscaling.CfnAutoScalingGroup.LaunchTemplateSpecificationProperty,
 ) -> autoscaling.CfnAutoScalingGroup.MixedInstancesPolicyProperty | None:
-    """Return how Spot is bought, or what is launched of several types; None where neither is.
+    """Return the mix of Spot or of several instance types; None for one On-Demand type.
 
     Source: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
     """
@@ -149,8 +149,8 @@ def _mixed_instances(
         launch_template=_Group.LaunchTemplateProperty(
             launch_template_specification=launched_from,
             overrides=[
-                _Group.LaunchTemplateOverridesProperty(instance_type=each)
-                for each in plan.instance_types
+                _Group.LaunchTemplateOverridesProperty(instance_type=name)
+                for name in plan.instance_types
             ],
         ),
     )
@@ -173,7 +173,7 @@ def _hooks(
 def _tags(
     plan: PoolPlan, cluster_name: str, autoscaler_tags: Mapping[str, str]
 ) -> list[autoscaling.CfnAutoScalingGroup.TagPropertyProperty]:
-    """Return the tags of the group; the first ones are those of its instances as well.
+    """Return the tags of the group; it passes the first ones on to its instances.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/launch-workers.html
     """

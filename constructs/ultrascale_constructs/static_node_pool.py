@@ -12,15 +12,15 @@ _SIZE = "replicas"
 def apply_static_node_pool(
     manifests: ManifestApplier, id: str, node_pool: Manifest, *, sized_by_calendar: bool
 ) -> None:
-    """Make a static NodePool once and bring everything but its size up to date.
+    """Create a static NodePool once, and update everything but its size.
 
-    `kubectl apply` sets every field that the manifest states, whoever changed it since: a deploy
-    inside the window of a Capacity Block would set a running pool back to no nodes. So what is
-    applied hangs on the pool's name alone, and CloudFormation never applies it again; all that may
-    change is patched.
+    `kubectl apply` sets every field of the manifest, whoever changed it since: a deployment inside
+    the window of a Capacity Block would reset a running pool to no nodes. So the applied manifest
+    depends on the pool's name alone, and CloudFormation never applies it again; a patch brings all
+    that may change.
 
-    All static NodePools are made so, for one may become the other: a pool whose resource
-    CloudFormation took for a new one would be deleted under its new owner (aws/aws-cdk#33406).
+    All static NodePools are created so, as one kind may become the other: a pool with a new
+    resource would be deleted with its old one (aws/aws-cdk#33406).
 
     Args:
         manifests: Applies them.
@@ -34,10 +34,10 @@ def apply_static_node_pool(
 
 
 def seed(node_pool: Manifest) -> Manifest:
-    """Return a NodePool of the same name that asks for no nodes.
+    """Return a NodePool of the same name without nodes.
 
-    It says nothing that could change in the life of the object: the node class has its name, and
-    neither the class's group and kind nor whether the pool is static can ever change.
+    It holds nothing that could change later: the node class has the pool's name, and neither the
+    class's group and kind nor whether the pool is static can ever change.
     """
     template = mapping(_spec(node_pool)["template"])
     reference = mapping(mapping(template["spec"])["nodeClassRef"])
@@ -64,8 +64,8 @@ def seed(node_pool: Manifest) -> Manifest:
 def patch(node_pool: Manifest, *, sized_by_calendar: bool) -> Sequence[Mapping[str, object]]:
     """Return the JSON patch that gives a live NodePool the labels and the spec of ``node_pool``.
 
-    An `add` sets the field whether it was there or not, and leaves nothing of its old value. The
-    annotations stay as they are: Karpenter's and `kubectl`'s own are among them.
+    An `add` sets a field whether it exists or not, and replaces its old value. The annotations
+    stay: those of Karpenter and `kubectl` are among them.
     """
     sizes = {_SIZE} if sized_by_calendar else set[str]()
     spec = {key: value for key, value in _spec(node_pool).items() if key not in sizes}

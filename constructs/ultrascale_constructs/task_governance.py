@@ -11,8 +11,8 @@ from ultrascale_constructs.acknowledgment import acknowledge
 class TaskGovernance(Construct):
     """Defines the scheduler configuration of a HyperPod cluster and a quota for each team.
 
-    SageMaker makes the namespaces, queues and priority classes of the teams from them; what is
-    changed there by hand it overwrites.
+    SageMaker creates the namespaces, queues and priority classes of the teams from them, and
+    overwrites manual changes.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance.html
     """

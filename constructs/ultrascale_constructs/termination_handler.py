@@ -72,10 +72,10 @@ class TerminationHandler(Construct):
 def _permissions(
     stack: Stack, plan: TerminationHandlerPlan, cluster_name: str, queue_arn: str
 ) -> Sequence[Permission]:
-    """Return what the handler documents, bound to its own queue and to the groups it drains.
+    """Return the documented permissions, limited to the handler's queue and groups.
 
-    Lifecycle events of other clusters' groups reach the queue as well: to complete one would end
-    an instance before its own handler has drained it.
+    Lifecycle events of other clusters' groups reach the queue as well: to complete one would
+    terminate an instance before its own handler has drained it.
 
     Source: https://github.com/aws/aws-node-termination-handler/tree/v1.25.6#5-create-an-iam-role-for-the-pods
     """

@@ -16,8 +16,8 @@ _PERIOD_SECONDS = 60
 class WriteLatency(Construct):
     """Defines the canary that writes each second, the objective over its writes, and their alarms.
 
-    An execution at a time cannot be reserved for it: accounts start with as little as ten, of which
-    none can be. Two of its runs see to it themselves that only one of them writes.
+    No concurrency can be reserved for it: accounts start with as little as ten executions, of which
+    none can be reserved. Of two runs at the same time only one writes.
     """
 
     def __init__(

@@ -31,9 +31,9 @@ class AccessStack(Stack):
 
 
 def _id(arn: str) -> str:
-    """Return a construct id of a role: its path and name, then its account.
+    """Return a construct id for a role: its path and name, then its account.
 
-    No role's name has a colon, so no two roles share an id.
+    Names of roles have no colon, so no two roles share an id.
     """
     *_, account, role = arn.split(":")
     return f"{role.replace('/', ':')}:{account}"

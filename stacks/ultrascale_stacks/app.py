@@ -40,7 +40,7 @@ def synthesize(
 def synthesize_pipeline(
     app: "cdk.App", plan: "PipelinePlan", *, manifests: Path, validated: bool = True
 ) -> None:
-    """Write the pipeline of ``plan``, and each stage as `synthesize` would, into folders."""
+    """Write the pipeline of ``plan``, and each stage as `synthesize` does, to folders."""
     from ultrascale_k8s import define_charts, write_manifests
     from ultrascale_stacks.pipeline import define_pipeline, share_files
 

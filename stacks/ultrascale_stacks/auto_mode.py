@@ -9,7 +9,7 @@ from ultrascale_stacks.deployment import environment
 
 
 class AutoModeStack(Stack):
-    """Defines the role of the nodes: without it they come up, are paid for and never join."""
+    """Defines the role of the nodes: without it they start, are paid for, and never join."""
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
         super().__init__(scope, id, env=environment(plan))

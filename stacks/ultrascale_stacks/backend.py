@@ -18,7 +18,7 @@ class BackendStack(Stack):
     """Defines the backend's database, which outlives the stack, and its Pod Identity role.
 
     Attributes:
-        placeholders: What the placeholders in the backend's manifests stand for.
+        placeholders: Values of placeholders in the backend's manifests.
     """
 
     def __init__(

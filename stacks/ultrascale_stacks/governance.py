@@ -10,7 +10,7 @@ from ultrascale_stacks.deployment import environment
 
 
 class GovernanceStack(Stack):
-    """Defines the add-on that brings the queues, then what the queues are made from."""
+    """Defines the add-on that brings the queues, then their configuration."""
 
     def __init__(
         self, scope: Construct, id: str, *, plan: ClusterPlan, hyperpod_cluster_arn: str

@@ -16,7 +16,7 @@ from ultrascale_stacks.deployment import environment
 
 
 class HyperPodStack(Stack):
-    """Defines the HyperPod cluster with all its instance groups: SageMaker has one for a cluster.
+    """Defines the HyperPod cluster with all its instance groups: an EKS cluster can have one.
 
     Attributes:
         hyperpod_cluster_arn: ARN of the HyperPod cluster.
@@ -43,8 +43,8 @@ class HyperPodStack(Stack):
             cluster=cluster,
             subnet_ids={group.name: _subnet_ids(plan, group, network) for group in hyperpod.groups},
             file_systems={
-                each.name: (placeholders[each.dns_name], placeholders[each.mount_name])
-                for each in plan.lustre
+                lustre.name: (placeholders[lustre.dns_name], placeholders[lustre.mount_name])
+                for lustre in plan.lustre
             },
         )
         self.hyperpod_cluster_arn = resource.arn

@@ -9,7 +9,7 @@ from ultrascale_stacks.deployment import environment
 
 
 class HyperPodObservabilityStack(Stack):
-    """Defines the add-on and its workspace, apart from all that measures without HyperPod's nodes.
+    """Defines the add-on and its workspace, apart from other metrics and alarms.
 
     Before a training plan starts there is no node, and this stack fails: the alarms must not.
     """

@@ -11,10 +11,10 @@ from ultrascale_stacks.deployment import environment
 
 
 class ImageCacheStack(Stack):
-    """Defines the cache of what the platform's pods run.
+    """Defines the cache of the platform's images. It holds only copies.
 
     Attributes:
-        placeholders: What stands in the manifests for the account.
+        placeholders: Values of placeholders in the manifests: the account.
     """
 
     def __init__(

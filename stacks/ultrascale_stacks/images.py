@@ -12,7 +12,7 @@ from ultrascale_stacks.deployment import environment
 
 
 class ImagesStack(Stack):
-    """Defines the CodeBuild project, and says how to start it and what it makes."""
+    """Defines the CodeBuild project; its outputs show how to start it, and the images it makes."""
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, key: kms.IKey) -> None:
         super().__init__(scope, id, env=environment(plan))

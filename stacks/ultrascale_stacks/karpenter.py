@@ -13,8 +13,8 @@ from ultrascale_stacks.deployment import environment
 class KarpenterStack(Stack):
     """Defines the roles, the queue and the two charts of Karpenter.
 
-    Its NodePools must be gone, and their nodes with them, before this stack is deleted: nobody
-    else ends those instances.
+    Delete the NodePools with their nodes before this stack: nothing else terminates their
+    instances.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from ultrascale_stacks.deployment import environment
 
 
 class NodeGroupStack(Stack):
-    """Defines the node group of one pool, and the calendar of its Capacity Block if it has one."""
+    """Defines the node group of one pool, and the calendar of its Capacity Block."""
 
     def __init__(
         self,
@@ -80,8 +80,8 @@ class NodeGroupStack(Stack):
             service_token=service_token,
             rolled_for=rolled_for,
         )
-        for each in group.guarded:
-            each.node.add_dependency(before)
+        for resource in group.guarded:
+            resource.node.add_dependency(before)
         if pool.window is not None:
             # Of all pools those of Capacity Blocks alone take the CDK's scheduler and alarms.
             from ultrascale_constructs.block_calendar import NodeGroupCalendar
@@ -97,11 +97,11 @@ class NodeGroupStack(Stack):
 
 
 def _group_id(pool: PoolPlan) -> str:
-    """Return the construct id of a managed group, another where it cannot become what it was.
+    """Return the construct id of a managed group; it changes where the group must be replaced.
 
-    A reservation, and EFA interfaces, are at once in the launch template and in the labels of the
-    nodes, and CloudFormation refuses to change both in one deploy. A group of another id is made
-    beside the first, which goes once the other stands.
+    A reservation and EFA interfaces change the launch template and the labels of the nodes, and
+    CloudFormation refuses to change both in one deployment. A group with another id is created
+    beside the first, which is deleted afterwards.
 
     Source: https://github.com/aws/containers-roadmap/issues/1258
     """
@@ -115,7 +115,7 @@ def _group_id(pool: PoolPlan) -> str:
 def _subnet_ids(plan: ClusterPlan, pool: PoolPlan, network: Network) -> list[str]:
     kind = node_subnet_kind(plan.network, pool)
     ids = network.subnet_ids(kind, zones=pool.zones)
-    subnets = [each for each in plan.network.of_kind(kind) if each.zone in pool.zones]
+    subnets = [subnet for subnet in plan.network.of_kind(kind) if subnet.zone in pool.zones]
     id_of = dict(zip(subnets, ids, strict=True))
     before = takewhile(lambda each: each.name != pool.name, plan.all_pools)
     earlier = [each for each in before if node_subnet_kind(plan.network, each) == kind]

@@ -24,9 +24,9 @@ _BY_THEMSELVES = (_NODE_POOL, "NodeOverlay")
 
 
 class NodePoolsStack(Stack):
-    """Defines what the node classes name, then applies the charts, one after the other.
+    """Defines the groups that node classes name, then applies the charts, one after the other.
 
-    The rights of a calendar must come before its NodePool.
+    The permissions of a calendar must exist before its NodePool.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class NodePoolsStack(Stack):
         node_pools = _NodePools(self, plan, manifests, cluster)
         for chart in charts:
             objects = [fill(manifest, placeholders) for manifest in chart.manifests]
-            if others := [each for each in objects if each["kind"] not in _BY_THEMSELVES]:
+            if others := [body for body in objects if body["kind"] not in _BY_THEMSELVES]:
                 manifests.apply(chart.name, others, retain=chart.retained)
-            for each in objects:
-                if each["kind"] in _BY_THEMSELVES:
-                    node_pools.apply(each)
+            for body in objects:
+                if body["kind"] in _BY_THEMSELVES:
+                    node_pools.apply(body)
 
     def _placeholders(
         self,
@@ -67,7 +67,7 @@ class NodePoolsStack(Stack):
         cluster: ClusterContext,
         manifests: ManifestApplier,
     ) -> Mapping[str, str]:
-        """Define what the nodes of each pool share, before what names it is applied."""
+        """Define the groups of each pool, before the node classes that name them."""
         placeholders: dict[str, str] = {}
         for name, shards in groupby(pools, key=lambda pool: pool.pool):
             pool = NodePoolNetwork(self, name, cluster=cluster, shards=[*shards])
@@ -77,11 +77,11 @@ class NodePoolsStack(Stack):
 
 
 class _NodePools:
-    """Applies each object by itself, so that the one that leaves its chart leaves the cluster.
+    """Applies each object by itself, so that an object that leaves its chart leaves the cluster.
 
-    A NodePool that stayed would go on launching nodes, an overlay would promise what its nodes no
-    longer have. `kubectl apply` deletes nothing that a manifest no longer holds, and its pruning
-    knows no custom resources (aws/aws-cdk#10495).
+    A NodePool that stayed would launch nodes for ever, and an overlay would describe resources that
+    nodes no longer have. `kubectl apply` deletes nothing that a manifest no longer holds, and its
+    pruning skips custom resources (aws/aws-cdk#10495).
     """
 
     def __init__(

@@ -17,9 +17,9 @@ from ultrascale_stacks.deployment import environment
 
 
 class ObservabilityStack(Stack):
-    """Defines the add-on that measures, the functions that do, and what they feed.
+    """Defines the CloudWatch add-on, the functions that measure, the dashboard and the alerts.
 
-    The charts with the functions' rights must be applied before.
+    The charts with the functions' permissions must be applied before.
     """
 
     def __init__(

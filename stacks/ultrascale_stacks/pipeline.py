@@ -45,7 +45,7 @@ class PipelineStack(Stack):
 
 
 class GateStack(Stack):
-    """Defines the role, in the account of a cluster, by which the pipeline looks at it."""
+    """Defines the gate role of the pipeline in the account of a cluster."""
 
     def __init__(
         self, scope: Construct, id: str, *, stage: StagePlan, pipeline: PipelinePlan
@@ -67,11 +67,11 @@ class GateStack(Stack):
 
 
 class ClusterApp(App):
-    """Holds the stacks of one stage, as an app of their own.
+    """An app of its own for the stacks of one stage.
 
-    The CDK makes ids, names and descriptions of the path that leads to a construct, and a stage
-    within the pipeline's app would begin that path. In an app of their own the stacks are what
-    `cdk deploy -c cluster=FILE` deploys from a workstation, to the letter.
+    The CDK derives ids, names and descriptions from the path of a construct. Within the pipeline's
+    app, the path would begin with the stage. In an app of their own the stacks are the same as
+    those that `cdk deploy -c cluster=FILE` deploys from a workstation.
     """
 
     def __init__(self, *, folder: Path, context: Mapping[str, object]) -> None:
@@ -92,7 +92,7 @@ class ClusterApp(App):
 
     @property
     def stage_name(self) -> str:
-        """What the pipeline calls the stage. The CDK puts it before the name of each new stack."""
+        """Name of the stage in the pipeline. The CDK puts it before the name of each new stack."""
         return self._name
 
     def complete(self, name: str) -> None:
@@ -127,7 +127,7 @@ def define_pipeline(app: App, plan: PipelinePlan, charts: Mapping[str, Charts]) 
 def share_files(folder: Path) -> None:
     """Keep each file that the stacks upload once, in the folder of the pipeline's assembly.
 
-    Every stage brings the layers of kubectl, and an action of AWS CloudFormation takes an assembly
+    Every stage has the layers of kubectl, and an action of AWS CloudFormation takes an assembly
     of at most 256 MB.
 
     Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/limits.html
@@ -147,7 +147,7 @@ def share_files(folder: Path) -> None:
 
 
 def _move(path: Path, target: Path) -> None:
-    """Move a file or folder whose name tells its content; what is there already is the same."""
+    """Move a file or folder with a content hash in its name; an existing one is the same."""
     if path == target or not path.exists():
         return
     if not target.exists():

@@ -17,9 +17,9 @@ class Resource:
         type: Its CloudFormation type.
         properties: Its properties.
         retained: Whether it outlives its stack and its replacement.
-        rolls: Whether a deploy replaces the instances that run.
-        launches: `LaunchTemplateData` of the template of the same stack that its instances are
-            launched from; empty where there is none.
+        rolls: Whether a deployment replaces running instances.
+        launches: `LaunchTemplateData` of its launch template in the same stack; empty where there
+            is none.
     """
 
     logical_id: str
@@ -35,8 +35,8 @@ class Rule:
     """A rule.
 
     Attributes:
-        name: What an acknowledgment names.
-        description: What is wrong where it fires.
+        name: Its name in an acknowledgment.
+        description: The mistake that it reports.
         types: CloudFormation types it looks at.
         broken: Whether a resource breaks it.
     """

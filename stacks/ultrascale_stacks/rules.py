@@ -45,7 +45,7 @@ def _open_to_the_world(resource: Resource) -> bool:
 
 
 def _text_length(value: object) -> int:
-    """Return the length of every string in a value: a reference counts as its own name."""
+    """Return the length of all strings in a value; a reference counts as its own name."""
     match value:
         case str():
             return len(value)

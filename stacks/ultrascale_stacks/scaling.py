@@ -14,11 +14,11 @@ from ultrascale_stacks.placeholders import show
 
 
 class ScalingStack(Stack):
-    """Defines the roles and queue of the controllers, and the function behind node groups.
+    """Defines the roles and the queue of the controllers, and the function of node groups.
 
     Attributes:
         service_token: ARN of the function that the custom resources of node groups call.
-        placeholders: What the placeholders in the manifests stand for.
+        placeholders: Values of placeholders in the manifests.
     """
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:

@@ -19,10 +19,10 @@ from ultrascale_stacks.placeholders import export
 
 
 class StorageStack(Stack):
-    """Defines the FSx for Lustre file systems, the S3 buckets, and what joins them.
+    """Defines the FSx for Lustre file systems, the S3 buckets, and the links between them.
 
     Attributes:
-        placeholders: What the placeholders in the manifests stand for.
+        placeholders: Values of placeholders in the manifests.
     """
 
     def __init__(
@@ -73,7 +73,11 @@ class StorageStack(Stack):
     ) -> None:
         """Link file systems to the buckets whose objects they show."""
         folder = Construct(self, "DataRepositories")
-        links = {each.name: each.repository for each in plan.lustre if each.repository is not None}
+        links = {
+            lustre.name: lustre.repository
+            for lustre in plan.lustre
+            if lustre.repository is not None
+        }
         for name, link in links.items():
             DataRepository(
                 folder,

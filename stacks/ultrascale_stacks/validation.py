@@ -39,7 +39,7 @@ class OwnRules:
 
     @jsii.member(jsii_name="validate")
     def validate(self, context: IPolicyValidationContext) -> PolicyValidationPluginReport:
-        """Return what the templates break."""
+        """Return the violations in the templates."""
         found = [
             PolicyViolation(
                 rule_name=rule.name,

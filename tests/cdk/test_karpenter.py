@@ -10,7 +10,7 @@ from tests.support.construct_stacks import logical_id, make_stack, managed_polic
 from ultrascale.catalog.karpenter import CHART, CRD_CHART
 from ultrascale.plan.model import KarpenterPlan
 from ultrascale_constructs.karpenter import Karpenter, controller_values
-from ultrascale_constructs.karpenter_policy import Surroundings, controller_policies
+from ultrascale_constructs.karpenter_policy import PolicyScope, controller_policies
 
 PLAN = KarpenterPlan(
     version="1.15.1",
@@ -118,7 +118,7 @@ class TestController:
 
     def test_its_policies_are_about_this_cluster(self, built: Template) -> None:
         account = {"Ref": "AWS::AccountId"}
-        around = Surroundings(
+        target = PolicyScope(
             partition="aws",
             region="us-west-2",
             account="ACCOUNT",
@@ -139,7 +139,7 @@ class TestController:
             for statement in body["Properties"]["PolicyDocument"]["Statement"]
         }
 
-        for statements in controller_policies(around).values():
+        for statements in controller_policies(target).values():
             for expected in statements:
                 found = rendered.pop(expected.sid)
                 assert found["Action"] == list(expected.actions)

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from tests.support.folders import DATA
-from ultrascale_constructs.karpenter_policy import Statement, Surroundings, controller_policies
+from ultrascale_constructs.karpenter_policy import PolicyScope, Statement, controller_policies
 
-AROUND = Surroundings(
+TARGET = PolicyScope(
     partition="aws",
     region="us-west-2",
     account="111122223333",
@@ -18,7 +18,7 @@ AROUND = Surroundings(
     node_role_arns=("arn:aws:iam::111122223333:role/research-node-us-west-2",),
     queue_arn="arn:aws:sqs:us-west-2:111122223333:research-karpenter",
 )
-POLICIES = controller_policies(AROUND)
+POLICIES = controller_policies(TARGET)
 STATEMENTS = {s.sid: s for statements in POLICIES.values() for s in statements}
 
 # What Karpenter's own template has for a cluster without zonal shift.
@@ -26,7 +26,7 @@ OFFICIAL: Mapping[str, Mapping[str, Any]] = yaml.safe_load(
     (DATA / "karpenter_policy.yaml").read_text(encoding="utf-8")
 )
 # Whose cluster, Region, partition, account, node role and queue are called as in that table.
-AS_OFFICIAL = Surroundings(
+AS_OFFICIAL = PolicyScope(
     partition="P", region="R", account="A", cluster="C", node_role_arns=("N",), queue_arn="Q"
 )
 # They name what a launch uses but does not make; what it makes is bound by its tags.
@@ -93,7 +93,7 @@ def test_it_ends_only_what_a_node_pool_of_the_cluster_launched(action: str) -> N
 def test_it_passes_the_role_of_its_nodes_to_ec2_and_no_other() -> None:
     (statement,) = allowed("iam:PassRole")
 
-    assert statement.resources == [*AROUND.node_role_arns]
+    assert statement.resources == [*TARGET.node_role_arns]
     assert keys(statement) == {"iam:PassedToService": ["ec2.amazonaws.com", "ec2.amazonaws.com.cn"]}
 
 
@@ -131,14 +131,14 @@ def test_no_action_is_a_wildcard_and_rebooting_is_not_among_them() -> None:
 
 
 def test_other_queues_and_clusters_are_out_of_its_reach() -> None:
-    assert STATEMENTS["AllowInterruptionQueueActions"].resources == [AROUND.queue_arn]
+    assert STATEMENTS["AllowInterruptionQueueActions"].resources == [TARGET.queue_arn]
     assert STATEMENTS["AllowAPIServerEndpointDiscovery"].resources == [
         "arn:aws:eks:us-west-2:111122223333:cluster/research"
     ]
 
 
 def test_every_arn_is_of_the_partition() -> None:
-    govcloud = Surroundings(
+    govcloud = PolicyScope(
         partition="aws-us-gov",
         region="us-gov-west-1",
         account="111122223333",
@@ -161,7 +161,7 @@ def longest() -> Mapping[str, Sequence[Statement]]:
     """Return the policies of the cluster with the longest names."""
     cluster, region = "c" * 40, "ap-southeast-99"
     return controller_policies(
-        Surroundings(
+        PolicyScope(
             partition="aws-iso-b",
             region=region,
             account="111122223333",
