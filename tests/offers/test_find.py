@@ -230,7 +230,7 @@ def test_only_the_zones_that_will_do_are_shown(zone: str, count: int) -> None:
     found, _ = search(make_request(options=ONLY_BLOCKS, zones=(zone,)))
 
     assert len(found.offers) == count
-    assert found.remarks == (() if count else ("in other zones than were asked for: 1 more",))
+    assert found.remarks == (() if count else ("1 more in other zones than requested",))
 
 
 # --- training plans -----------------------------------------------------------------------------

@@ -9,8 +9,7 @@ from tests.support.fake_aws import ID, Refusal, Told, denied
 from tests.support.offers import QUOTA, make_offer
 from ultrascale.errors import AccountError
 from ultrascale.offers.model import Found, Unknown
-from ultrascale.offers.purchase import offered, refuse_other_fee, terms
-from ultrascale.offers.quota import quota_of
+from ultrascale.offers.purchase import offered, quota_of, refuse_other_fee, terms
 
 
 def test_an_offer_that_is_gone_is_refused() -> None:

@@ -156,8 +156,7 @@ def buy_command_(
     Prints the terms, then the keys for the cluster file. The options are those that found it.
     Ends with status 4 where it is not known whether it was bought.
     """
-    from ultrascale.offers.purchase import default_name, offered, refuse_other_fee, terms
-    from ultrascale.offers.quota import quota_of
+    from ultrascale.offers.purchase import default_name, offered, quota_of, refuse_other_fee, terms
 
     at = now()
     wish = Wish(

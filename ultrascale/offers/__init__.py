@@ -1,1 +1,6 @@
-"""What AWS sells at the moment: Capacity Blocks, training plans and Spot, and buying one of it."""
+"""Offers of AWS at the moment, and the purchase of one: Capacity Blocks, training plans, Spot."""
+
+from ultrascale.offers.find import find
+from ultrascale.offers.purchase import buy
+
+__all__ = ["buy", "find"]

@@ -6,8 +6,6 @@ Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeCapac
 from datetime import timedelta
 from typing import TYPE_CHECKING, NotRequired, cast
 
-from ultrascale.account import Account
-from ultrascale.offers import prices
 from ultrascale.offers.model import (
     DOLLARS,
     Offer,
@@ -16,6 +14,7 @@ from ultrascale.offers.model import (
     fee_of,
     hourly,
     nodes_at_once,
+    on_demand_price,
 )
 from ultrascale.offers.sizes import Size
 from ultrascale.offers.throttle import Throttle
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
         DescribeCapacityBlockOfferingsRequestTypeDef,
     )
 
+    from ultrascale.account import Account
+
     class _Offering(CapacityBlockOfferingTypeDef):
         """An offering with a field that boto3-stubs 1.43 lacks."""
 
@@ -35,25 +36,30 @@ if TYPE_CHECKING:
 
 ACTION = "ec2:DescribeCapacityBlockOfferings"
 _HOURS = 24
-# A block ends at a fixed time of day, so that it may be up to a day longer than was asked for.
+# A block ends at a fixed time of day, so it may be up to a day longer than requested.
 _LONGER = timedelta(days=1)
 
 
 def block_offers(
-    account: Account, request: Request, region: str, instance_type: str, size: Size, gate: Throttle
+    account: "Account",
+    request: Request,
+    region: str,
+    instance_type: str,
+    size: Size,
+    gate: Throttle,
 ) -> list[Offer]:
     """Return the Capacity Blocks on offer of one type and size.
 
     Args:
-        account: Who asks.
-        request: What is looked for; its `days` are stated.
-        region: Where.
+        account: The account that asks.
+        request: The request, with `days`.
+        region: AWS Region.
         instance_type: EC2 name.
         size: Nodes of a block.
-        gate: What lets a request to the Region through.
+        gate: Throttle of the Region.
 
     Raises:
-        UnansweredError: AWS did not answer, or left out of an offering what it is.
+        UnansweredError: AWS did not answer, or an offering lacks a field.
     """
     parameters = _parameters(request, instance_type, size)
     ec2 = account.client("ec2", region)
@@ -71,7 +77,7 @@ def block_offers(
 
 
 def starts_in_time(offer: Offer, request: Request) -> bool:
-    """Return whether ``offer`` starts early enough; AWS is told of ends only."""
+    """Return whether ``offer`` starts early enough: requests can limit only the end."""
     return request.until is None or offer.starts is None or offer.starts <= request.until
 
 
@@ -81,7 +87,7 @@ def _parameters(
     assert request.days is not None, "Capacity Blocks are sold by days"
     parameters: DescribeCapacityBlockOfferingsRequestTypeDef = {
         "CapacityDurationHours": request.days * _HOURS,
-        # Those of Local Zones that were not opted in to are told too, as P6e's.
+        # Includes Local Zones that the account has not opted in to, such as P6e's.
         "AllAvailabilityZones": True,
     }
     if size.ultraserver is None:
@@ -127,7 +133,7 @@ def _offer(
         fee=fee,
         currency=currency,
         hourly=hourly(fee, parts),
-        on_demand=prices.on_demand(region, parts[0].instance_type, currency),
+        on_demand=on_demand_price(region, parts[0].instance_type, currency),
         score=None,
         notes=tuple(notes),
     )

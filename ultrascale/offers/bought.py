@@ -1,4 +1,4 @@
-"""What was bought of an offer before: nothing else keeps a second purchase from a second fee.
+"""Earlier purchases of an offer: without this check, a second purchase pays a second fee.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeCapacityReservations.html
@@ -9,36 +9,37 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ultrascale.account import Account
 from ultrascale.errors import AccountError, UnansweredError
 from ultrascale.offers.model import Offer
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import FilterTypeDef
 
+    from ultrascale.account import Account
+
 RESERVATIONS = "ec2:DescribeCapacityReservations"
 PLANS = "sagemaker:ListTrainingPlans"
 TAG = "ultrascale.dev/offering"
-"""Tag of what was bought, whose value is the offer's id."""
+"""Tag of a purchase; its value is the id of the offer."""
 NAME_TAG = "Name"
 
-# States in which nothing is paid for.
+# States of a reservation that nobody pays for.
 _NOT_PAID = frozenset({"cancelled", "failed", "payment-failed"})
 _FAILED = "Failed"
 
 
-def refuse_again(offer: Offer, account: Account, name: str) -> None:
+def refuse_again(offer: Offer, account: "Account", name: str) -> None:
     """Refuse an offer that was bought under ``name`` before.
 
-    AWS may show a purchase only some minutes after it was made.
+    AWS may show a purchase only some minutes later.
 
     Args:
-        offer: What is to be bought.
-        account: Who pays.
-        name: Name that it would get.
+        offer: The offer to buy.
+        account: The account that pays.
+        name: Name of the purchase.
 
     Raises:
-        AccountError: It was bought, or AWS does not say whether it was.
+        AccountError: It was bought, or AWS did not answer.
     """
     held = _plans(offer, account, name) if _is_plan(offer) else _blocks(offer, account, name)
     try:
@@ -55,13 +56,13 @@ def refuse_again(offer: Offer, account: Account, name: str) -> None:
         )
 
 
-def look_command(offer: Offer, account: Account, name: str) -> str:
-    """Return the command that shows what was bought, and whether it was.
+def look_command(offer: Offer, account: "Account", name: str) -> str:
+    """Return the command that shows whether and what was bought.
 
     Args:
-        offer: What is bought.
-        account: Who pays.
-        name: Name that it gets.
+        offer: The offer.
+        account: The account that pays.
+        name: Name of the purchase.
     """
     where = f"--region {offer.region}"
     if account.profile is not None:
@@ -77,8 +78,8 @@ def _is_plan(offer: Offer) -> bool:
     return offer.option == "training-plan"
 
 
-def _blocks(offer: Offer, account: Account, name: str) -> Iterator[str]:
-    # The API's page lists no filter by tags, but Karpenter finds reservations by it.
+def _blocks(offer: Offer, account: "Account", name: str) -> Iterator[str]:
+    # The API's page lists no filter by tags, but Karpenter uses it.
     # Source: https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/capacityreservation/types.go
     filters: list[FilterTypeDef] = [
         {"Name": f"tag:{key}", "Values": [value]}
@@ -94,7 +95,7 @@ def _blocks(offer: Offer, account: Account, name: str) -> Iterator[str]:
             yield each["CapacityReservationId"]
 
 
-def _plans(offer: Offer, account: Account, name: str) -> Iterator[str]:
+def _plans(offer: Offer, account: "Account", name: str) -> Iterator[str]:
     for each in account.ask_all(
         account.client("sagemaker", offer.region).list_training_plans,
         lambda page: page["TrainingPlanSummaries"],

@@ -1,13 +1,12 @@
-"""Asks for all that is looked for at the same time, and puts the answers together."""
+"""Search of offers: parallel questions to AWS, and one result."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from ultrascale.account import Account
 from ultrascale.account.zones import Zones, zones_of
 from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import UnansweredError
@@ -20,7 +19,10 @@ from ultrascale.offers.spot import Scores, SpotPrice, spot_offer, spot_prices, s
 from ultrascale.offers.throttle import Throttle
 from ultrascale.offers.zones import is_in, placed
 
-# Requests under way at the same time.
+if TYPE_CHECKING:
+    from ultrascale.account import Account
+
+# Parallel requests.
 _WORKERS = 8
 
 _T = TypeVar("_T")
@@ -29,12 +31,12 @@ Gates = Callable[[str], Throttle]
 
 @dataclass(slots=True)
 class _Desk:
-    """Takes answers, and notes what was not answered."""
+    """Collects answers, and notes the missing ones."""
 
     unknown: dict[str, Unknown] = field(default_factory=dict[str, Unknown])
 
     def wait(self, what: str, answer: "Future[_T]", otherwise: _T) -> _T:
-        """Return an answer, ``otherwise`` where there is none."""
+        """Return an answer; ``otherwise`` where AWS gave none."""
         try:
             return answer.result()
         except UnansweredError as error:
@@ -46,7 +48,7 @@ class _Desk:
 
 @dataclass(slots=True, kw_only=True)
 class _Asked:
-    """The questions of one request, each with what it is about."""
+    """The questions of one request, each with its subject."""
 
     request: Request
     reserved: list[tuple[str, "Future[list[Offer]]"]]
@@ -55,7 +57,7 @@ class _Asked:
 
 
 def region_gates() -> Gates:
-    """Return what lets requests for offerings through: AWS counts them in each Region alone."""
+    """Return the throttles of requests for offerings: AWS limits them in each Region."""
     gates: dict[str, Throttle] = {}
 
     def gate(region: str) -> Throttle:
@@ -69,14 +71,14 @@ def region_gates() -> Gates:
     return gate
 
 
-def find(requests: Sequence[Request], account: Account, at: datetime, gates: Gates) -> Found:
-    """Return what AWS offers of ``requests`` at the moment.
+def find(requests: Sequence[Request], account: "Account", at: datetime, gates: Gates) -> Found:
+    """Return the current offers for ``requests``.
 
     Args:
-        requests: What is looked for.
-        account: Who asks.
-        at: What counts as now, in UTC.
-        gates: What lets requests for offerings through, by Region.
+        requests: The requests.
+        account: The account that asks.
+        at: The time that counts as now, in UTC.
+        gates: Throttle of requests for offerings, by Region.
     """
     regions = dict.fromkeys(region for request in requests for region in request.regions)
     desk = _Desk()
@@ -86,17 +88,17 @@ def find(requests: Sequence[Request], account: Account, at: datetime, gates: Gat
         known = {
             region: desk.wait(f"zones of {region}", answer, {}) for region, answer in zones.items()
         }
-        offers = [offer for each in asked for offer in _answered(desk, each, known)]
+        offers = [offer for questions in asked for offer in _answered(desk, questions, known)]
     wanted = [offer for offer in offers if is_in(offer, offer.request.zones)]
     lines = remarks(requests)
     if hidden := len(offers) - len(wanted):
-        lines += (f"in other zones than were asked for: {hidden} more",)
+        lines += (f"{hidden} more in other zones than requested",)
     return Found(offers=tuple(wanted), unknown=tuple(desk.unknown.values()), remarks=lines)
 
 
 @contextmanager
 def _threads() -> Generator[ThreadPoolExecutor]:
-    """Give threads, which take no further question once the user interrupts them."""
+    """Give threads that take no further question once the user interrupts."""
     with ThreadPoolExecutor(max_workers=_WORKERS) as threads:
         try:
             yield threads
@@ -105,7 +107,7 @@ def _threads() -> Generator[ThreadPoolExecutor]:
 
 
 def _ask(
-    threads: ThreadPoolExecutor, request: Request, account: Account, at: datetime, gates: Gates
+    threads: ThreadPoolExecutor, request: Request, account: "Account", at: datetime, gates: Gates
 ) -> _Asked:
     reserved: list[tuple[str, Future[list[Offer]]]] = []
     for region in request.regions:

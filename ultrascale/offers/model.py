@@ -1,4 +1,4 @@
-"""What is looked for, and what AWS offers of it."""
+"""Requests for capacity, and the offers that answer them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,30 +6,31 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Literal
 
+from ultrascale.catalog import prices
 from ultrascale.errors import UnansweredError
 
 Option = Literal["capacity-block", "training-plan", "spot"]
 
 OPTIONS: tuple[Option, ...] = ("capacity-block", "training-plan", "spot")
 RESERVED: tuple[Option, ...] = ("capacity-block", "training-plan")
-"""What is bought for a window, and paid up front."""
+"""The options that buy a window and are paid up front."""
 DOLLARS = "USD"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is looked for.
+    """A request for capacity.
 
     Attributes:
-        pool: Pool of the cluster file that it is for; None where options say all of it.
-        regions: Where to look.
-        instance_types: EC2 names, each of which will do.
+        pool: Pool of the cluster file that it is for; None for a request of options alone.
+        regions: AWS Regions.
+        instance_types: EC2 names; each of them is acceptable.
         count: Nodes.
-        days: For how long; None where only Spot is asked.
+        days: Duration in days; None for Spot alone.
         starts: Earliest start, in UTC; None for now.
-        until: Latest start; None where any will do.
-        zones: Names or ids of the zones that will do; empty for all.
-        options: What to ask for.
+        until: Latest start; None for any.
+        zones: Names or ids of acceptable zones; empty for all.
+        options: Purchase options.
     """
 
     pool: str | None
@@ -45,10 +46,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Capacity without a gap, in one zone. Most offers are one.
+    """Capacity without a gap, in one zone. Most offers have one part.
 
     Attributes:
-        zone: Name of its zone, in this account; None where AWS does not say it.
+        zone: Name of its zone, in this account; None where AWS does not tell it.
         zone_id: Id of its zone; likewise.
         instance_type: EC2 name.
         count: Nodes.
@@ -67,31 +68,31 @@ class Part:
 
     @property
     def usable_hours(self) -> Decimal:
-        """Hours in which jobs run on it."""
+        """Hours in which jobs can run on it."""
         seconds = max(int((self.usable_until - self.starts).total_seconds()), 0)
         return Decimal(seconds) / 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What AWS offers at the moment.
+    """An offer of AWS.
 
     Attributes:
-        id: What it is bought by; None for Spot.
+        id: Its id, to buy it by; None for Spot.
         option: Purchase option.
-        request: What it was found for.
+        request: The request that found it.
         region: Its Region.
-        zone: Name of the zone, of the first part where there are several; None where unknown.
+        zone: Name of the zone of its first part; None where unknown.
         zone_id: Id of that zone; likewise.
         instance_type: EC2 name.
         count: Nodes.
         parts: Its capacity; empty for Spot, which has no window.
-        fee: What is paid up front; None for Spot, and where AWS does not say it.
-        currency: Of all its money.
-        hourly: Price of a node for an hour in which it is of use; None where unknown.
-        on_demand: The same On-Demand, by the catalog; None where it has none in that currency.
+        fee: Upfront fee; None for Spot, and where AWS does not tell it.
+        currency: Currency of all its prices.
+        hourly: Price of a node for a usable hour; None where unknown.
+        on_demand: The catalog's On-Demand price; None where it has none in that currency.
         score: Spot placement score of the zone, from 1 to 10; None where unknown.
-        notes: What else there is to know.
+        notes: Remarks for the user.
     """
 
     id: str | None
@@ -127,7 +128,7 @@ class Offer:
 
     @property
     def ratio(self) -> Decimal | None:
-        """Its price by that of On-Demand; None where one of them is unknown."""
+        """Its price divided by the On-Demand price; None where one of them is unknown."""
         if self.hourly is None or self.on_demand is None:
             return None
         return self.hourly / self.on_demand
@@ -138,9 +139,9 @@ class Unknown:
     """A question that AWS did not answer.
 
     Attributes:
-        what: What was asked for.
-        action: The request as IAM calls it; what is denied, where something is.
-        reason: Why there is no answer.
+        what: Subject of the question.
+        action: IAM action of the request, or the denied one.
+        reason: Reason of the missing answer.
         denied: Whether a policy has to allow `action`.
     """
 
@@ -152,12 +153,12 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """All that was found.
+    """The result of a search.
 
     Attributes:
-        offers: What AWS offers, in no order.
-        unknown: What it did not answer.
-        remarks: What was not asked for, and why; and what to know of the offers.
+        offers: Offers of AWS, in no order.
+        unknown: Questions that AWS did not answer.
+        remarks: Questions that were not asked, with the reason, and remarks on the offers.
     """
 
     offers: tuple[Offer, ...]
@@ -166,12 +167,12 @@ class Found:
 
 
 def node_hours(parts: Sequence[Part]) -> Decimal:
-    """Return for how many hours all nodes of ``parts`` together are of use."""
+    """Return the usable hours of all nodes of ``parts`` together."""
     return sum((part.usable_hours * part.count for part in parts), Decimal())
 
 
 def nodes_at_once(parts: Sequence[Part]) -> int:
-    """Return the nodes of ``parts`` that are there at the same time, 0 without any."""
+    """Return the most nodes of ``parts`` at the same time; 0 without parts."""
     return max(
         (
             sum(each.count for each in parts if each.starts <= part.starts < each.ends)
@@ -182,18 +183,30 @@ def nodes_at_once(parts: Sequence[Part]) -> int:
 
 
 def hourly(fee: Decimal | None, parts: Sequence[Part]) -> Decimal | None:
-    """Return what a node costs for each hour in which it is of use, None where that is unknown.
+    """Return the price of a node for a usable hour; None where it is unknown.
 
     Args:
-        fee: What is paid up front.
-        parts: What is had for it.
+        fee: Upfront fee.
+        parts: Capacity that it buys.
     """
     hours = node_hours(parts)
     return fee / hours if fee is not None and hours else None
 
 
+def on_demand_price(region: str, instance_type: str, currency: str = DOLLARS) -> Decimal | None:
+    """Return the catalog's On-Demand price of a node for an hour; None where it has none.
+
+    Args:
+        region: AWS Region.
+        instance_type: EC2 name.
+        currency: Currency of the offer; the catalog's prices are in US dollars.
+    """
+    price = prices.on_demand(region, [instance_type]).get(instance_type)
+    return Decimal(str(price)) if price is not None and currency == DOLLARS else None
+
+
 def fee_of(text: str | None, action: str) -> Decimal | None:
-    """Return what an offering costs up front; None where AWS does not say it.
+    """Return the upfront fee of an offering; None where AWS does not tell it.
 
     Args:
         text: The fee, as AWS writes it.

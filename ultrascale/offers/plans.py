@@ -6,9 +6,7 @@ Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_SearchTrai
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
-from ultrascale.account import Account
 from ultrascale.catalog import hyperpod, training_plans
-from ultrascale.offers import prices
 from ultrascale.offers.blocks import starts_in_time
 from ultrascale.offers.model import (
     DOLLARS,
@@ -18,6 +16,7 @@ from ultrascale.offers.model import (
     fee_of,
     hourly,
     nodes_at_once,
+    on_demand_price,
 )
 from ultrascale.offers.sizes import Size
 from ultrascale.plan.capacity import training_plan_window
@@ -30,29 +29,31 @@ if TYPE_CHECKING:
         TrainingPlanOfferingTypeDef,
     )
 
+    from ultrascale.account import Account
+
 ACTION = "sagemaker:SearchTrainingPlanOfferings"
 _HOURS = 24
-# As Capacity Blocks, plans end at a fixed time of day.
+# Like Capacity Blocks, plans end at a fixed time of day.
 _LONGER = timedelta(days=1)
 
 
 def plan_offers(
-    account: Account, request: Request, region: str, instance_type: str, size: Size
+    account: "Account", request: Request, region: str, instance_type: str, size: Size
 ) -> list[Offer]:
     """Return the training plans on offer of one type and size. AWS has no further pages of them.
 
-    That each part of a plan with gaps is taken back as early as a whole plan is inferred: AWS's
-    pages say it of plans alone.
+    EC2 is assumed to reclaim each part of a plan with gaps as early as a whole plan: AWS's pages
+    speak of whole plans alone.
 
     Args:
-        account: Who asks.
-        request: What is looked for; its `days` are stated.
-        region: Where.
+        account: The account that asks.
+        request: The request, with `days`.
+        region: AWS Region.
         instance_type: EC2 name.
         size: Nodes of a plan.
 
     Raises:
-        UnansweredError: AWS did not answer, or left out of an offering what it is.
+        UnansweredError: AWS did not answer, or an offering lacks a field.
     """
     answer = account.ask(
         account.client("sagemaker", region).search_training_plan_offerings,
@@ -116,7 +117,7 @@ def _offer(
         fee=fee,
         currency=currency,
         hourly=hourly(fee, parts),
-        on_demand=prices.on_demand(region, instance_type, currency),
+        on_demand=on_demand_price(region, instance_type, currency),
         score=None,
         notes=tuple(notes),
     )

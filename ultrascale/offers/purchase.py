@@ -1,8 +1,8 @@
-"""Buys one offer: the only code of the project that spends money up front.
+"""Purchase of one offer: the only code of the project that spends money up front.
 
-Nothing here is tried twice. Neither request has a token by which AWS would know the second of two
-for the same, so a purchase that was cut off may have been made, and whoever repeats it may pay
-twice. Therefore an offer is not bought twice under the same name, which follows from the offer.
+Nothing here is tried twice. Neither request has an idempotency token, so a purchase that was cut
+off may have been made, and a second try may pay twice. So no offer is bought twice under one name,
+and the name follows from the offer.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_PurchaseCapacityBlock.html
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NotRequired, ParamSpec, TypeVar, cast
 
 from botocore.exceptions import ClientError
 
-from ultrascale.account import Account
+from ultrascale import catalog
+from ultrascale.catalog import quotas
 from ultrascale.errors import AccountError, UnansweredError
 from ultrascale.offers.bought import NAME_TAG, TAG, look_command, refuse_again
 from ultrascale.offers.model import Found, Offer, Part
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
         PurchaseCapacityBlockResultTypeDef,
         TagTypeDef,
     )
+
+    from ultrascale.account import Account
 
     class _BoughtBlock(PurchaseCapacityBlockResultTypeDef):
         """An answer with a field that boto3-stubs 1.43 lacks."""
@@ -39,35 +42,40 @@ _Answer = TypeVar("_Answer")
 
 BLOCK_ACTION = "ec2:PurchaseCapacityBlock"
 PLAN_ACTION = "sagemaker:CreateTrainingPlan"
+# Service Quotas' code of a quota that the account has not changed.
+_NOT_SET = "NoSuchResourceException"
 
 _PLATFORM = "Linux/UNIX"
 _LONGEST_NAME = 64
 _NOT_CANCELLABLE = "final: it cannot be cancelled, moved or split, and is not paid back"
-# AWS answered before it did anything.
+# AWS refused these before it did anything.
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 _PUT_OFF = frozenset({"RequestLimitExceeded", "Throttling", "ThrottlingException"})
 _SERVER_ERROR = 500
 
 
 class UnsureError(AccountError):
-    """It is not known whether a purchase was made, or what of. The message says how to find out."""
+    """A purchase may or may not have been made. The message says how to find out."""
 
 
 def offered(found: Found, offering_id: str) -> Offer:
-    """Return the offer of an id as AWS makes it now.
+    """Return the current offer of an id.
 
     Args:
-        found: What AWS offers.
-        offering_id: Its id.
+        found: Result of the search.
+        offering_id: Id of the offer.
 
     Raises:
-        AccountError: AWS offers it no longer, or did not answer.
+        AccountError: AWS no longer offers it, or did not answer.
     """
     for offer in found.offers:
         if offer.id == offering_id:
             return offer
     if found.unknown:
-        lines = [f"{each.what}: unknown: {each.action}: {each.reason}" for each in found.unknown]
+        lines = [
+            f"{question.what}: unknown: {question.action}: {question.reason}"
+            for question in found.unknown
+        ]
         raise AccountError(
             "\n".join((*lines, f"{offering_id}: not bought: not found without them"))
         )
@@ -78,11 +86,11 @@ def offered(found: Found, offering_id: str) -> Offer:
 
 
 def refuse_other_fee(offer: Offer, fee: Decimal) -> None:
-    """Refuse an offer whose fee is not the one that was seen.
+    """Refuse an offer whose fee has changed.
 
     Args:
-        offer: The offer, as AWS makes it now.
-        fee: What was seen.
+        offer: The current offer.
+        fee: The fee that the user saw.
 
     Raises:
         AccountError: The fee is another one.
@@ -93,18 +101,18 @@ def refuse_other_fee(offer: Offer, fee: Decimal) -> None:
 
 
 def default_name(offer: Offer) -> str:
-    """Return the name of what is bought, the same each time that it is tried."""
+    """Return the name of the purchase: the same at every try."""
     return f"ultrascale-{offer.id}"[:_LONGEST_NAME].rstrip("-")
 
 
-def terms(offer: Offer, account: Account, quota: str, name: str) -> Iterator[str]:
-    """Yield what is bought, for how much, and what follows from it.
+def terms(offer: Offer, account: "Account", quota: str, name: str) -> Iterator[str]:
+    """Yield the terms of a purchase, line by line.
 
     Args:
-        offer: What is bought.
-        account: Who pays.
-        quota: What is known of the quota that it counts against.
-        name: Name that it gets.
+        offer: The offer to buy.
+        account: The account that pays.
+        quota: A sentence about the quota that it counts against.
+        name: Name of the purchase.
     """
     what = offer.option.replace("-", " ")
     yield f"offer    {offer.id}: a {what} of {offer.count} x {offer.instance_type}, named {name}"
@@ -123,19 +131,59 @@ def terms(offer: Offer, account: Account, quota: str, name: str) -> Iterator[str
         yield f"note     {note}"
 
 
-def buy(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
-    """Buy ``offer``, and return the keys of each pool of the cluster file that runs on it.
+def quota_of(offer: Offer, account: "Account") -> str:
+    """Return a sentence about the quota on concurrent Capacity Blocks, or on training plans.
 
     Args:
-        offer: What is bought.
-        account: Who pays.
-        name: Name that it gets.
+        offer: The offer to buy.
+        account: The account that asks.
+    """
+    if offer.option == "training-plan":
+        return (
+            "SageMaker's on training plans, by instance type, of which no codes are published: "
+            f"`aws service-quotas list-service-quotas --service-code sagemaker --region "
+            f"{offer.region}`"
+        )
+    spec = catalog.lookup(offer.instance_type)
+    if not spec.knows("capacity_block_quota_code"):
+        return f"unknown: no quota is published for Capacity Blocks of {offer.instance_type}"
+    quota = quotas.service_quota(spec.capacity_block_quota_code)
+    name = f"{quota.name} ({quota.code})"
+    try:
+        answer = account.ask(
+            account.client("service-quotas", offer.region).get_service_quota,
+            ServiceCode=quota.service,
+            QuotaCode=quota.code,
+        )
+    except UnansweredError as error:
+        if error.code != _NOT_SET:
+            return f"{name}: unknown: {error}"
+        value, known = quota.default or 0, f"{quota.default} unless AWS has raised it"
+    else:
+        value = answer["Quota"]["Value"]
+        # AWS's pages do not say whether it counts blocks or vCPUs.
+        known = f"{value:g} in all, what is held already included"
+    if value:
+        return f"{name}: {known}"
+    return (
+        f"{name}: {known}; AWS refuses the purchase until it is raised: `aws service-quotas "
+        f"request-service-quota-increase --service-code {quota.service} --quota-code {quota.code} "
+        f"--region {offer.region} --desired-value NUMBER`"
+    )
+
+
+def buy(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
+    """Buy an offer, and return the keys of the cluster file's pools that run on it.
+
+    Args:
+        offer: The offer to buy.
+        account: The account that pays.
+        name: Name of the purchase.
 
     Raises:
-        AccountError: It has no window, and so no place in a cluster file, or no fee, or it was
-            bought before; nothing was bought.
-        UnansweredError: AWS refused it; nothing was bought.
-        UnsureError: AWS did not say whether it was bought, or what.
+        AccountError: The offer has no window or no fee, or was bought before; nothing was bought.
+        UnansweredError: AWS refused; nothing was bought.
+        UnsureError: AWS did not say whether or what it sold.
     """
     if not offer.parts:
         raise AccountError(f"{offer.id}: not bought: AWS does not say when it starts and ends")
@@ -147,7 +195,7 @@ def buy(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
     return (_buy_plan(offer, account, name),)
 
 
-def _buy_block(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
+def _buy_block(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
     tags: list[TagTypeDef] = [
         {"Key": key, "Value": value} for key, value in _tags(offer, name).items()
     ]
@@ -162,16 +210,19 @@ def _buy_block(offer: Offer, account: Account, name: str) -> tuple[str, ...]:
     )
     bought = cast("_BoughtBlock", answer)
     reservations = bought.get("CapacityReservations") or [bought.get("CapacityReservation", {})]
-    # What an answer leaves out is as it was offered.
+    # A field that the answer leaves out is as the offer said.
     parts = offer.parts
     if len(parts) != len(reservations):
         parts = (offer.parts[0],) * len(reservations)
-    if any("CapacityReservationId" not in each for each in reservations):
+    if any("CapacityReservationId" not in reservation for reservation in reservations):
         raise _unsure(offer, "AWS did not name the reservation", look_command(offer, account, name))
-    return tuple(_block_keys(each, part) for each, part in zip(reservations, parts, strict=True))
+    return tuple(
+        _block_keys(reservation, part)
+        for reservation, part in zip(reservations, parts, strict=True)
+    )
 
 
-def _buy_plan(offer: Offer, account: Account, name: str) -> str:
+def _buy_plan(offer: Offer, account: "Account", name: str) -> str:
     bought = _once(
         account,
         offer,
@@ -190,7 +241,7 @@ def _buy_plan(offer: Offer, account: Account, name: str) -> str:
 
 
 def _once(
-    account: Account,
+    account: "Account",
     offer: Offer,
     look: str,
     method: Callable[_P, _Answer],
@@ -201,8 +252,8 @@ def _once(
     """Send a purchase once.
 
     Raises:
-        UnansweredError: AWS refused it.
-        UnsureError: AWS did not say whether it was made.
+        UnansweredError: AWS refused.
+        UnsureError: AWS did not say whether it sold.
     """
     try:
         return account.ask(method, *args, **parameters)
@@ -213,7 +264,7 @@ def _once(
             raise
         raise _unsure(offer, str(error), look) from error
     except BaseException as error:
-        # Whatever it is that failed here, the request may have been sent before.
+        # Any failure here may follow the request.
         raise _unsure(offer, repr(error), look) from error
 
 
@@ -225,7 +276,7 @@ def _unsure(offer: Offer, why: str, look: str) -> UnsureError:
 
 
 def _failed_inside(error: UnansweredError) -> bool:
-    """Return whether AWS failed while it worked on a request."""
+    """Return whether AWS failed while it processed the request."""
     cause = error.__cause__
     if not isinstance(cause, ClientError):
         return False
@@ -237,15 +288,15 @@ def _tags(offer: Offer, name: str) -> dict[str, str]:
     return {NAME_TAG: name, TAG: str(offer.id)}
 
 
-def _block_keys(told: "CapacityReservationTypeDef", part: Part) -> str:
-    option = {"option": "capacity-block", "reservation": told["CapacityReservationId"]}
+def _block_keys(reservation: "CapacityReservationTypeDef", part: Part) -> str:
+    option = {"option": "capacity-block", "reservation": reservation["CapacityReservationId"]}
     return _keys(
-        told.get("InstanceType", part.instance_type),
-        told.get("TotalInstanceCount", part.count),
+        reservation.get("InstanceType", part.instance_type),
+        reservation.get("TotalInstanceCount", part.count),
         option,
-        told.get("StartDate", part.starts),
-        told.get("EndDate", part.ends),
-        [zone for zone in (told.get("AvailabilityZone", part.zone),) if zone is not None],
+        reservation.get("StartDate", part.starts),
+        reservation.get("EndDate", part.ends),
+        [zone for zone in (reservation.get("AvailabilityZone", part.zone),) if zone is not None],
     )
 
 

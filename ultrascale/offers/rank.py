@@ -1,4 +1,4 @@
-"""Which offer comes first."""
+"""Orders of offers: by price or by start."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -11,15 +11,15 @@ from ultrascale.offers.model import Offer
 Order = Literal["price", "start"]
 ORDERS: Mapping[str, Order] = MappingProxyType({"price": "price", "start": "start"})
 
-# Spot can be had now; so it comes before whatever starts at some time.
+# Spot starts now, before every reservation.
 _NOW = datetime.min.replace(tzinfo=UTC)
 
 
 def ranked(offers: Iterable[Offer], order: Order) -> list[Offer]:
-    """Return ``offers``, the best first. Those of an unknown price are behind the others.
+    """Return ``offers``, the best first; offers of an unknown price come last.
 
     Args:
-        offers: What AWS offers.
+        offers: Offers of AWS.
         order: ``price``: the cheapest for each usable node-hour first, the earliest of equal ones;
             ``start``: the earliest first, the cheapest of equal ones. Of equal Spot offers the
             zone with the higher score is first.

@@ -1,35 +1,39 @@
-"""What is looked for, as options or the pools of a cluster file say it."""
+"""Requests for capacity, of options or of the pools of a cluster file, and their mistakes.
+
+A request is judged by what AWS sells before AWS is asked: its answers take seconds, and tell one
+mistake at a time.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from ultrascale.catalog import capacity_blocks
-from ultrascale.errors import ConfigError
-from ultrascale.offers.mistakes import count_mistakes, mistakes_of
+from ultrascale import catalog
+from ultrascale.catalog import capacity_blocks, hyperpod, regions, spot, training_plans
+from ultrascale.errors import CatalogError, ConfigError
 from ultrascale.offers.model import OPTIONS, RESERVED, Option, Request
 from ultrascale.plan import ClusterPlan, PoolPlan
 
 FOR_POOLS = "HyperPod pools run on training plans, all others on Capacity Blocks or Spot"
-"""What can be bought for the pools of a cluster file."""
+"""The purchase options of the pools of a cluster file."""
 
 _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What options say; what they leave out is empty or None.
+    """The options of a command; an option that is left out is empty or None.
 
     Attributes:
-        regions: Where to look.
+        regions: AWS Regions.
         instance_types: EC2 names.
         count: Nodes.
-        days: For how long.
+        days: Duration in days.
         starts: Earliest start, as written.
         until: Latest start, as written.
         zones: Names or ids of zones.
-        options: What to ask for, as written.
+        options: Purchase options, as written.
     """
 
     regions: tuple[str, ...] = ()
@@ -43,14 +47,14 @@ class Wish:
 
 
 def request_of(wish: Wish, at: datetime) -> Request:
-    """Return what options alone ask for.
+    """Return the request of options alone.
 
     Args:
         wish: The options.
-        at: What counts as now, in UTC.
+        at: The time that counts as now, in UTC.
 
     Raises:
-        ConfigError: They are wrong; all mistakes at once.
+        ConfigError: The options are wrong; all mistakes at once.
     """
     options, mistakes = _options(wish)
     starts, until, wrong = _times(wish)
@@ -63,7 +67,7 @@ def request_of(wish: Wish, at: datetime) -> Request:
     if set(options) & set(RESERVED):
         needed["--days 7"] = wish.days is not None
     missing = [example for example, value in needed.items() if not value]
-    mistakes += [f"{each.split()[0]}: missing; write it as in {each}" for each in missing]
+    mistakes += [f"{example.split()[0]}: missing; write it as in {example}" for example in missing]
     request = Request(
         pool=None,
         regions=wish.regions,
@@ -75,25 +79,25 @@ def request_of(wish: Wish, at: datetime) -> Request:
         zones=wish.zones,
         options=options,
     )
-    mistakes += mistakes_of(request, at)
+    mistakes += _mistakes_of(request, at)
     if wish.count is not None:
-        mistakes += count_mistakes(request)
+        mistakes += _count_mistakes(request)
     return _or_refuse([request], mistakes)[0]
 
 
 def requests_of(plan: ClusterPlan, pool: str | None, wish: Wish, at: datetime) -> list[Request]:
-    """Return what the pools of a cluster file ask for, each of its shards for itself.
+    """Return the requests of the pools of a cluster file; each shard has its own.
 
-    Options replace what the file says. Without ``pool`` it is every pool but the system ones.
+    Options override the file. Without ``pool``, every pool but the system pools has a request.
 
     Args:
         plan: The cluster.
         pool: Name of one of its pools; None for all.
         wish: The options.
-        at: What counts as now, in UTC.
+        at: The time that counts as now, in UTC.
 
     Raises:
-        ConfigError: There is no such pool, or something is wrong; all mistakes at once.
+        ConfigError: There is no such pool, or a request is wrong; all mistakes at once.
     """
     pools = {each.pool: each for each in plan.all_pools}
     if pool is not None and pool not in pools:
@@ -110,10 +114,10 @@ def requests_of(plan: ClusterPlan, pool: str | None, wish: Wish, at: datetime) -
     if not any(each.options for each in requests):
         names = " or ".join(each.pool for each in chosen)
         mistakes.append(f"--option: none of these is for {names}; {FOR_POOLS}")
-    # What options say is wrong for each pool alike, and told once.
-    mistakes += dict.fromkeys(line for each in requests for line in mistakes_of(each, at))
+    # A mistake of options is the same for every pool, and told once.
+    mistakes += dict.fromkeys(line for each in requests for line in _mistakes_of(each, at))
     if wish.count is not None:
-        mistakes += dict.fromkeys(line for each in requests for line in count_mistakes(each))
+        mistakes += dict.fromkeys(line for each in requests for line in _count_mistakes(each))
     return _or_refuse(requests, mistakes)
 
 
@@ -146,7 +150,7 @@ def _of_pool(
 
 
 def _sold_days(length: timedelta) -> int:
-    """Return the days of the shortest block that lasts ``length``, the longest where none does."""
+    """Return the days of the shortest block that lasts ``length``; the longest where none does."""
     days = math.ceil(length / _DAY)
     return min(
         (each for each in capacity_blocks.DAYS if each >= days), default=max(capacity_blocks.DAYS)
@@ -177,7 +181,7 @@ def _instant(text: str) -> datetime:
     """Return an ISO 8601 time; a date is its midnight in UTC.
 
     Raises:
-        ValueError: It is no time, or says no zone.
+        ValueError: It is no time, or has no time zone.
     """
     value = datetime.fromisoformat(text)
     if value.tzinfo is None and len(text) == len("2026-12-01"):
@@ -185,6 +189,102 @@ def _instant(text: str) -> datetime:
     if value.tzinfo is None:
         raise ValueError(text)
     return value.astimezone(UTC)
+
+
+def _mistakes_of(request: Request, at: datetime) -> Iterator[str]:
+    """Yield the mistakes of a request, of options or of a file.
+
+    Args:
+        request: The request.
+        at: The time that counts as now, in UTC.
+    """
+    for region in request.regions:
+        try:
+            regions.lookup_region(region)
+        except CatalogError as error:
+            yield f"--region: {error}"
+    partitions = {
+        regions.REGIONS[each].partition: each for each in request.regions if each in regions.REGIONS
+    }
+    if len(partitions) > 1:
+        yield (
+            f"--region: no credentials work in both {' and '.join(partitions.values())}; ask for "
+            "each by itself"
+        )
+    if len(request.regions) > spot.SCORED_REGIONS:
+        yield f"--region: {len(request.regions)} Regions; AWS scores {spot.SCORED_REGIONS} at most"
+    for name in request.instance_types:
+        try:
+            catalog.lookup(name)
+        except CatalogError as error:
+            plain = name.removeprefix(hyperpod.TYPE_PREFIX)
+            wrong = f"an instance type with SageMaker's prefix, got {name!r}; write {plain}"
+            yield f"--type: {error if plain == name else wrong}"
+    yield from _zone_mistakes(request)
+    yield from _days_mistakes(request)
+    yield from _time_mistakes(request, at)
+
+
+def _zone_mistakes(request: Request) -> Iterator[str]:
+    known = [each for each in request.regions if each in regions.REGIONS]
+    for zone in request.zones:
+        if known and not any(regions.zone_in_region(zone, region) for region in known):
+            names = ", ".join(known)
+            yield f"--zone: not a zone of {names}, got {zone!r}; write us-west-2b or usw2-az2"
+
+
+def _count_mistakes(request: Request) -> Iterator[str]:
+    """Yield the mistakes of the number of nodes that options ask for."""
+    if request.count < 1:
+        yield f"--count: no nodes, got {request.count}; write 1 or more"
+    most = capacity_blocks.MOST_TOGETHER
+    if request.count > most and "capacity-block" in request.options:
+        yield (
+            f"--count: an account may have {most} instances in Capacity Blocks at a time, got "
+            f"{request.count}; ask for fewer, or add --option training-plan or spot"
+        )
+
+
+def _days_mistakes(request: Request) -> Iterator[str]:
+    days, blocks = request.days, "capacity-block" in request.options
+    if days is None or not set(request.options) & set(RESERVED):
+        return
+    most = training_plans.LONGEST_DAYS
+    if not 1 <= days <= most:
+        yield f"--days: Capacity Blocks and training plans last 1 to {most} days, got {days}"
+    elif blocks and days not in capacity_blocks.DAYS:
+        shorter = max(each for each in capacity_blocks.DAYS if each < days)
+        yield (
+            f"--days: Capacity Blocks last 1 to {capacity_blocks.LONGEST_BY_THE_DAY} days, or "
+            f"whole weeks up to {most}, got {days}; write {shorter} or "
+            f"{min(each for each in capacity_blocks.DAYS if each > days)}, or add --option "
+            "training-plan, which is sold by the day"
+        )
+
+
+def _time_mistakes(request: Request, at: datetime) -> Iterator[str]:
+    if not set(request.options) & set(RESERVED):
+        return
+    latest = at + capacity_blocks.LONGEST_AHEAD
+    starts = "--starts" if request.pool is None else f"{request.pool}: --starts or purchase.starts"
+    for name, time in ((starts, request.starts), ("--until", request.until)):
+        if time is not None and time > latest:
+            weeks = capacity_blocks.LONGEST_AHEAD // timedelta(weeks=1)
+            yield (
+                f"{name}: nothing is sold more than {weeks} weeks ahead, got {_written(time)}; ask "
+                f"for {_written(latest)} at the latest"
+            )
+        elif time is not None and time < at:
+            # The next full hour: it lies ahead while the user writes it.
+            soon = at.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+            option = "--until" if name == "--until" else "--starts"
+            yield f"{name}: over, got {_written(time)}; write {option} {_written(soon)} or later"
+    if request.starts is not None and request.until is not None and request.until < request.starts:
+        yield f"--until: before the earliest start, {_written(request.starts)}; write a later time"
+
+
+def _written(time: datetime) -> str:
+    return f"{time:%Y-%m-%dT%H:%MZ}"
 
 
 def _or_refuse(requests: list[Request], mistakes: Sequence[str]) -> list[Request]:

@@ -1,4 +1,4 @@
-"""What of a request is asked for, and what is said of the rest."""
+"""Scope of a request: the questions that AWS is asked, and remarks on the others."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,7 +6,7 @@ from ultrascale import catalog
 from ultrascale.catalog import capacity_blocks, regions, spot, training_plans
 from ultrascale.offers.model import Option, Request
 from ultrascale.offers.request import FOR_POOLS
-from ultrascale.offers.sizes import sizes, told
+from ultrascale.offers.sizes import size_remark, sizes
 
 _NAMES: dict[Option, str] = {"capacity-block": "Capacity Blocks", "training-plan": "training plans"}
 _FEW_TYPES = (
@@ -16,10 +16,10 @@ _FEW_TYPES = (
 
 
 def reservable(request: Request, instance_type: str) -> frozenset[Option]:
-    """Return which of Capacity Blocks and training plans are asked for of a type.
+    """Return the reserved purchase options to ask for, of one type.
 
     Args:
-        request: What is looked for.
+        request: The request.
         instance_type: EC2 name.
     """
     if request.days is None:
@@ -29,7 +29,7 @@ def reservable(request: Request, instance_type: str) -> frozenset[Option]:
 
 
 def remarks(requests: Sequence[Request]) -> tuple[str, ...]:
-    """Return what of ``requests`` is not asked for and why, and how the rest is sold."""
+    """Return remarks: the questions that are not asked, with reasons, and the sizes on sale."""
     lines = [line for request in requests for line in (*_not_asked(request), *_pieces(request))]
     for option, name in _NAMES.items():
         without = dict.fromkeys(
@@ -49,7 +49,7 @@ def remarks(requests: Sequence[Request]) -> tuple[str, ...]:
 
 
 def warnings(request: Request) -> Iterator[str]:
-    """Yield which types are listed in none of the Regions, which AWS is asked for nevertheless."""
+    """Yield a warning for each type that the catalog does not list in a Region."""
     on_hyperpod = request.options == ("training-plan",)
     where = "for HyperPod" if on_hyperpod else "On-Demand"
     for region in request.regions:
@@ -64,7 +64,7 @@ def warnings(request: Request) -> Iterator[str]:
 def _sold(instance_type: str) -> frozenset[Option]:
     spec = catalog.lookup(instance_type)
     found: set[Option] = set()
-    # What no source says, AWS is asked.
+    # AWS is asked where no source tells.
     if not spec.knows("capacity_block") or spec.capacity_block:
         found.add("capacity-block")
     if spec.training_plan:
@@ -96,7 +96,7 @@ def _not_asked(request: Request) -> Iterator[str]:
 def _pieces(request: Request) -> Iterator[str]:
     for name in request.instance_types:
         options = reservable(request, name)
-        pieces = told(name, request.count) if options else None
+        pieces = size_remark(name, request.count) if options else None
         if pieces is not None:
             yield pieces
         for size in sizes(name, request.count) if "training-plan" in options else ():

@@ -1,4 +1,4 @@
-"""In which pieces so many nodes are sold."""
+"""Sizes in which nodes are sold: single instances up to 64, and whole UltraServers."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,13 @@ from ultrascale.catalog import UltraServer, capacity_blocks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """A piece that is asked for.
+    """A size to ask for.
 
     Attributes:
         count: Its nodes.
-        pieces: How many such pieces the whole takes.
-        ultraserver: What it consists of; None for single instances.
-        ultraservers: How many of them; 0 for single instances.
+        pieces: Number of purchases of this size.
+        ultraserver: Its UltraServer; None for single instances.
+        ultraservers: Number of UltraServers; 0 for single instances.
     """
 
     count: int
@@ -24,10 +24,10 @@ class Size:
 
 
 def sizes(instance_type: str, count: int) -> tuple[Size, ...]:
-    """Return the pieces in which ``count`` nodes are sold.
+    """Return the sizes in which ``count`` nodes are sold.
 
-    Single instances are sold by 64 at most. UltraServers are sold whole, so that there may be more
-    nodes than were asked for.
+    AWS sells at most 64 single instances at once. It sells whole UltraServers, so there may be more
+    nodes than requested.
 
     Args:
         instance_type: EC2 name.
@@ -45,8 +45,8 @@ def sizes(instance_type: str, count: int) -> tuple[Size, ...]:
     return (*found, *([Size(count=rest, pieces=1)] if rest else []))
 
 
-def told(instance_type: str, count: int) -> str | None:
-    """Return what to know of how ``count`` nodes are sold, None where it is one piece of them."""
+def size_remark(instance_type: str, count: int) -> str | None:
+    """Return a remark on the sizes of ``count`` nodes; None where one purchase is enough."""
     found = sizes(instance_type, count)
     if found[0].ultraserver is not None:
         ways = " or ".join(

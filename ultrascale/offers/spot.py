@@ -1,4 +1,4 @@
-"""Spot: how likely it is to be had in each zone, and what it costs there.
+"""Spot: placement scores and prices of zones.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GetSpotPlacementScores.html
@@ -11,16 +11,16 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, cast
 
-from ultrascale.account import Account
 from ultrascale.catalog import regions, spot
-from ultrascale.offers import prices
-from ultrascale.offers.model import DOLLARS, Offer, Request
+from ultrascale.offers.model import DOLLARS, Offer, Request, on_demand_price
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.literals import InstanceTypeType
 
+    from ultrascale.account import Account
+
 SCORES = "ec2:GetSpotPlacementScores"
-# What AWS charges in China's Regions.
+# Currency of China's Regions.
 _YUAN = "CNY"
 
 
@@ -31,10 +31,10 @@ class SpotPrice:
     Attributes:
         region: Its Region.
         zone: Name of the zone.
-        zone_id: Id of the zone; None where AWS does not say it.
+        zone_id: Id of the zone; None where AWS does not tell it.
         instance_type: EC2 name.
         hourly: Price of an hour.
-        since: When it became so, in UTC.
+        since: Start of that price, in UTC.
     """
 
     region: str
@@ -49,14 +49,14 @@ class SpotPrice:
 Scores = Mapping[str, tuple[str, int]]
 
 
-def spot_scores(account: Account, request: Request) -> Scores:
-    """Return the Spot placement scores of the zones of the Regions that are asked for.
+def spot_scores(account: "Account", request: Request) -> Scores:
+    """Return the Spot placement scores of the zones of a request's Regions.
 
-    A score is of all types together, as a fleet would use them.
+    A score covers all types together, as a fleet would use them.
 
     Args:
-        account: Who asks.
-        request: What is looked for.
+        account: The account that asks.
+        request: The request.
 
     Raises:
         UnansweredError: AWS did not answer.
@@ -73,14 +73,14 @@ def spot_scores(account: Account, request: Request) -> Scores:
     return {each["AvailabilityZoneId"]: (each["Region"], each["Score"]) for each in found}
 
 
-def spot_prices(account: Account, request: Request, region: str, at: datetime) -> list[SpotPrice]:
-    """Return what Spot costs in each zone of ``region``.
+def spot_prices(account: "Account", request: Request, region: str, at: datetime) -> list[SpotPrice]:
+    """Return the Spot prices of the zones of ``region``.
 
     Args:
-        account: Who asks.
-        request: What is looked for.
-        region: Where.
-        at: When, in UTC.
+        account: The account that asks.
+        request: The request.
+        region: AWS Region.
+        at: Time of the prices, in UTC.
 
     Raises:
         UnansweredError: AWS did not answer.
@@ -90,7 +90,7 @@ def spot_prices(account: Account, request: Request, region: str, at: datetime) -
         lambda page: page["SpotPriceHistory"],
         InstanceTypes=cast("tuple[InstanceTypeType, ...]", request.instance_types),
         ProductDescriptions=[spot.PRODUCT],
-        # The last change before that time is told too: it holds until the next.
+        # The answer includes the last change before that time.
         StartTime=at,
     )
     latest: dict[tuple[str, str], SpotPrice] = {}
@@ -119,7 +119,7 @@ def spot_offer(request: Request, price: SpotPrice) -> Offer:
 
 
 def unpriced(request: Request, region: str, zone_id: str, instance_type: str) -> Offer:
-    """Return Spot in a zone that has a score, but no price that is known."""
+    """Return Spot in a zone with a score and without a known price."""
     return _offer(request, region, None, zone_id, instance_type, DOLLARS, None)
 
 
@@ -145,7 +145,7 @@ def _offer(
         fee=None,
         currency=currency,
         hourly=None if price is None else price.hourly,
-        on_demand=prices.on_demand(region, instance_type, currency),
+        on_demand=on_demand_price(region, instance_type, currency),
         score=None,
         notes=("no price known",) if price is None else (),
     )

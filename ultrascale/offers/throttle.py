@@ -1,4 +1,4 @@
-"""Keeps within the rate at which AWS takes requests, instead of being refused."""
+"""Throttle that keeps requests within AWS's rate, so that none is refused."""
 
 import threading
 import time
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True, kw_only=True)
 class Throttle:
-    """A bucket of tokens, of which each request takes one. Threads may share it.
+    """A token bucket: each request takes a token. Threads may share it.
 
     Attributes:
         at_once: Tokens of a full bucket.
-        per_second: Tokens that come back each second.
-        clock: Seconds, of which only differences count.
-        sleep: Waits so many seconds.
+        per_second: Tokens that return in a second.
+        clock: Returns seconds; only differences count.
+        sleep: Waits some seconds.
     """
 
     at_once: float
@@ -29,8 +29,8 @@ class Throttle:
         self._tokens, self._seen = self.at_once, self.clock()
 
     def take(self) -> None:
-        """Take a token, and wait for it where there is none."""
-        # Whoever waits keeps the others waiting: they are behind in the same queue.
+        """Take a token; wait for one where the bucket is empty."""
+        # A waiting thread holds the lock: the others queue behind it.
         with self._lock:
             self._refill()
             if self._tokens < 1:

@@ -8,7 +8,7 @@ from ultrascale.offers.model import Offer, Part
 
 
 def placed(offer: Offer, zones: Zones) -> Offer:
-    """Return ``offer`` with both names of its zones, as far as ``zones`` tell them."""
+    """Return ``offer`` with name and id of each of its zones, where ``zones`` has them."""
     zone = zones.get(offer.zone or offer.zone_id or "")
     name, zone_id = _both(offer.zone, offer.zone_id, zones)
     notes = offer.notes
@@ -22,7 +22,7 @@ def placed(offer: Offer, zones: Zones) -> Offer:
 
 
 def is_in(offer: Offer, wanted: tuple[str, ...]) -> bool:
-    """Return whether all of ``offer`` is in ``wanted`` zones, or may be."""
+    """Return whether all parts of ``offer`` are, or may be, in ``wanted`` zones."""
     places = [(part.zone, part.zone_id) for part in offer.parts] or [(offer.zone, offer.zone_id)]
     return not wanted or all(_may_be(name, zone_id, wanted) for name, zone_id in places)
 
@@ -30,7 +30,7 @@ def is_in(offer: Offer, wanted: tuple[str, ...]) -> bool:
 def _may_be(name: str | None, zone_id: str | None, wanted: tuple[str, ...]) -> bool:
     if {name, zone_id} & set(wanted):
         return True
-    # What is wanted by the name that AWS left out may be this zone.
+    # The user may have named this zone by the name or id that AWS left out.
     by_id = any(is_zone_id(each) for each in wanted)
     by_name = not all(is_zone_id(each) for each in wanted)
     return (zone_id is None and by_id) or (name is None and by_name)
