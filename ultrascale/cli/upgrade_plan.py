@@ -16,6 +16,7 @@ from rich.table import Table
 from ultrascale import config
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import names
+from ultrascale.plan.stacks import stack_of
 from ultrascale.plan.upgrade.report import Manifest, Support, UpgradePlan, plan_upgrade
 
 BLOCKED = 3
@@ -66,7 +67,7 @@ def _refuse_another_cluster(name: str, file: Path, assembly: Path) -> None:
     todo = f"run `make synth CLUSTER={file}`"
     if not (assembly / "manifest.json").exists():
         raise UltrascaleError(f"{assembly}: nothing is synthesized here; {todo}")
-    template = assembly / f"{names.stack(name, 'network')}.template.json"
+    template = assembly / f"{stack_of(name, 'network')}.template.json"
     try:
         found = json.loads(template.read_text())["Description"]
     except (FileNotFoundError, KeyError):
