@@ -1,7 +1,7 @@
 """The base of each part of the cluster file, and the kinds of value that parts share."""
 
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from ipaddress import IPv4Network
@@ -14,12 +14,19 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     ModelWrapValidatorHandler,
     ValidationInfo,
     model_validator,
 )
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_after_validator_function
 
 from ultrascale.config._document import KeyPath, is_mapping
+from ultrascale.config._schema import documentation
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -95,6 +102,22 @@ class Model(BaseModel):
         seen.models[id(value)] = model
         return model
 
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        schema = handler(core_schema)
+        properties = handler.resolve_ref_schema(schema).get("properties", {})
+        for name, text in documentation(cls).items():
+            key = cls.model_fields[name].alias or name
+            properties[key]["description"] = text
+        return schema
+
+
+def one_of(values: Iterable[str | int]) -> FieldInfo:
+    """Return what the JSON schema says of a value that a rule holds to ``values``."""
+    return FieldInfo(json_schema_extra={"enum": [*values]})
+
 
 M = TypeVar("M", bound=Model)
 
@@ -136,16 +159,35 @@ UNKNOWN_OPTION = "unknown_option"
 """Pydantic's type of the error where no type is marked by the value of the key."""
 
 
-def matching(pattern: str, wrong: str, todo: str) -> Callable[[str], str]:
+@dataclass(frozen=True, slots=True)
+class _Matching:
+    """The check of text against a pattern, which the JSON schema names as well."""
+
+    pattern: str
+    wrong: str
+    todo: str
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        compiled = re.compile(self.pattern)
+
+        def check(value: str) -> str:
+            if compiled.fullmatch(value) is None:
+                raise WrongValueError(self.wrong, self.todo)
+            return value
+
+        return no_info_after_validator_function(check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {**handler(core_schema), "pattern": f"^(?:{self.pattern})$"}
+
+
+def matching(pattern: str, wrong: str, todo: str) -> _Matching:
     """Return a check that refuses every text that ``pattern`` does not match as a whole."""
-    compiled = re.compile(pattern)
-
-    def check(value: str) -> str:
-        if compiled.fullmatch(value) is None:
-            raise WrongValueError(wrong, todo)
-        return value
-
-    return check
+    return _Matching(pattern, wrong, todo)
 
 
 def _distinct(values: tuple[Item, ...]) -> tuple[Item, ...]:
@@ -159,6 +201,14 @@ Distinct = Annotated[
     tuple[Item, ...], AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True})
 ]
 """A list without the same value twice."""
+
+AtLeastOne = Annotated[
+    tuple[Item, ...],
+    Field(min_length=1),
+    AfterValidator(_distinct),
+    Field(json_schema_extra={"uniqueItems": True}),
+]
+"""A list of at least one value, without the same value twice."""
 
 
 def _network(value: object) -> object:
@@ -216,45 +266,37 @@ _QUANTITY = re.compile(r"(\d+(\.\d*)?|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)
 _LABEL_RULE = "use lower-case letters, digits and '-', from a letter to a letter or digit"
 
 
-def dns_label(longest: int) -> AfterValidator:
+def dns_label(longest: int) -> _Matching:
     """Return the check of a name of at most ``longest`` characters that starts with a letter."""
     wrong = f"not a DNS label of at most {longest} characters"
-    return AfterValidator(
-        matching(rf"[a-z](?:[-a-z0-9]{{0,{longest - 2}}}[a-z0-9])?", wrong, _LABEL_RULE)
-    )
+    return matching(rf"[a-z](?:[-a-z0-9]{{0,{longest - 2}}}[a-z0-9])?", wrong, _LABEL_RULE)
 
 
 DnsLabel = Annotated[str, dns_label(63)]
 Network4 = Annotated[IPv4Network, BeforeValidator(_network)]
 Instant = Annotated[datetime, BeforeValidator(_instant)]
-Quantity = Annotated[str, BeforeValidator(_quantity)]
+Quantity = Annotated[str, BeforeValidator(_quantity, json_schema_input_type=str | int | float)]
 SubdomainName = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"(?=.{1,253}$)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*",
-            "not a DNS name",
-            "use lower-case letters, digits, '-' and '.'",
-        )
+    matching(
+        r"(?=.{1,253}$)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*",
+        "not a DNS name",
+        "use lower-case letters, digits, '-' and '.'",
     ),
 ]
 LabelValue = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?",
-            "not a Kubernetes label value",
-            "use at most 63 letters, digits, '-', '_' and '.'",
-        )
+    matching(
+        r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?",
+        "not a Kubernetes label value",
+        "use at most 63 letters, digits, '-', '_' and '.'",
     ),
 ]
 LabelKey = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
-            "not a Kubernetes label key",
-            "write name or domain/name",
-        )
+    matching(
+        r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
+        "not a Kubernetes label key",
+        "write name or domain/name",
     ),
 ]

@@ -21,17 +21,15 @@ def _known(value: str) -> str:
 _ACCOUNT_ID = r"\d{12}"
 AccountId = Annotated[
     str,
-    AfterValidator(matching(_ACCOUNT_ID, "not an AWS account id", "write its 12 digits in quotes")),
+    matching(_ACCOUNT_ID, "not an AWS account id", "write its 12 digits in quotes"),
 ]
 # Source: https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreatePolicy.html
 PolicyName = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"[\w+=,.@-]{1,128}",
-            "not the name of an IAM policy",
-            "write its name alone, without the ARN and without a path",
-        )
+    matching(
+        r"[\w+=,.@-]{1,128}",
+        "not the name of an IAM policy",
+        "write its name alone, without the ARN and without a path",
     ),
 ]
 RegionName = Annotated[str, AfterValidator(_known)]

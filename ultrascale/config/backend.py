@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator
-
 from ultrascale.catalog import rds
 from ultrascale.config._base import Distinct, DnsLabel, Section, matching
 from ultrascale.config._document import is_list, is_mapping
@@ -47,60 +45,71 @@ _OF_SERVICE: Mapping[rds.Service, tuple[str, ...]] = {
 
 
 class Database(Section):
-    """The backend's database, PostgreSQL.
-
-    Attributes:
-        engine: What it is.
-        version: Major version, which gets minor upgrades by itself in the maintenance window, or a
-            minor one, which stays until the file names another.
-        service: Aurora Serverless v2, whose capacity follows the load, or an RDS instance.
-        login: How the backend logs in: with the password of a secret that RDS keeps and rotates,
-            or by IAM, with no password at all.
-        min_capacity_acu: Least capacity of each Aurora instance, in Aurora capacity units; with 0
-            they pause when nobody is connected.
-        max_capacity_acu: Most capacity of each Aurora instance.
-        instance_type: Class of the RDS instance.
-        storage_gib: Storage of the RDS instance at first, in GiB; it grows by itself and never
-            shrinks.
-        multi_az: Whether a second instance in another zone takes over where the first is lost.
-        backup_retention_days: How long the daily backups are kept, in days; the database can be
-            restored to any second within.
-    """
+    """The backend's database, PostgreSQL."""
 
     engine: Literal["postgres"] = "postgres"
-    version: Annotated[
-        str, AfterValidator(matching(r"\d+(?:\.\d+)?", "not a database version", 'write "17"'))
-    ]
+    """Database engine."""
+
+    version: Annotated[str, matching(r"\d+(?:\.\d+)?", "not a database version", 'write "17"')]
+    """Major version (`"16"`, `"17"`, `"18"`), which gets minor upgrades by itself, or a minor
+    version, which stays.
+    """
+
     service: rds.Service = "aurora-serverless"
+    """Aurora Serverless v2, whose capacity follows the load, or an RDS instance."""
+
     login: Literal["secret", "iam"] = "secret"
+    """`secret`: a password that RDS keeps and rotates; `iam`: no password."""
+
     min_capacity_acu: float = 0.5
+    """Least capacity of each Aurora instance, in steps of 0.5. At 0 it pauses when nobody has been
+    connected for an hour.
+    """
+
     max_capacity_acu: float = 4
+    """Most capacity of each Aurora instance, in steps of 0.5."""
+
     instance_type: str = "db.m6g.large"
+    """Class of the RDS instance."""
+
     storage_gib: int = 20
+    """First storage of the RDS instance, in GiB. It grows by itself to ten times that, and never
+    shrinks.
+    """
+
     multi_az: bool = True
+    """Keep a second instance in another zone that takes over."""
+
     backup_retention_days: int = 7
+    """Days that backups are kept, 1 to 35."""
 
 
 class Backend(Section):
-    """The application that submits jobs.
-
-    Attributes:
-        database: Its database; None for a backend without one.
-        namespace: Where it runs.
-        submits_to: Job templates that it may launch.
-        allow_from: Other namespaces whose pods may reach it; those of its own always may.
-        image: One of ``images.repositories``, or a whole reference with its host; None: it is
-            deployed by other means, into the same namespace and under the same service account.
-        rules: What the application's rules file holds, handed on as it stands; None leaves it to
-            the rules that are in the image.
-    """
+    """The application that submits jobs."""
 
     database: Database | None = None
+    """PostgreSQL database of the backend. Default: none."""
+
     namespace: DnsLabel = "backend"
+    """Namespace of the backend: no namespace of jobs or of the cluster's components."""
+
     submits_to: Distinct[str] = ()
+    """Templates of `jobs` that it may launch; at least one, and no services."""
+
     allow_from: Distinct[DnsLabel] = ()
+    """Other namespaces whose pods may reach it. Default: none."""
+
     image: ImageName | None = None
+    """One of `images.repositories`, or a whole reference with its host.
+
+    Default: you deploy the application yourself.
+    """
+
     rules: Mapping[str, object] | None = None
+    """Content of the application's rules file: the template that each request becomes.
+
+    Default: the rules in the image.
+    """
 
 
 @rule

@@ -21,37 +21,52 @@ from ultrascale.config.storage import Storage
 
 
 class Cluster(Identity):
-    """One EKS cluster: its network, control plane, pools, storage and schedulers.
-
-    Attributes:
-        network: Address ranges and zones.
-        kubernetes: The control plane.
-        karpenter: Self-managed Karpenter; None leaves it out.
-        pools: Sets of nodes.
-        storage: File systems and buckets.
-        images: Image repositories.
-        scheduling: Gang scheduler, queues, priorities, rendezvous.
-        jobs: Job templates, by name.
-        hyperpod: Settings of HyperPod, for its pools.
-        agreed_limits: Limits granted above the published ones; None: the published ones hold.
-        backend: The application that submits jobs; None leaves it out.
-        observability: What is measured and shown; None leaves it out.
-        pipeline: The pipeline that deploys it, and other clusters; None leaves it out.
-    """
+    """One EKS cluster: its network, control plane, pools, storage and schedulers."""
 
     network: Network
+    """Address ranges and zones of the VPC."""
+
     kubernetes: Kubernetes = Field(default_factory=Kubernetes)
+    """The EKS control plane."""
+
     karpenter: Karpenter | None = None
+    """Self-managed Karpenter. Default: not installed."""
+
     pools: Annotated[tuple[Pool, ...], Field(json_schema_extra={"minItems": 1})]
+    """Sets of identical nodes."""
+
     storage: Storage = Field(default_factory=Storage)
+    """File systems and buckets."""
+
     images: Images = Field(default_factory=Images)
+    """Image repositories and registries."""
+
     scheduling: Scheduling = Field(default_factory=Scheduling)
+    """Gang scheduler, queues, priorities and rendezvous."""
+
     jobs: Mapping[JobName, StatedJob] = Field(default_factory=dict[str, AnyJob])
+    """Job templates by name; `ultrascale submit FILE NAME` sends one. A submission may add what a
+    template leaves out.
+    """
+
     hyperpod: HyperPod = Field(default_factory=HyperPod)
+    """SageMaker HyperPod, for pools with `provisioner: hyperpod`."""
+
     agreed_limits: AgreedLimits | None = None
+    """Limits that AWS granted above the published ones; `ultrascale plan` compares the cluster with
+    them.
+
+    Default: the published limits.
+    """
+
     backend: Backend | None = None
+    """The application that submits jobs. Default: not installed."""
+
     observability: Observability | None = None
+    """Metrics, dashboards, logs and alarms. Default: not installed."""
+
     pipeline: Pipeline | None = None
+    """The pipeline that deploys this cluster and others from a repository. Default: none."""
 
     def pool(self, name: str) -> Pool:
         """Return the pool called ``name``.

@@ -7,17 +7,20 @@ from ultrascale.config._places import AccountId, PolicyName, RegionName
 
 
 class Identity(Section):
-    """The cluster's name and its place.
-
-    Attributes:
-        name: Cluster name, and prefix of every stack.
-        region: AWS Region.
-        account: AWS account id; None keeps the templates free of it.
-        permissions_boundary: Name of the IAM policy that bounds every role of the stacks; None:
-            nothing does.
-    """
+    """The cluster's name and its place."""
 
     name: Annotated[str, dns_label(40)]
+    """Cluster name and prefix of the stack names: a DNS label of at most 40 characters."""
+
     region: RegionName
+    """AWS Region. Regions of China are not supported yet."""
+
     account: AccountId | None = None
+    """AWS account id, 12 digits in quotes. Default: the templates name no account."""
+
     permissions_boundary: PolicyName | None = None
+    """Name of the IAM policy that bounds every role of the stacks. It must exist in the account,
+    and in that of the pipeline.
+
+    Default: none.
+    """

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ultrascale.catalog import registries
 from ultrascale.config._base import Distinct, Section, matching
@@ -12,43 +12,43 @@ from ultrascale.config._rules import rule
 
 RepositoryName = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"(?=.{2,256}$)[a-z0-9]+(?:[._-][a-z0-9]+)*(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)*",
-            "not the name of an ECR repository",
-            "use lower-case letters and digits, with single '.', '_', '-' or '/' between them",
-        )
+    matching(
+        r"(?=.{2,256}$)[a-z0-9]+(?:[._-][a-z0-9]+)*(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)*",
+        "not the name of an ECR repository",
+        "use lower-case letters and digits, with single '.', '_', '-' or '/' between them",
     ),
 ]
 Host = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])",
-            "not the host of a registry",
-            "write it without https:// and path, such as ACCOUNT.dkr.ecr.REGION.amazonaws.com",
-        )
+    matching(
+        r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])",
+        "not the host of a registry",
+        "write it without https:// and path, such as ACCOUNT.dkr.ecr.REGION.amazonaws.com",
     ),
 ]
 Dockerfile = Literal["neuron", "nvidia", "cpu", "tensorboard", "backend", "none"]
 
 
 class Images(Section):
-    """Container images.
-
-    Attributes:
-        repositories: ECR repositories.
-        builds: Folder in ``images`` whose Dockerfile makes the image of a repository, or ``none``;
-            for the others it follows from their names and the pools.
-        eks_registry: Host of the EKS add-on image registry, for a Region that the catalog lacks.
-        pull_through: Public registries that the platform's images come from through a cache in the
-            account's own registry; None: by the number of nodes.
-    """
+    """Container images."""
 
     repositories: Distinct[RepositoryName] = ()
+    """ECR repositories, named `CLUSTER/NAME` in the registry. Default: none."""
+
     builds: Mapping[str, Dockerfile] = Field(default_factory=dict[str, Dockerfile])
+    """Folder of `images/` whose Dockerfile makes the image of a repository.
+
+    Default: by the repository's name, else by the accelerators of the pools.
+    """
+
     eks_registry: Host | None = None
+    """Registry host of EKS's own images. Default: the one of the Region, where it is known."""
+
     pull_through: tuple[registries.Upstream, ...] | None = None
+    """Public registries that the platform pulls from through a cache in the account's registry.
+
+    Default: all three above 1,000 nodes, else none; none in GovCloud.
+    """
 
 
 @rule

@@ -52,19 +52,15 @@ Devices = Annotated[int, BeforeValidator(_digits), Field(ge=0)]
 Cpu = Annotated[
     str,
     BeforeValidator(_text),
-    AfterValidator(
-        matching("[1-9][0-9]*m?", "not a number of CPUs", 'write "32", or "500m" for half of one')
-    ),
+    matching("[1-9][0-9]*m?", "not a number of CPUs", 'write "32", or "500m" for half of one'),
 ]
 Memory = Annotated[
     str,
     BeforeValidator(_text),
-    AfterValidator(
-        matching(
-            "[1-9][0-9]*(Ki|Mi|Gi|Ti|k|M|G|T)?",
-            "not an amount of memory",
-            "write a whole number and a unit, such as 64Gi",
-        )
+    matching(
+        "[1-9][0-9]*(Ki|Mi|Gi|Ti|k|M|G|T)?",
+        "not an amount of memory",
+        "write a whole number and a unit, such as 64Gi",
     ),
 ]
 

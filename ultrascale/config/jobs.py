@@ -26,38 +26,30 @@ LONGEST_JOB_NAME = 40
 JobName = Annotated[str, dns_label(LONGEST_JOB_NAME)]
 Role = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"[a-z][a-z0-9]{0,12}",
-            "not a role that ranks can be found by",
-            "use at most 13 lower-case letters and digits, no '-': "
-            "Volcano makes a variable of the shell of it",
-        )
+    matching(
+        r"[a-z][a-z0-9]{0,12}",
+        "not a role that ranks can be found by",
+        "use at most 13 lower-case letters and digits, no '-': "
+        "Volcano makes a variable of the shell of it",
     ),
 ]
 Variable = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"[A-Za-z_][A-Za-z0-9_]*",
-            "not the name of an environment variable",
-            "use letters, digits and '_'",
-        )
+    matching(
+        r"[A-Za-z_][A-Za-z0-9_]*",
+        "not the name of an environment variable",
+        "use letters, digits and '_'",
     ),
 ]
 CacheModel = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"[A-Za-z0-9_-]{1,63}",
-            "not a name of a model's cache",
-            "use at most 63 letters, digits, '_' and '-'",
-        )
+    matching(
+        r"[A-Za-z0-9_-]{1,63}",
+        "not a name of a model's cache",
+        "use at most 63 letters, digits, '_' and '-'",
     ),
 ]
-HttpPath = Annotated[
-    str, AfterValidator(matching(r"/[^\s]*", "not a path of a URL", "write it as /health"))
-]
+HttpPath = Annotated[str, matching(r"/[^\s]*", "not a path of a URL", "write it as /health")]
 
 
 def _word(value: object) -> object:
@@ -67,7 +59,7 @@ def _word(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
-Word = Annotated[str, BeforeValidator(_word)]
+Word = Annotated[str, BeforeValidator(_word, json_schema_input_type=str | int | float)]
 
 
 def _has_tag(value: str) -> str:
@@ -96,191 +88,251 @@ class Toleration(Model):
     """A taint that a job's pods bear, in Kubernetes' own words."""
 
     key: LabelKey
+    """Key of the taint."""
+
     operator: Literal["Equal", "Exists"] = "Equal"
+    """`Exists` tolerates any value."""
+
     value: LabelValue | None = None
+    """Value of the taint. Default: none."""
+
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """Effect of the taint. Default: any."""
 
 
 class Resources(Model):
-    """What each pod of a job asks for; what is left out follows from its nodes.
-
-    Attributes:
-        gpu: NVIDIA GPUs; 0 asks for none on a node that has some.
-        neuron: Neuron devices; 0 as well.
-        efa: EFA interfaces.
-        cpu: Kubernetes quantity of CPU.
-        memory: Kubernetes quantity of memory.
-        shared_memory: Kubernetes quantity, the size of `/dev/shm`; it counts as memory.
-    """
+    """What each pod of a job asks for; what is left out follows from its nodes."""
 
     gpu: Annotated[int, Field(ge=0)] | None = None
+    """NVIDIA GPUs; 0 asks for none. Default: all of the node."""
+
     neuron: Annotated[int, Field(ge=0)] | None = None
+    """Neuron devices, 1 or all; 0 asks for none. Default: all of the node."""
+
     efa: Annotated[int, Field(ge=0)] | None = None
+    """EFA interfaces; only a pod of a whole node gets any. Default: all of the node."""
+
     cpu: Quantity | None = None
+    """Kubernetes quantity of CPU. Default: what is left of the node."""
+
     memory: Quantity | None = None
+    """Kubernetes quantity of memory. Default: what is left of the node."""
+
     shared_memory: Quantity | None = None
+    """Kubernetes quantity of `/dev/shm`, which counts as memory. Default: a part of the memory."""
 
 
 class Volume(Model):
-    """A PersistentVolumeClaim that a job's pods mount.
-
-    Attributes:
-        claim: Its name, in the job's namespace.
-        mount_path: Where the container mounts it.
-        read_only: Whether nothing is written there.
-        existing: Whether it is none of the cluster file's: `submit` then looks for it in the
-            cluster.
-    """
+    """A PersistentVolumeClaim that a job's pods mount."""
 
     claim: SubdomainName
+    """Name of the claim in the job's namespace."""
+
     mount_path: MountPath
+    """Path at which the container mounts it."""
+
     read_only: bool = False
+    """Mount it for reading only."""
+
     existing: bool = False
+    """The cluster file does not make the claim; `submit` looks for it in the cluster."""
 
 
 class Restarts(Model):
-    """How often a job is restarted before it counts as failed.
-
-    Attributes:
-        job: Restarts of all its pods together; by default 10, and 100 on Spot nodes. With
-            ``min_nodes`` pods restart one by one, and it is as many for each of them.
-        workers: Restarts of the processes of a pod by torchrun, without a new pod; by default 3,
-            and 100 with ``min_nodes``, where each loss of another node costs the survivors one.
-    """
+    """How often a job is restarted before it counts as failed."""
 
     job: Annotated[int, Field(ge=0)] | None = None
+    """Restarts of all pods; with `min_nodes`, of each pod.
+
+    Default: 10; 100 on Spot, 2 with `--precompile`.
+    """
+
     workers: Annotated[int, Field(ge=0)] | None = None
+    """Restarts of the processes of a pod by torchrun, without a new pod.
+
+    Default: 3; 100 with `min_nodes`.
+    """
 
 
 class CompileCache(Model):
-    """The shared cache of graphs that the Neuron compiler has compiled.
-
-    Attributes:
-        model: What the graphs are of; with the version of the compiler and the number of cores it
-            names the folder of the cache.
-        path: Folder of all caches, on a shared file system; by default `neuron-cache` on the
-            job's first volume.
-        allow_cold: Whether the job starts although its graphs are not compiled.
-        precompile_args: Arguments of the script that are added when it runs to be compiled only.
-    """
+    """The shared cache of graphs that the Neuron compiler has compiled."""
 
     model: CacheModel
+    """Name of the model; with the compiler's version and the number of cores it names the folder.
+    """
+
     path: MountPath | None = None
+    """Folder of all caches on a shared file system. Default: `neuron-cache` on the first volume."""
+
     allow_cold: bool = False
+    """Start the job although its graphs are not compiled."""
+
     precompile_args: tuple[Word, ...] = ()
+    """Arguments that the script gets in addition when it only compiles. Default: none."""
 
 
 class Job(Model):
-    """What all kinds of job have in common.
-
-    Attributes:
-        pool: Name of the pool whose nodes it runs on.
-        node_selector: Labels that its nodes must carry.
-        prefer: Values of the label `node-type`, best first; a job of several nodes lands on one
-            of them as a whole.
-        priority: One of ``scheduling.priority_classes``.
-        team: Team of task governance in whose queue it waits, on HyperPod's nodes. Without it, a
-            job of HyperPod's nodes is the team's that is called as it is.
-        tolerations: Taints that its pods bear beside those of its pool.
-        resources: What each pod asks for; by default a whole node.
-        namespace: Where it runs; a team's job runs in the team's.
-        image: One of ``images.repositories``, or a whole reference with its host. Without a tag
-            it is the image that is built from this project for the repository.
-        command: Program and its first arguments.
-        args: Arguments of the script or program.
-        env: Environment variables, beside those of its accelerators.
-        service_account: Service account of its pods, for AWS permissions through EKS Pod Identity;
-            None: the namespace's own, which has none.
-        volumes: Volumes; by default the claims of the cluster file in its namespace.
-        grace_period_seconds: Time from SIGTERM to SIGKILL, for a last checkpoint.
-    """
+    """What all kinds of job have in common."""
 
     pool: DnsLabel | None = None
+    """Pool whose nodes the job runs on. Default: the only pool that has what it asks for."""
+
     node_selector: Mapping[LabelKey, LabelValue] = Field(default_factory=dict[str, str])
+    """Labels that its nodes must have. Default: those of its pool."""
+
     prefer: Distinct[str] = ()
+    """Values of the label `node-type`, best first. One pod lands on any of them, several nodes on
+    one as a whole.
+
+    Default: none.
+    """
+
     priority: str | None = None
+    """One of `scheduling.priority_classes`. Default: the cluster's."""
+
     team: str | None = None
+    """Team of task governance in whose queue it waits, on HyperPod's nodes.
+
+    Default: the team that the job or its template is named as.
+    """
+
     tolerations: tuple[Toleration, ...] = ()
+    """Tolerations beside those of its nodes' taints. Default: none."""
+
     resources: Resources = Field(default_factory=Resources)
+    """Resources of each pod.
+
+    Default: a whole node, less what the kubelet and the platform's DaemonSets take.
+    """
+
     namespace: DnsLabel = "training"
+    """Namespace that the cluster file makes; a team's job states none."""
+
     image: ImageName | None = None
+    """One of `images.repositories`, or a whole reference with its host and a tag that stays;
+    without a tag the image that is built.
+
+    Default: required to send it.
+    """
+
     command: tuple[Word, ...] = ()
+    """Program and its first arguments. Default: the image's own; a batch job has to state it."""
+
     args: tuple[Word, ...] = ()
+    """Arguments of the program or script. Default: none."""
+
     env: Mapping[Variable, Word] = Field(default_factory=dict[str, str])
+    """Environment variables beside those of the accelerators. Those that break NCCL, EFA or the
+    Neuron runtime are refused.
+
+    Default: none.
+    """
+
     service_account: SubdomainName | None = None
+    """Service account that you made in its namespace, for AWS permissions through EKS Pod Identity.
+
+    Default: the namespace's own, without any.
+    """
+
     volumes: tuple[Volume, ...] | None = None
+    """PersistentVolumeClaims that its pods mount.
+
+    Default: the cluster file's claims in its namespace.
+    """
+
     # The two minutes of a Spot notice, less what it takes to arrive.
     grace_period_seconds: Annotated[int, Field(ge=1)] = 110
+    """Seconds from SIGTERM to SIGKILL, for a last checkpoint; at most 120 on Spot."""
 
 
 class TrainingJob(Job):
-    """Processes on one or several nodes that start, restart and end together.
-
-    Attributes:
-        kind: What tells it apart.
-        nodes: Nodes, one pod each.
-        min_nodes: Fewest nodes that it goes on with; None: it needs all of them.
-        processes_per_node: Processes that torchrun starts on a node; by default one for each GPU
-            or NeuronCore.
-        script: Path of the script in the image, or the name of a module; torchrun starts it.
-        role: Name of the pods' role, and part of their names; on HyperPod they are workers.
-        queue: One of ``scheduling.queues``.
-        rendezvous: Where its nodes meet; by default as ``scheduling.rendezvous.backend`` says.
-        restarts: How often it is restarted.
-        compile_cache: Compiled graphs, for Neuron devices; None compiles as graphs are met.
-        ttl_seconds_after_finished: How long it stays to be looked at once it has ended.
-    """
+    """Processes on one or several nodes that start, restart and end together."""
 
     kind: Literal["training"] = "training"
+    """Pods of one or several nodes that start, restart and end together."""
+
     nodes: Annotated[int, Field(ge=1)] = 1
+    """Nodes, one pod on each."""
+
     min_nodes: Annotated[int, Field(ge=1)] | None = None
+    """Fewest nodes that the job goes on with after a loss. Default: all of them."""
+
     processes_per_node: Annotated[int, Field(ge=1)] | None = None
+    """Processes that torchrun starts on a node. Default: one for each GPU or logical NeuronCore."""
+
     script: Annotated[str, Field(min_length=1)] | None = None
+    """Path of the script in the image, or name of a module, that torchrun starts.
+
+    Default: `command` is required.
+    """
+
     role: Role = "worker"
+    """Role of the pods, and part of their names: letters and digits. Not on HyperPod."""
+
     queue: str | None = None
+    """One of `scheduling.queues`. Default: the only queue, or Volcano's `default`."""
+
     rendezvous: Literal["c10d", "etcd", "etcd-v2"] | None = None
+    """Meeting point of the nodes; a server with `etcd-v2` serves `etcd` as well.
+
+    Default: `scheduling.rendezvous.backend`.
+    """
+
     restarts: Restarts = Field(default_factory=Restarts)
+    """Restarts before the job counts as failed."""
+
     compile_cache: CompileCache | None = None
+    """Cache of compiled graphs for Neuron devices. Default: graphs are compiled as they are met."""
+
     ttl_seconds_after_finished: Annotated[int, Field(ge=0)] = 86_400
+    """Seconds that an ended job stays."""
 
 
 class BatchJob(Job):
-    """One pod that runs until its program ends.
-
-    Attributes:
-        kind: What tells it apart.
-        queue: One of ``scheduling.queues``.
-        retries: New pods after a failure; by default 3, and 100 on Spot nodes where Volcano runs,
-            which counts the loss of a node too.
-        ttl_seconds_after_finished: How long it stays to be looked at once it has ended.
-    """
+    """One pod that runs until its program ends."""
 
     kind: Literal["batch"] = "batch"
+    """One pod that runs until its program ends."""
+
     queue: str | None = None
+    """One of `scheduling.queues`. Default: the only queue, or Volcano's `default`."""
+
     retries: Annotated[int, Field(ge=0)] | None = None
+    """New pods after a failure.
+
+    Default: 3; 100 on Spot nodes with Volcano, which counts the loss of a node too.
+    """
+
     ttl_seconds_after_finished: Annotated[int, Field(ge=0)] = 86_400
+    """Seconds that an ended job stays."""
 
 
 class ServiceJob(Job):
-    """Pods that serve until they are taken away, behind one address inside the cluster.
-
-    Attributes:
-        kind: What tells it apart.
-        replicas: Pods.
-        port: TCP port that the program listens on.
-        capacity: Kind of capacity that its nodes come from; None: any of its pool.
-        health_path: Path that answers 200 once the program serves; None: the port is open.
-        startup_seconds: Time that the program may take before it serves, to load a model.
-        allow_from: Other namespaces whose pods may reach it; those of its own always may.
-    """
+    """Pods that serve until they are taken away, behind one address inside the cluster."""
 
     kind: Literal["service"] = "service"
+    """Pods that serve until they are deleted, behind one address inside the cluster."""
+
     replicas: Annotated[int, Field(ge=1)] = 1
+    """Number of pods."""
+
     port: Annotated[int, Field(ge=1, le=65_535)] = 8080
+    """TCP port that the program listens on."""
+
     capacity: Literal["reserved", "spot", "on-demand"] | None = None
+    """Capacity of its nodes: any pool with that capacity, where `pool` is left out.
+
+    Default: any.
+    """
+
     health_path: HttpPath | None = None
+    """Path that answers 200 once the program serves. Default: the open port is enough."""
+
     startup_seconds: Annotated[int, Field(ge=1)] = 600
+    """Seconds that the program may take before it serves, such as to load a model."""
+
     allow_from: tuple[DnsLabel, ...] = ()
+    """Namespaces whose pods may reach it, beside its own. Default: none."""
 
 
 AnyJob = TrainingJob | BatchJob | ServiceJob

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ultrascale import catalog
 from ultrascale.catalog import karpenter as facts
@@ -18,9 +18,7 @@ from ultrascale.config.purchase import CapacityBlock, Odcr
 
 ChartVersion = Annotated[
     str,
-    AfterValidator(
-        matching(r"\d+\.\d+\.\d+", "not a chart version", "write MAJOR.MINOR.PATCH, without a v")
-    ),
+    matching(r"\d+\.\d+\.\d+", "not a chart version", "write MAJOR.MINOR.PATCH, without a v"),
 ]
 
 _FEATURES: Mapping[facts.Feature, str] = {
@@ -34,17 +32,22 @@ _FEATURES: Mapping[facts.Feature, str] = {
 
 
 class Karpenter(Section):
-    """Self-managed Karpenter.
-
-    Attributes:
-        version: Version of its two charts.
-        vcpus: CPU that its controller requests; None: by the nodes it may launch.
-        memory_gib: Memory that its controller gets, in GiB; None: by the nodes it may launch.
-    """
+    """Self-managed Karpenter."""
 
     version: ChartVersion
+    """Version of Karpenter's charts; this product is made for 1.15.1."""
+
     vcpus: Annotated[int, Field(ge=1)] | None = None
+    """vCPUs that the controller requests.
+
+    Default: 1 to 16, by the nodes that Karpenter may launch.
+    """
+
     memory_gib: Annotated[int, Field(ge=1)] | None = None
+    """Memory of the controller, in GiB.
+
+    Default: 1 to 64, by the nodes that Karpenter may launch.
+    """
 
 
 @rule

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from ipaddress import IPv4Network
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ultrascale.catalog import eks, regions
 from ultrascale.catalog.addons import ADDONS
-from ultrascale.config._base import Distinct, DnsLabel, Network4, Section, matching
+from ultrascale.config._base import Distinct, DnsLabel, Network4, Section, matching, one_of
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Readable
 from ultrascale.config._rules import rule
@@ -22,65 +22,66 @@ _EVERYONE = IPv4Network("0.0.0.0/0")
 
 RoleArn = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+",
-            "not the ARN of an IAM role",
-            "write arn:aws:iam::ACCOUNT:role/NAME",
-        )
+    matching(
+        r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+",
+        "not the ARN of an IAM role",
+        "write arn:aws:iam::ACCOUNT:role/NAME",
     ),
 ]
 AddonVersion = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"v\d+\.\d+\.\d+-eksbuild\.\d+",
-            "not the version of an EKS add-on",
-            "write it as `aws eks describe-addon-versions` does, such as v1.21.1-eksbuild.1",
-        )
+    matching(
+        r"v\d+\.\d+\.\d+-eksbuild\.\d+",
+        "not the version of an EKS add-on",
+        "write it as `aws eks describe-addon-versions` does, such as v1.21.1-eksbuild.1",
     ),
 ]
-Duration = Annotated[
-    str, AfterValidator(matching(r"\d{1,4}m", "not a duration in minutes", "write it as 30m"))
-]
+Duration = Annotated[str, matching(r"\d{1,4}m", "not a duration in minutes", "write it as 30m")]
 
 
 class Endpoint(Section):
-    """How the Kubernetes API is reached.
-
-    Attributes:
-        private: Whether from inside the VPC.
-        public_cidrs: Who may reach it from the internet; empty means no public endpoint.
-    """
+    """How the Kubernetes API is reached."""
 
     private: bool = True
+    """Private endpoint, which nodes and manifests use. It has to stay true."""
+
     public_cidrs: Distinct[Network4] = ()
+    """Ranges that may reach the public endpoint. Default: no public endpoint."""
 
 
 class Kubernetes(Section):
-    """The EKS control plane.
+    """The EKS control plane."""
 
-    Attributes:
-        version: Kubernetes minor version.
-        control_plane_tier: Provisioned control-plane tier.
-        endpoint: How the API is reached.
-        admins: IAM roles that get cluster admin by access entry.
-        service_cidr: Range of Service addresses; cannot change later.
-        event_ttl: How long the API server keeps events.
-        addons: Versions of EKS add-ons that replace the catalog's, by add-on name.
-        instance_id_node_names: Whether Karpenter's nodes are named by their instance ids, so that
-            none has to ask EC2 for its private DNS name when it starts; None: by the number of
-            nodes. nodeadm's feature gate for it has no word of AWS beyond nodeadm's own pages.
+    version: Annotated[str, one_of(eks.SUPPORTED_VERSIONS)] = eks.DEFAULT_VERSION
+    """Kubernetes minor version. Volcano and HyperPod may support an older one at most."""
+
+    control_plane_tier: Literal["standard", "xl", "2xl", "4xl", "8xl"] = "standard"
+    """Tier of the provisioned control plane."""
+
+    endpoint: Endpoint = Field(default_factory=Endpoint)
+    """Access to the Kubernetes API."""
+
+    admins: Distinct[RoleArn] = ()
+    """ARNs of IAM roles with cluster administration. Default: none, so nobody can use kubectl."""
+
+    service_cidr: Network4 = eks.DEFAULT_SERVICE_CIDR
+    """Range of Kubernetes Services. It can never change."""
+
+    event_ttl: Duration = eks.DEFAULT_EVENT_TTL
+    """Time that the API server keeps events, 10m to 60m."""
+
+    addons: Mapping[DnsLabel, AddonVersion] = Field(default_factory=dict[str, str])
+    """Versions of EKS add-ons that replace the pinned ones, by add-on name.
+
+    Default: the pinned versions.
     """
 
-    version: str = eks.DEFAULT_VERSION
-    control_plane_tier: Literal["standard", "xl", "2xl", "4xl", "8xl"] = "standard"
-    endpoint: Endpoint = Field(default_factory=Endpoint)
-    admins: Distinct[RoleArn] = ()
-    service_cidr: Network4 = eks.DEFAULT_SERVICE_CIDR
-    event_ttl: Duration = eks.DEFAULT_EVENT_TTL
-    addons: Mapping[DnsLabel, AddonVersion] = Field(default_factory=dict[str, str])
     instance_id_node_names: bool | None = None
+    """Name Karpenter's nodes by their instance ids, so that a starting node need not ask EC2 for
+    its DNS name.
+
+    Default: true above 20,000 nodes.
+    """
 
 
 @rule

@@ -17,15 +17,13 @@ _BLOCK_MASK = vpc.LARGEST_RANGE_MASK
 
 
 class PodBlocks(Model):
-    """Consecutive /16 blocks, the largest that a VPC takes, of one larger range.
-
-    Attributes:
-        count: How many.
-        from_: The range they are taken from, key ``from``.
-    """
+    """Consecutive /16 blocks, the largest that a VPC takes, of one larger range."""
 
     count: Annotated[int, Field(ge=1)]
+    """Number of /16 blocks."""
+
     from_: Network4 = Field(alias="from")
+    """Range that the blocks are taken from, such as `100.64.0.0/10`."""
 
 
 def _spelling(value: object) -> str:
@@ -39,17 +37,21 @@ PodCidrs = Annotated[
 
 
 class Network(Section):
-    """The address ranges and zones of the VPC.
-
-    Attributes:
-        vpc_cidr: Primary IPv4 range.
-        pod_cidrs: Secondary ranges as the file states them; read `pod_blocks`.
-        zones: Zones that get subnets, by name or by zone id.
-    """
+    """The address ranges and zones of the VPC."""
 
     vpc_cidr: Network4
+    """Primary IPv4 range of the VPC, /16 to /28."""
+
     pod_cidrs: PodCidrs = ()
+    """Secondary ranges for accelerated nodes and their pods: a list, or that many /16 blocks of a
+    larger range.
+
+    Default: none.
+    """
+
     zones: Distinct[str]
+    """Zones that get subnets, at least two: all names (`us-west-2b`) or all zone ids (`usw2-az4`).
+    """
 
     @property
     def pod_blocks(self) -> tuple[IPv4Network, ...]:
@@ -71,15 +73,13 @@ def blocks(pod_cidrs: tuple[IPv4Network, ...] | PodBlocks) -> tuple[IPv4Network,
 
 
 class AgreedLimits(Section):
-    """Limits that AWS has granted above the published ones.
-
-    Attributes:
-        nau_per_vpc: Network address usage units of one VPC.
-        reference: The case or agreement that grants them.
-    """
+    """Limits that AWS has granted above the published ones."""
 
     nau_per_vpc: Annotated[int, Field(ge=1)]
+    """Network Address Usage units of one VPC."""
+
     reference: Annotated[str, Field(min_length=1)]
+    """The case or agreement that grants them."""
 
 
 @rule

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ultrascale.config._base import Section, matching
 from ultrascale.config._errors import Mistakes, refuse
@@ -12,11 +12,7 @@ from ultrascale.config.pools import Pool
 
 Email = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"[^@\s]+@[^@\s]+\.[^@\s.]+", "not an e-mail address", "write it as name@example.com"
-        )
-    ),
+    matching(r"[^@\s]+@[^@\s]+\.[^@\s.]+", "not an e-mail address", "write it as name@example.com"),
 ]
 
 
@@ -24,38 +20,41 @@ class Alarms(Section):
     """Who hears of alarms."""
 
     email: Email
+    """E-mail address that gets alarms, HyperPod's events and notices of ends that are near."""
 
 
 class WriteLatencySlo(Section):
-    """Objective for the latency of Kubernetes API writes, which a canary in the VPC measures.
-
-    Attributes:
-        threshold_ms: A write within this time is a good one, in milliseconds.
-        goal_percent: Share of good writes over the last seven days, in percent.
-    """
+    """Objective for the latency of Kubernetes API writes, which a canary in the VPC measures."""
 
     threshold_ms: Annotated[int, Field(ge=1, le=10_000)]
+    """Longest time of a good write, in milliseconds."""
+
     goal_percent: Annotated[float, Field(ge=1, lt=100)]
+    """Share of good writes over the last seven days, in percent."""
 
 
 class Observability(Section):
-    """What is measured and shown.
-
-    Attributes:
-        dashboards: Whether dashboards are made.
-        alarms: Who hears of alarms; None for no alarms.
-        container_logs: Whether what containers and nodes log is sent to CloudWatch.
-        hyperpod_addon: Whether HyperPod's observability add-on is installed, with a workspace of
-            Amazon Managed Service for Prometheus. Its name and its settings are documented; no
-            public source states its versions, so `kubernetes.addons` has to.
-        write_latency_slo: Objective for API writes; None for no objective.
-    """
+    """What is measured and shown."""
 
     dashboards: bool = False
+    """Make a CloudWatch dashboard of the nodes and the control plane."""
+
     alarms: Alarms | None = None
+    """Receiver of alarms. Default: no alarms."""
+
     container_logs: bool = True
+    """Send the logs of containers and nodes to CloudWatch."""
+
     hyperpod_addon: bool = False
+    """Install HyperPod's observability add-on with a workspace of Amazon Managed Service for
+    Prometheus; its version stands in `kubernetes.addons`.
+    """
+
     write_latency_slo: WriteLatencySlo | None = None
+    """Objective for writes to the API server, which a canary in the VPC measures.
+
+    Default: no objective.
+    """
 
 
 @rule

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, NamedTuple
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ultrascale.catalog import codepipeline, regions
 from ultrascale.config._base import Distinct, Model, Section, dns_label, matching
@@ -15,45 +15,37 @@ from ultrascale.config.observability import Email
 
 ConnectionArn = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"arn:aws[a-z-]*:(?:codeconnections|codestar-connections):[a-z0-9-]+:\d{12}:connection/[\w-]+",
-            "not the ARN of a CodeConnections connection",
-            "write arn:aws:codeconnections:REGION:ACCOUNT:connection/ID",
-        )
+    matching(
+        r"arn:aws[a-z-]*:(?:codeconnections|codestar-connections):[a-z0-9-]+:\d{12}:connection/[\w-]+",
+        "not the ARN of a CodeConnections connection",
+        "write arn:aws:codeconnections:REGION:ACCOUNT:connection/ID",
     ),
 ]
 RepositoryPath = Annotated[
     str,
-    AfterValidator(
-        # Groups of GitLab have groups within.
-        matching(r"[\w.-]+(?:/[\w.-]+)+", "not the path of a repository", "write OWNER/NAME")
-    ),
+    # Groups of GitLab have groups within.
+    matching(r"[\w.-]+(?:/[\w.-]+)+", "not the path of a repository", "write OWNER/NAME"),
 ]
 BranchName = Annotated[
     str,
-    AfterValidator(matching(r"[\w.][\w./+-]*", "not the name of a branch", "write it as main")),
+    matching(r"[\w.][\w./+-]*", "not the name of a branch", "write it as main"),
 ]
 # It becomes a word of a command.
 _CLUSTER_PATH = r"(?!(?:.*/)?\.\.?/)\w[\w.-]*(?:/[\w.][\w.-]*)*\.ya?ml"
 ClusterPath = Annotated[
     str,
-    AfterValidator(
-        matching(
-            _CLUSTER_PATH,
-            "not the path of a cluster file within the repository",
-            "write it from the repository's folder, as clusters/prod.yaml",
-        )
+    matching(
+        _CLUSTER_PATH,
+        "not the path of a cluster file within the repository",
+        "write it from the repository's folder, as clusters/prod.yaml",
     ),
 ]
 ResourceName = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"\w[\w.:/-]*",
-            "not the name or the logical id of a resource",
-            "write it as `ultrascale diff` prints it",
-        )
+    matching(
+        r"\w[\w.:/-]*",
+        "not the name or the logical id of a resource",
+        "write it as `ultrascale diff` prints it",
     ),
 ]
 # A name of an action consists of it, of a stack's name and of a step: at most 100 characters.
@@ -76,53 +68,73 @@ class ConnectionId(NamedTuple):
 
 
 class Stage(Model):
-    """One cluster that the pipeline deploys.
-
-    Attributes:
-        name: What the pipeline calls it.
-        cluster: Its cluster file, from the repository's folder; None: the file that has the
-            pipeline.
-        account: Account that the cluster file must state; None leaves that to the cluster file.
-        region: Region that the cluster file must state; None leaves that to the cluster file.
-        wave: Stages of one wave, which stand next to each other, are deployed side by side; None:
-            a wave of its own.
-        approval: Whether somebody has to approve what the stage needs, replaces and rolls.
-        replace: Protected resources that a deployment may replace or delete.
-    """
+    """One cluster that the pipeline deploys."""
 
     name: StageName
+    """Name of the stage, at most 20 characters."""
+
     cluster: ClusterPath | None = None
+    """Cluster file to deploy, from the repository's folder; it states its `account` and has no
+    pipeline of its own.
+
+    Default: this file.
+    """
+
     account: AccountId | None = None
+    """Account that the cluster file has to state. Default: the one that it states."""
+
     region: RegionName | None = None
+    """Region that the cluster file has to state. Default: the one that it states."""
+
     wave: StageName | None = None
+    """Name of a wave: its stages follow each other and are deployed side by side.
+
+    Default: a wave of its own.
+    """
+
     approval: bool = True
+    """Ask somebody to approve what the stage needs, replaces and rolls."""
+
     replace: Distinct[ResourceName] = ()
+    """Protected resources that a deployment may replace or delete, as `ultrascale diff --replace`
+    takes them; for one run.
+
+    Default: none.
+    """
 
 
 class Notifications(Section):
     """Who hears that an approval waits, or that a run failed."""
 
     email: Email
+    """E-mail address that gets the notices."""
 
 
 class Pipeline(Section):
     """The pipeline that deploys clusters from a repository.
 
     It lies in the account and Region of its connection.
-
-    Attributes:
-        connection: ARN of the CodeConnections connection to the repository's host.
-        repository: OWNER/NAME.
-        branch: Branch whose commits are deployed.
-        stages: What it deploys, in this order.
-        notifications: Who hears of what needs somebody; None: nobody.
     """
 
     connection: ConnectionArn
+    """ARN of the CodeConnections connection to the repository's host. The pipeline lies in its
+    account and Region.
+    """
+
     repository: RepositoryPath
+    """`OWNER/NAME` of the repository."""
+
     branch: BranchName = "main"
+    """Branch whose commits are deployed."""
+
     stages: Annotated[tuple[Stage, ...], Field(json_schema_extra={"minItems": 1})]
+    """Clusters that the pipeline deploys, in this order."""
+
     notifications: Notifications | None = None
+    """Receiver of approvals that wait, permissions that grow and runs that fail.
+
+    Default: nobody.
+    """
 
     @property
     def home(self) -> ConnectionId:

@@ -9,7 +9,7 @@ from ultrascale import catalog
 from ultrascale.catalog import kubernetes
 from ultrascale.catalog.provisioners import AUTO_MODE, KARPENTER, Provisioned, Provisioner
 from ultrascale.config._base import (
-    Distinct,
+    AtLeastOne,
     LabelKey,
     LabelValue,
     Model,
@@ -56,17 +56,19 @@ def _role(stated: Mapping[str, object]) -> Role:
 
 
 class Nodes(Model):
-    """How many nodes each shard of a pool has.
-
-    Attributes:
-        min: Fewest, for a pool that scales.
-        max: Most, for a pool that scales.
-        static: A fixed count that is kept whether pods run or not.
-    """
+    """How many nodes each shard of a pool has."""
 
     min: Annotated[int, Field(ge=0)] = 0
+    """Fewest nodes of a pool that scales."""
+
     max: Count | None = None
+    """Most nodes of a pool that scales. Default: `static` is required."""
+
     static: Count | None = None
+    """Fixed number of nodes; HyperPod always needs it, NodePools need `role: reserved` beside it.
+
+    Default: the pool scales.
+    """
 
     @property
     def are_counted(self) -> bool:
@@ -97,44 +99,77 @@ class Taint(Model):
     """A taint of a pool's nodes beside those that follow from it, in Kubernetes' own words."""
 
     key: LabelKey
+    """Key of the taint, with a domain of your own or none."""
+
     value: LabelValue
+    """Value of the taint."""
+
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+    """Effect on pods that do not tolerate the taint."""
 
 
 class Pool(Provisioned, Model):
-    """A set of identical nodes.
-
-    Attributes:
-        name: Unique in the cluster.
-        role: Decides disruption rules, weights and labels.
-        instance_types: EC2 names, in order of preference.
-        provisioner: What launches the nodes.
-        purchase: How they are paid for.
-        zones: Zones of the pool; empty for all of the network's, see `zones_of`.
-        nodes: Counts of each shard.
-        shards: Number of equal pools that this one stands for.
-        placement_group: Whether the nodes share a cluster placement group.
-        efa: Which EFA cards get an interface.
-        deep_health_checks: Whether HyperPod stresses a node before it takes work.
-        labels: Node labels that are added, or replace ours of the same key.
-        taints: Node taints that are added; jobs of the pool tolerate them by themselves.
-        tags: EC2 tags of the nodes' instances and volumes, such as for cost allocation.
-    """
+    """A set of identical nodes."""
 
     name: Annotated[str, dns_label(50)]
+    """DNS label, unique. It is also the node label `node-type` and part of the stack's name."""
+
     role: Role = Field(default_factory=_role)
-    instance_types: Annotated[Distinct[InstanceType], Field(min_length=1)]
+    """Use of the nodes, which decides disruption rules, weights and labels.
+
+    Default: `system` for the pool of that name, else `burst`.
+    """
+
+    instance_types: AtLeastOne[InstanceType]
+    """EC2 instance types, in order of preference. Spot on a node group needs at least three of one
+    size; `role: system` takes none with accelerators.
+    """
+
     provisioner: Provisioner
+    """Controller that launches the nodes."""
+
     purchase: Purchase = Field(default_factory=OnDemand)
-    zones: Annotated[Distinct[str], Field(min_length=1)] = ()
+    """Purchase option of the nodes. Default: on-demand."""
+
+    zones: AtLeastOne[str] = ()
+    """Zones of the pool; one for EFA, a Capacity Block or a training plan.
+
+    Default: all of `network.zones`.
+    """
+
     nodes: Nodes
+    """Number of nodes of each shard."""
+
     shards: Annotated[int, Field(ge=1, le=kubernetes.NODES_PER_CLUSTER)] = 1
+    """Number of equal pools, named `NAME-1` and so on."""
+
     placement_group: bool = False
+    """Put the nodes into one cluster placement group."""
+
     efa: Literal["auto", "all", "none"] = "auto"
+    """EFA interfaces: `all` cards, `none`, or `auto`: all cards where the pool has accelerators,
+    one type and one zone.
+    """
+
     deep_health_checks: bool = False
+    """HyperPod only: stress each node for one to two hours before it takes work."""
+
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict[str, str])
+    """Further node labels; `node-type` replaces ours. Default: none."""
+
     taints: tuple[Taint, ...] = ()
+    """Further node taints. Jobs of the pool tolerate them by themselves. Not on system pools, nor
+    beside deep health checks.
+
+    Default: none.
+    """
+
     tags: Mapping[TagKey, TagValue] = Field(default_factory=dict[str, str])
+    """EC2 tags of the instances and their volumes, such as for cost allocation; `Name` replaces
+    ours.
+
+    Default: none.
+    """
 
     @property
     def node_type(self) -> str:

@@ -2,39 +2,33 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, Tag
+from pydantic import Field, Tag
 
 from ultrascale.config._base import Instant, Model, matching, told_apart_by
 from ultrascale.config._tags import SelectorTags
 
 ReservationId = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"cr-[0-9a-f]{8,17}",
-            "not the id of a capacity reservation",
-            "copy it from `aws ec2 describe-capacity-reservations`, such as cr-0123456789abcdef0",
-        )
+    matching(
+        r"cr-[0-9a-f]{8,17}",
+        "not the id of a capacity reservation",
+        "copy it from `aws ec2 describe-capacity-reservations`, such as cr-0123456789abcdef0",
     ),
 ]
 ResourceGroupArn = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/[\w.-]+",
-            "not the ARN of a resource group",
-            "write arn:aws:resource-groups:REGION:ACCOUNT:group/NAME",
-        )
+    matching(
+        r"arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/[\w.-]+",
+        "not the ARN of a resource group",
+        "write arn:aws:resource-groups:REGION:ACCOUNT:group/NAME",
     ),
 ]
 TrainingPlanArn = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:\d{12}:training-plan/[A-Za-z0-9][A-Za-z0-9-]{0,63}",
-            "not the ARN of a training plan",
-            "write arn:aws:sagemaker:REGION:ACCOUNT:training-plan/NAME",
-        )
+    matching(
+        r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:\d{12}:training-plan/[A-Za-z0-9][A-Za-z0-9-]{0,63}",
+        "not the ARN of a training plan",
+        "write arn:aws:sagemaker:REGION:ACCOUNT:training-plan/NAME",
     ),
 ]
 
@@ -43,79 +37,86 @@ class OnDemand(Model):
     """On-Demand Instances: pay by the second, no commitment."""
 
     option: Literal["on-demand"] = "on-demand"
+    """Pay by the second, without a commitment."""
 
 
 class Spot(Model):
-    """Spot Instances: spare capacity, reclaimed with two minutes' notice.
-
-    Attributes:
-        option: ``spot``.
-        fallback: What a second pool of lower weight launches when Spot is short.
-        fallback_max: Most nodes of that second pool; the first may have the others. None: half.
-    """
+    """Spot Instances: spare capacity, reclaimed with two minutes' notice."""
 
     option: Literal["spot"] = "spot"
+    """Spare capacity, which EC2 reclaims with two minutes' notice."""
+
     fallback: Literal["on-demand", "none"] = "none"
+    """Capacity of a second NodePool, of lower weight, for times when Spot is short."""
+
     fallback_max: Annotated[int, Field(ge=1)] | None = None
+    """Most nodes of that second NodePool; Spot has the rest of `nodes.max`.
+
+    Default: half of `nodes.max`.
+    """
 
 
 class Reservation(Model):
-    """Capacity that is paid for already, named in exactly one of three ways.
-
-    Attributes:
-        reservation: Its id.
-        reservation_tags: Tags that it carries, all of them.
-        resource_group: ARN of the resource group that holds it.
-    """
+    """Capacity that is paid for already, named in exactly one of three ways."""
 
     reservation: ReservationId | None = None
+    """Id of the reservation (`cr-…`). Exactly one of the three keys names a reservation.
+
+    Default: none.
+    """
+
     reservation_tags: SelectorTags | None = None
+    """Tags of the reservation, all of them; for NodePools. Default: none."""
+
     resource_group: ResourceGroupArn | None = None
+    """ARN of the resource group that holds the reservation; for ODCRs on node groups.
+
+    Default: none.
+    """
 
 
 class Odcr(Reservation):
-    """An On-Demand Capacity Reservation.
-
-    Attributes:
-        option: ``odcr``.
-        spill: What a node group launches when the reservation is full.
-    """
+    """An On-Demand Capacity Reservation."""
 
     option: Literal["odcr"] = "odcr"
+    """An On-Demand Capacity Reservation."""
+
     spill: Literal["on-demand", "never"] = "never"
+    """Capacity that a node group launches when the reservation is full."""
 
 
 class CapacityBlock(Reservation):
-    """A Capacity Block for ML, already bought.
-
-    Attributes:
-        option: ``capacity-block``.
-        starts: Start of its window, in UTC.
-        ends: End of its window, in UTC. EC2 takes the instances back earlier.
-        extended: Whether it was extended after its purchase, and may so last any whole number of
-            days.
-    """
+    """A Capacity Block for ML, already bought."""
 
     option: Literal["capacity-block"] = "capacity-block"
+    """A Capacity Block for ML that you bought."""
+
     starts: Instant
+    """Start of the block, in UTC."""
+
     ends: Instant
+    """End of the block, in UTC. Nodes are drained 40 minutes earlier, those of UltraServers 70."""
+
     extended: bool = False
+    """The block was extended after its purchase, so it may last any number of days up to 182;
+    others last 1 to 14 days or whole weeks.
+    """
 
 
 class TrainingPlan(Model):
-    """A SageMaker flexible training plan, already bought.
-
-    Attributes:
-        option: ``training-plan``.
-        plan: Its ARN.
-        starts: Start of its window, in UTC.
-        ends: End of its window, in UTC. HyperPod stops the instances earlier.
-    """
+    """A SageMaker flexible training plan, already bought."""
 
     option: Literal["training-plan"] = "training-plan"
+    """A SageMaker flexible training plan that you bought, for HyperPod."""
+
     plan: TrainingPlanArn
+    """ARN of the training plan; the pool's zone is the plan's."""
+
     starts: Instant
+    """Start of the plan, in UTC."""
+
     ends: Instant
+    """End of the plan, in UTC. HyperPod stops the nodes 60 minutes earlier."""
 
 
 Purchase = Annotated[

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from ultrascale import catalog
 from ultrascale.catalog import kubernetes, volcano
-from ultrascale.config._base import Model, Quantity, Section, SubdomainName, WrongValueError
+from ultrascale.config._base import Model, Quantity, Section, SubdomainName, WrongValueError, one_of
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._parts import Every
 from ultrascale.config._rules import rule
@@ -48,54 +48,60 @@ Priority = Annotated[int, AfterValidator(_users_may_set)]
 
 
 class Queue(Model):
-    """A Volcano queue.
-
-    Attributes:
-        name: Unique in the cluster.
-        weight: Share of the cluster relative to the other queues.
-        reclaimable: Whether other queues may take back what it uses beyond its share.
-        capability: Most that its jobs may use, by resource name.
-    """
+    """A Volcano queue."""
 
     name: SubdomainName
+    """Name of the queue, unique."""
+
     weight: int = 1
+    """Share of the cluster, relative to the other queues."""
+
     reclaimable: bool = True
+    """Let other queues take back what it uses beyond its share."""
+
     capability: Mapping[str, Quantity] = Field(default_factory=dict[str, str])
+    """Most that its jobs may use, by resource name. Default: no limit."""
 
 
 class Rendezvous(Section):
-    """Where the workers of an elastic job meet.
-
-    Attributes:
-        backend: ``c10d`` meets in the job itself, ``etcd`` at a server through its v3 API, which
-            our training images speak, ``etcd-v2`` through the older API of torch's own backends.
-        replicas: Members of the etcd cluster; nothing to choose for ``c10d``.
-    """
+    """Where the workers of an elastic job meet."""
 
     backend: Literal["c10d", "etcd", "etcd-v2"] = "c10d"
-    replicas: int = 1
+    """`c10d` meets in the job, `etcd` at a server of API v3, as our training images do; `etcd-v2`
+    also serves torch's own `etcd` backends.
+    """
+
+    replicas: Annotated[int, one_of(_RENDEZVOUS_REPLICAS)] = 1
+    """Members of the etcd cluster; `c10d` has none."""
 
 
 class Scheduling(Section):
-    """How jobs get nodes.
-
-    Attributes:
-        gang_scheduler: What starts all pods of a job together.
-        queues: Volcano queues.
-        priority_classes: Values of PriorityClasses, by name.
-        topology_aware: Whether jobs are placed by AWS's network topology.
-        rendezvous: Where elastic workers meet.
-        neuron_scheduler_extension: Whether jobs can ask for neighbouring Neuron devices of a node.
-    """
+    """How jobs get nodes."""
 
     gang_scheduler: Literal["volcano", "none"] = "none"
+    """Scheduler that starts all pods of a job together."""
+
     queues: tuple[Queue, ...] = ()
+    """Volcano queues. Default: none."""
+
     priority_classes: Mapping[PriorityName, Priority] = Field(
         default_factory=lambda: dict(DEFAULT_PRIORITY_CLASSES)
     )
+    """Values of PriorityClasses by name; a class never changes its value.
+
+    Default: critical 1000000, high 800000, medium 600000, low 400000, preemptible 200000.
+    """
+
     topology_aware: bool = False
+    """Let Volcano place jobs by AWS's network topology."""
+
     rendezvous: Rendezvous = Field(default_factory=Rendezvous)
+    """Meeting point of elastic workers."""
+
     neuron_scheduler_extension: bool = False
+    """Run a second scheduler for pods that ask for a part of a node's Neuron devices. Not for
+    Volcano's jobs.
+    """
 
 
 @rule

@@ -4,11 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ultrascale import catalog
 from ultrascale.catalog import lustre as fsx
-from ultrascale.config._base import Distinct, DnsLabel, Model, Section, SubdomainName, matching
+from ultrascale.config._base import (
+    Distinct,
+    DnsLabel,
+    Model,
+    Section,
+    SubdomainName,
+    matching,
+    one_of,
+)
 from ultrascale.config._errors import Mistake, Mistakes, dotted, near, refuse
 from ultrascale.config._parts import Readable
 from ultrascale.config._rules import rule
@@ -17,34 +25,24 @@ from ultrascale.config.pools import Pool, zones_of
 
 BucketName = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"[a-z0-9](?:[a-z0-9-]{1,35}[a-z0-9])",
-            "not a bucket name of 3 to 37 characters",
-            "use lower-case letters, digits and '-'; S3 gives the bucket a name of its own",
-        )
+    matching(
+        r"[a-z0-9](?:[a-z0-9-]{1,35}[a-z0-9])",
+        "not a bucket name of 3 to 37 characters",
+        "use lower-case letters, digits and '-'; S3 gives the bucket a name of its own",
     ),
 ]
 MountPath = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"(?:/[\w.-]+)+", "not an absolute path", "write it as /data, with no '/' at the end"
-        )
-    ),
+    matching(r"(?:/[\w.-]+)+", "not an absolute path", "write it as /data, with no '/' at the end"),
 ]
 Prefix = Annotated[
     str,
-    AfterValidator(
-        matching(r"(?:[^/\s][^\s]*)?", "not an S3 prefix", "leave out the '/' at its start")
-    ),
+    matching(r"(?:[^/\s][^\s]*)?", "not an S3 prefix", "leave out the '/' at its start"),
 ]
 LinkedPath = Annotated[
     str,
-    AfterValidator(
-        matching(
-            r"/|(?:/[\w.-]+)+", "not an absolute path", "write it as /datasets, or / for all of it"
-        )
+    matching(
+        r"/|(?:/[\w.-]+)+", "not an absolute path", "write it as /datasets, or / for all of it"
     ),
 ]
 Event = Literal["new", "changed", "deleted"]
@@ -68,63 +66,77 @@ class Claim(Model):
     """The PersistentVolumeClaim through which pods of one namespace mount a file system."""
 
     namespace: DnsLabel
+    """Namespace of the claim, in which jobs run."""
+
     name: SubdomainName
+    """Name of the claim, unique in its namespace."""
+
     mount_path: MountPath
+    """Path at which jobs mount it."""
 
 
 class LustreS3(Model):
-    """The S3 data that a file system shows as files.
-
-    Attributes:
-        bucket: One of ``storage.buckets``.
-        prefix: Key prefix; empty for the whole bucket.
-        path: Directory of the file system in which they are.
-        import_: Changes in S3 that reach the file system, key ``import``.
-        export: Changes in the file system that reach S3.
-    """
+    """The S3 data that a file system shows as files."""
 
     bucket: str
+    """One of `storage.buckets`."""
+
     prefix: Prefix = ""
+    """Key prefix of the objects. Default: the whole bucket."""
+
     path: LinkedPath = "/"
+    """Directory of the file system that shows them."""
+
     import_: Distinct[Event] = Field(alias="import", default=())
+    """Changes in S3 that reach the file system by themselves. Default: none."""
+
     export: Distinct[Event] = ()
+    """Changes in the file system that reach S3 by themselves. Default: none."""
 
 
 class Lustre(Model):
-    """An FSx for Lustre file system, persistent SSD.
-
-    Attributes:
-        name: Unique in the cluster.
-        zone: Its one zone.
-        capacity_gib: Storage capacity, in GiB.
-        throughput_mbps_per_tib: Throughput tier, in MB/s per TiB.
-        efa: Whether clients reach it over EFA; cannot change later.
-        claim: How pods mount it.
-        s3: S3 data that it shows as files.
-    """
+    """An FSx for Lustre file system, persistent SSD."""
 
     name: DnsLabel
+    """Name of the file system, unique."""
+
     zone: str
+    """Zone of the file system, one of `network.zones`."""
+
     capacity_gib: int
-    throughput_mbps_per_tib: int
+    """Storage in GiB: 1200, 2400, then steps of 2400; with EFA larger steps."""
+
+    throughput_mbps_per_tib: Annotated[int, one_of(fsx.THROUGHPUT_TIERS_MBPS_PER_TIB)]
+    """Throughput in MB/s per TiB."""
+
     efa: bool = False
+    """Let clients reach it over EFA. Not supported yet."""
+
     claim: Claim | None = None
+    """PersistentVolumeClaim through which pods mount it. Default: none."""
+
     s3: LustreS3 | None = None
+    """Bucket whose objects it shows as files. Default: none."""
 
 
 class Storage(Section):
-    """What outlives every node.
-
-    Attributes:
-        lustre: FSx for Lustre file systems.
-        buckets: S3 buckets, retained.
-        default_claims: Whether every job namespace gets claims for datasets and checkpoints; None
-            leaves it to the pools: with HyperPod it does.
-    """
+    """What outlives every node."""
 
     lustre: tuple[Lustre, ...] = ()
+    """FSx for Lustre file systems, persistent SSD. Default: none."""
+
     buckets: Distinct[BucketName] = ()
+    """S3 buckets, retained. S3 gives them names, which are outputs of the storage stack.
+
+    Default: none.
+    """
+
     default_claims: bool | None = None
+    """Give every job namespace the claims `training-data-pvc` (`/data`) and `model-checkpoints-pvc`
+    (`/checkpoints`).
+
+    Default: true with HyperPod, else false.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
