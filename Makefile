@@ -10,7 +10,7 @@ endif
 CDK := node_modules/.bin/cdk
 
 .DEFAULT_GOAL := help
-.PHONY: help setup synth pipeline test training lint lint-templates posture bench house chart clean
+.PHONY: help setup synth pipeline test training lint lint-templates posture bench house docs chart clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ bench: .venv/.dev node_modules/.installed ## measure the command line and synthe
 
 house: .venv/bin/python ## print measures of the code base beside the wanted ones
 	@python tools/house.py
+
+docs: .venv/.runtime ## write the tables of keys in the reference pages anew, from the types
+	@python tools/reference.py
 
 chart: .venv/.runtime ## write the values of charts/training-job anew, which know the hybrid cluster
 	@{ cat ultrascale/config/job_values.yaml && echo && ultrascale chart-values clusters/hybrid-hyperpod.yaml; } > charts/training-job/values.new

@@ -4,46 +4,15 @@ import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
-import pydantic
 import pytest
 
 from tests.support.cases import for_each
 from tests.support.folders import ROOT
-from ultrascale import cli, config
+from ultrascale import cli
 
-# Keys of the cluster file, and of the jobs within it.
-KEYS = re.sub(
-    r"```.*?```",
-    "",
-    "".join((ROOT / "docs" / page).read_text() for page in ("cluster-file.md", "jobs.md")),
-    flags=re.DOTALL,
-)
 README = (ROOT / "README.md").read_text()
 COMMANDS: dict[str, object] = {name: cli.load(name) for name in cli.COMMANDS}
-
-
-def models(annotation: object) -> set[type[pydantic.BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
-        return {annotation}
-    return {model for argument in get_args(annotation) for model in models(argument)}
-
-
-def keys(model: type[pydantic.BaseModel]) -> set[str]:
-    found: set[str] = set()
-    for name, field in model.model_fields.items():
-        found.add(name.removesuffix("_"))
-        for inner in models(field.annotation):
-            found |= keys(inner)
-    return found
-
-
-@for_each(sorted(keys(config.Cluster)))
-def test_every_key_of_the_cluster_file_is_explained(key: str) -> None:
-    words = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"`([^`]+)`", KEYS))))
-
-    assert key in words
 
 
 PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md")))

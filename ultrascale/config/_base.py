@@ -135,24 +135,50 @@ class Section(Model):
     """A part that a cluster file has at most once. A rule takes it by its type."""
 
 
-def told_apart_by(key: str, *tags: str) -> Discriminator:
+@dataclass(frozen=True, slots=True)
+class _ToldApart:
+    """The choice of one of several types, each marked by a `Tag`, by the value of a key."""
+
+    key: str
+    tags: tuple[str, ...]
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        chosen = Discriminator(
+            self._tag,
+            custom_error_type=UNKNOWN_OPTION,
+            custom_error_message="unknown value",
+            custom_error_context={"key": self.key, "known": " ".join(self.tags)},
+        )
+        return chosen.__get_pydantic_core_schema__(source, handler)
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        schema = handler(core_schema)
+        for member in schema["oneOf"]:
+            keys = handler.resolve_ref_schema(member)["properties"]
+            if keys[self.key]["const"] != self.tags[0]:
+                member["required"] = [self.key]
+        return schema
+
+    def _tag(self, value: object) -> str | None:
+        if is_mapping(value):
+            tag = value.get(self.key, self.tags[0])
+        else:
+            tag = getattr(value, self.key, None)
+        return tag if isinstance(tag, str) else None
+
+
+def told_apart_by(key: str, *tags: str) -> _ToldApart:
     """Return what chooses one of several types, each marked by a `Tag`, by the value of ``key``.
 
     Args:
         key: The key.
         tags: Its values; the first is that of a mapping without the key.
     """
-
-    def choose(value: object) -> str | None:
-        chosen = value.get(key, tags[0]) if is_mapping(value) else getattr(value, key, None)
-        return chosen if isinstance(chosen, str) else None
-
-    return Discriminator(
-        choose,
-        custom_error_type=UNKNOWN_OPTION,
-        custom_error_message="unknown value",
-        custom_error_context={"key": key, "known": " ".join(tags)},
-    )
+    return _ToldApart(key, tags)
 
 
 UNKNOWN_OPTION = "unknown_option"

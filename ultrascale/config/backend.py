@@ -94,7 +94,10 @@ class Backend(Section):
     """Namespace of the backend: no namespace of jobs or of the cluster's components."""
 
     submits_to: Distinct[str] = ()
-    """Templates of `jobs` that it may launch; at least one, and no services."""
+    """Templates of `jobs` that it may launch; at least one, and no services.
+
+    Default: required.
+    """
 
     allow_from: Distinct[DnsLabel] = ()
     """Other namespaces whose pods may reach it. Default: none."""

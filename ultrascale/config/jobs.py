@@ -206,7 +206,10 @@ class Job(Model):
     """
 
     namespace: DnsLabel = "training"
-    """Namespace that the cluster file makes; a team's job states none."""
+    """Namespace that the cluster file makes; a team's job states none.
+
+    Default: its team's, else `training`.
+    """
 
     image: ImageName | None = None
     """One of `images.repositories`, or a whole reference with its host and a tag that stays;
@@ -311,7 +314,7 @@ class ServiceJob(Job):
     """Pods that serve until they are taken away, behind one address inside the cluster."""
 
     kind: Literal["service"] = "service"
-    """Pods that serve until they are deleted, behind one address inside the cluster."""
+    """Pods that serve until they are deleted."""
 
     replicas: Annotated[int, Field(ge=1)] = 1
     """Number of pods."""

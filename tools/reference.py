@@ -1,0 +1,229 @@
+"""Tables of keys in the reference pages, from the types of the cluster file: `make docs`.
+
+A table stands between ``<!-- keys: NAMES -->`` and ``<!-- end -->``. The names are keys at the top
+of the cluster file; ``jobs`` stands for the keys of every job, ``jobs.training`` for those that
+only this kind of job has.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ultrascale import config
+from ultrascale.documents import Json, JsonObject, look_up, mapping, sequence, text
+
+PAGES = tuple(
+    Path(__file__).parent.parent / "docs" / name for name in ("cluster-file.md", "jobs.md")
+)
+_TABLE = re.compile(r"(<!-- keys: ([^>]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_DEFAULT = " Default: "
+_SCHEMA = config.Cluster.model_json_schema()
+# A page says once what the items of these lists are.
+_WITHOUT_PREFIX = frozenset({"pools", "jobs"})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A key of the reference.
+
+    Attributes:
+        key: Path of the key.
+        value: Values that it takes.
+        default: Value where the file leaves it out.
+        meaning: What it does.
+        options: Purchase options that have it; empty: all.
+    """
+
+    key: str
+    value: str
+    default: str
+    meaning: str
+    options: tuple[str, ...] = ()
+
+    def cells(self) -> tuple[str, str, str, str]:
+        """Return the cells of the row."""
+        of = f" ({', '.join(self.options)})" if self.options else ""
+        return f"`{self.key}`{of}", self.value, self.default, self.meaning
+
+
+def with_tables(page: str) -> str:
+    """Return the text of a page with its tables made anew."""
+    return _TABLE.sub(lambda found: f"{found[1]}{_table(found[2].split())}{found[3]}", page)
+
+
+def rows(name: str) -> Iterator[Row]:
+    """Yield the rows of the keys below one key at the top of the file, or of that key itself."""
+    top, _, kind = name.partition(".")
+    schema = mapping(_SCHEMA, "properties", top)
+    prefix = "" if top in _WITHOUT_PREFIX else top
+    if top == "jobs":
+        # A pattern of the names takes the place of `additionalProperties`.
+        (job,) = mapping(schema, "patternProperties").values()
+        kinds = _options(mapping(job))
+        shared = _shared(kinds.values()) - {_choosing(part) for part in kinds.values()}
+        first, *_ = kinds
+        if not kind:
+            yield Row(_choosing(kinds[first]), _listed(kinds), f"`{first}`", _meanings(kinds))
+        for row in _rows_of_part(prefix, kinds[kind or first]):
+            name = re.split(r"[.\[]", row.key)[0]
+            if name != _choosing(kinds[first]) and (name in shared) != bool(kind):
+                yield row
+    elif (part := _part(schema)) is not None:
+        yield from _rows_of_part(prefix, part)
+    else:
+        yield _row(top, schema, required=top in sequence(_SCHEMA, "required"))
+
+
+def _table(names: Sequence[str]) -> str:
+    lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    lines += [f"| {' | '.join(row.cells())} |" for name in names for row in rows(name)]
+    return "\n".join(lines) + "\n"
+
+
+def _rows_of_part(path: str, part: JsonObject) -> Iterator[Row]:
+    required = sequence(part, "required")
+    for key in mapping(part, "properties"):
+        schema = mapping(part, "properties", key)
+        place = f"{path}.{key}" if path else key
+        options = _options(schema)
+        if options:
+            meaning, _, _ = text(schema, "description").partition(_DEFAULT)
+            yield from _rows_of_options(place, options, meaning)
+            continue
+        inner = _part(schema)
+        is_list = all("items" in member for member in _members(schema) if not _is_null(member))
+        is_section = (
+            inner is not None and not is_list and _DEFAULT not in text(schema, "description")
+        )
+        if inner is not None and is_list:
+            place += "[]"
+        if not is_section:
+            yield _row(place, schema, required=key in required)
+        if inner is not None:
+            yield from _rows_of_part(place, inner)
+
+
+def _rows_of_options(path: str, options: Mapping[str, JsonObject], meaning: str) -> Iterator[Row]:
+    """Yield a row of the key that chooses one of several parts, then one of each of their keys."""
+    (key,) = {_choosing(part) for part in options.values()}
+    first, *_ = options
+    yield Row(f"{path}.{key}", _listed(options), f"`{first}`", meaning)
+    found: dict[Row, list[str]] = {}
+    for option, part in options.items():
+        for row in _rows_of_part(path, part):
+            if row.key != f"{path}.{key}":
+                found.setdefault(row, []).append(option)
+    for row, of in found.items():
+        yield Row(row.key, row.value, row.default, row.meaning, tuple(of))
+
+
+def _row(path: str, schema: JsonObject, *, required: bool) -> Row:
+    meaning, _, default = text(schema, "description").partition(_DEFAULT)
+    shown = "required" if required else default.removesuffix(".") or _literal(schema.get("default"))
+    return Row(path, _value(schema), shown, meaning)
+
+
+def _value(schema: JsonObject) -> str:
+    """Return the values that a key takes."""
+    members = [member for member in _members(schema) if not _is_null(member)]
+    if len(members) != 1:
+        return " or ".join(dict.fromkeys(map(_value, members)))
+    (member,) = members
+    if "enum" in schema or "enum" in member:
+        return _listed(map(str, sequence(schema, "enum") or sequence(member, "enum")))
+    if "const" in member:
+        return _literal(member["const"])
+    if "properties" in member:
+        return "mapping"
+    kind = text(member, "type")
+    if kind == "array":
+        item = mapping(member, "items")
+        return "list" if _part(item) is not None else f"list: {_value(item)}"
+    if kind == "object":
+        return "mapping"
+    if kind in ("integer", "number"):
+        return _bounds(member)
+    formats = {"ipv4network": "IPv4 range", "date-time": "time"}
+    return {"boolean": "`true`, `false`"}.get(kind) or formats.get(text(member, "format"), "text")
+
+
+def _bounds(member: JsonObject) -> str:
+    least = look_up(member, "minimum")
+    most = look_up(member, "maximum")
+    below = look_up(member, "exclusiveMaximum")
+    if below is not None:
+        return f"{_number(least)} to less than {_number(below)}"
+    if least is not None and most is not None:
+        return f"{_number(least)} to {_number(most)}"
+    if least is not None:
+        return f"at least {_number(least)}"
+    return "number" if most is None else f"at most {_number(most)}"
+
+
+def _number(value: Json) -> str:
+    return f"{value:,g}" if isinstance(value, int | float) else ""
+
+
+def _literal(value: Json) -> str:
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _listed(values: Iterable[str]) -> str:
+    return ", ".join(f"`{value}`" for value in values)
+
+
+def _members(schema: JsonObject) -> list[JsonObject]:
+    """Return the schemas of which a value has one, without references."""
+    target = text(schema, "$ref").rpartition("/")[2]
+    if target:
+        return [mapping(_SCHEMA, "$defs", target)]
+    alternatives = sequence(schema, "anyOf") or sequence(schema, "oneOf")
+    if alternatives:
+        return [member for each in alternatives for member in _members(mapping(each))]
+    return [schema]
+
+
+def _is_null(member: JsonObject) -> bool:
+    return look_up(member, "type") == "null"
+
+
+def _part(schema: JsonObject) -> JsonObject | None:
+    """Return the part of the file that a key holds, alone or in a list; None for other values."""
+    for member in _members(schema) if schema else ():
+        if "properties" in member:
+            return member
+        if (part := _part(mapping(member, "items"))) is not None:
+            return part
+    return None
+
+
+def _options(schema: JsonObject) -> Mapping[str, JsonObject]:
+    """Return the parts among which a key chooses, by its value; none where there is one at most."""
+    parts = [member for member in _members(schema) if "properties" in member]
+    if len(parts) < 2:
+        return {}
+    return {text(part, "properties", _choosing(part), "const"): part for part in parts}
+
+
+def _choosing(part: JsonObject) -> str:
+    keys = mapping(part, "properties")
+    return next(key for key in keys if look_up(keys, key, "const") is not None)
+
+
+def _meanings(options: Mapping[str, JsonObject]) -> str:
+    texts = {
+        option: text(part, "properties", _choosing(part), "description").removesuffix(".")
+        for option, part in options.items()
+    }
+    return "; ".join(f"`{option}`: {said[:1].lower()}{said[1:]}" for option, said in texts.items())
+
+
+def _shared(parts: Iterable[JsonObject]) -> frozenset[str]:
+    first, *others = (frozenset(mapping(part, "properties")) for part in parts)
+    return first.intersection(*others)
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
