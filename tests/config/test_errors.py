@@ -36,7 +36,7 @@ def test_ten_mistakes_in_one_file_are_ten_lines_in_the_order_of_the_file() -> No
         kubernetes={"version": "1.33", "event_ttl": "5m"},
         pools=[
             SYSTEM_POOL | {"zonez": ["us-west-2b"]},
-            pool_document(name="storage", nodes={"max": 0}),
+            pool_document(nodes={"max": 0}, tags={"aws:owner": "me"}),
             pool_document(name="second", instance_types=["p5.48xlrage"]),
         ],
         storage={
@@ -58,8 +58,8 @@ def test_ten_mistakes_in_one_file_are_ten_lines_in_the_order_of_the_file() -> No
         "kubernetes.version",
         "kubernetes.event_ttl",
         "pools.0.zonez",
-        "pools.1.name",
         "pools.1.nodes.max",
+        "pools.1.tags.aws:owner",
         "pools.2.instance_types.0",
         "storage.lustre.0.zone",
         "storage.lustre.0.capacity_gib",
