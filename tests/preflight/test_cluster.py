@@ -73,7 +73,7 @@ def test_the_next_version_to_deploy_is_said() -> None:
 def test_a_cluster_that_is_not_made_yet_passes() -> None:
     (finding,) = found(CLUSTER, pools_plan(), {ACTION: Refusal("ResourceNotFoundException")})
 
-    assert (finding.state, finding.evidence) == ("pass", "it is not made yet")
+    assert (finding.state, finding.evidence) == ("pass", "it does not exist yet")
 
 
 def test_a_denied_question_is_no_pass() -> None:

@@ -1,4 +1,4 @@
-"""What AWS means by an error, and answers that say what they lack."""
+"""Errors of AWS in words for the user, and answers that raise at a missing key."""
 
 import re
 from collections.abc import Mapping
@@ -27,8 +27,7 @@ from botocore.parsers import ResponseParserError
 from ultrascale.catalog import regions
 from ultrascale.errors import AccountError, UnansweredError
 
-# The last two are no `BotoCoreError`: something answered, but not in AWS's words. Of a page that is
-# HTML botocore reads as much as it knows.
+# The last two are no `BotoCoreError`: something else than AWS answered, such as a proxy with HTML.
 _Answer = TypeVar("_Answer")
 Failure = BotoCoreError | ClientError | ResponseParserError | KeyError
 FAILURES = (BotoCoreError, ClientError, ResponseParserError, KeyError)
@@ -91,7 +90,7 @@ _GIVE_SOME = (
 _EXPORT = "`aws configure export-credentials --format env` prints some that need nothing more"
 _NOT_OF_AWS = "what came back is no answer of AWS's; look at the network, the proxy and the Region"
 _ACTION = re.compile(r"not authorized to perform: ([a-z0-9-]+:\w+)")
-# Before it stands who asked for what, which is told anyway.
+# The words before it repeat the caller and the action.
 _CAUSE = re.compile(r"\b(?:because|with an explicit deny)\b.*", re.DOTALL)
 _WRONG_CLOCK = re.compile(r"Signature (expired|not yet current)")
 
@@ -135,14 +134,14 @@ def complete_page(action: str, page: _Answer) -> _Answer:
 
 
 def unanswered(action: str, region: str, error: Failure) -> UnansweredError:
-    """Return why ``action`` has no answer in ``region``."""
+    """Return the error of a request without an answer in ``region``."""
     if not isinstance(error, ClientError):
         return UnansweredError(action, reason=_unreached(error))
     code, message = _told(error)
     if not code:
         return UnansweredError(action, reason=f"HTTP {_status(error)}: {_NOT_OF_AWS}")
     if code in _DENIED:
-        # What is denied may be another action than the one that was asked for.
+        # IAM may have denied another action than the requested one.
         named = _ACTION.search(message)
         denied = named[1] if named else action
         cause = _CAUSE.search(message)
@@ -160,10 +159,10 @@ def unanswered(action: str, region: str, error: Failure) -> UnansweredError:
 
 
 def is_passing(error: UnansweredError) -> bool:
-    """Return whether the same request may be answered a little later: throttles, broken networks.
+    """Return whether the same request may succeed a little later: throttles, broken networks.
 
     Args:
-        error: Why it was not answered.
+        error: The error of the request.
     """
     if error.code:
         return error.code in _THROTTLED or error.code in _BROKEN
@@ -171,7 +170,7 @@ def is_passing(error: UnansweredError) -> bool:
 
 
 def no_account(region: str, error: Failure) -> AccountError:
-    """Return why there is no account to ask in ``region``."""
+    """Return the error of missing or refused credentials in ``region``."""
     if not isinstance(error, ClientError):
         return AccountError(_no_credentials(error) or _unreached(error))
     code, message = _told(error)
@@ -190,7 +189,7 @@ def no_account(region: str, error: Failure) -> AccountError:
 
 
 def misconfigured(error: OSError | ValueError | RuntimeError) -> AccountError:
-    """Return what is wrong with a file, program or address that a configuration names."""
+    """Return the error of a file, program or address that the AWS configuration names."""
     return AccountError(
         f"the AWS configuration does not work: {error}; look at the profile in ~/.aws and at the "
         "variables AWS_…"
@@ -198,7 +197,7 @@ def misconfigured(error: OSError | ValueError | RuntimeError) -> AccountError:
 
 
 def _closed(region: str) -> str:
-    """Return why credentials that work elsewhere may not work in ``region``."""
+    """Return the reason that credentials which work elsewhere may not work in ``region``."""
     match regions.lookup_region(region).partition:
         case "aws-us-gov":
             return f"; in {region} only those of a GovCloud (US) account work"

@@ -1,4 +1,4 @@
-"""The EKS add-ons that the plan installs, against those that EKS offers.
+"""EKS add-ons of the plan, compared with the versions that EKS offers.
 
 Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
 """
@@ -37,7 +37,7 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def addons_of(plan: ClusterPlan) -> tuple[AddonPlan, ...]:
-    """Return every add-on that ``plan`` installs."""
+    """Return the add-ons that ``plan`` installs."""
     addons = [*plan.control_plane.node_addons, *plan.control_plane.workload_addons]
     if plan.hyperpod is not None and plan.hyperpod.governance is not None:
         addons.append(plan.hyperpod.governance.addon)
@@ -48,17 +48,17 @@ def addons_of(plan: ClusterPlan) -> tuple[AddonPlan, ...]:
     return tuple(addons)
 
 
-def addon_finding(addon: AddonPlan, version: str, found: "Sequence[Addon]") -> Finding:
+def addon_finding(addon: AddonPlan, version: str, addons: "Sequence[Addon]") -> Finding:
     """Return whether EKS offers an add-on in the version of the plan.
 
     Args:
         addon: The add-on.
         version: Kubernetes version of the cluster.
-        found: What EKS offers of it for that version.
+        addons: EKS's offers of the add-on for that version.
     """
     offered = [
         each
-        for entry in found
+        for entry in addons
         if entry["addonName"] == addon.name
         for each in entry.get("addonVersions", ())
         if any(_suits(fits, version) for fits in each.get("compatibilities", ()))

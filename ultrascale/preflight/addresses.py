@@ -1,4 +1,4 @@
-"""Address ranges of the file beside those that the account has, and what is free once deployed.
+"""Address ranges of the file and of the account's VPCs, and free addresses after a deployment.
 
 Sources:
     https://docs.aws.amazon.com/vpc/latest/peering/vpc-peering-basics.html (ranges that overlap)
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 _NAME = "addresses"
 _VPCS, _SUBNETS = "ec2:DescribeVpcs", "ec2:DescribeSubnets"
-# CloudFormation puts it on what a stack makes, and nobody else can.
+# CloudFormation tags resources of a stack with it, and nobody else can.
 _STACK_TAG = "aws:cloudformation:stack-name"
 _NODE_SUBNETS: tuple[SubnetKind, ...] = ("private", "accelerated")
-# Our own: below this share of a zone's addresses, whatever uses them ought to be looked at.
+# Our own figure: below this share of a zone's addresses, a warning asks who uses them.
 _SCARCE = 0.05
 # A node's own address, and a prefix for its pods.
 _A_NODE = 1 + eks.ADDRESSES_PER_PREFIX
@@ -54,16 +54,16 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def is_own(answer: "Vpc", plan: ClusterPlan) -> bool:
-    """Return whether a VPC is that of the cluster, from an earlier deployment."""
+    """Return whether a VPC belongs to the cluster, from an earlier deployment."""
     tags = {tag["Key"]: tag["Value"] for tag in answer.get("Tags", ())}
     return tags.get(_STACK_TAG) == stack_of(plan.name, "network")
 
 
 def overlap_finding(network: NetworkPlan, others: "Sequence[Vpc]") -> Finding:
-    """Return whether the ranges of the file are apart from those of the account's other VPCs.
+    """Return whether the ranges of the file overlap those of the account's other VPCs.
 
-    Nothing fails that is not connected: VPCs that overlap cannot be peered, and a transit gateway
-    routes to one of them alone.
+    An overlap is only a warning: it matters where the VPCs are connected. Overlapping VPCs cannot
+    be peered, and a transit gateway routes to only one of them.
 
     Args:
         network: The network of the plan.
@@ -95,15 +95,14 @@ def overlap_finding(network: NetworkPlan, others: "Sequence[Vpc]") -> Finding:
 def free_findings(
     network: NetworkPlan, needs: ClusterNeeds, subnets: "Sequence[Subnet]"
 ) -> Iterator[Finding]:
-    """Yield what is free in the node subnets of each zone.
+    """Yield the free addresses in the node subnets of each zone.
 
-    What is in use is the cluster's own nodes' for the most part, so that it is not held against
-    what all of its nodes need. Whether EC2 counts addresses that are reserved for prefixes as
-    free, no page says.
+    The cluster's own nodes use most of the others, so the usage is not added to the need of all
+    nodes. No page says whether EC2 counts addresses that are reserved for prefixes as free.
 
     Args:
         network: The network of the plan.
-        needs: What the cluster needs at its full size.
+        needs: Needs of the cluster at its full size.
         subnets: The subnets of the cluster's VPC.
     """
     needed = {

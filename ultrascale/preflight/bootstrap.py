@@ -1,4 +1,4 @@
-"""Whether the account has what `cdk deploy` stands on, in a version that is recent enough."""
+"""The CDK bootstrap stack of the account, in a recent version."""
 
 from collections.abc import Iterator
 
@@ -6,12 +6,12 @@ from ultrascale.errors import UnansweredError
 from ultrascale.preflight.model import Check, Context, Finding, State
 
 _PARAMETER = "/cdk-bootstrap/hnb659fds/version"
-"""Where the bootstrap stack with the qualifier that the CDK takes by default says its version."""
+"""Parameter with the version of the bootstrap stack, for the CDK's default qualifier."""
 
-# What aws-cdk-lib 2.275.0 writes into an assembly as `requiresBootstrapStackVersion`.
+# aws-cdk-lib 2.275.0 writes it into an assembly as `requiresBootstrapStackVersion`.
 # Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/core/lib/stack-synthesizers/default-synthesizer.ts
 _LEAST = 6
-# Before it, the role that uploads assets takes a bucket of that name in anybody's account.
+# Earlier versions let the role that uploads assets use a bucket of that name in any account.
 # Source: https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
 _SAFE = 21
 

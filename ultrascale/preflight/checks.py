@@ -1,4 +1,4 @@
-"""Every check of an account, in the order of the report."""
+"""All checks of an account, in the order of the report."""
 
 from ultrascale.preflight.addons import ADDONS
 from ultrascale.preflight.addresses import ADDRESSES

@@ -1,4 +1,4 @@
-"""The cluster as it is deployed already, against what the file would make of it.
+"""The deployed cluster, compared with the cluster file.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
@@ -31,7 +31,7 @@ def _run(context: Context) -> Iterator[Finding]:
     except UnansweredError as error:
         if error.code != _NOT_THERE:
             raise
-        yield finding(_NAME, name, (), fine="it is not made yet")
+        yield finding(_NAME, name, (), fine="it does not exist yet")
         return
     cluster = answer["cluster"]
     wrong = cluster_issues(context.plan.control_plane, cluster)
@@ -40,11 +40,11 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def cluster_issues(plan: ControlPlanePlan, answer: "Cluster") -> Iterator[Issue]:
-    """Yield why a cluster that is there cannot become what the plan says.
+    """Yield the reasons that a deployed cluster cannot become the planned one.
 
     Args:
         plan: The plan of its control plane.
-        answer: What EKS says of it.
+        answer: The cluster, as EKS describes it.
     """
     status = answer.get("status")
     if status != "ACTIVE":
@@ -73,7 +73,7 @@ def cluster_issues(plan: ControlPlanePlan, answer: "Cluster") -> Iterator[Issue]
 
 
 def _version(wanted: str, found: str | None) -> Iterator[Issue]:
-    """Yield where the version is another one that EKS does not go to."""
+    """Yield the issue of a version that EKS cannot change to the wanted one."""
     if found is None:
         evidence = f"EKS says no version, {wanted} in the file"
         yield Issue(state="unknown", evidence=evidence, fix="look in the console")
@@ -95,7 +95,7 @@ def _minor(version: str) -> int:
 
 CLUSTER = Check(
     name=_NAME,
-    title="a cluster that is there can become what the file says",
+    title="a deployed cluster can become what the file says",
     actions=(_ACTION,),
     run=_run,
     resources={_ACTION: "arn:{partition}:eks:{region}:{account}:cluster/{cluster}"},

@@ -1,7 +1,7 @@
-"""Where AWS has the interface endpoints of the VPC: each gets an address in every zone of the file.
+"""Interface endpoints of the VPC: each needs its service in every zone of the file.
 
-A service need not be in every zone of a Region, and CloudFormation makes none of an endpoint whose
-service lacks one of its subnets' zones.
+A service may lack zones of a Region, and CloudFormation creates no endpoint with a subnet in such a
+zone.
 
 Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeVpcEndpointServices.html
 """
@@ -20,7 +20,7 @@ _NAME = "endpoints"
 def _run(context: Context) -> Iterator[Finding]:
     network, region = context.plan.network, context.plan.region
     services = {f"com.amazonaws.{region}.{name}": name for name in network.interface_endpoints}
-    # A filter passes over a service that the Region lacks, where its name would be refused.
+    # EC2 refuses the name of a service that the Region lacks; a filter passes over it.
     found = context.account.ask_all(
         context.account.client("ec2").describe_vpc_endpoint_services,
         lambda page: page["ServiceDetails"],
@@ -40,7 +40,7 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def _names(context: Context) -> Mapping[str, str]:
-    """Return what the account calls the zones of the file; those that it lacks are left out."""
+    """Return the account's names of the file's zones, without those that it lacks."""
     wanted = context.plan.network.zones
     if not any(map(regions.is_zone_id, wanted)):
         return {name: name for name in wanted}

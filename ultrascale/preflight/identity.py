@@ -1,4 +1,4 @@
-"""Who asks, and whether that is the account and a Region that a deployment may use."""
+"""Account and Region: the credentials belong to the file's account, and the Region is enabled."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Instance types as EC2 has them: what the plan counts on, and the interfaces that it lays out.
+"""Instance types: EC2's facts compared with the catalog's, and network cards with the plan's.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _ACTION = "ec2:DescribeInstanceTypes"
 _CARDS, _TYPES = "network-cards", "instance-types"
-# EC2's word for how instances of a pool are paid for.
+# EC2's usage class of a purchase option.
 _USAGE = {"spot": "spot", "capacity-block": "capacity-block"}
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "arm64"}
 _REPORT = "report it, with this line, to whoever keeps ultrascale/catalog/instances.csv"
@@ -49,12 +49,12 @@ def _run_types(context: Context) -> Iterator[Finding]:
 
 
 def layout_finding(pool: WholePool, name: str, answer: "TypeInfo") -> Finding:
-    """Hold the interfaces of a pool's nodes against the network cards of an instance type.
+    """Compare the interfaces of a pool's nodes with the network cards of an instance type.
 
     Args:
         pool: The pool, with EFA.
         name: The type.
-        answer: What EC2 says of it.
+        answer: The type, as EC2 describes it.
     """
     subject = f"{pool.name}: {name}"
     network = answer.get("NetworkInfo", {})
@@ -87,7 +87,7 @@ def layout_finding(pool: WholePool, name: str, answer: "TypeInfo") -> Finding:
 
 
 def _wrong_with_cards(pool: WholePool, cards: "Mapping[int, CardInfo]") -> Iterator[str]:
-    """Yield interfaces that no card, or not their card, takes."""
+    """Yield the interfaces that their card does not take."""
     planned = Counter(nic.card for nic in pool.plan.network_interfaces)
     for nic in pool.plan.network_interfaces:
         card = cards.get(nic.card)
@@ -111,7 +111,7 @@ def _wrong_with_efa(pool: WholePool, network: "NetworkInfo") -> Iterator[str]:
 
 
 def type_finding(name: str, answer: "TypeInfo") -> Finding:
-    """Hold what EC2 says of an instance type against the catalog."""
+    """Compare EC2's facts of an instance type with the catalog's."""
     spec = catalog.lookup(name)
     differences = tuple(catalog_differences(spec, answer))
     unsaid = [
@@ -129,7 +129,7 @@ def type_finding(name: str, answer: "TypeInfo") -> Finding:
         return Finding(
             check=_TYPES, subject=name, state="pass", evidence="EC2 says what the catalog says"
         )
-    # With fewer of them than planned, pods find no room or no address; the rest is arithmetic.
+    # With fewer of them than planned, pods find no room or no address; others only change sums.
     fatal = any(
         each.field in _FATAL and float(each.found) < float(each.wanted) for each in differences
     )
@@ -153,7 +153,7 @@ _FATAL = frozenset(
 
 
 def catalog_differences(spec: catalog.InstanceType, answer: "TypeInfo") -> Iterator[Difference]:
-    """Yield the fields in which EC2 and the catalog differ, of those that both know."""
+    """Yield the fields that EC2 and the catalog both know, with different values."""
     for field, fact, found in (*_numbers(answer), *_accelerators(spec, answer)):
         known = spec.accelerator if fact.startswith("accelerator.") else spec
         attribute = fact.removeprefix("accelerator.")
@@ -171,7 +171,7 @@ def catalog_differences(spec: catalog.InstanceType, answer: "TypeInfo") -> Itera
 
 
 def _numbers(answer: "TypeInfo") -> Iterator[tuple[str, str, int | None]]:
-    """Yield EC2's name of a number, the catalog's, and what EC2 says."""
+    """Yield EC2's name of a number, the catalog's, and EC2's value."""
     network = answer.get("NetworkInfo", {})
     cards = network.get("NetworkCards", ())
     efa = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
@@ -188,10 +188,10 @@ def _numbers(answer: "TypeInfo") -> Iterator[tuple[str, str, int | None]]:
 def _accelerators(
     spec: catalog.InstanceType, answer: "TypeInfo"
 ) -> Iterator[tuple[str, str, int | None]]:
-    """Yield the same of accelerators.
+    """Yield the same for accelerators.
 
-    Never the memory of Neuron devices, of which EC2 and Neuron's own documentation differ. Of a
-    type that comes in UltraServers EC2 may name no accelerators at all.
+    The memory of Neuron devices is left out: EC2 and Neuron's documentation differ. EC2 may name no
+    accelerators of a type that comes in UltraServers.
     """
     if spec.accelerator is None:
         return
@@ -210,7 +210,7 @@ def _accelerators(
 
 
 def usage_findings(pools: Sequence[WholePool], name: str, answer: "TypeInfo") -> Iterator[Finding]:
-    """Yield a failure for each pool that is bought in a way that EC2 does not sell the type."""
+    """Yield a failure for each pool whose purchase option EC2 does not sell for the type."""
     for pool in pools:
         if pool.on_hyperpod:
             continue
@@ -229,7 +229,7 @@ def usage_findings(pools: Sequence[WholePool], name: str, answer: "TypeInfo") ->
 def _missing(name: str, pools: Sequence[WholePool], region: str) -> Finding:
     evidence = f"EC2 knows no such type in {region}"
     if all(pool.on_hyperpod for pool in pools):
-        # Its instances are SageMaker's, which has no such question.
+        # SageMaker launches its instances, and has no such request.
         return Finding(
             check=_TYPES,
             subject=name,
@@ -248,7 +248,10 @@ def _missing(name: str, pools: Sequence[WholePool], region: str) -> Finding:
 
 
 def _described(context: Context, pools: Sequence[WholePool]) -> "Mapping[str, TypeInfo]":
-    """Ask by a filter: a request that names a type the Region has not is refused as a whole."""
+    """Return EC2's description of the types that the Region has.
+
+    EC2 refuses a whole request that names a type which the Region lacks; a filter passes over it.
+    """
     names = sorted({name for pool in pools for name in pool.plan.instance_types})
     if not names:
         return {}

@@ -1,6 +1,6 @@
-"""Where EC2 offers the instance types of the pools.
+"""Offerings of the pools' instance types in their zones.
 
-An offering says that the type exists in a zone, never that there is capacity.
+An offering says that a type exists in a zone, not that there is capacity.
 
 Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypeOfferings.html
 """
@@ -13,7 +13,7 @@ from ultrascale.preflight.pools import WholePool, whole_pools
 
 _ACTION = "ec2:DescribeInstanceTypeOfferings"
 _NAME = "offerings"
-# A type, and the zone that it is offered in.
+# A type, and a zone that offers it.
 Offered = Set[tuple[str, str]]
 
 
@@ -44,8 +44,8 @@ def _run(context: Context) -> Iterator[Finding]:
 def offering_finding(pool: WholePool, offered: Offered) -> Finding:
     """Return whether EC2 offers the types of ``pool`` in its zones.
 
-    A node group waits for nodes in all of its zones; Karpenter and EKS Auto Mode pass over what
-    is not offered.
+    A node group waits for nodes in all of its zones; Karpenter and EKS Auto Mode pass over zones
+    without an offering.
 
     Args:
         pool: The pool.
@@ -76,10 +76,10 @@ def offering_finding(pool: WholePool, offered: Offered) -> Finding:
 
 
 def hyperpod_finding(pool: WholePool, region: str) -> Finding:
-    """Return what AWS publishes of HyperPod's instances: SageMaker has no such question.
+    """Return the finding from AWS's published lists: SageMaker cannot be asked for offerings.
 
-    So it is a warning whatever is published: an unknown that no permission ends would fail every
-    cluster with HyperPod. A training plan says itself what it has, and where.
+    It is a warning at most: an ``unknown`` that no permission solves would fail every cluster with
+    HyperPod. A training plan itself says what it has, and where.
     """
     if pool.plan.purchase == "training-plan":
         return _finding(pool, "pass", "its training plan says where its instances are")

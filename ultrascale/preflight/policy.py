@@ -1,4 +1,4 @@
-"""The permissions that checks take, as an IAM policy."""
+"""IAM policy with the permissions of checks."""
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -10,11 +10,11 @@ _ALL = "*"
 
 
 def policy(checks: Sequence[Check], plan: ClusterPlan, account: str = _ALL) -> Mapping[str, object]:
-    """Return the policy that allows what ``checks`` ask, and nothing more.
+    """Return the policy that allows the requests of ``checks``, and nothing more.
 
     Args:
-        checks: What is to be allowed.
-        plan: The cluster whose resources they look at.
+        checks: The checks.
+        plan: The cluster whose resources they read.
         account: Id of its account.
     """
     by_resource: dict[str, set[str]] = {}
@@ -25,7 +25,7 @@ def policy(checks: Sequence[Check], plan: ClusterPlan, account: str = _ALL) -> M
                 partition=plan.partition, region=plan.region, account=account, cluster=plan.name
             )
             by_resource.setdefault(resource, set()).add(action)
-    # What one check needs for all resources, or for more of them, no other narrows.
+    # An action that one check needs for more resources is not listed again for fewer.
     for resource, actions in by_resource.items():
         for wider, others in by_resource.items():
             if wider != resource and fnmatchcase(resource, wider):

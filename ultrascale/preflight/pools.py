@@ -1,4 +1,4 @@
-"""Pools as the cluster file has them: the shards of one are a single line of a report."""
+"""Pools of the cluster file: all shards of a pool are one line of a report."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ class WholePool:
     Attributes:
         name: Its name in the cluster file.
         plan: The pool, or its first shard.
-        nodes: Most nodes of all shards together.
-        at_once: Nodes that a deployment makes and waits for.
+        nodes: The most nodes of all shards together.
+        at_once: Nodes that a deployment launches and waits for.
     """
 
     name: str
@@ -23,7 +23,7 @@ class WholePool:
 
     @property
     def on_hyperpod(self) -> bool:
-        """Whether its instances are SageMaker's, of which EC2 says nothing."""
+        """Whether SageMaker launches its instances, which EC2 does not see."""
         return self.plan.is_hyperpod
 
 

@@ -1,4 +1,4 @@
-"""Requests that ask AWS to raise quotas: which are worth filing, and filing them.
+"""Requests to raise quotas: the useful ones, and their filing.
 
 Sources:
     https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_RequestServiceQuotaIncrease.html
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FILE = "servicequotas:RequestServiceQuotaIncrease"
 HISTORY = "servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota"
-# Service Quotas makes its role with the first request of an account.
+# Service Quotas creates its role with the first request of an account.
 # Source: https://docs.aws.amazon.com/servicequotas/latest/userguide/using-service-linked-roles.html
 PERMISSIONS = Check(
     name="quota-requests",
@@ -32,18 +32,18 @@ PERMISSIONS = Check(
         "servicequotas.amazonaws.com/*"
     },
 )
-"""What filing may do beside what the checks do."""
+"""Permissions of filing, beside those of the checks."""
 
 _OPEN = frozenset({"PENDING", "CASE_OPENED"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Increase:
-    """A request that is worth filing.
+    """A useful request.
 
     Attributes:
-        quota: The quota as it stands.
-        asked: How many are asked for.
+        quota: The quota, with its current value.
+        asked: The requested value.
     """
 
     quota: QuotaValue
@@ -52,12 +52,12 @@ class Increase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """A quota that needs more, or may, and that no request is filed for.
+    """A quota that is or may be too low, without a request to file.
 
     Attributes:
         name: Its name.
-        why: Why not, and what to do.
-        settled: Whether a request of as many is with AWS already.
+        why: Reason, and what to do.
+        settled: Whether AWS already has a request for as many.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Left:
 
 
 def increases(context: Context) -> Iterator[Increase | Left]:
-    """Yield what is to be done about each quota of the plan that the account has too little of."""
+    """Yield the request, or the reason for none, of each quota of the plan that is too low."""
     for standing in standings(context):
         if standing.error is not None and not standing.short:
             yield Left(name=standing.need.name, why=str(standing.error))
@@ -80,7 +80,7 @@ def file(account: "Account", increase: Increase) -> str:
     """File a request, and return the id of its case, or of the request where it has no case.
 
     Raises:
-        UnansweredError: AWS refused it, or did not answer: then it may have been filed.
+        UnansweredError: AWS refused, or did not answer: then it may have been filed.
     """
     quota = increase.quota
     answer = account.ask(
@@ -96,7 +96,7 @@ def file(account: "Account", increase: Increase) -> str:
 
 
 def history_command(context: Context, increase: Increase) -> str:
-    """Return the command that lists what has been asked for of a quota."""
+    """Return the command that lists the requests for a quota."""
     quota = increase.quota
     return (
         "aws service-quotas list-requested-service-quota-change-history-by-quota --service-code "

@@ -1,4 +1,4 @@
-"""Each quota that a cluster needs, held against its value and its usage in the account."""
+"""Standings: the quotas that a cluster needs, with their values and usage in the account."""
 
 import math
 import re
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from ultrascale.account import Account
 
 CLUSTER = "eks:DescribeCluster"
-# What is new with the cluster, so that nothing of it is in use, and rates, which are peaks.
+# Quotas that are new with the cluster, so that nothing uses them, and rates, which are peaks.
 _OF_ONE = re.compile(
     r" per (?:VPC|cluster|managed node group|security group|.* cluster)$|^Network Address Usage$"
     r"|^Rate of "
 )
 
-# The fact of an instance type that is the code of the quota in which reservations count.
+# The field of an instance type with the code of the quota that counts its reservations.
 _OF_RESERVATIONS = {"odcr": "on_demand_quota_code", "capacity-block": "capacity_block_quota_code"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A quota that a cluster needs, as it stands.
+    """The standing of a quota that a cluster needs.
 
     Attributes:
-        need: What is needed.
-        quota: What the account has; None where that is not known.
-        shared: Whether all that the account has in the Region counts in it.
-        used: How much of it is in use; None where that is not known, or does not matter.
-        doubt: Why more may be in use than ``used``; empty where that is sure.
-        own: What of ``used`` may be the cluster's own already; None where nothing is.
-        error: Why AWS did not say; None where it did.
+        need: The cluster's need.
+        quota: The account's quota; None where it is not known.
+        shared: Whether all resources of the account in the Region count in it.
+        used: Its usage; None where it is not known, or does not matter.
+        doubt: Reason that the usage may be higher than ``used``; empty where it is certain.
+        own: The part of ``used`` that may be the cluster's own; None where no part is.
+        error: Error of the request for it; None where AWS answered.
     """
 
     need: QuotaNeed
@@ -52,7 +52,7 @@ class Standing:
 
     @property
     def target(self) -> int | None:
-        """How many the account needs at least; None where that is not known."""
+        """The least value that the account needs; None where it is not known."""
         needed = self.need.needed.value
         if needed is None:
             return None
@@ -61,20 +61,20 @@ class Standing:
 
     @property
     def short(self) -> bool:
-        """Whether the account has too few, as far as is known."""
+        """Whether the quota is too low, as far as is known."""
         return self.quota is not None and self.target is not None and self.target > self.quota.value
 
     @property
     def crowded(self) -> bool:
-        """Whether there are too few where nothing that is in use is the cluster's own."""
+        """Whether the quota is too low in case none of the usage is the cluster's own."""
         needed = self.need.needed.value or 0
         return self.quota is not None and (self.used or 0) + needed > self.quota.value
 
 
 def standings(context: Context) -> Iterator[Standing]:
-    """Yield how each quota of the plan stands, in their order.
+    """Yield the standing of each quota of the plan, in their order.
 
-    What AWS does not say of one, leaves the others as they are.
+    A missing answer about one does not affect the others.
     """
     account, plan = context.account, context.plan
     found = list(_valued(account, context.needs.quotas))
@@ -93,7 +93,7 @@ def standings(context: Context) -> Iterator[Standing]:
 
 
 def _valued(account: "Account", needs: tuple[QuotaNeed, ...]) -> Iterator[Standing]:
-    """Yield each quota with its value, by its code, else by its name."""
+    """Yield each quota with its value, found by its code or by its name."""
     coded = {need.name: _by_code(account, need) for need in needs}
     services: dict[str, list[str]] = {}
     for need in needs:
@@ -147,7 +147,7 @@ def _measured(
 def _with_usage(
     account: "Account", standing: Standing, measured: Mapping[str, float | None] | UnansweredError
 ) -> Standing:
-    """Add what is in use, by CloudWatch where it knows, else by counting."""
+    """Add the usage: CloudWatch's, or a count."""
     quota = standing.quota
     if quota is None or not standing.shared:
         return standing
@@ -168,7 +168,7 @@ def _with_usage(
 
 
 def _reserved(plan: ClusterPlan) -> frozenset[str]:
-    """Return the quotas that reservations of the file count in already, bought as they are."""
+    """Return the quotas that count reservations of the file: they are bought already."""
     found: set[str] = set()
     for pool in plan.all_pools:
         fact = _OF_RESERVATIONS.get(pool.purchase)
@@ -185,11 +185,11 @@ def _deployed(account: "Account", name: str) -> bool | UnansweredError:
 
 
 def _at_home(standing: Standing, deployed: bool | UnansweredError) -> Standing:
-    """Return a standing that tells usage of the cluster itself from that of others."""
+    """Return a standing whose usage may be the cluster's own."""
     if deployed is False:
         return standing
     by_itself = replace(standing, own="this cluster among it")
     if isinstance(deployed, UnansweredError):
-        # Nobody can judge it without knowing whether the cluster is there.
+        # The result depends on whether the cluster exists.
         return standing if by_itself.short else replace(by_itself, error=deployed)
     return by_itself

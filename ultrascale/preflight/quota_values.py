@@ -1,4 +1,4 @@
-"""What Service Quotas says of an account: values, and how much of them is in use.
+"""Values and usage of quotas, of Service Quotas and CloudWatch.
 
 Sources:
     https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
@@ -41,7 +41,7 @@ class Metric:
         namespace: Its namespace.
         name: Its name.
         dimensions: Its dimensions.
-        statistic: The statistic to read of it.
+        statistic: The statistic to read.
     """
 
     namespace: str
@@ -52,15 +52,15 @@ class Metric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaValue:
-    """A quota as it stands in an account.
+    """A quota of an account.
 
     Attributes:
         service: Code of its service.
         code: Its code.
         name: Its name.
-        value: How many.
-        adjustable: Whether AWS takes requests to raise it.
-        metric: Where its usage is reported; None where Service Quotas names no place.
+        value: Its value.
+        adjustable: Whether AWS accepts requests to raise it.
+        metric: Metric of its usage; None where Service Quotas names none.
     """
 
     service: str
@@ -72,7 +72,7 @@ class QuotaValue:
 
 
 def by_code(account: "Account", service: str, code: str) -> QuotaValue:
-    """Return the value that holds in the account: the applied one, else AWS's default.
+    """Return the quota with its value in the account: the applied one, else AWS's default.
 
     Raises:
         UnansweredError: AWS did not say. Its code is `NOT_THERE` where there is no such quota in
@@ -94,7 +94,7 @@ def by_code(account: "Account", service: str, code: str) -> QuotaValue:
 
 
 def by_name(account: "Account", service: str, names: Collection[str]) -> Mapping[str, QuotaValue]:
-    """Return those of ``names`` that Service Quotas has, by name.
+    """Return the quotas of ``names`` that Service Quotas has, by name.
 
     Raises:
         UnansweredError: AWS did not list the service's quotas.
@@ -127,10 +127,10 @@ def by_name(account: "Account", service: str, names: Collection[str]) -> Mapping
 def usage(
     account: "Account", metrics: Mapping[str, Metric], now: datetime
 ) -> Mapping[str, float | None]:
-    """Return what is in use by the key of each metric; None where CloudWatch cannot say.
+    """Return the usage by the key of each metric; None where CloudWatch cannot tell it.
 
-    What has no data points in three hours is 0: services report nothing where nothing is in use.
-    No page promises that.
+    A metric without data points in three hours is 0: services report nothing where nothing is in
+    use. No page promises that.
 
     Raises:
         UnansweredError: CloudWatch did not answer.

@@ -1,4 +1,4 @@
-"""Whether the account's quotas hold the cluster beside what is there already."""
+"""Service quotas: room for the cluster beside the current usage."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def subject_of(need: QuotaNeed) -> str:
-    """Return what findings call a quota."""
+    """Return the subject of findings about a quota."""
     return f"{need.code} {need.name}" if need.code is not None else need.name
 
 
@@ -49,7 +49,7 @@ def _finding(standing: Standing, region: str) -> Finding:
 
 
 def _unlisted(need: QuotaNeed, region: str) -> Finding:
-    """Return what is found of a quota that Service Quotas does not list."""
+    """Return the finding of a quota that Service Quotas does not list."""
     evidence = f"Service Quotas has none of this name in {region}; {need.needed.formula}"
     if need.state == "within" and need.needed.value is not None and need.default is not None:
         published = f"{_number(need.needed.value)} needed; AWS publishes {need.default:,}"
@@ -83,7 +83,7 @@ def _evidence(standing: Standing, quota: QuotaValue) -> str:
 
 
 def no_request(standing: Standing, quota: QuotaValue) -> str | None:
-    """Return what to do about a quota that no request raises; None where one does."""
+    """Return the step for a quota that no request can raise; None where a request can."""
     need, target = standing.need, standing.target or 0
     if need.agreed is not None and target <= need.agreed.value:
         return f"have AWS apply what it agreed to: {need.agreed.reference}"

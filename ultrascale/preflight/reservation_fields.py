@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BLOCK = "capacity-block"
 _TYPES = {"capacity-block": _BLOCK, "odcr": "default"}
 _PLATFORM, _TENANCY = "Linux/UNIX", "default"
-# What becomes of a reservation that is not active.
+# States of a reservation before it is active.
 _TO_COME = frozenset({"scheduled", "payment-pending", "pending", "assessing", "delayed"})
 _RIGHT_ONE = "name the reservation that was made for the pool, or write what this one has"
 

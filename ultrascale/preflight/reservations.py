@@ -1,7 +1,7 @@
-"""Capacity Blocks and On-Demand Capacity Reservations: what is reserved, against what is planned.
+"""Capacity Blocks and On-Demand Capacity Reservations, compared with the pools that use them.
 
-Nothing else looks: EC2 refuses launches one by one, and Karpenter passes over a selector that
-finds nothing, so that a reservation is paid for and stays empty.
+No other tool compares them: EC2 refuses launches one by one, and Karpenter passes over a selector
+that matches nothing, so a paid reservation stays empty.
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-reservations.html
 """
 
@@ -32,7 +32,7 @@ _NAME = "reservations"
 _DESCRIBE = "ec2:DescribeCapacityReservations"
 _BLOCKS = "ec2:DescribeCapacityBlocks"
 _GROUP = "resource-groups:ListGroupResources"
-# What it takes besides.
+# Other permissions that it needs.
 # Source: https://docs.aws.amazon.com/ARG/latest/APIReference/API_ListGroupResources.html
 _STACK = "cloudformation:ListStackResources"
 _OF_GROUPS = ("cloudformation:DescribeStacks", _STACK, "tag:GetResources")
@@ -47,7 +47,7 @@ _NOT_THERE = frozenset(
         _NO_GROUP,
     }
 )
-# Ids that are written out; a fleet has hundreds of reservations.
+# Ids in a message; a fleet has hundreds of reservations.
 _SHOWN = 5
 
 
@@ -72,7 +72,7 @@ def _run(context: Context) -> Iterator[Finding]:
 def claims(plan: ClusterPlan) -> tuple[Claim, ...]:
     """Return the reservations that ``plan`` launches into.
 
-    Pools that are alike and name one in the same way share it.
+    Equal pools that name a reservation in the same way share it.
     """
     found: dict[object, tuple[ReservationPlan, list[WholePool]]] = {}
     for pool in whole_pools(plan):
@@ -92,7 +92,7 @@ def claims(plan: ClusterPlan) -> tuple[Claim, ...]:
 
 
 def named(reservation: ReservationPlan) -> str:
-    """Return how the cluster file names a reservation."""
+    """Return the cluster file's name of a reservation: tags, id or resource group."""
     if reservation.tags:
         tags = ", ".join(f"{key}={value}" for key, value in sorted(reservation.tags.items()))
         return f"tags {tags}"
@@ -105,13 +105,13 @@ def judge(
     found: "Sequence[Reservation]",
     blocks: "Mapping[str, Block]",
 ) -> Iterator[Finding]:
-    """Yield what there is to say of the reservations that a claim finds.
+    """Yield the findings about the reservations of a claim.
 
     Args:
         context: The account, and the time that counts as now.
-        claim: What the file says.
-        found: What EC2 says of each reservation of that name.
-        blocks: What it says of the Capacity Blocks that they are of, by the blocks' ids.
+        claim: The claim of the file.
+        found: The reservations that match it, as EC2 describes them.
+        blocks: Their Capacity Blocks, by id.
     """
     subject = f"{claim}: {named(claim.reservation)}"
     candidates = _candidates(claim, found)
@@ -141,7 +141,7 @@ def judge(
 
 
 def _each(claim: Claim, told: "Sequence[tuple[Reservation, Sequence[Issue]]]") -> Iterator[Finding]:
-    """Yield one finding for all reservations of a fleet with which the same is wrong."""
+    """Yield one finding for all reservations of a fleet with the same issues."""
     alike: dict[tuple[str, ...], list[tuple[Reservation, Sequence[Issue]]]] = {}
     for answer, wrong in told:
         alike.setdefault(tuple(issue.evidence for issue in wrong), []).append((answer, wrong))
@@ -158,8 +158,8 @@ def _can_be_used(wrong: Sequence[Issue]) -> bool:
 def _candidates(claim: Claim, found: "Sequence[Reservation]") -> "list[Reservation]":
     """Return the reservations that pools of ``claim`` would launch into, now or later.
 
-    One that is named by its id is the one, whatever is wrong with it. Of several Capacity Blocks
-    with the tags, renewals among them, it is those of the pool's window; without any, all.
+    An id names exactly one reservation, with or without issues. Of several Capacity Blocks with the
+    tags, such as renewals, the ones in the pool's window count; all of them where none is.
     """
     if claim.reservation.id is not None:
         return [*found]
@@ -178,7 +178,7 @@ def _candidates(claim: Claim, found: "Sequence[Reservation]") -> "list[Reservati
 
 
 def _nothing(context: Context, claim: Claim, found: "Sequence[Reservation]") -> Finding:
-    """Return the failure of a claim that finds nothing, with what it finds instead."""
+    """Return the failure of a claim without a usable reservation, with the unusable ones."""
     subject = f"{claim}: {named(claim.reservation)}"
     others = [
         finding(
@@ -215,7 +215,7 @@ def _nothing(context: Context, claim: Claim, found: "Sequence[Reservation]") -> 
 
 
 def _overlaps(claim: Claim, candidates: "Sequence[Reservation]") -> Iterator[Issue]:
-    """Yield pairs of Capacity Blocks of which Karpenter would fill one alone.
+    """Yield pairs of Capacity Blocks of which Karpenter would fill only one.
 
     Source: https://github.com/aws/karpenter-provider-aws/issues/8514
     """
@@ -242,7 +242,7 @@ def _overlaps(claim: Claim, candidates: "Sequence[Reservation]") -> Iterator[Iss
 
 
 def _block_issues(claim: Claim, block: "Block | None") -> Iterator[Issue]:
-    """Yield what the Capacity Block says beside its reservation. A shared one says nothing."""
+    """Yield the issues of the Capacity Block itself. EC2 does not describe a shared one."""
     window = claim.plan.window
     if block is None or window is None:
         return
@@ -290,7 +290,7 @@ def _find(context: Context, reservation: ReservationPlan) -> "Sequence[Reservati
 
 
 def _of_a_member(reservation: ReservationPlan, error: UnansweredError) -> bool:
-    """Return whether what is not there is one of a group: the others may be."""
+    """Return whether only a member of a group is missing: the others may exist."""
     return reservation.resource_group is not None and error.code != _NO_GROUP
 
 

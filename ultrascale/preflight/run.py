@@ -1,4 +1,4 @@
-"""Runs checks side by side, and ends in time whatever AWS does."""
+"""Parallel runs of checks, with a deadline."""
 
 import threading
 import time
@@ -9,12 +9,12 @@ from ultrascale.errors import UnansweredError
 from ultrascale.preflight.model import Check, Context, Finding, unknown
 
 DEADLINE = 60.0
-"""Seconds until what is not answered is unknown."""
+"""Seconds until a check without an answer is unknown."""
 
 _THREADS = 12
 
 Progress = Callable[[Check], None]
-# What a thread tells: a finding of a check, that it is through, or a mistake in its code.
+# A message of a thread: a finding of a check, its end (None), or an error in its code.
 _Told = tuple[Check, Finding | BaseException | None]
 
 
@@ -25,14 +25,14 @@ def run_checks(
     deadline: float = DEADLINE,
     progress: Progress | None = None,
 ) -> tuple[Finding, ...]:
-    """Return what ``checks`` find, in their order.
+    """Return the findings of ``checks``, in their order.
 
     Args:
-        checks: What to find out.
-        context: What they look at.
-        deadline: Seconds that all of them have. What is found by then is returned, and each check
-            that is not through has one finding more, which says so.
-        progress: Called with each check that is through.
+        checks: The checks.
+        context: Their input.
+        deadline: Seconds for all of them. A check that needs longer keeps its findings so far, and
+            has one more, which is unknown.
+        progress: Called with each check that has ended.
     """
     ends = time.monotonic() + deadline
     waiting: SimpleQueue[Check] = SimpleQueue()
@@ -40,7 +40,7 @@ def run_checks(
     for check in checks:
         waiting.put(check)
     for _ in range(min(_THREADS, len(checks))):
-        # Those of a ThreadPoolExecutor would keep the process until the last answer.
+        # Threads of a ThreadPoolExecutor would keep the process alive until the last answer.
         threading.Thread(target=_work, args=(waiting, told, context), daemon=True).start()
     found: dict[str, list[Finding]] = {check.name: [] for check in checks}
     missing = {check.name for check in checks}

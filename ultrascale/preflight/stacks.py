@@ -1,4 +1,4 @@
-"""Stacks that a deployment could not update, and names that something else has already.
+"""Stacks that a deployment cannot update, and names that are taken.
 
 Sources:
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html (status)
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _STACKS, _NAMES = "stacks", "names"
 _DESCRIBE = "cloudformation:DescribeStacks"
-# What to describe all stacks takes besides.
+# Another permission that describing all stacks needs.
 # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html
 _LIST = "cloudformation:ListStacks"
 _RESOURCES = "cloudformation:ListStackResources"
@@ -33,7 +33,7 @@ _CLUSTER = "eks:DescribeCluster"
 _LOG_GROUPS = "logs:DescribeLogGroups"
 _ROLE = "iam:GetRole"
 _HYPERPOD = "sagemaker:DescribeCluster"
-# What each of them answers where there is nothing of the name.
+# Codes of the services for a name that does not exist.
 _ABSENT = frozenset(
     {
         "NoSuchEntity",
@@ -42,7 +42,7 @@ _ABSENT = frozenset(
         "ResourceNotFoundException",
     }
 )
-# A change set was made and never executed: the next deployment makes its own.
+# A change set was created and never executed: the next deployment creates its own.
 _REVIEW = "REVIEW_IN_PROGRESS"
 _NEVER_MADE = frozenset({"CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED"})
 _HALF_UPDATED = frozenset({"UPDATE_ROLLBACK_FAILED"})
@@ -51,7 +51,7 @@ _PAUSED = frozenset({"UPDATE_FAILED"})
 
 def _run_stacks(context: Context) -> Iterator[Finding]:
     planned = planned_stacks(context.plan)
-    # One that has left the file is not deployed to.
+    # A stack that has left the file is not deployed.
     own = [each for each in _own_stacks(context) if each["StackName"] in planned]
     cluster = context.plan.name
     seen = (stack_finding(one, cluster, context.plan.region) for one in own)
@@ -71,7 +71,7 @@ def _own_stacks(context: Context) -> "list[Stack]":
 
 
 def stack_finding(answer: "Stack", cluster: str, region: str) -> Finding | None:
-    """Return why a stack cannot be updated, or is not of ``cluster``; None where all is well."""
+    """Return the reason that a stack cannot be updated, or is not of ``cluster``; None for none."""
     name, status = answer["StackName"], answer["StackStatus"]
     if status != _REVIEW and answer.get("Description") != names.stack_description(cluster):
         whose = answer.get("Description", "no description")
@@ -106,7 +106,7 @@ def stack_finding(answer: "Stack", cluster: str, region: str) -> Finding | None:
 
 
 def _protection(name: str, of: str) -> Finding:
-    """Return what becomes of a stack that somebody protected by hand.
+    """Return the warning about a stack that somebody protected by hand.
 
     Source: https://github.com/aws/aws-cdk-cli (deploy-stack.ts, updateTerminationProtection)
     """
@@ -122,16 +122,16 @@ def _protection(name: str, of: str) -> Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedName:
-    """A name that CloudFormation does not make up.
+    """A name that the template fixes.
 
     Attributes:
-        kind: What has it, in the words of a reader.
+        kind: Kind of the thing that has it, for the user.
         name: The name.
         layers: Layers that may hold it.
         find: Returns CloudFormation's id of the thing that has the name; None where none has it.
-        remove: The command that removes what has it.
-        importable: Whether a stack can take over what has it: the template has the name as it is,
-            and keeps what it names.
+        remove: The command that removes the thing.
+        importable: Whether a stack can import the thing: the template has the name as it is, and
+            retains the thing.
     """
 
     kind: str
@@ -160,13 +160,13 @@ def _run_names(context: Context) -> Iterator[Finding]:
 
 
 def name_finding(fixed: FixedName, context: Context, *, there: bool, owner: str | None) -> Finding:
-    """Return what it means for a deployment who has a name.
+    """Return whether a deployment can use a name.
 
     Args:
         fixed: The name.
         context: The cluster.
-        there: Whether anything has it.
-        owner: The stack of the cluster that made it; None where none did.
+        there: Whether something has it.
+        owner: The stack of the cluster that created the thing; None where none did.
     """
     subject = f"{fixed.kind} {fixed.name}"
     if not there or owner is not None:
@@ -188,7 +188,7 @@ def name_finding(fixed: FixedName, context: Context, *, there: bool, owner: str 
 
 
 def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
-    """Yield the names that outlive their stacks, or that others of the account may have."""
+    """Yield the names that outlive their stacks, or that others in the account may use."""
     region = f"--region {plan.region}"
     yield FixedName(
         kind="EKS cluster",

@@ -1,4 +1,4 @@
-"""SageMaker training plans: what was bought, against what HyperPod's groups are to have.
+"""SageMaker training plans, compared with the HyperPod groups that use them.
 
 Sources:
     https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeTrainingPlan.html
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _NAME = "training-plans"
 _ACTION = "sagemaker:DescribeTrainingPlan"
 _TARGET = "hyperpod-cluster"
-# What SageMaker answers where there is no plan of that name.
+# SageMaker's codes for a plan that does not exist.
 _NOT_THERE = frozenset({"ResourceNotFound", "ResourceNotFoundException", "ValidationException"})
 
 
@@ -72,17 +72,17 @@ def plan_issues(
     zones: Mapping[str, Zone],
     at: datetime,
 ) -> Iterator[Issue]:
-    """Yield what is wrong with a training plan.
+    """Yield the issues of a training plan.
 
     Args:
         arn: Its ARN, as the cluster file has it.
         pools: The pools that name it.
-        answer: What SageMaker says of it.
+        answer: The plan, as SageMaker describes it.
         zones: Zones of the account, by name and by id.
         at: The time that counts as now, in UTC.
     """
     if answer["TrainingPlanArn"] != arn:
-        # The request takes the name alone: the same name in another account is another plan.
+        # The request has only the name: the same name in another account is another plan.
         evidence = f"TrainingPlanArn is {answer['TrainingPlanArn']} in the account"
         yield Issue(state="fail", evidence=evidence, fix="write the ARN of the account's own plan")
     yield from _status(answer, at)
@@ -123,7 +123,7 @@ def _capacities(
     answer: "TrainingPlan",
     zones: Mapping[str, Zone],
 ) -> Iterator[Issue]:
-    """Yield what is wrong with its parts: a plan may have two, one after the other."""
+    """Yield the issues of its parts: a plan may have two, one after the other."""
     parts = answer.get("ReservedCapacitySummaries", ())
     if not parts:
         evidence = "ReservedCapacitySummaries is empty: SageMaker does not say what is reserved"
@@ -159,7 +159,7 @@ def _capacities(
 def _zone(
     where: str, part: "ReservedCapacity", wanted: set[Zone], zones: Mapping[str, Zone]
 ) -> Iterator[Issue]:
-    """Hold the zone of a part against the pools': HyperPod's subnets must lie in it."""
+    """Compare the zone of a part with the pools': HyperPod's subnets must lie in it."""
     said = part.get("AvailabilityZoneId") or part.get("AvailabilityZone")
     ours = " or ".join(sorted(map(str, wanted)))
     if said is None or not wanted:

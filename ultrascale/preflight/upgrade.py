@@ -1,4 +1,4 @@
-"""What stands in the way of a cluster that is there, where the file has its next minor.
+"""Obstacles to an upgrade, where the file has the next minor of a deployed cluster.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/cluster-insights.html
@@ -25,7 +25,7 @@ _INSIGHTS = "eks:ListInsights"
 _GROUPS, _GROUP = "eks:ListNodegroups", "eks:DescribeNodegroup"
 _SUBNETS = "ec2:DescribeSubnets"
 _CLUSTER_ARN = "arn:{partition}:eks:{region}:{account}:cluster/{cluster}"
-# For an error alone EKS refuses an upgrade; in 2025 it stopped that for a while.
+# EKS refuses an upgrade only for an error; in 2025 it did not for a while.
 # Source: https://github.com/aws/containers-roadmap/issues/2570
 _STATES: Mapping[str, State] = MappingProxyType(
     {"PASSING": "pass", "WARNING": "warn", "UNKNOWN": "warn", "ERROR": "fail"}
@@ -41,7 +41,7 @@ def _run(context: Context) -> Iterator[Finding]:
     except UnansweredError as error:
         if error.code != _NOT_THERE:
             raise
-        yield finding(_NAME, name, (), fine="it is not made yet")
+        yield finding(_NAME, name, (), fine="it does not exist yet")
         return
     version = cluster["version"]
     if upgrades.minor(wanted) != upgrades.minor(version) + 1:
@@ -76,7 +76,7 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def insight_issues(insights: "Sequence[Insight]", cluster: str, wanted: str) -> Iterator[Issue]:
-    """Yield what EKS itself has against an upgrade.
+    """Yield EKS's own objections to an upgrade.
 
     Args:
         insights: Its upgrade insights for the minor.
@@ -101,12 +101,12 @@ def insight_issues(insights: "Sequence[Insight]", cluster: str, wanted: str) -> 
 def group_issues(groups: "Mapping[str, Nodegroup]", version: str, wanted: str) -> Iterator[Issue]:
     """Yield managed groups that an earlier upgrade left behind.
 
-    EKS's reference demands that all have the cluster's minor; its guide lets kubelets be behind.
+    EKS's reference wants all groups at the cluster's minor; its guide lets kubelets be behind.
 
     Args:
-        groups: What EKS says of each, by name.
+        groups: The groups, as EKS describes them, by name.
         version: Minor of the cluster.
-        wanted: The minor that it is to have.
+        wanted: The wanted minor.
     """
     for name, group in groups.items():
         found = group["version"]
@@ -125,7 +125,7 @@ def address_finding(subnets: "Sequence[Subnet]") -> Finding:
     """Return whether the control plane's subnets have room for a second one beside it.
 
     Args:
-        subnets: What EC2 says of them.
+        subnets: The subnets, as EC2 describes them.
     """
     free = sum(each["AvailableIpAddressCount"] for each in subnets)
     least = upgrades.FREE_ADDRESSES
@@ -140,7 +140,7 @@ def address_finding(subnets: "Sequence[Subnet]") -> Finding:
 
 UPGRADE = Check(
     name=_NAME,
-    title="EKS upgrades a cluster that is there to the file's minor",
+    title="EKS can upgrade a deployed cluster to the file's minor",
     actions=(_CLUSTER, _INSIGHTS, _GROUPS, _GROUP, _SUBNETS),
     run=_run,
     resources={

@@ -1,4 +1,4 @@
-"""The Kubernetes version, the control-plane tier and the machine images that the plan pins.
+"""Kubernetes version, control-plane tier and machine images of the plan.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeClusterVersions.html
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _VERSION, _IMAGES = "kubernetes-version", "machine-images"
 _VERSIONS_ACTION = "eks:DescribeClusterVersions"
 _PARAMETERS, _DESCRIBE_IMAGES = "ssm:GetParameters", "ec2:DescribeImages"
-# Our own: an upgrade of every node, tested before, takes weeks.
+# Our own figure: testing and upgrading all nodes takes weeks.
 _SOON = timedelta(days=60)
-# Most names of one GetParameters request.
+# The most names of one GetParameters request.
 # Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParameters.html
 _PARAMETERS_AT_ONCE = 10
 _UPGRADE = "choose another kubernetes.version before you build on this one"
@@ -57,10 +57,10 @@ def _run_version(context: Context) -> Iterator[Finding]:
 
 
 def version_issues(answer: "ClusterVersion", at: datetime) -> Iterator[Issue]:
-    """Yield what is wrong with a Kubernetes version.
+    """Yield the issues of a Kubernetes version.
 
     Args:
-        answer: What EKS says of it.
+        answer: The version, as EKS describes it.
         at: The time that counts as now, in UTC.
     """
     status = answer.get("versionStatus")
@@ -87,11 +87,11 @@ def version_issues(answer: "ClusterVersion", at: datetime) -> Iterator[Issue]:
 
 
 def tier_finding(tier: str, answer: "ClusterVersion") -> Finding:
-    """Return whether EKS offers a control-plane tier, and with the limits that the plan knows.
+    """Return whether EKS offers a control-plane tier with the catalog's limits.
 
     Args:
         tier: EKS's name of it.
-        answer: What EKS says of the Kubernetes version.
+        answer: The Kubernetes version, as EKS describes it.
     """
     if tier not in eks.TIER_LIMITS:
         return Finding(
@@ -100,7 +100,7 @@ def tier_finding(tier: str, answer: "ClusterVersion") -> Finding:
             state="pass",
             evidence="every cluster may have it; it has no fixed limits",
         )
-    # Whether EKS begins a tier's name with ``tier-`` here too, no page says.
+    # No page says whether tier names begin with ``tier-`` here, too.
     offered = {
         _bare(each.get("tierName", "")): each for each in answer.get("controlPlaneScalingTiers", ())
     }
@@ -165,9 +165,9 @@ def _run_images(context: Context) -> Iterator[Finding]:
 
 
 def pinned_images(plan: ClusterPlan) -> Mapping[str, PoolPlan]:
-    """Return the public parameters that hold the images of ``plan``, each with a pool of it.
+    """Return the public parameters with the images of ``plan``, each with a pool that uses it.
 
-    EKS Auto Mode and HyperPod choose theirs.
+    EKS Auto Mode and HyperPod choose their own images.
     """
     own = [each for each in plan.all_pools if each.runs_pinned_image]
     return {pool.ami_parameter: pool for pool in reversed(own)}
@@ -179,10 +179,10 @@ def image_finding(
     """Return whether a pinned image can be launched.
 
     Args:
-        parameter: Public parameter that holds its id.
-        pool: A pool of it.
-        id: What the parameter holds; None where there is no such parameter.
-        image: What EC2 says of the image; None where it knows none of that id.
+        parameter: Public parameter with its id.
+        pool: A pool that uses it.
+        id: Value of the parameter; None where the parameter does not exist.
+        image: The image, as EC2 describes it; None where EC2 knows none of that id.
         at: The time that counts as now, in UTC.
     """
     subject = f"{pool.ami_type} {pool.ami_release}"
