@@ -159,10 +159,13 @@ def rules(text: str, old: str, new: str) -> dict[str, Any]:
             id="names",
         ),
         pytest.param(
-            rules(
-                RULES, "{name: production,", "{changes: {nodes: 99, pol: gpu}, name: production,"
-            ),
-            ["rules.0: job: nodes: more than", "rules.0: job: pol: unknown key"],
+            rules(RULES, "{name: production,", "{changes: {nodes: 99}, name: production,"),
+            ["rules.0: job: nodes: more than"],
+            id="changes that a job does not take",
+        ),
+        pytest.param(
+            rules(RULES, "{name: production,", "{changes: {pol: gpu}, name: production,"),
+            ["rules.0: job: pol: unknown key"],
             id="changes that no job takes",
         ),
         pytest.param(

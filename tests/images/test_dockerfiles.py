@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from ultrascale.catalog import versions
-from ultrascale.config.storage import Dockerfile
+from ultrascale.config.images import Dockerfile
 from ultrascale.plan.delivery.build_context import ROOT, SOURCES
 
 BASES = {

@@ -202,10 +202,11 @@ REFUSED: dict[str, tuple[AppDef, list[str]]] = {
         apps.make_app(env={"NODE": macros.replica_id}),
         ["env.NODE: the index of a pod, which only its command can have, got '${replica_id}'"],
     ),
-    "more nodes than there are, and a name that is none": (
-        apps.make_app(num_replicas=9, name="a_b"),
-        ["job: nodes: more than the 4 nodes of trn1, got 9", "job: role: not a role"],
+    "more nodes than there are": (
+        apps.make_app(num_replicas=9),
+        ["job: nodes: more than the 4 nodes of trn1, got 9"],
     ),
+    "a name that is none": (apps.make_app(name="a_b"), ["job: role: not a role"]),
 }
 
 
