@@ -89,7 +89,7 @@ def test_nobody_agrees_to_what_was_true_yesterday(
 ) -> None:
     """A window may have ended since, and a colleague may have deployed."""
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
-    monkeypatch.setattr("ultrascale.cli.deploy._LONGEST_THOUGHT", timedelta())
+    monkeypatch.setattr("ultrascale.deploy.deployment._LONGEST_REVIEW", timedelta())
 
     answer = ultrascale("deploy", file)
 
@@ -148,7 +148,7 @@ def test_another_account_than_the_files_is_refused_whatever_is_skipped(
     answer = ultrascale("deploy", file, "--yes", "--skip-preflight")
 
     assert (answer.returncode, project.calls) == (1, [])
-    assert f"account: the credentials are of account {ID}, got 918273645547" in answer.stderr
+    assert f"names account 918273645547, the credentials belong to {ID}" in answer.stderr
 
 
 def test_two_sources_of_credentials_are_refused(

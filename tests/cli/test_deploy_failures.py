@@ -139,4 +139,7 @@ def test_what_may_be_left_and_cannot_be_read_is_told(
     answer = ultrascale("deploy", file, "--yes")
 
     assert answer.returncode == 0
-    assert f"research-train: what it left behind is not known: {EVENTS}: denied" in answer.stderr
+    assert (
+        f"research-train: the resources that it left are not known: {EVENTS}: denied"
+        in answer.stderr
+    )

@@ -1,10 +1,11 @@
-"""What a deployment costs, how it goes, and why it failed, as a person reads it."""
+"""The view of a deployment in a terminal: costs, progress, and reasons of failures."""
 
 import os
 import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 import typer
 from rich.box import SIMPLE
@@ -13,11 +14,16 @@ from rich.table import Table
 
 from ultrascale.catalog import prices
 from ultrascale.catalog.deploy_failures import CDK_FAILURES, GOES_ON, what_to_do
+from ultrascale.cli.change_views import text_lines
+from ultrascale.cli.findings import print_findings, progress_bar
 from ultrascale.cli.needs_words import cell, unpriced
 from ultrascale.deploy.cause import Cause, Left
 from ultrascale.deploy.run import Outcome, State
+from ultrascale.guard import Changes
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
 from ultrascale.plan.needs.report import MONEY
+from ultrascale.preflight import Context, Verdict
+from ultrascale.preflight import Progress as ChecksProgress
 
 _WIDTH = 160
 _STATES: tuple[State, ...] = ("deployed", "unchanged", "failed", "interrupted", "not started")
@@ -27,7 +33,7 @@ _LAST_LINES = 5
 
 
 def print_money(plan: ClusterPlan, needs: ClusterNeeds) -> None:
-    """Print the nodes that each pool starts with and may have, and what those cost an hour."""
+    """Print the nodes of each pool, at first and at most, and their price for an hour."""
     table = Table("pool", "instance types", "purchase", box=SIMPLE)
     for title in ("nodes at once", "at most", "USD/hour at most"):
         table.add_column(title, justify="right")
@@ -58,10 +64,10 @@ def print_money(plan: ClusterPlan, needs: ClusterNeeds) -> None:
 
 
 class Progress:
-    """Prints what is done, a line for each thing.
+    """Prints the progress of stacks, a line for each event.
 
     Args:
-        stacks: How many stacks there are.
+        stacks: Number of stacks.
     """
 
     def __init__(self, stacks: int) -> None:
@@ -69,29 +75,97 @@ class Progress:
         self._ended = 0
 
     def started(self, stack: str) -> None:
-        """Say that a stack is begun."""
+        """Print that a stack is begun."""
         _say(f"{stack}: begun")
 
     def said(self, stack: str, line: str) -> None:
-        """Repeat what its `cdk deploy` says."""
+        """Print a line of the stack's `cdk deploy`."""
         if line.strip():
             _say(line if line.startswith(stack) else f"{stack} | {line}")
 
     def ended(self, outcome: Outcome) -> None:
-        """Say what became of a stack."""
+        """Print the outcome of a stack."""
         self._ended += 1
         after = f" after {_duration(outcome.seconds)}" if outcome.seconds else ""
         _say(f"[{self._ended}/{self._stacks}] {outcome.stack}: {outcome.state}{after}")
 
 
+class TerminalView:
+    """The view of a deployment in a terminal.
+
+    Args:
+        yes: Deploy without asking.
+    """
+
+    def __init__(self, *, yes: bool) -> None:
+        self._yes = yes
+
+    def say(self, line: str) -> None:
+        """Print a line of the result."""
+        typer.echo(line)
+
+    def warn(self, line: str) -> None:
+        """Print a warning or an error."""
+        typer.echo(line, err=True)
+
+    def progress(self, checks: int) -> AbstractContextManager[ChecksProgress | None]:
+        """Show the progress of a number of checks."""
+        return progress_bar(checks)
+
+    def verdict(self, context: Context, verdict: Verdict) -> None:
+        """Print the findings of preflight."""
+        print_findings(context, verdict.findings)
+
+    def changes(self, changes: Changes) -> None:
+        """Print the resources that would be replaced, deleted or rolled."""
+        for line in text_lines(changes):
+            typer.echo(line)
+
+    def costs(self, plan: ClusterPlan, needs: ClusterNeeds) -> None:
+        """Print the nodes of each pool and their price."""
+        print_money(plan, needs)
+
+    def agree(self, context: Context, stacks: int) -> bool:
+        """Return whether the user agrees to deploy a number of stacks."""
+        plan = context.plan
+        where = f"{plan.name} in {plan.region}, account {context.account.id}"
+        return self._yes or typer.confirm(f"deploy {stacks} stacks of {where}?")
+
+    def watcher(self, stacks: int) -> Progress:
+        """Return the view of running stacks."""
+        return Progress(stacks)
+
+    def failure(
+        self,
+        outcome: Outcome,
+        cause: Cause | None,
+        unanswered: str | None,
+        words: Mapping[str, str],
+    ) -> None:
+        """Print why a stack failed."""
+        print_failure(outcome, cause, unanswered, words)
+
+    def left(self, stack: str, left: Sequence[Left]) -> None:
+        """Print resources that a stack no longer has, and that still exist."""
+        print_left(stack, left)
+
+    def outcomes(self, outcomes: Sequence[Outcome], region: str) -> None:
+        """Print the outcome of each stack."""
+        print_outcomes(outcomes)
+        for outcome in outcomes:
+            if outcome.state == "interrupted":
+                stack = outcome.stack
+                self.warn(f"{stack}: {GOES_ON.format(stack=stack, region=region)}")
+
+
 def _say(line: str) -> None:
-    """Print a line of a deployment, which no line may end half-way."""
+    """Print a line. A line that cannot be printed must not end the deployment half-way."""
     encoding = sys.stdout.encoding or "utf-8"
     try:
         typer.echo(line.encode(encoding, "replace").decode(encoding))
     except OSError:
-        # Whoever read it is gone, such as `tee` after Ctrl-C: a connection that is lost. What is
-        # still to be written goes nowhere, as Python would fail at it when it ends.
+        # The reader is gone, such as `tee` after Ctrl-C. Python would fail at its end to write the
+        # rest of its buffer, so the rest goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         signal.raise_signal(signal.SIGTERM)
 
@@ -102,10 +176,10 @@ def print_failure(
     """Print why a stack failed, and what to do.
 
     Args:
-        outcome: What became of it.
-        cause: The first event that failed; None where nothing was done to the stack.
+        outcome: Outcome of the stack.
+        cause: The first event that failed; None where CloudFormation changed nothing.
         unanswered: Why the events are not known; None where they are.
-        words: What stands for ``{file}`` and ``{region}`` in what to do.
+        words: Values of ``{file}``, ``{cluster}`` and ``{region}`` in the advice.
     """
     typer.echo(f"\n{outcome.stack} failed", err=True)
     for line in _reason(outcome, cause, unanswered, {**words, "stack": outcome.stack}):
@@ -146,12 +220,7 @@ def _last_words(outcome: Outcome) -> Sequence[str]:
 
 
 def print_left(stack: str, left: Sequence[Left]) -> None:
-    """Print what a deployment took out of a stack and did not delete.
-
-    Args:
-        stack: Name of the stack.
-        left: What is left.
-    """
+    """Print resources that a stack no longer has, and that still exist."""
     if left:
         typer.echo(f"{stack}: no more in the stack, and still there:", err=True)
     for each in left:
@@ -160,7 +229,7 @@ def print_left(stack: str, left: Sequence[Left]) -> None:
 
 
 def print_outcomes(outcomes: Sequence[Outcome]) -> None:
-    """Print what was not begun, and how many stacks there are of each kind."""
+    """Print the stacks that were not begun, and the number of stacks in each state."""
     waiting = [each for each in outcomes if each.state == "not started"]
     for outcome in waiting:
         if outcome.waited_for:
@@ -168,11 +237,6 @@ def print_outcomes(outcomes: Sequence[Outcome]) -> None:
     counts = Counter(outcome.state for outcome in outcomes)
     told = ", ".join(f"{counts[state]} {state}" for state in _STATES if counts[state])
     typer.echo(f"{len(outcomes)} stacks: {told}")
-
-
-def interrupted(stack: str, region: str) -> str:
-    """Return what is to be known of a stack whose `cdk deploy` was ended."""
-    return f"{stack}: {GOES_ON.format(stack=stack, region=region)}"
 
 
 def _duration(seconds: float) -> str:

@@ -11,9 +11,9 @@ from rich.box import MARKDOWN, SIMPLE
 
 from ultrascale import config, plan
 from ultrascale.cli.needs_tables import print_needs
-from ultrascale.cli.needs_words import beyond
 from ultrascale.plan.model import ClusterNeeds
 from ultrascale.plan.needs.calendar import read_time, window_mistakes
+from ultrascale.plan.needs.quota_advice import beyond_limits
 from ultrascale.plan.needs.report import plan_needs
 
 BEYOND = 2
@@ -47,7 +47,7 @@ def plan_command(
         typer.echo(json.dumps(asdict(needs), indent=2, ensure_ascii=False, default=_time))
     else:
         print_needs(needs, MARKDOWN if as_markdown else SIMPLE, explain=explain)
-    for line in beyond(needs):
+    for line in beyond_limits(needs):
         typer.echo(f"{file}: {line}", err=True)
     if moment is not None:
         _refuse_what_is_over(file, needs, moment)

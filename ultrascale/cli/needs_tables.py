@@ -6,7 +6,7 @@ from rich.box import MARKDOWN, Box
 from rich.console import Console
 from rich.table import Table
 
-from ultrascale.cli.needs_words import beyond, cell, explained, number, remarks
+from ultrascale.cli.needs_words import cell, explained, number, remarks
 from ultrascale.plan.model import (
     ClusterNeeds,
     ControlPlaneNeeds,
@@ -18,6 +18,7 @@ from ultrascale.plan.model import (
     SubnetNeeds,
     WindowNeeds,
 )
+from ultrascale.plan.needs.quota_advice import beyond_limits
 from ultrascale.plan.needs.report import MONEY
 
 _WIDTH = 160
@@ -97,7 +98,7 @@ def print_needs(needs: ClusterNeeds, box: Box, *, explain: bool) -> None:
 def _told(needs: ClusterNeeds, box: Box) -> Iterator[str]:
     # Who reads a page does not see the errors of the command.
     if box is MARKDOWN:
-        yield from (f"{line}." for line in beyond(needs))
+        yield from (f"{line}." for line in beyond_limits(needs))
     yield from remarks(needs)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ultrascale.plan.model import ClusterNeeds, Figure, Figures, QuotaNeed
+from ultrascale.plan.model import ClusterNeeds, Figure, Figures
 from ultrascale.plan.needs.report import MONEY, all_figures
 
 # More names than these are counted.
@@ -94,23 +94,6 @@ def explained(needs: ClusterNeeds) -> Iterator[str]:
         yield f"{figure.id} = {value} {figure.unit}".rstrip() + f": {figure.formula}"
         yield from (f"    {page}" for page in figure.sources)
     yield from (f"assumed: {each}" for each in needs.money.assumptions)
-
-
-def beyond(needs: ClusterNeeds) -> Iterator[str]:
-    """Yield what no limit that AWS publishes allows, with what to ask of whom."""
-    for need in needs.quotas:
-        if need.state == "beyond":
-            yield _told(need)
-
-
-def _told(need: QuotaNeed) -> str:
-    needed = number(need.needed.value or 0, places=0)
-    agreed = f", of which {need.agreed.value:,} are agreed" if need.agreed is not None else ""
-    name = need.name if need.code is None else f"{need.name} ({need.code})"
-    return (
-        f"{name}: {needed} needed{agreed}, and AWS publishes {need.most or 0:,} as the most that "
-        f"it grants; {need.advice}"
-    )
 
 
 def _listed(names: Sequence[str]) -> str:

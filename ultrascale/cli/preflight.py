@@ -1,4 +1,4 @@
-"""`ultrascale preflight`: an account, held against a cluster file before it is deployed."""
+"""`ultrascale preflight`: check an AWS account against a cluster file."""
 
 import json
 import sys
@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale import config, plan
+from ultrascale import plan
 from ultrascale.cli.needs import BEYOND
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.plan.needs.calendar import read_time, window_mistakes
-from ultrascale.plan.needs.report import plan_needs
+from ultrascale.plan.needs.calendar import read_time
 
 if TYPE_CHECKING:
     from ultrascale.preflight.model import Context
 
 FAILED = 3
-"""Exit status where the account lacks something, or where it is not known whether it does."""
+"""Exit status where the account lacks something, or where a check could not ask AWS."""
+STATUSES = {"passed": 0, "failed": FAILED, "beyond": BEYOND}
 
 
 def preflight(
@@ -45,10 +45,10 @@ def preflight(
         bool, typer.Option("--allow-unknown", help="What nobody could tell is no failure.")
     ] = False,
 ) -> None:
-    """Look whether an account holds what a cluster file needs. Changes nothing by itself.
+    """Check an AWS account against a cluster file. Changes nothing by itself.
 
-    Ends with status 2 where it lacks more than AWS publishes that it grants, and with 3 where it
-    lacks something else, or where something could not be asked.
+    Ends with status 2 where a need exceeds the limit that AWS publishes, and with 3 where another
+    check fails, or could not ask AWS.
     """
     if as_json and (as_policy or request_quotas):
         raise UltrascaleError(
@@ -57,8 +57,10 @@ def preflight(
     if as_policy:
         _print_policy(plan.load(file), requests=request_quotas)
         return
+    from ultrascale.preflight import read_context
+
     moment = datetime.now(UTC) if at is None else read_time(at)
-    context = context_of(file, moment, profile)
+    context = read_context(file, moment, profile)
     if request_quotas:
         from ultrascale.cli.quota_requests import file_requests
 
@@ -68,50 +70,25 @@ def preflight(
             )
         status = 0 if file_requests(context, ask=not yes) else FAILED
     else:
-        status = look(context, as_json=as_json, allow_unknown=allow_unknown)
+        status = _check(context, as_json=as_json, allow_unknown=allow_unknown)
     if status:
         raise typer.Exit(status)
 
 
-def context_of(file: Path, moment: datetime, profile: str | None) -> "Context":
-    """Read the file, refuse what no account has to be asked for, and connect.
-
-    Raises:
-        ConfigError: The file is wrong, has a window that is over, or values of documentation.
-        AccountError: AWS cannot be asked.
-    """
-    from ultrascale import account
-    from ultrascale.preflight.model import Context
-
-    reading, cluster = config.read(file), plan.load(file)
-    needs = plan_needs(cluster, moment)
-    mistakes = list(config.placeholders(reading))
-    if reading.cluster is not None:
-        mistakes += window_mistakes(reading.cluster, needs.calendar, moment)
-    if mistakes:
-        raise reading.refusal(mistakes)
-    seen = account.connect(cluster.region, profile)
-    return Context(plan=cluster, needs=needs, account=seen, at=moment)
-
-
-def look(context: "Context", *, as_json: bool, allow_unknown: bool) -> int:
-    """Run every check, print what is found, and return the exit status."""
+def _check(context: "Context", *, as_json: bool, allow_unknown: bool) -> int:
+    """Run every check, print the findings, and return the exit status."""
+    from ultrascale import preflight
     from ultrascale.cli.findings import as_document, print_findings, progress_bar
-    from ultrascale.preflight.checks import CHECKS
-    from ultrascale.preflight.quotas import subject_of
-    from ultrascale.preflight.run import run_checks
+    from ultrascale.preflight import checks
 
-    with progress_bar(len(CHECKS)) as progress:
-        found = run_checks(CHECKS, context, progress=progress)
-    beyond = {subject_of(need) for need in context.needs.quotas if need.state == "beyond"}
-    failed = {each.subject for each in found if each.state == "fail"}
-    unknown = any(each.state == "unknown" for each in found) and not allow_unknown
-    status = BEYOND if beyond & failed else FAILED if failed or unknown else 0
+    with progress_bar(len(checks.CHECKS)) as progress:
+        verdict = preflight.check(context, allow_unknown=allow_unknown, progress=progress)
+    status = STATUSES[verdict.state]
     if as_json:
-        document = as_document(context, found, status)
+        document = as_document(context, verdict.findings, status)
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        print_findings(context, found)
+        print_findings(context, verdict.findings)
     return status
 
 

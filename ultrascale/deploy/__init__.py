@@ -4,6 +4,6 @@ Each stack has a `cdk deploy` of its own: one for several stacks starts nothing 
 failure, and its exit status does not tell which stack failed.
 """
 
-from ultrascale.deploy.run import run_stacks
+from ultrascale.deploy.deployment import Deployment, Ending, View, deploy
 
-__all__ = ["run_stacks"]
+__all__ = ["Deployment", "Ending", "View", "deploy"]

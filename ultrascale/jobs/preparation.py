@@ -19,6 +19,8 @@ from ultrascale.plan.jobs import unnamed as job_unnamed
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Tier
 from ultrascale.plan.model import ClusterPlan, PoolPlan, TeamPlan
+from ultrascale.plan.network.vpc import network_warnings
+from ultrascale.plan.pipeline import load_pipeline
 
 Chooser = Callable[[JobRequest, Sequence[Tier]], Choice]
 """Chooses the tier of a job that prefers some to others; the best comes first."""
@@ -217,6 +219,19 @@ def _too_large(manifests: JobManifests) -> Iterator[config.Mistake]:
 
 # Whoever sends a job says whose registry it is.
 _SOME_ACCOUNT = "111122223333"
+
+
+def check_file(cluster_file: Path) -> tuple[str, ...]:
+    """Return the warnings of a cluster file without mistakes.
+
+    Raises:
+        ConfigError: The file has mistakes; one line for each.
+        CatalogError: No source states a value of an instance type.
+    """
+    cluster = read_cluster(cluster_file)
+    check_templates(cluster)
+    load_pipeline(cluster_file)
+    return (*config.warnings(cluster.cluster), *network_warnings(cluster.plan.network))
 
 
 def check_templates(cluster: JobCluster) -> None:

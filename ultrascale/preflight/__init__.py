@@ -3,6 +3,18 @@
 from ultrascale.preflight.checks import CHECKS
 from ultrascale.preflight.model import Check, Context, Finding
 from ultrascale.preflight.policy import policy
-from ultrascale.preflight.run import run_checks
+from ultrascale.preflight.run import Progress, run_checks
+from ultrascale.preflight.verdict import Verdict, check, read_context
 
-__all__ = ["CHECKS", "Check", "Context", "Finding", "policy", "run_checks"]
+__all__ = [
+    "CHECKS",
+    "Check",
+    "Context",
+    "Finding",
+    "Progress",
+    "Verdict",
+    "check",
+    "policy",
+    "read_context",
+    "run_checks",
+]

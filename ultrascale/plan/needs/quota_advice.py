@@ -1,10 +1,11 @@
 """What to ask of whom where a quota does not hold a cluster, and what to do instead."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ultrascale.catalog import quotas
-from ultrascale.plan.model import ClusterPlan, Figure, QuotaNeed
+from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, QuotaNeed
 from ultrascale.plan.needs.pools import address_usage, usage_beside_nodes
 from ultrascale.plan.network.demand import single_addresses
 from ultrascale.plan.network.vpc import node_prefixes
@@ -78,3 +79,15 @@ def _fewer(need: QuotaNeed, most: int, plan: ClusterPlan) -> str:
         f"write efa: none for every pool ({least:,} with one network interface each), which leaves "
         "jobs of several nodes to TCP, or "
     )
+
+
+def beyond_limits(needs: ClusterNeeds) -> Iterator[str]:
+    """Yield a line for each need above the limit that AWS publishes, with advice."""
+    for need in needs.quotas:
+        if need.state == "beyond":
+            agreed = f", of which {need.agreed.value:,} are agreed" if need.agreed else ""
+            name = need.name if need.code is None else f"{need.name} ({need.code})"
+            yield (
+                f"{name}: {round(need.needed.value or 0):,} needed{agreed}, and AWS publishes "
+                f"{need.most or 0:,} as the most that it grants; {need.advice}"
+            )

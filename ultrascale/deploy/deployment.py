@@ -1,0 +1,345 @@
+"""A deployment of a cluster file: everything that can be checked is checked before it begins."""
+
+import os
+import shlex
+import tempfile
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Literal, Protocol
+
+from ultrascale import guard, preflight
+from ultrascale.cdk_cli import find_cdk_cli
+from ultrascale.deploy.assembly import read_assembly, refuse_other
+from ultrascale.deploy.cause import Cause, Events, Left
+from ultrascale.deploy.cdk import CdkDeploy, DeployCommand
+from ultrascale.deploy.credentials import refuse_two_sources
+from ultrascale.deploy.order import waits_for
+from ultrascale.deploy.run import Outcome, Watcher, run_stacks
+from ultrascale.errors import ConfigError, UltrascaleError, UnansweredError
+from ultrascale.guard import Changes
+from ultrascale.jobs.preparation import check_file
+from ultrascale.plan.model import ClusterNeeds, ClusterPlan
+from ultrascale.plan.needs.quota_advice import beyond_limits
+from ultrascale.preflight import Context, Progress, Verdict, checks
+from ultrascale.preflight.stacks import STACKS
+
+Ending = Literal[
+    "deployed",
+    "printed",
+    "declined",
+    "beyond limits",
+    "preflight failed",
+    "protected",
+    "failed",
+    "interrupted",
+]
+"""How a deployment ended: with all stacks deployed, with the commands printed (dry run), because
+the user declined, because AWS publishes lower limits, because a check failed, because a protected
+resource would be lost, because a stack failed, or because the user stopped it."""
+
+# The user may answer the question hours later.
+_LONGEST_REVIEW = timedelta(minutes=30)
+# The user's settings of the CDK CLI, in the home folder.
+# Source: https://docs.aws.amazon.com/cdk/v2/guide/cli.html
+_SETTINGS = ".cdk.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """A deployment to carry out.
+
+    Attributes:
+        file: The cluster file.
+        profile: Profile of the AWS CLI's configuration.
+        permitted: Protected things that may be lost: names, logical ids or STACK/ID.
+        concurrency: Number of stacks deployed at the same time.
+        assembly: Folder that `cdk synth` wrote for this file; None to synthesize it now.
+        import_existing: Take over resources that an earlier deployment left.
+        allow_unknown: Count a check that could not ask AWS as passed.
+        skip_preflight: Leave the checks of `ultrascale preflight` out.
+        dry_run: Print each `cdk deploy` instead of running it.
+    """
+
+    file: Path
+    profile: str | None = None
+    permitted: tuple[str, ...] = ()
+    concurrency: int = 4
+    assembly: Path | None = None
+    import_existing: bool = False
+    allow_unknown: bool = False
+    skip_preflight: bool = False
+    dry_run: bool = False
+
+
+class View(Protocol):
+    """The user's view of a deployment."""
+
+    def say(self, line: str) -> None:
+        """Show a line of the result."""
+        ...
+
+    def warn(self, line: str) -> None:
+        """Show a warning or an error."""
+        ...
+
+    def progress(self, checks: int) -> AbstractContextManager[Progress | None]:
+        """Show the progress of a number of checks."""
+        ...
+
+    def verdict(self, context: Context, verdict: Verdict) -> None:
+        """Show the findings of preflight."""
+        ...
+
+    def changes(self, changes: Changes) -> None:
+        """Show the resources that would be replaced, deleted or rolled."""
+        ...
+
+    def costs(self, plan: ClusterPlan, needs: ClusterNeeds) -> None:
+        """Show the nodes of each pool and their price."""
+        ...
+
+    def agree(self, context: Context, stacks: int) -> bool:
+        """Return whether the user agrees to deploy a number of stacks."""
+        ...
+
+    def watcher(self, stacks: int) -> Watcher:
+        """Return the view of running stacks."""
+        ...
+
+    def failure(
+        self,
+        outcome: Outcome,
+        cause: Cause | None,
+        unanswered: str | None,
+        words: Mapping[str, str],
+    ) -> None:
+        """Show why a stack failed."""
+        ...
+
+    def left(self, stack: str, left: Sequence[Left]) -> None:
+        """Show resources that a stack no longer has, and that still exist."""
+        ...
+
+    def outcomes(self, outcomes: Sequence[Outcome], region: str) -> None:
+        """Show the outcome of each stack."""
+        ...
+
+
+class _Stopped(Exception):  # noqa: N818 it is no error
+    """The deployment ends before the first stack."""
+
+    def __init__(self, ending: Ending) -> None:
+        super().__init__(ending)
+        self.ending: Ending = ending
+
+
+def deploy(deployment: Deployment, view: View) -> Ending:
+    """Check, synthesize, compare and deploy a cluster file, stack by stack.
+
+    Args:
+        deployment: The deployment.
+        view: The user's view of it.
+
+    Raises:
+        ConfigError: The cluster file has mistakes, or names another account.
+        UltrascaleError: There is no CDK CLI, the credentials are ambiguous, AWS cannot be asked,
+            or the file changed meanwhile.
+    """
+    try:
+        return _deploy(deployment, view)
+    except _Stopped as stopped:
+        view.warn(f"{deployment.file}: nothing was deployed")
+        return stopped.ending
+
+
+def _deploy(deployment: Deployment, view: View) -> Ending:
+    file, profile = deployment.file, deployment.profile
+    cdk = find_cdk_cli()
+    refuse_two_sources(os.environ, profile, (Path.home() / _SETTINGS, cdk.project / "cdk.json"))
+    for warning in check_file(file):
+        view.warn(f"{file}: warning: {warning}")
+    text = file.read_bytes()
+    context = replace(
+        preflight.read_context(file, datetime.now(UTC), profile),
+        imports=deployment.import_existing,
+    )
+    _refuse_account(file, context)
+    _refuse_beyond(file, context, view)
+    _check(deployment, context, view)
+    with _assembly(deployment, view) as folder:
+        command = DeployCommand(
+            cdk=cdk, assembly=folder, profile=profile, import_existing=deployment.import_existing
+        )
+        if file.read_bytes() != text:
+            raise UltrascaleError(f"{file}: was changed meanwhile; run the command again")
+        order = _order(context, folder)
+        _refuse_stacks(deployment, context, view)
+        _compare(deployment, context, folder, view)
+        view.costs(context.plan, context.needs)
+        if deployment.dry_run:
+            _print_commands(deployment, command, order, view)
+            return "printed"
+        _ask(file, context, len(order), view)
+        return _run(deployment, context, command, order, view)
+
+
+def _refuse_account(file: Path, context: Context) -> None:
+    wanted, has = context.plan.account, context.account.id
+    if wanted not in (None, has):
+        raise ConfigError(
+            [
+                f"{file}: account: the cluster file names account {wanted}, the credentials belong "
+                f"to {has}; name another profile by --profile, or correct the account"
+            ]
+        )
+
+
+def _refuse_beyond(file: Path, context: Context, view: View) -> None:
+    lines = [*beyond_limits(context.needs)]
+    for line in lines:
+        view.warn(f"{file}: {line}")
+    if lines:
+        raise _Stopped("beyond limits")
+
+
+def _check(deployment: Deployment, context: Context, view: View) -> None:
+    if deployment.skip_preflight:
+        view.warn("preflight is skipped: what the account lacks shows when stacks fail")
+        return
+    with view.progress(len(checks.CHECKS)) as progress:
+        verdict = preflight.check(
+            context, allow_unknown=deployment.allow_unknown, progress=progress
+        )
+    view.verdict(context, verdict)
+    if verdict.state == "beyond":
+        raise _Stopped("beyond limits")
+    if verdict.state == "failed":
+        raise _Stopped("preflight failed")
+
+
+@contextmanager
+def _assembly(deployment: Deployment, view: View) -> Generator[Path]:
+    """Yield an assembly that nobody else writes to: the user deploys what the user has seen."""
+    if deployment.assembly is not None:
+        yield deployment.assembly.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="ultrascale-deploy-") as folder:
+        view.warn(f"synthesizing {deployment.file}")
+        guard.synthesize(deployment.file, Path(folder))
+        yield Path(folder, "cdk.out")
+
+
+def _order(context: Context, folder: Path) -> Mapping[str, frozenset[str]]:
+    stacks = read_assembly(folder)
+    refuse_other(stacks, context.plan, account=context.account.id, folder=folder)
+    return waits_for(stacks, context.plan)
+
+
+def _refuse_stacks(deployment: Deployment, context: Context, view: View) -> None:
+    """Stop where a stack cannot be deployed to, even if preflight was skipped.
+
+    The CDK would delete the rest of a new stack that was rolled back, without asking.
+    """
+    stops = {"fail"} if deployment.allow_unknown else {"fail", "unknown"}
+    findings = [finding for finding in STACKS.run(context) if finding.state in stops]
+    for finding in findings:
+        view.warn(f"{deployment.file}: {finding.subject}: {finding.evidence}; {finding.fix}")
+    if findings:
+        raise _Stopped("preflight failed")
+
+
+def _compare(deployment: Deployment, context: Context, folder: Path, view: View) -> None:
+    """Show the changes, and stop where a protected resource would be lost without permission."""
+    new = guard.read_assembly(folder)
+    changes = guard.compare_deployed(context.account, context.plan, new)
+    changes = changes.permit(*deployment.permitted)
+    view.changes(changes)
+    if not changes.is_safe:
+        raise _Stopped("protected")
+
+
+def _ask(file: Path, context: Context, stacks: int, view: View) -> None:
+    if not view.agree(context, stacks):
+        raise _Stopped("declined")
+    if datetime.now(UTC) - context.at > _LONGEST_REVIEW:
+        # A window may have ended meanwhile, or somebody else may have deployed.
+        raise UltrascaleError(
+            f"{file}: the figures above are of {context.at:%Y-%m-%d %H:%M} UTC; run the command "
+            "again"
+        )
+
+
+def _print_commands(
+    deployment: Deployment, command: DeployCommand, order: Iterable[str], view: View
+) -> None:
+    file = deployment.file
+    elsewhere = Path.cwd() != command.cdk.project
+    if elsewhere:
+        view.say(shlex.join(("cd", str(command.cdk.project))))
+    if deployment.assembly is None:
+        # Our own assembly goes with this process; `make synth` writes to this folder.
+        named = file.resolve() if elsewhere else file
+        view.say(f"make synth CLUSTER={shlex.quote(str(named))}")
+        command = replace(command, assembly=Path("cdk.out"))
+    for stack in order:
+        view.say(command.by_hand(stack))
+
+
+def _run(
+    deployment: Deployment,
+    context: Context,
+    command: DeployCommand,
+    order: Mapping[str, frozenset[str]],
+    view: View,
+) -> Ending:
+    """Deploy the stacks, and show the outcome of each."""
+    events = Events(context.account)
+
+    def launch(stack: str) -> CdkDeploy:
+        events.mark(stack)
+        return command.start(stack)
+
+    outcomes = run_stacks(
+        order, launch, view.watcher(len(order)), concurrency=deployment.concurrency
+    )
+    plan = context.plan
+    words = {"file": str(deployment.file), "cluster": plan.name, "region": plan.region}
+    for outcome in outcomes:
+        _explain(outcome, events, words, view)
+    view.outcomes(outcomes, plan.region)
+    return _ending(outcomes)
+
+
+def _ending(outcomes: Sequence[Outcome]) -> Ending:
+    # A stack that waits for no failed stack was not begun because the user stopped the deployment.
+    if any(
+        outcome.state == "interrupted"
+        or (outcome.state == "not started" and not outcome.waited_for)
+        for outcome in outcomes
+    ):
+        return "interrupted"
+    return "failed" if any(outcome.state == "failed" for outcome in outcomes) else "deployed"
+
+
+def _explain(outcome: Outcome, events: Events, words: Mapping[str, str], view: View) -> None:
+    """Show why a stack failed, and the resources that it no longer has and that still exist."""
+    failed = outcome.state == "failed"
+    cause: Cause | None = None
+    left: Sequence[Left] = ()
+    unanswered = None
+    try:
+        if failed:
+            cause = events.first_cause(outcome.stack, words)
+        # A new stack that was deployed has left nothing.
+        if failed or (outcome.state == "deployed" and events.was_there(outcome.stack)):
+            left = events.left(outcome.stack)
+    except UnansweredError as error:
+        unanswered = str(error)
+    if failed:
+        view.failure(outcome, cause, unanswered, words)
+    elif unanswered is not None:
+        view.warn(f"{outcome.stack}: the resources that it left are not known: {unanswered}")
+    view.left(outcome.stack, left)
