@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
 
 import cdk8s
 
+from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.model import ImageCachePlan
 
 
@@ -30,7 +30,7 @@ class PlatformChart:
         return self.chart.node.id
 
     @cached_property
-    def manifests(self) -> Sequence[Mapping[str, object]]:
+    def manifests(self) -> Sequence[JsonObject]:
         """The objects."""
         cache = self.cache
         published = self._published
@@ -43,7 +43,7 @@ class PlatformChart:
             yield str(container["image"])
 
     @cached_property
-    def _published(self) -> Sequence[Mapping[str, object]]:
+    def _published(self) -> Sequence[JsonObject]:
         return self.chart.to_json()
 
 
@@ -74,34 +74,30 @@ class Charts:
         return {image for chart in self.all for image in chart.published_images}
 
 
-def _from(cache: ImageCachePlan, manifest: Mapping[str, object]) -> Mapping[str, object]:
+def _from(cache: ImageCachePlan, manifest: JsonObject) -> JsonObject:
     """Return ``manifest`` with every container's image from the cache."""
-    return cast("Mapping[str, object]", _recast(cache, manifest))
-
-
-def _recast(cache: ImageCachePlan, value: object) -> object:
-    if isinstance(value, list):
-        return [_recast(cache, item) for item in cast("list[object]", value)]
-    if not isinstance(value, Mapping):
-        return value
-    found = cast("Mapping[str, object]", value)
-    changed = {key: _recast(cache, item) for key, item in found.items()}
-    if _is_container(found):
-        changed["image"] = cache.reference(str(found["image"]))
+    changed = {key: _recast(cache, item) for key, item in manifest.items()}
+    if _is_container(manifest):
+        changed["image"] = cache.reference(str(manifest["image"]))
     return changed
 
 
-def _containers(value: object) -> Iterator[Mapping[str, object]]:
+def _recast(cache: ImageCachePlan, value: Json) -> Json:
     if isinstance(value, list):
-        for item in cast("list[object]", value):
+        return [_recast(cache, item) for item in value]
+    return _from(cache, value) if isinstance(value, Mapping) else value
+
+
+def _containers(value: Json) -> Iterator[JsonObject]:
+    if isinstance(value, list):
+        for item in value:
             yield from _containers(item)
     elif isinstance(value, Mapping):
-        found = cast("Mapping[str, object]", value)
-        if _is_container(found):
-            yield found
-        for item in found.values():
+        if _is_container(value):
+            yield value
+        for item in value.values():
             yield from _containers(item)
 
 
-def _is_container(value: Mapping[str, object]) -> bool:
+def _is_container(value: JsonObject) -> bool:
     return isinstance(value.get("image"), str) and isinstance(value.get("name"), str)

@@ -1,11 +1,10 @@
 """A job as a chart, for those who keep their jobs in charts of their own."""
 
-from typing import Any, cast
-
 import cdk8s
 from constructs import Construct
 
 from ultrascale.jobs import JobManifests
+from ultrascale_k8s.objects import define_object
 
 
 class JobChart(cdk8s.Chart):
@@ -24,13 +23,4 @@ class JobChart(cdk8s.Chart):
         """
         super().__init__(scope, id, disable_resource_name_hashes=True)
         for number, manifest in enumerate(job.objects):
-            body = cast("dict[str, Any]", dict(manifest))
-            api_object = cdk8s.ApiObject(
-                self,
-                f"{body['kind']}{number}",
-                api_version=body.pop("apiVersion"),
-                kind=body.pop("kind"),
-                metadata=cdk8s.ApiObjectMetadata(**body.pop("metadata")),
-            )
-            for key, value in body.items():
-                api_object.add_json_patch(cdk8s.JsonPatch.add(f"/{key}", value))
+            define_object(self, f"{manifest['kind']}{number}", manifest)

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import yaml
 
+from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.model import NetworkInterface, NodeClassPlan, ReservationPlan, RootDisk
 from ultrascale.plan.names import NODE_CONFIG_API_VERSION
 
-Spec = Mapping[str, object]
+Spec = JsonObject
 
 KARPENTER_GROUP = "karpenter.k8s.aws"
 AUTO_MODE_GROUP = "eks.amazonaws.com"
@@ -15,7 +16,7 @@ GROUPS: Mapping[str, str] = {"EC2NodeClass": KARPENTER_GROUP, "NodeClass": AUTO_
 """API group of each kind of node class."""
 
 
-def node_class_manifest(plan: NodeClassPlan) -> Mapping[str, object]:
+def node_class_manifest(plan: NodeClassPlan) -> JsonObject:
     """Return the EC2NodeClass of Karpenter or the NodeClass of EKS Auto Mode."""
     specs = {"EC2NodeClass": ec2_node_class_spec, "NodeClass": node_class_spec}
     return {
@@ -31,7 +32,7 @@ def ec2_node_class_spec(plan: NodeClassPlan) -> Spec:
 
     Source: https://karpenter.sh/docs/concepts/nodeclasses/
     """
-    spec: dict[str, object] = {
+    spec: dict[str, Json] = {
         "amiSelectorTerms": [{"alias": plan.ami_alias}],
         **_selectors(plan),
         "blockDeviceMappings": [_root_volume(plan.root_disk)],
@@ -70,7 +71,7 @@ def node_class_spec(plan: NodeClassPlan) -> Spec:
     Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html
     """
     disk = plan.root_disk
-    spec: dict[str, object] = {
+    spec: dict[str, Json] = {
         **_selectors(plan),
         "ephemeralStorage": {
             "size": f"{disk.size_gib}Gi",
@@ -94,7 +95,7 @@ def node_class_spec(plan: NodeClassPlan) -> Spec:
 def _selectors(plan: NodeClassPlan) -> Spec:
     """Return what both kinds choose by the same names."""
     groups = [{"tags": dict(tags)} for tags in plan.security_group_tags]
-    spec: dict[str, object] = {
+    spec: dict[str, Json] = {
         "role": plan.role,
         "subnetSelectorTerms": [{"tags": dict(plan.subnet_tags)}],
         "securityGroupSelectorTerms": groups,

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 import cdk8s
 from constructs import Construct
 
+from ultrascale.documents import JsonObject
 from ultrascale.plan.model import IsolationPlan
 from ultrascale_k8s._pods import labels
-from ultrascale_k8s.volcano.objects import define_object
+from ultrascale_k8s.objects import define_object
 
 NAME = "ultrascale-node-isolation"
 _API_VERSION = "admissionregistration.k8s.io/v1"
@@ -67,7 +68,7 @@ class NodeIsolationChart(cdk8s.Chart):
         define_object(self, "Binding", _binding_manifest())
 
 
-def policy_manifest(plan: IsolationPlan) -> Mapping[str, object]:
+def policy_manifest(plan: IsolationPlan) -> JsonObject:
     """Return the policy: pods without accelerators say that they go to other nodes."""
     prefixes = json.dumps(list(plan.accelerator_prefixes))
     return {
@@ -115,7 +116,7 @@ def policy_manifest(plan: IsolationPlan) -> Mapping[str, object]:
     }
 
 
-def _binding_manifest() -> Mapping[str, object]:
+def _binding_manifest() -> JsonObject:
     return {
         "apiVersion": _API_VERSION,
         "kind": "ValidatingAdmissionPolicyBinding",

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 import cdk8s
 from constructs import Construct
 
+from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.model import Budget, NodeClassPlan, NodePoolPlan, Requirement, Taint
 from ultrascale.plan.names import INSTANCE_TYPE_LABEL
 from ultrascale_k8s.node_classes import GROUPS, node_class_manifest
-from ultrascale_k8s.volcano.objects import define_object
+from ultrascale_k8s.objects import define_object
 
-Spec = Mapping[str, object]
+Spec = JsonObject
 
 # Karpenter sets it on its nodes, and matches overlays with it.
 _NODE_POOL_LABEL = "karpenter.sh/nodepool"
@@ -49,7 +50,7 @@ class NodePoolsChart(cdk8s.Chart):
             define_object(self, node_pool.name, node_pool_manifest(node_pool))
 
 
-def node_overlay_manifest(plan: NodePoolPlan) -> Mapping[str, object]:
+def node_overlay_manifest(plan: NodePoolPlan) -> JsonObject:
     """Return what tells Karpenter of resources that it does not know the nodes to have.
 
     For this NodePool alone: two overlays for the same nodes conflict, and one of them is ignored.
@@ -69,7 +70,7 @@ def node_overlay_manifest(plan: NodePoolPlan) -> Mapping[str, object]:
     }
 
 
-def node_pool_manifest(plan: NodePoolPlan) -> Mapping[str, object]:
+def node_pool_manifest(plan: NodePoolPlan) -> JsonObject:
     """Return the NodePool."""
     return {
         "apiVersion": "karpenter.sh/v1",
@@ -84,7 +85,7 @@ def node_pool_spec(plan: NodePoolPlan) -> Spec:
 
     Source: https://karpenter.sh/docs/concepts/nodepools/
     """
-    spec: dict[str, object] = {}
+    spec: dict[str, Json] = {}
     if plan.replicas is not None:
         spec["replicas"] = plan.replicas
     if plan.weight is not None:
@@ -107,7 +108,7 @@ def _limits(plan: NodePoolPlan) -> Mapping[str, str]:
 
 
 def _node_claim_spec(plan: NodePoolPlan) -> Spec:
-    spec: dict[str, object] = {
+    spec: dict[str, Json] = {
         "nodeClassRef": {
             "group": GROUPS[plan.node_class_kind],
             "kind": plan.node_class_kind,

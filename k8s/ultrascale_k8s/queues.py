@@ -3,8 +3,9 @@
 import cdk8s
 from constructs import Construct
 
+from ultrascale.documents import Json
 from ultrascale.plan.model import QueuePlan
-from ultrascale_k8s.volcano.objects import define_object
+from ultrascale_k8s.objects import define_object
 
 
 class QueueChart(cdk8s.Chart):
@@ -28,14 +29,14 @@ class QueueChart(cdk8s.Chart):
         )
 
 
-def queue_spec(queue: QueuePlan) -> dict[str, object]:
+def queue_spec(queue: QueuePlan) -> dict[str, Json]:
     """Return the ``spec`` of the Queue.
 
     It leaves nothing for Volcano's webhook to fill in, which does not run yet at the first deploy.
 
     Source: https://volcano.sh/en/docs/queue/
     """
-    spec: dict[str, object] = {"weight": queue.weight, "reclaimable": queue.reclaimable}
+    spec: dict[str, Json] = {"weight": queue.weight, "reclaimable": queue.reclaimable}
     if queue.capability:
         spec["capability"] = dict(queue.capability)
     return spec

@@ -125,7 +125,7 @@ class TestJobs:
 def test_the_policy_is_there_before_anything_that_makes_pods() -> None:
     first, *_ = define_charts(planned(HYBRID)).platform
 
-    assert {each["kind"] for each in first.manifests} == {
+    assert {str(each["kind"]) for each in first.manifests} == {
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",
     }

@@ -86,7 +86,7 @@ class Piped:
         found = self.template["Resources"].values()
         return [each["Properties"] for each in found if each["Type"] == kind]
 
-    def templates(self) -> Iterator[tuple[Path, Document]]:
+    def templates(self) -> Iterator[tuple[Path, Any]]:
         """Yield every template of the pipeline and of its stages, with its path."""
         for path in sorted((self.folder / "cdk.out").glob("**/*.template.json")):
             yield path, json.loads(path.read_text())

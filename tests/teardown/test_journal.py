@@ -8,6 +8,7 @@ from tests.support.teardown_cluster import (
     estate,
 )
 from tests.support.teardown_doubles import FakeClock, KilledError
+from ultrascale.documents import sequence, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.teardown.journal import Journal
 from ultrascale.teardown.model import StoppedError, Thing
@@ -22,8 +23,8 @@ def test_each_request_stands_in_the_journal_before_it_is_sent(tmp_path: Path) ->
     past = Journal.opened(tmp_path / "journal.jsonl", FakeClock()).past
 
     assert past[-1]["asks"] == "Service other/web"
-    agreed = {each for line in past for each in line.get("agreed", [])}
-    assert {line["asks"] for line in past if "asks" in line} <= agreed
+    agreed = {str(each) for line in past for each in sequence(line, "agreed")}
+    assert {text(line, "asks") for line in past if "asks" in line} <= agreed
 
 
 def test_the_journal_of_another_cluster_is_refused(tmp_path: Path) -> None:

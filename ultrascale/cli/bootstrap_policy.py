@@ -2,14 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ultrascale import config, plan
 from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
+from ultrascale.documents import Template, as_template, mapping, text
 from ultrascale.errors import QuestionError
 from ultrascale.plan.delivery.execution_policy import (
     Document,
@@ -19,8 +20,6 @@ from ultrascale.plan.delivery.execution_policy import (
 )
 from ultrascale.plan.delivery.roles_boundary import roles_boundary
 from ultrascale.plan.pipeline import load_pipeline
-
-Template = Mapping[str, Any]
 
 _ACTION = re.compile(r"[a-z0-9-]+:[A-Za-z0-9]+")
 _STACK = "aws:cloudformation:stack"
@@ -153,7 +152,9 @@ def _kinds(
             ]
         )
     return frozenset(
-        each["Type"] for template in templates for each in template.get("Resources", {}).values()
+        resource["Type"]
+        for template in templates
+        for resource in template.get("Resources", {}).values()
     )
 
 
@@ -165,30 +166,26 @@ def _templates(assembly: Path, scope: ExecutionScope) -> Iterator[tuple[bool, Te
     account = f"aws://{scope.account}/"
     role = f"-{scope.account}-{scope.region}"
     for manifest in sorted(assembly.glob("**/manifest.json")):
-        for stack in _stacks(manifest):
-            properties = stack["properties"]
-            environment: str = stack["environment"]
-            name: str = properties.get("stackName", "")
-            deployer: str = properties.get("cloudFormationExecutionRoleArn", "")
+        for id, stack in mapping(_document(manifest), "artifacts").items():
+            if text(stack, "type") != _STACK:
+                continue
+            environment = text(stack, "environment")
+            name = text(stack, "properties", "stackName") or id
+            deployer = text(stack, "properties", "cloudFormationExecutionRoleArn")
             if environment.startswith(account) and name.startswith(f"{scope.cluster}-"):
                 deployed = environment == account + scope.region or deployer.endswith(role)
-                yield deployed, _document(manifest.parent / properties["templateFile"])
+                file = manifest.parent / text(stack, "properties", "templateFile")
+                yield deployed, _document(file)
 
 
-def _stacks(manifest: Path) -> Iterator[dict[str, Any]]:
-    for name, artifact in _document(manifest).get("artifacts", {}).items():
-        if artifact["type"] == _STACK:
-            yield artifact | {
-                "properties": {"stackName": name} | artifact["properties"],
-            }
-
-
-def _document(path: Path) -> dict[str, Any]:
+def _document(path: Path) -> Template:
     try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        wrong = "is not what `cdk synth` wrote; synthesize anew"
-        raise QuestionError([f"{path}: {wrong}"]) from error
+        document = as_template(json.loads(path.read_text()))
+    except (OSError, ValueError):
+        document = None
+    if document is None:
+        raise QuestionError([f"{path}: is not what `cdk synth` wrote; synthesize anew"])
+    return document
 
 
 def _write(folder: Path, documents: dict[str, Document]) -> None:

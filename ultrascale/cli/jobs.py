@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ultrascale import config
 from ultrascale.cli.job_options import changes_of, file_and_job
+from ultrascale.documents import text
 from ultrascale.plan.names import TRAINING_NAMESPACE, team_namespace
 
 if TYPE_CHECKING:
@@ -288,4 +289,4 @@ def _namespaces(file: Path | None) -> tuple[str, ...]:
 
 
 def _name(manifest: Mapping[str, object]) -> str:
-    return str(cast("Mapping[str, object]", manifest["metadata"])["name"])
+    return text(manifest, "metadata", "name")

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ultrascale import config
+from ultrascale.documents import Json, look_up, sequence, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import names
 from ultrascale.plan.stacks import stack_of
@@ -107,22 +108,22 @@ def _documents(file: Path) -> Iterator[Manifest]:
         UltrascaleError: It is no YAML, or holds what is no object of Kubernetes.
     """
     try:
-        documents = [*yaml.load_all(file.read_bytes(), Loader=_LOADER)]
+        documents: list[object] = [*yaml.load_all(file.read_bytes(), Loader=_LOADER)]
     except yaml.YAMLError as error:
         why = "render it first (`helm template`)" if "{{" in file.read_text() else str(error)
         raise UltrascaleError(f"{file}: not YAML; {why}") from None
     for document in documents:
-        if isinstance(document, Mapping):
-            found = cast("Manifest", document)
-            items = found.get("items") if str(found.get("kind")).endswith("List") else None
-            for each in cast("list[object]", items) if isinstance(items, list) else [found]:
-                yield _object(each, file)
+        value = look_up(document)
+        if isinstance(value, Mapping):
+            is_list = text(value, "kind").endswith("List") and "items" in value
+            for item in sequence(value, "items") if is_list else [value]:
+                yield _object(item, file)
 
 
-def _object(found: object, file: Path) -> Manifest:
-    if not isinstance(found, Mapping):
-        raise UltrascaleError(f"{file}: an item of a List is no object, got {found!r}; correct it")
-    manifest = cast("Manifest", found)
+def _object(manifest: Json, file: Path) -> Manifest:
+    if not isinstance(manifest, Mapping):
+        wrong = f"an item of a List is no object, got {manifest!r}"
+        raise UltrascaleError(f"{file}: {wrong}; correct it")
     if not isinstance(manifest.get("metadata") or {}, Mapping):
         raise UltrascaleError(f"{file}: metadata is no mapping, got {manifest['metadata']!r}")
     return manifest

@@ -6,7 +6,7 @@ one has gone, so that there are never more than the reservation holds.
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ultrascale.cluster_api.kinds import NODE, NODE_CLAIM
 from ultrascale.cluster_api.objects import Object, condition, name
@@ -16,6 +16,13 @@ from ultrascale.errors import ClusterError
 from ultrascale.operate.node_groups import Group
 from ultrascale.operate.node_pools import NodePool, nodes_of, unfit
 from ultrascale.plan.model import PoolPlan
+
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling.type_defs import (
+        AutoScalingGroupTypeDef,
+        InstanceTypeDef,
+        LaunchTemplateSpecificationTypeDef,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +297,7 @@ class GroupFleet:
         return {id: name(each) for each in every if (id := _instance(each)) in instances}
 
 
-def _template(group: Mapping[str, Any]) -> tuple[str, str]:
+def _template(group: "AutoScalingGroupTypeDef") -> tuple[str, str]:
     """Return the launch template that the group launches from, and its version."""
     if "LaunchTemplate" in group:
         return _launched_from(group["LaunchTemplate"])
@@ -298,11 +305,11 @@ def _template(group: Mapping[str, Any]) -> tuple[str, str]:
     return _launched_from(template["LaunchTemplateSpecification"])
 
 
-def _launched_from(template: Mapping[str, str]) -> tuple[str, str]:
+def _launched_from(template: "LaunchTemplateSpecificationTypeDef") -> tuple[str, str]:
     return template["LaunchTemplateId"], template["Version"]
 
 
-def _is_going(instance: Mapping[str, Any]) -> bool:
+def _is_going(instance: "InstanceTypeDef") -> bool:
     return instance["LifecycleState"].startswith(_ON_ITS_WAY_OUT)
 
 

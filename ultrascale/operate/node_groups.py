@@ -7,12 +7,15 @@ Sources:
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
 from ultrascale.errors import ClusterError, UnansweredError
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, PoolPlan
+
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling.type_defs import AutoScalingGroupTypeDef, InstanceTypeDef
 
 # Those that have nodes and keep them.
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Nodegroup.html
@@ -49,7 +52,7 @@ class Group:
         group = self.describe()
         return (group["DesiredCapacity"], group["MinSize"]) == (nodes, minimum)
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> "AutoScalingGroupTypeDef":
         """Return the Auto Scaling group: EKS is behind it for a while after a scaler changed it.
 
         Raises:
@@ -86,7 +89,7 @@ class Group:
             scalingConfig={"minSize": minimum, "desiredSize": nodes},
         )
 
-    def instances(self) -> Sequence[Mapping[str, Any]]:
+    def instances(self) -> "Sequence[InstanceTypeDef]":
         """Return its instances, those on their way in and out as well."""
         return self.describe()["Instances"]
 

@@ -1,23 +1,24 @@
-"""What a teardown has done so far, in a file that the user sees: one JSON object on each line.
+"""The journal of a teardown: a file for the user, with one JSON object on each line.
 
-It decides nothing. What there is, is looked up in the account whenever a run begins; the file tells
-what was asked for when, and by which run.
+It decides nothing: each run reads the account anew. The journal says which run asked for which
+deletion, and when.
 """
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Protocol
 
+from ultrascale.documents import Json, JsonObject
 from ultrascale.errors import UltrascaleError
 from ultrascale.teardown.model import Teardown, Thing
 
 
 class Clock(Protocol):
-    """What tells the time, and lets it pass."""
+    """A clock that can wait."""
 
     def now(self) -> datetime:
         """Return the time, in UTC."""
@@ -33,23 +34,23 @@ class Journal:
     """The file.
 
     Attributes:
-        path: Where it is.
-        clock: What its lines are dated by.
-        past: What earlier runs have written.
-        whole: Bytes of it that are whole lines: a run that was killed may have left half of one.
+        path: Its path.
+        clock: The clock that dates its lines.
+        past: Lines of earlier runs.
+        whole: Bytes of all whole lines: a run that was killed may have left half of one.
     """
 
     path: Path
     clock: Clock
-    past: Sequence[Mapping[str, Any]]
+    past: Sequence[JsonObject]
     whole: int
 
     @classmethod
     def opened(cls, path: Path, clock: Clock) -> "Journal":
-        """Return the journal at ``path``, whether it is there yet or not.
+        """Return the journal at ``path``; a new one where there is no file.
 
         Raises:
-            UltrascaleError: There is something else.
+            UltrascaleError: The file is no journal.
         """
         try:
             text = path.read_text() if path.exists() else ""
@@ -60,20 +61,20 @@ class Journal:
         return cls(path=path, clock=clock, past=past, whole=len(whole.encode()))
 
     def begin(self, teardown: Teardown) -> None:
-        """Write down what the user has agreed to.
+        """Write down the things that the user has agreed to delete.
 
         Raises:
-            UltrascaleError: The file is another cluster's, or cannot be written.
+            UltrascaleError: The journal is another cluster's, or cannot be written.
         """
         about = {
             "cluster": teardown.cluster,
             "region": teardown.region,
             "account": teardown.account,
         }
-        for each in self.past:
-            if "run" in each and each["run"] != about:
+        for entry in self.past:
+            if "run" in entry and entry["run"] != about:
                 raise UltrascaleError(
-                    f"{self.path}: it is the journal of {each['run']}; name another file by "
+                    f"{self.path}: it is the journal of {entry['run']}; name another file by "
                     "--journal"
                 )
         try:
@@ -83,7 +84,7 @@ class Journal:
             raise self._unwritten(error) from error
         self.write(run=about)
         for step in teardown.steps:
-            self.write(step=step.name, agreed=[str(each) for each in step.things])
+            self.write(step=step.name, agreed=[str(thing) for thing in step.things])
 
     def asked(self, thing: Thing) -> None:
         """Write down that a deletion is about to be asked for."""
@@ -113,21 +114,21 @@ class Journal:
 
     @property
     def unfinished(self) -> str:
-        """When the last run ended that did not finish; else empty."""
+        """Time at which the last run stopped before its end; empty where it ended."""
         if not self.past or "end" in self.past[-1]:
             return ""
         return str(self.past[-1].get("at", "an unknown time"))
 
 
-def _read(path: Path, line: str) -> Mapping[str, Any]:
+def _read(path: Path, line: str) -> JsonObject:
     try:
-        found: object = json.loads(line)
+        entry: Json = json.loads(line)
     except ValueError as error:
         raise UltrascaleError(
             f"{path}: no journal of a teardown: {error}; name another file by --journal"
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(entry, dict):
         raise UltrascaleError(
             f"{path}: no journal of a teardown, got {line!r}; name another file by --journal"
         )
-    return cast("Mapping[str, Any]", found)
+    return entry

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import yaml
 
+from ultrascale.documents import Json
 from ultrascale.plan.model import VolcanoPlan
 from ultrascale.plan.names import HOSTNAME_LABEL
 
@@ -27,7 +28,7 @@ _TOPOLOGY_ACCELERATOR_WEIGHT = 2
 _NETWORK_LAYER_LABEL = "topology.k8s.aws/network-node-layer-{}"
 _DISCOVERY_INTERVAL = "10m"
 
-_Plugin = dict[str, object]
+_Plugin = dict[str, Json]
 
 
 def scheduler_configuration(plan: VolcanoPlan) -> str:
@@ -91,21 +92,21 @@ def _not_preempting(name: str) -> _Plugin:
 
 
 def _binpack(resources: Sequence[str]) -> _Plugin:
-    arguments: dict[str, object] = {"binpack.weight": _BINPACK_WEIGHT}
+    arguments: dict[str, Json] = {"binpack.weight": _BINPACK_WEIGHT}
     if resources:
         arguments |= _weights("binpack.resources", resources, _ACCELERATOR_WEIGHT)
     return {"name": "binpack", "arguments": arguments}
 
 
 def _network_topology_aware(resources: Sequence[str]) -> _Plugin:
-    arguments: dict[str, object] = {"weight": _TOPOLOGY_WEIGHT}
+    arguments: dict[str, Json] = {"weight": _TOPOLOGY_WEIGHT}
     if resources:
         prefix = "hypernode.binpack.resources"
         arguments |= _weights(prefix, resources, _TOPOLOGY_ACCELERATOR_WEIGHT)
     return {"name": "network-topology-aware", "arguments": arguments}
 
 
-def _weights(prefix: str, resources: Sequence[str], weight: int) -> dict[str, object]:
+def _weights(prefix: str, resources: Sequence[str], weight: int) -> dict[str, Json]:
     names = sorted(resources)
     return {prefix: ", ".join(names), **{f"{prefix}.{name}": weight for name in names}}
 

@@ -16,8 +16,9 @@ from typing import Literal
 import cdk8s
 from constructs import Construct
 
+from ultrascale.documents import Json
+from ultrascale_k8s.objects import define_object
 from ultrascale_k8s.volcano import job_schemas, scheduling_schemas
-from ultrascale_k8s.volcano.objects import define_object
 from ultrascale_k8s.volcano.schema import Schema
 
 Column = tuple[str, str, str] | tuple[str, str, str, int]
@@ -59,13 +60,13 @@ class _Kind:
     columns: tuple[Column, ...] = ()
 
 
-def crd(kind: str) -> dict[str, object]:
+def crd(kind: str) -> dict[str, Json]:
     """Return the CustomResourceDefinition of ``kind``, which is one of `KINDS`."""
     facts = _KINDS[kind]
     singular = kind.lower()
     plural = facts.plural or f"{singular}s"
     group = f"{facts.group}.volcano.sh"
-    names: dict[str, object] = {
+    names: dict[str, Json] = {
         "kind": kind,
         "listKind": f"{kind}List",
         "plural": plural,
@@ -86,8 +87,8 @@ def crd(kind: str) -> dict[str, object]:
     }
 
 
-def _version(facts: _Kind) -> dict[str, object]:
-    version: dict[str, object] = {
+def _version(facts: _Kind) -> dict[str, Json]:
+    version: dict[str, Json] = {
         "name": facts.version,
         "served": True,
         "storage": True,
@@ -100,9 +101,9 @@ def _version(facts: _Kind) -> dict[str, object]:
     return version
 
 
-def _column(column: Column) -> dict[str, object]:
+def _column(column: Column) -> dict[str, Json]:
     name, column_type, path, *priority = column
-    printed: dict[str, object] = {"name": name, "type": column_type, "jsonPath": path}
+    printed: dict[str, Json] = {"name": name, "type": column_type, "jsonPath": path}
     if priority:
         printed["priority"] = priority[0]
     return printed

@@ -8,7 +8,9 @@ Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/cust
 
 from collections.abc import Mapping, Sequence
 
-Schema = dict[str, object]
+from ultrascale.documents import Json
+
+Schema = dict[str, Json]
 
 _KEEP = "x-kubernetes-preserve-unknown-fields"
 _DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -140,5 +142,5 @@ def label_selector() -> Schema:
     )
 
 
-def _without_none(**keys: object) -> Schema:
+def _without_none(**keys: Json) -> Schema:
     return {key: value for key, value in keys.items() if value is not None}

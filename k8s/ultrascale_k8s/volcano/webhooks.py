@@ -10,9 +10,10 @@ from typing import Literal
 import cdk8s
 from constructs import Construct
 
+from ultrascale.documents import Json
 from ultrascale.plan.names import SYSTEM_NAMESPACE, VOLCANO_NAMESPACE
 from ultrascale_k8s._pods import labels
-from ultrascale_k8s.volcano.objects import define_object
+from ultrascale_k8s.objects import define_object
 
 ADMISSION = "volcano-admission"
 ADMISSION_SERVICE = "volcano-admission-service"
@@ -125,7 +126,7 @@ class VolcanoWebhooksChart(cdk8s.Chart):
             define_object(self, webhook.configuration_name, webhook_configuration(webhook))
 
 
-def webhook_configuration(webhook: Webhook) -> dict[str, object]:
+def webhook_configuration(webhook: Webhook) -> dict[str, Json]:
     """Return the MutatingWebhookConfiguration or ValidatingWebhookConfiguration of ``webhook``."""
     mutating = webhook.verb == "mutate"
     return {
@@ -136,7 +137,7 @@ def webhook_configuration(webhook: Webhook) -> dict[str, object]:
     }
 
 
-def _webhook(webhook: Webhook) -> dict[str, object]:
+def _webhook(webhook: Webhook) -> dict[str, Json]:
     not_ours = {
         "key": "kubernetes.io/metadata.name",
         "operator": "NotIn",

@@ -10,6 +10,7 @@ from moto.iam.aws_managed_policies import aws_managed_policies_data
 
 from tests.support.pipelines import listed
 from ultrascale.catalog import managed_policies
+from ultrascale.documents import Template
 from ultrascale.errors import CatalogError
 from ultrascale.plan.delivery.execution_policy import (
     ExecutionScope,
@@ -34,7 +35,7 @@ GIVING = {
 }
 
 
-def template(*actions: str, managed: object = ()) -> Mapping[str, Any]:
+def template(*actions: str, managed: Any = ()) -> Template:
     statement = {"Effect": "Allow", "Action": [*actions], "Resource": "*"}
     document = {"Statement": [statement, {"Effect": "Deny", "Action": "rds:*", "Resource": "*"}]}
     return {

@@ -1,4 +1,4 @@
-"""The permissions boundary of the roles within the stacks: what all of them together may do.
+"""The permissions boundary of the roles in the stacks: the rights of all of them together.
 
 Sources:
     https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html
@@ -7,10 +7,10 @@ Sources:
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Iterator
 
 from ultrascale.catalog.managed_policies import allowed_by
+from ultrascale.documents import JsonObject, Template, mapping, objects, sequence
 from ultrascale.errors import CatalogError
 from ultrascale.plan.delivery.execution_policy import (
     Document,
@@ -27,7 +27,7 @@ _PASS = "iam:PassRole"
 _SERVICE_LINKED = "iam:CreateServiceLinkedRole"
 
 
-def roles_boundary(templates: Iterable[Mapping[str, Any]], scope: ExecutionScope) -> Document:
+def roles_boundary(templates: Iterable[Template], scope: ExecutionScope) -> Document:
     """Return the permissions boundary of the roles in ``templates``.
 
     They may use the services that their policies name, and hand on roles of the cluster alone. A
@@ -56,7 +56,7 @@ def roles_boundary(templates: Iterable[Mapping[str, Any]], scope: ExecutionScope
     return as_document(statements)
 
 
-def _allowed(templates: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _allowed(templates: Iterable[Template]) -> Iterator[str]:
     unknown: dict[str, None] = {}
     for kind, properties in _resources(templates):
         if kind == "AWS::IAM::Role":
@@ -66,22 +66,22 @@ def _allowed(templates: Iterable[Mapping[str, Any]]) -> Iterator[str]:
                     yield from allowed_by(policy)
                 except CatalogError as error:
                     unknown[str(error)] = None
-            for inline in properties.get("Policies", ()):
-                yield from _actions(inline["PolicyDocument"])
+            for inline in objects(properties, "Policies"):
+                yield from _actions(mapping(inline, "PolicyDocument"))
         elif kind in _POLICIES:
-            yield from _actions(properties["PolicyDocument"])
+            yield from _actions(mapping(properties, "PolicyDocument"))
     if unknown:
         raise CatalogError("\n".join(unknown))
 
 
-def _resources(templates: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _resources(templates: Iterable[Template]) -> Iterator[tuple[str, JsonObject]]:
     for template in templates:
         for body in template.get("Resources", {}).values():
             yield body["Type"], body.get("Properties", {})
 
 
-def _actions(document: Mapping[str, Any]) -> Iterator[str]:
-    for statement in document["Statement"]:
+def _actions(document: JsonObject) -> Iterator[str]:
+    for statement in objects(document, "Statement"):
         if statement["Effect"] == "Allow":
             actions = statement["Action"]
-            yield from cast("list[str]", actions if isinstance(actions, list) else [actions])
+            yield from [actions] if isinstance(actions, str) else map(str, sequence(actions))

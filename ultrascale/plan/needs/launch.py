@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import cast
 
 from ultrascale.catalog import eks, quotas
 from ultrascale.catalog import kubernetes_objects as objects
+from ultrascale.documents import number
 from ultrascale.plan.model import ClusterPlan, Figure, Figures
 
 PULL_TARGET_SECONDS = 300
@@ -159,8 +159,7 @@ def _coredns_bound(plan: ClusterPlan) -> int | None:
     """Return the most replicas that the add-on may take, None where it is not installed."""
     for addon in plan.control_plane.workload_addons:
         if addon.name == "coredns":
-            scaling = cast("Mapping[str, object]", addon.configuration["autoScaling"])
-            return cast("int", scaling["maxReplicas"])
+            return number(addon.configuration, "autoScaling", "maxReplicas")
     return None
 
 

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import cast
 
 from ultrascale import config
 from ultrascale.catalog import upgrades
+from ultrascale.documents import JsonObject, text
 from ultrascale.errors import ConfigError, QuestionError
 from ultrascale.plan.cluster import plan_cluster
 from ultrascale.plan.model import ClusterPlan
@@ -21,7 +21,7 @@ from ultrascale.plan.upgrade.pools import PoolUpgrade, pool_upgrades
 from ultrascale.plan.upgrade.steps import upgrade_steps, way_back
 from ultrascale.plan.upgrade.versions import VersionChange, version_changes
 
-Manifest = Mapping[str, object]
+Manifest = JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +187,7 @@ def _removed(then: str, manifests: Mapping[str, Iterable[Manifest]]) -> Iterator
         for document in documents:
             api = gone.get((str(document.get("apiVersion")), str(document.get("kind"))))
             if api is not None:
-                name = cast("Manifest", document.get("metadata") or {}).get("name")
+                name = text(document, "metadata", "name")
                 yield (
                     f"{file}: {document['kind']} {name}: {api.api_version} is gone since "
                     f"{api.minor}; write {api.instead}"
