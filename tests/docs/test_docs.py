@@ -64,6 +64,8 @@ def test_every_command_that_is_named_exists_with_its_options(paths: Sequence[Pat
 
     assert len(named) > 50
     for path, name, *words in named:
+        if name == "--help":
+            continue
         assert name in COMMANDS, (path, name)
         ours = itertools.takewhile(lambda word: word != "--", words)
         wanted = {word.split("=")[0].rstrip(".,:") for word in ours if word.startswith("--")}
