@@ -93,11 +93,7 @@ class FakeAws:
     def client(
         self, service_name: str, *, region_name: str = REGION, config: Config = _CONFIG
     ) -> Any:
-        client = _copied(_made(service_name, region_name, config))
-        events: Any = client.meta.events
-        events.register("provide-client-params.*.*", self._note(service_name, region_name, config))
-        events.register("before-call.*.*", self._answer(service_name))
-        return client
+        return _copied(_made(service_name, region_name, config), self)
 
     def expect(
         self,
@@ -123,34 +119,25 @@ class FakeAws:
         """Return the parameters of each request of ``action``."""
         return [parameters for each, parameters, _ in self.calls if each == action]
 
-    def _note(self, service: str, region: str, config: Config) -> Callable[..., None]:
-        most = cast("dict[str, int]", cast("Any", config).retries)["total_max_attempts"]
+    def note(self, action: str, parameters: dict[str, Any], region: str, config: Config) -> None:
+        """Note a request."""
+        self.attempts[action] = cast("Any", config).retries["total_max_attempts"]
+        self.calls.append((action, parameters, region))
 
-        def note(
-            *, params: dict[str, Any], model: OperationModel, context: dict[str, Any], **_: object
-        ) -> None:
-            # botocore adds tokens of its own to the parameters.
-            context["asked"] = dict(params)
-            self.attempts[_action(service, model)] = most
-            self.calls.append((_action(service, model), params, region))
-
-        return note
-
-    def _answer(self, service: str) -> Callable[..., object]:
-        def answer(*, model: OperationModel, context: dict[str, Any], **_: object) -> object:
-            action = _action(service, model)
-            try:
-                found = self._next(action, context["asked"])
-            except Refusal as refusal:
-                error = {"Code": refusal.code, "Message": refusal.message}
-                told = {"HTTPStatusCode": refusal.status}
-                return _response(refusal.status), {"Error": error, "ResponseMetadata": told}
-            if model.output_shape is not None and found is not PROXY_PAGE:
-                report = cast("Any", ParamValidator()).validate(dict(found), model.output_shape)
-                assert not report.has_errors(), f"{action} answers so: {report.generate_report()}"
-            return _response(200), {**found, "ResponseMetadata": {"HTTPStatusCode": 200}}
-
-        return answer
+    def answer(
+        self, action: str, model: OperationModel, parameters: dict[str, Any]
+    ) -> tuple[AWSResponse, dict[str, Any]]:
+        """Return what botocore makes of a response."""
+        try:
+            found = self._next(action, parameters)
+        except Refusal as refusal:
+            error = {"Code": refusal.code, "Message": refusal.message}
+            told = {"HTTPStatusCode": refusal.status}
+            return _response(refusal.status), {"Error": error, "ResponseMetadata": told}
+        if model.output_shape is not None and found is not PROXY_PAGE:
+            report = cast("Any", ParamValidator()).validate(dict(found), model.output_shape)
+            assert not report.has_errors(), f"{action} answers so: {report.generate_report()}"
+        return _response(200), {**found, "ResponseMetadata": {"HTTPStatusCode": 200}}
 
     def _next(self, action: str, asked: dict[str, Any]) -> Answer:
         if self._expected.get(action.partition(":")[0]):
@@ -190,21 +177,36 @@ def _made(service: str, region: str, config: Config) -> Any:
     options = cast("Any", config)
     key = (service, region, options.read_timeout, str(options.retries))
     if key not in _MADE:
-        _MADE[key] = _SESSION.client(
+        made = _SESSION.client(
             service,
             region_name=region,
             config=config,
             aws_access_key_id="x",
             aws_secret_access_key="x",
         )
+
+        def note(*, params: dict[str, Any], model: OperationModel, context: Any, **_: Any) -> None:
+            # botocore adds tokens of its own to the parameters.
+            context["asked"] = dict(params)
+            aws: FakeAws = context["client_config"].fake_aws
+            aws.note(_action(service, model), params, region, config)
+
+        def answer(*, model: OperationModel, context: Any, **_: Any) -> object:
+            aws: FakeAws = context["client_config"].fake_aws
+            return aws.answer(_action(service, model), model, context["asked"])
+
+        made.meta.events.register("provide-client-params.*.*", note)
+        made.meta.events.register("before-call.*.*", answer)
+        _MADE[key] = made
     return _MADE[key]
 
 
-def _copied(client: Any) -> Any:
-    """Return a client whose events are its own."""
+def _copied(client: Any, aws: FakeAws) -> Any:
+    """Return a client that ``aws`` answers: botocore hands its configuration to each handler."""
     own: Any = object.__new__(cast("type[Any]", type(client)))
     vars(own).update(vars(client), meta=copy(client.meta))
-    own.meta.events = copy(own.meta.events)
+    own.meta._client_config = copy(client.meta.config)
+    own.meta.config.fake_aws = aws
     return own
 
 
