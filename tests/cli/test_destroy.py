@@ -227,7 +227,7 @@ def test_wrong_options_are_refused_before_anything_is_asked(
 
     assert answer.returncode == 1
     assert says in answer.stderr
-    assert cluster.asked == []
+    assert cluster.aws.calls == []
 
 
 @pytest.mark.parametrize(

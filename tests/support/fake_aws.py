@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, NamedTuple, NoReturn, cast
 
 from boto3.session import Session
@@ -53,7 +54,7 @@ def denied(action: str) -> Refusal:
 THROTTLED = Refusal("ThrottlingException", "Rate exceeded")
 # Of a page that a proxy gives in place of AWS botocore makes an answer without keys.
 PROXY_PAGE: Answer = {}
-_CONFIG = Config(retries={"total_max_attempts": 1})
+CONFIG = Config(retries={"total_max_attempts": 1})
 
 
 class Expected(NamedTuple):
@@ -91,7 +92,7 @@ class FakeAws:
     _expected: dict[str, deque[Expected]] = field(default_factory=dict[str, deque[Expected]])
 
     def client(
-        self, service_name: str, *, region_name: str = REGION, config: Config = _CONFIG
+        self, service_name: str, *, region_name: str = REGION, config: Config = CONFIG
     ) -> Any:
         return _copied(_made(service_name, region_name, config), self)
 
@@ -189,12 +190,14 @@ def _made(service: str, region: str, config: Config) -> Any:
             # botocore adds tokens of its own to the parameters.
             context["asked"] = dict(params)
             aws: FakeAws = context["client_config"].fake_aws
-            aws.note(_action(service, model), params, region, config)
+            aws.note(action_of(service, model.name), params, region, config)
 
         def answer(*, model: OperationModel, context: Any, **_: Any) -> object:
             aws: FakeAws = context["client_config"].fake_aws
-            return aws.answer(_action(service, model), model, context["asked"])
+            return aws.answer(action_of(service, model.name), model, context["asked"])
 
+        # botocore writes the header anew for each request, which takes longer than all the rest.
+        made._user_agent_creator = SimpleNamespace(to_string=lambda: "tests")
         made.meta.events.register("provide-client-params.*.*", note)
         made.meta.events.register("before-call.*.*", answer)
         _MADE[key] = made
@@ -210,8 +213,9 @@ def _copied(client: Any, aws: FakeAws) -> Any:
     return own
 
 
-def _action(service: str, model: OperationModel) -> str:
-    return f"{PREFIXES.get(service, service)}:{model.name}"
+def action_of(service: str, operation: str) -> str:
+    """Return the name that IAM has for an operation."""
+    return f"{PREFIXES.get(service, service)}:{operation}"
 
 
 def _response(status: int) -> AWSResponse:

@@ -10,11 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from tests.support.account import fake_account
-from tests.support.fake_aws import ARN, ID, FakeAws, Refusal, Told, denied
+from tests.support.fake_aws import ARN, ID, Refusal, Told, denied
 from tests.support.stub_api_server import StubApiServer
 from tests.support.teardown_doubles import FakeClock, FakeStack, KilledError, described, summary
-from tests.support.teardown_services import Direct, InMemory, tagged
+from tests.support.teardown_services import EstateAws, InMemory, tagged
 from ultrascale.account import Account
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.plan import ClusterPlan
@@ -41,7 +40,7 @@ class Estate:
         kill_at: Number of the request that changes something at which the process is killed; None
             lets it live.
         kill_after: Whether that request is carried out.
-        asked: What was asked without botocore, as IAM calls the requests.
+        aws: Its services.
         listed: What lists were.
         refused: What nobody may delete, by its id.
     """
@@ -68,12 +67,12 @@ class Estate:
         self.log_groups: set[str] = set()
         self.repositories: set[str] = set()
         self.buckets: dict[str, list[str]] = {}
-        self.asked: list[str] = []
         self.listed: set[str] = set()
         self.backups: list[dict[str, Any]] = []
         self.tagged: dict[str, list[dict[str, str]]] = {}
         self.answers: dict[str, Told] = self._answers()
-        self.account = Account(id=ID, arn=ARN, region=plan.region, session=Direct(self))
+        self.aws = EstateAws(self)
+        self.account = Account(id=ID, arn=ARN, region=plan.region, session=self.aws)
 
     def requested(self) -> None:
         """Count a request, whatever it asks; kill the process where that is due."""
@@ -96,11 +95,6 @@ class Estate:
             raise KilledError
 
     # What a test does.
-
-    def with_botocore(self) -> FakeAws:
-        """Let each request and answer pass the model of its service, and note it: that is slow."""
-        self.account, aws = fake_account(self.answers, region=self.plan.region)
-        return aws
 
     def reach(self) -> Cluster:
         return Cluster(cast("Any", InMemory(self)), "")

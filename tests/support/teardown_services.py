@@ -2,15 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from types import MethodType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
-from botocore import xform_name
-from botocore.client import BaseClient
 from botocore.config import Config
-from botocore.exceptions import ClientError
 
-from tests.support.fake_aws import PREFIXES, Refusal
+from tests.support.fake_aws import CONFIG, REGION, Answer, FakeAws, Refusal, action_of
 from tests.support.stub_api_server import Request
 
 if TYPE_CHECKING:
@@ -19,58 +16,30 @@ if TYPE_CHECKING:
 Query = dict[str, Any]
 
 
-class Direct:
-    """The clients of an estate, without botocore's parts that are slow."""
+class EstateAws(FakeAws):
+    """The services of an estate, which may end the process at each of their requests."""
 
     def __init__(self, estate: "Estate") -> None:
+        super().__init__(estate.answers)
         self._estate = estate
 
-    def client(self, service_name: str, *, region_name: str, config: Config) -> "DirectClient":
-        return DirectClient(self._estate, service_name)
+    def client(
+        self, service_name: str, *, region_name: str = REGION, config: Config = CONFIG
+    ) -> Any:
+        client = super().client(service_name, region_name=region_name, config=config)
+        can_paginate = client.can_paginate
 
+        def asked(operation: str) -> bool:
+            name = client.meta.method_to_api_mapping[operation]
+            self._estate.listed.add(action_of(service_name, name))
+            return can_paginate(operation)
 
-class DirectClient(BaseClient):
-    """A client whose requests the estate answers, in one page."""
+        client.can_paginate = asked
+        return client
 
-    def __init__(self, estate: "Estate", service: str) -> None:
-        self._estate = estate
-        self._actions = {
-            xform_name(action.partition(":")[2]): action
-            for action in estate.answers
-            if action.partition(":")[0] == PREFIXES.get(service, service)
-        }
-        self.meta: Any = SimpleNamespace(
-            region_name=estate.plan.region,
-            service_model=SimpleNamespace(service_name=service),
-            method_to_api_mapping={
-                method: action.partition(":")[2] for method, action in self._actions.items()
-            },
-        )
-
-    def can_paginate(self, operation_name: str) -> bool:
-        self._estate.listed.add(self._actions[operation_name])
-        return False
-
-    def __getattr__(self, name: str) -> Any:
-        action = self._actions[name]
-
-        def ask(_: "DirectClient", **parameters: object) -> Mapping[str, Any]:
-            return self._ask(action, parameters)
-
-        ask.__name__ = name
-        return MethodType(ask, self)
-
-    def _ask(self, action: str, parameters: dict[str, Any]) -> Mapping[str, Any]:
+    def _next(self, action: str, asked: dict[str, Any]) -> Answer:
         self._estate.requested()
-        self._estate.asked.append(action)
-        told = self._estate.answers[action]
-        try:
-            if isinstance(told, Exception):
-                raise told
-            answer = cast("Any", told(parameters) if callable(told) else told)
-        except Refusal as refusal:
-            error = {"Error": {"Code": refusal.code, "Message": refusal.message}}
-            raise ClientError(cast("Any", error), action) from None
+        answer = super()._next(action, asked)
         self._estate.changed()
         return answer
 

@@ -32,7 +32,6 @@ def test_a_stuck_network_interface_is_named_and_what_else_is_paid_for_goes(tmp_p
     stuck = stack("train", resources=held, stuck=("Group", "resource sg-9 has a dependent object"))
     other = FakeStack("research-old", [], looks=9)
     cluster = estate(other, train=stuck)
-    cluster.with_botocore()
     cluster.interfaces["eni-9"] = interface(
         "eni-9", Status="in-use", Description="ELB app/web", Groups=[{"GroupId": "sg-9"}]
     )
@@ -268,7 +267,6 @@ def test_an_object_that_s3_is_too_busy_for_is_asked_for_again(tmp_path: Path) ->
 
 def test_hyperpod_goes_after_its_governance_and_before_its_chart(tmp_path: Path) -> None:
     cluster = hyperpod_estate()
-    cluster.with_botocore()
 
     cluster.run(tmp_path)
 

@@ -42,7 +42,6 @@ def names(printed: set[str]) -> set[str]:
 
 def test_a_whole_cluster_goes_in_order_and_leaves_nothing(tmp_path: Path) -> None:
     cluster = estate()
-    cluster.with_botocore()
 
     teardown = cluster.run(tmp_path, ALL)
 

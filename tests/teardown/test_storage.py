@@ -142,23 +142,30 @@ def test_what_old_stacks_left_is_found_by_its_tags() -> None:
 def backup(id: str, type: str, system: str) -> dict[str, Any]:
     made = datetime(2026, 9, 1, tzinfo=UTC)
     about = {"FileSystemId": system, "Tags": tags("scratch1CA5CB2F")}
-    return {"BackupId": id, "Type": type, "CreationTime": made, "FileSystem": about}
+    return {
+        "BackupId": id,
+        "Lifecycle": "AVAILABLE",
+        "Type": type,
+        "CreationTime": made,
+        "FileSystem": about,
+    }
 
 
 def test_backups_that_outlive_their_file_system_are_told_with_what_removes_them() -> None:
     cluster = replaced()
+    automatic, ours, orphan, old = (f"backup-0000000000{number}" for number in range(4))
     cluster.backups = [
-        backup("backup-1", "AUTOMATIC", FILE_SYSTEM),
-        backup("backup-2", "USER_INITIATED", FILE_SYSTEM),
-        backup("backup-3", "USER_INITIATED", "fs-0long-gone"),
-        backup("backup-4", "AUTOMATIC", OLD),
+        backup(automatic, "AUTOMATIC", FILE_SYSTEM),
+        backup(ours, "USER_INITIATED", FILE_SYSTEM),
+        backup(orphan, "USER_INITIATED", "fs-0123456789long-gone"),
+        backup(old, "AUTOMATIC", OLD),
+        backup("backup-of-a-volume", "AUTOMATIC", "") | {"FileSystem": {}},
     ]
-    cluster.backups.append({"BackupId": "of-a-volume", "Type": "AUTOMATIC"})
 
     left = kept(cluster.planned(named(FILE_SYSTEM)))
 
-    assert {id for id in left if "backup" in id} == {"backup-2", "backup-3", "backup-4"}
-    assert left["backup-2"].thing.note == f"of {FILE_SYSTEM}, made 2026-09-01"
-    assert "delete-backup --backup-id backup-2" in left["backup-2"].command
+    assert {id for id in left if "backup" in id} == {ours, orphan, old}
+    assert left[ours].thing.note == f"of {FILE_SYSTEM}, made 2026-09-01"
+    assert f"delete-backup --backup-id {ours}" in left[ours].command
     orphans = sweep(cluster.account, research(), NOTHING).orphans
-    assert {"backup-2", "backup-3"} <= {each.thing.id for each in orphans}
+    assert {ours, orphan} <= {each.thing.id for each in orphans}

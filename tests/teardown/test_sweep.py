@@ -56,7 +56,6 @@ def test_a_file_system_that_was_to_go_and_did_not_is_told_with_its_price() -> No
 
 def test_what_controllers_and_services_left_is_told_with_what_removes_it() -> None:
     cluster = estate()
-    cluster.with_botocore()
     balancer = f"arn:aws:elasticloadbalancing:us-west-2:{ID}:loadbalancer"
     arns = [f"{balancer}/net/k8s-web/0a1", f"{balancer}/classic"]
     cluster.answers["tag:GetResources"] = {
@@ -106,7 +105,6 @@ def test_an_instance_has_its_price_where_the_catalog_has_one() -> None:
 
 def test_a_group_that_would_launch_instances_anew_is_told_and_to_be_deleted_first() -> None:
     cluster = estate()
-    cluster.with_botocore()
     group = {
         "AutoScalingGroupName": "eks-train",
         "MinSize": 0,
@@ -144,7 +142,7 @@ def test_a_stopped_instance_is_not_said_to_run_on_at_its_price() -> None:
 
 def test_snapshots_of_other_accounts_are_not_gone_through() -> None:
     cluster = estate()
-    aws = cluster.with_botocore()
+    aws = cluster.aws
 
     sweep(cluster.account, research(), NOTHING)
 
