@@ -5,7 +5,6 @@ from pathlib import Path
 import yaml
 
 from ultrascale.config import (
-    cluster_rules,
     hyperpod_rules,
     job_rules,
     pool_rules,
@@ -17,14 +16,13 @@ from ultrascale.config._errors import Mistake, dotted, near, refuse
 from ultrascale.config._job_document import JobReading, TranslatedJob, read_job, with_changes
 from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._placeholders import placeholders
-from ultrascale.config._places import is_account_id
 from ultrascale.config._reading import Reading, check, read_document, reading_of_cluster
 from ultrascale.config._rules import Rules
 from ultrascale.config._warnings import warning_mistakes, warnings
 from ultrascale.config.backend import Backend, Database
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
-from ultrascale.config.identity import Identity
+from ultrascale.config.identity import Identity, is_account_id
 from ultrascale.config.images import Images
 from ultrascale.config.job_values import (
     ContainerResources,
@@ -77,7 +75,7 @@ from ultrascale.config.storage import (
 )
 
 # An import of a module registers its rules.
-_RULES = (cluster_rules, hyperpod_rules, job_rules, pool_rules, purchase_rules)
+_RULES = (hyperpod_rules, job_rules, pool_rules, purchase_rules)
 
 __all__ = [
     "STAND_IN_SUFFIX",

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import pydantic
 from pydantic_core import ErrorDetails
 
-from ultrascale.config._base import UNKNOWN_OPTION, Model, Seen, WrongValueError
+from ultrascale.config._base import UNKNOWN_OPTION, Model, Seen
 from ultrascale.config._document import Key, KeyPath, is_list, is_mapping
 from ultrascale.config._errors import Mistake, near
+from ultrascale.config._values import WrongValueError
 
 _KEY = "[key]"
 """Pydantic's last part of the place of a wrong key."""

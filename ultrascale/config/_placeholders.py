@@ -9,11 +9,10 @@ Sources:
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network
-from typing import cast
 
-from ultrascale.config._document import KeyPath
+from ultrascale.config._document import KeyPath, is_list, is_mapping
 from ultrascale.config._errors import Mistake
 from ultrascale.config._reading import Reading
 
@@ -41,11 +40,11 @@ def placeholders(reading: Reading) -> tuple[Mistake, ...]:
 
 
 def _within(value: object, at: KeyPath) -> Iterator[Mistake]:
-    if isinstance(value, Mapping):
-        for key, inner in cast("Mapping[object, object]", value).items():
-            yield from _within(inner, (*at, str(key)))
-    elif isinstance(value, tuple):
-        for number, inner in enumerate(cast("tuple[object, ...]", value)):
+    if is_mapping(value):
+        for key, inner in value.items():
+            yield from _within(inner, (*at, key))
+    elif is_list(value):
+        for number, inner in enumerate(value):
             yield from _within(inner, (*at, number))
     elif isinstance(value, str):
         for wrong, todo in dict.fromkeys(_found(value)):

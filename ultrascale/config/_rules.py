@@ -19,15 +19,14 @@ annotation, which is checked when the rule is registered:
 
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistake, Mistakes
-from ultrascale.config._facts import unknown_fact
 from ultrascale.config._parts import Every, Names, Parts, Placed, Readable, Unreadable, types_in
-from ultrascale.errors import CatalogError
+from ultrascale.errors import CatalogError, UnknownFactError
 
 RuleFunction = Callable[..., Mistakes]
 F = TypeVar("F", bound=RuleFunction)
@@ -36,6 +35,20 @@ Kinds = tuple[type[Model], ...]
 Finder = Callable[[Parts, Placed[Model]], object]
 
 
+# The facts of an instance type, in the user's words.
+_FACTS: Mapping[str, str] = {
+    "architecture": "which architecture it has",
+    "capacity_block": "whether Capacity Blocks are sold for it",
+    "efa_cards": "which of its network cards take EFA interfaces",
+    "enis_card0": "how many interfaces its network card 0 takes",
+    "ipv4_per_eni": "how many addresses its interfaces hold",
+    "nvme_total_gb": "how much NVMe storage it has",
+    "placement_group": "whether it may be in a cluster placement group",
+    "prefix_delegation": "whether its interfaces take prefixes",
+    "vcpus": "how many vCPUs it has",
+    "accelerator.count": "how many whole accelerators it has",
+    "accelerator.kind": "which accelerators it has",
+}
 # What a rule judges that takes all parts of a type.
 _FILE = Placed[Model]((), Model())
 _TYPES = "instance_types"
@@ -74,7 +87,7 @@ class _Rule:
             # The catalog does not know what the rule has to judge: a refusal, never a guess.
             types = (_TYPES,) if _TYPES in type(judged.item).model_fields else ()
             at = (*judged.at, *types)
-            yield Mistake(at, unknown_fact(error), "choose another instance type", got="")
+            yield Mistake(at, _unknown_fact(error), "choose another instance type", got="")
 
 
 class Rules:
@@ -191,6 +204,13 @@ def _holds(outer: type[Model], inner: Kinds) -> bool:
 def _unknown(function: RuleFunction, name: str, hint: object) -> TypeError:
     text = f"rule {function.__name__} takes {name}: {hint}, which no part of a cluster file is"
     return TypeError(text)
+
+
+def _unknown_fact(error: CatalogError) -> str:
+    """Return the fact that ``error`` misses, or its own text where it is about something else."""
+    if isinstance(error, UnknownFactError) and error.fact in _FACTS:
+        return f"no source says of {error.entry} {_FACTS[error.fact]}"
+    return str(error)
 
 
 rule = Rules()

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from ultrascale.catalog import rds
-from ultrascale.config._base import Distinct, DnsLabel, Section, matching
+from ultrascale.config._base import Section
 from ultrascale.config._document import is_list, is_mapping
 from ultrascale.config._errors import Mistakes, near, refuse
 from ultrascale.config._parts import Names, Readable
 from ultrascale.config._rules import rule
+from ultrascale.config._values import Distinct, DnsLabel, matching
 from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.images import Images
 from ultrascale.config.jobs import ImageName, Job, ServiceJob

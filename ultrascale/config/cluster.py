@@ -5,8 +5,11 @@ from typing import Annotated
 
 from pydantic import Field
 
+from ultrascale.config._errors import Mistake, Mistakes, dotted
+from ultrascale.config._parts import Readable
+from ultrascale.config._rules import rule
 from ultrascale.config.backend import Backend
-from ultrascale.config.hyperpod import HyperPod
+from ultrascale.config.hyperpod import HyperPod, Team
 from ultrascale.config.identity import Identity
 from ultrascale.config.images import Images
 from ultrascale.config.jobs import AnyJob, JobName, StatedJob
@@ -14,10 +17,10 @@ from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import AgreedLimits, Network
 from ultrascale.config.observability import Observability
-from ultrascale.config.pipeline import Pipeline
+from ultrascale.config.pipeline import Pipeline, Stage
 from ultrascale.config.pools import Pool
-from ultrascale.config.scheduling import Scheduling
-from ultrascale.config.storage import Storage
+from ultrascale.config.scheduling import Queue, Scheduling
+from ultrascale.config.storage import Lustre, Storage
 
 
 class Cluster(Identity):
@@ -78,3 +81,21 @@ class Cluster(Identity):
             if pool.name == name:
                 return pool
         raise KeyError(name)
+
+
+@rule
+def names_are_unique(
+    pools: Readable[Pool],
+    file_systems: Readable[Lustre],
+    queues: Readable[Queue],
+    teams: Readable[Team],
+    stages: Readable[Stage],
+) -> Mistakes:
+    for items in (pools, file_systems, queues, teams, stages):
+        seen: dict[str, str] = {}
+        for placed in items.placed:
+            name = placed.item.name
+            if name in seen:
+                wrong = f"the name of {seen[name]} too"
+                yield Mistake((*placed.at, "name"), wrong, "choose another")
+            seen.setdefault(name, dotted(placed.at))

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ultrascale.config._base import Model, Section, dns_label
+from ultrascale.config._base import Model, Section
+from ultrascale.config._values import dns_label
 
 
 class Team(Model):

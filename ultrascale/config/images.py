@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ultrascale.catalog import registries
-from ultrascale.config._base import Distinct, Section, matching
+from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistake, Mistakes, near
 from ultrascale.config._rules import rule
+from ultrascale.config._values import Distinct, matching
 
 RepositoryName = Annotated[
     str,

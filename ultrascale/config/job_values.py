@@ -10,19 +10,12 @@ import yaml
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from ultrascale.config._base import (
-    LabelKey,
-    LabelValue,
-    Model,
-    Seen,
-    WrongValueError,
-    matching,
-    read_as,
-)
+from ultrascale.config._base import Model, Seen, read_as
 from ultrascale.config._document import Document, KeyPath, dump, is_mapping, parse_yaml
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake
 from ultrascale.config._form import form_mistakes
+from ultrascale.config._values import LabelKey, LabelValue, WrongValueError, matching
 from ultrascale.config.jobs import Toleration, Variable
 from ultrascale.config.pools import NODE_TYPE
 from ultrascale.errors import ConfigError

@@ -5,18 +5,17 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, Tag
 
-from ultrascale.config._base import (
+from ultrascale.config._base import Model, told_apart_by
+from ultrascale.config._values import (
     Distinct,
     DnsLabel,
     LabelKey,
     LabelValue,
-    Model,
     Quantity,
     SubdomainName,
     WrongValueError,
     dns_label,
     matching,
-    told_apart_by,
 )
 from ultrascale.config.storage import MountPath
 

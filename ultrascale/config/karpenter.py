@@ -7,10 +7,11 @@ from pydantic import Field
 
 from ultrascale import catalog
 from ultrascale.catalog import karpenter as facts
-from ultrascale.config._base import Section, matching
+from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistakes, dotted, refuse
 from ultrascale.config._parts import Readable
 from ultrascale.config._rules import rule
+from ultrascale.config._values import matching
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import Network
 from ultrascale.config.pools import TWO_OWNERS, Pool, has_efa

@@ -8,10 +8,11 @@ from pydantic import Field
 
 from ultrascale.catalog import eks, regions
 from ultrascale.catalog.addons import ADDONS
-from ultrascale.config._base import Distinct, DnsLabel, Network4, Section, matching, one_of
+from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Readable
 from ultrascale.config._rules import rule
+from ultrascale.config._values import Distinct, DnsLabel, Network4, matching, one_of
 from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.identity import Identity
 from ultrascale.config.network import Network

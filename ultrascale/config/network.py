@@ -7,9 +7,10 @@ from typing import Annotated
 from pydantic import Discriminator, Field, Tag
 
 from ultrascale.catalog import regions, vpc
-from ultrascale.config._base import Distinct, Model, Network4, Section
+from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._rules import rule
+from ultrascale.config._values import Distinct, Network4
 from ultrascale.config.identity import Identity
 
 # The mask of the blocks that ``{count, from}`` takes.

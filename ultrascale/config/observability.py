@@ -4,10 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ultrascale.config._base import Section, matching
+from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._parts import Every
 from ultrascale.config._rules import rule
+from ultrascale.config._values import matching
 from ultrascale.config.pools import Pool
 
 Email = Annotated[

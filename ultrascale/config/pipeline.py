@@ -6,11 +6,11 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from ultrascale.catalog import codepipeline, regions
-from ultrascale.config._base import Distinct, Model, Section, dns_label, matching
+from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistakes, refuse
-from ultrascale.config._places import AccountId, RegionName
 from ultrascale.config._rules import rule
-from ultrascale.config.identity import Identity
+from ultrascale.config._values import Distinct, dns_label, matching
+from ultrascale.config.identity import AccountId, Identity, RegionName
 from ultrascale.config.observability import Email
 
 ConnectionArn = Annotated[

@@ -8,15 +8,16 @@ from pydantic import AfterValidator, Field
 from ultrascale import catalog
 from ultrascale.catalog import kubernetes
 from ultrascale.catalog.provisioners import AUTO_MODE, KARPENTER, Provisioned, Provisioner
-from ultrascale.config._base import (
+from ultrascale.config._base import Model
+from ultrascale.config._values import (
     AtLeastOne,
     LabelKey,
     LabelValue,
-    Model,
+    TagKey,
+    TagValue,
     WrongValueError,
     dns_label,
 )
-from ultrascale.config._tags import TagKey, TagValue
 from ultrascale.config.network import Network
 from ultrascale.config.purchase import OnDemand, Purchase
 from ultrascale.errors import CatalogError

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
-from ultrascale.config._base import Instant, Model, matching, told_apart_by
-from ultrascale.config._tags import SelectorTags
+from ultrascale.config._base import Model, told_apart_by
+from ultrascale.config._values import Instant, SelectorTags, matching
 
 ReservationId = Annotated[
     str,

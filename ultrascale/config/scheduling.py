@@ -8,10 +8,11 @@ from pydantic import AfterValidator, Field
 
 from ultrascale import catalog
 from ultrascale.catalog import kubernetes, volcano
-from ultrascale.config._base import Model, Quantity, Section, SubdomainName, WrongValueError, one_of
+from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._parts import Every
 from ultrascale.config._rules import rule
+from ultrascale.config._values import Quantity, SubdomainName, WrongValueError, one_of
 from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.pools import Pool
 

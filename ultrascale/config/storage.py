@@ -8,18 +8,11 @@ from pydantic import Field
 
 from ultrascale import catalog
 from ultrascale.catalog import lustre as fsx
-from ultrascale.config._base import (
-    Distinct,
-    DnsLabel,
-    Model,
-    Section,
-    SubdomainName,
-    matching,
-    one_of,
-)
+from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistake, Mistakes, dotted, near, refuse
 from ultrascale.config._parts import Readable
 from ultrascale.config._rules import rule
+from ultrascale.config._values import Distinct, DnsLabel, SubdomainName, matching, one_of
 from ultrascale.config.network import Network
 from ultrascale.config.pools import Pool, zones_of
 

@@ -1,0 +1,220 @@
+"""Kinds of value that parts of the cluster file share."""
+
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from ipaddress import IPv4Network
+from typing import Annotated, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+)
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_after_validator_function
+
+from ultrascale.config._document import KeyPath
+
+Item = TypeVar("Item", bound=Hashable)
+
+
+class WrongValueError(ValueError):
+    """A value that the cluster file may not hold.
+
+    Attributes:
+        wrong: What is wrong with it.
+        todo: What to do about it; empty where ``wrong`` says so already.
+        complete: Whether ``wrong`` names the value already.
+        within: Keys within the value that lead to what is wrong.
+    """
+
+    def __init__(
+        self,
+        wrong: str,
+        todo: str = "",
+        *,
+        complete: bool = False,
+        within: KeyPath = (),
+    ) -> None:
+        super().__init__(wrong)
+        self.wrong = wrong
+        self.todo = todo
+        self.complete = complete
+        self.within = within
+
+
+def one_of(values: Iterable[str | int]) -> FieldInfo:
+    """Return what the JSON schema says of a value that a rule holds to ``values``."""
+    return FieldInfo(json_schema_extra={"enum": [*values]})
+
+
+@dataclass(frozen=True, slots=True)
+class _Matching:
+    """The check of text against a pattern, which the JSON schema names as well."""
+
+    pattern: str
+    wrong: str
+    todo: str
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        compiled = re.compile(self.pattern)
+
+        def check(value: str) -> str:
+            if compiled.fullmatch(value) is None:
+                raise WrongValueError(self.wrong, self.todo)
+            return value
+
+        return no_info_after_validator_function(check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {**handler(core_schema), "pattern": f"^(?:{self.pattern})$"}
+
+
+def matching(pattern: str, wrong: str, todo: str) -> _Matching:
+    """Return a check that refuses every text that ``pattern`` does not match as a whole."""
+    return _Matching(pattern, wrong, todo)
+
+
+def _distinct(values: tuple[Item, ...]) -> tuple[Item, ...]:
+    for number, value in enumerate(values):
+        if value in values[:number]:
+            raise WrongValueError("stands in the list twice", "keep one", within=(number,))
+    return values
+
+
+Distinct = Annotated[
+    tuple[Item, ...], AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True})
+]
+"""A list without the same value twice."""
+AtLeastOne = Annotated[
+    tuple[Item, ...],
+    Field(min_length=1),
+    AfterValidator(_distinct),
+    Field(json_schema_extra={"uniqueItems": True}),
+]
+"""A list of at least one value, without the same value twice."""
+
+
+def _network(value: object) -> object:
+    if isinstance(value, IPv4Network):
+        return value
+    if not isinstance(value, str):
+        raise WrongValueError(
+            "not an IPv4 range", "write an address and a mask, such as 10.0.0.0/16"
+        )
+    try:
+        return IPv4Network(value)
+    except ValueError:
+        pass
+    try:
+        meant = IPv4Network(value, strict=False)
+    except ValueError:
+        todo = "write an address and a mask, such as 10.0.0.0/16"
+        raise WrongValueError("not an IPv4 range", todo) from None
+    raise WrongValueError(
+        "the address is inside its range, not its start", f"did you mean {meant}?"
+    )
+
+
+def _instant(value: object) -> object:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise WrongValueError(
+                "not an ISO 8601 time", "write it as 2026-12-01T11:30:00Z"
+            ) from None
+    if not isinstance(value, datetime):
+        raise WrongValueError("not a time", "write date, time and zone, as 2026-12-01T11:30:00Z")
+    if value.tzinfo is None:
+        raise WrongValueError("a time without its zone", "add Z for UTC, as 2026-12-01T11:30:00Z")
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise WrongValueError("a time out of range", "write it as 2026-12-01T11:30:00Z") from None
+
+
+def _quantity(value: object) -> object:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or _QUANTITY.fullmatch(value) is None:
+        raise WrongValueError(
+            "not a Kubernetes quantity", "write a number and a unit, such as 64Gi"
+        )
+    return value
+
+
+# Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+_QUANTITY = re.compile(r"(\d+(\.\d*)?|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?")
+_LABEL_RULE = "use lower-case letters, digits and '-', from a letter to a letter or digit"
+
+
+def dns_label(longest: int) -> _Matching:
+    """Return the check of a name of at most ``longest`` characters that starts with a letter."""
+    wrong = f"not a DNS label of at most {longest} characters"
+    return matching(rf"[a-z](?:[-a-z0-9]{{0,{longest - 2}}}[a-z0-9])?", wrong, _LABEL_RULE)
+
+
+DnsLabel = Annotated[str, dns_label(63)]
+Network4 = Annotated[IPv4Network, BeforeValidator(_network)]
+Instant = Annotated[datetime, BeforeValidator(_instant)]
+Quantity = Annotated[str, BeforeValidator(_quantity, json_schema_input_type=str | int | float)]
+SubdomainName = Annotated[
+    str,
+    matching(
+        r"(?=.{1,253}$)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*",
+        "not a DNS name",
+        "use lower-case letters, digits, '-' and '.'",
+    ),
+]
+LabelValue = Annotated[
+    str,
+    matching(
+        r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?",
+        "not a Kubernetes label value",
+        "use at most 63 letters, digits, '-', '_' and '.'",
+    ),
+]
+LabelKey = Annotated[
+    str,
+    matching(
+        r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
+        "not a Kubernetes label key",
+        "write name or domain/name",
+    ),
+]
+
+# EC2 tags.
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions
+_CHARACTERS = "letters, digits, spaces and . : / = + - @ _"
+
+TagKey = Annotated[
+    str,
+    matching(r"[\w .:/=+@-]{1,128}", "not the key of an EC2 tag", f"write up to 128 {_CHARACTERS}"),
+]
+TagValue = Annotated[
+    str,
+    matching(
+        r"[\w .:/=+@-]{0,256}", "not the value of an EC2 tag", f"write up to 256 {_CHARACTERS}"
+    ),
+]
+# A node class takes an asterisk for any value, which may find a reservation of somebody else's.
+_SelectedValue = Annotated[
+    str,
+    matching(
+        r"[\w .:/=+@-]{1,256}",
+        "not a value that one reservation can be selected by",
+        f"write the tag's value: 1 to 256 {_CHARACTERS}",
+    ),
+]
+SelectorTags = Annotated[Mapping[TagKey, _SelectedValue], Field(min_length=1)]
