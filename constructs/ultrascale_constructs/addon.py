@@ -8,6 +8,7 @@ from constructs import Construct
 
 from ultrascale.plan.model import AddonPlan
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
+from ultrascale_constructs.cdk_types import aws_policy
 from ultrascale_constructs.pod_identity import pods_of
 
 
@@ -39,9 +40,7 @@ class Addon(Construct):
             self,
             "Role",
             assumed_by=pods_of(cluster_name, plan.service_account),
-            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(plan.managed_policy)]
-            if plan.managed_policy
-            else None,
+            managed_policies=[aws_policy(plan.managed_policy)] if plan.managed_policy else None,
         )
         if plan.managed_policy is not None:
             acknowledge_managed_policies(

@@ -4,6 +4,7 @@ jsii declares an interface with parameter names that its classes do not have, an
 construct without its class, so that a type checker accepts neither.
 """
 
+from functools import cache
 from typing import TypeVar, cast
 
 from aws_cdk import CfnElement, Stack
@@ -22,9 +23,16 @@ def principal(value: iam.PrincipalBase) -> iam.IPrincipal:
     return cast("iam.IPrincipal", value)
 
 
+@cache
 def service(name: str) -> iam.IPrincipal:
     """Return an AWS service, such as ``lambda.amazonaws.com``, as a principal."""
     return principal(iam.ServicePrincipal(name))
+
+
+@cache
+def aws_policy(name: str) -> iam.IManagedPolicy:
+    """Return an AWS managed policy, such as ``service-role/AWSLambdaBasicExecutionRole``."""
+    return iam.ManagedPolicy.from_aws_managed_policy_name(name)
 
 
 def anyone() -> iam.IPrincipal:

@@ -11,7 +11,7 @@ from ultrascale_constructs.acknowledgment import (
     acknowledge_wildcards,
     shown_account,
 )
-from ultrascale_constructs.cdk_types import logical_id, service
+from ultrascale_constructs.cdk_types import aws_policy, logical_id, service
 
 _MANAGED = "AmazonSageMakerClusterInstanceRolePolicy"
 # What the VPC CNI calls on the instances, and SageMaker for their interfaces.
@@ -70,7 +70,7 @@ class HyperPodRole(Construct):
             self,
             "Resource",
             assumed_by=service("sagemaker.amazonaws.com"),
-            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(_MANAGED)],
+            managed_policies=[aws_policy(_MANAGED)],
         )
         for actions, resources in (
             ((*_INTERFACES, *_LOOK, *_PULL, "eks-auth:AssumeRoleForPodIdentity"), ["*"]),

@@ -11,7 +11,7 @@ from constructs import Construct
 
 import ultrascale
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
-from ultrascale_constructs.cdk_types import as_log_group, as_role, service
+from ultrascale_constructs.cdk_types import as_log_group, as_role, aws_policy, service
 from ultrascale_constructs.cluster_context import ClusterContext
 
 RUNTIME = lambda_.Runtime.PYTHON_3_14
@@ -45,7 +45,7 @@ def function_role(scope: Construct, group: logs.LogGroup, *, in_vpc: bool = Fals
         scope,
         "Role",
         assumed_by=service("lambda.amazonaws.com"),
-        managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in reasons],
+        managed_policies=[aws_policy(name) for name in reasons],
     )
     acknowledge_managed_policies(role, reasons)
     group.grant_write(role)

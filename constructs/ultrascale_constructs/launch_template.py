@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aws_cdk import Fn
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
@@ -66,7 +65,7 @@ class NodeLaunchTemplate(Construct):
             "BlockDeviceMappings": [_root_volume(plan.root_disk)],
             "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
             "TagSpecifications": _tags(plan, name=f"{cluster_name}-{plan.name}"),
-            "UserData": Fn.base64(user_data(plan, cluster=cluster)),
+            "UserData": {"Fn::Base64": user_data(plan, cluster=cluster)},
             **_instance_type(plan),
             **_network(plan, security_group_ids),
             **_placement(placement_group_name),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from aws_cdk import ArnFormat, Stack, Tags
+from aws_cdk import ArnFormat, CfnTag, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -37,22 +37,25 @@ class Network(Construct):
         super().__init__(scope, id)
         self._cluster_name = cluster_name
         self._region = region
+        self._path = path = self.node.path
         vpc = ec2.CfnVPC(
             self,
             "Resource",
             cidr_block=str(plan.vpc_cidr),
             enable_dns_hostnames=True,
             enable_dns_support=True,
+            tags=[CfnTag(key="Name", value=path)],
         )
-        Tags.of(vpc).add("Name", self.node.path)
         self.vpc_id = vpc.ref
         secondary = [
             ec2.CfnVPCCidrBlock(self, f"Cidr{index}", vpc_id=vpc.ref, cidr_block=str(cidr))
             for index, cidr in enumerate(plan.secondary_cidrs)
         ]
         self._subnets: dict[SubnetPlan, ec2.CfnSubnet] = {}
+        self._ids: dict[SubnetPlan, str] = {}
         for subnet in plan.subnets:
-            self._subnets[subnet] = self._subnet(subnet, secondary)
+            self._subnets[subnet] = resource = self._subnet(subnet, secondary)
+            self._ids[subnet] = resource.ref
         reservations = [*self._reserve(plan)]
         self._route(plan)
         self.vpc = ec2.Vpc.from_vpc_attributes(
@@ -68,8 +71,8 @@ class Network(Construct):
     def subnet_ids(self, kind: SubnetKind | None = None, *, zones: Sequence[str] = ()) -> list[str]:
         """Return the ids of the subnets of ``kind`` in ``zones``; all of them by default."""
         return [
-            resource.ref
-            for subnet, resource in self._subnets.items()
+            id
+            for subnet, id in self._ids.items()
             if kind in {None, subnet.kind} and (not zones or subnet.zone in zones)
         ]
 
@@ -83,17 +86,22 @@ class Network(Construct):
             availability_zone=None if plan.zone_by_id else plan.zone,
             availability_zone_id=plan.zone if plan.zone_by_id else None,
             map_public_ip_on_launch=False,
+            tags=self._tags(plan),
         )
         for block in secondary:
             subnet.add_resource_dependency(block)
-        Tags.of(subnet).add("Name", f"{self.node.path}/{plan.kind}-{plan.zone}")
+        return subnet
+
+    def _tags(self, plan: SubnetPlan) -> list[CfnTag]:
+        """Return the tags of a subnet and of the ranges that are reserved in it."""
+        tags = {"Name": f"{self._path}/{plan.kind}-{plan.zone}"}
         if plan.kind in _LOAD_BALANCER_TAGS:
-            Tags.of(subnet).add(_LOAD_BALANCER_TAGS[plan.kind], "1")
+            tags[_LOAD_BALANCER_TAGS[plan.kind]] = "1"
         if plan.kind in _NODE_SUBNETS:
             # Whatever launches the nodes today: no subnet changes when a NodePool is added.
-            Tags.of(subnet).add(names.DISCOVERY_TAG, self._cluster_name)
-            Tags.of(subnet).add(names.SUBNET_KIND_TAG, plan.kind)
-        return subnet
+            tags[names.DISCOVERY_TAG] = self._cluster_name
+            tags[names.SUBNET_KIND_TAG] = plan.kind
+        return [CfnTag(key=key, value=value) for key, value in tags.items()]
 
     def _reserve(self, plan: NetworkPlan) -> Iterator[Construct]:
         """Reserve parts of node subnets for prefixes; yield the reservations in private subnets."""
@@ -101,10 +109,7 @@ class Network(Construct):
             yield PrefixReservations(
                 self,
                 "PrefixReservations",
-                parts={
-                    resource.ref: subnet.prefix_reservations
-                    for subnet, resource in self._subnets.items()
-                },
+                parts={id: subnet.prefix_reservations for subnet, id in self._ids.items()},
                 log_retention_days=plan.log_retention_days,
             )
             return
@@ -113,9 +118,10 @@ class Network(Construct):
                 reservation = ec2.CfnSubnetCidrReservation(
                     resource,
                     f"Prefixes{index}",
-                    subnet_id=resource.ref,
+                    subnet_id=self._ids[subnet],
                     cidr=str(part),
                     reservation_type="prefix",
+                    tags=self._tags(subnet),
                 )
                 if subnet.kind == "private":
                     yield reservation
@@ -141,7 +147,7 @@ class Network(Construct):
             nat = ec2.CfnNatGateway(
                 self,
                 f"Nat{_pascal(subnet.zone)}",
-                subnet_id=self._subnets[subnet].ref,
+                subnet_id=self._ids[subnet],
                 allocation_id=address.attr_allocation_id,
             )
             inside = [
@@ -160,12 +166,15 @@ class Network(Construct):
             self._route_tables.append(table.ref)
 
     def _route_table(self, id: str, subnets: Sequence[SubnetPlan]) -> ec2.CfnRouteTable:
-        table = ec2.CfnRouteTable(self, f"{id}Routes", vpc_id=self.vpc_id)
-        Tags.of(table).add("Name", f"{self.node.path}/{id}")
+        name = CfnTag(key="Name", value=f"{self._path}/{id}")
+        table = ec2.CfnRouteTable(self, f"{id}Routes", vpc_id=self.vpc_id, tags=[name])
+        table_id = table.ref
         for subnet in subnets:
-            resource = self._subnets[subnet]
             ec2.CfnSubnetRouteTableAssociation(
-                resource, "Routes", subnet_id=resource.ref, route_table_id=table.ref
+                self._subnets[subnet],
+                "Routes",
+                subnet_id=self._ids[subnet],
+                route_table_id=table_id,
             )
         return table
 
@@ -227,9 +236,9 @@ class Network(Construct):
             vpc_endpoint_type="Gateway",
             route_table_ids=self._route_tables[1:],
         )
-        group = self._endpoint_group(plan)
+        group_id = self._endpoint_group(plan).security_group_id
         first_of_zone = {subnet.zone: subnet for subnet in reversed(plan.of_kind("private"))}
-        subnet_ids = [self._subnets[first_of_zone[zone]].ref for zone in plan.zones]
+        subnet_ids = [self._ids[first_of_zone[zone]] for zone in plan.zones]
         for service in plan.interface_endpoints:
             endpoint = ec2.CfnVPCEndpoint(
                 self,
@@ -239,9 +248,10 @@ class Network(Construct):
                 vpc_endpoint_type="Interface",
                 private_dns_enabled=True,
                 subnet_ids=subnet_ids,
-                security_group_ids=[group.security_group_id],
+                security_group_ids=[group_id],
             )
-            endpoint.node.add_dependency(*reservations)
+            if reservations:
+                endpoint.node.add_dependency(*reservations)
 
     def _endpoint_group(self, plan: NetworkPlan) -> ec2.SecurityGroup:
         group = ec2.SecurityGroup(

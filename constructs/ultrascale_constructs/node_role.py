@@ -8,7 +8,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
-from ultrascale_constructs.cdk_types import service
+from ultrascale_constructs.cdk_types import aws_policy, service
 
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html
 NODE_POLICIES: Mapping[str, str] = {
@@ -54,9 +54,7 @@ class NodeRole(Construct):
             "Resource",
             role_name=role_name,
             assumed_by=service("ec2.amazonaws.com"),
-            managed_policies=[
-                iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in managed_policies
-            ],
+            managed_policies=[aws_policy(name) for name in managed_policies],
         )
         acknowledge_managed_policies(role, managed_policies)
         self.role_arn = role.role_arn

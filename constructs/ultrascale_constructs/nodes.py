@@ -10,7 +10,7 @@ from constructs import Construct
 
 from ultrascale.plan.model import PoolPlan
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
-from ultrascale_constructs.cdk_types import service
+from ultrascale_constructs.cdk_types import aws_policy, service
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.efa_security_group import EfaSecurityGroup
 from ultrascale_constructs.node_group_functions import ask
@@ -23,9 +23,7 @@ def node_role(scope: Construct) -> iam.Role:
         scope,
         "Role",
         assumed_by=service("ec2.amazonaws.com"),
-        managed_policies=[
-            iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in NODE_POLICIES
-        ],
+        managed_policies=[aws_policy(name) for name in NODE_POLICIES],
     )
     acknowledge_managed_policies(role, NODE_POLICIES)
     return role

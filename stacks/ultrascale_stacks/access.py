@@ -6,14 +6,14 @@ from constructs import Construct
 
 from ultrascale.catalog.eks import CLUSTER_ADMIN_POLICY
 from ultrascale.plan import ClusterPlan
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 
 
 class AccessStack(Stack):
     """Defines the access entries of the administrators."""
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         policy = eks.CfnAccessEntry.AccessPolicyProperty(
             policy_arn=f"arn:{plan.partition}:eks::aws:cluster-access-policy/{CLUSTER_ADMIN_POLICY}",
             access_scope=eks.CfnAccessEntry.AccessScopeProperty(type="cluster"),

@@ -8,7 +8,7 @@ from constructs import Construct
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import AddonPlan
 from ultrascale_constructs.addon import Addon
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 
 
 class AddonsStack(Stack):
@@ -17,6 +17,6 @@ class AddonsStack(Stack):
     def __init__(
         self, scope: Construct, id: str, *, plan: ClusterPlan, addons: Sequence[AddonPlan]
     ) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         for addon in addons:
             Addon(self, addon.name, plan=addon, cluster_name=plan.name)

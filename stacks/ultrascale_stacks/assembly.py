@@ -3,7 +3,6 @@
 from aws_cdk import App
 
 from ultrascale.plan import ClusterPlan
-from ultrascale.plan.names import stack_description
 from ultrascale.plan.stacks import layers_before, planned_layers
 from ultrascale_constructs.alerts import send_alarms
 from ultrascale_k8s import Charts
@@ -21,7 +20,6 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
             for earlier in layers_before(plan, layer):
                 for needed in cluster.stacks.get(earlier, ()):
                     stack.add_stack_dependency(needed)
-            stack.template_options.description = stack_description(plan.name)
             bound_roles(stack, plan.permissions_boundary)
     if plan.observability is not None and plan.observability.alerts is not None:
         send_alarms(app, plan.observability.alerts.topic)

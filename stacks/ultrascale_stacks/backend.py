@@ -10,7 +10,7 @@ from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.database import Database
 from ultrascale_constructs.key import Key
 from ultrascale_constructs.pod_identity import PodIdentityRole
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 from ultrascale_stacks.placeholders import export
 
 
@@ -29,7 +29,7 @@ class BackendStack(Stack):
         plan: ClusterPlan,
         cluster: ClusterContext,
     ) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         backend = plan.backend
         assert backend is not None, "a cluster without the backend has no such stack"
         assert backend.database is not None, "its database is somebody else's"

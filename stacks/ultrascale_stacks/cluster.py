@@ -6,7 +6,7 @@ from constructs import Construct
 from ultrascale.plan import ClusterPlan
 from ultrascale_constructs.control_plane import ControlPlane
 from ultrascale_constructs.network import Network
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 
 
 class ClusterStack(Stack):
@@ -19,7 +19,7 @@ class ClusterStack(Stack):
     """
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, network: Network) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         control_plane = ControlPlane(
             self,
             "ControlPlane",

@@ -1,14 +1,27 @@
 """Account and Region of a stack, and the permissions boundary of its roles."""
 
+from typing import TypedDict
+
 from aws_cdk import Environment, Stack
 from aws_cdk import aws_iam as iam
 
 from ultrascale.plan import ClusterPlan
+from ultrascale.plan.names import stack_description
 
 
-def environment(plan: ClusterPlan) -> Environment:
-    """Return the account and Region of ``plan``; without an account, the Region alone."""
-    return Environment(account=plan.account, region=plan.region)
+class StackProperties(TypedDict):
+    """Properties that every stack of a cluster has."""
+
+    env: Environment
+    description: str
+
+
+def stack_properties(plan: ClusterPlan) -> StackProperties:
+    """Return account, Region and description; without an account in ``plan``, the Region alone."""
+    return {
+        "env": Environment(account=plan.account, region=plan.region),
+        "description": stack_description(plan.name),
+    }
 
 
 def bound_roles(stack: Stack, policy: str | None) -> None:

@@ -6,7 +6,7 @@ from constructs import Construct
 from ultrascale.plan import ClusterPlan
 from ultrascale_constructs.addon import Addon
 from ultrascale_constructs.task_governance import TaskGovernance
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 
 
 class GovernanceStack(Stack):
@@ -15,7 +15,7 @@ class GovernanceStack(Stack):
     def __init__(
         self, scope: Construct, id: str, *, plan: ClusterPlan, hyperpod_cluster_arn: str
     ) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         assert plan.hyperpod is not None, "a cluster without HyperPod has no such stack"
         governance = plan.hyperpod.governance
         assert governance is not None, "a cluster without task governance has no such stack"

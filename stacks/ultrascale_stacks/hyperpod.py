@@ -12,7 +12,7 @@ from ultrascale.plan.pools.hyperpod import group_subnets
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.hyperpod import HyperPodCluster
 from ultrascale_constructs.network import Network
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 
 
 class HyperPodStack(Stack):
@@ -32,7 +32,7 @@ class HyperPodStack(Stack):
         cluster: ClusterContext,
         placeholders: Mapping[str, str],
     ) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         hyperpod = plan.hyperpod
         assert hyperpod is not None, "a cluster without HyperPod has no such stack"
         resource = HyperPodCluster(

@@ -7,7 +7,7 @@ from ultrascale.plan import ClusterPlan
 from ultrascale.plan.retention import LOG_DAYS
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.hyperpod_chart import HyperPodChart
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 
 
 class HyperPodChartStack(Stack):
@@ -21,7 +21,7 @@ class HyperPodChartStack(Stack):
         plan: ClusterPlan,
         cluster: ClusterContext,
     ) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         assert plan.hyperpod_chart is not None, "a cluster without HyperPod has no such stack"
         HyperPodChart(
             self,

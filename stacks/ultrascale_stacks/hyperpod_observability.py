@@ -5,7 +5,7 @@ from constructs import Construct
 
 from ultrascale.plan import ClusterPlan
 from ultrascale_constructs.hyperpod_observability import HyperPodObservability
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 
 
 class HyperPodObservabilityStack(Stack):
@@ -15,7 +15,7 @@ class HyperPodObservabilityStack(Stack):
     """
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         assert plan.observability is not None, "a cluster without metrics has no such stack"
         addon = plan.observability.hyperpod_addon
         assert addon is not None, "a cluster without HyperPod has no such stack"

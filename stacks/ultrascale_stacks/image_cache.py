@@ -7,7 +7,7 @@ from constructs import Construct
 
 from ultrascale.plan import ClusterPlan, names
 from ultrascale_constructs.image_cache import ImageCache
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 
 
 class ImageCacheStack(Stack):
@@ -25,7 +25,7 @@ class ImageCacheStack(Stack):
         plan: ClusterPlan,
         images: Iterable[str],
     ) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         assert plan.image_cache is not None, "a cluster without a cache has no such stack"
         ImageCache(self, "Cache", plan=plan.image_cache, images=images)
         self.placeholders: Mapping[str, str] = {names.ACCOUNT_ID: self.account}

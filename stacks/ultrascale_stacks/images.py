@@ -8,14 +8,14 @@ from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.delivery.images import image_uri
 from ultrascale.plan.retention import LOG_DAYS
 from ultrascale_constructs.image_builder import ImageBuilder
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 
 
 class ImagesStack(Stack):
     """Defines the CodeBuild project; its outputs show how to start it, and the images it makes."""
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, key: kms.IKey) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         ImageBuilder(
             self,
             "Builder",

@@ -7,7 +7,7 @@ from ultrascale.plan import ClusterPlan, names
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.karpenter import Karpenter, controller_values
 from ultrascale_constructs.platform import ManifestApplier
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 
 
 class KarpenterStack(Stack):
@@ -25,7 +25,7 @@ class KarpenterStack(Stack):
         plan: ClusterPlan,
         cluster: ClusterContext,
     ) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         karpenter = plan.karpenter
         assert karpenter is not None, "a cluster without Karpenter has no such stack"
         rights = Karpenter(self, "Karpenter", plan=karpenter, cluster_name=plan.name)

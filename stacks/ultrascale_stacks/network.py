@@ -5,7 +5,7 @@ from constructs import Construct
 
 from ultrascale.plan import ClusterPlan
 from ultrascale_constructs.network import Network
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 
 
 class NetworkStack(Stack):
@@ -16,7 +16,7 @@ class NetworkStack(Stack):
     """
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         self.network = Network(
             self, "Network", plan=plan.network, cluster_name=plan.name, region=plan.region
         )

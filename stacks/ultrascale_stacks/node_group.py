@@ -15,7 +15,7 @@ from ultrascale_constructs.network import Network
 from ultrascale_constructs.node_group import NodeGroup
 from ultrascale_constructs.node_group_guard import guard
 from ultrascale_constructs.self_managed_group import SelfManagedGroup
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 
 
 class NodeGroupStack(Stack):
@@ -44,7 +44,7 @@ class NodeGroupStack(Stack):
             service_token: ARN of the function of `NodeGroupFunctions`, which every cluster with
                 node groups has.
         """
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         subnet_ids = _subnet_ids(plan, pool, network)
         autoscaler_tags: Mapping[str, str] = {}
         if plan.cluster_autoscaler is not None:

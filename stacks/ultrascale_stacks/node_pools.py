@@ -15,7 +15,7 @@ from ultrascale_constructs.node_pool_network import NodePoolNetwork
 from ultrascale_constructs.platform import Manifest, ManifestApplier
 from ultrascale_constructs.static_node_pool import apply_static_node_pool
 from ultrascale_k8s import PlatformChart
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 from ultrascale_stacks.placeholders import fill
 
 _NODE_POOL = "NodePool"
@@ -49,7 +49,7 @@ class NodePoolsStack(Stack):
             pools: The pools.
             charts: Their charts, in the order they are applied.
         """
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         manifests = ManifestApplier(self, "Manifests", cluster=cluster)
         placeholders = self._placeholders(pools, cluster, manifests)
         node_pools = _NodePools(self, plan, manifests, cluster)

@@ -13,7 +13,7 @@ from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.dashboard import Dashboard
 from ultrascale_constructs.scheduled_function import ScheduledFunction
 from ultrascale_constructs.write_latency import WriteLatency
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 
 
 class ObservabilityStack(Stack):
@@ -40,7 +40,7 @@ class ObservabilityStack(Stack):
             cluster: The same, as its constructs refer to it.
             placeholders: Values of placeholders in the plan.
         """
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         observability = plan.observability
         assert observability is not None, "a cluster without metrics has no such stack"
         addon = Addon(

@@ -9,7 +9,7 @@ from ultrascale.plan import ClusterPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.platform import ManifestApplier
 from ultrascale_k8s import PlatformChart
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 from ultrascale_stacks.placeholders import fill
 
 
@@ -26,7 +26,7 @@ class PlatformStack(Stack):
         charts: Sequence[PlatformChart],
         placeholders: Mapping[str, str],
     ) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         manifests = ManifestApplier(self, "Manifests", cluster=cluster)
         for chart in charts:
             manifests.apply(

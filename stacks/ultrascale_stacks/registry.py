@@ -5,7 +5,7 @@ from constructs import Construct
 
 from ultrascale.plan import ClusterPlan
 from ultrascale_constructs.registry import Registry
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 
 
 class RegistryStack(Stack):
@@ -16,7 +16,7 @@ class RegistryStack(Stack):
     """
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         self.key = Registry(
             self,
             "Registry",

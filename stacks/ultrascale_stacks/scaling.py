@@ -9,7 +9,7 @@ from ultrascale.plan import ClusterPlan
 from ultrascale_constructs.cluster_autoscaler import ClusterAutoscaler
 from ultrascale_constructs.node_group_functions import NodeGroupFunctions
 from ultrascale_constructs.termination_handler import TerminationHandler
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 from ultrascale_stacks.placeholders import show
 
 
@@ -22,7 +22,7 @@ class ScalingStack(Stack):
     """
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         self.service_token = NodeGroupFunctions(
             self,
             "NodeGroupFunctions",

@@ -14,7 +14,7 @@ from ultrascale_constructs.key import Key
 from ultrascale_constructs.lustre import LustreFileSystem
 from ultrascale_constructs.mountpoint import MountpointAccess
 from ultrascale_constructs.network import Network
-from ultrascale_stacks.deployment import environment
+from ultrascale_stacks.deployment import stack_properties
 from ultrascale_stacks.placeholders import export
 
 
@@ -34,7 +34,7 @@ class StorageStack(Stack):
         network: Network,
         cluster: ClusterContext,
     ) -> None:
-        super().__init__(scope, id, env=environment(plan))
+        super().__init__(scope, id, **stack_properties(plan))
         key = Key(self, "Key", description=f"File systems and buckets of {plan.name}").key
         values: dict[str, str] = {}
         file_systems: dict[str, LustreFileSystem] = {}
