@@ -24,7 +24,7 @@ class PlatformChart:
     retained: bool
     cache: ImageCachePlan | None = None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Name of the chart, which is part of its file's name."""
         return self.chart.node.id

@@ -6,6 +6,7 @@ selector is immutable, so it must not hang on a construct's address.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 from cdk8s_plus_27 import k8s as kube
 
@@ -65,11 +66,15 @@ def resources(*, cpu: str, memory: str, memory_limit: str) -> kube.ResourceRequi
         memory: Memory request.
         memory_limit: Memory beyond which the container is killed.
     """
-    quantity = kube.Quantity.from_string
     return kube.ResourceRequirements(
-        requests={"cpu": quantity(cpu), "memory": quantity(memory)},
-        limits={"memory": quantity(memory_limit)},
+        requests={"cpu": _quantity(cpu), "memory": _quantity(memory)},
+        limits={"memory": _quantity(memory_limit)},
     )
+
+
+@cache
+def _quantity(text: str) -> kube.Quantity:
+    return kube.Quantity.from_string(text)
 
 
 def planned_resources(plan: ResourcesPlan) -> kube.ResourceRequirements:
