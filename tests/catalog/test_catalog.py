@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.cases import for_each
 from ultrascale import catalog
-from ultrascale.catalog import INSTANCE_TYPES, Accelerator, InstanceType, NvmeDisks, UltraServer
+from ultrascale.catalog import INSTANCE_TYPES, Accelerator, InstanceType, UltraServer
 from ultrascale.errors import CatalogError
 
 # Types with EFA by the number of EFA interfaces in the EC2 user guide's layout, one for each card
@@ -234,19 +234,6 @@ def test_gpus_have_no_neuron_cores() -> None:
         CatalogError, match="only neuron accelerators have neuron_lnc_default, got 'nvidia'"
     ):
         _ = gpus.neuron_lnc_default
-
-
-def test_p5_reads_as_aws_documents_it() -> None:
-    spec = catalog.lookup("p5.48xlarge")
-
-    assert (spec.vcpus, spec.memory_mib, spec.architecture) == (192, 2_097_152, "amd64")
-    assert (spec.network_gbps, spec.network_cards, spec.nitro_version) == (3200.0, 32, 4)
-    assert (spec.enis_total, spec.enis_card0, spec.ipv4_per_eni) == (64, 2, 50)
-    assert (spec.nvme_disks, spec.nvme_total_gb) == (NvmeDisks(count=8, gb_each=3800), 30_400)
-    assert (spec.capacity_block, spec.capacity_block_quota_code) == (True, "L-DA6814F2")
-    assert (spec.on_demand_quota_code, spec.spot_quota_code) == ("L-417A185B", "L-7212CCBC")
-    assert spec.family == "p5"
-    assert spec.ultraserver == ()
 
 
 def test_ultraservers_are_counted_in_instances() -> None:

@@ -25,12 +25,6 @@ def test_the_newest_version_was_not_retracted() -> None:
     assert karpenter.NEWEST_VERSION not in karpenter.RETRACTED_VERSIONS
 
 
-@pytest.mark.parametrize(
-    ("name", "default"),
-    [("ReservedCapacity", True), ("StaticCapacity", False), ("NodeRepair", False)],
-)
-def test_alpha_gates_are_off_by_default(name: str, default: bool) -> None:
-    gate = karpenter.FEATURE_GATES[name]
-
-    assert gate.default is default
+@pytest.mark.parametrize("gate", karpenter.FEATURE_GATES.values(), ids=karpenter.FEATURE_GATES)
+def test_alpha_gates_are_off_by_default(gate: karpenter.FeatureGate) -> None:
     assert gate.default is (gate.stage != "alpha")

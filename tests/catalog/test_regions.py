@@ -32,23 +32,6 @@ def test_zone_id_prefixes_are_unique() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "partition", "zone_id_prefix"),
-    [
-        ("us-west-2", "aws", "usw2"),
-        ("ap-southeast-2", "aws", "apse2"),
-        ("us-gov-west-1", "aws-us-gov", "usgw1"),
-        ("cn-northwest-1", "aws-cn", "cnw1"),
-    ],
-)
-def test_region_knows_its_partition_and_zone_ids(
-    name: str, partition: str, zone_id_prefix: str
-) -> None:
-    region = regions.lookup_region(name)
-
-    assert (region.partition, region.zone_id_prefix) == (partition, zone_id_prefix)
-
-
-@pytest.mark.parametrize(
     ("asked", "hint"),
     [
         ("us-wset-2", "did you mean us-west-2?"),
