@@ -32,24 +32,24 @@ def compare(old: Templates, new: Templates, *, region: str) -> Changes:
     """
     worlds = Worlds(old=world(old), new=world(new))
     objects = read_objects(worlds.old), read_objects(worlds.new)
-    found = propagate({key: each for key, each in _own(worlds)}, worlds)
+    changes = propagate(dict(_own(worlds)), worlds)
     changed = [
-        *with_protection(with_failures(found, worlds), worlds),
+        *with_protection(with_failures(changes, worlds), worlds),
         *missing_exports(worlds),
     ]
     gone = list(_gone_objects(objects, worlds))
-    pools: list[RolledPool] = list(rolled_pools(found, worlds, objects, region))
+    pools: list[RolledPool] = list(rolled_pools(changes, worlds, objects, region))
     pools += [
-        ended_pool(each, "its NodePool leaves the cluster", region)
-        for each, change in gone
-        if each.kind == NODE_POOL and change.action == "deleted"
+        ended_pool(node_pool, "its NodePool leaves the cluster", region)
+        for node_pool, change in gone
+        if node_pool.kind == NODE_POOL and change.action == "deleted"
     ]
     return Changes(
         resources=tuple((*changed, *(change for _, change in gone))),
         pools=tuple(pools),
-        new_stacks=tuple(each for each in new if each not in old),
-        left_stacks=tuple(each for each in old if each not in new),
-        unread=tuple(dict.fromkeys(each for side in objects for each in side.unread)),
+        new_stacks=tuple(stack for stack in new if stack not in old),
+        left_stacks=tuple(stack for stack in old if stack not in new),
+        unread=tuple(dict.fromkeys(holder for side in objects for holder in side.unread)),
     )
 
 
@@ -129,31 +129,33 @@ def _gone_objects(
     applied; an object that leaves a manifest stays, where the manifest has no label to prune by.
     """
     old, new = objects
-    for each in old.by_id.values():
-        if each.kind not in _TELLING:
+    for applied in old.by_id.values():
+        if applied.kind not in _TELLING:
             continue
-        stack, logical_id = each.holder
-        later = new.by_id.get(each.id)
-        if stack not in worlds.new.templates or (later and later.holder == each.holder):
+        stack, logical_id = applied.holder
+        later = new.by_id.get(applied.id)
+        if stack not in worlds.new.templates or (later and later.holder == applied.holder):
             continue
         holder = worlds.old.resources(stack)[logical_id]
         stays = logical_id in worlds.new.resources(stack) or is_retained(holder)
         if stays and later is not None:
             continue
-        yield each, _object_change(each, kept=stays, moved=later)
+        yield applied, _object_change(applied, kept=stays, moved=later)
 
 
-def _object_change(each: KubernetesObject, *, kept: bool, moved: KubernetesObject | None) -> Change:
-    stack, logical_id = each.holder
-    lost, instead = ("", "") if kept else object_protection(each)
+def _object_change(
+    applied: KubernetesObject, *, kept: bool, moved: KubernetesObject | None
+) -> Change:
+    stack, logical_id = applied.holder
+    lost, instead = ("", "") if kept else object_protection(applied)
     fails = (
         "" if moved is None else f"{'/'.join(moved.holder)} applies it first, and this deletes it"
     )
     return Change(
         stack=stack,
         logical_id=logical_id,
-        type=f"Kubernetes::{each.kind}",
-        name=each.name,
+        type=f"Kubernetes::{applied.kind}",
+        name=applied.name,
         action="kept" if kept else "deleted",
         fails=fails,
         lost=lost,

@@ -143,7 +143,7 @@ def _drifted(
     # A budget with a schedule holds back at its times alone.
     counts = [nodes for nodes, always in budgets if always]
     at_once = f"{' and '.join(counts)} at once, by drift" if counts else "all at once, by drift"
-    rolling: Rolling = "may roll" if all(each.startswith(_PERHAPS) for each in why) else "rolls"
+    rolling: Rolling = "may roll" if all(reason.startswith(_PERHAPS) for reason in why) else "rolls"
     return _rolled(pool, rolling, nodes_of(pool), at_once, why, region)
 
 

@@ -60,7 +60,7 @@ def missing_exports(worlds: Worlds) -> Iterator[Change]:
 
 def _release(users: Sequence[str], worlds: Worlds) -> str:
     """Return what lets go of an export: a stack that left the file is no more deployed."""
-    left = [each for each in users if each not in worlds.new.templates]
+    left = [user for user in users if user not in worlds.new.templates]
     if left:
         return (
             "destroy what left the file, by the file that still has it: "
@@ -72,9 +72,9 @@ def _release(users: Sequence[str], worlds: Worlds) -> str:
 
 
 def _refused(change: Change) -> Iterator[str]:
-    for each in change.properties:
-        if each.effect == "is refused":
-            yield f"{each.path} from {each.old} to {each.new}: {each.why}"
+    for changed in change.properties:
+        if changed.effect == "is refused":
+            yield f"{changed.path} from {changed.old} to {changed.new}: {changed.why}"
 
 
 def _two_at_once(change: Change) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _two_at_once(change: Change) -> Iterator[str]:
     """
     if change.type != MANAGED or change.action != "updated":
         return
-    paths = [each.path for each in change.properties]
+    paths = [changed.path for changed in change.properties]
     rolled = [path for path in paths if path.split("/")[0] in ROLLED_FOR]
     others = [path for path in paths if path not in rolled and path not in _OF_TEMPLATES]
     if rolled and others:
@@ -100,8 +100,8 @@ def _name(change: Change, world: World) -> JsonObject | None:
     if behavior is None or not behavior.name:
         return None
     values = world.properties((change.stack, change.logical_id))
-    found = {path: at(values, path) for path in behavior.name}
-    return None if None in found.values() else found
+    name = {path: at(values, path) for path in behavior.name}
+    return None if None in name.values() else name
 
 
 def _same_name(change: Change, changes: Mapping[Key, Change], worlds: Worlds) -> Iterator[str]:
@@ -165,17 +165,17 @@ def _protected_by_itself(key: Key, change: Change, old: World) -> Iterator[str]:
 
 def _stuck_exports(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key, Sequence[str]]:
     """Return the failures of replaced resources that another stack imports: exports in use stay."""
-    found: dict[Key, list[str]] = {}
+    failures: dict[Key, list[str]] = {}
     for name, (stack, value) in worlds.new.exports.items():
         users = [user for user in worlds.old.importers.get(name, ()) if user != stack]
         for reference in references(worlds.new.value(stack, value)) if users else ():
             change = changes.get(reference.resource)
             if change is not None and change.action == "replaced":
                 text = f"{', '.join(users)} imports what it exports, which cannot change meanwhile"
-                reasons = found.setdefault(reference.resource, [])
+                reasons = failures.setdefault(reference.resource, [])
                 if text not in reasons:
                     reasons.append(text)
-    return found
+    return failures
 
 
 def _told(name: JsonObject) -> str:

@@ -139,12 +139,12 @@ class Changes:
     @property
     def protected(self) -> tuple[Change | RolledPool, ...]:
         """What must not go on unless the user names it."""
-        return tuple(each for each in (*self.resources, *self.pools) if each.protected)
+        return tuple(change for change in (*self.resources, *self.pools) if change.protected)
 
     @property
     def is_safe(self) -> bool:
         """Whether nothing protected goes, all of it is known, and CloudFormation could do it."""
-        stuck = any(each.fails and not each.named for each in self.resources)
+        stuck = any(change.fails and not change.named for change in self.resources)
         return not (self.protected or stuck or self.unread)
 
     def permit(self, *names: str) -> "Changes":
@@ -163,23 +163,30 @@ class Changes:
         return replace(
             self,
             resources=tuple(
-                replace(each, named=bool(wanted & set(each.ids))) for each in self.resources
+                replace(change, named=bool(wanted & set(change.ids))) for change in self.resources
             ),
-            pools=tuple(replace(each, named=bool(wanted & set(each.ids))) for each in self.pools),
+            pools=tuple(
+                replace(change, named=bool(wanted & set(change.ids))) for change in self.pools
+            ),
         )
 
     def _mistakes(self, name: str) -> Iterator[str]:
-        going = [each.ids[-1] for each in self.resources if _stops(each) and name in each.ids]
-        pools = [each.ids[-1] for each in self.pools if each.lost and name in each.ids]
+        going = [
+            change.ids[-1] for change in self.resources if _stops(change) and name in change.ids
+        ]
+        pools = [change.ids[-1] for change in self.pools if change.lost and name in change.ids]
         # The nodes of one pool may be concerned twice.
         going += dict.fromkeys(pools)
         if len(going) > 1:
             ids = ", ".join(going)
             yield f"--replace: {name} is the name of several; name the one that may go: {ids}"
         if not going:
-            stopped = [each for each in self.resources if _stops(each)]
+            stopped = [change for change in self.resources if _stops(change)]
             ids = ", ".join(
-                [each.ids[-1] for each in (*stopped, *(pool for pool in self.pools if pool.lost))]
+                [
+                    change.ids[-1]
+                    for change in (*stopped, *(pool for pool in self.pools if pool.lost))
+                ]
             )
             known = f"what is stopped is {ids}" if ids else "nothing is stopped; leave it out"
             yield f"--replace: nothing that is called {name} is stopped; {known}"

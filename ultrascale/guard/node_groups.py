@@ -75,10 +75,10 @@ def rolled_pools(
     yield from _shortened_windows(changes, worlds)
     ended = list(drift.disabled_pools(applied, region)) if _disables_auto_mode(changes) else []
     yield from ended
-    told = {each.pool for each in ended}
+    told = {pool.pool for pool in ended}
     of_all = tuple(_of_the_cluster(changes, worlds.old))
     drifted = drift.drifted_pools(applied, of_all, region)
-    yield from (each for each in drifted if each.pool not in told)
+    yield from (pool for pool in drifted if pool.pool not in told)
 
 
 def _managed(
@@ -141,18 +141,18 @@ def _reasons(change: Change) -> tuple[str, ...]:
     if change.action == "deleted":
         return ("it leaves its stack",)
     return tuple(
-        f"{each.path} from {each.old} to {each.new}"
-        for each in change.properties
-        if each.effect != "updates"
+        f"{changed.path} from {changed.old} to {changed.new}"
+        for changed in change.properties
+        if changed.effect != "updates"
     )
 
 
 def _own(change: Change, paths: Sequence[str], *, told: bool) -> tuple[str, ...]:
     """Return what changes of a group itself, but its template's version where that is ``told``."""
     return tuple(
-        f"{each.path} from {each.old} to {each.new}"
-        for each in change.properties
-        if each.path.split("/")[0] in paths and not (told and is_caused(each))
+        f"{changed.path} from {changed.old} to {changed.new}"
+        for changed in change.properties
+        if changed.path.split("/")[0] in paths and not (told and is_caused(changed))
     )
 
 
@@ -161,13 +161,13 @@ def _template_changes(
 ) -> tuple[str, ...]:
     """Return what changes in the launch template that a group follows."""
     values = worlds.new.properties((change.stack, change.logical_id))
-    found: dict[str, None] = {}
-    for reference in references([values.get(each) for each in _TEMPLATES_OF]):
+    reasons: dict[str, None] = {}
+    for reference in references([values.get(place) for place in _TEMPLATES_OF]):
         template = changes.get(reference.resource)
         if template is not None and template.type == TEMPLATE:
-            for each in template.properties:
-                found[f"{each.path} from {each.old} to {each.new}"] = None
-    return tuple(found)
+            for changed in template.properties:
+                reasons[f"{changed.path} from {changed.old} to {changed.new}"] = None
+    return tuple(reasons)
 
 
 def _other_zones(change: Change, worlds: Worlds) -> tuple[str, ...]:
@@ -187,7 +187,7 @@ def _other_zones(change: Change, worlds: Worlds) -> tuple[str, ...]:
 def _zones(group: Key, world: World) -> list[str]:
     """Return the zones of a group's subnets, of those that stand in the templates."""
     subnets = references(world.properties(group).get("VPCZoneIdentifier"))
-    return sorted({text_of(world.properties(each.resource).get(_ZONE, "")) for each in subnets})
+    return sorted({text_of(world.properties(subnet.resource).get(_ZONE, "")) for subnet in subnets})
 
 
 def _fewer(
@@ -256,12 +256,12 @@ def _instance_types(change: Change, world: World) -> Sequence[str]:
     own = sequence(values, "InstanceTypes")
     if own:
         return [text_of(name) for name in own]
-    found = [*_types_in(values)]
-    for reference in references([values.get(each) for each in _TEMPLATES_OF]):
+    types = [*_types_in(values)]
+    for reference in references([values.get(place) for place in _TEMPLATES_OF]):
         stack, logical_id = reference.resource
         if logical_id in world.resources(stack):
-            found += _types_in(world.properties(reference.resource))
-    return tuple(dict.fromkeys(found))
+            types += _types_in(world.properties(reference.resource))
+    return tuple(dict.fromkeys(types))
 
 
 def _types_in(value: Json) -> Iterator[str]:
@@ -299,9 +299,9 @@ def _shortened_windows(changes: Mapping[Key, Change], worlds: Worlds) -> Iterato
 
 def _disables_auto_mode(changes: Mapping[Key, Change]) -> bool:
     return any(
-        change.type == _CONTROL_PLANE and each.path == _AUTO_MODE and each.new == "false"
+        change.type == _CONTROL_PLANE and changed.path == _AUTO_MODE and changed.new == "false"
         for change in changes.values()
-        for each in change.properties
+        for changed in change.properties
     )
 
 
@@ -321,6 +321,6 @@ def _of_the_cluster(changes: Mapping[Key, Change], old: World) -> Iterator[str]:
             subject = "the cluster"
         else:
             continue
-        for each in change.properties:
-            if each.path == "Version":
-                yield f"{subject}'s Version from {each.old} to {each.new}"
+        for changed in change.properties:
+            if changed.path == "Version":
+                yield f"{subject}'s Version from {changed.old} to {changed.new}"

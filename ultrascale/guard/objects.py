@@ -72,29 +72,29 @@ class Objects:
 
     def of_kind(self, *kinds: str) -> Iterator[KubernetesObject]:
         """Yield the objects of some kinds."""
-        yield from (each for each in self.by_id.values() if each.kind in kinds)
+        yield from (applied for applied in self.by_id.values() if applied.kind in kinds)
 
 
 def read_objects(world: World) -> Objects:
     """Return the objects that the stacks of ``world`` put into the cluster."""
-    found: dict[Id, KubernetesObject] = {}
+    by_id: dict[Id, KubernetesObject] = {}
     unread: list[str] = []
     for key in _of_type(world, MANIFEST):
         objects = _objects(text_of(world.properties(key).get("Manifest", "[]")), key)
         if objects is None:
             unread.append("/".join(key))
         for applied in objects or ():
-            found[applied.id] = applied
+            by_id[applied.id] = applied
     for key in _of_type(world, PATCH):
-        if not _patch(found, world.properties(key)):
+        if not _patch(by_id, world.properties(key)):
             unread.append("/".join(key))
-    return Objects(by_id=found, unread=tuple(unread))
+    return Objects(by_id=by_id, unread=tuple(unread))
 
 
-def is_reserved(found: KubernetesObject) -> bool:
+def is_reserved(applied: KubernetesObject) -> bool:
     """Return whether an object is the NodePool of reserved capacity."""
-    labels = found.labels
-    return found.kind == NODE_POOL and (
+    labels = applied.labels
+    return applied.kind == NODE_POOL and (
         labels.get(names.ROLE_LABEL) == "reserved" or labels.get(names.CAPACITY_LABEL) in RESERVED
     )
 
@@ -121,17 +121,17 @@ def _objects(manifest: str, holder: Key) -> Sequence[KubernetesObject] | None:
         )
         for document in documents
     ]
-    return objects if all(each.kind and each.name for each in objects) else None
+    return objects if all(applied.kind and applied.name for applied in objects) else None
 
 
-def _patch(found: dict[Id, KubernetesObject], patch: JsonObject) -> bool:
+def _patch(by_id: dict[Id, KubernetesObject], patch: JsonObject) -> bool:
     """Apply a patch to the NodePool that it names: static ones are made by a seed and a patch.
 
     Returns:
         Whether it could be read. Ours add fields, none within a list.
     """
     name = text(patch, "ResourceName").removeprefix(_NODE_POOLS)
-    pool = found.get((NODE_POOL, "", name))
+    pool = by_id.get((NODE_POOL, "", name))
     if pool is None or patch.get("PatchType") != "json":
         return True
     operations = _list(text_of(patch.get("ApplyPatchJson", "")))
@@ -145,7 +145,7 @@ def _patch(found: dict[Id, KubernetesObject], patch: JsonObject) -> bool:
         body = _with(body, path, mapping(operation).get("value"))
     if not isinstance(body, Mapping):
         return False
-    found[pool.id] = replace(pool, body=body)
+    by_id[pool.id] = replace(pool, body=body)
     return True
 
 

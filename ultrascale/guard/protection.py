@@ -174,27 +174,27 @@ def is_retained(body: Resource) -> bool:
 
 def with_protection(changes: Iterable[Change], worlds: Worlds) -> Iterator[Change]:
     """Yield ``changes`` with what each would lose, and what to do instead."""
-    every = list(changes)
-    added = {each.type for each in every if each.action == "added"}
-    for change in every:
-        found = _protection(change, worlds.old)
-        lost = "" if found is None else _lost(change, found, added, worlds)
-        if found is None:
+    all_changes = list(changes)
+    added = {change.type for change in all_changes if change.action == "added"}
+    for change in all_changes:
+        protection = _protection(change, worlds.old)
+        lost = "" if protection is None else _lost(change, protection, added, worlds)
+        if protection is None:
             yield change
         elif lost:
-            yield replace(change, lost=lost, instead=found.instead)
+            yield replace(change, lost=lost, instead=protection.instead)
         else:
-            yield _unprotected(change, found, worlds)
+            yield _unprotected(change, protection, worlds)
 
 
-def object_protection(found: KubernetesObject) -> tuple[str, str]:
+def object_protection(applied: KubernetesObject) -> tuple[str, str]:
     """Return what the deletion of an object in the cluster loses, and what to do instead."""
     protection = None
-    if found.kind == NAMESPACE:
+    if applied.kind == NAMESPACE:
         protection = _NAMESPACE
-    elif found.kind == "CustomResourceDefinition":
+    elif applied.kind == "CustomResourceDefinition":
         protection = _DEFINITION
-    elif is_reserved(found):
+    elif is_reserved(applied):
         protection = _RESERVED_POOL
     return (protection.lost, protection.instead) if protection else ("", "")
 
@@ -250,7 +250,7 @@ _PARTED = (
 _AT_ONCE: Sequence[Action] = ("replaced", "may be replaced", "deleted")
 
 
-def _lost(change: Change, found: _Protection, added: set[str], worlds: Worlds) -> str:
+def _lost(change: Change, protection: _Protection, added: set[str], worlds: Worlds) -> str:
     """Return what a change loses; empty where it loses nothing."""
     old = worlds.old.resources(change.stack)[change.logical_id]
     if change.action == "kept":
@@ -264,11 +264,11 @@ def _lost(change: Change, found: _Protection, added: set[str], worlds: Worlds) -
             "Retain"
         }:
             return _PARTED
-        return found.lost
+        return protection.lost
     return ""
 
 
-def _unprotected(change: Change, found: _Protection, worlds: Worlds) -> Change:
+def _unprotected(change: Change, protection: _Protection, worlds: Worlds) -> Change:
     """Return a change with what kept its resource from loss until now."""
     if change.action != "updated":
         return change
@@ -278,7 +278,7 @@ def _unprotected(change: Change, found: _Protection, worlds: Worlds) -> Change:
     gone = (*_lost_policies(old, new), *_lost_switches(change.type, *values))
     if not gone:
         return change
-    lost = f"{'; '.join(gone)}; what may go then: {found.lost}"
+    lost = f"{'; '.join(gone)}; what may go then: {protection.lost}"
     return replace(change, action="loses protection", lost=lost, instead=_KEEP)
 
 
@@ -316,8 +316,8 @@ def _shorter_expiry(old: JsonObject, new: JsonObject) -> Iterator[str]:
         there = list(_expiries(old, paths))
         for limits, path, value in _expiries(new, paths):
             # A rule without limits deletes these objects as well.
-            before = [each for others, _, each in there if others in ({}, limits)]
-            if not any(_is_no_sooner(value, each) for each in before):
+            before = [stated for others, _, stated in there if others in ({}, limits)]
+            if not any(_is_no_sooner(value, stated) for stated in before):
                 yield f"{lost}, which S3 would delete sooner ({path} {shown(value)})"
 
 
@@ -326,7 +326,7 @@ def _expiries(bucket: JsonObject, paths: Sequence[str]) -> Iterator[tuple[JsonOb
     for rule in sequence(at(bucket, "LifecycleConfiguration/Rules")):
         if at(rule, "Status") == "Disabled":
             continue
-        limits = {name: each for name in _LIMITS if (each := at(rule, name)) is not None}
+        limits = {name: limit for name in _LIMITS if (limit := at(rule, name)) is not None}
         for path in paths:
             if (value := at(rule, path)) is not None:
                 yield limits, path, value

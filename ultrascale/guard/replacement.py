@@ -30,7 +30,11 @@ class Worlds:
         for stack in self.new.templates:
             if stack in self.old.templates:
                 old = self.old.resources(stack)
-                yield from ((stack, each) for each in self.new.resources(stack) if each in old)
+                yield from (
+                    (stack, logical_id)
+                    for logical_id in self.new.resources(stack)
+                    if logical_id in old
+                )
 
 
 def change_of(key: Key, world: World, action: Action) -> Change:
@@ -43,7 +47,7 @@ def change_of(key: Key, world: World, action: Action) -> Change:
 
 def action_of(properties: tuple[PropertyChange, ...]) -> Action:
     """Return what happens to a resource whose properties change so."""
-    effects = {each.effect for each in properties}
+    effects = {changed.effect for changed in properties}
     if "replaces" in effects:
         return "replaced"
     return "may be replaced" if "may replace" in effects else "updated"
@@ -61,49 +65,53 @@ def propagate(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key, Cha
     create-only property is replaced as well, in whichever stack it is, and whatever has one of them
     elsewhere is updated, as a launch template is for another security group.
     """
-    found = dict(changes)
+    changed = dict(changes)
     readers = _readers(worlds)
-    waiting = set(found)
+    waiting = set(changed)
     while waiting:
-        concerned = {key for each in waiting for key in readers.get(each, ())}
+        concerned = {reader for key in waiting for reader in readers.get(key, ())}
         waiting = set[Key]()
         for key in concerned:
-            change = _affected(key, found, worlds)
-            if change.properties and change != found.get(key):
-                found[key] = change
+            change = _affected(key, changed, worlds)
+            if change.properties and change != changed.get(key):
+                changed[key] = change
                 waiting.add(key)
-    return found
+    return changed
 
 
 def _readers(worlds: Worlds) -> Mapping[Key, set[Key]]:
     """Return which resources refer to each resource."""
-    found: dict[Key, set[Key]] = {}
+    readers: dict[Key, set[Key]] = {}
     for key in worlds.standing():
         for reference in references(worlds.new.properties(key)):
-            found.setdefault(reference.resource, set()).add(key)
-    return found
+            readers.setdefault(reference.resource, set()).add(key)
+    return readers
 
 
-def _affected(key: Key, found: Mapping[Key, Change], worlds: Worlds) -> Change:
-    change = found.get(key) or change_of(key, worlds.new, "updated")
-    own = tuple(each for each in change.properties if not is_caused(each))
+def _affected(key: Key, changes: Mapping[Key, Change], worlds: Worlds) -> Change:
+    change = changes.get(key) or change_of(key, worlds.new, "updated")
+    own = tuple(changed for changed in change.properties if not is_caused(changed))
     values = worlds.new.properties(key)
-    more = tuple(_caused(change.type, values, {each.path for each in own}, found))
-    told = {each.path for each in (*own, *more)}
-    properties = (*own, *more, *_followed(values, told, found))
+    more = tuple(_caused(change.type, values, {changed.path for changed in own}, changes))
+    told = {changed.path for changed in (*own, *more)}
+    properties = (*own, *more, *_followed(values, told, changes))
     return replace(change, action=action_of(properties), properties=properties)
 
 
 def _caused(
-    resource_type: str, values: JsonObject, own: set[str], found: Mapping[Key, Change]
+    resource_type: str, values: JsonObject, own: set[str], changes: Mapping[Key, Change]
 ) -> Iterator[PropertyChange]:
     for path, effect, _ in create_only_paths(resource_type, values):
         value = at(values, path)
-        causes = [(cause, each) for each in references(value) if (cause := _cause(each, found))]
+        causes = [
+            (cause, reference)
+            for reference in references(value)
+            if (cause := _cause(reference, changes))
+        ]
         if path in own or not causes:
             continue
         certain = any(cause == "replaced" for cause, _ in causes)
-        cause, reference = min(causes, key=lambda each: each[0] != "replaced")
+        cause, reference = min(causes, key=lambda pair: pair[0] != "replaced")
         yield PropertyChange(
             path=path,
             old=shown(value),
@@ -114,7 +122,7 @@ def _caused(
 
 
 def _followed(
-    values: JsonObject, told: set[str], found: Mapping[Key, Change]
+    values: JsonObject, told: set[str], changes: Mapping[Key, Change]
 ) -> Iterator[PropertyChange]:
     """Yield the other properties that have another value, as what they refer to has."""
     for path, value in leaves(values):
@@ -122,7 +130,7 @@ def _followed(
         if any("/".join(parts[: end + 1]) in told for end in range(len(parts))):
             continue
         for reference in references(value):
-            cause = _cause(reference, found)
+            cause = _cause(reference, changes)
             if cause is not None:
                 yield PropertyChange(
                     path=path,
@@ -134,9 +142,9 @@ def _followed(
                 break
 
 
-def _cause(reference: Reference, found: Mapping[Key, Change]) -> Action | None:
+def _cause(reference: Reference, changes: Mapping[Key, Change]) -> Action | None:
     """Return what happens to the resource of a reference; None where the reference stays equal."""
-    change = found.get(reference.resource)
+    change = changes.get(reference.resource)
     if change is None:
         return None
     if change.action in ("replaced", "may be replaced"):

@@ -98,7 +98,9 @@ def compare_deployed(account: "Account", plan: ClusterPlan, new: Templates) -> C
     changes = compare(deployed.templates, as_deployed(new), region=plan.region)
     # The CDK's command line sets what its stacks say, and ours say none.
     # Source: https://github.com/aws/aws-cdk-cli/blob/main/packages/@aws-cdk/toolkit-lib/lib/api/deployments/deploy-stack.ts
-    return replace(changes, unprotected=tuple(each for each in deployed.protected if each in new))
+    return replace(
+        changes, unprotected=tuple(stack for stack in deployed.protected if stack in new)
+    )
 
 
 def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
@@ -111,35 +113,35 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
 
     Raises:
         AccountError: AWS did not answer for a stack, or one of ``new`` is changing, failed half-way
-            or is another's; one line for each.
+            or is another's; one line a mistake.
     """
     described = names.stack_description(cluster)
     # They are deployed beside the cluster, and stay when the file has them no more.
     apart = {*pipeline_stacks(cluster)}
-    found: list[str] = []
+    deployed: list[str] = []
     protected: list[str] = []
     wrong: list[str] = []
-    for each in account.ask_all(
+    for stack in account.ask_all(
         account.client("cloudformation").describe_stacks, lambda page: page["Stacks"]
     ):
-        name, status = each["StackName"], each["StackStatus"]
+        name, status = stack["StackName"], stack["StackStatus"]
         if status in _NOT_THERE or name in apart:
             continue
-        if each.get("Description") != described:
+        if stack.get("Description") != described:
             if name in new:
-                whose = each.get("Description", "no description")
+                whose = stack.get("Description", "no description")
                 todo = "give the cluster, or the pool, another name"
                 wrong.append(f"{name}: it is no stack of {cluster}: {whose}; {todo}")
         # What is left behind is not deployed: its template says all that it may still hold.
         elif status in _WHOLE or name not in new:
-            found.append(name)
-            if each.get("EnableTerminationProtection", False):
+            deployed.append(name)
+            if stack.get("EnableTerminationProtection", False):
                 protected.append(name)
         else:
             wrong.append(f"{name}: StackStatus is {status}; {_advice(status)}")
     if wrong:
         raise AccountError("\n".join(wrong))
-    templates = {name: _deployed(account, name) for name in found}
+    templates = {name: _deployed(account, name) for name in deployed}
     return Deployed(templates=templates, protected=tuple(protected))
 
 
@@ -152,8 +154,8 @@ def other_clusters(account: "Account", cluster: str) -> tuple[str, ...]:
     answers = account.ask_all(
         account.client("cloudformation").describe_stacks, lambda page: page["Stacks"]
     )
-    found = {names.described_cluster(each.get("Description", "")) for each in answers}
-    return tuple(sorted(each for each in found if each not in (None, cluster)))
+    clusters = {names.described_cluster(stack.get("Description", "")) for stack in answers}
+    return tuple(sorted(name for name in clusters if name not in (None, cluster)))
 
 
 def as_deployed(templates: Templates) -> Templates:
@@ -198,7 +200,7 @@ def read_assembly(folder: Path) -> Templates:
     Raises:
         QuestionError: There is no assembly, it is damaged, or has two stacks of one name.
     """
-    return {each.name: each.template for each in _read(folder)}
+    return {stack.name: stack.template for stack in _read(folder)}
 
 
 def read_assembly_of(plan: ClusterPlan, folder: Path, *, option: str) -> Templates:
@@ -214,18 +216,18 @@ def read_assembly_of(plan: ClusterPlan, folder: Path, *, option: str) -> Templat
 
     Raises:
         QuestionError: As `read_assembly`; or the assembly is of another cluster, account or Region,
-            one line for each.
+            one line a mistake.
     """
     stacks = _read(folder)
     wrong = [*_mismatches(stacks, plan)]
     if wrong:
-        raise QuestionError([f"{option}: {folder} {each}" for each in wrong])
-    return {each.name: each.template for each in stacks}
+        raise QuestionError([f"{option}: {folder} {mistake}" for mistake in wrong])
+    return {stack.name: stack.template for stack in stacks}
 
 
 def _mismatches(stacks: tuple[_Stack, ...], plan: ClusterPlan) -> Iterator[str]:
     own = names.stack_description(plan.name)
-    foreign = [each for each in stacks if each.template.get("Description") != own]
+    foreign = [stack for stack in stacks if stack.template.get("Description") != own]
     if foreign:
         whose = foreign[0].template.get("Description", "no description")
         yield (
@@ -233,15 +235,15 @@ def _mismatches(stacks: tuple[_Stack, ...], plan: ClusterPlan) -> Iterator[str]:
             f"another name: makes a second cluster, and leaves the first one running. Put name: "
             f"back, or {_THIS_FILE}"
         )
-    elif (cluster := stack_of(plan.name, "cluster")) not in {each.name for each in stacks}:
+    elif (cluster := stack_of(plan.name, "cluster")) not in {stack.name for stack in stacks}:
         yield f"has no stack {cluster}; {_THIS_FILE}"
-    elsewhere = {each.region for each in stacks} - {plan.region}
+    elsewhere = {stack.region for stack in stacks} - {plan.region}
     if elsewhere:
         yield (
             f"is for {min(elsewhere)}, and the file for {plan.region}: no cluster moves to another "
             f"Region; put region: back, or {_THIS_FILE}"
         )
-    accounts = {each.account for each in stacks if each.account} - {plan.account}
+    accounts = {stack.account for stack in stacks if stack.account} - {plan.account}
     if accounts and plan.account:
         yield (
             f"is for account {min(accounts)}, and the file for {plan.account}: no cluster moves to "
@@ -252,16 +254,16 @@ def _mismatches(stacks: tuple[_Stack, ...], plan: ClusterPlan) -> Iterator[str]:
 def _read(folder: Path) -> tuple[_Stack, ...]:
     inner = folder / "cdk.out"
     root = folder if (folder / _MANIFEST).is_file() or not inner.is_dir() else inner
-    found: dict[str, _Stack] = {}
-    for each in _stacks(root):
-        if each.name in found:
+    stacks: dict[str, _Stack] = {}
+    for stack in _stacks(root):
+        if stack.name in stacks:
             raise QuestionError(
-                [f"{root}: has the stack {each.name} twice; name the folder of one of its stages"]
+                [f"{root}: has the stack {stack.name} twice; name the folder of one of its stages"]
             )
-        found[each.name] = each
-    if not found:
+        stacks[stack.name] = stack
+    if not stacks:
         raise QuestionError([f"{root}: has no stack; name a folder that `cdk synth` wrote"])
-    return tuple(found.values())
+    return tuple(stacks.values())
 
 
 def _stacks(folder: Path) -> Iterator[_Stack]:

@@ -226,7 +226,7 @@ def list_interfaces(account: Account, filters: "list[FilterTypeDef]") -> Iterato
 
 def list_security_groups(account: Account, filters: "list[FilterTypeDef]") -> Iterator[Found]:
     """Yield security groups that no other cluster shares."""
-    wanted = {value for each in filters for value in each.get("Values", ())}
+    wanted = {value for condition in filters for value in condition.get("Values", ())}
     for group in account.ask_all(
         account.client("ec2").describe_security_groups,
         lambda page: page["SecurityGroups"],

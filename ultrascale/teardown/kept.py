@@ -72,13 +72,13 @@ def refuse_unknown(plan: ClusterPlan, asked: Asked) -> None:
         raise QuestionError(wrong)
 
 
-def chosen(found: Sequence[Retained], asked: Asked, plan: ClusterPlan) -> frozenset[str]:
+def chosen(resources: Sequence[Retained], asked: Asked, plan: ClusterPlan) -> frozenset[str]:
     """Return the ids of the resources that go because the user asked for it.
 
     The security group of file systems goes with the last one of them.
 
     Args:
-        found: Resources that would stay.
+        resources: Resources that would stay.
         asked: Those that are to go.
         plan: The cluster.
 
@@ -86,123 +86,136 @@ def chosen(found: Sequence[Retained], asked: Asked, plan: ClusterPlan) -> frozen
         QuestionError: A name stands for more than one thing.
     """
     wrong: list[str] = []
-    ids = {each.id for each in found if each.type == LOG_GROUP and asked.logs}
+    ids = {resource.id for resource in resources if resource.type == LOG_GROUP and asked.logs}
     for name in sorted(asked.storage):
-        named = [each for each in found if _is_named(each, name, plan)]
+        named = [resource for resource in resources if _is_named(resource, name, plan)]
         if len(named) > 1:
-            told = "; ".join(str(each.thing) for each in named)
+            told = "; ".join(str(resource.thing) for resource in named)
             wrong.append(
                 f"--delete-storage: {name!r} is the name of {len(named)} things; name each that is "
                 f"to go by its id: {told}"
             )
-        ids |= {each.id for each in named}
+        ids |= {resource.id for resource in named}
     if wrong:
         raise QuestionError(wrong)
-    return frozenset(ids | {each.id for each in found if _goes_along(each, found, ids, asked)})
-
-
-def absent(found: Iterable[Retained], asked: Asked, plan: ClusterPlan) -> tuple[str, ...]:
-    """Return the names that the user gave and no resource has."""
-    every = tuple(found)
-    return tuple(
-        name
-        for name in sorted(asked.storage)
-        if not any(_is_named(each, name, plan) for each in every)
+    return frozenset(
+        ids
+        | {resource.id for resource in resources if _goes_along(resource, resources, ids, asked)}
     )
 
 
-def _is_named(found: Retained, name: str, plan: ClusterPlan) -> bool:
-    if found.component == name and found.type in _STORAGE:
+def absent(resources: Iterable[Retained], asked: Asked, plan: ClusterPlan) -> tuple[str, ...]:
+    """Return the names that the user gave and no resource has."""
+    candidates = tuple(resources)
+    return tuple(
+        name
+        for name in sorted(asked.storage)
+        if not any(_is_named(resource, name, plan) for resource in candidates)
+    )
+
+
+def _is_named(resource: Retained, name: str, plan: ClusterPlan) -> bool:
+    if resource.component == name and resource.type in _STORAGE:
         return True
-    return found.id == name and _has_id(found, plan)
+    return resource.id == name and _has_id(resource, plan)
 
 
-def _has_id(found: Retained, plan: ClusterPlan) -> bool:
+def _has_id(resource: Retained, plan: ClusterPlan) -> bool:
     """Return whether a resource can be named by its id, which repositories of others look like."""
-    if found.type == REPOSITORY:
-        return bool(found.component)
-    return found.type in _NAMED and found.stack == stack_of(plan.name, "storage")
+    if resource.type == REPOSITORY:
+        return bool(resource.component)
+    return resource.type in _NAMED and resource.stack == stack_of(plan.name, "storage")
 
 
-def _goes_along(group: Retained, found: Iterable[Retained], ids: set[str], asked: Asked) -> bool:
+def _goes_along(
+    group: Retained, resources: Iterable[Retained], ids: set[str], asked: Asked
+) -> bool:
     """Return whether a security group goes, since no file system of its name stays."""
     if group.type != SECURITY_GROUP or not group.component:
         return False
     systems = [
-        each for each in found if each.type == FILE_SYSTEM and each.component == group.component
+        system
+        for system in resources
+        if system.type == FILE_SYSTEM and system.component == group.component
     ]
     if not systems:
         return group.component in asked.storage
-    return all(each.id in ids for each in systems)
+    return all(system.id in ids for system in systems)
 
 
 def going(
-    account: Account, found: Iterable[Retained], ids: frozenset[str]
+    account: Account, resources: Iterable[Retained], ids: frozenset[str]
 ) -> Iterator[tuple[Target, ...]]:
     """Yield the resources that go because the user asked for it, security groups last.
 
     Args:
         account: The account.
-        found: Resources that would stay.
+        resources: Resources that would stay.
         ids: Ids of those that go.
     """
     targets = [
         ResourceTarget(account=account, thing=resource.thing)
-        for resource in found
+        for resource in resources
         if resource.id in ids
     ]
     yield tuple(target for target in targets if target.thing.kind != SECURITY_GROUP)
     yield tuple(target for target in targets if target.thing.kind == SECURITY_GROUP)
 
 
-def staying(found: Sequence[Retained], ids: frozenset[str], plan: ClusterPlan) -> Iterator[Left]:
+def staying(
+    resources: Sequence[Retained], ids: frozenset[str], plan: ClusterPlan
+) -> Iterator[Left]:
     """Yield the resources that stay, with price and command.
 
     Args:
-        found: Resources that would stay.
+        resources: Resources that would stay.
         ids: Ids of those that go.
         plan: The cluster.
     """
-    for each in found:
-        if each.id not in ids:
-            price, hourly = each.price
+    for resource in resources:
+        if resource.id not in ids:
+            price, hourly = resource.price
             yield Left(
-                thing=each.thing,
-                why=_why(each, plan),
-                command=_command(each, found, plan),
+                thing=resource.thing,
+                why=_why(resource, plan),
+                command=_command(resource, resources, plan),
                 price=price,
-                paid=is_paid(each.type),
+                paid=is_paid(resource.type),
                 asked=True,
                 usd_per_hour=hourly,
             )
 
 
-def _why(found: Retained, plan: ClusterPlan) -> str:
-    if found.owner:
-        return f"the stack {found.owner} has it, which is not of this cluster"
-    if found.type in (FILE_SYSTEM, BUCKET):
+def _why(resource: Retained, plan: ClusterPlan) -> str:
+    if resource.owner:
+        return f"the stack {resource.owner} has it, which is not of this cluster"
+    if resource.type in (FILE_SYSTEM, BUCKET):
         return "data"
-    if found.type == REPOSITORY and found.component:
+    if resource.type == REPOSITORY and resource.component:
         return f"images; {_BLOCKS}"
-    if found.id == names.control_plane_logs(plan.name):
+    if resource.id == names.control_plane_logs(plan.name):
         return f"logs; {_BLOCKS}"
-    if not found.stack:
+    if not resource.stack:
         return "a service made it, and deletes it never"
-    return f"the stack {found.stack} retains it"
+    return f"the stack {resource.stack} retains it"
 
 
-def _command(each: Retained, found: Iterable[Retained], plan: ClusterPlan) -> str:
-    by_hand = command(each.type, each.id, plan.region)
-    if each.owner:
+def _command(resource: Retained, resources: Iterable[Retained], plan: ClusterPlan) -> str:
+    by_hand = command(resource.type, resource.id, plan.region)
+    if resource.owner:
         return "goes with that stack"
-    if each.type == LOG_GROUP:
+    if resource.type == LOG_GROUP:
         return f"--delete-logs, or {by_hand}"
-    if not _has_id(each, plan):
+    if not _has_id(resource, plan):
         return by_hand
-    alike = [e for e in found if e.component == each.component and e.type in _STORAGE]
-    if each.type == SECURITY_GROUP and each.component:
+    alike = [
+        other
+        for other in resources
+        if other.component == resource.component and other.type in _STORAGE
+    ]
+    if resource.type == SECURITY_GROUP and resource.component:
         return f"goes with its file system, or {by_hand}"
-    name = each.component if each.component and len(alike) == 1 else each.id
+    name = resource.component if resource.component and len(alike) == 1 else resource.id
     return f"--delete-storage {name}, or {by_hand}"
 
 

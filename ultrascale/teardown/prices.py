@@ -1,4 +1,4 @@
-"""What a thing that stays costs, where the catalog knows it: in words, and in US dollars an hour.
+"""Prices of things that stay, as far as the catalog knows them: in words, and in dollars an hour.
 
 The hourly price is 0 where it is unknown, and where it depends on more than the thing.
 """

@@ -291,16 +291,18 @@ class StackTarget:
 
     def remove(self) -> None:
         """Delete the stack, if it holds nothing that the plan did not print."""
-        printed = {each.id for each in self.stack.resources}
-        kept = {each.id for each in self.stack.resources if each.retained}
+        printed = {resource.id for resource in self.stack.resources}
+        kept = {resource.id for resource in self.stack.resources if resource.retained}
         now = _resources(self.account, self.stack.id)
         new = sorted(
-            f"it holds {each.type} {each.id}, too" for each in now if each.id not in printed
+            f"it holds {resource.type} {resource.id}, too"
+            for resource in now
+            if resource.id not in printed
         )
         new += sorted(
-            f"it no longer keeps {each.type} {each.id}"
-            for each in now
-            if each.id in kept and not each.retained
+            f"it no longer keeps {resource.type} {resource.id}"
+            for resource in now
+            if resource.id in kept and not resource.retained
         )
         if new:
             raise StoppedError(

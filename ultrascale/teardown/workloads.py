@@ -63,10 +63,10 @@ def submitters(cluster: Cluster, plan: ClusterPlan) -> Iterator[ScaledTarget]:
     """
     if plan.backend is None:
         return
-    for each in cluster.collection(DEPLOYMENT, plan.backend.namespace, {}):
-        account = text(each, "spec", "template", "spec", "serviceAccountName")
-        if account == BACKEND_ACCOUNT and look_up(each, "spec", "replicas") != 0:
-            yield ScaledTarget(cluster=cluster, found=each)
+    for deployment in cluster.collection(DEPLOYMENT, plan.backend.namespace, {}):
+        account = text(deployment, "spec", "template", "spec", "serviceAccountName")
+        if account == BACKEND_ACCOUNT and look_up(deployment, "spec", "replicas") != 0:
+            yield ScaledTarget(cluster=cluster, found=deployment)
 
 
 def jobs(
@@ -76,20 +76,20 @@ def jobs(
 
     Pods get SIGTERM and their grace period, for a last checkpoint.
     """
-    namespaces = [each.name for each in (*plan.namespaces, *plan.team_namespaces)]
+    namespaces = [namespace.name for namespace in (*plan.namespaces, *plan.team_namespaces)]
     schedules = tuple(
-        ObjectTarget(cluster=cluster, kind=CRON_JOB, found=each)
+        ObjectTarget(cluster=cluster, kind=CRON_JOB, found=workload)
         for namespace in namespaces
-        for each in cluster.collection(CRON_JOB, namespace, {})
+        for workload in cluster.collection(CRON_JOB, namespace, {})
     )
     running = tuple(
-        ObjectTarget(cluster=cluster, kind=kind, found=each, note=label(each, JOB_LABEL))
+        ObjectTarget(cluster=cluster, kind=kind, found=workload, note=label(workload, JOB_LABEL))
         for namespace in namespaces
         for kind in WORKLOADS
-        for each in cluster.collection(kind, namespace, {})
-        if not objects(each, "metadata", "ownerReferences")
+        for workload in cluster.collection(kind, namespace, {})
+        if not objects(workload, "metadata", "ownerReferences")
         # Deployments that are no job are the platform's.
-        and (kind != DEPLOYMENT or label(each, JOB_LABEL))
+        and (kind != DEPLOYMENT or label(workload, JOB_LABEL))
     )
     return schedules, running
 
@@ -102,51 +102,53 @@ def node_pools(
     A NodeClaim of no NodePool goes with the first.
     """
     claims = cluster.collection(NODE_CLAIM, "", {})
-    found = cluster.collection(NODE_POOL, "", {})
-    ours = {each.pool for each in plan.system_pools}
-    system = {each.name for each in plan.node_pools if each.pool in ours}
+    pools_there = cluster.collection(NODE_POOL, "", {})
+    ours = {pool.pool for pool in plan.system_pools}
+    system = {pool.name for pool in plan.node_pools if pool.pool in ours}
     targets = [
         NodePoolTarget(
             cluster=cluster,
             found=pool,
-            claims=tuple(each for each in claims if label(each, NODE_POOL_LABEL) == name(pool)),
+            claims=tuple(claim for claim in claims if label(claim, NODE_POOL_LABEL) == name(pool)),
         )
-        for pool in found
+        for pool in pools_there
         if not plan.control_plane.auto_mode or name(pool) not in _BUILT_IN
     ]
-    pools = {name(pool) for pool in found}
+    pools = {name(pool) for pool in pools_there}
     alone = (
-        ObjectTarget(cluster=cluster, kind=NODE_CLAIM, found=each, note=instance_of(each))
-        for each in claims
-        if label(each, NODE_POOL_LABEL) not in pools
+        ObjectTarget(cluster=cluster, kind=NODE_CLAIM, found=claim, note=instance_of(claim))
+        for claim in claims
+        if label(claim, NODE_POOL_LABEL) not in pools
     )
-    first = (each for each in targets if name(each.found) not in system)
-    return (*first, *alone), tuple(each for each in targets if name(each.found) in system)
+    first = (target for target in targets if name(target.found) not in system)
+    return (*first, *alone), tuple(target for target in targets if name(target.found) in system)
 
 
 def load_balancers(cluster: Cluster) -> tuple[ObjectTarget, ...]:
     """Return the Services, Ingresses and Gateways behind which load balancers of AWS stand."""
     services = (
-        (SERVICE, each)
-        for each in cluster.collection(SERVICE, "", {})
-        if text(each, "spec", "type") == "LoadBalancer"
+        (SERVICE, route)
+        for route in cluster.collection(SERVICE, "", {})
+        if text(route, "spec", "type") == "LoadBalancer"
     )
-    others = ((kind, each) for kind in _ROUTES for each in cluster.collection(kind, "", {}))
+    others = ((kind, route) for kind in _ROUTES for route in cluster.collection(kind, "", {}))
     return tuple(
-        ObjectTarget(cluster=cluster, kind=kind, found=each, note=", ".join(_addresses(each)))
-        for kind, each in (*services, *others)
+        ObjectTarget(cluster=cluster, kind=kind, found=route, note=", ".join(_addresses(route)))
+        for kind, route in (*services, *others)
     )
 
 
 def volumes(cluster: Cluster) -> tuple[VolumeTarget, ...]:
     """Return the EBS volumes that Kubernetes made and deletes with their claims."""
-    claims = {text(each, "metadata", "uid"): each for each in cluster.collection(CLAIM, "", {})}
+    claims = {text(claim, "metadata", "uid"): claim for claim in cluster.collection(CLAIM, "", {})}
     return tuple(
         VolumeTarget(
-            cluster=cluster, volume=each, claim=claims.get(text(each, "spec", "claimRef", "uid"))
+            cluster=cluster,
+            volume=volume,
+            claim=claims.get(text(volume, "spec", "claimRef", "uid")),
         )
-        for each in _made_volumes(cluster)
-        if _goes(each)
+        for volume in _made_volumes(cluster)
+        if _goes(volume)
     )
 
 
@@ -157,7 +159,7 @@ def kept_volumes(cluster: Cluster, account: Account) -> Iterator[Found]:
         cluster: The API server.
         account: The account that pays for them.
     """
-    kept = {volume_id(each): each for each in _made_volumes(cluster) if not _goes(each)}
+    kept = {volume_id(volume): volume for volume in _made_volumes(cluster) if not _goes(volume)}
     ids = sorted(kept)
     for begin in range(0, len(ids), _VALUES):
         wanted: FilterTypeDef = {"Name": "volume-id", "Values": ids[begin : begin + _VALUES]}
@@ -173,17 +175,17 @@ def kept_volumes(cluster: Cluster, account: Account) -> Iterator[Found]:
 
 
 def _made_volumes(cluster: Cluster) -> Iterator[Object]:
-    for each in cluster.collection(VOLUME, "", {}):
-        made = text(mapping(each, "metadata", "annotations"), _PROVISIONED_BY)
-        if text(each, "spec", "csi", "driver") in _EBS_DRIVERS and made:
-            yield each
+    for volume in cluster.collection(VOLUME, "", {}):
+        made = text(mapping(volume, "metadata", "annotations"), _PROVISIONED_BY)
+        if text(volume, "spec", "csi", "driver") in _EBS_DRIVERS and made:
+            yield volume
 
 
 def _goes(volume: Object) -> bool:
     return text(volume, "spec", "persistentVolumeReclaimPolicy") == "Delete"
 
 
-def _addresses(found: Object) -> Iterator[str]:
-    for each in objects(found, "status", "loadBalancer", "ingress"):
-        yield text(each, "hostname") or text(each, "ip")
-    yield from (text(each, "value") for each in objects(found, "status", "addresses"))
+def _addresses(route: Object) -> Iterator[str]:
+    for address in objects(route, "status", "loadBalancer", "ingress"):
+        yield text(address, "hostname") or text(address, "ip")
+    yield from (text(address, "value") for address in objects(route, "status", "addresses"))
