@@ -1,4 +1,4 @@
-"""The cluster file as types: `load` it, or learn every mistake in it at once."""
+"""The cluster file as types, and the rules that judge it: `load` tells all mistakes at once."""
 
 from pathlib import Path
 

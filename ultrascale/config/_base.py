@@ -1,4 +1,4 @@
-"""The base of each part of the cluster file, and how pydantic reads it."""
+"""The base type of the parts of the cluster file, which keeps what pydantic has read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Reads a cluster file as YAML, and remembers how the file spells each value."""
+"""YAML files, with the place and the spelling of each value."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ class _UnreadableValueError(yaml.constructor.ConstructorError):
 
 
 class _Construction(yaml.constructor.SafeConstructor):
-    """What makes values of nodes, and names a line in every error."""
+    """Constructor of values from YAML nodes that names a line in each error."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
         try:

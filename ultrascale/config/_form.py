@@ -1,4 +1,4 @@
-"""Mistakes of form: what pydantic says of a document, in the user's words."""
+"""Mistakes of form: pydantic's errors in the user's words."""
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence

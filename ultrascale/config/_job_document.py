@@ -1,4 +1,4 @@
-"""Reads one job against the cluster file that it is to run in."""
+"""One job, read against the cluster file that it is to run in."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -87,7 +87,7 @@ class JobReading:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What does not hold of what it was translated from, each a sentence."""
+        """Parts of the translated document that do not hold in the cluster, each a sentence."""
         return self.translated.notes if self.translated else ()
 
     def refusal(self, mistakes: tuple[Mistake, ...]) -> ConfigError:

@@ -1,4 +1,4 @@
-"""Values that stand in for a user's own: those that documentation is written with.
+"""Placeholders: values of documentation that stand for a user's own.
 
 They pass every rule of form, and a cluster made with them belongs to nobody, or to somebody else.
 

@@ -1,4 +1,4 @@
-"""Reads a document as a cluster file, and judges all of it that can be read."""
+"""Cluster files, read and judged as far as they can be read."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

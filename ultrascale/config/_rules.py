@@ -1,8 +1,8 @@
 """The registry of rules: functions of typed parts of a cluster file.
 
-A rule yields what is wrong with the part that its first parameter takes; the places of its mistakes
-are within that part. What else it needs it takes by further parameters. Each is found by its
-annotation, which is checked when the rule is registered:
+A rule judges the part that its first parameter takes, and yields its mistakes with places within
+that part. Further parameters take what else it needs. The registry finds each argument by its
+annotation, which it checks when the rule is registered:
 
 ``Pool``
     As first parameter: each readable pool in turn. Later: the pool that the first part is in.
@@ -32,7 +32,7 @@ RuleFunction = Callable[..., Mistakes]
 F = TypeVar("F", bound=RuleFunction)
 Kinds = tuple[type[Model], ...]
 # What a rule takes for a parameter in a place of a file; it is skipped where that is `_MISSING`.
-Finder = Callable[[Parts, Placed[Model]], object]
+Finder = Callable[[Parts, Placed[object]], object]
 
 
 # The facts of an instance type, in the user's words.
@@ -50,7 +50,7 @@ _FACTS: Mapping[str, str] = {
     "accelerator.kind": "which accelerators it has",
 }
 # What a rule judges that takes all parts of a type.
-_FILE = Placed[Model]((), Model())
+_FILE = Placed((), None)
 _TYPES = "instance_types"
 
 
@@ -73,20 +73,20 @@ class _Rule:
             if not any(argument is _MISSING for argument in arguments):
                 yield from self._applied(arguments, judged)
 
-    def _judged(self, parts: Parts) -> Iterable[Placed[Model]]:
+    def _judged(self, parts: Parts) -> Iterable[Placed[object]]:
         if self.kinds is None:
             return (_FILE,)
         return (each for kind in self.kinds for each in parts.of(kind))
 
-    def _applied(self, arguments: list[object], judged: Placed[Model]) -> Iterator[Mistake]:
+    def _applied(self, arguments: list[object], judged: Placed[object]) -> Iterator[Mistake]:
         try:
             for mistake in self.function(*arguments):
                 rests_on = mistake.rests_on and (*judged.at, *mistake.rests_on)
                 yield replace(mistake, at=(*judged.at, *mistake.at), rests_on=rests_on)
         except CatalogError as error:
             # The catalog does not know what the rule has to judge: a refusal, never a guess.
-            types = (_TYPES,) if _TYPES in type(judged.item).model_fields else ()
-            at = (*judged.at, *types)
+            key = (_TYPES,) if hasattr(judged.item, _TYPES) else ()
+            at = (*judged.at, *key)
             yield Mistake(at, _unknown_fact(error), "choose another instance type", got="")
 
 
@@ -163,7 +163,7 @@ def _collection(hint: object) -> Finder | None:
 
 
 def _section(kind: type[Section], *, optional: bool) -> Finder:
-    def find(parts: Parts, _: Placed[Model]) -> object:
+    def find(parts: Parts, _: Placed[object]) -> object:
         section = parts.section(kind)
         missing = isinstance(section, Unreadable) or (section is None and not optional)
         return _MISSING if missing else section
@@ -171,11 +171,11 @@ def _section(kind: type[Section], *, optional: bool) -> Finder:
     return find
 
 
-def _item(_: Parts, judged: Placed[Model]) -> object:
+def _item(_: Parts, judged: Placed[object]) -> object:
     return judged.item
 
 
-def _above(kinds: Kinds, judged: Placed[Model]) -> object:
+def _above(kinds: Kinds, judged: Placed[object]) -> object:
     found = (part for part in reversed(judged.above) if isinstance(part, kinds))
     return next(found, _MISSING)
 

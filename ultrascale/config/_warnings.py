@@ -1,4 +1,4 @@
-"""Warnings: what a cluster file may say, but likely does not mean."""
+"""Warnings: rules against values that are legal but likely not meant."""
 
 from collections.abc import Sequence
 from datetime import timedelta

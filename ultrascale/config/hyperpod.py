@@ -1,4 +1,4 @@
-"""`hyperpod`: SageMaker HyperPod's own settings."""
+"""`hyperpod`: settings of SageMaker HyperPod."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -26,7 +26,7 @@ class Team(Model):
     # The API's pattern admits 0 to 10,000, its text 1 to 500.
     # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ResourceSharingConfig.html
     borrow_limit_percent: Annotated[int, Field(ge=1, le=500)] | None = None
-    """How far the team may go beyond its quota, in percent of it. Default: it never borrows."""
+    """Most that the team borrows, in percent of its quota. Default: it never borrows."""
 
     nodes: Mapping[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict[str, int])
     """Nodes that are the team's own, by name of the pool. Default: a share by weight."""

@@ -1,4 +1,4 @@
-"""The values of the chart `training-job`, which say of jobs what a file of this project says."""
+"""The values of the Helm chart `training-job`, as types."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -109,7 +109,7 @@ class ResourceAmounts(Model):
 
 
 class ContainerResources(_Values):
-    """What a job's container gets.
+    """Resources of a job's container.
 
     Attributes:
         limits: Most that it may use.

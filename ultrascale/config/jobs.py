@@ -1,4 +1,4 @@
-"""`jobs`: templates from which jobs are launched, and files of one job each."""
+"""`jobs`: templates of jobs, and files of one job each."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -100,7 +100,7 @@ class Toleration(Model):
 
 
 class Resources(Model):
-    """What each pod of a job asks for; what is left out follows from its nodes."""
+    """Resources that each pod of a job asks for; the others follow from its nodes."""
 
     gpu: Annotated[int, Field(ge=0)] | None = None
     """NVIDIA GPUs; 0 asks for none. Default: all of the node."""
@@ -138,7 +138,7 @@ class Volume(Model):
 
 
 class Restarts(Model):
-    """How often a job is restarted before it counts as failed."""
+    """Restarts of a job before it counts as failed."""
 
     job: Annotated[int, Field(ge=0)] | None = None
     """Restarts of all pods; with `min_nodes`, of each pod.
@@ -171,7 +171,7 @@ class CompileCache(Model):
 
 
 class Job(Model):
-    """What all kinds of job have in common."""
+    """The keys that all kinds of job have."""
 
     pool: DnsLabel | None = None
     """Pool whose nodes the job runs on. Default: the only pool that has what it asks for."""

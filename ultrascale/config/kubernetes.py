@@ -41,7 +41,7 @@ Duration = Annotated[str, matching(r"\d{1,4}m", "not a duration in minutes", "wr
 
 
 class Endpoint(Section):
-    """How the Kubernetes API is reached."""
+    """Endpoints of the Kubernetes API."""
 
     private: bool = True
     """Private endpoint, which nodes and manifests use. It has to stay true."""

@@ -18,7 +18,7 @@ Email = Annotated[
 
 
 class Alarms(Section):
-    """Who hears of alarms."""
+    """Receiver of alarms."""
 
     email: Email
     """E-mail address that gets alarms, HyperPod's events and notices of ends that are near."""
@@ -35,7 +35,7 @@ class WriteLatencySlo(Section):
 
 
 class Observability(Section):
-    """What is measured and shown."""
+    """Metrics, dashboards, logs and alarms."""
 
     dashboards: bool = False
     """Make a CloudWatch dashboard of the nodes and the control plane."""

@@ -54,7 +54,7 @@ StageName = Annotated[str, dns_label(20)]
 
 
 class ConnectionId(NamedTuple):
-    """What the ARN of a connection says.
+    """The parts of the ARN of a connection.
 
     Attributes:
         partition: Partition of its account.
@@ -104,7 +104,7 @@ class Stage(Model):
 
 
 class Notifications(Section):
-    """Who hears that an approval waits, or that a run failed."""
+    """Receiver of notices of the pipeline."""
 
     email: Email
     """E-mail address that gets the notices."""
@@ -138,7 +138,7 @@ class Pipeline(Section):
 
     @property
     def home(self) -> ConnectionId:
-        """Where the pipeline lies."""
+        """Account and Region of the pipeline."""
         return connection_id(self.connection)
 
 

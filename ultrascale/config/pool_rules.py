@@ -1,4 +1,4 @@
-"""Rules of a pool: its keys beside each other, its network and the other pools."""
+"""Rules of a pool: its keys, the network and the other pools."""
 
 import math
 import re

@@ -57,7 +57,7 @@ def _role(stated: Mapping[str, object]) -> Role:
 
 
 class Nodes(Model):
-    """How many nodes each shard of a pool has."""
+    """Number of nodes of each shard of a pool."""
 
     min: Annotated[int, Field(ge=0)] = 0
     """Fewest nodes of a pool that scales."""

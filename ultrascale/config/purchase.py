@@ -1,4 +1,4 @@
-"""`pools[].purchase`: how the capacity of a pool is paid for."""
+"""`pools[].purchase`: purchase options of a pool."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Rules of a purchase: its own keys, what it demands of its pool, and one beside another."""
+"""Rules of a purchase: its keys, its pool and the purchases of other pools."""
 
 import math
 from collections.abc import Sequence

@@ -65,7 +65,7 @@ class Queue(Model):
 
 
 class Rendezvous(Section):
-    """Where the workers of an elastic job meet."""
+    """Meeting point of the workers of an elastic job."""
 
     backend: Literal["c10d", "etcd", "etcd-v2"] = "c10d"
     """`c10d` meets in the job, `etcd` at a server of API v3, as our training images do; `etcd-v2`
@@ -77,7 +77,7 @@ class Rendezvous(Section):
 
 
 class Scheduling(Section):
-    """How jobs get nodes."""
+    """Gang scheduler, queues, priorities and rendezvous."""
 
     gang_scheduler: Literal["volcano", "none"] = "none"
     """Scheduler that starts all pods of a job together."""

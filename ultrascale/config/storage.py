@@ -113,7 +113,7 @@ class Lustre(Model):
 
 
 class Storage(Section):
-    """What outlives every node."""
+    """File systems and buckets."""
 
     lustre: tuple[Lustre, ...] = ()
     """FSx for Lustre file systems, persistent SSD. Default: none."""
