@@ -14,7 +14,7 @@ from ultrascale.guard.protection import is_retained, object_protection, with_pro
 from ultrascale.guard.replacement import Worlds, action_of, change_of, propagate
 from ultrascale.guard.templates import Key, Templates, World, shown, world
 
-# Kinds of which many other objects, or nodes, go with the one.
+# Kinds whose deletion takes many other objects or nodes along.
 _TELLING = frozenset({NODE_POOL, "Namespace", "CustomResourceDefinition"})
 _POLICIES = ("DeletionPolicy", "UpdateReplacePolicy")
 

@@ -28,7 +28,7 @@ _DRIFTED = "Drifted"
 _DEFAULT_BUDGET = "10%"
 _NONE = frozenset({"0", "0%"})
 KARPENTER = "Karpenter"
-"""What a change of Karpenter's own is called."""
+"""Subject of a change of Karpenter itself."""
 
 _OPENED = "the budget of 0 for drift goes"
 # A node stays where it still meets new requirements; a new Karpenter hashes other fields, or not.
@@ -42,7 +42,7 @@ def drifted_pools(
 
     Args:
         applied: The objects in the cluster, of both sides.
-        of_all: What changes for the nodes of every NodePool.
+        of_all: Changes that concern the nodes of every NodePool.
         region: Region, for prices.
     """
     old, new = applied
@@ -108,7 +108,7 @@ def ended_pool(pool: KubernetesObject, why: str, region: str) -> RolledPool:
 
 
 def _template(pool: KubernetesObject, later: KubernetesObject) -> Iterator[str]:
-    """Yield what of a node changes; weight, limits and disruption are of none."""
+    """Yield the changes of a node; weight, limits and disruption change none."""
     for part in ("metadata", "spec"):
         before, after = (mapping(side.spec, "template", part) for side in (pool, later))
         yield from _fields(part, before, after)

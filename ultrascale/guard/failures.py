@@ -12,7 +12,7 @@ from ultrascale.guard.templates import Key, World, references, shown
 
 MANAGED = "AWS::EKS::Nodegroup"
 ROLLED_FOR = ("LaunchTemplate", "ReleaseVersion", "Version")
-"""What EKS replaces the nodes of a managed group for.
+"""Properties of a managed group for which EKS replaces its nodes.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
 """

@@ -20,10 +20,10 @@ class PropertyChange:
 
     Attributes:
         path: Its path, with `/` between the parts.
-        old: What it is, in short.
-        new: What it would be.
-        effect: What CloudFormation does for it.
-        why: Why, where that is not the property's own change.
+        old: Its deployed value, in short.
+        new: Its new value, in short.
+        effect: The effect of the change in CloudFormation.
+        why: Reason of the effect, where the change itself does not say it.
     """
 
     path: str
@@ -35,20 +35,20 @@ class PropertyChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What would happen to a resource, or to an object in the cluster.
+    """A change of a resource, or of an object in the cluster.
 
     Attributes:
         stack: Its stack.
         logical_id: Its logical id.
         type: Its type; of an object in the cluster ``Kubernetes::`` and its kind.
-        name: What people call it.
-        action: What happens to it. What is `kept` leaves its stack and stays; what `loses
+        name: Its name for people.
+        action: The change. A `kept` resource leaves its stack and stays; one that `loses
             protection` is updated, and nothing keeps it from loss any more.
-        properties: What of it changes.
-        fails: Why CloudFormation could not do it; empty where it could.
-        lost: What would be lost; empty where nothing is that is protected.
-        instead: What to do instead; empty where nothing is lost.
-        named: Whether the user named it as what may go.
+        properties: Its properties that change.
+        fails: Reason why CloudFormation could not make the change; empty where it could.
+        lost: Protected things that would be lost; empty without any.
+        instead: Advice for what to do instead; empty where nothing is lost.
+        named: Whether the user permitted the loss by its name.
     """
 
     stack: str
@@ -69,7 +69,7 @@ class Change:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """What the user may call it; the last is that of no other."""
+        """Names by which the user may permit it; nothing else has the last one."""
         # One resource of a stack applies many objects.
         own = self.name if self.type.startswith("Kubernetes::") else self.logical_id
         return (self.name, self.logical_id, f"{self.stack}/{own}")
@@ -84,13 +84,13 @@ class RolledPool:
         stack: Stack that changes them.
         rolling: Whether they are replaced, may be, are held back by the pool's budget, stay until
             others are launched, or end.
-        nodes: How many at most; None where nobody knows.
-        at_once: How many at the same time, in the words of what replaces them.
-        why: What changes.
+        nodes: Largest number of them; None where it is unknown.
+        at_once: Number that goes at the same time, in the words of the service that replaces them.
+        why: The changes.
         usd_per_hour: Their On-Demand price together; None where no price is known.
-        lost: What would be lost; empty where the pool is not reserved.
-        instead: What to do instead; empty where nothing is lost.
-        named: Whether the user named the pool as what may go.
+        lost: Things that would be lost; empty where the pool is not reserved.
+        instead: Advice for what to do instead; empty where nothing is lost.
+        named: Whether the user permitted the loss by the pool's name.
     """
 
     pool: str
@@ -111,7 +111,7 @@ class RolledPool:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """What the user may call it."""
+        """Names by which the user may permit it."""
         return (self.pool, f"{self.stack}/{self.pool}")
 
 
@@ -120,12 +120,12 @@ class Changes:
     """All that a deployment would do.
 
     Attributes:
-        resources: What happens to resources and objects.
-        pools: What happens to nodes that run.
+        resources: Changes of resources and of objects.
+        pools: Running nodes that the deployment concerns.
         new_stacks: Stacks that are not there yet.
         left_stacks: Stacks that are in the file no more: `cdk deploy` leaves them as they are, with
             all that runs in them.
-        unread: What could not be compared; nothing of it is known.
+        unread: Custom resources that could not be compared.
         unprotected: Stacks whose termination protection the CDK's command line takes off.
     """
 
@@ -138,7 +138,7 @@ class Changes:
 
     @property
     def protected(self) -> tuple[Change | RolledPool, ...]:
-        """What must not go on unless the user names it."""
+        """Changes that the user has to permit by name."""
         return tuple(change for change in (*self.resources, *self.pools) if change.protected)
 
     @property

@@ -54,7 +54,7 @@ def rolled_pools(
     """Yield the pools whose running nodes a change concerns.
 
     Args:
-        changes: What happens to each resource.
+        changes: Changes of resources.
         worlds: Both sides.
         applied: The objects in the cluster, of both sides.
         region: Region, for prices.

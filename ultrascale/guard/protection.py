@@ -1,4 +1,4 @@
-"""Protection of what holds data or runs jobs: a change that loses it must be named by the user.
+"""Protected resources, which hold data or run jobs: the user must name one that may be lost.
 
 A change that only switches a safeguard off loses nothing yet; it counts as well.
 
@@ -26,11 +26,11 @@ _RETAINING = ("Retain", "RetainExceptOnCreate")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Protection:
-    """What a type of resource holds.
+    """Protection of a type of resource.
 
     Attributes:
-        lost: What goes with it.
-        instead: What to do instead.
+        lost: Things that go with a resource.
+        instead: Advice for what to do instead.
     """
 
     lost: str
@@ -111,19 +111,18 @@ _DEFINITION = _Protection(
 )
 
 
-# What each policy keeps: all of it, a copy, or nothing.
+# Rank of each policy: it keeps the resource, a copy, or nothing.
 _KEEPS = {"Retain": 2, "RetainExceptOnCreate": 2, "Snapshot": 1}
 _POLICIES = {
     "DeletionPolicy": "its retention when it leaves its stack",
     "UpdateReplacePolicy": "its retention when it is replaced",
 }
-# What is deleted without a policy leaves a copy.
+# Without a policy these types leave a copy.
 _COPIED = {
     ("AWS::RDS::DBCluster", "DeletionPolicy"): "Snapshot",
     ("AWS::RDS::DBInstance", "DeletionPolicy"): "Snapshot",
 }
-# A property of each type, the value that protects, what it is where it is not stated, and what it
-# is called.
+# For each type a property, its protecting value, its default, and its words.
 _SWITCHES: Mapping[str, Sequence[tuple[str, str, str, str]]] = {
     "AWS::ECR::Repository": (
         ("EmptyOnDelete", "false", "false", "its refusal to go with images in it"),
@@ -142,7 +141,7 @@ _SWITCHES: Mapping[str, Sequence[tuple[str, str, str, str]]] = {
         ("VersioningConfiguration/Status", "Enabled", "Suspended", "versions of its objects"),
     ),
 }
-# A number of each type, what it is where it is not stated, and what is less where that is lower.
+# For each type a number, its default, and the words for what a lower one reduces.
 _NUMBERS: Mapping[str, Sequence[tuple[str, int, str]]] = {
     "AWS::EC2::CapacityReservation": (
         ("InstanceCount", 1, "reserved instances, which EC2 may not give again"),
@@ -163,7 +162,7 @@ _EXPIRY: Mapping[str, Sequence[str]] = {
         "NoncurrentVersionExpirationInDays",
     ),
 }
-# What limits a rule to some of the objects.
+# Keys that limit a rule to some of the objects.
 _LIMITS = ("ObjectSizeGreaterThan", "ObjectSizeLessThan", "Prefix", "TagFilters")
 
 
@@ -173,7 +172,7 @@ def is_retained(body: Resource) -> bool:
 
 
 def with_protection(changes: Iterable[Change], worlds: Worlds) -> Iterator[Change]:
-    """Yield ``changes`` with what each would lose, and what to do instead."""
+    """Yield ``changes``, each with its loss and with advice."""
     all_changes = list(changes)
     added = {change.type for change in all_changes if change.action == "added"}
     for change in all_changes:
@@ -322,7 +321,7 @@ def _shorter_expiry(old: JsonObject, new: JsonObject) -> Iterator[str]:
 
 
 def _expiries(bucket: JsonObject, paths: Sequence[str]) -> Iterator[tuple[JsonObject, str, Json]]:
-    """Yield the limits of each rule that is on, and where it says when it deletes, and when."""
+    """Yield the limits of each enabled rule, the path of its expiry, and the expiry."""
     for rule in sequence(at(bucket, "LifecycleConfiguration/Rules")):
         if at(rule, "Status") == "Disabled":
             continue

@@ -18,8 +18,8 @@ class Worlds:
     """The two sides of a comparison.
 
     Attributes:
-        old: What is deployed.
-        new: What would be deployed.
+        old: The deployed stacks.
+        new: The stacks that would be deployed.
     """
 
     old: World
@@ -54,12 +54,12 @@ def action_of(properties: tuple[PropertyChange, ...]) -> Action:
 
 
 def is_caused(change: PropertyChange) -> bool:
-    """Return whether a property changes because of what it refers to."""
+    """Return whether a property changes because a resource that it refers to does."""
     return change.why.endswith(_CAUSED)
 
 
 def propagate(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key, Change]:
-    """Return ``changes`` with all that changes because of what it refers to.
+    """Return ``changes`` with the changes that spread through references.
 
     A resource that is replaced has another id and other attributes: whatever has one of them in a
     create-only property is replaced as well, in whichever stack it is, and whatever has one of them

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _MANIFEST = "manifest.json"
 _STACK = "aws:cloudformation:stack"
 _ASSEMBLY = "cdk:cloud-assembly"
-# What aws-cdk-lib writes where a stack is of no account.
+# aws-cdk-lib's word for the account of a stack without one.
 # Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/cx-api/lib/environment.ts
 _ANY_ACCOUNT = "unknown-account"
 _THIS_FILE = "name what `cdk synth` wrote for this file"
@@ -89,7 +89,7 @@ def compare_deployed(account: "Account", plan: ClusterPlan, new: Templates) -> C
     Args:
         account: The account to ask.
         plan: The cluster.
-        new: What would be deployed.
+        new: The templates that would be deployed.
 
     Raises:
         AccountError: As `read_deployed`.
@@ -109,7 +109,7 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
     Args:
         account: The account to ask.
         cluster: Name of the cluster.
-        new: What would be deployed.
+        new: The templates that would be deployed.
 
     Raises:
         AccountError: AWS did not answer for a stack, or one of ``new`` is changing, failed half-way
@@ -132,7 +132,7 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
                 whose = stack.get("Description", "no description")
                 todo = "give the cluster, or the pool, another name"
                 wrong.append(f"{name}: it is no stack of {cluster}: {whose}; {todo}")
-        # What is left behind is not deployed: its template says all that it may still hold.
+        # A stack that the file lacks is not deployed: its template alone says what it may hold.
         elif status in _WHOLE or name not in new:
             deployed.append(name)
             if stack.get("EnableTerminationProtection", False):
@@ -308,7 +308,7 @@ def _deployed(account: "Account", name: str) -> Template:
         account.client("cloudformation").get_template, StackName=name, TemplateStage="Original"
     )["TemplateBody"]
     try:
-        # What is no JSON botocore leaves as it is: YAML, in which CDK's small templates were sent.
+        # botocore parses JSON and leaves YAML as it is, in which the CDK sent small templates.
         document: object = (
             yaml.load(body, Loader=yaml.CSafeLoader)
             if isinstance(body, str)

@@ -100,7 +100,7 @@ class StoppedError(UltrascaleError):
     Attributes:
         what: The thing that does not go.
         why: The first real cause.
-        fix: What the user does about it.
+        fix: Advice for the user.
     """
 
     def __init__(self, what: str, *, why: str, fix: str) -> None:

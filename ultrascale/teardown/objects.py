@@ -52,7 +52,7 @@ class ObjectTarget:
 
     @property
     def things(self) -> Sequence[Thing]:
-        """The object; what it owns goes with it."""
+        """The object; its dependents go with it."""
         return (self.thing,)
 
     def look(self) -> State:
@@ -64,7 +64,7 @@ class ObjectTarget:
         return "going" if text(now, "metadata", "deletionTimestamp") else "there"
 
     def remove(self) -> None:
-        """Delete exactly this object, and what it owns before it."""
+        """Delete exactly this object, after its dependents."""
         delete(self.cluster, self.kind, self.found)
 
     def stuck(self) -> StoppedError:

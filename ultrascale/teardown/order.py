@@ -13,8 +13,8 @@ class Phase:
 
     Attributes:
         name: Name of the step, by which the table of layers assigns stacks to it.
-        title: What the step does.
-        minutes: How long each of its waves may take, in minutes.
+        title: Its purpose, for people.
+        minutes: Time that each of its waves may take, in minutes.
     """
 
     name: str

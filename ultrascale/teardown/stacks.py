@@ -168,7 +168,7 @@ def is_of(description: str | None, cluster: str) -> bool:
 
 def _stack(account: Account, answer: "StackTypeDef") -> Stack:
     id = answer["StackId"]
-    # What was never executed has neither a template nor resources.
+    # A change set that was never executed made neither a template nor resources.
     made = answer["StackStatus"] != _REVIEW
     return Stack(
         name=answer["StackName"],
