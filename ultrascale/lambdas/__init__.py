@@ -1,4 +1,4 @@
-"""Code that runs in AWS Lambda: the standard library and the runtime's boto3, nothing of ours.
+"""Functions of AWS Lambda: they have the standard library and the runtime's boto3, nothing else.
 
-One asset holds it all as the package `lambdas`, so modules import each other relatively.
+One asset holds all of them as the package `lambdas`, so modules import each other relatively.
 """

@@ -1,4 +1,4 @@
-"""What the function behind a custom resource tells CloudFormation, and asks it."""
+"""Answers of custom resources to CloudFormation, and questions to it."""
 
 import json
 import urllib.request
@@ -22,7 +22,7 @@ Send = Callable[[urllib.request.Request], None]
 
 
 def put(request: urllib.request.Request) -> None:
-    """Send ``request``, again where the network fails: without an answer a deploy waits an hour.
+    """Send ``request``, up to three times: without an answer, a deployment waits an hour.
 
     Raises:
         OSError: Every attempt failed.
@@ -49,10 +49,10 @@ def respond(
 
     Args:
         event: The request, as CloudFormation sent it.
-        status: Whether it was done.
-        physical_id: Id of the resource. A new one makes CloudFormation delete the old resource.
+        status: Outcome of the request.
+        physical_id: Id of the resource. With a new id, CloudFormation deletes the old resource.
         data: Values for `Fn::GetAtt`.
-        reason: Why it failed; the first thing that the one who deploys reads.
+        reason: Reason of a failure: the first words that the user reads.
         send: Sends the answer.
 
     Raises:
@@ -86,7 +86,7 @@ def respond(
 def rolls_back(cloudformation: "CloudFormationClient", stack: str) -> bool:
     """Return whether ``stack``, an id, is rolled back.
 
-    A function that fails then would leave a stack that nobody can deploy.
+    A function that fails during a rollback leaves a stack that nobody can deploy.
 
     Raises:
         ClientError: CloudFormation refused.

@@ -1,4 +1,4 @@
-"""The Kubernetes API of an EKS cluster, with nothing but the standard library and botocore."""
+"""Client of an EKS cluster's Kubernetes API, of the standard library and botocore alone."""
 
 import base64
 import json
@@ -22,10 +22,10 @@ MERGE_PATCH = "application/merge-patch+json"
 
 _TIMEOUT_SECONDS = 10
 _PAGE = 500
-# A new access entry takes some seconds until the API server knows it.
+# The API server learns of a new access entry only after some seconds.
 _ATTEMPTS = 5
 _SECONDS_BETWEEN = 5
-# As `aws eks get-token` signs it. The API server takes it for 15 minutes.
+# The form of `aws eks get-token`. The API server accepts it for 15 minutes.
 # Source: https://github.com/kubernetes-sigs/aws-iam-authenticator#api-authorization-from-outside-a-cluster
 _TOKEN_PREFIX = "k8s-aws-v1."
 _CLUSTER_HEADER = "x-k8s-aws-id"
@@ -75,9 +75,8 @@ class KubernetesApi:
     def list(self, path: str, **query: str) -> "Iterator[Object]":
         """Yield the objects at ``path`` that the selectors in ``query`` match.
 
-        They come from the API server's cache, some moments old: in a large cluster etcd would have
-        to read every node to find some. The cache pays no heed to pages: to be used where few
-        objects match.
+        They come from the API server's cache, some moments old: etcd would have to read every node
+        of a large cluster. The cache ignores pages, so use it where few objects match.
 
         Raises:
             KubernetesError: The API server refused.
@@ -88,7 +87,7 @@ class KubernetesApi:
         return self._pages(path, query, {"resourceVersion": "0"})
 
     def stream(self, path: str, **query: str) -> "Iterator[Object]":
-        """Yield the objects at ``path`` page by page: all nodes of a fleet fit into no memory.
+        """Yield the objects at ``path`` page by page: the nodes of a fleet exceed the memory.
 
         Since Kubernetes 1.34 the pages come from a snapshot of the cache, not from etcd.
 
@@ -162,26 +161,26 @@ class KubernetesApi:
 
 
 def tls_context(certificate_authority: str) -> ssl.SSLContext:
-    """Return a context that trusts the cluster's own authority and no other.
+    """Return a TLS context that trusts only the cluster's own authority.
 
     Args:
         certificate_authority: Its certificate, in base64 as EKS has it.
     """
     pem = base64.b64decode(certificate_authority).decode()
     context = ssl.create_default_context(cadata=pem)
-    # EKS makes authorities without key identifiers. They are valid, but Python 3.13 began to refuse
-    # them (kubernetes-client/python#2394).
+    # EKS creates authorities without key identifiers. They are valid, but Python 3.13 refuses them
+    # (kubernetes-client/python#2394).
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
 
 
 def bearer_token(session: "Session", *, cluster: str, region: str) -> str:
-    """Return a token for ``cluster``: a signed request that tells who asks.
+    """Return a token for ``cluster``: a signed request that identifies the caller.
 
     Args:
-        session: botocore session, where the credentials come from.
-        cluster: Name of the cluster, which the token is bound to.
-        region: Region, whose own STS endpoint answers.
+        session: botocore session with the credentials.
+        cluster: Name of the cluster that the token is bound to.
+        region: Region of the STS endpoint.
     """
     sts = session.create_client("sts", region_name=region)
     credentials = session.get_credentials()

@@ -1,4 +1,4 @@
-"""Every component of a cluster, read from what `cdk synth` wrote for it."""
+"""Components of a cluster, read from its synthesized assembly and manifests."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from ultrascale.sbom.model import Component, merged
 from ultrascale.sbom.resources import components_of, machine_images
 
 _STACK_ARTIFACT = "aws:cloudformation:stack"
-# What writes the templates and manifests. The CDK's own functions and their layers are deployed.
+# Libraries that write the templates and manifests; the CDK's own functions are deployed with them.
 _CDK = (
     "aws-cdk-lib",
     "aws-cdk.asset-awscli-v1",
@@ -31,7 +31,7 @@ _CDK = (
 
 
 def list_components(plan: ClusterPlan, *, assembly: Path, manifests: Path) -> tuple[Component, ...]:
-    """Return what a deploy of a cluster brings, each component once.
+    """Return the components of a cluster's deployment, each once.
 
     Args:
         plan: The cluster.
@@ -45,7 +45,7 @@ def list_components(plan: ClusterPlan, *, assembly: Path, manifests: Path) -> tu
 
 
 def list_pipeline(plan: PipelinePlan, *, assembly: Path, manifests: Path) -> tuple[Component, ...]:
-    """Return what a pipeline brings, and what it deploys to each of its stages, each once.
+    """Return the components of a pipeline and of all of its stages, each once.
 
     Args:
         plan: The pipeline.
@@ -108,10 +108,10 @@ def _stacks(assembly: Path) -> Mapping[str, Path]:
 
 
 def _read(file: Path) -> JsonObject:
-    """Return what stands in a file of an assembly.
+    """Return the content of a file of an assembly.
 
     Raises:
-        UltrascaleError: It is not whole: a synthesis was broken off.
+        UltrascaleError: The file is incomplete: a synthesis was interrupted.
     """
     try:
         return mapping(json.loads(file.read_text(encoding="utf-8")))
@@ -162,7 +162,7 @@ def _from_object(document: JsonObject, plan: ClusterPlan) -> Iterator[Component]
 
 
 def _of_node_class(document: JsonObject, plan: ClusterPlan, used_by: str) -> Iterator[Component]:
-    """Yield the images of a node class: in the variant for its pool's types, where it is ours."""
+    """Yield the images of a node class; of our own pools, the variant for the pool's types."""
     name = mapping(document.get("metadata")).get("name")
     parameters = {(pool.name, pool.ami_alias): pool.ami_parameter for pool in plan.all_pools}
     source = versions.ami_release(plan.control_plane.version).source
@@ -179,7 +179,7 @@ def _of_node_class(document: JsonObject, plan: ClusterPlan, used_by: str) -> Ite
 
 
 def _images(value: Json) -> Iterator[str]:
-    """Yield the images of all containers in an object, wherever its pods stand."""
+    """Yield the images of all containers in an object, at any depth."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if key in ("containers", "initContainers"):

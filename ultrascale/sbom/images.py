@@ -1,4 +1,4 @@
-"""Container images: those that are pulled, and those that are built from this project."""
+"""Container images: pulled ones, and ones that are built from this project."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,12 +19,12 @@ _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
 def pulled_image(reference: str, plan: ClusterPlan, *, used_by: str) -> Component:
-    """Return the image that a container names.
+    """Return the image of a container.
 
-    An image from the cluster's cache is the one of its publisher, and named so.
+    An image of the cluster's cache has its publisher's name.
 
     Args:
-        reference: What stands in the container's ``image``.
+        reference: The container's ``image``.
         plan: The cluster.
         used_by: The object whose container it is.
     """
@@ -43,21 +43,21 @@ def pulled_image(reference: str, plan: ClusterPlan, *, used_by: str) -> Componen
 
 
 def own_images(plan: ClusterPlan, *, root: Path = ROOT) -> Iterator[Component]:
-    """Yield the images that are built from this project, with what they are built from.
+    """Yield the images that are built from this project, with their parts.
 
     Args:
         plan: The cluster.
         root: Folder of the project.
 
     Raises:
-        UltrascaleError: The Dockerfiles are not there: the package was installed without them.
+        UltrascaleError: The Dockerfiles are missing: the package was installed without them.
     """
     for build in plan.image_builds:
         yield _own_image(build, plan, root)
 
 
 def is_own(reference: str, plan: ClusterPlan) -> bool:
-    """Return whether an image is one that is built from this project."""
+    """Return whether an image is built from this project."""
     repository, _ = _split(reference.partition("@")[0])
     return any(
         repository.endswith(f"/{names.repository(plan.name, build.repository)}")

@@ -1,4 +1,4 @@
-"""A piece of software that a deploy brings."""
+"""A software component of a deployment."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,17 +20,17 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """A piece of software.
+    """A software component.
 
     Attributes:
-        kind: What it is.
+        kind: Its kind.
         name: Its name, without its version.
-        version: Its version; None where AWS picks it when it is deployed.
+        version: Its version; None where AWS chooses it at the deployment.
         purl: Package URL, where its kind has one.
         source: Page or address that states the version; None where there is none.
-        sha256: Digests of what is fetched: one image, or a wheel for each platform.
-        used_by: Stacks, objects or images that bring it.
-        parts: What it is built from.
+        sha256: Digests of its files: one image, or a wheel for each platform.
+        used_by: Stacks, objects or images that use it.
+        parts: Components that it is built from.
     """
 
     kind: Kind
@@ -44,7 +44,7 @@ class Component:
 
     @property
     def ref(self) -> str:
-        """What names it in a bill of materials: the same in every one of them."""
+        """Its reference, the same in every bill of materials."""
         if self.purl is not None:
             return self.purl
         name = f"{self.kind}:{self.name}".replace(" ", "-")
@@ -52,7 +52,7 @@ class Component:
 
 
 def merged(components: Iterable[Component]) -> tuple[Component, ...]:
-    """Return each component once, with all that uses it, in the order of kinds and names."""
+    """Return each component once, with all of its users, ordered by kind and name."""
     found: dict[str, Component] = {}
     for component in components:
         known = found.get(component.ref, component)

@@ -18,7 +18,7 @@ _LAYER = re.compile(r"/opt/(\w+)/\S+?(?: (\d[\w.]*))?(?:;|$)")
 
 
 def components_of(body: JsonObject, plan: ClusterPlan, *, stack: str) -> Iterator[Component]:
-    """Yield what a resource brings; nothing for those without software of their own.
+    """Yield the components of a resource; nothing for a resource without software.
 
     Args:
         body: The resource.
@@ -60,10 +60,10 @@ def _launch_template(properties: JsonObject, plan: ClusterPlan) -> Iterator[Comp
 
 
 def machine_images(parameter: str, *, source: str) -> Iterator[Component]:
-    """Yield the image whose id a public parameter of Systems Manager holds; nothing for others.
+    """Yield the image of a public parameter of Systems Manager; nothing for other parameters.
 
     Args:
-        parameter: Its name, as it stands in a template or plan.
+        parameter: Name of the parameter, of a template or plan.
         source: Page that states the release.
     """
     for name, release in _IMAGE_PARAMETER.findall(parameter):

@@ -1,4 +1,4 @@
-"""When the nodes of a Capacity Block are asked for, and when they are given back."""
+"""Decision of a Capacity Block's nodes: request them, keep them or return them."""
 
 from collections.abc import Set
 from dataclasses import dataclass
@@ -8,26 +8,26 @@ from enum import Enum
 _ACTIVE = "active"
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html
 LOST = frozenset({"cancelled", "expired", "failed", "payment-failed"})
-"""States that a reservation never leaves."""
+"""Final states of a reservation."""
 
-# EKS empties a managed node group that early before a block ends.
+# EKS drains a managed node group that long before a block ends.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
 _EKS_BEFORE_END = timedelta(minutes=40)
-# Long enough for what fails in the moments of a start. EKS wants a block's group at 0 while it is
-# upgraded, so that somebody who sets 0 later must find it at 0 a minute after.
+# Long enough for failures around the start. EKS wants a block's group at 0 during an upgrade, so a
+# 0 that somebody sets later must stay.
 _AT_THE_START = timedelta(hours=1)
 
 
 class ReservationLostError(Exception):
-    """The reservation will never hold capacity (again) while the file says that it does."""
+    """The reservation will never hold capacity (again), and the file says that it does."""
 
 
 class UnusedNodesError(Exception):
-    """The nodes are there and paid for, and nobody has asked for them."""
+    """The nodes are paid for, and nobody has requested them."""
 
 
 class Phase(Enum):
-    """Where a moment lies in a window."""
+    """Phase of a window."""
 
     AHEAD = "before the start"
     OPEN = "the nodes can be used"
@@ -38,12 +38,12 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """When the capacity is there, in UTC.
+    """Window of a Capacity Block, in UTC.
 
     Attributes:
         starts: Start of the block.
-        usable_until: When its nodes are drained.
-        reclaimed_from: When EC2 begins to terminate its instances.
+        usable_until: Start of the drain of its nodes.
+        reclaimed_from: Start of EC2's termination of its instances.
         ends: End of the block.
     """
 
@@ -53,7 +53,7 @@ class Window:
     ends: datetime
 
     def phase(self, now: datetime) -> Phase:
-        """Return where ``now`` lies."""
+        """Return the phase of ``now``."""
         if now < self.starts:
             return Phase.AHEAD
         if now < self.usable_until:
@@ -63,23 +63,23 @@ class Window:
         return Phase.RECLAIMED if now < self.ends else Phase.OVER
 
     def begins(self, now: datetime) -> bool:
-        """Return whether ``now`` lies in the first hour."""
+        """Return whether ``now`` is in the first hour."""
         return self.starts <= now < self.starts + _AT_THE_START
 
     @property
     def emptied_by_eks(self) -> bool:
-        """Whether EKS empties a managed node group in time: for UltraServers it is too late."""
+        """Whether EKS drains a managed node group in time: for UltraServers it is too late."""
         return self.usable_until >= self.ends - _EKS_BEFORE_END
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What is to be done with a pool.
+    """Action on a pool.
 
     Attributes:
-        size: Nodes that it shall have; None leaves it alone.
+        size: New number of nodes; None leaves it alone.
         drain: Whether its nodes are cordoned and their pods warned first.
-        reason: Why, for the log.
+        reason: Reason, for the log.
     """
 
     size: int | None
@@ -97,23 +97,23 @@ def decide(
     own: Set[int],
     current: int,
 ) -> Action:
-    """Return what is to be done with a pool that has ``current`` nodes.
+    """Return the action on a pool that has ``current`` nodes.
 
-    Inside the window a size that is not the calendar's own stays: whoever set it knows why.
+    Inside the window, a size that somebody else has set stays.
 
     Args:
         now: The moment.
-        window: When the capacity is there.
-        reservation_state: EC2's state of the reservation; None where it does not matter, which is
-            everywhere but in the open window.
+        window: The window.
+        reservation_state: EC2's state of the reservation; None outside the open window, where it
+            does not matter.
         waits: Whether the pool gets its nodes only once the reservation is active.
         size: Nodes of the pool inside the window.
-        own: Sizes that only the calendar has set, or nobody yet.
-        current: Nodes that it is set to now.
+        own: Sizes that nobody but the calendar sets.
+        current: Desired nodes of the pool now.
 
     Raises:
         ReservationLostError: The window is open, and the reservation will never be active.
-        UnusedNodesError: The reservation is active, and the pool has a 0 that stays.
+        UnusedNodesError: The reservation is active, and somebody has set the pool to 0.
     """
     match window.phase(now):
         case Phase.AHEAD:
@@ -121,7 +121,7 @@ def decide(
         case Phase.OPEN:
             return _open(reservation_state, waits=waits, size=size, own=own, current=current)
         case phase if current > 0:
-            # Once EC2 takes the nodes, a warning that fails must not hold the rest up.
+            # Once EC2 takes the nodes, a failed warning must not stop the rest.
             return Action(size=0, drain=phase is Phase.DRAINING, reason=phase.value)
         case _:
             return Action(size=None, reason="it has no nodes")

@@ -1,4 +1,4 @@
-"""One entry of the calendar, and what keeping it takes."""
+"""An entry of the calendar, and its enforcement."""
 
 from collections.abc import Callable, Set
 from dataclasses import dataclass
@@ -13,51 +13,51 @@ if TYPE_CHECKING:
     from ..events import CalendarProperties
 
 _LAST_MINUTES = (Phase.DRAINING, Phase.RECLAIMED)
-# EC2 may write a moment down a little later than the purchase says.
+# EC2 may record a time a little later than the purchase says.
 _ALIKE = timedelta(minutes=1)
-# As many minutes as the alarm looks at: fewer would not raise it.
+# The minutes that the alarm evaluates: fewer would not raise it.
 _EACH_HOUR_MINUTES = 5
 
 
 class WindowError(Exception):
-    """The window in the file is not the one that EC2 keeps."""
+    """The window in the file differs from EC2's."""
 
 
 class Target(Protocol):
-    """What has a number of nodes."""
+    """A node group or NodePool whose size can be set."""
 
     @property
     def emptied_by_eks(self) -> bool:
-        """Whether EKS takes its nodes away by itself before most blocks end."""
+        """Whether EKS drains its nodes by itself before most blocks end."""
         ...
 
     @property
     def filled_again(self) -> bool:
-        """Whether it gets its nodes whenever it has none inside the window.
+        """Whether the calendar sets its size whenever it has no nodes inside the window.
 
-        Only such a target can wait for the reservation: to the others nobody returns later.
+        Only such a target can wait for the reservation: the others are set once.
         """
         ...
 
     def size(self) -> int:
-        """Return the nodes that it is set to."""
+        """Return its desired number of nodes."""
         ...
 
     def set_size(self, size: int, *, was: int) -> None:
-        """Set its nodes."""
+        """Set its desired number of nodes."""
         ...
 
     def drain(self, message: str) -> None:
-        """Prepare its nodes for their end, and warn whoever uses them."""
+        """Prepare its nodes for their end, and warn their users."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deploy:
-    """A deploy, which asks for the pool's nodes wherever the window stands.
+    """A deployment: it sets the pool's size inside the whole window.
 
     Attributes:
-        size_before: Size that the calendar had for the pool until now; None for a new pool.
+        size_before: The calendar's previous size of the pool; None for a new pool.
     """
 
     size_before: int | None
@@ -69,9 +69,9 @@ class Entry:
 
     Attributes:
         pool: Name of the pool.
-        window: When its capacity is there.
-        size: Nodes that it has then.
-        reservation: What holds the capacity.
+        window: Window of its capacity.
+        size: Nodes inside the window.
+        reservation: Reservation of the capacity.
     """
 
     pool: str
@@ -92,7 +92,7 @@ class Entry:
                 reclaimed_from=datetime.fromisoformat(window["ReclaimedFrom"]),
                 ends=datetime.fromisoformat(window["Ends"]),
             ),
-            # CloudFormation makes text of every number.
+            # CloudFormation turns every number into text.
             size=int(properties["Size"]),
             reservation=Reservation(
                 id=reservation.get("Id"),
@@ -103,16 +103,16 @@ class Entry:
     def has_work(self, now: datetime) -> bool:
         """Return whether the schedule has anything to do at ``now``.
 
-        Before the start it only compares the window, which each hour is often enough for.
+        Before the start it only compares the window, once an hour.
         """
         if self.window.phase(now) is not Phase.AHEAD:
             return True
         return self._is_compared(now) and now.minute < _EACH_HOUR_MINUTES
 
     def difference(self, block: Callable[[], Block], *, now: datetime) -> str:
-        """Return where the window is not that of ``block``, and what to do; empty if it is.
+        """Return the differences of the window and ``block``, with a step; empty for none.
 
-        A start matters until it has passed by both accounts, an end until it has.
+        A start matters until both starts have passed, an end until it has.
         """
         if not self._is_compared(now):
             return ""
@@ -127,7 +127,7 @@ class Entry:
         return f"{'; '.join(wrong)}: correct the file; purchase.extended is for a longer block"
 
     def _is_compared(self, now: datetime) -> bool:
-        # Far from the window, tags may find the block before this one, or the one after.
+        # Far from the window, tags may find the previous or the next block.
         phase = self.window.phase(now)
         near = phase in (Phase.OPEN, Phase.DRAINING)
         return near or (self.reservation.id is not None and phase is not Phase.OVER)
@@ -141,28 +141,27 @@ def keep(
     block: Callable[[], Block],
     target: Target,
 ) -> str:
-    """Give the pool the nodes that it shall have at ``now``, and return what was done and why.
+    """Give the pool its nodes at ``now``, and return a line for the log.
 
-    It can be repeated: what is done already is left alone, and the size is set last, so that a run
-    that fails on the way leaves the whole to the next one.
+    It can be repeated: it skips finished steps, and sets the size last, so that the next run
+    repeats a failed one.
 
     Args:
         entry: The pool.
         now: The moment.
-        deploy: The deploy that calls; None for the schedule.
+        deploy: The deployment that calls; None for the schedule.
         block: Asks EC2 for the reservation.
-        target: What has the nodes.
+        target: The node group or NodePool.
 
     Raises:
         ReservationLostError: The window is open, and the reservation will never be active.
-        UnusedNodesError: The schedule finds a pool at 0 whose paid nodes nobody asks for.
-        WindowError: The schedule finds another window than EC2 keeps. What the one in the file
-            asks for was done.
-        Exception: Whatever an API answers.
+        UnusedNodesError: The schedule finds a pool at 0 whose nodes are paid for.
+        WindowError: The schedule finds another window in EC2. The file's was carried out.
+        Exception: Any error of an API.
     """
     ask = cache(block)
     done = _keep(entry, now=now, deploy=deploy, block=ask, target=target)
-    # A deploy asks EC2 no more than it must: the schedule follows.
+    # A deployment asks EC2 as little as possible: the schedule follows.
     compared = deploy is None or entry.window.phase(now) is Phase.OPEN
     wrong = entry.difference(ask, now=now) if compared else ""
     if wrong and deploy is None:
@@ -204,11 +203,11 @@ def _keep(
 
 
 def _own_sizes(deploy: Deploy | None, *, empty: bool) -> Set[int]:
-    """Return the sizes that nobody but the calendar has set.
+    """Return the sizes that nobody but the calendar sets.
 
     Args:
-        deploy: The deploy that calls; None for the schedule.
-        empty: Whether 0 is among them when the schedule calls.
+        deploy: The deployment that calls; None for the schedule.
+        empty: Whether 0 is one of them when the schedule calls.
     """
     if deploy is None:
         return {0} if empty else set()
@@ -216,7 +215,7 @@ def _own_sizes(deploy: Deploy | None, *, empty: bool) -> Set[int]:
 
 
 def warning(entry: Entry) -> str:
-    """Return what the users of the pool's nodes are told at the end."""
+    """Return the warning to the users of the pool's nodes at the end."""
     return (
         f"the Capacity Block of pool {entry.pool} ends: its nodes are drained now, and EC2 "
         f"terminates them from {entry.window.reclaimed_from:%Y-%m-%d %H:%M} UTC on"

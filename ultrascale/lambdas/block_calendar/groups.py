@@ -1,4 +1,4 @@
-"""Node groups whose size the calendar sets through AWS.
+"""Node groups whose size the calendar sets in AWS.
 
 They do not wait for the reservation to become active: Auto Scaling goes on launching until it is.
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedNodeGroup:
-    """A managed node group, which EKS empties by itself 40 minutes before a block ends.
+    """A managed node group, which EKS drains by itself 40 minutes before a block ends.
 
     Attributes:
         eks: EKS client.
         autoscaling: Auto Scaling client.
         cluster: Name of the cluster.
         name: Name of the group.
-        emptied_by_eks: Whether EKS takes its nodes away before a block ends.
-        filled_again: Whether it gets its nodes whenever it has none inside the window.
+        emptied_by_eks: Whether EKS drains its nodes before a block ends.
+        filled_again: Whether the calendar sets its size whenever it has no nodes in the window.
     """
 
     eks: "EKSClient"
@@ -36,7 +36,7 @@ class ManagedNodeGroup:
     filled_again: bool = False
 
     def size(self) -> int:
-        """Return the instances that the Auto Scaling group behind it is set to.
+        """Return the desired size of the Auto Scaling group behind it.
 
         Raises:
             LookupError: There is no such group.
@@ -47,7 +47,7 @@ class ManagedNodeGroup:
         return size_of(self.autoscaling, group)
 
     def set_size(self, size: int, *, was: int) -> None:
-        """Set its nodes."""
+        """Set its desired size."""
         self.eks.update_nodegroup_config(
             clusterName=self.cluster, nodegroupName=self.name, scalingConfig={"desiredSize": size}
         )
@@ -63,8 +63,8 @@ class AutoScalingGroup:
     Attributes:
         autoscaling: Auto Scaling client.
         name: Name of the group.
-        emptied_by_eks: Whether EKS takes its nodes away before a block ends.
-        filled_again: Whether it gets its nodes whenever it has none inside the window.
+        emptied_by_eks: Whether EKS drains its nodes before a block ends.
+        filled_again: Whether the calendar sets its size whenever it has no nodes in the window.
     """
 
     autoscaling: "AutoScalingClient"
@@ -73,7 +73,7 @@ class AutoScalingGroup:
     filled_again: bool = False
 
     def size(self) -> int:
-        """Return the instances that it is set to.
+        """Return its desired size.
 
         Raises:
             LookupError: There is no such group.
@@ -84,7 +84,7 @@ class AutoScalingGroup:
         return answer["AutoScalingGroups"][0]["DesiredCapacity"]
 
     def set_size(self, size: int, *, was: int) -> None:
-        """Set its instances."""
+        """Set its desired size."""
         self.autoscaling.set_desired_capacity(
             AutoScalingGroupName=self.name, DesiredCapacity=size, HonorCooldown=False
         )

@@ -1,4 +1,4 @@
-"""The function behind the block calendar: CloudFormation calls it at a deploy, a schedule later."""
+"""Function of the block calendar, called by CloudFormation and by a schedule."""
 
 import os
 from datetime import UTC, datetime
@@ -37,7 +37,7 @@ def on_event(
         event: A request of CloudFormation, or the properties of such a request from a schedule.
 
     Raises:
-        Exception: Whatever went wrong, so that the alarm sees it; CloudFormation was told.
+        Exception: Any error, so that the alarm sees it; CloudFormation has its answer.
     """
     if "RequestType" in event:
         _deploy(event)
@@ -55,12 +55,12 @@ def _deploy(event: "Request[CalendarProperties]") -> None:
     try:
         print(until_settled(lambda: _deployed(event)))
     except ReservationLostError as error:
-        # No deploy can change that, and one that fails could not even be rolled back. The schedule
-        # meets it as well, and raises the alarm.
+        # No deployment can change that, and a failed one could not be rolled back. The schedule
+        # meets the same error, and raises the alarm.
         print(f"pool {properties['Pool']}: {error}")
     except Exception as error:
-        # The NodePools of a cluster share a stack, and an error of one would roll all of them
-        # back. The schedule meets it within a minute, again and again, and raises the alarm.
+        # The NodePools of a cluster share a stack, and an error of one would roll back all of them.
+        # The schedule meets the same error within a minute, and raises the alarm.
         shared = properties["Target"]["Kind"] == _NODE_POOL
         reason = f"pool {properties['Pool']}: {type(error).__name__}: {error}"
         status = "SUCCESS" if shared else "FAILED"
@@ -77,7 +77,7 @@ def _deployed(event: "Request[CalendarProperties]") -> str:
 
 
 def _protect(event: "Request[CalendarProperties]") -> None:
-    """Return only where the block that the calendar has kept until now may leave it."""
+    """Raise where the calendar must not leave the previous block yet."""
     properties, before = event["ResourceProperties"], event.get("OldResourceProperties")
     if before is None:
         return
@@ -85,7 +85,7 @@ def _protect(event: "Request[CalendarProperties]") -> None:
     if not breaks_off(old, new, now=clock()):
         return
     if properties["Target"]["Kind"] == _NODE_POOL:
-        # The stack is shared: see where it answers.
+        # The stack is shared: see the answer to CloudFormation.
         print(
             f"pool {old.pool}: its block of until now runs until {old.window.ends:%Y-%m-%d %H:%M}Z,"
             " and the calendar no longer drains its nodes before that"

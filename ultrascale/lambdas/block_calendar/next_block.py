@@ -1,4 +1,4 @@
-"""What no deploy may do to a block that runs: put the next one in its place."""
+"""Guard of a running block: a deployment must not put the next block in its place."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -10,14 +10,14 @@ _NEEDS_ITS_END = (Phase.OPEN, Phase.DRAINING)
 
 
 class RunningBlockError(Exception):
-    """A deploy would leave the nodes of a block that runs without their end."""
+    """A deployment would leave the nodes of a running block without a drain."""
 
 
 def breaks_off(before: Entry, after: Entry, *, now: datetime) -> bool:
-    """Return whether ``after`` takes the place of a block that runs, and is none itself.
+    """Return whether ``after`` replaces a running block, and is not running itself.
 
-    A window that is corrected, or a block that is extended, keeps its id. Tags may find another
-    block in another window.
+    A corrected window or an extended block keeps its id. Tags may find another block in another
+    window.
     """
     same = before.reservation == after.reservation and after.reservation.id is not None
     return (
@@ -28,17 +28,17 @@ def breaks_off(before: Entry, after: Entry, *, now: datetime) -> bool:
 
 
 def let_pass(before: Entry, *, size: Callable[[], int], rolls_back: Callable[[], bool]) -> None:
-    """Return only where the block of ``before`` may go: no node runs, or a stack rolls back.
+    """Raise where nodes run on the block of ``before``, except in a rollback.
 
     Args:
-        before: What the calendar has kept until now.
-        size: Asks for the nodes that the pool is set to.
-        rolls_back: Asks whether CloudFormation takes back what it did: a rollback that is stopped
-            leaves a stack that nobody can deploy.
+        before: The previous entry.
+        size: Returns the desired size of the pool.
+        rolls_back: Returns whether the stack rolls back: a stopped rollback leaves a stack that
+            nobody can deploy.
 
     Raises:
-        RunningBlockError: It may not; it says what to do.
-        Exception: Whatever an API answers.
+        RunningBlockError: Nodes run; the message says what to do.
+        Exception: Any error of an API.
     """
     nodes = size()
     if nodes == 0 or rolls_back():

@@ -1,4 +1,4 @@
-"""Static NodePools, of Karpenter or EKS Auto Mode, whose size the calendar sets."""
+"""Static NodePools of Karpenter or EKS Auto Mode, whose size the calendar sets."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,13 +10,13 @@ from ..kubernetes import JSON_PATCH, MERGE_PATCH, KubernetesApi, KubernetesError
 if TYPE_CHECKING:
     from ..kubernetes_objects import Event, Object, Reference
 
-# Karpenter and Auto Mode set it on every node.
+# Karpenter and Auto Mode label every node with it.
 _NODE_POOL_LABEL = "karpenter.sh/nodepool"
 _COMPONENT = "ultrascale-block-calendar"
 _REASON = "CapacityBlockEnds"
-# Kubernetes keeps the events of objects without a namespace there.
+# Namespace of the events of objects that have none.
 _NODE_EVENTS = "default"
-# A run before has warned, or the namespace is gone, or going: that answers `Forbidden`.
+# An earlier run has warned, or the namespace is gone or terminating, which answers `Forbidden`.
 _NOBODY_TO_WARN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN)
 _OVER = frozenset({"Succeeded", "Failed"})
 _LONGEST_NAME = 200
@@ -29,8 +29,8 @@ class StaticNodePool:
     Attributes:
         api: API server of its cluster.
         name: Its name.
-        emptied_by_eks: Whether EKS takes its nodes away before a block ends.
-        filled_again: Whether it gets its nodes whenever it has none inside the window.
+        emptied_by_eks: Whether EKS drains its nodes before a block ends.
+        filled_again: Whether the calendar sets its size whenever it has no nodes in the window.
     """
 
     api: KubernetesApi
@@ -43,11 +43,11 @@ class StaticNodePool:
         return f"/apis/karpenter.sh/v1/nodepools/{self.name}"
 
     def size(self) -> int:
-        """Return the nodes that it is set to."""
+        """Return its desired number of nodes."""
         return self.api.get(self._path)["spec"]["replicas"]
 
     def set_size(self, size: int, *, was: int) -> None:
-        """Set its nodes, unless somebody changed them since they were read."""
+        """Set its number of nodes, unless somebody changed it since it was read."""
         patch = [
             {"op": "test", "path": "/spec/replicas", "value": was},
             {"op": "replace", "path": "/spec/replicas", "value": size},
@@ -55,9 +55,9 @@ class StaticNodePool:
         self.api.patch(self._path, patch, kind=JSON_PATCH)
 
     def drain(self, message: str) -> None:
-        """Keep new pods off its nodes, and tell everyone who looks at a node or a pod there.
+        """Cordon its nodes, and warn about each node and pod by an Event.
 
-        A warning is an Event of type `Warning`. A node or pod that goes meanwhile needs none.
+        A node or pod that is deleted meanwhile needs no warning.
         """
         nodes = [*self.api.list("/api/v1/nodes", labelSelector=f"{_NODE_POOL_LABEL}={self.name}")]
         for node in nodes:
@@ -90,13 +90,13 @@ class StaticNodePool:
 
 
 def _is_work(pod: "Object") -> bool:
-    """Return whether a pod is more than a part of its node, and still runs."""
+    """Return whether a pod is no part of its node, and still runs."""
     owners = {owner["kind"] for owner in pod["metadata"].get("ownerReferences", ())}
     return not owners & {"DaemonSet", "Node"} and pod["status"].get("phase") not in _OVER
 
 
 def _event(subject: "Object", kind: str, message: str) -> "Event":
-    """Return the Event that warns of ``subject``; its name makes it the only one.
+    """Return the Event that warns about ``subject``; its name keeps it unique.
 
     Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
     """

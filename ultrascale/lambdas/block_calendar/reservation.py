@@ -1,4 +1,4 @@
-"""What EC2 says of a Capacity Block's reservation."""
+"""Reservations of Capacity Blocks in EC2, found by id or by tags."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ _BLOCK = "capacity-block"
 
 
 class ReservationError(Exception):
-    """What the cluster file says of a reservation does not name exactly one."""
+    """The cluster file does not name exactly one reservation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """How a reservation is found.
+    """Id or tags of a reservation.
 
     Attributes:
-        id: Its id; None where its tags find it.
-        tags: Tags that it carries; empty where its id finds it.
+        id: Its id; None where its tags name it.
+        tags: Its tags; empty where its id names it.
     """
 
     id: str | None
@@ -33,12 +33,12 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """What EC2 says of a reservation.
+    """State and window of a reservation.
 
     Attributes:
         state: Its state.
-        starts: When it starts or has started, in UTC; None where EC2 does not say.
-        ends: When it ends, in UTC; None where EC2 does not say.
+        starts: Its start, in UTC; None where EC2 does not tell it.
+        ends: Its end, in UTC; None where EC2 does not tell it.
     """
 
     state: str
@@ -47,10 +47,10 @@ class Block:
 
 
 def find(ec2: "EC2Client", reservation: Reservation) -> Block:
-    """Return what EC2 says of ``reservation``.
+    """Return state and window of ``reservation``.
 
-    Tags may match the blocks before and after it as well, as a block that is renewed gets a new id:
-    the active one counts, and without one the one that is still to come.
+    Tags may match earlier and later blocks as well, as a renewed block gets a new id: the active
+    one counts; without an active one, the one that is still to come.
 
     Args:
         ec2: EC2 client.

@@ -1,4 +1,4 @@
-"""What a deploy tries again: it meets rights that are seconds old, and the schedule beside it."""
+"""Retries of a deployment: new permissions need seconds, and the schedule runs beside it."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from ..kubernetes import KubernetesError
 
-# A role and its policies take some seconds until every service knows them.
+# Services learn of a new role and its policies only after some seconds.
 # Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html#troubleshoot_general_eventual-consistency
 _NOT_KNOWN_YET = frozenset(
     {
@@ -20,7 +20,7 @@ _NOT_KNOWN_YET = frozenset(
         "UnrecognizedClientException",
     }
 )
-# The schedule sets the same size at the same moment; the next look finds it done.
+# The schedule sets the same size at the same moment; the next try finds it done.
 _OVERTAKEN = frozenset({"ResourceInUseException", "ScalingActivityInProgress"})
 _OVERTAKEN_STATUS = (HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
 _ATTEMPTS = 7
@@ -28,14 +28,14 @@ _SECONDS_BETWEEN = 5
 
 
 def until_settled(run: Callable[[], str], sleep: Callable[[float], None] = time.sleep) -> str:
-    """Return what ``run`` returns, and for half a minute try again what fails by its moment alone.
+    """Return the result of ``run``, and retry transient errors for half a minute.
 
     Args:
-        run: What can be repeated.
+        run: A repeatable operation.
         sleep: Waits, in seconds.
 
     Raises:
-        Exception: It failed otherwise, or for too long.
+        Exception: It failed for another reason, or for too long.
     """
     for _ in range(_ATTEMPTS - 1):
         try:

@@ -1,1 +1,1 @@
-"""The custom resource that is a build of AWS CodeBuild."""
+"""Custom resource that runs a build of AWS CodeBuild."""

@@ -1,4 +1,4 @@
-"""Running a build of AWS CodeBuild to its end."""
+"""A build of AWS CodeBuild, from its start to its end."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from mypy_boto3_codebuild.type_defs import BuildTypeDef
 
 _POLL_SECONDS = 5
-# What is left for the answer to CloudFormation when a build is given up.
+# Time for the answer to CloudFormation once a build is given up.
 _RESERVE_SECONDS = 45
 _RUNNING = "IN_PROGRESS"
 _SUCCEEDED = "SUCCEEDED"
@@ -27,13 +27,13 @@ def run(
 ) -> str:
     """Run a build of ``project`` and return its id.
 
-    A build that is given up is stopped: one that went on would change the cluster after
-    CloudFormation was told that it failed.
+    A build that takes too long is stopped: otherwise it would change the cluster after
+    CloudFormation heard of its failure.
 
     Args:
         codebuild: CodeBuild client.
         project: Name of the project.
-        remaining_seconds: How long this may still take.
+        remaining_seconds: Returns the seconds that are left.
         sleep: Waits.
 
     Raises:
@@ -53,7 +53,7 @@ def run(
 
 
 def _why(build: "BuildTypeDef") -> str:
-    """Return the status, and what CodeBuild says of the phase that failed."""
+    """Return the status, and CodeBuild's messages of the failed phase."""
     said = [
         f"{phase['phaseType']}: {context['message']}"
         for phase in build.get("phases", [])

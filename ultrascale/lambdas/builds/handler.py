@@ -1,4 +1,4 @@
-"""The function behind the custom resource that is a build."""
+"""Function of the custom resource that runs a build."""
 
 import logging
 import time
@@ -35,14 +35,14 @@ def answer(
     sleep: Callable[[float], None] = time.sleep,
     send: Send = put,
 ) -> None:
-    """Run the build that the resource is made or changed by, and tell CloudFormation what came.
+    """Run a build at each creation or update of the resource, and report its outcome.
 
-    A resource that is deleted leaves what its builds made.
+    A deleted resource leaves the results of its builds.
 
     Args:
         event: The request.
         codebuild: CodeBuild client.
-        remaining_seconds: How long the function may still run.
+        remaining_seconds: Returns the seconds until Lambda ends the function.
         sleep: Waits.
         send: Sends the answer.
 
@@ -57,7 +57,7 @@ def answer(
             data["BuildId"] = run(
                 codebuild, project, remaining_seconds=remaining_seconds, sleep=sleep
             )
-    # Whatever it is: without an answer the deploy hangs, and nobody learns why.
+    # Any error: without an answer, the deployment hangs, and nobody learns the reason.
     except Exception as error:
         _LOG.exception("%s of %s", event["RequestType"], event["LogicalResourceId"])
         reason = f"{type(error).__name__}: {error}"

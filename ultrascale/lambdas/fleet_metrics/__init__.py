@@ -1,1 +1,1 @@
-"""Fleet metrics: what a cluster's nodes and pods say together, and no vended metric tells."""
+"""Fleet metrics: sums over the nodes and pods of a cluster that no vended metric has."""

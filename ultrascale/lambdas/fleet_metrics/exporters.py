@@ -1,4 +1,4 @@
-"""What the GPU exporters of a fleet say of its GPUs."""
+"""GPU measures, of a sample of the fleet's GPU exporters."""
 
 import re
 import urllib.request
@@ -29,8 +29,8 @@ class Sample(NamedTuple):
     """A value of one GPU.
 
     Attributes:
-        measure: What was measured.
-        namespace: Namespace of the pod that holds the GPU; empty where none does.
+        measure: Name of the measure.
+        namespace: Namespace of the pod that uses the GPU; empty where none does.
         value: The value.
     """
 
@@ -46,16 +46,16 @@ def measure_gpus(
     measures: Measures,
     fetch: Fetch | None = None,
 ) -> None:
-    """Average the GPUs by node type and team, over as many exporters as are asked.
+    """Add the averages of the GPUs by node type and team, over a sample of the exporters.
 
-    Which ones are asked hangs on their names' checksums, so that it is no zone's or pool's choice
-    and stays the same from call to call.
+    The checksums of their names choose the sample: it depends on no zone or pool, and is the same
+    at each call.
 
     Args:
         pods: Pods of the exporters.
-        nodes: Where pods may be.
+        nodes: The nodes.
         settings: The cluster.
-        measures: What is added to.
+        measures: The sums to add to.
         fetch: Returns the answer of a URL.
     """
     assert settings.exporters is not None
@@ -88,12 +88,12 @@ class Reader:
         self._fetch = fetch
 
     def __call__(self, pod: "Object") -> list[Sample] | None:
-        """Return what the exporter in ``pod`` says; None where it does not answer."""
+        """Return the samples of the exporter in ``pod``; None where it does not answer."""
         url = f"http://{pod['status']['podIP']}:{self._exporters.port}/metrics"
         try:
             text = self._fetch(url)
         except OSError as error:
-            # Nodes come and go while they are asked; the metric says how many answered.
+            # Nodes come and go meanwhile; a metric says how many answered.
             print(f"{url}: {error}")
             return None
         return [*self._samples(text)]

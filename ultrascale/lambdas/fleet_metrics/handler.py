@@ -1,4 +1,4 @@
-"""The function behind the fleet metrics: a schedule calls it each minute or few."""
+"""Function of the fleet metrics; a schedule calls it every few minutes."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def on_event(event: "FleetInput", _context: object = None) -> None:
         event: The settings.
 
     Raises:
-        Exception: Whatever went wrong. Nothing is written then: the alarms take that for a fault.
+        Exception: Any error. Nothing is written then, which alarms count as a fault.
     """
     settings = Settings.parse(event)
     now = time.time()
@@ -47,7 +47,7 @@ def measure(api: KubernetesApi, settings: Settings, *, now: float) -> Measures:
     measures = Measures()
     nodes = measure_nodes(api.stream("/api/v1/nodes"), settings, measures)
     measure_missing(nodes, settings, measures, now=now)
-    # The API server leaves out what asks for no accelerators: most pods of a fleet are DaemonSets'.
+    # The API server leaves out namespaces without accelerators: most pods are of DaemonSets.
     selector = ",".join(f"metadata.namespace!={name}" for name in settings.left_out)
     pods = api.stream("/api/v1/pods", fieldSelector=selector)
     measure_pods(pods, nodes, settings, measures)
@@ -61,7 +61,7 @@ def measure(api: KubernetesApi, settings: Settings, *, now: float) -> Measures:
 
 
 def _of_installed_kind(api: KubernetesApi, path: str) -> "Iterator[Object]":
-    """Yield the objects at ``path``, none where their kind is yet to be installed."""
+    """Yield the objects at ``path``; none where their kind is not installed yet."""
     try:
         yield from api.stream(path)
     except KubernetesError as error:

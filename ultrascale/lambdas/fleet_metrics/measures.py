@@ -1,4 +1,4 @@
-"""Measures by dimension, and the log events that CloudWatch makes metrics of."""
+"""Measures by dimension, and their log events for CloudWatch's embedded metric format."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -16,28 +16,28 @@ CAPACITY = "Capacity"
 TEAM = "Team"
 QUEUE = "Queue"
 
-# The dimension beside the cluster and its value; neither for the cluster as a whole.
+# A dimension beside the cluster, with its value; None for the whole cluster.
 Key = tuple[str, str] | None
 
 
 @dataclass
 class Measures:
-    """Numbers, each for the cluster as a whole or for one value of one dimension."""
+    """Sums, each for the whole cluster or for one value of one dimension."""
 
     _values: dict[Key, dict[str, float]] = field(default_factory=dict[Key, dict[str, float]])
 
     def add(self, measure: str, amount: float, *keys: Key) -> None:
-        """Add ``amount`` to ``measure`` for each of ``keys``; an amount of 0 makes it known."""
+        """Add ``amount`` to ``measure`` for each of ``keys``; 0 makes it known as 0."""
         for key in keys:
             values = self._values.setdefault(key, {})
             values[measure] = values.get(measure, 0) + amount
 
     def get(self, measure: str, key: Key = None) -> float | None:
-        """Return ``measure`` for ``key``; None where nothing is known of it."""
+        """Return ``measure`` for ``key``; None where it is not known."""
         return self._values.get(key, {}).get(measure)
 
     def items(self) -> Iterator[tuple[Key, Mapping[str, float]]]:
-        """Yield what is known, by key."""
+        """Yield the known measures, by key."""
         yield from self._values.items()
 
 
@@ -45,9 +45,9 @@ def log_events(measures: Measures, settings: Settings, *, now: float) -> "Iterat
     """Yield one log event in the embedded metric format for each key.
 
     Args:
-        measures: What was measured.
-        settings: What the metrics are called.
-        now: The moment, in seconds since 1970.
+        measures: The measures.
+        settings: The cluster, with names of metrics.
+        now: The time, in seconds since 1970.
 
     Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
     """

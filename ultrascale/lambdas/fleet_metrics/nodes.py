@@ -1,4 +1,4 @@
-"""What the nodes of a fleet have, cost and lack."""
+"""Measures of nodes: accelerators, cost, health and missing nodes."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 RESERVED = "reserved"
 BURST = "burst"
-# HyperPod's instance types, whose machines are those of EC2's.
+# Prefix of HyperPod's instance types; their machines are EC2's.
 _HYPERPOD_PREFIX = "ml."
 
 
 class Place(NamedTuple):
-    """Where a pod runs.
+    """Place of a pod.
 
     Attributes:
         node_type: Node type of its node.
-        idle_counts: Whether an accelerator that is idle there is one that is paid for and usable.
+        idle_counts: Whether an idle accelerator there is reserved and usable.
     """
 
     node_type: str
@@ -32,12 +32,12 @@ class Place(NamedTuple):
 
 @dataclass
 class Nodes:
-    """The nodes, of which nothing but their place is held.
+    """Places and counts of the nodes; the objects themselves are not kept.
 
     Attributes:
         places: Place of each node, by its name.
         reserved: Accelerators that are reserved and usable.
-        pools: Nodes of each pool.
+        pools: Number of nodes of each pool.
     """
 
     places: dict[str, Place] = field(default_factory=dict[str, Place])
@@ -46,9 +46,9 @@ class Nodes:
 
 
 def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measures) -> Nodes:
-    """Add up ``nodes`` one by one, and return where pods may be."""
+    """Add up ``nodes`` one by one, and return their places."""
     found = Nodes()
-    # There is one object for all nodes of a kind: a fleet has a hundred thousand.
+    # One object for all equal places: a fleet has a hundred thousand nodes.
     kinds: dict[Place, Place] = {}
     _make_known(settings, measures)
     for node in nodes:
@@ -84,14 +84,14 @@ def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measu
 
 
 def measure_missing(nodes: Nodes, settings: Settings, measures: Measures, *, now: float) -> None:
-    """Count the nodes that are paid for ``now``, in seconds since 1970, and are not there."""
+    """Count the nodes that are paid for at ``now``, in seconds since 1970, and missing."""
     for window in settings.windows:
         due = window.nodes if window.starts <= now < window.until else 0
         measures.add("nodes_missing", max(due - nodes.pools[window.pool], 0), None)
 
 
 def _make_known(settings: Settings, measures: Measures) -> None:
-    """Let what is not there count as 0: a gap in a metric would mean that nobody looked."""
+    """Set all measures to 0: a gap in a metric would mean that nobody measured."""
     keys: list[Key] = [(NODE_TYPE, name) for name in sorted({*settings.node_types.values()})]
     for measure in ("nodes", "broken_nodes", "accelerators", "accelerators_in_use"):
         measures.add(measure, 0, None, *keys)
@@ -103,7 +103,7 @@ def _make_known(settings: Settings, measures: Measures) -> None:
 
 
 def _accelerators(node: "Object", settings: Settings) -> int:
-    """Return the accelerators that pods can have: a device that failed is not among them."""
+    """Return the accelerators for pods, without failed devices."""
     amounts = node["status"].get("allocatable", {})
     return sum(whole(amounts[name]) for name in settings.accelerators & amounts.keys())
 
@@ -111,7 +111,7 @@ def _accelerators(node: "Object", settings: Settings) -> int:
 def _add_spend(
     labels: Mapping[str, str], settings: Settings, measures: Measures, keys: Iterable[Key]
 ) -> None:
-    """Add the price of an hour, and count what has none instead of taking it for free."""
+    """Add the price of an hour, and count the nodes without a known price."""
     instance_type = labels.get(settings.instance_type_label, "").removeprefix(_HYPERPOD_PREFIX)
     price = settings.prices.get(instance_type)
     if price is None:
@@ -129,13 +129,13 @@ def _add_health(labels: Mapping[str, str], settings: Settings, measures: Measure
 
 
 def _broken(node: "Object", settings: Settings) -> bool:
-    """Return whether its kubelet or the node monitoring agent says that no work is to be had."""
+    """Return whether its kubelet or the node monitoring agent reports it as broken."""
     conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", ())}
     failed = any(conditions.get(name) == "False" for name in settings.conditions)
     return failed or conditions.get("Ready") != "True"
 
 
 def _usable(node: "Object", settings: Settings) -> bool:
-    """Return whether HyperPod takes the node for healthy, and nobody keeps pods off."""
+    """Return whether HyperPod reports the node as healthy, and it is not cordoned."""
     health = node["metadata"]["labels"].get(settings.health_label, settings.healthy)
     return health == settings.healthy and not node["spec"].get("unschedulable")

@@ -1,4 +1,4 @@
-"""What the pods of a fleet use, and what they wait for."""
+"""Measures of pods, jobs and queues: running and waiting, in use and idle."""
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
@@ -18,7 +18,7 @@ _WAITING_GROUPS = frozenset({"Pending", "Inqueue"})
 
 
 class _State(IntEnum):
-    """What a job does: it runs as soon as one of its pods does."""
+    """State of a job: it runs as soon as one of its pods runs."""
 
     WAITING = 0
     RUNNING = 1
@@ -27,7 +27,7 @@ class _State(IntEnum):
 def measure_pods(
     pods: "Iterable[Object]", nodes: Nodes, settings: Settings, measures: Measures
 ) -> None:
-    """Add up ``pods`` one by one: accelerators in use and idle, pods and jobs that run or wait."""
+    """Add up ``pods`` one by one: accelerators in use and idle, running and waiting jobs."""
     _make_known(settings, measures)
     jobs: dict[tuple[str, str], tuple[_State, tuple[Key, ...]]] = {}
     idle = float(nodes.reserved)
@@ -56,7 +56,7 @@ def measure_pods(
 
 
 def measure_queues(entries: "Iterable[Object]", settings: Settings, measures: Measures) -> None:
-    """Add up what is admitted to queues and what waits there: Kueue's workloads, Volcano's groups.
+    """Add up admitted and waiting entries of queues: Kueue's Workloads, Volcano's PodGroups.
 
     Sources:
         https://kueue.sigs.k8s.io/docs/concepts/workload/
@@ -90,14 +90,14 @@ def _keys(pod: "Object", node_type: str | None, settings: Settings) -> Iterator[
 
 
 def _wanted_node_type(spec: "Spec", settings: Settings) -> str | None:
-    """Return the node type that a pod waits for; None where several would do."""
+    """Return the node type that a pod waits for; None where several would fit."""
     wanted = {settings.node_types.get(pool, "") for pool in _only(spec, settings.pool_label)}
     wanted |= _only(spec, settings.node_type_label)
     return wanted.pop() if len(wanted) == 1 else None
 
 
 def _only(spec: "Spec", label: str) -> set[str]:
-    """Return the values of ``label`` that a pod's node must have one of."""
+    """Return the values of ``label`` that a pod accepts on its node."""
     if (value := (spec.get("nodeSelector") or {}).get(label)) is not None:
         return {value}
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
@@ -112,7 +112,7 @@ def _only(spec: "Spec", label: str) -> set[str]:
 
 
 def _requested(spec: "Spec", settings: Settings) -> float:
-    """Return the accelerators that the pod asks for; those of init containers go on to the rest."""
+    """Return the accelerators of a pod: its containers reuse those of its init containers."""
 
     def of(container: "Container") -> float:
         limits = container.get("resources", {}).get("limits", {})
@@ -124,7 +124,7 @@ def _requested(spec: "Spec", settings: Settings) -> float:
 
 
 def _job(pod: "Object", settings: Settings) -> tuple[str, str]:
-    """Return namespace and name of a pod's job: by our label, else its owner, else itself."""
+    """Return namespace and name of a pod's job: of our label, its owner or the pod itself."""
     metadata = pod["metadata"]
     owners = metadata.get("ownerReferences") or [metadata]
     label = metadata.get("labels", {}).get(settings.job_label)

@@ -1,4 +1,4 @@
-"""What the function is told with each call: the cluster file's own names, and prices."""
+"""Settings of the function, of its schedule's input: names of the cluster file, and prices."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exporters:
-    """The GPU exporters that are asked.
+    """The GPU exporters.
 
     Attributes:
         path: Path of the list of their pods.
         selector: Label selector of their pods.
-        port: Port that they answer on.
-        most: How many are asked at most; the rest are taken to be like them.
-        metrics: Measure by name of the exporter's metric, and by how much its value is multiplied.
+        port: Their port.
+        most: The most exporters to ask; the sample stands for the rest.
+        metrics: Measure and factor of its values, by the exporter's metric.
     """
 
     path: str
@@ -31,13 +31,13 @@ class Exporters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """When nodes of a pool are paid for.
+    """A window in which nodes of a pool are paid for.
 
     Attributes:
         pool: The pool.
-        starts: From when on, in seconds since 1970; minus infinity where the file knows no start.
-        until: Until when they can be used; infinity where it knows no end.
-        nodes: How many.
+        starts: Its start, in seconds since 1970; minus infinity where the file has none.
+        until: End of the nodes' use; infinity where the file has none.
+        nodes: Number of nodes.
     """
 
     pool: str
@@ -48,11 +48,11 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
-    """How a node says where in AWS's network it is.
+    """Topology label of nodes: their place in AWS's network.
 
     Attributes:
-        label: Label that every such node has.
-        pools: Pools whose nodes have to say it.
+        label: The label.
+        pools: Pools whose nodes must have it.
     """
 
     label: str
@@ -61,7 +61,7 @@ class Topology:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The cluster as its plan has it.
+    """The cluster's settings.
 
     Attributes:
         cluster: Its name.
@@ -71,24 +71,24 @@ class Settings:
         role_label: Label with the role.
         capacity_label: Label with the purchase option.
         instance_type_label: Label with the instance type.
-        health_label: Label with HyperPod's word on a node.
-        healthy: Its value on a node that takes work.
-        checking: Its value on a node that is being checked.
-        conditions: Conditions of a node that are false when it is broken.
+        health_label: Label with HyperPod's health of a node.
+        healthy: Its value on a healthy node.
+        checking: Its value on a node under test.
+        conditions: Conditions that are false on a broken node.
         pool_label: Label with the name of the pool.
         job_label: Label of pods with the name of their job.
         node_types: Node type of each pool.
         capacities: Purchase options.
         accelerators: Extended resources of whole accelerators.
-        parts: What each resource is of a whole accelerator: a NeuronCore, of its device.
+        parts: Share of an accelerator of each resource, such as a NeuronCore of its device.
         teams: Team of each namespace that has one.
-        left_out: Namespaces of which no pod is looked at: their pods ask for no accelerators.
-        prices: Price of an hour by instance type; what has no price has none here.
-        queues: Path of the list of what waits in queues; None where there are none.
+        left_out: Namespaces without accelerators, whose pods are not read.
+        prices: Price of an hour by instance type, where it is known.
+        queues: Path of the list of queued entries; None without queues.
         queue_names: The queues.
-        exporters: The GPU exporters; None where there are none of ours.
-        windows: When nodes are paid for whether they run or not.
-        topology: How nodes say where in AWS's network they are.
+        exporters: The GPU exporters; None without our own.
+        windows: Windows in which nodes are paid for whether they run or not.
+        topology: Topology label of nodes.
     """
 
     cluster: str

@@ -1,1 +1,1 @@
-"""Custom resources of node groups: their size, their tags, and what no deploy may do to nodes."""
+"""Custom resources of node groups: size, tags, zones, and the guard of running nodes."""

@@ -1,4 +1,4 @@
-"""The guard of nodes that run: a deploy must not end those that are reserved, or run one job."""
+"""Guard of running nodes: a deployment must not end reserved nodes, or nodes of one job."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RunningNodesError(Exception):
-    """A deploy would end nodes that run."""
+    """A deployment would end running nodes."""
 
 
 def let_pass(
@@ -29,26 +29,25 @@ def let_pass(
     before: "NodeGroupProperties",
     stack: str,
 ) -> None:
-    """Return only where what the pool's nodes are launched from may change.
+    """Raise where the launch settings of a pool must not change.
 
-    It may where the pool neither was guarded nor will be, where none of its nodes runs, and where
-    CloudFormation takes back what it did: a rollback that is stopped leaves a stack that nobody can
-    deploy.
+    They may change where the pool neither was nor will be guarded, where none of its nodes runs,
+    and in a rollback: a stopped rollback leaves a stack that nobody can deploy.
 
     Args:
         eks: EKS client.
         autoscaling: Auto Scaling client.
         cloudformation: CloudFormation client.
         properties: `ClusterName`, `Labels` that tell the pool's group from others, `Guarded`,
-            `SizedBy` as the plan says it, and `LaunchedFrom`, which changes whenever the nodes
-            would be replaced.
-        before: The same as it was.
-        stack: Id of the stack that is deployed.
+            the plan's `SizedBy`, and `LaunchedFrom`, which changes whenever the nodes would be
+            replaced.
+        before: The previous properties.
+        stack: Id of the stack.
 
     Raises:
-        ClientError: EKS, Auto Scaling or CloudFormation refused: nobody knows what runs.
-        LookupError: A group stands without its Auto Scaling group.
-        RunningNodesError: Nodes run; it says what to do.
+        ClientError: EKS, Auto Scaling or CloudFormation refused: the running nodes are not known.
+        LookupError: A group has lost its Auto Scaling group.
+        RunningNodesError: Nodes run; the message says what to do.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
     """
@@ -61,7 +60,7 @@ def let_pass(
         nodes = size_of(autoscaling, group)
         if nodes > 0:
             raise RunningNodesError(_advice(before, group, nodes))
-    # Within a group of its own everything changes for new nodes alone.
+    # A change within a self-managed group affects only new nodes.
     if not _leaves_self_management(before, properties):
         return
     for group in _self_managed_groups(autoscaling, before):
@@ -77,7 +76,7 @@ def _leaves_self_management(before: "NodeGroupProperties", after: "NodeGroupProp
 def _self_managed_groups(
     autoscaling: "AutoScalingClient", pool: "NodeGroupProperties"
 ) -> "Iterator[AutoScalingGroupTypeDef]":
-    """Yield the Auto Scaling groups of a pool that EKS does not manage: they carry its labels."""
+    """Yield a pool's Auto Scaling groups that EKS does not manage: they have its labels as tags."""
     wanted = {f"kubernetes.io/cluster/{pool['ClusterName']}": "owned", **pool["Labels"]}
     filters: list[FilterTypeDef] = [
         {"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items() if value
@@ -103,7 +102,7 @@ def _first(pool: "NodeGroupProperties") -> str:
 
 
 def _advice(pool: "NodeGroupProperties", group: "NodegroupTypeDef", nodes: int) -> str:
-    """Return what to do instead, within the 500 characters that CloudFormation shows."""
+    """Return the steps to take instead, within the 500 characters that CloudFormation shows."""
     name, least = group["nodegroupName"], group["scalingConfig"]["minSize"]
     return (
         f"{name} runs {nodes} nodes, and this change would end every one. "

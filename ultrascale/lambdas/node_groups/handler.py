@@ -1,4 +1,4 @@
-"""The function behind the custom resources of node groups."""
+"""Function of the custom resources of node groups."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """The services that are asked.
+    """Clients of the services.
 
     Attributes:
         eks: EKS client.
@@ -51,11 +51,11 @@ def on_event(event: "Request[NodeGroupProperties]", context: object) -> None:
 
 
 def answer(event: "Request[NodeGroupProperties]", *, clients: Clients, send: Send = put) -> None:
-    """Do what CloudFormation asks for, and tell it what came of it.
+    """Carry out a request of CloudFormation, and report the outcome.
 
     Args:
         event: The request.
-        clients: The services that are asked.
+        clients: Clients of the services.
         send: Sends the answer.
 
     Raises:
@@ -63,7 +63,7 @@ def answer(event: "Request[NodeGroupProperties]", *, clients: Clients, send: Sen
     """
     try:
         physical_id, data = _ACTIONS[event["ResourceType"]](event, clients)
-    # Whatever it is: without an answer the deploy hangs, and nobody learns why.
+    # Any error: without an answer, the deployment hangs, and nobody learns the reason.
     except Exception as error:
         _LOG.exception("%s of %s", event["RequestType"], event["LogicalResourceId"])
         reason = f"{type(error).__name__}: {error}"
@@ -73,7 +73,7 @@ def answer(event: "Request[NodeGroupProperties]", *, clients: Clients, send: Sen
 
 
 def _same_id(event: "Request[NodeGroupProperties]") -> str:
-    """Return the id that the resource has, or gets for ever."""
+    """Return the id of the resource, which it keeps for ever."""
     return event.get("PhysicalResourceId", event["LogicalResourceId"])
 
 
@@ -91,7 +91,7 @@ def _tags(event: "Request[NodeGroupProperties]", clients: Clients) -> Answer:
         return _same_id(event), {}
     before = event.get("OldResourceProperties")
     set_tags(clients.eks, clients.autoscaling, properties, before=before)
-    # The tags of another group are another resource: CloudFormation has the old ones taken away.
+    # Another group gives another id, so that CloudFormation deletes the old tags.
     return properties["NodegroupName"], {}
 
 
@@ -110,7 +110,7 @@ def _guard(event: "Request[NodeGroupProperties]", clients: Clients) -> Answer:
 
 def _zones(event: "Request[NodeGroupProperties]", clients: Clients) -> Answer:
     properties = event["ResourceProperties"]
-    # Nothing is resumed: the group goes as well, or may stay as it is.
+    # Nothing is resumed: the group is deleted as well, or may stay as it is.
     if event["RequestType"] == "Delete":
         return _same_id(event), {}
     suspend_rebalancing(clients.eks, clients.autoscaling, properties)

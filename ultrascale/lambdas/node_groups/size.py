@@ -1,4 +1,4 @@
-"""The size that a managed node group is deployed with, so that a deploy changes none."""
+"""Size of a managed node group, so that a deployment does not change it."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -12,32 +12,30 @@ if TYPE_CHECKING:
 
     from ..events import NodeGroupProperties
 
-# A group that is on its way in or out is none that the deploy continues: it is what an update that
-# was rolled back left behind.
+# A group that is being created or deleted does not count: a rolled-back update left it behind.
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Nodegroup.html
 STANDING = frozenset({"ACTIVE", "UPDATING", "DEGRADED"})
-"""States of a group that has nodes and keeps them."""
+"""States of a group that has nodes and keeps them: it stands."""
 
 
 def desired_size(
     eks: "EKSClient", autoscaling: "AutoScalingClient", properties: "NodeGroupProperties"
 ) -> int:
-    """Return the size of the pool's group as it stands, within the bounds that it gets.
+    """Return the current size of the pool's group, within its new bounds.
 
-    The Auto Scaling group knows it: EKS is behind for a while after a scaler changed it. Where
-    several groups stand, one is being replaced by another; the larger one counts, as its nodes are
-    what jobs run on.
+    The Auto Scaling group knows it; EKS lags behind a scaler for a while. Where several groups
+    stand, one replaces the other; the larger one counts, as jobs run on its nodes.
 
     Args:
         eks: EKS client.
         autoscaling: Auto Scaling client.
-        properties: `ClusterName`, `Labels` that tell the pool's group from others (an empty one is
-            a label that it does not have), `MinSize`, `MaxSize` and `InitialSize`, the size where
-            there is no group yet.
+        properties: `ClusterName`, `Labels` that tell the pool's group from others (an empty value
+            stands for a label that it lacks), `MinSize`, `MaxSize` and `InitialSize`, the size of a
+            new group.
 
     Raises:
         ClientError: EKS or Auto Scaling refused: the size is not known.
-        LookupError: A group stands without its Auto Scaling group.
+        LookupError: A group has lost its Auto Scaling group.
     """
     sizes = [size_of(autoscaling, group) for group in standing_groups(eks, properties)]
     if not sizes:
@@ -71,7 +69,7 @@ def _groups(eks: "EKSClient", cluster: str) -> "Iterator[NodegroupTypeDef]":
 
 
 def describe(eks: "EKSClient", *, cluster: str, name: str) -> "NodegroupTypeDef | None":
-    """Return a node group, None where there is none (any more).
+    """Return a node group; None where there is none, or none any more.
 
     Args:
         eks: EKS client.
@@ -95,7 +93,7 @@ def _is_of_pool(group: "NodegroupTypeDef", labels: Mapping[str, str]) -> bool:
 
 
 def size_of(autoscaling: "AutoScalingClient", group: "NodegroupTypeDef") -> int:
-    """Return how many nodes a group is to have, as its Auto Scaling group knows it.
+    """Return the desired size of a group, of its Auto Scaling group.
 
     Args:
         autoscaling: Auto Scaling client.
@@ -103,7 +101,7 @@ def size_of(autoscaling: "AutoScalingClient", group: "NodegroupTypeDef") -> int:
 
     Raises:
         ClientError: Auto Scaling refused.
-        LookupError: The group stands without its Auto Scaling group.
+        LookupError: The group has lost its Auto Scaling group.
     """
     names = auto_scaling_groups(group)
     answer = autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=names)
@@ -114,7 +112,7 @@ def size_of(autoscaling: "AutoScalingClient", group: "NodegroupTypeDef") -> int:
 
 
 def auto_scaling_groups(group: "NodegroupTypeDef") -> list[str]:
-    """Return the names of the Auto Scaling groups behind a node group that stands; EKS makes one.
+    """Return the names of the Auto Scaling groups behind a standing node group; EKS makes one.
 
     Raises:
         LookupError: It has none.

@@ -1,4 +1,4 @@
-"""Tags on the Auto Scaling group that EKS makes for a managed node group."""
+"""Tags of the Auto Scaling group that EKS creates for a managed node group."""
 
 from typing import TYPE_CHECKING
 
@@ -19,13 +19,13 @@ def set_tags(
     *,
     before: "NodeGroupProperties | None",
 ) -> None:
-    """Set the tags, and take away those that were set ``before`` and are gone.
+    """Set the tags, and delete those that were set ``before`` and are gone.
 
     Args:
         eks: EKS client.
         autoscaling: Auto Scaling client.
         properties: `ClusterName`, `NodegroupName` and `Tags`.
-        before: The same as it was; None where there was nothing.
+        before: The previous properties; None for a new resource.
 
     Raises:
         ClientError: EKS or Auto Scaling refused.
@@ -36,7 +36,7 @@ def set_tags(
     if group is None:
         raise LookupError(f"there is no node group {name} in cluster {cluster}")
     tags = properties["Tags"]
-    # Tags of a group that took the place of another one are that group's own affair.
+    # The tags of a replaced group are deleted with its own resource.
     same_group = before is not None and before["NodegroupName"] == name
     gone = sorted(set(before["Tags"]) - set(tags)) if before and same_group else []
     for target in auto_scaling_groups(group):
@@ -53,7 +53,7 @@ def set_tags(
 def remove_tags(
     eks: "EKSClient", autoscaling: "AutoScalingClient", properties: "NodeGroupProperties"
 ) -> None:
-    """Take the tags away, so that the Cluster Autoscaler lets go of the group.
+    """Delete the tags, so that the Cluster Autoscaler leaves the group alone.
 
     Args:
         eks: EKS client.

@@ -1,4 +1,4 @@
-"""Nodes that stay where they are, although their zones are out of balance."""
+"""Zone rebalancing of Auto Scaling groups, suspended so that nodes stay where they are."""
 
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ def suspend_rebalancing(
 
 
 def name_of(properties: "NodeGroupProperties") -> str:
-    """Return the name of the group whose zones are left alone."""
+    """Return the name of the group."""
     return properties.get("AutoScalingGroupName") or properties["NodegroupName"]
 
 

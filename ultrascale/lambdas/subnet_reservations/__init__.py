@@ -1,1 +1,1 @@
-"""A custom resource: the parts of subnets that only prefixes are taken from."""
+"""Custom resource of ranges of subnets that are reserved for prefixes."""

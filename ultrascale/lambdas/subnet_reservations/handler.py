@@ -1,4 +1,4 @@
-"""The function behind the custom resource of a VPC's prefix reservations."""
+"""Function of the custom resource of a VPC's prefix reservations."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..events import Request, SubnetReservationProperties
 
 _LOG = logging.getLogger(__name__)
-# A large VPC has more parts than EC2 takes requests at once: it refuses some for a while.
+# A large VPC has more ranges than EC2 accepts requests at once: it refuses some for a while.
 _PATIENT = Config(retries={"mode": "adaptive", "max_attempts": 10})
 
 
@@ -27,10 +27,10 @@ def on_event(event: "Request[SubnetReservationProperties]", context: object) -> 
 def answer(
     event: "Request[SubnetReservationProperties]", *, ec2: "EC2Client", send: Send = put
 ) -> None:
-    """Do what CloudFormation asks for, and tell it what came of it.
+    """Carry out a request of CloudFormation, and report the outcome.
 
     Args:
-        event: The request; its properties have `Parts`, of `SubnetId` and `Cidr` each.
+        event: The request; its `Parts` have `SubnetId` and `Cidr` each.
         ec2: EC2 client.
         send: Sends the answer.
 
@@ -40,7 +40,7 @@ def answer(
     physical_id = event.get("PhysicalResourceId", event["LogicalResourceId"])
     try:
         _do(event, ec2)
-    # Whatever it is: without an answer the deploy hangs, and nobody learns why.
+    # Any error: without an answer, the deployment hangs, and nobody learns the reason.
     except Exception as error:
         _LOG.exception("%s of %s", event["RequestType"], event["LogicalResourceId"])
         reason = f"{type(error).__name__}: {error}"
@@ -54,7 +54,7 @@ def _do(event: "Request[SubnetReservationProperties]", ec2: "EC2Client") -> None
     if event["RequestType"] == "Delete":
         release(ec2, parts)
         return
-    # What is no longer wanted goes first: parts of one subnet may not overlap.
+    # Old ranges go first: ranges of one subnet must not overlap.
     before = event.get("OldResourceProperties")
     kept = before["Parts"] if before else []
     release(ec2, [part for part in kept if part not in parts])

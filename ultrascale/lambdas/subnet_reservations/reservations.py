@@ -1,4 +1,4 @@
-"""Reservations of subnets, as EC2 has them."""
+"""CIDR reservations of subnets in EC2."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
     from ..events import SubnetPart
 
-# Whatever goes with its subnet is gone already.
+# A reservation goes with its subnet.
 _NO_SUBNET = "InvalidSubnetID.NotFound"
 
 
 def reserve(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
-    """Keep each of ``parts`` for prefixes; those that are kept already stay as they are.
+    """Reserve ``parts`` for prefixes; existing reservations stay as they are.
 
     Args:
         ec2: EC2 client.
@@ -37,7 +37,7 @@ def reserve(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
 
 
 def release(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
-    """Give each of ``parts`` back; those that are gone, alone or with their subnet, are passed by.
+    """Release ``parts``; those that are gone, alone or with their subnet, are skipped.
 
     Args:
         ec2: EC2 client.

@@ -1,1 +1,1 @@
-"""Write canary: how long a client waits for a write to the API server, measured each second."""
+"""Write canary: latency of writes to the API server, measured each second."""

@@ -1,4 +1,4 @@
-"""Writes by the minute, and the log events that CloudWatch makes metrics of."""
+"""Counts of writes by minute, and their log events for CloudWatch's embedded metric format."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,10 +21,10 @@ class _Minute:
 
 @dataclass
 class Counts:
-    """What became of the writes of each minute.
+    """Outcomes of the writes of each minute.
 
     Attributes:
-        settings: What the metrics are called.
+        settings: The settings, with names of metrics.
     """
 
     settings: Settings
@@ -34,8 +34,8 @@ class Counts:
         """Count the write that was due at ``second``.
 
         Args:
-            second: When it was due, in seconds since 1970.
-            seconds: How long it took; None for one that failed, or never began.
+            second: Due time, in seconds since 1970.
+            seconds: Its duration; None for a write that failed, or never began.
         """
         minute = self._minutes.setdefault(second // _MINUTE, _Minute())
         minute.total += 1
@@ -44,10 +44,10 @@ class Counts:
             minute.milliseconds.append(round(seconds * 1000, 3))
 
     def events(self, *, before: int | None = None) -> "Iterator[LogEvent]":
-        """Yield, and forget, a log event in the embedded metric format for each minute.
+        """Yield the log event of each minute, and forget the minute.
 
         Args:
-            before: Second; the minute that it is in, and later ones, are kept. None keeps none.
+            before: A second: its minute and later ones are kept. None keeps none.
 
         Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
         """

@@ -1,4 +1,4 @@
-"""The function behind the write canary: a schedule calls it each minute."""
+"""Function of the write canary; a schedule calls it each minute."""
 
 import json
 import os
@@ -16,19 +16,19 @@ from .settings import Settings
 if TYPE_CHECKING:
     from ..events import CanaryInput, Context
 
-# Beyond the threshold: a write that takes longer is lost, and its connection with it.
+# Beyond the threshold. A longer write is lost, with its connection.
 _GRACE_SECONDS = 5
 
 
 def on_event(event: "CanaryInput", context: "Context") -> None:
-    """Write until the next run takes over, and log what became of it.
+    """Write until the next run takes over, and log the outcomes.
 
     Args:
         event: The settings.
-        context: Lambda's own, which names the run.
+        context: Lambda's context, with the id of the run.
 
     Raises:
-        Exception: What kept the run from beginning. An alarm takes silence for a fault.
+        Exception: The run could not begin. An alarm counts missing data as a fault.
     """
     settings = Settings.parse(event)
     lease = _lease(settings, context.aws_request_id)

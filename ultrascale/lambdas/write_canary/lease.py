@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from ..events import Json
 
 _FIELD_MANAGER = "write-canary"
-# What a write meets on a connection that the server has closed since the one before.
+# Errors of a connection that the server has closed since the last write.
 _CLOSED = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 class WriteError(Exception):
-    """A write failed, or nobody knows whether it did."""
+    """A write failed, or its outcome is not known."""
 
 
 class TakenError(Exception):
@@ -26,21 +26,21 @@ class TakenError(Exception):
 
 
 class Lease:
-    """A Lease that runs take from each other: the last that took it is the only one that writes.
+    """A Lease that runs take from each other: only the last run that took it writes.
 
-    Every write changes `renewTime`: the API server does not store what changes nothing.
+    Every write changes `renewTime`: the API server does not store a write without a change.
     """
 
     def __init__(
         self, connect: Callable[[], HTTPConnection], *, path: str, token: str, holder: str
     ) -> None:
-        """Make a client, which connects at its first write.
+        """Create a client, which connects at its first write.
 
         Args:
             connect: Returns a connection to the API server, not yet open.
             path: Path of the Lease.
             token: Bearer token.
-            holder: Who takes the Lease.
+            holder: Id of the run that takes the Lease.
         """
         self._connection = connect()
         self._path = f"{path}?fieldManager={_FIELD_MANAGER}"
@@ -49,9 +49,9 @@ class Lease:
         self._held = False
 
     def write(self, moment: str) -> None:
-        """Write ``moment``: take the Lease, or where this run has taken it, renew it.
+        """Write ``moment``: take the Lease, or renew it where this run has it.
 
-        A write that finds the connection closed is sent again over a new one.
+        A write on a closed connection is sent again over a new one.
 
         Raises:
             TakenError: Another run has taken the Lease since.
@@ -60,7 +60,7 @@ class Lease:
         kind, patch = self._patch(moment)
         body = json.dumps(patch).encode()
         status, text = self._send(kind, body)
-        # The patch tests for the holder, and this is the answer where the test fails.
+        # The patch tests for the holder; this is the answer to a failed test.
         # https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go
         if self._held and status == HTTPStatus.UNPROCESSABLE_ENTITY:
             raise TakenError

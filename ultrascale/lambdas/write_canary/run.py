@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """The time, which never jumps within a run: it is read once, and then only goes on."""
+    """A clock that never jumps within a run: it reads the time once, and counts on from there."""
 
     def __init__(self) -> None:
         self._offset = time.time() - time.perf_counter()
@@ -31,14 +31,14 @@ class Clock:
 
 
 def run(lease: Lease, settings: Settings, clock: Clock) -> "Iterator[LogEvent | str]":
-    """Write on each second, and yield what is to be logged.
+    """Write on each second, and yield the lines of the log.
 
-    The first write takes the Lease from the run before. It is not counted: it waits for the TLS
-    handshake and for the API server to learn whose token it is, as no second write of a client
-    does. What a later write waits for is counted, a new connection as well.
+    The first write takes the Lease from the previous run. It is not counted: only a client's first
+    write waits for the TLS handshake, and for the API server to verify the token. All waiting of
+    later writes counts, that for a new connection included.
 
-    A write that takes longer than a second keeps the next from its second. That one counts as one
-    that failed: else the slower the API server is, the fewer slow writes there would be.
+    A write that takes longer than a second makes the next one miss its second. A missed write
+    counts as failed: otherwise, a slower API server would have fewer slow writes.
     """
     counts, errors = Counts(settings), Counter[str]()
     ends = clock.now() + settings.seconds
@@ -52,7 +52,7 @@ def run(lease: Lease, settings: Settings, clock: Clock) -> "Iterator[LogEvent | 
         began = clock.now()
         try:
             lease.write(_text(began))
-            # As fine as the clock: of so large a number a float knows no more.
+            # As fine as the clock: a float of that size has no more digits.
             counts.add(due, round(clock.now() - began, 6))
         except TakenError:
             break

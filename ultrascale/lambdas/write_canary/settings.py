@@ -1,4 +1,4 @@
-"""What the canary is told with each call."""
+"""Settings of the canary, of its schedule's input."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,17 +9,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The canary as the cluster's plan has it.
+    """Settings of the canary.
 
     Attributes:
         cluster: Name of the cluster.
         path: Path of the Lease.
-        threshold_seconds: A write that is answered within it is a good one.
-        seconds: How long a run goes on where no other takes over.
+        threshold_seconds: The longest duration of a good write.
+        seconds: Duration of a run that no other run takes over.
         namespace: CloudWatch namespace.
-        good: Metric that counts the good writes.
-        total: Metric that counts all writes.
-        duration: Metric of how long they took, in milliseconds.
+        good: Metric of the number of good writes.
+        total: Metric of the number of all writes.
+        duration: Metric of their duration, in milliseconds.
     """
 
     cluster: str
@@ -33,7 +33,7 @@ class Settings:
 
     @classmethod
     def parse(cls, event: "CanaryInput") -> "Settings":
-        """Return what ``event`` says."""
+        """Return the settings in ``event``."""
         metrics = event["Metrics"]
         return cls(
             cluster=event["Cluster"],
