@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.config.test_keys import DOCUMENTS, Keys, changed
 from tests.support.assembly import Assembly
+from tests.support.cluster_keys import DOCUMENTS, Keys, changed
 from tests.support.guard_sweep import made, unnoticed, whole
 from ultrascale.guard import compare
 

@@ -8,8 +8,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.config.test_errors import RICH, VALUES, places, replaced
 from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_document, pool_document
+from tests.support.rich_documents import RICH, VALUES, places, replaced
 from ultrascale import config
 from ultrascale.errors import ConfigError
 from ultrascale.plan import load, plan_cluster

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.preflight.test_zones import zone
 from tests.support.fake_aws import ID, Refusal, denied
 from tests.support.pools import HYPERPOD_POOL, TRAINING_PLAN
-from tests.support.preflight_context import NOW, file_plan, found, make_context, pools_plan
+from tests.support.preflight_context import NOW, file_plan, found, make_context, pools_plan, zone
 from ultrascale.errors import UnansweredError
 from ultrascale.preflight.model import Finding
 from ultrascale.preflight.training_plans import TRAINING_PLANS

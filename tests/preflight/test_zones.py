@@ -1,27 +1,13 @@
 """A zone that the account has not, or EKS takes no subnet in, fails the first stack."""
 
-from typing import Any
-
 import pytest
 
 from tests.support.fake_aws import denied
-from tests.support.preflight_context import found, make_context, pools_plan, states
+from tests.support.preflight_context import found, make_context, pools_plan, states, zone
 from ultrascale.account.zones import ACTION, zones_of
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.zones import ZONES
-
-
-def zone(name: str, id: str, **changes: Any) -> dict[str, Any]:
-    return {
-        "ZoneName": name,
-        "ZoneId": id,
-        "ZoneType": "availability-zone",
-        "OptInStatus": "opt-in-not-required",
-        "State": "available",
-        "GroupName": "us-east-1",
-    } | changes
-
 
 ALL = [
     zone("us-east-1a", "use1-az6"),

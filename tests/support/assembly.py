@@ -100,3 +100,21 @@ def synthesize_pipeline(path: Path, folder: Path) -> PipelinePlan | None:
         )
         entry.synthesize_pipeline(app, pipeline, manifests=folder / "dist")
     return pipeline
+
+
+def stacks_before(assembly: Assembly, layer: str) -> set[str]:
+    """Return every layer that is deployed before ``layer``, directly or not."""
+    manifest: Mapping[str, Any] = json.loads(
+        (assembly.folder / "cdk.out" / "manifest.json").read_text()
+    )
+    prefix = f"{assembly.plan.name}-"
+    found: set[str] = set()
+    waiting = [layer]
+    while waiting:
+        artifact = manifest["artifacts"][prefix + waiting.pop()]
+        for name in artifact.get("dependencies", []):
+            other = name.removeprefix(prefix)
+            if other in assembly.templates and other not in found:
+                found.add(other)
+                waiting.append(other)
+    return found

@@ -32,8 +32,8 @@ from ultrascale.node import use_bundled_node
 
 use_bundled_node()
 
-from tests.config.test_keys import CASES, DOCUMENTS, OTHER_VALUES, Keys, changed  # noqa: E402
 from tests.support.assembly import Assembly, synthesize  # noqa: E402
+from tests.support.cluster_keys import CASES, DOCUMENTS, OTHER_VALUES, Keys, changed  # noqa: E402
 from tests.support.pools import as_text, loads_own  # noqa: E402
 from ultrascale.catalog.provisioners import HYPERPOD, NODE_POOLS  # noqa: E402
 from ultrascale.errors import ConfigError  # noqa: E402

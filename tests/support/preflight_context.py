@@ -68,3 +68,14 @@ def found(
 def states(findings: Iterable[Finding]) -> dict[str, str]:
     """Return the state of each subject."""
     return {each.subject: each.state for each in findings}
+
+
+def zone(name: str, id: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "ZoneName": name,
+        "ZoneId": id,
+        "ZoneType": "availability-zone",
+        "OptInStatus": "opt-in-not-required",
+        "State": "available",
+        "GroupName": "us-east-1",
+    } | changes

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.support.assembly import Assembly
+from tests.support.assembly import Assembly, stacks_before
 from tests.support.teardown_cluster import research
-from tests.templates.test_stacks import stacks_before
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.stacks import fixed_stacks, pipeline_stacks, stacks_of
 from ultrascale.teardown.ec2 import SECURITY_GROUP

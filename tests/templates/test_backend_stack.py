@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.assembly import Assembly
-from tests.templates.test_stacks import stacks_before
+from tests.support.assembly import Assembly, stacks_before
 
 LATER_THAN = {
     # Pods have credentials only where their account had a role before them, and the manifests

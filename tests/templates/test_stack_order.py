@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.assembly import Assembly, synthesize
+from tests.support.assembly import Assembly, stacks_before, synthesize
 from tests.support.folders import ROOT
-from tests.templates.test_stacks import stacks_before
 from ultrascale.deploy.assembly import read_assembly
 from ultrascale.deploy.order import waits_for
 from ultrascale.plan.names import stack_description

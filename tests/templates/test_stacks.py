@@ -10,7 +10,7 @@ import pytest
 import yaml
 from aws_cdk.assertions import Template
 
-from tests.support.assembly import Assembly, synthesize
+from tests.support.assembly import Assembly, stacks_before, synthesize
 from tests.support.folders import ROOT
 from tests.support.pools import make_cluster
 from ultrascale.plan import plan_cluster
@@ -30,24 +30,6 @@ LAYERS = (
     "platform",
     "trn1",
 )
-
-
-def stacks_before(assembly: Assembly, layer: str) -> set[str]:
-    """Return every layer that is deployed before ``layer``, directly or not."""
-    manifest: Mapping[str, Any] = json.loads(
-        (assembly.folder / "cdk.out" / "manifest.json").read_text()
-    )
-    prefix = f"{assembly.plan.name}-"
-    found: set[str] = set()
-    waiting = [layer]
-    while waiting:
-        artifact = manifest["artifacts"][prefix + waiting.pop()]
-        for name in artifact.get("dependencies", []):
-            other = name.removeprefix(prefix)
-            if other in assembly.templates and other not in found:
-                found.add(other)
-                waiting.append(other)
-    return found
 
 
 def test_each_lifecycle_has_a_stack_of_its_own(trainium: Assembly) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.plan.network.test_network import KEPT_BY_EC2, ZONES, cluster_of, layout, of
+from tests.support.networks import KEPT_BY_EC2, ZONES, cluster_of, layout, of
 from ultrascale import config
 from ultrascale.catalog import eks
 from ultrascale.plan.network.addresses import AddressCheck, PodRanges

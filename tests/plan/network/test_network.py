@@ -10,34 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.folders import ROOT
+from tests.support.networks import ZONES, layout, of
 from tests.support.pools import POOL, SYSTEM_POOL, make_cluster, make_pool, pool_document
 from ultrascale import config
 from ultrascale.plan import ClusterPlan, plan_cluster
-from ultrascale.plan.model import NetworkPlan, PoolPlan, SubnetPlan
+from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.needs.control_plane import daemons_of
 from ultrascale.plan.network.vpc import network_warnings, node_subnet_kind, plan_network
 from ultrascale.plan.pools.pool import plan_pool
 
 CLUSTERS = ROOT / "clusters"
-ZONES = [f"us-west-2{letter}" for letter in "abcdef"]
-# Addresses that EC2 keeps of every subnet.
-KEPT_BY_EC2 = 5
 POOL_PLAN = plan_pool(make_pool(), kubernetes_version="1.35")
 CLUSTER = make_cluster()
-
-
-def cluster_of(zones: int = 2, **network: Any) -> config.Cluster:
-    """Return a cluster whose ranges are ``network``'s; its pools stay in the first two zones."""
-    document = {"vpc_cidr": "10.0.0.0/16", "zones": ZONES[:zones]} | network
-    return make_cluster(network=document, pools=[SYSTEM_POOL, POOL])
-
-
-def layout(zones: int = 2, **network: Any) -> NetworkPlan:
-    return plan_network(cluster_of(zones, **network))
-
-
-def of(network: NetworkPlan, kind: str) -> list[SubnetPlan]:
-    return [subnet for subnet in network.subnets if subnet.kind == kind]
 
 
 def pool(nodes: int, *, zones: int = 1, instance_type: str = "p5.48xlarge") -> PoolPlan:
