@@ -59,7 +59,7 @@ def zones_of(account: "Account", region: str | None = None) -> Zones:
         lambda page: page["AvailabilityZones"],
         AllAvailabilityZones=True,
     )
-    found = [
+    described = [
         Zone(
             name=zone["ZoneName"],
             id=zone["ZoneId"],
@@ -70,4 +70,4 @@ def zones_of(account: "Account", region: str | None = None) -> Zones:
         )
         for zone in zones
     ]
-    return {key: zone for zone in found for key in (zone.name, zone.id)}
+    return {key: zone for zone in described for key in (zone.name, zone.id)}

@@ -63,17 +63,17 @@ def block_offers(
     """
     parameters = _parameters(request, instance_type, size)
     ec2 = account.client("ec2", region)
-    found: list[Offer] = []
+    offers: list[Offer] = []
     while True:
         gate.take()
         page = account.ask(ec2.describe_capacity_block_offerings, **parameters)
         for offering in cast("list[_Offering]", page.get("CapacityBlockOfferings", [])):
-            found.append(_offer(offering, request, region, instance_type, size))
+            offers.append(_offer(offering, request, region, instance_type, size))
         token = page.get("NextToken")
         if not token:
             break
         parameters["NextToken"] = token
-    return [offer for offer in found if starts_in_time(offer, request)]
+    return [offer for offer in offers if starts_in_time(offer, request)]
 
 
 def starts_in_time(offer: Offer, request: Request) -> bool:

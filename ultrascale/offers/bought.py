@@ -43,16 +43,16 @@ def refuse_again(offer: Offer, account: "Account", name: str) -> None:
     """
     held = _plans(offer, account, name) if _is_plan(offer) else _blocks(offer, account, name)
     try:
-        found = ", ".join(held)
+        purchases = ", ".join(held)
     except UnansweredError as error:
         allow = f"; allow {error.action} in a policy" if error.denied else ""
         raise AccountError(
             f"{offer.id}: not bought: whether it was bought before is unknown: {error}{allow}"
         ) from error
-    if found:
+    if purchases:
         raise AccountError(
-            f"{offer.id}: not bought: it was bought as {name} before, which is {found}; to buy it "
-            "once more, add --name with another name"
+            f"{offer.id}: not bought: it was bought as {name} before, which is {purchases}; to buy "
+            "it once more, add --name with another name"
         )
 
 
@@ -85,20 +85,20 @@ def _blocks(offer: Offer, account: "Account", name: str) -> Iterator[str]:
         {"Name": f"tag:{key}", "Values": [value]}
         for key, value in ((TAG, str(offer.id)), (NAME_TAG, name))
     ]
-    found = account.ask_all(
+    reservations = account.ask_all(
         account.client("ec2", offer.region).describe_capacity_reservations,
         lambda page: page["CapacityReservations"],
         Filters=filters,
     )
-    for each in found:
-        if each.get("State") not in _NOT_PAID:
-            yield each["CapacityReservationId"]
+    for reservation in reservations:
+        if reservation.get("State") not in _NOT_PAID:
+            yield reservation["CapacityReservationId"]
 
 
 def _plans(offer: Offer, account: "Account", name: str) -> Iterator[str]:
-    for each in account.ask_all(
+    for plan in account.ask_all(
         account.client("sagemaker", offer.region).list_training_plans,
         lambda page: page["TrainingPlanSummaries"],
     ):
-        if each["TrainingPlanName"] == name and each["Status"] != _FAILED:
-            yield each["TrainingPlanArn"]
+        if plan["TrainingPlanName"] == name and plan["Status"] != _FAILED:
+            yield plan["TrainingPlanArn"]

@@ -99,10 +99,12 @@ def requests_of(plan: ClusterPlan, pool: str | None, wish: Wish, at: datetime) -
     Raises:
         ConfigError: There is no such pool, or a request is wrong; all mistakes at once.
     """
-    pools = {each.pool: each for each in plan.all_pools}
+    pools = {planned.pool: planned for planned in plan.all_pools}
     if pool is not None and pool not in pools:
         raise ConfigError([f"{pool}: no such pool; the file has {', '.join(pools)}"])
-    chosen = [each for each in pools.values() if each.role != "system" and each.max_nodes]
+    chosen = [
+        planned for planned in pools.values() if planned.role != "system" and planned.max_nodes
+    ]
     if pool is not None:
         chosen = [pools[pool]]
     if not chosen:
@@ -111,13 +113,13 @@ def requests_of(plan: ClusterPlan, pool: str | None, wish: Wish, at: datetime) -
     starts, until, wrong = _times(wish)
     mistakes += wrong
     requests = [_of_pool(plan, each, wish, options, starts, until) for each in chosen]
-    if not any(each.options for each in requests):
-        names = " or ".join(each.pool for each in chosen)
+    if not any(request.options for request in requests):
+        names = " or ".join(planned.pool for planned in chosen)
         mistakes.append(f"--option: none of these is for {names}; {FOR_POOLS}")
     # A mistake of options is the same for every pool, and told once.
-    mistakes += dict.fromkeys(line for each in requests for line in _mistakes_of(each, at))
+    mistakes += dict.fromkeys(line for request in requests for line in _mistakes_of(request, at))
     if wish.count is not None:
-        mistakes += dict.fromkeys(line for each in requests for line in _count_mistakes(each))
+        mistakes += dict.fromkeys(line for request in requests for line in _count_mistakes(request))
     return _or_refuse(requests, mistakes)
 
 
@@ -145,7 +147,7 @@ def _of_pool(
         starts=window.starts if starts is None and window is not None else starts,
         until=until,
         zones=wish.zones or (pool.zones if here else ()),
-        options=tuple(each for each in options if each in possible),
+        options=tuple(option for option in options if option in possible),
     )
 
 
@@ -153,28 +155,28 @@ def _sold_days(length: timedelta) -> int:
     """Return the days of the shortest block that lasts ``length``; the longest where none does."""
     days = math.ceil(length / _DAY)
     return min(
-        (each for each in capacity_blocks.DAYS if each >= days), default=max(capacity_blocks.DAYS)
+        (sold for sold in capacity_blocks.DAYS if sold >= days), default=max(capacity_blocks.DAYS)
     )
 
 
 def _options(wish: Wish) -> tuple[tuple[Option, ...], list[str]]:
     wanted = set(wish.options)
-    known: list[Option] = [each for each in OPTIONS if wanted & {each}]
-    wrong = [each for each in wish.options if each not in OPTIONS]
-    mistakes = [f"--option: unknown {each!r}; write {', '.join(OPTIONS)}" for each in wrong]
+    known: list[Option] = [option for option in OPTIONS if wanted & {option}]
+    wrong = [option for option in wish.options if option not in OPTIONS]
+    mistakes = [f"--option: unknown {option!r}; write {', '.join(OPTIONS)}" for option in wrong]
     return tuple(known) or OPTIONS, mistakes
 
 
 def _times(wish: Wish) -> tuple[datetime | None, datetime | None, list[str]]:
-    found: list[datetime | None] = []
+    times: list[datetime | None] = []
     mistakes: list[str] = []
     for name, text in (("--starts", wish.starts), ("--until", wish.until)):
         try:
-            found.append(None if text is None else _instant(text))
+            times.append(None if text is None else _instant(text))
         except ValueError:
-            found.append(None)
+            times.append(None)
             mistakes.append(f"{name}: not a time in UTC, got {text!r}; write 2026-12-01T11:30:00Z")
-    return found[0], found[1], mistakes
+    return times[0], times[1], mistakes
 
 
 def _instant(text: str) -> datetime:
@@ -204,7 +206,9 @@ def _mistakes_of(request: Request, at: datetime) -> Iterator[str]:
         except CatalogError as error:
             yield f"--region: {error}"
     partitions = {
-        regions.REGIONS[each].partition: each for each in request.regions if each in regions.REGIONS
+        regions.REGIONS[region].partition: region
+        for region in request.regions
+        if region in regions.REGIONS
     }
     if len(partitions) > 1:
         yield (
@@ -253,11 +257,11 @@ def _days_mistakes(request: Request) -> Iterator[str]:
     if not 1 <= days <= most:
         yield f"--days: Capacity Blocks and training plans last 1 to {most} days, got {days}"
     elif blocks and days not in capacity_blocks.DAYS:
-        shorter = max(each for each in capacity_blocks.DAYS if each < days)
+        shorter = max(sold for sold in capacity_blocks.DAYS if sold < days)
         yield (
             f"--days: Capacity Blocks last 1 to {capacity_blocks.LONGEST_BY_THE_DAY} days, or "
             f"whole weeks up to {most}, got {days}; write {shorter} or "
-            f"{min(each for each in capacity_blocks.DAYS if each > days)}, or add --option "
+            f"{min(sold for sold in capacity_blocks.DAYS if sold > days)}, or add --option "
             "training-plan, which is sold by the day"
         )
 

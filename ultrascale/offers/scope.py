@@ -24,8 +24,8 @@ def reservable(request: Request, instance_type: str) -> frozenset[Option]:
     """
     if request.days is None:
         return frozenset()
-    found = _sold(instance_type) & set(request.options)
-    return found - {"capacity-block"} if _too_many(request) else found
+    options = _sold(instance_type) & set(request.options)
+    return options - {"capacity-block"} if _too_many(request) else options
 
 
 def remarks(requests: Sequence[Request]) -> tuple[str, ...]:
@@ -33,10 +33,10 @@ def remarks(requests: Sequence[Request]) -> tuple[str, ...]:
     lines = [line for request in requests for line in (*_not_asked(request), *_pieces(request))]
     for option, name in _NAMES.items():
         without = dict.fromkeys(
-            each
+            instance_type
             for request in requests
-            for each in request.instance_types
-            if option in request.options and option not in _sold(each)
+            for instance_type in request.instance_types
+            if option in request.options and option not in _sold(instance_type)
         )
         if without:
             lines.append(f"no {name} are sold of {', '.join(without)}")
@@ -63,13 +63,13 @@ def warnings(request: Request) -> Iterator[str]:
 
 def _sold(instance_type: str) -> frozenset[Option]:
     spec = catalog.lookup(instance_type)
-    found: set[Option] = set()
+    options: set[Option] = set()
     # AWS is asked where no source tells.
     if not spec.knows("capacity_block") or spec.capacity_block:
-        found.add("capacity-block")
+        options.add("capacity-block")
     if spec.training_plan:
-        found.add("training-plan")
-    return frozenset(found)
+        options.add("training-plan")
+    return frozenset(options)
 
 
 def _too_many(request: Request) -> bool:
@@ -101,7 +101,7 @@ def _pieces(request: Request) -> Iterator[str]:
             yield pieces
         for size in sizes(name, request.count) if "training-plan" in options else ():
             if size.ultraserver is None and size.count not in training_plans.SIZES:
-                sold = ", ".join(str(each) for each in training_plans.SIZES)
+                sold = ", ".join(str(count) for count in training_plans.SIZES)
                 yield (
                     f"training plans are of {sold} nodes by AWS's guide; {size.count} may never be "
                     "on offer"

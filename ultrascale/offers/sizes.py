@@ -35,31 +35,31 @@ def sizes(instance_type: str, count: int) -> tuple[Size, ...]:
     """
     spec = catalog.lookup(instance_type)
     if spec.knows("ultraserver") and spec.ultraserver:
-        whole = [(each, -(-count // each.instances)) for each in spec.ultraserver]
+        whole = [(server, -(-count // server.instances)) for server in spec.ultraserver]
         return tuple(
-            Size(count=number * each.instances, pieces=1, ultraserver=each, ultraservers=number)
-            for each, number in whole
+            Size(count=number * server.instances, pieces=1, ultraserver=server, ultraservers=number)
+            for server, number in whole
         )
     full, rest = divmod(count, capacity_blocks.MOST_INSTANCES)
-    found = [Size(count=capacity_blocks.MOST_INSTANCES, pieces=full)] if full else []
-    return (*found, *([Size(count=rest, pieces=1)] if rest else []))
+    full_sizes = [Size(count=capacity_blocks.MOST_INSTANCES, pieces=full)] if full else []
+    return (*full_sizes, *([Size(count=rest, pieces=1)] if rest else []))
 
 
 def size_remark(instance_type: str, count: int) -> str | None:
     """Return a remark on the sizes of ``count`` nodes; None where one purchase is enough."""
-    found = sizes(instance_type, count)
-    if found[0].ultraserver is not None:
+    needed = sizes(instance_type, count)
+    if needed[0].ultraserver is not None:
         ways = " or ".join(
             f"{size.ultraservers} x {size.ultraserver.name} ({size.count} nodes)"
-            for size in found
+            for size in needed
             if size.ultraserver is not None
         )
         return f"{instance_type} is sold in whole UltraServers: {ways}"
-    pieces = sum(size.pieces for size in found)
+    pieces = sum(size.pieces for size in needed)
     if pieces == 1:
         return None
-    each = " and ".join(f"{size.pieces} of {size.count}" for size in found)
+    listed = " and ".join(f"{size.pieces} of {size.count}" for size in needed)
     return (
-        f"{count} x {instance_type} are bought in {pieces} pieces, {each}: an offer is of one "
+        f"{count} x {instance_type} are bought in {pieces} pieces, {listed}: an offer is of one "
         "piece, and EFA reaches all of them in the same zone only"
     )

@@ -61,7 +61,7 @@ def spot_scores(account: "Account", request: Request) -> Scores:
     Raises:
         UnansweredError: AWS did not answer.
     """
-    found = account.ask_all(
+    scores = account.ask_all(
         account.client("ec2", request.regions[0]).get_spot_placement_scores,
         lambda page: page["SpotPlacementScores"],
         InstanceTypes=list(request.instance_types),
@@ -70,7 +70,7 @@ def spot_scores(account: "Account", request: Request) -> Scores:
         SingleAvailabilityZone=True,
         RegionNames=list(request.regions),
     )
-    return {each["AvailabilityZoneId"]: (each["Region"], each["Score"]) for each in found}
+    return {score["AvailabilityZoneId"]: (score["Region"], score["Score"]) for score in scores}
 
 
 def spot_prices(account: "Account", request: Request, region: str, at: datetime) -> list[SpotPrice]:
@@ -85,7 +85,7 @@ def spot_prices(account: "Account", request: Request, region: str, at: datetime)
     Raises:
         UnansweredError: AWS did not answer.
     """
-    found = account.ask_all(
+    history = account.ask_all(
         account.client("ec2", region).describe_spot_price_history,
         lambda page: page["SpotPriceHistory"],
         InstanceTypes=cast("tuple[InstanceTypeType, ...]", request.instance_types),
@@ -94,14 +94,14 @@ def spot_prices(account: "Account", request: Request, region: str, at: datetime)
         StartTime=at,
     )
     latest: dict[tuple[str, str], SpotPrice] = {}
-    for told in found:
+    for entry in history:
         price = SpotPrice(
             region=region,
-            zone=told["AvailabilityZone"],
-            zone_id=told.get("AvailabilityZoneId"),
-            instance_type=told["InstanceType"],
-            hourly=Decimal(told["SpotPrice"]),
-            since=told["Timestamp"],
+            zone=entry["AvailabilityZone"],
+            zone_id=entry.get("AvailabilityZoneId"),
+            instance_type=entry["InstanceType"],
+            hourly=Decimal(entry["SpotPrice"]),
+            since=entry["Timestamp"],
         )
         known = latest.setdefault((price.zone, price.instance_type), price)
         if price.since > known.since:

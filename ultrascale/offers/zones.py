@@ -31,8 +31,8 @@ def _may_be(name: str | None, zone_id: str | None, wanted: tuple[str, ...]) -> b
     if {name, zone_id} & set(wanted):
         return True
     # The user may have named this zone by the name or id that AWS left out.
-    by_id = any(is_zone_id(each) for each in wanted)
-    by_name = not all(is_zone_id(each) for each in wanted)
+    by_id = any(is_zone_id(zone) for zone in wanted)
+    by_name = not all(is_zone_id(zone) for zone in wanted)
     return (zone_id is None and by_id) or (name is None and by_name)
 
 

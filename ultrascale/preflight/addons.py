@@ -24,7 +24,7 @@ def _run(context: Context) -> Iterator[Finding]:
     version = context.plan.control_plane.version
     for addon in addons_of(context.plan):
         try:
-            found = context.account.ask_all(
+            addons = context.account.ask_all(
                 context.account.client("eks").describe_addon_versions,
                 lambda page: page["addons"],
                 addonName=addon.name,
@@ -33,7 +33,7 @@ def _run(context: Context) -> Iterator[Finding]:
         except UnansweredError as error:
             yield unknown(_NAME, addon.name, error)
         else:
-            yield addon_finding(addon, version, found)
+            yield addon_finding(addon, version, addons)
 
 
 def addons_of(plan: ClusterPlan) -> tuple[AddonPlan, ...]:
@@ -57,17 +57,21 @@ def addon_finding(addon: AddonPlan, version: str, addons: "Sequence[Addon]") -> 
         addons: EKS's offers of the add-on for that version.
     """
     offered = [
-        each
+        version_info
         for entry in addons
         if entry["addonName"] == addon.name
-        for each in entry.get("addonVersions", ())
-        if any(_suits(fits, version) for fits in each.get("compatibilities", ()))
+        for version_info in entry.get("addonVersions", ())
+        if any(_suits(fits, version) for fits in version_info.get("compatibilities", ()))
     ]
-    if any(each["addonVersion"] == addon.version for each in offered):
+    if any(version_info["addonVersion"] == addon.version for version_info in offered):
         evidence = f"{addon.version} is offered for Kubernetes {version}"
         return Finding(check=_NAME, subject=addon.name, state="pass", evidence=evidence)
-    defaults = [each["addonVersion"] for each in offered if _is_default(each, version)]
-    newest = [each["addonVersion"] for each in offered[:_SHOWN]]
+    defaults = [
+        version_info["addonVersion"]
+        for version_info in offered
+        if _is_default(version_info, version)
+    ]
+    newest = [version_info["addonVersion"] for version_info in offered[:_SHOWN]]
     listed = f"it offers {', '.join(newest)}" if newest else "it offers none"
     best = (defaults or newest or [None])[0]
     fix = f'set kubernetes.addons: {{{addon.name}: "{best}"}}' if best else None
@@ -86,7 +90,7 @@ def _suits(compatibility: "Compatibility", version: str) -> bool:
 
 def _is_default(offer: "AddonVersion", version: str) -> bool:
     fits = offer.get("compatibilities", ())
-    return any(each.get("defaultVersion") for each in fits if _suits(each, version))
+    return any(fit.get("defaultVersion") for fit in fits if _suits(fit, version))
 
 
 ADDONS = Check(

@@ -38,13 +38,13 @@ _A_NODE = 1 + eks.ADDRESSES_PER_PREFIX
 
 def _run(context: Context) -> Iterator[Finding]:
     plan = context.plan
-    found = context.account.ask_all(
+    vpcs = context.account.ask_all(
         context.account.client("ec2").describe_vpcs, lambda page: page["Vpcs"]
     )
-    own = [each for each in found if is_own(each, plan)]
-    yield overlap_finding(plan.network, [each for each in found if each not in own])
-    for each in own:
-        filters: list[FilterTypeDef] = [{"Name": "vpc-id", "Values": [each["VpcId"]]}]
+    own = [answer for answer in vpcs if is_own(answer, plan)]
+    yield overlap_finding(plan.network, [answer for answer in vpcs if answer not in own])
+    for cluster_vpc in own:
+        filters: list[FilterTypeDef] = [{"Name": "vpc-id", "Values": [cluster_vpc["VpcId"]]}]
         subnets = context.account.ask_all(
             context.account.client("ec2").describe_subnets,
             lambda page: page["Subnets"],
@@ -106,16 +106,16 @@ def free_findings(
         subnets: The subnets of the cluster's VPC.
     """
     needed = {
-        (each.kind, each.zone): each.figures["addresses_needed"].value for each in needs.subnets
+        (need.kind, need.zone): need.figures["addresses_needed"].value for need in needs.subnets
     }
-    deployed = {each["CidrBlock"]: each for each in subnets}
+    deployed = {answer["CidrBlock"]: answer for answer in subnets}
     zones: dict[tuple[SubnetKind, str], list[SubnetPlan]] = {}
     for subnet in network.subnets:
         if subnet.kind in _NODE_SUBNETS and str(subnet.cidr) in deployed:
             zones.setdefault((subnet.kind, subnet.zone), []).append(subnet)
     for (kind, zone), planned in zones.items():
         answers = [deployed[str(subnet.cidr)] for subnet in planned]
-        free = sum(each["AvailableIpAddressCount"] for each in answers)
+        free = sum(answer["AvailableIpAddressCount"] for answer in answers)
         kept = vpc.RESERVED_ADDRESSES_AT_START + vpc.RESERVED_ADDRESSES_AT_END
         total = sum(subnet.cidr.num_addresses - kept for subnet in planned)
         scarce = free < total * _SCARCE
@@ -126,16 +126,16 @@ def free_findings(
             evidence=f"{free:,} of {total:,} addresses are free; the cluster takes "
             f"{needed.get((kind, zone)) or 0:,.0f} at its full size",
             fix="see what holds them: `aws ec2 describe-network-interfaces --filters "
-            f"Name=subnet-id,Values={','.join(each['SubnetId'] for each in answers)}`"
+            f"Name=subnet-id,Values={','.join(answer['SubnetId'] for answer in answers)}`"
             if scarce
             else None,
         )
 
 
 def _ranges(answer: "Vpc") -> Iterator[IPv4Network]:
-    for each in answer["CidrBlockAssociationSet"]:
-        if each.get("CidrBlockState", {}).get("State") in ("associating", "associated"):
-            yield IPv4Network(each["CidrBlock"])
+    for association in answer["CidrBlockAssociationSet"]:
+        if association.get("CidrBlockState", {}).get("State") in ("associating", "associated"):
+            yield IPv4Network(association["CidrBlock"])
 
 
 ADDRESSES = Check(

@@ -21,15 +21,15 @@ def _run(context: Context) -> Iterator[Finding]:
     network, region = context.plan.network, context.plan.region
     services = {f"com.amazonaws.{region}.{name}": name for name in network.interface_endpoints}
     # EC2 refuses the name of a service that the Region lacks; a filter passes over it.
-    found = context.account.ask_all(
+    details = context.account.ask_all(
         context.account.client("ec2").describe_vpc_endpoint_services,
         lambda page: page["ServiceDetails"],
         Filters=[{"Name": "service-name", "Values": sorted(services)}],
     )
     there = {
-        services[each["ServiceName"]]: frozenset[str](each["AvailabilityZones"])
-        for each in found
-        if each["ServiceName"] in services
+        services[service["ServiceName"]]: frozenset[str](service["AvailabilityZones"])
+        for service in details
+        if service["ServiceName"] in services
     }
     for name in network.interface_endpoints:
         if name not in there:

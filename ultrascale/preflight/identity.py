@@ -27,13 +27,15 @@ def _account(context: Context) -> Finding:
 
 def _region(context: Context) -> Finding:
     region = context.plan.region
-    found = context.account.ask_all(
+    regions = context.account.ask_all(
         context.account.client("ec2").describe_regions,
         lambda page: page["Regions"],
         AllRegions=True,
         RegionNames=[region],
     )
-    status = next((each["OptInStatus"] for each in found if each["RegionName"] == region), None)
+    status = next(
+        (answer["OptInStatus"] for answer in regions if answer["RegionName"] == region), None
+    )
     if status in _ENABLED:
         return _finding(region, "pass", f"enabled: {status}")
     fix = f"aws account enable-region --region-name {region}"

@@ -131,7 +131,8 @@ def type_finding(name: str, answer: "TypeInfo") -> Finding:
         )
     # With fewer of them than planned, pods find no room or no address; others only change sums.
     fatal = any(
-        each.field in _FATAL and float(each.found) < float(each.wanted) for each in differences
+        difference.field in _FATAL and float(difference.found) < float(difference.wanted)
+        for difference in differences
     )
     return Finding(
         check=_TYPES,
@@ -256,12 +257,12 @@ def _described(context: Context, pools: Sequence[WholePool]) -> "Mapping[str, Ty
     if not names:
         return {}
     filters: list[FilterTypeDef] = [{"Name": "instance-type", "Values": names}]
-    found = context.account.ask_all(
+    types = context.account.ask_all(
         context.account.client("ec2").describe_instance_types,
         lambda page: page["InstanceTypes"],
         Filters=filters,
     )
-    return {each["InstanceType"]: each for each in found}
+    return {type["InstanceType"]: type for type in types}
 
 
 def _listed(cards: "Mapping[int, CardInfo]") -> str:

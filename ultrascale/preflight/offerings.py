@@ -22,7 +22,7 @@ def _run(context: Context) -> Iterator[Finding]:
     own = [pool for pool in pools if not pool.on_hyperpod]
     # All zones of a file are named one way.
     by_id = all(map(regions.is_zone_id, context.plan.network.zones))
-    found = context.account.ask_all(
+    offerings = context.account.ask_all(
         context.account.client("ec2").describe_instance_type_offerings,
         lambda page: page["InstanceTypeOfferings"],
         LocationType="availability-zone-id" if by_id else "availability-zone",
@@ -33,7 +33,7 @@ def _run(context: Context) -> Iterator[Finding]:
             }
         ],
     )
-    offered = {(each["InstanceType"], each["Location"]) for each in found}
+    offered = {(offering["InstanceType"], offering["Location"]) for offering in offerings}
     for pool in pools:
         if pool.on_hyperpod:
             yield hyperpod_finding(pool, context.plan.region)

@@ -122,8 +122,8 @@ def _worth_filing(account: "Account", standing: Standing, quota: QuotaValue) -> 
         if request["Status"] in _OPEN:
             case = request.get("CaseId") or request["Id"]
             enough = request["DesiredValue"] >= asked
-            told = f"{case} asks for {request['DesiredValue']:,.10g} already"
+            reason = f"{case} asks for {request['DesiredValue']:,.10g} already"
             if not enough:
-                told += f"; have it changed to {asked:,}"
-            return Left(name=standing.need.name, why=told, settled=enough)
+                reason += f"; have it changed to {asked:,}"
+            return Left(name=standing.need.name, why=reason, settled=enough)
     return Increase(quota=quota, asked=asked)

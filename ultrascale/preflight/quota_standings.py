@@ -77,12 +77,12 @@ def standings(context: Context) -> Iterator[Standing]:
     A missing answer about one does not affect the others.
     """
     account, plan = context.account, context.plan
-    found = list(_valued(account, context.needs.quotas))
-    measured = _measured(account, found)
+    valued = list(_valued(account, context.needs.quotas))
+    measured = _measured(account, valued)
     reserved = _reserved(plan)
     deployed: bool | UnansweredError | None = None
-    for each in found:
-        standing = _with_usage(account, each, measured)
+    for without_usage in valued:
+        standing = _with_usage(account, without_usage, measured)
         if standing.need.code in reserved:
             standing = replace(standing, own="reservations of the file among it")
         elif standing.short and standing.used:
@@ -169,12 +169,12 @@ def _with_usage(
 
 def _reserved(plan: ClusterPlan) -> frozenset[str]:
     """Return the quotas that count reservations of the file: they are bought already."""
-    found: set[str] = set()
+    codes: set[str] = set()
     for pool in plan.all_pools:
         fact = _OF_RESERVATIONS.get(pool.purchase)
         specs = map(catalog.lookup, pool.instance_types if fact is not None else ())
-        found |= {getattr(spec, fact) for spec in specs if fact is not None and spec.knows(fact)}
-    return frozenset(found)
+        codes |= {getattr(spec, fact) for spec in specs if fact is not None and spec.knows(fact)}
+    return frozenset(codes)
 
 
 def _deployed(account: "Account", name: str) -> bool | UnansweredError:

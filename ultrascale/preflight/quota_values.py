@@ -108,10 +108,10 @@ def by_name(account: "Account", service: str, names: Collection[str]) -> Mapping
         ServiceCode=service,
         MaxResults=_PAGE,
     )
-    found = {
+    values = {
         quota["QuotaName"]: _value(quota, LIST) for quota in applied if quota["QuotaName"] in names
     }
-    if missing := set(names) - found.keys():
+    if missing := set(names) - values.keys():
         defaults = account.ask_all(
             client.list_aws_default_service_quotas,
             lambda page: page["Quotas"],
@@ -120,8 +120,8 @@ def by_name(account: "Account", service: str, names: Collection[str]) -> Mapping
         )
         for quota in defaults:
             if quota["QuotaName"] in missing:
-                found[quota["QuotaName"]] = _value(quota, LIST_DEFAULTS)
-    return found
+                values[quota["QuotaName"]] = _value(quota, LIST_DEFAULTS)
+    return values
 
 
 def usage(
@@ -137,7 +137,7 @@ def usage(
     """
     ids = {f"m{number}": key for number, key in enumerate(metrics)}
     queries = [_query(name, metrics[key]) for name, key in ids.items()]
-    found: dict[str, float | None] = dict.fromkeys(metrics)
+    used: dict[str, float | None] = dict.fromkeys(metrics)
     results = account.ask_all(
         account.client("cloudwatch").get_metric_data,
         lambda page: page["MetricDataResults"],
@@ -149,8 +149,8 @@ def usage(
     for result in results:
         if result.get("StatusCode") == "Complete":
             values = result.get("Values", [])
-            found[ids[result["Id"]]] = values[0] if values else 0
-    return found
+            used[ids[result["Id"]]] = values[0] if values else 0
+    return used
 
 
 def _query(name: str, metric: Metric) -> "MetricDataQueryUnionTypeDef":
@@ -186,12 +186,12 @@ def _value(quota: "ServiceQuotaTypeDef", action: str) -> QuotaValue:
     )
 
 
-def _metric(told: "MetricInfoTypeDef") -> Metric | None:
-    if not told.get("MetricName"):
+def _metric(info: "MetricInfoTypeDef") -> Metric | None:
+    if not info.get("MetricName"):
         return None
     return Metric(
-        namespace=told["MetricNamespace"],
-        name=told["MetricName"],
-        dimensions=told.get("MetricDimensions", {}),
-        statistic=told.get("MetricStatisticRecommendation", "Maximum"),
+        namespace=info["MetricNamespace"],
+        name=info["MetricName"],
+        dimensions=info.get("MetricDimensions", {}),
+        statistic=info.get("MetricStatisticRecommendation", "Maximum"),
     )

@@ -56,17 +56,17 @@ def _run(context: Context) -> Iterator[Finding]:
         subject = f"{claim}: {named(claim.reservation)}"
         blocks: Mapping[str, Block] = {}
         try:
-            found = _find(context, claim.reservation)
+            matches = _find(context, claim.reservation)
         except UnansweredError as error:
             if error.code not in _NOT_THERE or _of_a_member(claim.reservation, error):
                 yield unknown(_NAME, subject, error)
                 continue
-            found = ()
+            matches = ()
         try:
-            blocks = _blocks(context, claim, found)
+            blocks = _blocks(context, claim, matches)
         except UnansweredError as error:
             yield unknown(_NAME, f"{subject}: its block", error)
-        yield from judge(context, claim, found, blocks)
+        yield from judge(context, claim, matches, blocks)
 
 
 def claims(plan: ClusterPlan) -> tuple[Claim, ...]:
@@ -74,7 +74,7 @@ def claims(plan: ClusterPlan) -> tuple[Claim, ...]:
 
     Equal pools that name a reservation in the same way share it.
     """
-    found: dict[object, tuple[ReservationPlan, list[WholePool]]] = {}
+    grouped: dict[object, tuple[ReservationPlan, list[WholePool]]] = {}
     for pool in whole_pools(plan):
         reservation = pool.plan.reservation
         if reservation is None:
@@ -85,9 +85,10 @@ def claims(plan: ClusterPlan) -> tuple[Claim, ...]:
             pool.plan.zones,
             named(reservation),
         )
-        found.setdefault(key, (reservation, []))[1].append(pool)
+        grouped.setdefault(key, (reservation, []))[1].append(pool)
     return tuple(
-        Claim(reservation=reservation, pools=tuple(pools)) for reservation, pools in found.values()
+        Claim(reservation=reservation, pools=tuple(pools))
+        for reservation, pools in grouped.values()
     )
 
 
@@ -118,7 +119,7 @@ def judge(
     if not candidates:
         yield _nothing(context, claim, found)
         return
-    told = [
+    judged = [
         (
             answer,
             [
@@ -129,21 +130,23 @@ def judge(
         for answer in candidates
     ]
     if claim.reservation.id is not None:
-        ((answer, wrong),) = told
+        ((answer, wrong),) = judged
         wrong += count_issues(claim, [answer])
         yield finding(_NAME, subject, wrong, fine=_fine(claim, [answer]))
         return
-    yield from _each(claim, told)
-    usable = [answer for answer, wrong in told if _can_be_used(wrong)]
+    yield from _each(claim, judged)
+    usable = [answer for answer, wrong in judged if _can_be_used(wrong)]
     wrong = [*_overlaps(claim, candidates), *(count_issues(claim, usable) if usable else ())]
     if usable or wrong:
         yield finding(_NAME, subject, wrong, fine=_fine(claim, usable))
 
 
-def _each(claim: Claim, told: "Sequence[tuple[Reservation, Sequence[Issue]]]") -> Iterator[Finding]:
+def _each(
+    claim: Claim, judged: "Sequence[tuple[Reservation, Sequence[Issue]]]"
+) -> Iterator[Finding]:
     """Yield one finding for all reservations of a fleet with the same issues."""
     alike: dict[tuple[str, ...], list[tuple[Reservation, Sequence[Issue]]]] = {}
-    for answer, wrong in told:
+    for answer, wrong in judged:
         alike.setdefault(tuple(issue.evidence for issue in wrong), []).append((answer, wrong))
     for texts, members in alike.items():
         if texts:
@@ -189,9 +192,9 @@ def _nothing(context: Context, claim: Claim, found: "Sequence[Reservation]") -> 
         )
         for answer in found[:_SHOWN]
     ]
-    told = "; ".join(
-        f"{answer['CapacityReservationId']}: {each.evidence}"
-        for answer, each in zip(found, others, strict=False)
+    unusable = "; ".join(
+        f"{answer['CapacityReservationId']}: {its_finding.evidence}"
+        for answer, its_finding in zip(found, others, strict=False)
     )
     more = f" ({len(found) - _SHOWN} more)" if len(found) > _SHOWN else ""
     what = "Capacity Block" if claim.block else "capacity reservation"
@@ -209,7 +212,7 @@ def _nothing(context: Context, claim: Claim, found: "Sequence[Reservation]") -> 
         check=_NAME,
         subject=subject,
         state="fail",
-        evidence=f"{evidence}; found {told}{more}" if told else evidence,
+        evidence=f"{evidence}; found {unusable}{more}" if unusable else evidence,
         fix=fix,
     )
 
@@ -296,12 +299,12 @@ def _of_a_member(reservation: ReservationPlan, error: UnansweredError) -> bool:
 
 def _members(context: Context, group: str) -> list[str]:
     """Return the ids of the reservations of a resource group."""
-    found = context.account.ask_all(
+    resources = context.account.ask_all(
         context.account.client("resource-groups").list_group_resources,
         lambda page: page["Resources"],
         Group=group,
     )
-    members = [each["Identifier"] for each in found]
+    members = [each["Identifier"] for each in resources]
     return [
         each["ResourceArn"].rpartition("/")[2] for each in members if each["ResourceType"] == _KIND
     ]
@@ -310,7 +313,13 @@ def _members(context: Context, group: str) -> list[str]:
 def _blocks(
     context: Context, claim: Claim, found: "Sequence[Reservation]"
 ) -> "Mapping[str, Block]":
-    ids = sorted({each["CapacityBlockId"] for each in found if each.get("CapacityBlockId")})
+    ids = sorted(
+        {
+            reservation["CapacityBlockId"]
+            for reservation in found
+            if reservation.get("CapacityBlockId")
+        }
+    )
     if not claim.block or not ids:
         return {}
     filters: list[FilterTypeDef] = [{"Name": "capacity-block-id", "Values": ids}]
@@ -319,7 +328,7 @@ def _blocks(
         lambda page: page["CapacityBlocks"],
         Filters=filters,
     )
-    return {each["CapacityBlockId"]: each for each in answer}
+    return {block["CapacityBlockId"]: block for block in answer}
 
 
 RESERVATIONS = Check(

@@ -36,34 +36,34 @@ def run_checks(
     """
     ends = time.monotonic() + deadline
     waiting: SimpleQueue[Check] = SimpleQueue()
-    told: SimpleQueue[_Told] = SimpleQueue()
+    messages: SimpleQueue[_Told] = SimpleQueue()
     for check in checks:
         waiting.put(check)
     for _ in range(min(_THREADS, len(checks))):
         # Threads of a ThreadPoolExecutor would keep the process alive until the last answer.
-        threading.Thread(target=_work, args=(waiting, told, context), daemon=True).start()
-    found: dict[str, list[Finding]] = {check.name: [] for check in checks}
+        threading.Thread(target=_work, args=(waiting, messages, context), daemon=True).start()
+    findings: dict[str, list[Finding]] = {check.name: [] for check in checks}
     missing = {check.name for check in checks}
     while missing:
         try:
-            check, each = told.get(timeout=max(ends - time.monotonic(), 0))
+            check, message = messages.get(timeout=max(ends - time.monotonic(), 0))
         except Empty:
             break
-        if isinstance(each, Finding):
-            found[check.name].append(each)
-        elif each is not None:
-            raise each
+        if isinstance(message, Finding):
+            findings[check.name].append(message)
+        elif message is not None:
+            raise message
         else:
             missing.discard(check.name)
             if progress is not None:
                 progress(check)
     for check in checks:
         if check.name in missing:
-            found[check.name].append(_late(check, deadline))
-    return tuple(finding for check in checks for finding in found[check.name])
+            findings[check.name].append(_late(check, deadline))
+    return tuple(finding for check in checks for finding in findings[check.name])
 
 
-def _work(waiting: SimpleQueue[Check], told: SimpleQueue[_Told], context: Context) -> None:
+def _work(waiting: SimpleQueue[Check], messages: SimpleQueue[_Told], context: Context) -> None:
     while True:
         try:
             check = waiting.get_nowait()
@@ -71,14 +71,14 @@ def _work(waiting: SimpleQueue[Check], told: SimpleQueue[_Told], context: Contex
             return
         try:
             for finding in check.run(context):
-                told.put((check, finding))
+                messages.put((check, finding))
         except UnansweredError as error:
-            told.put((check, unknown(check.name, check.title, error)))
-            told.put((check, None))
+            messages.put((check, unknown(check.name, check.title, error)))
+            messages.put((check, None))
         except BaseException as error:  # the thread that waits raises it
-            told.put((check, error))
+            messages.put((check, error))
         else:
-            told.put((check, None))
+            messages.put((check, None))
 
 
 def _late(check: Check, deadline: float) -> Finding:

@@ -52,10 +52,10 @@ _PAUSED = frozenset({"UPDATE_FAILED"})
 def _run_stacks(context: Context) -> Iterator[Finding]:
     planned = planned_stacks(context.plan)
     # A stack that has left the file is not deployed.
-    own = [each for each in _own_stacks(context) if each["StackName"] in planned]
+    own = [stack for stack in _own_stacks(context) if stack["StackName"] in planned]
     cluster = context.plan.name
-    seen = (stack_finding(one, cluster, context.plan.region) for one in own)
-    wrong = [each for each in seen if each is not None]
+    findings = (stack_finding(one, cluster, context.plan.region) for one in own)
+    wrong = [finding for finding in findings if finding is not None]
     yield from wrong
     if not wrong:
         evidence = f"{len(own)} are there, and can be updated" if own else "none is there yet"
@@ -64,10 +64,10 @@ def _run_stacks(context: Context) -> Iterator[Finding]:
 
 def _own_stacks(context: Context) -> "list[Stack]":
     wanted = stack_names(context.plan)
-    found = context.account.ask_all(
+    stacks = context.account.ask_all(
         context.account.client("cloudformation").describe_stacks, lambda page: page["Stacks"]
     )
-    return [each for each in found if each["StackName"] in wanted]
+    return [stack for stack in stacks if stack["StackName"] in wanted]
 
 
 def stack_finding(answer: "Stack", cluster: str, region: str) -> Finding | None:
@@ -143,7 +143,7 @@ class FixedName:
 
 
 def _run_names(context: Context) -> Iterator[Finding]:
-    live = {each["StackName"] for each in _own_stacks(context)}
+    live = {stack["StackName"] for stack in _own_stacks(context)}
     held: dict[str, frozenset[str]] = {}
     for fixed in fixed_names(context.plan):
         stacks = [stack_of(context.plan.name, layer) for layer in fixed.layers]
@@ -278,12 +278,12 @@ def _repository(account: "Account", name: str) -> str:
 
 
 def _held_by(context: Context, stack: str) -> frozenset[str]:
-    found = context.account.ask_all(
+    resources = context.account.ask_all(
         context.account.client("cloudformation").list_stack_resources,
         lambda page: page["StackResourceSummaries"],
         StackName=stack,
     )
-    return frozenset(each.get("PhysicalResourceId", "") for each in found)
+    return frozenset(resource.get("PhysicalResourceId", "") for resource in resources)
 
 
 STACKS = Check(

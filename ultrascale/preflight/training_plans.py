@@ -57,11 +57,11 @@ def training_plans(plan: ClusterPlan) -> Mapping[str, tuple[WholePool, ...]]:
     for group in plan.hyperpod.groups if plan.hyperpod else ():
         if group.training_plan is not None:
             arns[group.name] = group.training_plan
-    found: dict[str, list[WholePool]] = {}
+    grouped: dict[str, list[WholePool]] = {}
     for pool in whole_pools(plan):
         if pool.plan.name in arns:
-            found.setdefault(arns[pool.plan.name], []).append(pool)
-    return {arn: tuple(pools) for arn, pools in found.items()}
+            grouped.setdefault(arns[pool.plan.name], []).append(pool)
+    return {arn: tuple(pools) for arn, pools in grouped.items()}
 
 
 def plan_issues(
@@ -134,10 +134,10 @@ def _capacities(
     wanted = {zones[name] for pool in pools for name in pool.plan.zones if name in zones}
     for part in parts:
         where = f"ReservedCapacitySummaries[] from {written(in_utc(part.get('StartTime')))}"
-        found = part.get("InstanceType")
-        if found not in types:
+        type = part.get("InstanceType")
+        if type not in types:
             ours = " or ".join(sorted(types))
-            evidence = f"{where}: InstanceType is {found} in the plan bought, {ours} in the file"
+            evidence = f"{where}: InstanceType is {type} in the plan bought, {ours} in the file"
             yield Issue(state="fail", evidence=evidence, fix="set the pool's instance_types to it")
         yield from _zone(where, part, wanted, zones)
         total = part.get("TotalInstanceCount", 0)
@@ -166,10 +166,10 @@ def _zone(
         evidence = f"{where}: SageMaker says no zone, {ours or 'none'} in the file"
         yield Issue(state="unknown", evidence=evidence, fix="look in the console")
         return
-    found = zones.get(said)
-    if found not in wanted:
-        evidence = f"{where}: the zone is {found or said} in the account, {ours} in the file"
-        fix = f"set the pool's zones: [{found.name if found else said}]"
+    zone = zones.get(said)
+    if zone not in wanted:
+        evidence = f"{where}: the zone is {zone or said} in the account, {ours} in the file"
+        fix = f"set the pool's zones: [{zone.name if zone else said}]"
         yield Issue(state="fail", evidence=evidence, fix=fix)
 
 

@@ -86,15 +86,15 @@ def insight_issues(insights: "Sequence[Insight]", cluster: str, wanted: str) -> 
     if not insights:
         evidence = f"EKS lists none for {wanted}: it has not looked at the cluster yet"
         yield Issue(state="warn", evidence=evidence, fix="look again in a day")
-    for each in insights:
-        found = each["insightStatus"]
-        state = _STATES.get(found["status"], "unknown")
+    for insight in insights:
+        status = insight["insightStatus"]
+        state = _STATES.get(status["status"], "unknown")
         if state != "pass":
             yield Issue(
                 state=state,
-                evidence=f"{each['name']}: {found['status']}, {found.get('reason')}",
-                fix=f"`aws eks describe-insight --cluster-name {cluster} --id {each['id']}` says "
-                "what to do; EKS looks again each day, or by `aws eks start-insights-refresh`",
+                evidence=f"{insight['name']}: {status['status']}, {status.get('reason')}",
+                fix=f"`aws eks describe-insight --cluster-name {cluster} --id {insight['id']}` "
+                "says what to do; EKS looks again each day, or by `aws eks start-insights-refresh`",
             )
 
 
@@ -109,14 +109,14 @@ def group_issues(groups: "Mapping[str, Nodegroup]", version: str, wanted: str) -
         wanted: The wanted minor.
     """
     for name, group in groups.items():
-        found = group["version"]
-        behind = upgrades.minor(wanted) - upgrades.minor(found)
-        if found == version:
+        minor = group["version"]
+        behind = upgrades.minor(wanted) - upgrades.minor(minor)
+        if minor == version:
             continue
         far = behind > upgrades.KUBELET_MINORS_BEHIND
         yield Issue(
             state="fail" if far else "warn",
-            evidence=f"{name} has {found}, the cluster {version}",
+            evidence=f"{name} has {minor}, the cluster {version}",
             fix=f'deploy its pool with kubernetes.version: "{version}" first',
         )
 
@@ -127,7 +127,7 @@ def address_finding(subnets: "Sequence[Subnet]") -> Finding:
     Args:
         subnets: The subnets, as EC2 describes them.
     """
-    free = sum(each["AvailableIpAddressCount"] for each in subnets)
+    free = sum(subnet["AvailableIpAddressCount"] for subnet in subnets)
     least = upgrades.FREE_ADDRESSES
     return Finding(
         check=_NAME,

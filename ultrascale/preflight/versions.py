@@ -38,12 +38,14 @@ _RELEASE = re.compile(r"k8s: (\d+\.\d+\.\d+)")
 
 def _run_version(context: Context) -> Iterator[Finding]:
     plan = context.plan.control_plane
-    found = context.account.ask_all(
+    versions_on_offer = context.account.ask_all(
         context.account.client("eks").describe_cluster_versions,
         lambda page: page["clusterVersions"],
         clusterVersions=[plan.version],
     )
-    answer = next((each for each in found if each.get("clusterVersion") == plan.version), None)
+    answer = next(
+        (offer for offer in versions_on_offer if offer.get("clusterVersion") == plan.version), None
+    )
     if answer is None:
         evidence = f"EKS offers no version {plan.version} in {context.plan.region}"
         yield Finding(
@@ -104,8 +106,8 @@ def tier_finding(tier: str, answer: "ClusterVersion") -> Finding:
     offered = {
         _bare(each.get("tierName", "")): each for each in answer.get("controlPlaneScalingTiers", ())
     }
-    found = offered.get(_bare(tier))
-    if found is None:
+    offer = offered.get(_bare(tier))
+    if offer is None:
         listed = ", ".join(sorted(offered))
         return Finding(
             check=_VERSION,
@@ -114,7 +116,7 @@ def tier_finding(tier: str, answer: "ClusterVersion") -> Finding:
             evidence=f"EKS offers {listed}" if offered else "EKS says no controlPlaneScalingTiers",
             fix="choose another kubernetes.control_plane_tier, or ask your account team",
         )
-    differences = tuple(_tier_differences(tier, found))
+    differences = tuple(_tier_differences(tier, offer))
     return Finding(
         check=_VERSION,
         subject=f"tier {tier}",
@@ -148,17 +150,17 @@ def _run_images(context: Context) -> Iterator[Finding]:
     for start in range(0, len(names), _PARAMETERS_AT_ONCE):
         some = names[start : start + _PARAMETERS_AT_ONCE]
         answer = context.account.ask(context.account.client("ssm").get_parameters, Names=some)
-        ids |= {each["Name"]: each["Value"] for each in answer.get("Parameters", ())}
+        ids |= {parameter["Name"]: parameter["Value"] for parameter in answer.get("Parameters", ())}
     images: dict[str, Image] = {}
     if ids:
         filters: list[FilterTypeDef] = [{"Name": "image-id", "Values": sorted(set(ids.values()))}]
-        found = context.account.ask_all(
+        described = context.account.ask_all(
             context.account.client("ec2").describe_images,
             lambda page: page["Images"],
             Filters=filters,
             IncludeDeprecated=True,
         )
-        images = {each["ImageId"]: each for each in found}
+        images = {image["ImageId"]: image for image in described}
     for name, pool in pools.items():
         id = ids.get(name)
         yield image_finding(name, pool, id, images.get(id or ""), context.at)
@@ -169,7 +171,7 @@ def pinned_images(plan: ClusterPlan) -> Mapping[str, PoolPlan]:
 
     EKS Auto Mode and HyperPod choose their own images.
     """
-    own = [each for each in plan.all_pools if each.runs_pinned_image]
+    own = [pool_plan for pool_plan in plan.all_pools if pool_plan.runs_pinned_image]
     return {pool.ami_parameter: pool for pool in reversed(own)}
 
 

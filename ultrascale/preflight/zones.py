@@ -30,7 +30,7 @@ def zone_finding(name: str, zones: Zones, region: str) -> Finding:
     """
     zone = zones.get(name)
     if zone is None:
-        there = sorted({str(each) for each in zones.values() if each.kind == _ZONE})
+        there = sorted({str(other) for other in zones.values() if other.kind == _ZONE})
         fix = f"name a zone of this account: {', '.join(there)}"
         return _finding(name, "fail", f"the account has no zone {name} in {region}", fix)
     if zone.id in eks.ZONES_WITHOUT_CONTROL_PLANE or zone.kind != _ZONE:

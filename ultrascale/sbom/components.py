@@ -60,15 +60,15 @@ def list_pipeline(plan: PipelinePlan, *, assembly: Path, manifests: Path) -> tup
             f"{assembly}: not the pipeline {plan.name}; run `make pipeline CLUSTER={plan.file}`"
         )
         raise UltrascaleError(message)
-    found = [*_libraries()]
+    components = [*_libraries()]
     for stage in plan.stages:
         folder = assembly / f"cluster-{stage.name}"
-        found += _of_cluster(stage.cluster, folder, manifests / stage.name)
+        components += _of_cluster(stage.cluster, folder, manifests / stage.name)
         for template in (assembly / f"assembly-{stage.name}").glob("*.template.json"):
-            found += _from_template(template, stage.cluster, f"{plan.name} ({stage.name})")
+            components += _from_template(template, stage.cluster, f"{plan.name} ({stage.name})")
     for name, template in _stacks(assembly).items():
-        found += _from_template(template, plan.stages[0].cluster, name)
-    return merged(found)
+        components += _from_template(template, plan.stages[0].cluster, name)
+    return merged(components)
 
 
 def _of_cluster(plan: ClusterPlan, assembly: Path, manifests: Path) -> Iterator[Component]:
@@ -175,7 +175,9 @@ def _of_node_class(document: JsonObject, plan: ClusterPlan, used_by: str) -> Ite
             version=release,
         )
         exact = [*machine_images(parameters.get((str(name), alias), ""), source=source)]
-        yield from (replace(each, used_by=(used_by,)) for each in exact or [image])
+        yield from (
+            replace(release_image, used_by=(used_by,)) for release_image in exact or [image]
+        )
 
 
 def _images(value: Json) -> Iterator[str]:

@@ -56,19 +56,21 @@ def bill_of_materials(cluster: str, components: Sequence[Component]) -> JsonObje
             },
             "component": {"type": "platform", "bom-ref": root, "name": cluster},
         },
-        "components": [_component(each) for each in everything],
+        "components": [_component(component) for component in everything],
         "dependencies": [
-            {"ref": root, "dependsOn": sorted({each.ref for each in components})},
+            {"ref": root, "dependsOn": sorted({component.ref for component in components})},
             *(
-                {"ref": each.ref, "dependsOn": sorted({part.ref for part in each.parts})}
-                for each in everything
-                if each.parts
+                {"ref": component.ref, "dependsOn": sorted({part.ref for part in component.parts})}
+                for component in everything
+                if component.parts
             ),
         ],
         "compositions": [
             {
                 "aggregate": "incomplete",
-                "assemblies": sorted(each.ref for each in everything if each.kind not in _WHOLE),
+                "assemblies": sorted(
+                    component.ref for component in everything if component.kind not in _WHOLE
+                ),
             }
         ],
     }
@@ -98,7 +100,7 @@ def _component(component: Component) -> JsonObject:
         entry["version"] = component.version
     if component.purl is not None:
         entry["purl"] = component.purl
-    hashes = [{"alg": "SHA-256", "content": each} for each in component.sha256]
+    hashes = [{"alg": "SHA-256", "content": digest} for digest in component.sha256]
     if component.source is not None:
         # A Python package has one wheel for each platform: the digests belong to the wheels.
         files = {"hashes": hashes} if hashes and component.kind == "Python package" else {}
@@ -108,6 +110,6 @@ def _component(component: Component) -> JsonObject:
         entry["hashes"] = hashes
     entry["properties"] = [
         {"name": "ultrascale:kind", "value": component.kind},
-        *({"name": "ultrascale:used-by", "value": each} for each in component.used_by),
+        *({"name": "ultrascale:used-by", "value": user} for user in component.used_by),
     ]
     return entry

@@ -53,9 +53,11 @@ class Component:
 
 def merged(components: Iterable[Component]) -> tuple[Component, ...]:
     """Return each component once, with all of its users, ordered by kind and name."""
-    found: dict[str, Component] = {}
+    components_by_ref: dict[str, Component] = {}
     for component in components:
-        known = found.get(component.ref, component)
+        known = components_by_ref.get(component.ref, component)
         users = {*known.used_by, *component.used_by}
-        found[component.ref] = replace(known, used_by=tuple(sorted(users)))
-    return tuple(sorted(found.values(), key=lambda each: (each.kind, each.name, each.ref)))
+        components_by_ref[component.ref] = replace(known, used_by=tuple(sorted(users)))
+    return tuple(
+        sorted(components_by_ref.values(), key=lambda item: (item.kind, item.name, item.ref))
+    )

@@ -222,10 +222,10 @@ def warning(entry: Entry) -> str:
     )
 
 
-def _differ(what: str, said: datetime, found: datetime) -> list[str]:
-    if abs(found - said) <= _ALIKE:
+def _differ(what: str, of_file: datetime, of_ec2: datetime) -> list[str]:
+    if abs(of_ec2 - of_file) <= _ALIKE:
         return []
-    return [f"the file has purchase.{what} {said:%Y-%m-%d %H:%M}Z, EC2 {found:%Y-%m-%d %H:%M}Z"]
+    return [f"the file has purchase.{what} {of_file:%Y-%m-%d %H:%M}Z, EC2 {of_ec2:%Y-%m-%d %H:%M}Z"]
 
 
 def _log(entry: Entry, done: str, reason: str) -> str:

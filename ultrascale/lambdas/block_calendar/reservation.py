@@ -61,13 +61,17 @@ def find(ec2: "EC2Client", reservation: Reservation) -> Block:
             the nodes would run on.
         ClientError: EC2 refused, or knows no reservation with the id.
     """
-    found = _describe(ec2, reservation)
-    if not found:
+    reservations = _describe(ec2, reservation)
+    if not reservations:
         raise ReservationError(f"no Capacity Block has the tags {dict(reservation.tags)}")
-    active = [each for each in found if each["State"] == "active"]
-    candidates = active or [each for each in found if each["State"] not in LOST] or found[:1]
+    active = [match for match in reservations if match["State"] == "active"]
+    candidates = (
+        active
+        or [match for match in reservations if match["State"] not in LOST]
+        or reservations[:1]
+    )
     if len(candidates) > 1:
-        ids = ", ".join(sorted(each["CapacityReservationId"] for each in candidates))
+        ids = ", ".join(sorted(match["CapacityReservationId"] for match in candidates))
         raise ReservationError(
             f"several Capacity Blocks have the tags {dict(reservation.tags)}: {ids}; give "
             "each block a tag of its own"
@@ -84,6 +88,6 @@ def _describe(ec2: "EC2Client", reservation: Reservation) -> "list[CapacityReser
         {"Name": f"tag:{key}", "Values": [value]} for key, value in reservation.tags.items()
     ]
     pages = ec2.get_paginator("describe_capacity_reservations").paginate(Filters=filters)
-    found = [each for page in pages for each in page["CapacityReservations"]]
+    reservations = [match for page in pages for match in page["CapacityReservations"]]
     # On-Demand Capacity Reservations of the same team may carry the same tags.
-    return [each for each in found if each["ReservationType"] == _BLOCK]
+    return [match for match in reservations if match["ReservationType"] == _BLOCK]

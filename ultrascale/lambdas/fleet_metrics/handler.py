@@ -33,8 +33,8 @@ def on_event(event: "FleetInput", _context: object = None) -> None:
     settings = Settings.parse(event)
     now = time.time()
     measures = measure(_kubernetes(settings.cluster), settings, now=now)
-    for each in log_events(measures, settings, now=now):
-        print(json.dumps(each, separators=(",", ":")))
+    for log_event in log_events(measures, settings, now=now):
+        print(json.dumps(log_event, separators=(",", ":")))
 
 
 def measure(api: KubernetesApi, settings: Settings, *, now: float) -> Measures:
@@ -55,8 +55,8 @@ def measure(api: KubernetesApi, settings: Settings, *, now: float) -> Measures:
         measure_queues(_of_installed_kind(api, settings.queues), settings, measures)
     if settings.exporters is not None:
         exporters = settings.exporters
-        found = api.stream(exporters.path, labelSelector=exporters.selector)
-        measure_gpus(found, nodes, settings, measures)
+        exporter_pods = api.stream(exporters.path, labelSelector=exporters.selector)
+        measure_gpus(exporter_pods, nodes, settings, measures)
     return measures
 
 

@@ -47,7 +47,7 @@ class Nodes:
 
 def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measures) -> Nodes:
     """Add up ``nodes`` one by one, and return their places."""
-    found = Nodes()
+    places = Nodes()
     # One object for all equal places: a fleet has a hundred thousand nodes.
     kinds: dict[Place, Place] = {}
     _make_known(settings, measures)
@@ -59,7 +59,7 @@ def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measu
             continue
         keys: tuple[Key, ...] = (None, (NODE_TYPE, node_type))
         pool = labels.get(settings.pool_label, "")
-        found.pools[pool] += 1
+        places.pools[pool] += 1
         accelerators = _accelerators(node, settings)
         measures.add("nodes", 1, *keys)
         measures.add("accelerators", accelerators, *keys)
@@ -77,10 +77,10 @@ def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measu
             measures.add("burst_nodes", 1, None)
         counts = role == RESERVED and not broken and _usable(node, settings)
         if counts:
-            found.reserved += accelerators
+            places.reserved += accelerators
         place = Place(node_type, counts)
-        found.places[node["metadata"]["name"]] = kinds.setdefault(place, place)
-    return found
+        places.places[node["metadata"]["name"]] = kinds.setdefault(place, place)
+    return places
 
 
 def measure_missing(nodes: Nodes, settings: Settings, measures: Measures, *, now: float) -> None:
@@ -130,7 +130,9 @@ def _add_health(labels: Mapping[str, str], settings: Settings, measures: Measure
 
 def _broken(node: "Object", settings: Settings) -> bool:
     """Return whether its kubelet or the node monitoring agent reports it as broken."""
-    conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", ())}
+    conditions = {
+        condition["type"]: condition["status"] for condition in node["status"].get("conditions", ())
+    }
     failed = any(conditions.get(name) == "False" for name in settings.conditions)
     return failed or conditions.get("Ready") != "True"
 

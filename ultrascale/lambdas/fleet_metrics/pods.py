@@ -105,9 +105,9 @@ def _only(spec: "Spec", label: str) -> set[str]:
     return {
         value
         for term in required.get("nodeSelectorTerms", ())
-        for each in term.get("matchExpressions", ())
-        if each["key"] == label and each["operator"] == "In"
-        for value in each["values"]
+        for expression in term.get("matchExpressions", ())
+        if expression["key"] == label and expression["operator"] == "In"
+        for value in expression["values"]
     }
 
 
@@ -132,7 +132,9 @@ def _job(pod: "Object", settings: Settings) -> tuple[str, str]:
 
 
 def _workload_state(status: "Status") -> _State | None:
-    conditions = {each["type"]: each["status"] for each in status.get("conditions", ())}
+    conditions = {
+        condition["type"]: condition["status"] for condition in status.get("conditions", ())
+    }
     if conditions.get("Finished") == "True":
         return None
     return _State(conditions.get("Admitted") == "True")

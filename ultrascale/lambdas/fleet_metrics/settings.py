@@ -144,7 +144,7 @@ class Settings:
             prices=event["Prices"],
             queues=event["Queues"],
             queue_names=event["QueueNames"],
-            windows=[_window(each) for each in event["Windows"]],
+            windows=[_window(window) for window in event["Windows"]],
             topology=Topology(
                 label=event["Topology"]["Label"], pools=frozenset(event["Topology"]["Pools"])
             ),
@@ -152,22 +152,22 @@ class Settings:
         )
 
 
-def _window(told: "FleetWindow") -> Window:
+def _window(window: "FleetWindow") -> Window:
     return Window(
-        pool=told["Pool"],
-        starts=_seconds(told["Starts"], -math.inf),
-        until=_seconds(told["Until"], math.inf),
-        nodes=told["Nodes"],
+        pool=window["Pool"],
+        starts=_seconds(window["Starts"], -math.inf),
+        until=_seconds(window["Until"], math.inf),
+        nodes=window["Nodes"],
     )
 
 
-def _exporters(told: "FleetExporters") -> Exporters:
-    metrics = told["Metrics"].items()
+def _exporters(exporters: "FleetExporters") -> Exporters:
+    metrics = exporters["Metrics"].items()
     return Exporters(
-        path=told["Path"],
-        selector=told["Selector"],
-        port=told["Port"],
-        most=told["Most"],
+        path=exporters["Path"],
+        selector=exporters["Selector"],
+        port=exporters["Port"],
+        most=exporters["Most"],
         metrics={name: (each["Measure"], each["Times"]) for name, each in metrics},
     )
 

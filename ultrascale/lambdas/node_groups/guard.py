@@ -69,7 +69,7 @@ def let_pass(
 
 
 def _leaves_self_management(before: "NodeGroupProperties", after: "NodeGroupProperties") -> bool:
-    earlier, later = (each["LaunchedFrom"]["Provisioner"] for each in (before, after))
+    earlier, later = (properties["LaunchedFrom"]["Provisioner"] for properties in (before, after))
     return earlier == "self-managed" and earlier != later
 
 

@@ -88,8 +88,8 @@ def describe(eks: "EKSClient", *, cluster: str, name: str) -> "NodegroupTypeDef 
 
 
 def _is_of_pool(group: "NodegroupTypeDef", labels: Mapping[str, str]) -> bool:
-    found = group.get("labels", {})
-    return all(found.get(key, "") == value for key, value in labels.items())
+    present = group.get("labels", {})
+    return all(present.get(key, "") == value for key, value in labels.items())
 
 
 def size_of(autoscaling: "AutoScalingClient", group: "NodegroupTypeDef") -> int:
@@ -105,7 +105,7 @@ def size_of(autoscaling: "AutoScalingClient", group: "NodegroupTypeDef") -> int:
     """
     names = auto_scaling_groups(group)
     answer = autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=names)
-    sizes = [each["DesiredCapacity"] for each in answer["AutoScalingGroups"]]
+    sizes = [target["DesiredCapacity"] for target in answer["AutoScalingGroups"]]
     if len(sizes) < len(names):
         raise LookupError(f"node group {group['nodegroupName']} has lost its Auto Scaling group")
     return sum(sizes)
@@ -117,7 +117,7 @@ def auto_scaling_groups(group: "NodegroupTypeDef") -> list[str]:
     Raises:
         LookupError: It has none.
     """
-    names = [each["name"] for each in group.get("resources", {}).get("autoScalingGroups", ())]
+    names = [target["name"] for target in group.get("resources", {}).get("autoScalingGroups", ())]
     if not names:
         raise LookupError(f"node group {group['nodegroupName']} has no Auto Scaling group")
     return names

@@ -28,7 +28,7 @@ def reserve(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
     Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateSubnetCidrReservation.html
     """
     for subnet, ranges in _by_subnet(parts).items():
-        there = {each["Cidr"] for each in _found(ec2, subnet)}
+        there = {reservation["Cidr"] for reservation in _found(ec2, subnet)}
         for cidr in ranges:
             if cidr not in there:
                 ec2.create_subnet_cidr_reservation(
@@ -48,14 +48,16 @@ def release(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
     """
     for subnet, ranges in _by_subnet(parts).items():
         try:
-            there = [each for each in _found(ec2, subnet) if each["Cidr"] in ranges]
+            there = [
+                reservation for reservation in _found(ec2, subnet) if reservation["Cidr"] in ranges
+            ]
         except ClientError as error:
             if error.response["Error"]["Code"] == _NO_SUBNET:
                 continue
             raise
-        for each in there:
+        for reservation in there:
             ec2.delete_subnet_cidr_reservation(
-                SubnetCidrReservationId=each["SubnetCidrReservationId"]
+                SubnetCidrReservationId=reservation["SubnetCidrReservationId"]
             )
 
 

@@ -33,8 +33,8 @@ def on_event(event: "CanaryInput", context: "Context") -> None:
     settings = Settings.parse(event)
     lease = _lease(settings, context.aws_request_id)
     try:
-        for each in run(lease, settings, Clock()):
-            text = each if isinstance(each, str) else json.dumps(each, separators=(",", ":"))
+        for line in run(lease, settings, Clock()):
+            text = line if isinstance(line, str) else json.dumps(line, separators=(",", ":"))
             print(text, flush=True)
     finally:
         lease.close()
