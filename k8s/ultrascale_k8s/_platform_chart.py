@@ -1,4 +1,4 @@
-"""A chart of the platform, and where the images of its pods come from."""
+"""Charts of the platform, and the source of the images of their pods."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -6,25 +6,25 @@ from functools import cached_property
 
 import cdk8s
 
-from ultrascale.documents import Json, JsonObject
+from ultrascale.documents import Json, JsonObject, text
 from ultrascale.plan.model import ImageCachePlan
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlatformChart:
-    """A chart and what becomes of its objects.
+    """A chart, and the fate of its objects.
 
     Attributes:
         chart: The chart.
-        retained: Its objects outlive it: deleting them would delete a user's jobs or claims.
-        cache: Where its images come from instead of their publishers' registries, if there is one.
+        retained: Whether its objects outlive it. Their deletion would delete jobs or claims.
+        cache: Cache of images, used instead of their publishers' registries; None without one.
     """
 
     chart: cdk8s.Chart
     retained: bool
     cache: ImageCachePlan | None = None
 
-    @cached_property
+    @property
     def name(self) -> str:
         """Name of the chart, which is part of its file's name."""
         return self.chart.node.id
@@ -34,13 +34,13 @@ class PlatformChart:
         """The objects."""
         cache = self.cache
         published = self._published
-        return [_from(cache, each) for each in published] if cache else published
+        return [_recast(cache, manifest) for manifest in published] if cache else published
 
     @property
     def published_images(self) -> Iterator[str]:
-        """The images of its pods, as their publishers have them."""
+        """The images of its pods, in their publishers' registries."""
         for container in _containers(self._published):
-            yield str(container["image"])
+            yield text(container, "image")
 
     @cached_property
     def _published(self) -> Sequence[JsonObject]:
@@ -52,10 +52,10 @@ class Charts:
     """Every chart of a cluster, each tuple in the order it is applied.
 
     Attributes:
-        system_node_pools: What EKS Auto Mode launches the nodes of controllers from.
-        platform: What runs in the cluster.
-        teams: What the namespaces of HyperPod task governance hold, which makes them.
-        node_pools: What Karpenter and EKS Auto Mode launch all other nodes from.
+        system_node_pools: NodePools of EKS Auto Mode for the nodes of controllers.
+        platform: Programs and policies of the cluster.
+        teams: Objects in the namespaces that HyperPod task governance creates.
+        node_pools: All other NodePools, of Karpenter and of EKS Auto Mode.
     """
 
     system_node_pools: tuple[PlatformChart, ...]
@@ -70,32 +70,34 @@ class Charts:
 
     @property
     def published_images(self) -> Set[str]:
-        """The images of all pods, as their publishers have them."""
+        """The images of all pods, in their publishers' registries."""
         return {image for chart in self.all for image in chart.published_images}
 
 
-def _from(cache: ImageCachePlan, manifest: JsonObject) -> JsonObject:
-    """Return ``manifest`` with every container's image from the cache."""
-    changed = {key: _recast(cache, item) for key, item in manifest.items()}
-    if _is_container(manifest):
-        changed["image"] = cache.reference(str(manifest["image"]))
+def _recast(cache: ImageCachePlan, value: JsonObject) -> JsonObject:
+    """Return ``value`` with the image of each container from the cache."""
+    changed = {key: _recast_field(cache, field) for key, field in value.items()}
+    if _is_container(value):
+        changed["image"] = cache.reference(text(value, "image"))
     return changed
 
 
-def _recast(cache: ImageCachePlan, value: Json) -> Json:
+def _recast_field(cache: ImageCachePlan, value: Json) -> Json:
+    if isinstance(value, Mapping):
+        return _recast(cache, value)
     if isinstance(value, list):
-        return [_recast(cache, item) for item in value]
-    return _from(cache, value) if isinstance(value, Mapping) else value
+        return [_recast_field(cache, item) for item in value]
+    return value
 
 
 def _containers(value: Json) -> Iterator[JsonObject]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _containers(item)
-    elif isinstance(value, Mapping):
+    if isinstance(value, Mapping):
         if _is_container(value):
             yield value
-        for item in value.values():
+        for field in value.values():
+            yield from _containers(field)
+    elif isinstance(value, list):
+        for item in value:
             yield from _containers(item)
 
 

@@ -8,7 +8,6 @@ from constructs import Construct
 
 from ultrascale.plan.model import ApplicationPlan, BackendPlan, RightPlan
 from ultrascale.plan.names import BACKEND_ACCOUNT
-from ultrascale_k8s._config_maps import define_config_map
 from ultrascale_k8s._pods import (
     REVISIONS,
     keep_apart,
@@ -22,6 +21,7 @@ from ultrascale_k8s._pods import (
     tolerations,
 )
 from ultrascale_k8s._rbac import bind_cluster_role, bind_role, rule
+from ultrascale_k8s.objects import define_config_map
 
 # Cluster-wide objects, and those in namespaces of jobs, share these names with nobody's.
 _RIGHTS = "ultrascale-backend"

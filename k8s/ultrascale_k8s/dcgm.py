@@ -6,8 +6,8 @@ from constructs import Construct
 
 from ultrascale.plan.model import DevicePluginPlan
 from ultrascale.plan.names import SYSTEM_NAMESPACE
-from ultrascale_k8s._config_maps import define_config_map
 from ultrascale_k8s._pods import device_plugin_daemon_set, host_mounts, metadata, resources
+from ultrascale_k8s.objects import define_config_map
 
 _NAME = "dcgm-exporter"
 _PORT = 9400

@@ -7,8 +7,8 @@ from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
 from ultrascale.plan.model import ClaimPlan
-from ultrascale_k8s._jobs import name_by_template
 from ultrascale_k8s._pods import labels, metadata, resources, system_affinity, tolerations
+from ultrascale_k8s.objects import name_by_template
 
 _MOUNT = "/lustre"
 _VOLUME = "lustre"

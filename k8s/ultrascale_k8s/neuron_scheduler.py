@@ -9,7 +9,6 @@ from constructs import Construct
 
 from ultrascale.plan.model import NeuronSchedulerExtensionPlan
 from ultrascale.plan.names import NEURON_CORE, NEURON_DEVICE, SYSTEM_NAMESPACE
-from ultrascale_k8s._config_maps import define_config_map
 from ultrascale_k8s._pods import (
     REVISIONS,
     SYSTEM_CLUSTER_CRITICAL,
@@ -24,6 +23,7 @@ from ultrascale_k8s._pods import (
     tolerations,
 )
 from ultrascale_k8s._rbac import bind_cluster_role, bind_role, rule
+from ultrascale_k8s.objects import define_config_map
 
 _EXTENDER = "k8s-neuron-scheduler"
 _EXTENDER_PORT = 12345

@@ -6,7 +6,6 @@ from constructs import Construct
 
 from ultrascale.plan.model import NodeLocalDnsPlan
 from ultrascale.plan.names import SYSTEM_NAMESPACE
-from ultrascale_k8s._config_maps import define_config_map
 from ultrascale_k8s._pods import (
     REVISIONS,
     SYSTEM_NODE_CRITICAL,
@@ -16,6 +15,7 @@ from ultrascale_k8s._pods import (
     resources,
     selector,
 )
+from ultrascale_k8s.objects import define_config_map
 
 _NAME = "node-local-dns"
 _METRICS_PORT = 9253

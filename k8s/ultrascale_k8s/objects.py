@@ -1,11 +1,18 @@
-"""Objects of kinds for which `cdk8s_plus_27` has no class."""
+"""Objects that `cdk8s_plus_27` has no class for, immutable ConfigMaps, and Jobs applied again."""
 
+import json
 from collections.abc import Mapping
+from hashlib import sha256
 
 import cdk8s
+from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
 from ultrascale.documents import JsonObject, mapping, text
+from ultrascale_k8s._pods import labels as labels_of
+
+# Of the hash in a ConfigMap's name.
+_DIGITS = 10
 
 
 def define_object(scope: Construct, id: str, manifest: JsonObject) -> cdk8s.ApiObject:
@@ -39,3 +46,48 @@ def _strings(manifest: JsonObject, key: str) -> Mapping[str, str] | None:
     """Return labels or annotations; None where the manifest has none."""
     values = mapping(manifest, "metadata", key)
     return {name: str(value) for name, value in values.items()} or None
+
+
+def define_config_map(
+    scope: Construct, id: str, *, name: str, namespace: str, component: str, data: Mapping[str, str]
+) -> str:
+    """Define an immutable ConfigMap, and return its name, which ends in a hash of its data.
+
+    With other data it is another ConfigMap: pods that mount it are made anew, and those that are
+    there keep what they were made with. The old ones stay in the cluster.
+
+    Source: https://kubernetes.io/docs/concepts/configuration/configmap/#configmap-immutable
+
+    Args:
+        scope: Parent.
+        id: Construct id.
+        name: What its name begins with.
+        namespace: Where it is.
+        component: What it belongs to.
+        data: Content of each file.
+    """
+    content = "".join(f"{key}\0{value}\0" for key, value in sorted(data.items()))
+    full = f"{name}-{sha256(content.encode()).hexdigest()[:_DIGITS]}"
+    kube.KubeConfigMap(
+        scope,
+        id,
+        metadata=kube.ObjectMeta(name=full, namespace=namespace, labels=labels_of(component)),
+        data=dict(data),
+        immutable=True,
+    )
+    return full
+
+
+def name_by_template(job: kube.KubeJob, name: str) -> None:
+    """Call ``job`` by ``name`` and a digest of its pod template.
+
+    A Job's template is immutable, so another template must make another Job.
+    """
+    full = job_name(name, mapping(job.to_json(), "spec", "template"))
+    job.add_json_patch(cdk8s.JsonPatch.replace("/metadata/name", full))
+
+
+def job_name(name: str, template: JsonObject) -> str:
+    """Return ``name`` with a digest of ``template``, the pod template as the manifest has it."""
+    digest = sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:8]
+    return f"{name}-{digest}"

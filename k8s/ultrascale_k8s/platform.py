@@ -11,12 +11,11 @@ from ultrascale.plan import ClusterPlan, PoolPlan
 from ultrascale.plan.model import BackendPlan
 from ultrascale_k8s._platform_chart import Charts, PlatformChart
 from ultrascale_k8s.backend import BackendChart, BackendRightsChart
-from ultrascale_k8s.block_calendar import BlockCalendarChart
 from ultrascale_k8s.cluster_autoscaler import ClusterAutoscalerChart
 from ultrascale_k8s.dcgm import DcgmExporterChart
 from ultrascale_k8s.efa import EfaDevicePluginChart
 from ultrascale_k8s.etcd import EtcdChart
-from ultrascale_k8s.fleet_metrics import FleetMetricsChart
+from ultrascale_k8s.function_rights import BlockCalendarChart, FleetMetricsChart, WriteCanaryChart
 from ultrascale_k8s.lustre_access import LustreAccessChart
 from ultrascale_k8s.namespaces import NamespacesChart
 from ultrascale_k8s.network_policy import NetworkPolicyControllerChart
@@ -28,13 +27,11 @@ from ultrascale_k8s.node_local_dns import NodeLocalDnsChart
 from ultrascale_k8s.node_pools import NodePoolsChart
 from ultrascale_k8s.node_termination_handler import TerminationHandlerChart
 from ultrascale_k8s.nvidia import NvidiaDevicePluginChart
-from ultrascale_k8s.priority_classes import PriorityClassesChart
-from ultrascale_k8s.queues import QueueChart
+from ultrascale_k8s.scheduling import PriorityClassesChart, QueueChart
 from ultrascale_k8s.volcano.chart import VolcanoChart
 from ultrascale_k8s.volcano.crds import VolcanoCrdsChart
 from ultrascale_k8s.volcano.webhooks import VolcanoWebhooksChart
 from ultrascale_k8s.volumes import VolumesChart
-from ultrascale_k8s.write_canary import WriteCanaryChart
 
 
 class _Dumper(yaml.CSafeDumper):

@@ -25,7 +25,7 @@ from tests.support.kubernetes_schemas import validate_core
 from tests.support.pools import CAPACITY_BLOCK
 from ultrascale.lambdas.block_calendar.entry import Entry
 from ultrascale.plan.model import NodePoolPlan, ReservationPlan
-from ultrascale_k8s.block_calendar import BlockCalendarChart
+from ultrascale_k8s.function_rights import BlockCalendarChart
 
 
 @pytest.fixture(scope="module")

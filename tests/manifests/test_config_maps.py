@@ -5,7 +5,7 @@ from typing import Any
 
 import cdk8s
 
-from ultrascale_k8s._config_maps import define_config_map
+from ultrascale_k8s.objects import define_config_map
 
 
 def render(data: Mapping[str, str]) -> tuple[str, dict[str, Any]]:

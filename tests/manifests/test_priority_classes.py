@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.kubernetes_schemas import findings
 from ultrascale.plan.model import PriorityClassPlan
-from ultrascale_k8s.priority_classes import PriorityClassesChart
+from ultrascale_k8s.scheduling import PriorityClassesChart
 
 PLANS = (
     PriorityClassPlan(name="critical", value=1_000_000, preempts=True),

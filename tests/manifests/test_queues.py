@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.crd_schemas import CRD_FOLDERS, CrdSet
 from ultrascale.plan.model import QueuePlan
-from ultrascale_k8s.queues import QueueChart, queue_spec
+from ultrascale_k8s.scheduling import QueueChart, queue_spec
 from ultrascale_k8s.volcano.crds import KINDS, crd
 
 QUEUES = (

@@ -13,7 +13,7 @@ import yaml
 from tests.support.volcano_charts import Documents, container, keyed, pod, render_volcano
 from ultrascale.catalog.versions import VOLCANO_VERSION, image
 from ultrascale.plan.names import VOLCANO_NAMESPACE
-from ultrascale_k8s._jobs import job_name
+from ultrascale_k8s.objects import job_name
 from ultrascale_k8s.volcano.certificate import CERTIFICATE_SECRET, SCRIPT
 
 SERVICE = "volcano-admission-service"

@@ -15,7 +15,7 @@ from tests.support.observability_plans import CLUSTERS, alerts, of
 from ultrascale_constructs.alerts import send_alarms
 from ultrascale_constructs.hyperpod_observability import HyperPodObservability
 from ultrascale_k8s import define_charts
-from ultrascale_k8s.fleet_metrics import rules
+from ultrascale_k8s.function_rights import fleet_rules
 from ultrascale_stacks.assembly import define_stacks
 
 Document = dict[str, Any]
@@ -80,7 +80,7 @@ def test_the_function_may_list_and_nothing_else(hybrid: Assembly, template: Docu
 
 
 def test_a_cluster_without_queues_gives_no_right_to_list_them() -> None:
-    assert len([*rules(of(CLUSTERS["neuron"]).fleet_metrics)]) == 1
+    assert len([*fleet_rules(of(CLUSTERS["neuron"]).fleet_metrics)]) == 1
 
 
 def test_the_function_has_no_permission_in_aws_but_its_log(template: Document) -> None:

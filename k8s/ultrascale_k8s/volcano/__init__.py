@@ -1,5 +1,5 @@
-"""Volcano, the gang scheduler: its kinds, its three programs, its queues' webhooks.
+"""Volcano, the gang scheduler: its kinds, its three programs and its webhooks.
 
 `VolcanoCrdsChart` is applied first and `VolcanoWebhooksChart` last, after `VolcanoChart` and the
-queues (`k8s.queues`), so that the first deploy never waits for a webhook that does not run yet.
+queues, so that the first deploy never waits for a webhook that does not run yet.
 """

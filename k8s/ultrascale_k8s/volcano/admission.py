@@ -5,8 +5,8 @@ from constructs import Construct
 
 from ultrascale.plan.model import VolcanoPlan
 from ultrascale.plan.names import VOLCANO_NAMESPACE
-from ultrascale_k8s._config_maps import define_config_map
 from ultrascale_k8s._pods import planned_resources
+from ultrascale_k8s.objects import define_config_map
 from ultrascale_k8s.volcano.certificate import CERTIFICATE_SECRET, define_certificate
 from ultrascale_k8s.volcano.network_policy import define_webhook_policy
 from ultrascale_k8s.volcano.rbac import admission_rules, define_service_account

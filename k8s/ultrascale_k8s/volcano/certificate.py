@@ -10,9 +10,9 @@ from constructs import Construct
 
 from ultrascale.plan.model import VolcanoPlan
 from ultrascale.plan.names import VOLCANO_NAMESPACE
-from ultrascale_k8s._jobs import name_by_template
 from ultrascale_k8s._pods import labels as labels_of
 from ultrascale_k8s._pods import metadata, resources, restricted_container
+from ultrascale_k8s.objects import name_by_template
 from ultrascale_k8s.volcano.rbac import certificate_rules, define_service_account
 from ultrascale_k8s.volcano.workload import hardened_pod, tmp_mount
 

@@ -4,8 +4,8 @@ from constructs import Construct
 
 from ultrascale.plan.model import VolcanoPlan, VolcanoScale
 from ultrascale.plan.names import VOLCANO_NAMESPACE
-from ultrascale_k8s._config_maps import define_config_map
 from ultrascale_k8s._pods import planned_resources
+from ultrascale_k8s.objects import define_config_map
 from ultrascale_k8s.volcano.configuration import (
     SCHEDULER_CONFIGURATION_KEY,
     scheduler_configuration,
