@@ -95,7 +95,7 @@ def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
         (b"a:\n\tb: 1\n", "line 2: not YAML: a tab in its indentation; use spaces"),
         (b"a: 1\n---\nb: 2\n", "line 2: not YAML: expected a single document"),
         (b"a: *nowhere\n", "line 1: not YAML: found undefined alias"),
-        (b"[" * 600, "nested too deeply; write a cluster file"),
+        (b"[" * 20_000, "nested too deeply; write a cluster file"),
     ],
 )
 def test_text_that_is_no_cluster_file_is_refused_in_one_line(
