@@ -1,4 +1,4 @@
-"""What an EKS add-on is, and how a pin of its version is written."""
+"""EKS add-ons: their properties and the pins of their versions."""
 
 import re
 from collections.abc import Mapping

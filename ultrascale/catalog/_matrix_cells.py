@@ -1,4 +1,4 @@
-"""What stands in each cell of the pool matrix, in the words that its readers see."""
+"""Texts of the cells of the pool matrix, as its readers see them."""
 
 from collections.abc import Mapping
 

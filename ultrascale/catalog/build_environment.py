@@ -1,4 +1,4 @@
-"""Where images are built, a Helm chart is installed and pipelines run: AWS CodeBuild.
+"""AWS CodeBuild: the environment that builds images, installs a Helm chart and runs pipelines.
 
 Sources:
     https://docs.aws.amazon.com/codebuild/latest/userguide/build-env-ref-available.html

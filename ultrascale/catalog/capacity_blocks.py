@@ -16,7 +16,7 @@ MOST_TOGETHER = 256
 """Most instances of all blocks of an account on one date."""
 
 LONGEST_AHEAD = timedelta(weeks=8)
-"""How long before its start a block is sold at the earliest; a training plan as well."""
+"""Longest time before its start at which a block or a training plan is sold."""
 
 LONGEST_BY_THE_DAY = 14
 """Days up to which blocks are sold by the day."""
@@ -35,7 +35,7 @@ ENDS_AT = time(11, 30)
 """Time of day at which every block ends, in UTC."""
 
 RECLAIMED_BEFORE_END = timedelta(minutes=30)
-"""How long before the end EC2 begins to terminate the instances."""
+"""Time before the end of a block at which EC2 begins to terminate its instances."""
 
 ULTRASERVER_RECLAIMED_BEFORE_END = timedelta(minutes=60)
 """The same for blocks of UltraServers."""
@@ -43,7 +43,7 @@ ULTRASERVER_RECLAIMED_BEFORE_END = timedelta(minutes=60)
 # Karpenter drains nodes this much earlier, and so do we on every provisioner.
 # Source: https://karpenter.sh/docs/tasks/odcrs/
 DRAINED_BEFORE_RECLAIM = timedelta(minutes=10)
-"""How long before that nodes are drained, so that jobs end by themselves."""
+"""Time before that at which nodes are drained, so that jobs end by themselves."""
 
 
 def reclaimed_before_end(*, ultraserver: bool) -> timedelta:

@@ -36,7 +36,7 @@ Source: https://github.com/aws/aws-cdk/issues/38113
 """
 
 CDK_ASSETS_VERSION = "4.7.3"
-"""What uploads files from a pipeline: the newest release, of 2026-09-18."""
+"""Program that uploads files from a pipeline: the newest release, of 2026-09-18."""
 
 CDK_ASSETS_SCHEMA = "54.0.0"
 """Newest schema of asset manifests that `CDK_ASSETS_VERSION` reads.

@@ -1,4 +1,4 @@
-"""Which properties CloudFormation replaces a resource for, and what names a resource takes.
+"""Properties that replace a CloudFormation resource when they change, and properties that name it.
 
 `python -m tests.support.create_only_schemas` generates `create_only.csv` from the schemas of the
 resource types and from the "Update requires" of their pages, as the CDK's command line ships them.
@@ -17,7 +17,7 @@ from types import MappingProxyType
 from ultrascale.catalog._sources import read_table
 
 CUSTOM = ("Custom::", "AWS::CloudFormation::CustomResource")
-"""How types of custom resources begin."""
+"""Prefixes of the types of custom resources."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What the reasons of failed CloudFormation events mean, and what to do about them.
+"""Reasons of failed CloudFormation events: their meaning and the remedy.
 
 A reason holds the message of the service that refused. The first pattern that is found in it
 counts, so the narrow ones stand before the wide ones. Where there is no event, the CDK's own error
@@ -205,9 +205,9 @@ _HOW_FAR = "`aws cloudformation describe-stacks --stack-name {stack} --region {r
 IN_PROGRESS = (
     f"CloudFormation goes on with it: wait until {_HOW_FAR} says that it ended, then deploy again"
 )
-"""What to do about a stack that is still changing."""
+"""Remedy for a stack that is still changing."""
 GOES_ON = f"what CloudFormation has begun of it goes on; {_HOW_FAR} says how far it is"
-"""What is to be known of a stack that nobody follows any more."""
+"""Note on a stack that goes on changing after the command has ended."""
 
 STATUSES: Mapping[str, str] = MappingProxyType(
     {
@@ -226,7 +226,7 @@ STATUSES: Mapping[str, str] = MappingProxyType(
         "{stack} --region {region}`, then deploy again",
     }
 )
-"""What each status means in which a failed operation leaves a stack, and what to do.
+"""Meaning of each status that a failed operation leaves a stack in, and the remedy.
 
 Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 """

@@ -1,4 +1,4 @@
-"""What CloudFormation calls to make, change and delete resources of a type.
+"""API actions that CloudFormation calls to make, change and delete resources, by type.
 
 `handler_permissions.csv` has what the schemas of resource types state of their handlers.
 

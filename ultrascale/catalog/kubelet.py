@@ -1,4 +1,4 @@
-"""What a node leaves to pods, and passes to their programs.
+"""Settings of the kubelet: resources that a node reserves, and limits that programs inherit.
 
 Sources:
     https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/kubelet/config.go

@@ -1,4 +1,4 @@
-"""How large the objects of a cluster are, and how often they are written: what EKS stores.
+"""Sizes of Kubernetes objects in etcd, and the rates at which they are written.
 
 The sizes are medians of nodes and pods of accelerated clusters in production, as NVIDIA measured
 and rounded them. They are bytes of JSON: the database holds most objects in a shorter form, and

@@ -1,4 +1,4 @@
-"""What AWS managed policies of the stacks' roles allow, as a permissions boundary has to as well.
+"""Actions of the AWS managed policies that the stacks' roles have; a boundary must allow them.
 
 Source: https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html
 """

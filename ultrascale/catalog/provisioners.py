@@ -30,7 +30,7 @@ NAMES = {
     AUTO_MODE: "EKS Auto Mode",
     HYPERPOD: "SageMaker HyperPod",
 }
-"""What launches the nodes, by the name that its maker gives it."""
+"""Names of the controllers that launch nodes, as their makers write them."""
 
 
 class Provisioned:

@@ -1,4 +1,4 @@
-"""What a choice between ways to buy capacity rests on, beside what is sold as each of them.
+"""Terms of each way to buy capacity: lead times, minimum terms and price ranges.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-concepts.html
@@ -20,13 +20,13 @@ FUTURE_DATED_VCPUS = 32
 """Fewest vCPUs of such a reservation, all of its instances together."""
 
 FUTURE_DATED_DAYS = (5, 120)
-"""How many days ahead such a reservation starts, at least and at most."""
+"""Days from the request to the start of such a reservation: least and most."""
 
 FUTURE_DATED_COMMITMENT = timedelta(days=14)
-"""How long such a reservation is kept, and paid for, at the least."""
+"""Shortest term of such a reservation; it is paid for all of that time."""
 
 SPOT_LARGEST_DISCOUNT = 0.9
-"""How far below On-Demand a Spot price is at most, as AWS publishes it for all types together."""
+"""Largest discount of Spot against On-Demand that AWS publishes, for all types together."""
 
 SAVINGS_PLAN_LARGEST_DISCOUNT = 0.72
 """The same for Savings Plans. Those of accelerated types are lower, and no source lists them."""

@@ -71,7 +71,7 @@ _VCPUS: tuple[tuple[str, str, int, str], ...] = (
     ("L-6B0D517C", "All Trn Spot Instance Requests", 0, _SPOT),
 )
 BLOCKS = "blocks"
-"""What quotas of Capacity Blocks are taken to count."""
+"""Unit that quotas of Capacity Blocks are taken to count."""
 
 BLOCKS_DOUBT = (
     "AWS does not say whether it counts blocks or vCPUs, and users read it both ways: ask AWS "

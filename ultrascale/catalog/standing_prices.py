@@ -1,4 +1,4 @@
-"""What resources cost that stand unused, in US dollars: what a teardown may leave.
+"""Prices of resources that a teardown may leave behind, in US dollars.
 
 Prices of us-east-1; other Regions charge more or less. Whoever shows one says so, and AWS's pages
 decide. They were compared with what Infracost's tests compute from AWS's Price List API (first

@@ -13,4 +13,4 @@ SIZES = (1, 2, 4, 8, 16, 32, 64)
 not documented."""
 
 TARGET = "hyperpod-cluster"
-"""What a plan is bought for. A plan serves one target only, and cannot be changed to another."""
+"""Target that a training plan is bought for; it cannot be changed to another one."""

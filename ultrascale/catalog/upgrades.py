@@ -1,4 +1,4 @@
-"""What a change of the Kubernetes minor takes away, and until when EKS supports each minor.
+"""Kubernetes minors: support dates on EKS, removed APIs and version skew.
 
 Sources:
     https://kubernetes.io/docs/reference/using-api/deprecation-guide/
@@ -22,19 +22,19 @@ Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.htm
 """
 
 EXTENDED_SUPPORT_USD_PER_HOUR = 0.50
-"""What a cluster costs more in extended support, in US dollars: 0.60 an hour instead of 0.10.
+"""Surcharge of a cluster in extended support, in US dollars an hour: 0.60 instead of 0.10.
 
 Source: https://aws.amazon.com/eks/pricing/
 """
 
 KUBELET_MINORS_BEHIND = 3
-"""How many minors a kubelet may be behind the API server; it may never be ahead.
+"""Minors that a kubelet may be behind the API server; it may never be ahead.
 
 Source: https://kubernetes.io/releases/version-skew-policy/#kubelet
 """
 
 EVICTION_MINUTES = 15
-"""How long EKS waits for the pods of a managed group's node before it gives its update up.
+"""Time for which EKS waits for the pods of a managed group's node before its update fails.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
 """
@@ -46,7 +46,7 @@ Source: https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
 """
 
 WAY_BACK_DAYS = 7
-"""How long after an upgrade EKS takes a control plane back to the minor before.
+"""Time after an upgrade in which EKS can take a control plane back to the minor before.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
 """

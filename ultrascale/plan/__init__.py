@@ -1,4 +1,4 @@
-"""What follows from the cluster file and the catalog: every decision, made once."""
+"""Plans of clusters: every decision that follows from a cluster file, made once."""
 
 from ultrascale.plan.cluster import assemble, load, plan_cluster
 from ultrascale.plan.mistakes import all_mistakes

@@ -1,4 +1,4 @@
-"""Which EKS add-ons are installed, in which version and with which settings."""
+"""EKS add-ons of a cluster: versions and configuration values."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the purchase option of a pool means for its nodes: what they cost, and when they exist."""
+"""Purchase options of a pool: the price of its nodes, and the time in which they exist."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -8,7 +8,7 @@ from ultrascale.catalog import capacity_blocks, hyperpod
 from ultrascale.plan.model import CapacityType, ReservationPlan, SizedBy, WindowPlan
 
 SIZED_BY_PODS: frozenset[SizedBy] = frozenset({"provisioner", "cluster-autoscaler"})
-"""What launches nodes because pods wait for them."""
+"""Provisioners that launch nodes when pods wait for them."""
 
 # Karpenter's words for what a node is paid by.
 # Source: https://karpenter.sh/docs/concepts/nodepools/#capacity-type

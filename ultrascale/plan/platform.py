@@ -1,4 +1,4 @@
-"""What runs in the cluster: plugins, scheduler, rendezvous."""
+"""Programs that run in the cluster: device plugins, schedulers, rendezvous."""
 
 from collections.abc import Iterator, Sequence
 

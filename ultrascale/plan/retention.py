@@ -1,4 +1,4 @@
-"""How long things are kept, in days."""
+"""Retention times, in days."""
 
 # A quarter: long enough to look back after an incident, audit logs of a large fleet are not cheap.
 LOG_DAYS = 90

@@ -1,4 +1,4 @@
-"""Which way to buy capacity fits a piece of work: pure, offline, every refusal with its reason."""
+"""Advice on the way to buy capacity for a kind of work: offline, each rejection with its reason."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

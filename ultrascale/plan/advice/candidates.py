@@ -8,7 +8,7 @@ from ultrascale.catalog.provisioners import PROVISIONERS
 from ultrascale.plan.advice.model import Candidate, Question
 
 LAUNCHED: tuple[matrix.PurchaseOption, ...] = ("on-demand", "spot")
-"""What is not reserved, so that any of several types and zones will do, and nothing is bought."""
+"""Options without a reservation: several types and zones will do, and nothing is bought ahead."""
 
 
 def candidates(question: Question) -> Iterator[Candidate]:

@@ -1,4 +1,4 @@
-"""What a candidate costs, as far as it is known offline."""
+"""Cost of a candidate, as far as it is known offline."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What refuses a candidate, and what makes it doubtful: filters H1 to H10 and this product's own.
+"""Filters that reject a candidate or make it doubtful: H1 to H10 and this product's own.
 
 A list of Regions may lag behind what AWS sells, so it makes a candidate doubtful and refuses none.
 """

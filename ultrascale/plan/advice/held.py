@@ -12,7 +12,7 @@ from ultrascale.plan.advice.model import Held, Question
 from ultrascale.plan.advice.times import DAY, Wrong, read_time
 
 FORM = "id=cr-…,type=p5.48xlarge,zone=us-west-2b,count=16,starts=TIME,ends=TIME"
-"""How it is written; an ARN of a training plan is an id as well, an ODCR needs no times.
+"""Syntax of the option. The ARN of a training plan is an id as well; an ODCR needs no times.
 
 One that ends all the same says ``option=odcr``, or it is taken for a Capacity Block.
 """

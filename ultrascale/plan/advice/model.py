@@ -1,4 +1,4 @@
-"""What the adviser is asked, and what it answers."""
+"""Questions to the adviser, and its answers."""
 
 from dataclasses import dataclass
 from datetime import datetime

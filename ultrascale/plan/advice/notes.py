@@ -1,4 +1,4 @@
-"""What is to be known of an answer before money is spent, and how each of its steps is got."""
+"""Notes on an answer: risks before money is spent, and how to get each option."""
 
 import math
 from collections.abc import Iterator, Mapping

@@ -36,7 +36,7 @@ CHAINS: Mapping[Workload, tuple[matrix.PurchaseOption, ...]] = {
     "data-processing": ("spot", "on-demand"),
     "development": ("on-demand", "spot"),
 }
-"""What each kind of work is tried on in turn; the choice comes before."""
+"""Fallbacks of each kind of work in their order, after the choice itself."""
 
 _PLACES: Mapping[Place, int] = {
     **{"P1": 1, "P2": 2, "P3": 3, "P4": 4, "P5": 5, "P6": 6},

@@ -33,7 +33,7 @@ TOLERANCES: Mapping[Workload, Tolerance] = {
     "data-processing": "stateless",
     "development": "none",
 }
-"""What an interruption costs each kind of work, unless its user says otherwise."""
+"""Default cost of an interruption, by kind of work."""
 
 COUPLED: frozenset[Workload] = frozenset({"pre-training", "fine-tuning"})
 """Work whose nodes exchange data over EFA, where there is more than one and the type has EFA."""
@@ -46,7 +46,7 @@ REQUIRED: Mapping[str, str] = {
     "zone": "zone that would do, the one that is preferred first",
     "days": "days that it runs, or `steady`",
 }
-"""What has to be said, by option, and what each of them means."""
+"""Required answers and their meaning, by option."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

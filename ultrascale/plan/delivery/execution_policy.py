@@ -1,4 +1,4 @@
-"""What the role may do by which CloudFormation deploys, and what it may never do.
+"""Policies and permissions boundary of CloudFormation's execution role.
 
 Sources:
     https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html

@@ -1,11 +1,11 @@
-"""What somebody is told of a pipeline: an approval that waits, and a run that failed."""
+"""Events of a pipeline that are sent by e-mail: a waiting approval, a failed run."""
 
 from collections.abc import Iterator, Mapping
 
 from ultrascale.plan.model import EventPlan
 
 APPROVE = "Approve-"
-"""What the names of approvals begin with, followed by that of their stage."""
+"""Prefix of the names of approvals; the name of the stage follows."""
 
 
 def pipeline_events(name: str, region: str, account: str) -> Iterator[EventPlan]:

@@ -24,7 +24,7 @@ RANK_ZERO_HOST = "RANK_ZERO_HOST"
 VOLCANO_INDEX = f"{FIRST_INDEX}+VC_TASK_INDEX"
 INDEXED_INDEX = "JOB_COMPLETION_INDEX"
 MISTAKE_EXIT_CODE = 2
-"""Of a script's pods: what no restart cures, as the refusal of a cold cache of graphs.
+"""Exit code of a script for a fault that no restart cures, such as a cold cache of graphs.
 
 torchrun itself ends so where its options are wrong, and with 1 where its workers fail.
 """
@@ -37,7 +37,7 @@ _PATIENCE_SECONDS = 1800
 # How long a job that may go on with fewer nodes waits for more of them, once it has enough.
 _LAST_CALL_SECONDS = 30
 _BACKENDS: dict[Backend, str] = {"c10d": "c10d", "etcd": "etcd-v3", "etcd-v2": "etcd-v2"}
-"""What torchrun calls the backends of the cluster file. `etcd` of its own speaks the v2 API."""
+"""torchrun's names of the file's rendezvous backends. Its own `etcd` speaks the v2 API."""
 
 # A program that fails again and again holds its nodes through all of them, for each restart of the
 # job; where nodes come and go, each that goes costs those that stay one.

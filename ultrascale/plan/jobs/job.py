@@ -1,4 +1,4 @@
-"""What follows from a job and the cluster that it runs in."""
+"""Plan of a job on the cluster that it runs in."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is wrong with a job on the nodes that it names; what the file alone shows, `config` says."""
+"""Mistakes of a job that show only on the cluster's nodes; `config` finds the others."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from ultrascale.plan.pools.isolation import is_isolated
 Mistakes = Iterator[config.Mistake]
 
 MISSING = "missing"
-"""How a mistake begins that a key would mend which the job leaves out."""
+"""Beginning of the text of a mistake that a key would mend which the job leaves out."""
 
 _PYTORCH_ROLE = "worker"
 _SIZES = {

@@ -1,4 +1,4 @@
-"""Whose jobs take their turn in a team's queue, and where jobs run."""
+"""Namespaces and team queues of jobs."""
 
 from ultrascale import config
 from ultrascale.plan import names

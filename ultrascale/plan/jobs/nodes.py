@@ -18,7 +18,7 @@ _DAEMONS_LEAST_MIB = 1024
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html
 _HUGE_PAGES = "5120Mi"
 SHARED_MEMORY_PERCENT = 25
-"""Of a pod's memory: workers hand batches and gradients to each other there."""
+"""Share of a pod's memory for /dev/shm: workers pass batches and gradients there."""
 
 # Labels that choose a pool, be it the controllers'.
 _OF_ONE_POOL = frozenset({names.NODE_TYPE_LABEL, names.POOL_LABEL, names.ROLE_LABEL})

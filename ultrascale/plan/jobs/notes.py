@@ -1,4 +1,4 @@
-"""What the user should know of a job before its nodes are paid for."""
+"""Notes on a job that its user reads before its nodes are paid for."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""How a job of many pods is divided into Volcano's objects, which hold only so many."""
+"""Division of a job into Volcano Jobs, which hold a limited number of pods."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a cluster needs of AWS: numbers, each with the sum that it comes from."""
+"""Needs of a cluster: numbers, each with its formula and sources."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

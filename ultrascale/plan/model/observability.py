@@ -1,4 +1,4 @@
-"""What is measured, shown and told."""
+"""Metrics, dashboards and alarms."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What runs in the cluster."""
+"""Programs that run in the cluster: plugins, schedulers, exporters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

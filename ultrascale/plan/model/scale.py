@@ -1,4 +1,4 @@
-"""What follows from the number of a cluster's nodes."""
+"""Settings that follow from the number of a cluster's nodes."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""When the capacity that is reserved for a time is there, and how that lies to the present."""
+"""Windows of reserved capacity, compared with a point in time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta

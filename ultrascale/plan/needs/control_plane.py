@@ -1,4 +1,4 @@
-"""Which tier of the control plane holds a cluster: scheduling, requests, and what is stored."""
+"""Control-plane tier that a cluster needs: scheduling, requests and stored bytes."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""How long it takes until all nodes of a cluster work on their first step."""
+"""Time until all nodes of a cluster work on their first step."""
 
 import math
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What a cluster costs as the file buys it, beside the same fleet On-Demand."""
+"""Cost of a cluster as the file buys it, beside the same fleet On-Demand."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

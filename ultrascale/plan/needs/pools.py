@@ -1,4 +1,4 @@
-"""What each pool of a cluster needs, and all of them together."""
+"""Needs of each pool, and their sums."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What to ask of whom where a quota does not hold a cluster, and what to do instead."""
+"""Advice for quotas that are too low."""
 
 import math
 from collections.abc import Iterator

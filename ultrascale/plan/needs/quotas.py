@@ -1,4 +1,4 @@
-"""Which service quotas a cluster needs, and whether their defaults hold it."""
+"""Service quotas that a cluster needs, compared with their defaults."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a cluster needs of AWS at its full size: nodes, addresses, quotas, time and money."""
+"""All needs of a cluster at its full size: nodes, addresses, quotas, time and money."""
 
 from collections.abc import Iterator
 from datetime import datetime

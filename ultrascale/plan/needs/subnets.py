@@ -1,4 +1,4 @@
-"""What the subnets of each zone hold, and what the nodes of a cluster take of them."""
+"""Addresses in the subnets of each zone, and addresses that nodes take."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

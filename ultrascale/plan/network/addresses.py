@@ -1,4 +1,4 @@
-"""How the ranges of the cluster file hold its nodes; if they do not, which ranges would."""
+"""Check that the file's address ranges hold its nodes, with larger ranges as the way out."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

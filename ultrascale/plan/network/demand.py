@@ -1,4 +1,4 @@
-"""What nodes need of the ranges, and whether subnets hold it."""
+"""Addresses that nodes need, compared with the subnets."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

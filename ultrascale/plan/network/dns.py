@@ -1,4 +1,4 @@
-"""How pods resolve names: CoreDNS, and on large clusters a cache on every node before it."""
+"""Name resolution of pods: CoreDNS, and a cache on every node of a large cluster."""
 
 from ultrascale import config
 from ultrascale.catalog import eks, versions

@@ -1,4 +1,4 @@
-"""Where the subnets lie.
+"""Address ranges of the subnets.
 
 The layout follows from the VPC's range and the order of the zones, not from the pools: a subnet
 cannot change its range, and a node group or file system cannot change its subnet, so a pool that

@@ -1,4 +1,4 @@
-"""Of what somebody is told: alarms, events of HyperPod, and ends that are near."""
+"""Messages to the alarm topic: alarms, HyperPod's events, and reservations that end soon."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta

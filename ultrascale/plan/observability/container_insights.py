@@ -1,4 +1,4 @@
-"""How CloudWatch's add-on is set: one exporter of each kind on a node, and controllers at home."""
+"""Configuration of CloudWatch's add-on: one exporter of each kind on a node."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What EKS says of a control plane: graphs of it, and what somebody is told of."""
+"""Graphs and alarms on EKS's metrics of the control plane."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple

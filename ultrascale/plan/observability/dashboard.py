@@ -1,4 +1,4 @@
-"""What the dashboard shows, of both sides: HyperPod's nodes and all others."""
+"""Sections of the dashboard, for HyperPod's nodes and all others."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Of what of its nodes a cluster's users are told: paid for and idle, missing, broken."""
+"""Alarms on nodes: idle, missing, broken."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

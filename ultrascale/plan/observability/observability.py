@@ -1,4 +1,4 @@
-"""What is measured, shown and told of a cluster."""
+"""Metrics, dashboard and alarms of a cluster."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What writes to the API server each second, and how many of its writes have to be quick."""
+"""The write canary, and its objective for writes to the API server."""
 
 from collections.abc import Iterator
 

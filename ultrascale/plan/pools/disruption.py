@@ -1,4 +1,4 @@
-"""When Karpenter and EKS Auto Mode may take a node away.
+"""Disruption budgets of NodePools: when Karpenter and EKS Auto Mode may remove a node.
 
 A node that is taken away under a job costs everything since the job's last checkpoint, on every
 node of the job. An empty node costs its price and nothing else.

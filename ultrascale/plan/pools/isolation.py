@@ -1,4 +1,4 @@
-"""What keeps pods without accelerators off HyperPod nodes that can have no taints."""
+"""Admission policy that keeps pods without accelerators off HyperPod nodes without taints."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What follows from a pool for its node group, and for the Auto Scaling group behind it."""
+"""Node groups and the Auto Scaling groups behind them."""
 
 from collections.abc import Iterable, Sequence
 

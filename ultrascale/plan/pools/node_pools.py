@@ -1,4 +1,4 @@
-"""How many nodes Karpenter and EKS Auto Mode launch, from what, and in which order.
+"""NodePools of Karpenter and EKS Auto Mode: size, requirements, weight.
 
 Source: https://karpenter.sh/docs/concepts/nodepools/
 """

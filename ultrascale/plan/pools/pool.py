@@ -1,4 +1,4 @@
-"""What follows from a pool and its instance types."""
+"""Plans of pools, from the file and the facts of their instance types."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

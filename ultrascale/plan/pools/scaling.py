@@ -1,4 +1,4 @@
-"""What changes the size of node groups, and what empties their nodes before they go."""
+"""The Cluster Autoscaler and the node termination handler of node groups."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which nodes an upgrade of Kubernetes takes away, and which stay until somebody renews them."""
+"""Nodes that an upgrade of Kubernetes replaces, and nodes that stay until somebody renews them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

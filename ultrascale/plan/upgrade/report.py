@@ -1,4 +1,4 @@
-"""What an upgrade of Kubernetes takes: what stands in its way, what changes, which nodes go.
+"""Report on an upgrade of Kubernetes: obstacles, changes and nodes that are replaced.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html

@@ -1,4 +1,4 @@
-"""What has a version of its own in a cluster, and what another minor of Kubernetes does to it."""
+"""Versions of the parts of a cluster, and the effect of another Kubernetes minor on each."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
