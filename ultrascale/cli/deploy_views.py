@@ -15,8 +15,8 @@ from rich.table import Table
 from ultrascale.catalog import prices
 from ultrascale.catalog.deploy_failures import CDK_FAILURES, GOES_ON, what_to_do
 from ultrascale.cli.change_views import text_lines
-from ultrascale.cli.findings import print_findings, progress_bar
-from ultrascale.cli.needs_words import cell, unpriced
+from ultrascale.cli.needs_tables import cell, unpriced
+from ultrascale.cli.preflight_views import print_findings, progress_bar
 from ultrascale.deploy.cause import Cause, Left
 from ultrascale.deploy.run import Outcome, State
 from ultrascale.guard import Changes

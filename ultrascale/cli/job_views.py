@@ -1,20 +1,43 @@
-"""What the commands about jobs print: tables for people, JSON for programs."""
+"""Tables and JSON of jobs, queues and pools, and the progress of a job."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import typer
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ultrascale import plan
+from ultrascale.errors import QuestionError
 from ultrascale.jobs.pods import STATES, Pod
 from ultrascale.jobs.queues import Queues
 from ultrascale.jobs.status import JobStatus
 
-_WIDTH = 120
+if TYPE_CHECKING:
+    from ultrascale.cluster_api.server import Cluster
+    from ultrascale.operate.pool_status import PoolNodes
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from ultrascale.jobs.progress import Progress
+
+_WIDTH, _POOLS_WIDTH = 120, 160
+_SHOWN = ("pending", "scheduled", "pulling", "running")
+_PASSING = ("terminating", "succeeded", "failed")
+# Seconds between two plain lines that differ in numbers alone. A job of ten thousand pods takes
+# minutes to start.
+_PLAIN_EVERY = 5.0
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
@@ -53,7 +76,7 @@ def print_job(job: JobStatus) -> None:
 
 
 def print_queues(queues: Queues) -> None:
-    """Print each queue, and the jobs that wait, in their order."""
+    """Print each queue, and the waiting jobs in their order."""
     console = _console()
     columns = ("queue", "state", "weight", "capability", "allocated", "pending", "running")
     table = Table(*columns, box=SIMPLE)
@@ -136,3 +159,85 @@ def _age(since: datetime) -> str:
 
 def _console() -> Console:
     return Console(width=max(Console().width, _WIDTH))
+
+
+def show_pools(
+    file: Path | None, job: str | None, connect: Callable[[], "Cluster"], *, as_json: bool
+) -> None:
+    """Print the nodes of each pool, and why some take no work.
+
+    Raises:
+        QuestionError: There is no cluster file, or a job beside it.
+        ClusterError: The user may not list nodes, or the API server cannot be reached.
+    """
+    from ultrascale.operate.pool_status import pool_nodes
+
+    if file is None or job is not None:
+        raise QuestionError(["--pools: goes with a cluster file alone; write status FILE --pools"])
+    states = pool_nodes(connect(), plan.load(file))
+    if as_json:
+        typer.echo(json.dumps([asdict(state) for state in states], indent=2))
+    else:
+        _print_pools(states)
+
+
+def _print_pools(pools: "Iterable[PoolNodes]") -> None:
+    table = Table("pool", "set to", "nodes", "take work", "drifted", "the others", box=SIMPLE)
+    table.columns[0].no_wrap = True
+    for pool in pools:
+        size = f"{pool.fewest} to {pool.most}" if pool.kept is None else str(pool.kept)
+        reasons = [*pool.unfit.items(), *pool.coming.items()]
+        others = ", ".join(f"{count} {why}" for why, count in reasons)
+        table.add_row(pool.pool, size, str(pool.nodes), str(pool.ready), str(pool.drifted), others)
+    Console(width=max(Console().width, _POOLS_WIDTH), highlight=False, markup=False).print(table)
+
+
+@contextmanager
+def shown() -> Generator[Callable[[Progress], None]]:
+    """Yield a function that shows the progress of a job on standard error."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _Plain()
+        return
+    spinner = Spinner("dots")
+    with Live(spinner, console=console, refresh_per_second=4) as live:
+
+        def show(progress: Progress) -> None:
+            spinner.update(text=Text("\n".join(_lines(progress))))
+            if progress.up or progress.state.result is not None:
+                live.update(Text("\n".join(_lines(progress))))
+
+        yield show
+
+
+class _Plain:
+    def __init__(self) -> None:
+        self._said: tuple[object, ...] = ()
+        self._counts = ""
+        self._when = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        state = progress.state
+        saying = (state.phase, state.retries, progress.waiting, progress.up)
+        counts = _counts(progress)
+        now = time.monotonic()
+        passed = now - self._when >= _PLAIN_EVERY
+        if saying == self._said and (counts == self._counts or not passed):
+            return
+        self._said, self._counts, self._when = saying, counts, now
+        for line in _lines(progress):
+            typer.echo(line, err=True)
+
+
+def _lines(progress: Progress) -> list[str]:
+    state = progress.state
+    retries = f", restart {state.retries} of {state.most_retries}" if state.retries else ""
+    first = f"{progress.name}: {state.phase}{retries}: {_counts(progress)}"
+    return [first, *(f"  {reason}" for reason in progress.waiting)]
+
+
+def _counts(progress: Progress) -> str:
+    pods = progress.pods
+    shown = [f"{each} {pods[each]}" for each in _SHOWN]
+    shown += [f"{each} {pods[each]}" for each in _PASSING if pods[each]]
+    return f"{' · '.join(shown)} of {progress.state.wanted}"

@@ -132,7 +132,7 @@ def status(
 
     file, job = file_and_job(named or [])
     if pools:
-        from ultrascale.cli.pool_views import show_pools
+        from ultrascale.cli.job_views import show_pools
 
         show_pools(file, job, lambda: _connect(kubeconfig, context, file), as_json=as_json)
         return
@@ -246,7 +246,7 @@ def queue(
 
 def _attend(submitted: "SubmittedJob", *, log: bool, timeout: float | None) -> None:
     """Follow a job until its pods run, and print its log to its end where that is asked for."""
-    from ultrascale.cli.job_progress import shown
+    from ultrascale.cli.job_views import shown
 
     try:
         with shown() as show:

@@ -62,7 +62,7 @@ def preflight(
     moment = datetime.now(UTC) if at is None else read_time(at)
     context = read_context(file, moment, profile)
     if request_quotas:
-        from ultrascale.cli.quota_requests import file_requests
+        from ultrascale.cli.preflight_views import file_requests
 
         if not yes and not sys.stdin.isatty():
             raise UltrascaleError(
@@ -78,7 +78,7 @@ def preflight(
 def _check(context: "Context", *, as_json: bool, allow_unknown: bool) -> int:
     """Run every check, print the findings, and return the exit status."""
     from ultrascale import preflight
-    from ultrascale.cli.findings import as_document, print_findings, progress_bar
+    from ultrascale.cli.preflight_views import as_document, print_findings, progress_bar
     from ultrascale.preflight import checks
 
     with progress_bar(len(checks.CHECKS)) as progress:

@@ -1,4 +1,4 @@
-"""What is found in an account, as people and programs read it."""
+"""Tables and JSON of `ultrascale preflight`, and its questions about quota increases."""
 
 import json
 from collections import Counter
@@ -6,13 +6,16 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 
+import typer
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from ultrascale.errors import UnansweredError
 from ultrascale.preflight.model import Check, Context, Finding, State
+from ultrascale.preflight.quota_requests import Increase, Left, file, history_command, increases
 from ultrascale.preflight.run import Progress as Told
 
 _WORST_FIRST: tuple[State, ...] = ("fail", "unknown", "warn", "pass")
@@ -27,7 +30,7 @@ _WIDTH = 160
 
 @contextmanager
 def progress_bar(checks: int) -> Generator[Told | None]:
-    """Give what follows the checks on standard error; None where that is no terminal."""
+    """Yield a function that shows the progress of checks; None where there is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
@@ -43,7 +46,7 @@ def progress_bar(checks: int) -> Generator[Told | None]:
 
 
 def print_findings(context: Context, found: Sequence[Finding]) -> None:
-    """Print findings, the worst first, what to do about them, and how many there are of each."""
+    """Print the findings, the worst first, the actions that solve them, and the counts."""
     console = Console(width=max(Console().width, _WIDTH), highlight=False, markup=False)
     account = context.account
     console.print(f"{context.plan.name} in {context.plan.region}, account {account.id}")
@@ -69,7 +72,7 @@ def print_findings(context: Context, found: Sequence[Finding]) -> None:
 
 
 def as_document(context: Context, found: Sequence[Finding], status: int) -> Mapping[str, object]:
-    """Return all of it as programs read it."""
+    """Return the findings as `preflight --json` prints them."""
     return {
         "cluster": context.plan.name,
         "region": context.plan.region,
@@ -92,3 +95,41 @@ def _missing(found: Sequence[Finding]) -> Mapping[str, object] | None:
     """Return the statement of a policy that allows all that was denied."""
     denied = sorted({each.denied for each in found if each.denied is not None})
     return {"Effect": "Allow", "Action": denied, "Resource": "*"} if denied else None
+
+
+def file_requests(context: Context, *, ask: bool) -> bool:
+    """Show the increases that a cluster needs, and file them once the user agrees.
+
+    Returns:
+        Whether nothing is left that AWS has to be asked for by other means.
+    """
+    found = list(increases(context))
+    worth = [each for each in found if isinstance(each, Increase)]
+    left = [each for each in found if isinstance(each, Left)]
+    for each in left:
+        typer.echo(f"{each.name}: no request: {each.why}")
+    if not worth:
+        typer.echo("no request is to be filed")
+        return all(each.settled for each in left)
+    for each in worth:
+        typer.echo(f"{_name(each)}: {each.quota.value:,.10g} now, {each.asked:,} asked for")
+    if ask:
+        account, region = context.account.id, context.plan.region
+        typer.confirm(f"file {len(worth)} with AWS, account {account}, {region}?", abort=True)
+    filed = [_file(context, each) for each in worth]
+    return all(filed) and all(each.settled for each in left)
+
+
+def _file(context: Context, increase: Increase) -> bool:
+    try:
+        case = file(context.account, increase)
+    except UnansweredError as error:
+        look = "" if error.code else f"; it may be filed: {history_command(context, increase)}"
+        typer.echo(f"{_name(increase)}: not filed: {error}{look}", err=True)
+        return False
+    typer.echo(f"{_name(increase)}: filed: {case}")
+    return True
+
+
+def _name(increase: Increase) -> str:
+    return f"{increase.quota.code} {increase.quota.name}"
