@@ -6,7 +6,6 @@ from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ultrascale.catalog.auto_mode import NODE_ACCESS_ENTRY_TYPE, NODE_ACCESS_POLICY
 from ultrascale_constructs.acknowledgment import acknowledge_wildcards
 from ultrascale_constructs.node_role import NodeRole
 
@@ -24,6 +23,9 @@ _NODE_POLICIES: Mapping[str, str] = {
     "AmazonEKSWorkerNodeMinimalPolicy": "what EKS documents for Auto Mode's nodes",
     "AmazonEC2ContainerRegistryPullOnly": "pull and nothing else",
 }
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html
+_NODE_ACCESS_POLICY = "AmazonEKSAutoNodePolicy"
+_NODE_ACCESS_ENTRY_TYPE = "EC2"
 _CLUSTER_TAG = "aws:RequestTag/eks:eks-cluster-name"
 # What EC2 makes and tags when nodes are launched.
 _TAGGED = (
@@ -53,8 +55,8 @@ class AutoModeNodeRole(Construct):
             cluster_name=cluster_name,
             role_name=role_name,
             managed_policies=_NODE_POLICIES,
-            access_entry_type=NODE_ACCESS_ENTRY_TYPE,
-            access_policies=[NODE_ACCESS_POLICY],
+            access_entry_type=_NODE_ACCESS_ENTRY_TYPE,
+            access_policies=[_NODE_ACCESS_POLICY],
         )
 
 

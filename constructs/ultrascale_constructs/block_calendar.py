@@ -54,38 +54,36 @@ class _GroupKind:
     by_hand: Callable[[str, str], str]
 
 
-_KINDS: Mapping[str, _GroupKind] = {
-    "managed-node-group": _GroupKind(
-        name="ManagedNodeGroup",
-        service="eks",
-        set_size="UpdateNodegroupConfig",
-        describes=("eks:DescribeNodegroup",),
-        describes_all=("autoscaling:DescribeAutoScalingGroups",),
-        scales_in=False,
-        request=lambda cluster, group, size: {
-            "ClusterName": cluster,
-            "NodegroupName": group,
-            "ScalingConfig": {"DesiredSize": size},
-        },
-        by_hand=lambda cluster, group: (
-            f"aws eks update-nodegroup-config --cluster-name {cluster} --nodegroup-name {group} "
-            "--scaling-config desiredSize=SIZE"
-        ),
+_MANAGED = _GroupKind(
+    name="ManagedNodeGroup",
+    service="eks",
+    set_size="UpdateNodegroupConfig",
+    describes=("eks:DescribeNodegroup",),
+    describes_all=("autoscaling:DescribeAutoScalingGroups",),
+    scales_in=False,
+    request=lambda cluster, group, size: {
+        "ClusterName": cluster,
+        "NodegroupName": group,
+        "ScalingConfig": {"DesiredSize": size},
+    },
+    by_hand=lambda cluster, group: (
+        f"aws eks update-nodegroup-config --cluster-name {cluster} --nodegroup-name {group} "
+        "--scaling-config desiredSize=SIZE"
     ),
-    "self-managed": _GroupKind(
-        name="AutoScalingGroup",
-        service="autoscaling",
-        set_size="SetDesiredCapacity",
-        describes=(),
-        describes_all=("autoscaling:DescribeAutoScalingGroups",),
-        scales_in=True,
-        request=lambda _, group, size: {"AutoScalingGroupName": group, "DesiredCapacity": size},
-        by_hand=lambda _, group: (
-            f"aws autoscaling set-desired-capacity --auto-scaling-group-name {group} "
-            "--desired-capacity SIZE"
-        ),
+)
+_SELF_MANAGED = _GroupKind(
+    name="AutoScalingGroup",
+    service="autoscaling",
+    set_size="SetDesiredCapacity",
+    describes=(),
+    describes_all=("autoscaling:DescribeAutoScalingGroups",),
+    scales_in=True,
+    request=lambda _, group, size: {"AutoScalingGroupName": group, "DesiredCapacity": size},
+    by_hand=lambda _, group: (
+        f"aws autoscaling set-desired-capacity --auto-scaling-group-name {group} "
+        "--desired-capacity SIZE"
     ),
-}
+)
 
 
 class NodeGroupCalendar(Construct):
@@ -106,14 +104,16 @@ class NodeGroupCalendar(Construct):
         cluster_name: str,
         group_name: str,
         group_arn: str,
+        log_retention_days: int,
     ) -> None:
         super().__init__(scope, id)
         assert plan.window is not None
         assert plan.reservation is not None
         window = plan.window
-        self._kind = _KINDS[plan.provisioner]
+        self._kind = _MANAGED if plan.is_managed else _SELF_MANAGED
         self._cluster_name = cluster_name
         self._group_name = group_name
+        self._log_retention_days = log_retention_days
         by_hand = _advice(self._kind.by_hand(cluster_name, group_name), plan.max_nodes)
         self._undelivered = DeadLetters(self, "Undelivered", pool=plan.name, by_hand=by_hand)
         self._role = self._scheduler_role(group_arn)
@@ -169,7 +169,11 @@ class NodeGroupCalendar(Construct):
     def _function(self, pool: str, group_arn: str) -> CalendarFunction:
         kind = self._kind
         function = CalendarFunction(
-            self, "Function", description=f"Block calendar of pool {pool}", cluster=None
+            self,
+            "Function",
+            description=f"Block calendar of pool {pool}",
+            cluster=None,
+            log_retention_days=self._log_retention_days,
         )
         rights = {
             group_arn: [*kind.describes, f"{kind.service}:{kind.set_size}"],
@@ -199,12 +203,17 @@ class NodePoolCalendar(Construct):
         *,
         plan: NodePoolPlan,
         cluster: ClusterContext,
+        log_retention_days: int,
     ) -> None:
         super().__init__(scope, id)
         assert plan.calendar is not None
         assert plan.reservation is not None
         function = CalendarFunction(
-            self, "Function", description=f"Block calendar of pool {plan.name}", cluster=cluster
+            self,
+            "Function",
+            description=f"Block calendar of pool {plan.name}",
+            cluster=cluster,
+            log_retention_days=log_retention_days,
         )
         entry = calendar_entry(
             pool=plan.name,

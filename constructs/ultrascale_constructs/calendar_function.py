@@ -11,7 +11,6 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
-from ultrascale.plan import retention
 from ultrascale.plan.model import NodePoolPlan, PoolPlan, ReservationPlan, WindowPlan
 from ultrascale_constructs.acknowledgment import acknowledge_wildcards
 from ultrascale_constructs.cluster_context import ClusterContext
@@ -39,10 +38,16 @@ class CalendarFunction(Construct):
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, description: str, cluster: ClusterContext | None
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        description: str,
+        cluster: ClusterContext | None,
+        log_retention_days: int,
     ) -> None:
         super().__init__(scope, id)
-        group = define_log_group(self, retention_days=retention.LOG_DAYS)
+        group = define_log_group(self, retention_days=log_retention_days)
         self.role = self._role(group, in_vpc=cluster is not None)
         self.function = define_function(
             self,

@@ -14,8 +14,6 @@ from aws_cdk import aws_s3_assets as assets
 from aws_cdk import lambda_layer_kubectl_v35 as kubectl
 from constructs import Construct
 
-from ultrascale.catalog.build_environment import CHART_BUILD_ENVIRONMENT
-from ultrascale.catalog.eks import CLUSTER_ADMIN_POLICY
 from ultrascale.plan import names
 from ultrascale.plan.model import HyperPodChartPlan
 from ultrascale.plan.names import INSTANCE_TYPE_LABEL
@@ -64,11 +62,10 @@ class HyperPodChart(Construct):
         *,
         plan: HyperPodChartPlan,
         cluster: ClusterContext,
-        log_retention_days: int,
     ) -> None:
         super().__init__(scope, id)
         self._project_name = names.hyperpod_chart_builder(cluster.name)
-        group = define_log_group(self, retention_days=log_retention_days)
+        group = define_log_group(self, retention_days=plan.log_retention_days)
         script = assets.Asset(self, "Sources", path=str(_SOURCES))
         sources = [(script.s3_bucket_name, script.s3_object_key), self._tools()]
         role = define_role(
@@ -80,7 +77,7 @@ class HyperPodChart(Construct):
         )
         group.grant_write(role)
         variables = _variables(plan, cluster.name)
-        project = self._project(role, group, sources, variables)
+        project = self._project(plan, role, group, sources, variables)
         project.vpc_config = codebuild.CfnProject.VpcConfigProperty(
             vpc_id=cluster.vpc.vpc_id,
             subnets=list(cluster.private_subnet_ids),
@@ -93,7 +90,7 @@ class HyperPodChart(Construct):
             "Build",
             project_name=self._project_name,
             revision=digest(self, [key for _, key in sources] + [variables]),
-            log_retention_days=log_retention_days,
+            log_retention_days=plan.log_retention_days,
         )
         runner.resource.node.add_dependency(project, self._access(role, cluster.name))
 
@@ -117,7 +114,7 @@ class HyperPodChart(Construct):
             principal_arn=role.role_arn,
             access_policies=[
                 eks.CfnAccessEntry.AccessPolicyProperty(
-                    policy_arn=f"arn:{partition}:eks::aws:cluster-access-policy/{CLUSTER_ADMIN_POLICY}",
+                    policy_arn=f"arn:{partition}:eks::aws:cluster-access-policy/{names.CLUSTER_ADMIN_POLICY}",
                     access_scope=eks.CfnAccessEntry.AccessScopeProperty(type="cluster"),
                 )
             ],
@@ -125,12 +122,12 @@ class HyperPodChart(Construct):
 
     def _project(
         self,
+        plan: HyperPodChartPlan,
         role: iam.Role,
         group: logs.LogGroup,
         sources: Sequence[tuple[str, str]],
         variables: Mapping[str, str],
     ) -> codebuild.CfnProject:
-        environment = CHART_BUILD_ENVIRONMENT
         script, tools = (f"{bucket}/{key}" for bucket, key in sources)
         project = codebuild.CfnProject(
             self,
@@ -149,9 +146,9 @@ class HyperPodChart(Construct):
             artifacts=codebuild.CfnProject.ArtifactsProperty(type="NO_ARTIFACTS"),
             environment=codebuild.CfnProject.EnvironmentProperty(
                 type="LINUX_CONTAINER",
-                image=environment.image,
+                image=plan.build.image,
                 image_pull_credentials_type="CODEBUILD",
-                compute_type=environment.compute_type,
+                compute_type=plan.build.compute_type,
                 environment_variables=[
                     codebuild.CfnProject.EnvironmentVariableProperty(name=name, value=value)
                     for name, value in variables.items()
@@ -164,8 +161,8 @@ class HyperPodChart(Construct):
             ),
             # Two upgrades of one release at the same time break it.
             concurrent_build_limit=1,
-            timeout_in_minutes=environment.timeout_minutes,
-            queued_timeout_in_minutes=environment.queued_timeout_minutes,
+            timeout_in_minutes=plan.build.timeout_minutes,
+            queued_timeout_in_minutes=plan.build.queued_timeout_minutes,
         )
         acknowledge(
             project,

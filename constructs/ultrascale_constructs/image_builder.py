@@ -11,10 +11,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
-from ultrascale.catalog import build_environment, registries
 from ultrascale.plan import names
-from ultrascale.plan.delivery import build_context
-from ultrascale.plan.model import ImageBuildPlan
+from ultrascale.plan.model import ImageBuilderPlan, ImageBuildPlan
 from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.cdk_types import principal
 from ultrascale_constructs.log_group import define_log_group
@@ -56,29 +54,27 @@ class ImageBuilder(Construct):
         *,
         cluster_name: str,
         region: str,
-        partition: str,
         builds: Sequence[ImageBuildPlan],
+        plan: ImageBuilderPlan,
         key: kms.IKey,
-        log_retention_days: int,
     ) -> None:
         super().__init__(scope, id)
         self._cluster_name = cluster_name
         self._key = key
-        # Amazon ECR Public knows no accounts of other partitions; its images are there for all.
-        self._public_region = build_environment.PUBLIC_REGION if partition == "aws" else ""
+        self._plan = plan
         self._project_name = names.image_builder(cluster_name)
-        group = define_log_group(self, retention_days=log_retention_days)
+        group = define_log_group(self, retention_days=plan.log_retention_days)
         sources = assets.Asset(
             self,
             "Sources",
-            path=str(build_context.ROOT),
-            exclude=[*build_context.git_ignore_patterns()],
+            path=str(plan.sources),
+            exclude=list(plan.left_out),
             ignore_mode=IgnoreMode.GIT,
         )
         role = self._role(builds)
         group.grant_write(role)
         self._grant_read(role, sources)
-        registry = registries.ecr_registry(Stack.of(self).account, region)
+        registry = names.registry(Stack.of(self).account, region)
         project = self._project(sources, role, group, self._variables(registry, builds))
         # CodeBuild tries the role as soon as the project is made.
         project.node.add_dependency(role)
@@ -88,7 +84,7 @@ class ImageBuilder(Construct):
             ":".join((self._repository(build), build.dockerfile, build.architecture, build.tag))
             for build in builds
         )
-        public = {"PUBLIC_REGION": self._public_region} if self._public_region else {}
+        public = {"PUBLIC_REGION": self._plan.public_region} if self._plan.public_region else {}
         return {"REGISTRY": registry, "BUILDS": " ".join(each), **public}
 
     def _project_arn(self) -> str:
@@ -106,7 +102,7 @@ class ImageBuilder(Construct):
         group: logs.LogGroup,
         variables: dict[str, str],
     ) -> codebuild.CfnProject:
-        environment = build_environment.BUILD_ENVIRONMENT
+        environment = self._plan.build
         return codebuild.CfnProject(
             self,
             "Resource",
@@ -170,7 +166,7 @@ class ImageBuilder(Construct):
             iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"])
         )
         role.add_to_policy(iam.PolicyStatement(actions=[*_USE_KEY], resources=[self._key.key_arn]))
-        if self._public_region:
+        if self._plan.public_region:
             # Source: https://docs.aws.amazon.com/AmazonECR/latest/public/public-registry-auth.html
             for action in ("ecr-public:GetAuthorizationToken", "sts:GetServiceBearerToken"):
                 role.add_to_policy(iam.PolicyStatement(actions=[action], resources=["*"]))

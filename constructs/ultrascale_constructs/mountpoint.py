@@ -5,10 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from ultrascale.catalog import mountpoint
+from ultrascale.plan import names
 from ultrascale.plan.model import BucketPlan
 from ultrascale_constructs.bucket import Bucket
 from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
+
+# Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md#iam-permissions
+_BUCKET_ACTIONS = ("s3:ListBucket",)
+_READ_ACTIONS = ("s3:GetObject",)
+_WRITE_ACTIONS = ("s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject")
+_READ_KEY_ACTIONS = ("kms:Decrypt",)
+_WRITE_KEY_ACTIONS = ("kms:GenerateDataKey",)
 
 
 class MountpointAccess(Construct):
@@ -45,7 +52,7 @@ class MountpointAccess(Construct):
             self,
             "Driver",
             cluster_name=cluster_name,
-            service_account=mountpoint.SERVICE_ACCOUNT,
+            service_account=names.MOUNTPOINT_ACCOUNT,
             permissions=[*_reading([*buckets.values()], key), *_writing(writable, key)],
         )
         for bucket in buckets.values():
@@ -53,18 +60,14 @@ class MountpointAccess(Construct):
 
 
 def _reading(buckets: Sequence[Bucket], key: kms.IKey) -> Iterator[Permission]:
-    yield Permission(
-        actions=mountpoint.BUCKET_ACTIONS, resources=[bucket.bucket_arn for bucket in buckets]
-    )
-    yield Permission(
-        actions=mountpoint.READ_ACTIONS, resources=[bucket.objects_arn for bucket in buckets]
-    )
-    yield Permission(actions=mountpoint.READ_KEY_ACTIONS, resources=[key.key_arn])
+    yield Permission(actions=_BUCKET_ACTIONS, resources=[bucket.bucket_arn for bucket in buckets])
+    yield Permission(actions=_READ_ACTIONS, resources=[bucket.objects_arn for bucket in buckets])
+    yield Permission(actions=_READ_KEY_ACTIONS, resources=[key.key_arn])
 
 
 def _writing(buckets: Sequence[Bucket], key: kms.IKey) -> Iterator[Permission]:
     if buckets:
         yield Permission(
-            actions=mountpoint.WRITE_ACTIONS, resources=[bucket.objects_arn for bucket in buckets]
+            actions=_WRITE_ACTIONS, resources=[bucket.objects_arn for bucket in buckets]
         )
-        yield Permission(actions=mountpoint.WRITE_KEY_ACTIONS, resources=[key.key_arn])
+        yield Permission(actions=_WRITE_KEY_ACTIONS, resources=[key.key_arn])

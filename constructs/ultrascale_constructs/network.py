@@ -76,6 +76,10 @@ class Network(Construct):
             if kind in {None, subnet.kind} and (not zones or subnet.zone in zones)
         ]
 
+    def ids_of(self, subnets: Sequence[SubnetPlan]) -> list[str]:
+        """Return the ids of ``subnets``, in their order."""
+        return [self._subnets[subnet].ref for subnet in subnets]
+
     def _subnet(self, plan: SubnetPlan, secondary: Sequence[ec2.CfnVPCCidrBlock]) -> ec2.CfnSubnet:
         earlier = [s for s in self._subnets if (s.kind, s.zone) == (plan.kind, plan.zone)]
         subnet = ec2.CfnSubnet(

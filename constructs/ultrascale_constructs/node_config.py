@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import yaml
 
-from ultrascale.catalog.eks import NODE_CONFIG_API_VERSION
+from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 
@@ -54,7 +54,7 @@ def node_config(plan: PoolPlan, *, cluster: ClusterContext | None = None) -> Map
         spec["instance"] = {"localStorage": {"strategy": "RAID0"}}
     if plan.parallel_image_pull:
         spec["featureGates"] = {"FastImagePull": True}
-    return {"apiVersion": NODE_CONFIG_API_VERSION, "kind": "NodeConfig", "spec": spec}
+    return {"apiVersion": names.NODE_CONFIG_API_VERSION, "kind": "NodeConfig", "spec": spec}
 
 
 def _name_servers(plan: PoolPlan) -> Mapping[str, object]:

@@ -7,8 +7,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.pools.node_groups import is_kept_in_its_zones, is_repaired
+from ultrascale.plan.model import NodeGroupPlan, PoolPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.launch_template import NodeLaunchTemplate
 from ultrascale_constructs.node_group_functions import ask
@@ -54,34 +53,32 @@ class NodeGroup(Construct):
         scope: Construct,
         id: str,
         *,
-        plan: PoolPlan,
+        plan: NodeGroupPlan,
         cluster: ClusterContext,
         subnet_ids: Sequence[str],
         service_token: str,
-        autoscaler_tags: Mapping[str, str],
     ) -> None:
         """Define the group.
 
         Args:
             scope: Parent.
             id: Construct id.
-            plan: The pool.
+            plan: The node group.
             cluster: The cluster.
             subnet_ids: Subnets of the nodes; a single one for a Capacity Block.
             service_token: ARN of the function of `NodeGroupFunctions`.
-            autoscaler_tags: Tags of the Auto Scaling group that the Cluster Autoscaler reads; empty
-                where it does not scale the pool.
         """
         super().__init__(scope, id)
+        pool = plan.pool
         self._service_token = service_token
-        groups = security_group_ids(self, plan=plan, cluster=cluster)
-        placement = placement_group_name(self, plan)
-        reservation = reservation_group_arn(self, plan=plan, cluster_name=cluster.name)
+        groups = security_group_ids(self, plan=pool, cluster=cluster)
+        placement = placement_group_name(self, pool)
+        reservation = reservation_group_arn(self, plan=pool, cluster_name=cluster.name)
         role_arn = node_role(self).role_arn
         template = NodeLaunchTemplate(
             self,
             "LaunchTemplate",
-            plan=plan,
+            plan=pool,
             cluster_name=cluster.name,
             security_group_ids=groups,
             placement_group_name=placement,
@@ -93,35 +90,35 @@ class NodeGroup(Construct):
             cluster_name=cluster.name,
             node_role=role_arn,
             subnets=list(subnet_ids),
-            ami_type=plan.ami_type,
+            ami_type=pool.ami_type,
             # Without the version EKS keeps the old one, for which the new release is not valid.
-            version=plan.kubernetes_version,
-            release_version=plan.ami_release,
-            capacity_type=_CAPACITY_TYPE[plan.purchase],
-            instance_types=_instance_types(plan),
+            version=pool.kubernetes_version,
+            release_version=pool.ami_release,
+            capacity_type=_CAPACITY_TYPE[pool.purchase],
+            instance_types=_instance_types(pool),
             launch_template=_newest(template.template),
-            scaling_config=_scaling(plan, desired_size=plan.initial_nodes),
-            update_config=_update(plan),
-            node_repair_config=eks.CfnNodegroup.NodeRepairConfigProperty(enabled=is_repaired(plan)),
-            labels=dict(plan.labels),
-            taints=_taints(plan) or None,
+            scaling_config=_scaling(pool, desired_size=pool.initial_nodes),
+            update_config=_update(pool),
+            node_repair_config=eks.CfnNodegroup.NodeRepairConfigProperty(enabled=plan.repaired),
+            labels=dict(pool.labels),
+            taints=_taints(pool) or None,
         )
         self.group_name = group.attr_nodegroup_name
         self.group_arn = group.attr_arn
-        if plan.sized_by != "file":
-            group.scaling_config = _scaling(plan, desired_size=self._size(group, plan))
+        if pool.sized_by != "file":
+            group.scaling_config = _scaling(pool, desired_size=self._size(group, pool))
         self.guarded = (template.template, group)
         self.rolled_for: Mapping[str, object] = {
-            "KubernetesVersion": plan.kubernetes_version,
-            "Release": plan.ami_release,
+            "KubernetesVersion": pool.kubernetes_version,
+            "Release": pool.ami_release,
             "LaunchTemplateData": digest(self, template.data),
             "CreateOnly": digest(self, _create_only(group)),
             # Each by its id, which is another one once it is replaced.
             "Parts": [part for part in (*groups, placement, reservation, role_arn) if part],
         }
-        if autoscaler_tags:
-            self._tag(group, autoscaler_tags)
-        if is_kept_in_its_zones(plan):
+        if plan.autoscaler_tags:
+            self._tag(group, plan.autoscaler_tags)
+        if plan.kept_in_zones:
             keep_in_zones(self, service_token=service_token, properties=_name(group))
 
     def _size(self, group: eks.CfnNodegroup, plan: PoolPlan) -> float:

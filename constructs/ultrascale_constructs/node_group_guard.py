@@ -8,15 +8,14 @@ from aws_cdk import CustomResource, Stack
 from constructs import Construct
 
 from ultrascale.plan import names
-from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.pools.node_groups import is_guarded
+from ultrascale.plan.model import NodeGroupPlan, PoolPlan
 from ultrascale_constructs.node_group_functions import ask
 
 
 def guard(
     scope: Construct,
     *,
-    plan: PoolPlan,
+    plan: NodeGroupPlan,
     cluster_name: str,
     service_token: str,
     rolled_for: Mapping[str, object],
@@ -30,7 +29,7 @@ def guard(
 
     Args:
         scope: Parent, which stays when one group replaces another.
-        plan: The pool.
+        plan: The node group.
         cluster_name: Name of the cluster.
         service_token: ARN of the function of `NodeGroupFunctions`.
         rolled_for: Values whose change makes EKS replace the nodes; empty where EKS does not
@@ -43,12 +42,12 @@ def guard(
         service_token=service_token,
         properties={
             "ClusterName": cluster_name,
-            "Labels": pool_labels(plan),
-            "Guarded": "true" if is_guarded(plan) else "false",
-            "SizedBy": plan.sized_by,
+            "Labels": pool_labels(plan.pool),
+            "Guarded": "true" if plan.guarded else "false",
+            "SizedBy": plan.pool.sized_by,
             "LaunchedFrom": {
-                "Provisioner": plan.provisioner,
-                "Purchase": plan.purchase,
+                "Provisioner": plan.pool.provisioner,
+                "Purchase": plan.pool.purchase,
                 **rolled_for,
             },
         },

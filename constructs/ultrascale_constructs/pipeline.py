@@ -11,8 +11,6 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from ultrascale.catalog.build_environment import PIPELINE_BUILD_ENVIRONMENT, PIPELINE_RUNTIMES
-from ultrascale.catalog.codepipeline import CDK_ASSETS_VERSION, CDK_CLI_VERSION
 from ultrascale.plan.model import PipelinePlan
 from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.alerts import KEY_USE, allow_service, send_event
@@ -87,8 +85,7 @@ class DeploymentPipeline(Construct):
         pipeline.build_pipeline()
         for construct in self.node.find_all():
             if isinstance(construct, codebuild.CfnProject):
-                queued = PIPELINE_BUILD_ENVIRONMENT.queued_timeout_minutes
-                construct.queued_timeout_in_minutes = queued
+                construct.queued_timeout_in_minutes = plan.build.queued_timeout_minutes
         allow_connection(pipeline, plan.connection)
         complete_check(pipeline, plan=plan, group=group)
         keep_replicas(pipeline.pipeline)
@@ -104,8 +101,8 @@ class DeploymentPipeline(Construct):
             # A run that a newer commit overtakes would stop between two stacks.
             execution_mode=codepipeline.ExecutionMode.QUEUED,
             artifact_bucket=artifact_bucket(self, plan=self._plan),
-            cli_version=CDK_CLI_VERSION,
-            cdk_assets_cli_version=CDK_ASSETS_VERSION,
+            cli_version=self._plan.cdk_version,
+            cdk_assets_cli_version=self._plan.assets_version,
             self_mutation=True,
             # CloudFormation drops the change set of a deployment that failed, and CodePipeline
             # tries the failed action alone again: with change sets no stack could be retried.
@@ -119,7 +116,7 @@ class DeploymentPipeline(Construct):
                 commands=[f"make pipeline CLUSTER={self._plan.file}"],
                 primary_output_directory="cdk.out",
             ),
-            code_build_defaults=_build_options(group),
+            code_build_defaults=_build_options(self._plan, group),
         )
 
     def _checks(self) -> Sequence[pipelines.Step]:
@@ -138,8 +135,8 @@ class DeploymentPipeline(Construct):
         )
 
 
-def _build_options(group: logs.ILogGroup) -> pipelines.CodeBuildOptions:
-    environment = PIPELINE_BUILD_ENVIRONMENT
+def _build_options(plan: PipelinePlan, group: logs.ILogGroup) -> pipelines.CodeBuildOptions:
+    environment = plan.build
     return pipelines.CodeBuildOptions(
         build_environment=codebuild.BuildEnvironment(
             build_image=codebuild.LinuxBuildImage.from_code_build_image_id(environment.image),
@@ -148,7 +145,7 @@ def _build_options(group: logs.ILogGroup) -> pipelines.CodeBuildOptions:
             ],
         ),
         partial_build_spec=codebuild.BuildSpec.from_object(
-            {"phases": {"install": {"runtime-versions": dict(PIPELINE_RUNTIMES)}}}
+            {"phases": {"install": {"runtime-versions": dict(plan.runtimes)}}}
         ),
         timeout=Duration.minutes(environment.timeout_minutes),
         logging=codebuild.LoggingOptions(

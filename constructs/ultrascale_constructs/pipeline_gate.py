@@ -7,8 +7,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from ultrascale.catalog.codepipeline import APPROVAL_COMMENT_LENGTH
-from ultrascale.plan.delivery.pipeline_events import APPROVE
+from ultrascale.plan import names
 from ultrascale.plan.model import PipelinePlan, StagePlan
 from ultrascale_constructs.cdk_types import as_role, principal
 from ultrascale_constructs.pipeline_permissions import accept_reading
@@ -16,8 +15,6 @@ from ultrascale_constructs.pipeline_permissions import accept_reading
 _PROFILE = "gate"
 _CHANGES = "changes.txt"
 _TOLD = "What it needs, replaces and rolls: "
-# The address of the build takes some of it, and a space.
-_ROOM = APPROVAL_COMMENT_LENGTH - len(_TOLD) - 1
 
 
 class Gate(Construct):
@@ -44,6 +41,7 @@ class Gate(Construct):
         super().__init__(scope, id)
         self._source = source
         self._topic = topic
+        self._comment_length = plan.comment_length
         self._role = iam.Role(
             self,
             "Role",
@@ -69,7 +67,7 @@ class Gate(Construct):
             f"Look-{stage.name}",
             input=self._source,
             role=as_role(self._role),
-            commands=gate_commands(stage),
+            commands=gate_commands(stage, comment_length=self._comment_length),
         )
         confirm = pipelines.ConfirmPermissionsBroadening(
             f"Permissions-{stage.name}", stage=gate, notification_topic=self._topic
@@ -78,7 +76,7 @@ class Gate(Construct):
         if not stage.approval:
             return [look, confirm]
         approve = pipelines.ManualApprovalStep(
-            f"{APPROVE}{stage.name}",
+            f"{names.APPROVAL_PREFIX}{stage.name}",
             comment=f"{_TOLD}{look.exported_variable('LOG')} {look.exported_variable('CHANGES')}",
         )
         approve.add_step_dependency(confirm)
@@ -97,8 +95,15 @@ def _builds_of(plan: PipelinePlan) -> iam.ServicePrincipal:
     )
 
 
-def gate_commands(stage: StagePlan) -> list[str]:
-    """Return the commands that check ``stage``; the first that fails stops the pipeline."""
+def gate_commands(stage: StagePlan, *, comment_length: int) -> list[str]:
+    """Return the commands that check ``stage``; the first that fails stops the pipeline.
+
+    Args:
+        stage: The stage.
+        comment_length: Most characters of the comment of its approval.
+    """
+    # The address of the build takes some of it, and a space.
+    room = comment_length - len(_TOLD) - 1
     ultrascale = f".venv/bin/ultrascale {{}} {stage.file}"
     replace = "".join(f" --replace {name}" for name in stage.replace)
     diff = f"{ultrascale.format('diff')} --assembly cdk.out --profile {_PROFILE}{replace}"
@@ -118,7 +123,7 @@ def gate_commands(stage: StagePlan) -> list[str]:
         'export LOG="$CODEBUILD_BUILD_URL"',
         # A comment is of one line, and a character that is cut in two is none.
         f"export CHANGES=\"$(LC_ALL=C tr -cd '[:print:][:space:]' < {_CHANGES} "
-        f"| tr -s '[:space:]' ' ' | head -c $(({_ROOM} - ${{#LOG}})))\"",
+        f"| tr -s '[:space:]' ' ' | head -c $(({room} - ${{#LOG}})))\"",
     ]
 
 

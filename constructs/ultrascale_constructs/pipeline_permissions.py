@@ -9,8 +9,6 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from ultrascale.catalog.build_environment import PIPELINE_BUILD_ENVIRONMENT
-from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
 from ultrascale.documents import mapping, objects, text
 from ultrascale.plan.model import PipelinePlan
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
@@ -23,7 +21,7 @@ from ultrascale_constructs.cdk_types import as_construct, child, logical_id
 # Sources: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/pipelines/lib/private/application-security-check.ts
 # https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-diff.html
 _REPLACED = {
-    "npm install -g aws-cdk": f"npm install -g aws-cdk@{CDK_CLI_VERSION}",
+    "npm install -g aws-cdk": "npm install -g aws-cdk@{version}",
     "cdk diff -a . --security-only --fail $STAGE_PATH/\\\\*": (
         "cdk diff -a cluster-$STAGE_PATH --security-only --fail --method=template"
     ),
@@ -86,9 +84,10 @@ def complete_check(
         if isinstance(construct, logs.CfnLogGroup):
             construct.retention_in_days = plan.log_retention_days
     source = mapping(Stack.of(check).resolve(project.source))
-    text = replaced(json.dumps(source["buildSpec"]), _REPLACED)
+    commands = {old: new.format(version=plan.cdk_version) for old, new in _REPLACED.items()}
+    text = replaced(json.dumps(source["buildSpec"]), commands)
     project.add_property_override("Source.BuildSpec", json.loads(text))
-    project.add_property_override("Environment.Image", PIPELINE_BUILD_ENVIRONMENT.image)
+    project.add_property_override("Environment.Image", plan.build.image)
     project.add_property_override(
         "LogsConfig.CloudWatchLogs",
         {"Status": "ENABLED", "GroupName": Stack.of(check).resolve(group.log_group_name)},

@@ -9,7 +9,7 @@ from aws_cdk import lambda_layer_kubectl_v35 as kubectl
 from aws_cdk.aws_logs import CfnLogGroup
 from constructs import Construct, IConstruct
 
-from ultrascale.catalog.eks import CLUSTER_ADMIN_POLICY
+from ultrascale.plan import names
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
 from ultrascale_constructs.cdk_types import child, logical_id
 from ultrascale_constructs.cluster_context import ClusterContext
@@ -220,7 +220,7 @@ class ManifestApplier(Construct):
             principal=role.role_arn,
             access_policies=[
                 eks.AccessPolicy.from_access_policy_name(
-                    CLUSTER_ADMIN_POLICY, access_scope_type=eks.AccessScopeType.CLUSTER
+                    names.CLUSTER_ADMIN_POLICY, access_scope_type=eks.AccessScopeType.CLUSTER
                 )
             ],
         )

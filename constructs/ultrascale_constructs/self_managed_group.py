@@ -8,8 +8,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ultrascale.plan import names
-from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.pools.node_groups import drain_seconds, is_kept_in_its_zones
+from ultrascale.plan.model import NodeGroupPlan, PoolPlan
 from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.cdk_types import as_role
 from ultrascale_constructs.cluster_context import ClusterContext
@@ -45,25 +44,23 @@ class SelfManagedGroup(Construct):
         scope: Construct,
         id: str,
         *,
-        plan: PoolPlan,
+        plan: NodeGroupPlan,
         cluster: ClusterContext,
         subnet_ids: Sequence[str],
         service_token: str,
-        autoscaler_tags: Mapping[str, str],
     ) -> None:
         """Define the group.
 
         Args:
             scope: Parent.
             id: Construct id.
-            plan: The pool.
+            plan: The node group.
             cluster: The cluster that its nodes join.
             subnet_ids: Subnets of the nodes; a single one for a Capacity Block.
             service_token: ARN of the function of `NodeGroupFunctions`.
-            autoscaler_tags: Tags of the group that the Cluster Autoscaler reads; empty where it
-                does not scale the pool.
         """
         super().__init__(scope, id)
+        pool = plan.pool
         role = node_role(self)
         profile = iam.InstanceProfile(self, "InstanceProfile", role=as_role(role))
         access = eks.CfnAccessEntry(
@@ -76,11 +73,11 @@ class SelfManagedGroup(Construct):
         template = NodeLaunchTemplate(
             self,
             "LaunchTemplate",
-            plan=plan,
+            plan=pool,
             cluster_name=cluster.name,
-            security_group_ids=security_group_ids(self, plan=plan, cluster=cluster),
-            placement_group_name=placement_group_name(self, plan),
-            reservation_group_arn=reservation_group_arn(self, plan=plan, cluster_name=cluster.name),
+            security_group_ids=security_group_ids(self, plan=pool, cluster=cluster),
+            placement_group_name=placement_group_name(self, pool),
+            reservation_group_arn=reservation_group_arn(self, plan=pool, cluster_name=cluster.name),
             self_managed=SelfManaged(
                 cluster=cluster, instance_profile_arn=profile.instance_profile_arn
             ),
@@ -88,23 +85,23 @@ class SelfManagedGroup(Construct):
         launched_from = _Group.LaunchTemplateSpecificationProperty(
             launch_template_id=template.ref, version=template.attr_latest_version_number
         )
-        mixed = _mixed_instances(plan, launched_from)
+        mixed = _mixed_instances(pool, launched_from)
         group = _Group(
             self,
             "Resource",
-            min_size=str(plan.min_nodes),
-            max_size=str(plan.max_nodes),
+            min_size=str(pool.min_nodes),
+            max_size=str(pool.max_nodes),
             # Left out, it is the minimum at first and untouched by every deploy after.
             # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-autoscaling-autoscalinggroup.html
-            desired_capacity=str(plan.initial_nodes) if plan.sized_by == "file" else None,
+            desired_capacity=str(pool.initial_nodes) if pool.sized_by == "file" else None,
             vpc_zone_identifier=list(subnet_ids),
             launch_template=None if mixed else launched_from,
             mixed_instances_policy=mixed,
-            capacity_rebalance=plan.capacity_type == "spot",
+            capacity_rebalance=pool.capacity_type == "spot",
             lifecycle_hook_specification_list=_hooks(plan),
             health_check_type="EC2",
             health_check_grace_period=_HEALTH_CHECK_GRACE_SECONDS,
-            tags=_tags(plan, cluster.name, autoscaler_tags),
+            tags=_tags(pool, cluster.name, plan.autoscaler_tags),
         )
         # A node that comes before its entry is turned away.
         group.add_resource_dependency(access)
@@ -119,7 +116,7 @@ class SelfManagedGroup(Construct):
                 ),
             },
         )
-        if is_kept_in_its_zones(plan):
+        if plan.kept_in_zones:
             keep_in_zones(
                 self, service_token=service_token, properties={"AutoScalingGroupName": group.ref}
             )
@@ -157,14 +154,14 @@ def _mixed_instances(
 
 
 def _hooks(
-    plan: PoolPlan,
+    plan: NodeGroupPlan,
 ) -> list[autoscaling.CfnAutoScalingGroup.LifecycleHookSpecificationProperty]:
     """Return the hook that gives the Node Termination Handler time to drain a node."""
     return [
         _Group.LifecycleHookSpecificationProperty(
             lifecycle_hook_name="drain",
             lifecycle_transition="autoscaling:EC2_INSTANCE_TERMINATING",
-            heartbeat_timeout=drain_seconds(plan),
+            heartbeat_timeout=plan.drain_seconds,
             default_result="CONTINUE",
         )
     ]

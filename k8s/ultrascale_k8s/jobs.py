@@ -1,10 +1,22 @@
 """A job as a chart, for those who keep their jobs in charts of their own."""
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import cdk8s
 from constructs import Construct
 
-from ultrascale.jobs import JobManifests
+from ultrascale.documents import JsonObject
 from ultrascale_k8s.objects import define_object
+
+
+class Manifests(Protocol):
+    """The objects of a job, as `ultrascale.jobs.prepare` returns them."""
+
+    @property
+    def objects(self) -> Sequence[JsonObject]:
+        """The objects, in the order in which they are sent."""
+        ...
 
 
 class JobChart(cdk8s.Chart):
@@ -13,7 +25,7 @@ class JobChart(cdk8s.Chart):
     A deploy of the cluster applies no jobs: whoever defines this chart decides when it is applied.
     """
 
-    def __init__(self, scope: Construct, id: str, *, job: JobManifests) -> None:
+    def __init__(self, scope: Construct, id: str, *, job: Manifests) -> None:
         """Define the objects of ``job``.
 
         Args:

@@ -7,8 +7,7 @@ from pathlib import Path
 import cdk8s
 import yaml
 
-from ultrascale.plan import ClusterPlan, PoolPlan
-from ultrascale.plan.model import BackendPlan
+from ultrascale.plan.model import BackendPlan, ClusterPlan, PoolPlan
 from ultrascale_k8s._platform_chart import Charts, PlatformChart
 from ultrascale_k8s.backend import BackendChart, BackendRightsChart
 from ultrascale_k8s.cluster_autoscaler import ClusterAutoscalerChart

@@ -4,8 +4,8 @@ from aws_cdk import Stack
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from ultrascale.catalog.eks import CLUSTER_ADMIN_POLICY
-from ultrascale.plan import ClusterPlan
+from ultrascale.plan import names
+from ultrascale.plan.model import ClusterPlan
 from ultrascale_stacks.deployment import stack_properties
 
 
@@ -15,7 +15,7 @@ class AccessStack(Stack):
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
         super().__init__(scope, id, **stack_properties(plan))
         policy = eks.CfnAccessEntry.AccessPolicyProperty(
-            policy_arn=f"arn:{plan.partition}:eks::aws:cluster-access-policy/{CLUSTER_ADMIN_POLICY}",
+            policy_arn=f"arn:{plan.partition}:eks::aws:cluster-access-policy/{names.CLUSTER_ADMIN_POLICY}",
             access_scope=eks.CfnAccessEntry.AccessScopeProperty(type="cluster"),
         )
         for arn in plan.control_plane.admins:

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from aws_cdk import Stack
 from constructs import Construct
 
-from ultrascale.plan import ClusterPlan
-from ultrascale.plan.model import AddonPlan
+from ultrascale.plan.model import AddonPlan, ClusterPlan
 from ultrascale_constructs.addon import Addon
 from ultrascale_stacks.deployment import stack_properties
 

@@ -2,7 +2,7 @@
 
 from aws_cdk import App
 
-from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import layers_before, planned_layers
 from ultrascale_constructs.alerts import send_alarms
 from ultrascale_k8s import Charts

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from aws_cdk import Stack
 from constructs import Construct
 
-from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan import names
+from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.database import Database
 from ultrascale_constructs.key import Key

@@ -6,7 +6,8 @@ from typing import Protocol, TypeVar, assert_never, runtime_checkable
 
 from aws_cdk import App, Stack
 
-from ultrascale.plan import ClusterPlan, PoolPlan, names
+from ultrascale.plan import names
+from ultrascale.plan.model import ClusterPlan, NodeGroupPlan
 from ultrascale.plan.stacks import LayerId, StackName
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.network import Network
@@ -77,12 +78,14 @@ class ClusterStacks:
             private_subnet_ids=tuple(self.network.subnet_ids("private")),
         )
 
-    def pool(self, name: StackName) -> PoolPlan:
-        """Return the pool whose stack has a name."""
-        (pool,) = (
-            pool for pool in self.plan.all_pools if names.stack(self.plan.name, pool.name) == name
+    def node_group(self, name: StackName) -> NodeGroupPlan:
+        """Return the node group whose stack has a name."""
+        (group,) = (
+            group
+            for group in self.plan.node_groups
+            if names.stack(self.plan.name, group.pool.name) == name
         )
-        return pool
+        return group
 
     def placeholders(self, *layers: LayerId) -> Mapping[str, str]:
         """Return the values of placeholders that the stacks of ``layers`` know, by placeholder."""
@@ -125,7 +128,7 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
                 app,
                 name,
                 plan=plan,
-                pool=cluster.pool(name),
+                group=cluster.node_group(name),
                 network=cluster.network,
                 cluster=cluster.context,
                 service_token=cluster.get(ScalingStack).service_token,

@@ -3,7 +3,7 @@
 from aws_cdk import Stack
 from constructs import Construct
 
-from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.control_plane import ControlPlane
 from ultrascale_constructs.network import Network
 from ultrascale_stacks.deployment import stack_properties

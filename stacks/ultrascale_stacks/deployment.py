@@ -5,7 +5,7 @@ from typing import TypedDict
 from aws_cdk import Environment, Stack
 from aws_cdk import aws_iam as iam
 
-from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.names import stack_description
 
 

@@ -5,10 +5,7 @@ from collections.abc import Mapping
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
-from ultrascale.plan import ClusterPlan
-from ultrascale.plan.model import InstanceGroupPlan
-from ultrascale.plan.network.vpc import subnet_kind
-from ultrascale.plan.pools.hyperpod import group_subnets
+from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.hyperpod import HyperPodCluster
 from ultrascale_constructs.network import Network
@@ -41,7 +38,7 @@ class HyperPodStack(Stack):
             plan=hyperpod,
             region=plan.region,
             cluster=cluster,
-            subnet_ids={group.name: _subnet_ids(plan, group, network) for group in hyperpod.groups},
+            subnet_ids={group.name: network.ids_of(group.subnets) for group in hyperpod.groups},
             file_systems={
                 lustre.name: (placeholders[lustre.dns_name], placeholders[lustre.mount_name])
                 for lustre in plan.lustre
@@ -50,9 +47,3 @@ class HyperPodStack(Stack):
         self.hyperpod_cluster_arn = resource.arn
         self.export_value(resource.arn)
         CfnOutput(self, "HyperPodClusterArn", value=resource.arn, description="HyperPod cluster")
-
-
-def _subnet_ids(plan: ClusterPlan, group: InstanceGroupPlan, network: Network) -> list[str]:
-    kind = subnet_kind(plan.network, accelerated=group.accelerated)
-    ids = dict(zip(plan.network.of_kind(kind), network.subnet_ids(kind), strict=True))
-    return [ids[subnet] for subnet in group_subnets(group, plan.network.of_kind(kind))]

@@ -3,8 +3,7 @@
 from aws_cdk import Stack
 from constructs import Construct
 
-from ultrascale.plan import ClusterPlan
-from ultrascale.plan.retention import LOG_DAYS
+from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.hyperpod_chart import HyperPodChart
 from ultrascale_stacks.deployment import stack_properties
@@ -28,5 +27,4 @@ class HyperPodChartStack(Stack):
             "Chart",
             plan=plan.hyperpod_chart,
             cluster=cluster,
-            log_retention_days=LOG_DAYS,
         )

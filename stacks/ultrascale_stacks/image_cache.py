@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from aws_cdk import Stack
 from constructs import Construct
 
-from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan import names
+from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.image_cache import ImageCache
 from ultrascale_stacks.deployment import stack_properties
 

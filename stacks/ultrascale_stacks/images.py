@@ -4,9 +4,8 @@ from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from ultrascale.plan import ClusterPlan, names
-from ultrascale.plan.delivery.images import image_uri
-from ultrascale.plan.retention import LOG_DAYS
+from ultrascale.plan import names
+from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.image_builder import ImageBuilder
 from ultrascale_stacks.deployment import stack_properties
 
@@ -16,15 +15,15 @@ class ImagesStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, key: kms.IKey) -> None:
         super().__init__(scope, id, **stack_properties(plan))
+        assert plan.image_builder is not None, "a cluster that builds no images has no such stack"
         ImageBuilder(
             self,
             "Builder",
             cluster_name=plan.name,
             region=plan.region,
-            partition=plan.partition,
             builds=plan.image_builds,
+            plan=plan.image_builder,
             key=key,
-            log_retention_days=LOG_DAYS,
         )
         CfnOutput(
             self,
@@ -37,7 +36,7 @@ class ImagesStack(Stack):
             CfnOutput(
                 images,
                 build.repository,
-                value=image_uri(
+                value=names.image_uri(
                     account=self.account,
                     region=plan.region,
                     cluster=plan.name,

@@ -3,7 +3,8 @@
 from aws_cdk import Stack
 from constructs import Construct
 
-from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan import names
+from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.karpenter import Karpenter, controller_values
 from ultrascale_constructs.platform import ManifestApplier

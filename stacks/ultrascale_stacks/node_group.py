@@ -1,15 +1,11 @@
 """The node group of one pool: its own stack, so that missing capacity rolls back nothing else."""
 
 from collections.abc import Mapping
-from itertools import takewhile
 
 from aws_cdk import Stack
 from constructs import Construct
 
-from ultrascale.plan import ClusterPlan
-from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.network.vpc import node_subnet_kind
-from ultrascale.plan.pools.node_groups import group_subnets
+from ultrascale.plan.model import ClusterPlan, NodeGroupPlan, PoolPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.network import Network
 from ultrascale_constructs.node_group import NodeGroup
@@ -27,7 +23,7 @@ class NodeGroupStack(Stack):
         id: str,
         *,
         plan: ClusterPlan,
-        pool: PoolPlan,
+        group: NodeGroupPlan,
         network: Network,
         cluster: ClusterContext,
         service_token: str,
@@ -38,50 +34,46 @@ class NodeGroupStack(Stack):
             scope: Parent.
             id: Name of the stack.
             plan: The cluster.
-            pool: The pool.
+            group: The node group.
             network: VPC of the cluster.
             cluster: The same, as its constructs refer to it.
             service_token: ARN of the function of `NodeGroupFunctions`, which every cluster with
                 node groups has.
         """
         super().__init__(scope, id, **stack_properties(plan))
-        subnet_ids = _subnet_ids(plan, pool, network)
-        autoscaler_tags: Mapping[str, str] = {}
-        if plan.cluster_autoscaler is not None:
-            autoscaler_tags = plan.cluster_autoscaler.group_tags.get(pool.name, {})
-        group: NodeGroup | SelfManagedGroup
+        pool = group.pool
+        subnet_ids = network.ids_of(group.subnets)
+        resource: NodeGroup | SelfManagedGroup
         rolled_for: Mapping[str, object] = {}
         if pool.is_managed:
-            group = NodeGroup(
+            resource = NodeGroup(
                 self,
                 _group_id(pool),
-                plan=pool,
+                plan=group,
                 cluster=cluster,
                 subnet_ids=subnet_ids,
                 service_token=service_token,
-                autoscaler_tags=autoscaler_tags,
             )
-            rolled_for = group.rolled_for
+            rolled_for = resource.rolled_for
         else:
-            group = SelfManagedGroup(
+            resource = SelfManagedGroup(
                 self,
                 # Not that of a managed group: CloudFormation refuses to change a resource's type.
                 "SelfManagedGroup",
-                plan=pool,
+                plan=group,
                 cluster=cluster,
                 subnet_ids=subnet_ids,
                 service_token=service_token,
-                autoscaler_tags=autoscaler_tags,
             )
         before = guard(
             self,
-            plan=pool,
+            plan=group,
             cluster_name=plan.name,
             service_token=service_token,
             rolled_for=rolled_for,
         )
-        for resource in group.guarded:
-            resource.node.add_dependency(before)
+        for part in resource.guarded:
+            part.node.add_dependency(before)
         if pool.window is not None:
             # Of all pools those of Capacity Blocks alone take the CDK's scheduler and alarms.
             from ultrascale_constructs.block_calendar import NodeGroupCalendar
@@ -91,8 +83,9 @@ class NodeGroupStack(Stack):
                 "Calendar",
                 plan=pool,
                 cluster_name=plan.name,
-                group_name=group.group_name,
-                group_arn=group.group_arn,
+                group_name=resource.group_name,
+                group_arn=resource.group_arn,
+                log_retention_days=plan.control_plane.log_retention_days,
             )
 
 
@@ -110,13 +103,3 @@ def _group_id(pool: PoolPlan) -> str:
     if has_efa == (pool.accelerator is not None):
         return id
     return f"{id}WithEfa" if has_efa else f"{id}WithoutEfa"
-
-
-def _subnet_ids(plan: ClusterPlan, pool: PoolPlan, network: Network) -> list[str]:
-    kind = node_subnet_kind(plan.network, pool)
-    ids = network.subnet_ids(kind, zones=pool.zones)
-    subnets = [subnet for subnet in plan.network.of_kind(kind) if subnet.zone in pool.zones]
-    id_of = dict(zip(subnets, ids, strict=True))
-    before = takewhile(lambda each: each.name != pool.name, plan.all_pools)
-    earlier = [each for each in before if node_subnet_kind(plan.network, each) == kind]
-    return [id_of[each] for each in group_subnets(pool, subnets, earlier=earlier)]

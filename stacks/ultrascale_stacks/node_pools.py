@@ -7,8 +7,7 @@ from aws_cdk import Stack
 from constructs import Construct
 
 from ultrascale.documents import text
-from ultrascale.plan import ClusterPlan
-from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.model import ClusterPlan, PoolPlan
 from ultrascale_constructs.block_calendar import NodePoolCalendar
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.node_pool_network import NodePoolNetwork
@@ -90,6 +89,7 @@ class _NodePools:
         self._plans = {node_pool.name: node_pool for node_pool in plan.node_pools}
         self._manifests = manifests
         self._cluster = cluster
+        self._log_retention_days = plan.control_plane.log_retention_days
         self._calendars = Construct(stack, "Calendars")
 
     def apply(self, manifest: Manifest) -> None:
@@ -108,6 +108,10 @@ class _NodePools:
         )
         if plan.calendar is not None:
             calendar = NodePoolCalendar(
-                self._calendars, plan.name, plan=plan, cluster=self._cluster
+                self._calendars,
+                plan.name,
+                plan=plan,
+                cluster=self._cluster,
+                log_retention_days=self._log_retention_days,
             )
             self._manifests.before(calendar)

@@ -6,7 +6,8 @@ from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan import names
+from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.addon import Addon
 from ultrascale_constructs.alerts import Alerts
 from ultrascale_constructs.cluster_context import ClusterContext

@@ -9,12 +9,9 @@ from pathlib import Path
 from aws_cdk import App, Environment, Stack, Stage
 from constructs import Construct
 
-from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
 from ultrascale.plan import names
 from ultrascale.plan.model import PipelinePlan, StagePlan
 from ultrascale.plan.stacks import PIPELINE_GATE
-from ultrascale.preflight.checks import CHECKS
-from ultrascale.preflight.policy import policy
 from ultrascale_constructs.pipeline import DeploymentPipeline
 from ultrascale_constructs.pipeline_gate import GateRole
 from ultrascale_k8s import Charts
@@ -48,7 +45,13 @@ class GateStack(Stack):
     """Defines the gate role of the pipeline in the account of a cluster."""
 
     def __init__(
-        self, scope: Construct, id: str, *, stage: StagePlan, pipeline: PipelinePlan
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        stage: StagePlan,
+        pipeline: PipelinePlan,
+        policy: Mapping[str, object],
     ) -> None:
         super().__init__(
             scope,
@@ -61,7 +64,7 @@ class GateStack(Stack):
             "Gate",
             stage=stage,
             pipeline=pipeline,
-            policy=policy(CHECKS, stage.cluster, stage.account),
+            policy=policy,
         )
         bound_roles(self, stage.cluster.permissions_boundary)
 
@@ -100,20 +103,28 @@ class ClusterApp(App):
         self._name = name
 
 
-def define_pipeline(app: App, plan: PipelinePlan, charts: Mapping[str, Charts]) -> None:
+def define_pipeline(
+    app: App,
+    plan: PipelinePlan,
+    charts: Mapping[str, Charts],
+    policies: Mapping[str, Mapping[str, object]],
+) -> None:
     """Define the pipeline of ``plan`` in ``app``, and an app within its folder for each stage.
 
     Args:
         app: The app of the pipeline.
         plan: The pipeline.
         charts: The objects of each stage's cluster, by name of the stage.
+        policies: What looking at each stage takes, as an IAM policy, by name of the stage.
     """
     gates: dict[str, Stage] = {}
     clusters: dict[str, Stage] = {}
     for stage in plan.stages:
         env = Environment(account=stage.account, region=stage.cluster.region)
         gates[stage.name] = Stage(app, stage.name, env=env)
-        GateStack(gates[stage.name], "Gate", stage=stage, pipeline=plan)
+        GateStack(
+            gates[stage.name], "Gate", stage=stage, pipeline=plan, policy=policies[stage.name]
+        )
         cluster = ClusterApp(
             folder=Path(app.outdir) / f"cluster-{stage.name}",
             context=app.node.get_all_context(),
@@ -124,7 +135,7 @@ def define_pipeline(app: App, plan: PipelinePlan, charts: Mapping[str, Charts]) 
     PipelineStack(app, plan.name, plan=plan, gates=gates, clusters=clusters)
 
 
-def share_files(folder: Path) -> None:
+def share_files(folder: Path, *, schema: str) -> None:
     """Keep each file that the stacks upload once, in the folder of the pipeline's assembly.
 
     Every stage has the layers of kubectl, and an action of AWS CloudFormation takes an assembly
@@ -134,10 +145,11 @@ def share_files(folder: Path) -> None:
 
     Args:
         folder: The assembly of the pipeline, written.
+        schema: Newest schema of asset manifests that the pipeline can read.
     """
     for manifest in sorted(folder.glob("**/*.assets.json")):
         document = json.loads(manifest.read_text(encoding="utf-8"))
-        document["version"] = CDK_ASSETS_SCHEMA
+        document["version"] = schema
         for file in document.get("files", {}).values():
             path = file["source"]["path"]
             if path.startswith("asset."):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from aws_cdk import Stack
 from constructs import Construct
 
-from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.platform import ManifestApplier
 from ultrascale_k8s import PlatformChart

@@ -6,8 +6,8 @@ in for them. The others are accelerator mistakes that cost money, data or the fa
 
 from collections.abc import Iterator, Mapping
 
-from ultrascale.catalog.eks import CONTROL_PLANE_LOG_TYPES
 from ultrascale.documents import mapping, sequence, text
+from ultrascale.plan import names
 from ultrascale_stacks.node_rules import NODE_RULES
 from ultrascale_stacks.rule import Resource, Rule, at, resources
 
@@ -33,7 +33,7 @@ def _open_endpoint(resource: Resource) -> bool:
 
 def _missing_logs(resource: Resource) -> bool:
     enabled = sequence(at(resource, "Logging", "ClusterLogging", "EnabledTypes"))
-    return {text(item, "Type") for item in enabled} != set(CONTROL_PLANE_LOG_TYPES)
+    return {text(item, "Type") for item in enabled} != set(names.CONTROL_PLANE_LOG_TYPES)
 
 
 def _open_to_the_world(resource: Resource) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from aws_cdk import Stack
 from constructs import Construct
 
-from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.cluster_autoscaler import ClusterAutoscaler
 from ultrascale_constructs.node_group_functions import NodeGroupFunctions
 from ultrascale_constructs.termination_handler import TerminationHandler

@@ -6,7 +6,7 @@ from aws_cdk import Stack
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.bucket import Bucket
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.data_repository import DataRepository, grant_to_file_systems

@@ -225,6 +225,7 @@ def test_the_target_is_the_group_under_the_name_that_cloudformation_gave_it() ->
         cluster_name="research",
         group_name=group.ref,
         group_arn=group.attr_auto_scaling_group_arn,
+        log_retention_days=90,
     )
     template = Template.from_stack(stack)
 

@@ -23,7 +23,7 @@ def make_group(name: str = "train", **changes: Any) -> InstanceGroupPlan:
         "labels": {"node-type": name},
         "taints": (),
         "zones": ("us-west-2b",),
-        "accelerated": True,
+        "subnets": (),
         "addresses": 81,
         "volume_gib": 500,
         "mounts": {},

@@ -36,7 +36,6 @@ def build(plan: HyperPodChartPlan) -> Template:
         "Chart",
         plan=plan,
         cluster=make_context(stack),
-        log_retention_days=90,
     )
     return Template.from_stack(stack)
 

@@ -16,6 +16,7 @@ from tests.support.hyperpod_chart_build import (
     Upstream,
     build,
 )
+from ultrascale.catalog.build_environment import CHART_BUILD_ENVIRONMENT
 from ultrascale.plan.model import HyperPodChartPlan, RemoteChartPlan
 
 PENDING = "status in (pending-install,pending-upgrade,pending-rollback)"
@@ -43,6 +44,8 @@ def plan(upstream: Upstream) -> HyperPodChartPlan:
         controller_node_selector={"ultrascale.dev/role": "system"},
         daemon_set_types={NEURON: ("ml.trn1.32xlarge",)},
         governance_addon=None,
+        build=CHART_BUILD_ENVIRONMENT,
+        log_retention_days=90,
         plugin_taints=("dedicated",),
     )
 

@@ -15,6 +15,7 @@ from tests.support.construct_stacks import REGION, make_stack, the
 from tests.support.pools import make_cluster
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.delivery.build_context import ROOT, SENT
+from ultrascale.plan.delivery.images import plan_image_builder
 from ultrascale.plan.model import ImageBuildPlan
 from ultrascale_constructs.image_builder import ImageBuilder
 from ultrascale_k8s import define_charts
@@ -32,17 +33,16 @@ BUILDS = (
 KEY = f"arn:aws:kms:{REGION}:111122223333:key/1"
 
 
-def build(partition: str = "aws") -> Template:
+def build(region: str = REGION) -> Template:
     stack = make_stack()
     ImageBuilder(
         stack,
         "Builder",
         cluster_name="research",
         region=REGION,
-        partition=partition,
         builds=BUILDS,
+        plan=plan_image_builder(region),
         key=kms.Key.from_key_arn(stack, "Key", KEY),
-        log_retention_days=90,
     )
     return Template.from_stack(stack)
 
@@ -126,7 +126,7 @@ def test_only_this_project_takes_its_role(built: Template) -> None:
 
 
 def test_a_government_region_pulls_from_the_public_registry_without_a_login() -> None:
-    template = build("aws-us-gov")
+    template = build("us-gov-west-1")
 
     assert "PUBLIC_REGION" not in variables(the(template, PROJECT))
     assert not [action for action, _ in allowed(template) if action.startswith(("ecr-p", "sts"))]

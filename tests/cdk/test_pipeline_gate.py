@@ -36,7 +36,12 @@ def look(stage: StagePlan, folder: Path, **ends: int) -> subprocess.CompletedPro
         )
         path.chmod(0o755)
     (folder / "said").write_text(SAID)
-    script = " && ".join([*gate_commands(stage), 'printf "\\n%s\\n%s" "$LOG" "$CHANGES"'])
+    script = " && ".join(
+        [
+            *gate_commands(stage, comment_length=APPROVAL_COMMENT_LENGTH),
+            'printf "\\n%s\\n%s" "$LOG" "$CHANGES"',
+        ]
+    )
     return subprocess.run(
         ["/bin/sh", "-c", script],
         cwd=folder,

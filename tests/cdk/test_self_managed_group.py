@@ -11,6 +11,7 @@ from tests.support.construct_stacks import make_context, make_pool_plan, make_st
 from tests.support.pools import CAPACITY_BLOCK
 from ultrascale import config
 from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.pools.node_groups import plan_node_group
 from ultrascale_constructs.self_managed_group import SelfManagedGroup
 
 GROUP = "AWS::AutoScaling::AutoScalingGroup"
@@ -33,11 +34,10 @@ def synthesize(plan: PoolPlan, *, autoscaler_tags: Mapping[str, str] | None = No
     SelfManagedGroup(
         stack,
         "Pool",
-        plan=plan,
+        plan=plan_node_group(plan, subnets=(), autoscaler_tags=autoscaler_tags or {}),
         cluster=make_context(stack),
         subnet_ids=["subnet-b"],
         service_token=FUNCTION,
-        autoscaler_tags=autoscaler_tags or {},
     )
     return Template.from_stack(stack)
 

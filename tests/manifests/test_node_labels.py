@@ -9,8 +9,9 @@ from aws_cdk.assertions import Template
 
 from tests.support.construct_stacks import make_context, make_stack, resources
 from tests.support.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT, make_cluster, make_pool
-from ultrascale.plan.model import NodePoolPlan, PoolPlan
+from ultrascale.plan.model import NodeGroupPlan, NodePoolPlan, PoolPlan
 from ultrascale.plan.names import CAPACITY_TYPE_LABEL
+from ultrascale.plan.pools.node_groups import plan_node_group
 from ultrascale.plan.pools.node_pools import plan_node_pools
 from ultrascale.plan.pools.pool import plan_pool, plan_pools
 from ultrascale_constructs.node_group import NodeGroup
@@ -63,6 +64,10 @@ def planned(pool: str, provisioner: str) -> PoolPlan:
     return plan_pool(make_pool(**changes), kubernetes_version="1.35")
 
 
+def group_of(pool: str, provisioner: str) -> NodeGroupPlan:
+    return plan_node_group(planned(pool, provisioner), subnets=(), autoscaler_tags={})
+
+
 def node_pools(plan: PoolPlan) -> tuple[NodePoolPlan, ...]:
     return plan_node_pools(make_cluster(), [plan])
 
@@ -75,16 +80,15 @@ def groups() -> Mapping[tuple[str, str], Node]:
         "cluster": make_context(stack),
         "subnet_ids": ["subnet-1"],
         "service_token": "arn:aws:lambda:us-west-2:111122223333:function:groups",
-        "autoscaler_tags": {},
     }
     for pool in POOLS:
         NodeGroup(
             stack,
             f"managed-{pool}",
-            plan=planned(pool, "managed-node-group"),
+            plan=group_of(pool, "managed-node-group"),
             **shared,
         )
-        SelfManagedGroup(stack, f"own-{pool}", plan=planned(pool, "self-managed"), **shared)
+        SelfManagedGroup(stack, f"own-{pool}", plan=group_of(pool, "self-managed"), **shared)
     template = Template.from_stack(stack)
     managed = [managed_node(body) for body in resources(template, "AWS::EKS::Nodegroup")]
     templates = resources(template, "AWS::EC2::LaunchTemplate")

@@ -52,6 +52,7 @@ def group_calendar(provisioner: str, plan: PoolPlan | None = None) -> Template:
         cluster_name="research",
         group_name="train-1",
         group_arn=MANAGED_ARN if provisioner == "managed-node-group" else GROUP_ARN,
+        log_retention_days=90,
     )
     return Template.from_stack(stack)
 
@@ -63,6 +64,7 @@ def pool_calendar(plan: NodePoolPlan) -> Template:
         "Calendar",
         plan=plan,
         cluster=make_context(stack),
+        log_retention_days=90,
     )
     return Template.from_stack(stack)
 

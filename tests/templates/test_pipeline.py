@@ -25,8 +25,8 @@ from tests.support.pipelines import (
 from tests.support.posture import RULES, needless
 from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
 from ultrascale.plan.delivery.execution_policy import ExecutionScope, execution_policies
-from ultrascale.plan.delivery.pipeline_events import APPROVE
 from ultrascale.plan.delivery.roles_boundary import roles_boundary
+from ultrascale.plan.names import APPROVAL_PREFIX
 from ultrascale.plan.pipeline import pipeline_actions, stage_actions
 from ultrascale.preflight.checks import CHECKS
 from ultrascale.preflight.policy import policy
@@ -202,7 +202,7 @@ class TestGate:
         exported = json.loads(piped.build(f"ultrascale plan {PROD}")["Source"]["BuildSpec"])["env"]
         assert set(exported["exported-variables"]) == {"LOG", "CHANGES"}
         assert approval["RunOrder"] > look["RunOrder"]
-        assert approval["Name"].startswith(APPROVE)
+        assert approval["Name"].startswith(APPROVAL_PREFIX)
 
     def test_a_check_of_permissions_looks_at_the_stages_own_assembly(self, piped: Piped) -> None:
         """By templates: for change sets, it makes and deletes the stacks that are not there."""
@@ -323,7 +323,7 @@ class TestFiles:
     def test_what_was_shared_stays_as_it_is(self, piped: Piped) -> None:
         before = files_of(piped.folder / "cdk.out", "**/*.assets.json")
 
-        share_files(piped.folder / "cdk.out")
+        share_files(piped.folder / "cdk.out", schema=CDK_ASSETS_SCHEMA)
 
         assert files_of(piped.folder / "cdk.out", "**/*.assets.json") == before
 

@@ -40,11 +40,6 @@ BUILT_IN_NODE_POOLS = frozenset({"system", "general-purpose"})
 NODE_DAYS = 21
 """Age at which it replaces a node, whatever runs there."""
 
-# Access policy of the nodes of a node class that names its own role, and the type of their entry.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html
-NODE_ACCESS_POLICY = "AmazonEKSAutoNodePolicy"
-NODE_ACCESS_ENTRY_TYPE = "EC2"
-
 # Its own driver of EBS volumes, which takes the place of the add-on's on its nodes.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/create-storage-class.html
 VOLUME_PROVISIONER = "ebs.csi.eks.amazonaws.com"

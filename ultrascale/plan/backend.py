@@ -8,7 +8,6 @@ import yaml
 from ultrascale import config
 from ultrascale.catalog import rds
 from ultrascale.plan import names, retention
-from ultrascale.plan.delivery import images
 from ultrascale.plan.jobs.namespaces import namespace_of
 from ultrascale.plan.jobs.request import is_own_image
 from ultrascale.plan.model import (
@@ -207,7 +206,7 @@ def _image(cluster: config.Cluster, image: str, builds: Sequence[ImageBuildPlan]
     # Of a digest, the first colon is the one within it.
     repository, _, tag = image.partition(":")
     built = {build.repository: build.tag for build in builds}
-    return images.image_uri(
+    return names.image_uri(
         account=names.ACCOUNT_ID,
         region=cluster.region,
         cluster=cluster.name,

@@ -9,7 +9,11 @@ from ultrascale.plan import names, retention
 from ultrascale.plan.addons import node_addons, workload_addons
 from ultrascale.plan.backend import plan_backend
 from ultrascale.plan.delivery.image_cache import plan_image_cache
-from ultrascale.plan.delivery.images import plan_image_builds, unbuilt_repositories
+from ultrascale.plan.delivery.images import (
+    plan_image_builder,
+    plan_image_builds,
+    unbuilt_repositories,
+)
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model import (
     AgreedLimit,
@@ -39,6 +43,7 @@ from ultrascale.plan.pools.hyperpod import plan_hyperpod
 from ultrascale.plan.pools.hyperpod_chart import plan_hyperpod_chart
 from ultrascale.plan.pools.isolation import plan_isolation
 from ultrascale.plan.pools.karpenter import plan_karpenter
+from ultrascale.plan.pools.node_groups import plan_node_groups
 from ultrascale.plan.pools.node_pools import plan_node_classes, plan_node_pools
 from ultrascale.plan.pools.pool import plan_pools
 from ultrascale.plan.pools.scaling import plan_cluster_autoscaler, plan_termination_handler
@@ -97,6 +102,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
             name_servers=name_servers(cluster, pool, scale),
         )
     ]
+    autoscaler = plan_cluster_autoscaler(cluster, pools)
     volumes = plan_volumes(cluster)
     builds = plan_image_builds(cluster, pools)
     lustre = tuple(plan_lustre(each) for each in cluster.storage.lustre)
@@ -111,6 +117,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         system_pools=tuple(pool for pool in pools if pool.role == "system"),
         pools=tuple(pool for pool in pools if pool.role != "system"),
         karpenter=plan_karpenter(cluster, pools, scale),
+        node_groups=plan_node_groups(network, pools, autoscaler),
         node_role=names.node_role(cluster.name, cluster.region)
         if cluster.karpenter or any(pool.is_node_pool for pool in pools)
         else None,
@@ -118,9 +125,9 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
             cluster, network, pools, named_by_id=scale.instance_id_node_names
         ),
         node_pools=plan_node_pools(cluster, pools),
-        cluster_autoscaler=plan_cluster_autoscaler(cluster, pools),
+        cluster_autoscaler=autoscaler,
         termination_handler=plan_termination_handler(cluster, pools),
-        hyperpod=plan_hyperpod(cluster, pools),
+        hyperpod=plan_hyperpod(cluster, network, pools),
         hyperpod_chart=plan_hyperpod_chart(
             cluster.region, pools, governed=cluster.hyperpod.task_governance is not None
         ),
@@ -131,6 +138,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         buckets=plan_buckets(cluster, volumes),
         repositories=cluster.images.repositories,
         image_builds=builds,
+        image_builder=plan_image_builder(cluster.region) if builds else None,
         unbuilt_repositories=unbuilt_repositories(cluster, pools),
         image_cache=plan_image_cache(cluster, scale),
         untagged_image_retention_days=retention.UNTAGGED_IMAGE_DAYS,

@@ -2,7 +2,7 @@
 
 from hashlib import sha256
 
-from ultrascale.catalog import eks, kubernetes_names
+from ultrascale.catalog import eks, kubernetes_names, mountpoint, registries
 from ultrascale.config.pools import NODE_TYPE
 
 _DESCRIPTION = "Part of the cluster {cluster}, made by ultrascale"
@@ -96,6 +96,26 @@ def described_cluster(description: str) -> str | None:
 def repository(cluster: str, name: str) -> str:
     """Return the ECR repository behind ``images.repositories``; clusters must not share one."""
     return f"{cluster}/{name}"
+
+
+def registry(account: str, region: str) -> str:
+    """Return the host of an account's ECR registry."""
+    return registries.ecr_registry(account, region)
+
+
+def image_uri(*, account: str, region: str, cluster: str, repository: str, tag: str) -> str:
+    """Return what a container's ``image`` field takes for an image of the cluster's own.
+
+    Args:
+        account: AWS account of the cluster, 12 digits.
+        region: Its Region; the registry's domain follows from it, in China ``amazonaws.com.cn``.
+        cluster: Its name, which the repositories begin with.
+        repository: One of ``images.repositories``.
+        tag: Tag of the image. Tags of these repositories never move.
+
+    Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/docker-pull-ecr-image.html
+    """
+    return f"{registry(account, region)}/{cluster}/{repository}:{tag}"
 
 
 def cache_prefix(cluster: str, kind: str) -> str:
@@ -256,6 +276,15 @@ ACCOUNT_ID = "${AWS_ACCOUNT_ID}"
 
 # Stands for the URL of the termination queue, which has the account's number in it.
 TERMINATION_QUEUE_URL = "${TERMINATION_QUEUE_URL}"
+
+# Begins the names of a pipeline's approvals, followed by the name of the stage.
+APPROVAL_PREFIX = "Approve-"
+
+# The access policy of a cluster's administrators, and the logs of its control plane.
+CLUSTER_ADMIN_POLICY = eks.CLUSTER_ADMIN_POLICY
+CONTROL_PLANE_LOG_TYPES = eks.CONTROL_PLANE_LOG_TYPES
+# Service account of the driver of Mountpoint for S3, which all mounts of a node share.
+MOUNTPOINT_ACCOUNT = mountpoint.SERVICE_ACCOUNT
 
 INSTANCE_TYPE_LABEL = eks.INSTANCE_TYPE_LABEL
 ZONE_LABEL = eks.ZONE_LABEL

@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path, PurePath
 
 from ultrascale import config
-from ultrascale.catalog import codepipeline, regions
+from ultrascale.catalog import build_environment, codepipeline, regions
 from ultrascale.errors import ConfigError
 from ultrascale.plan import names, retention
 from ultrascale.plan.cluster import assemble
@@ -217,6 +217,12 @@ def _plan(
         ),
         log_retention_days=retention.LOG_DAYS,
         artifact_retention_days=retention.PIPELINE_ARTIFACT_DAYS,
+        build=build_environment.PIPELINE_BUILD_ENVIRONMENT,
+        runtimes=build_environment.PIPELINE_RUNTIMES,
+        cdk_version=codepipeline.CDK_CLI_VERSION,
+        assets_version=codepipeline.CDK_ASSETS_VERSION,
+        assets_schema=codepipeline.CDK_ASSETS_SCHEMA,
+        comment_length=codepipeline.APPROVAL_COMMENT_LENGTH,
         email=heard.email if heard else None,
         events=(*pipeline_events(name, home.region, home.account),) if heard else (),
     )

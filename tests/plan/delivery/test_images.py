@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.pools import POOL, SYSTEM_POOL, make_cluster
 from ultrascale.plan import ClusterPlan, plan_cluster
-from ultrascale.plan.delivery.images import image_uri
+from ultrascale.plan.names import image_uri
 
 Changes = dict[str, Any]
 

@@ -232,7 +232,7 @@ class TestSubnets:
         pool = GOVERNED_POOL | {"purchase": ON_DEMAND, "nodes": {"static": nodes}}
         plan = planned(network=network, pools=[SYSTEM_POOL, pool])
         (group,) = hyperpod_of(plan).groups
-        own = group_subnets(group, plan.network.of_kind("accelerated"))
+        own = group.subnets
         assert {subnet.zone for subnet in own} == {"us-east-1b"}
         return [str(subnet.cidr) for subnet in own]
 
@@ -260,9 +260,9 @@ class TestSubnets:
             )
             for number in range(20)
         ]
-        (group,) = hyperpod_of(planned()).groups
+        (pool,) = (pool for pool in planned().all_pools if pool.is_hyperpod)
 
-        assert len(group_subnets(group, subnets)) == 16
+        assert len(group_subnets(pool, subnets)) == 16
 
 
 class TestQuotas:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import registries
-from ultrascale.plan import names
-from ultrascale.plan.delivery.build_context import content_tag
-from ultrascale.plan.model import ImageBuildPlan, PoolPlan
+from ultrascale.catalog import build_environment, regions
+from ultrascale.plan import names, retention
+from ultrascale.plan.delivery.build_context import ROOT, content_tag, git_ignore_patterns
+from ultrascale.plan.model import ImageBuilderPlan, ImageBuildPlan, PoolPlan
 
 # They fill the repositories of their names, and run beside the controllers.
 _BY_NAME = ("tensorboard", "backend")
@@ -14,22 +14,6 @@ _BY_NAME = ("tensorboard", "backend")
 _X86: catalog.Architecture = "amd64"
 _DOCKERFILES = {names.NEURON_DEVICE: "neuron", names.NVIDIA_GPU: "nvidia", None: "cpu"}
 _NAME_IT = "name its Dockerfile in images.builds"
-
-
-def image_uri(*, account: str, region: str, cluster: str, repository: str, tag: str) -> str:
-    """Return what a container's ``image`` field takes for an image of the cluster's own.
-
-    Args:
-        account: AWS account of the cluster, 12 digits.
-        region: Its Region; the registry's domain follows from it, in China ``amazonaws.com.cn``.
-        cluster: Its name, which the repositories begin with.
-        repository: One of ``images.repositories``.
-        tag: Tag of the image. Tags of these repositories never move.
-
-    Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/docker-pull-ecr-image.html
-    """
-    registry = registries.ecr_registry(account, region)
-    return f"{registry}/{names.repository(cluster, repository)}:{tag}"
 
 
 def plan_image_builds(
@@ -44,6 +28,19 @@ def plan_image_builds(
         _build(name, found, pools)
         for name, (found, _) in _dockerfiles(cluster.images, pools).items()
         if found is not None
+    )
+
+
+def plan_image_builder(region: str) -> ImageBuilderPlan:
+    """Return the build of the images of a cluster in ``region``."""
+    # Amazon ECR Public knows no accounts of other partitions; its images are there for all.
+    has_account = regions.lookup_region(region).partition == "aws"
+    return ImageBuilderPlan(
+        build=build_environment.BUILD_ENVIRONMENT,
+        public_region=build_environment.PUBLIC_REGION if has_account else None,
+        sources=ROOT,
+        left_out=git_ignore_patterns(),
+        log_retention_days=retention.LOG_DAYS,
     )
 
 

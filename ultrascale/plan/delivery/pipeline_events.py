@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
+from ultrascale.plan import names
 from ultrascale.plan.model import EventPlan
-
-APPROVE = "Approve-"
-"""Prefix of the names of approvals; the name of the stage follows."""
 
 
 def pipeline_events(name: str, region: str, account: str) -> Iterator[EventPlan]:
@@ -22,11 +20,16 @@ def pipeline_events(name: str, region: str, account: str) -> Iterator[EventPlan]
         account: Account that it lies in.
     """
     where = f"CodePipeline in {region}, account {account}"
-    waiting = {"category": ["Approval"]}
     yield EventPlan(
         name="approval-waits",
         pattern=_pattern(
-            "Action", name, {"state": ["STARTED"], "action": [{"prefix": APPROVE}], "type": waiting}
+            "Action",
+            name,
+            {
+                "state": ["STARTED"],
+                "action": [{"prefix": names.APPROVAL_PREFIX}],
+                "type": {"category": ["Approval"]},
+            },
         ),
         message=(
             f"The pipeline {name} waits for <action> in its stage <stage>: {where}. It shows there "

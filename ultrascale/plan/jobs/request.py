@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ultrascale import config
 from ultrascale.catalog import volcano
-from ultrascale.plan.delivery import images
+from ultrascale.plan import names
 from ultrascale.plan.jobs import namespaces
 from ultrascale.plan.jobs import nodes as job_nodes
 from ultrascale.plan.jobs.command import Backend
@@ -135,7 +135,7 @@ class JobRequest:
         if self.account is None or not is_own_image(image):
             return image
         repository, _, tag = image.partition(":")
-        return images.image_uri(
+        return names.image_uri(
             account=self.account,
             region=self.cluster.region,
             cluster=self.cluster.name,

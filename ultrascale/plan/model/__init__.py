@@ -21,7 +21,12 @@ from ultrascale.plan.model.hyperpod_chart import (
     IsolationPlan,
     RemoteChartPlan,
 )
-from ultrascale.plan.model.images import ImageBuildPlan, ImageCachePlan, ImageCacheRule
+from ultrascale.plan.model.images import (
+    ImageBuilderPlan,
+    ImageBuildPlan,
+    ImageCachePlan,
+    ImageCacheRule,
+)
 from ultrascale.plan.model.jobs import (
     JobPlan,
     LocalQueuePlan,
@@ -50,6 +55,7 @@ from ultrascale.plan.model.needs import (
     WindowState,
 )
 from ultrascale.plan.model.network import NetworkPlan, SubnetKind, SubnetPlan
+from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import (
     Budget,
     KarpenterPlan,
@@ -143,6 +149,7 @@ __all__ = [
     "HyperPodChartPlan",
     "HyperPodPlan",
     "ImageBuildPlan",
+    "ImageBuilderPlan",
     "ImageCachePlan",
     "ImageCacheRule",
     "InstanceCapacity",
@@ -164,6 +171,7 @@ __all__ = [
     "NetworkPlan",
     "NeuronSchedulerExtensionPlan",
     "NodeClassPlan",
+    "NodeGroupPlan",
     "NodeLocalDnsPlan",
     "NodePoolPlan",
     "ObjectivePlan",

@@ -9,9 +9,10 @@ from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.backend import BackendPlan
 from ultrascale.plan.model.hyperpod import HyperPodPlan
 from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPlan
-from ultrascale.plan.model.images import ImageBuildPlan, ImageCachePlan
+from ultrascale.plan.model.images import ImageBuilderPlan, ImageBuildPlan, ImageCachePlan
 from ultrascale.plan.model.needs import AgreedLimit
 from ultrascale.plan.model.network import NetworkPlan
+from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
 from ultrascale.plan.model.observability import ObservabilityPlan
 from ultrascale.plan.model.platform import (
@@ -98,6 +99,7 @@ class ClusterPlan:
         system_pools: Pools that run controllers and add-ons.
         pools: Every other pool.
         karpenter: Self-managed Karpenter, if a pool needs it.
+        node_groups: Node groups of the pools that have one, in the order of the pools.
         node_role: Name of the IAM role of the nodes that Karpenter or EKS Auto Mode launches; None
             where neither does.
         node_classes: How those nodes are made.
@@ -114,6 +116,7 @@ class ClusterPlan:
         buckets: S3 buckets.
         repositories: Names of the ECR repositories.
         image_builds: Images that are built from this project.
+        image_builder: The build of these images; None without any.
         unbuilt_repositories: Repositories that nothing is built for, each with the reason.
         image_cache: Where images of public registries come from instead; None: from there.
         untagged_image_retention_days: How long images without a tag are kept, in days.
@@ -144,6 +147,7 @@ class ClusterPlan:
     system_pools: tuple[PoolPlan, ...]
     pools: tuple[PoolPlan, ...]
     karpenter: KarpenterPlan | None
+    node_groups: tuple[NodeGroupPlan, ...]
     node_role: str | None
     node_classes: tuple[NodeClassPlan, ...]
     node_pools: tuple[NodePoolPlan, ...]
@@ -158,6 +162,7 @@ class ClusterPlan:
     buckets: tuple[BucketPlan, ...]
     repositories: tuple[str, ...]
     image_builds: tuple[ImageBuildPlan, ...]
+    image_builder: ImageBuilderPlan | None
     unbuilt_repositories: Mapping[str, str]
     image_cache: ImageCachePlan | None
     untagged_image_retention_days: int

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ultrascale.plan.model.addons import AddonPlan
+from ultrascale.plan.model.network import SubnetPlan
 from ultrascale.plan.model.pool import Taint
 
 Sharing = Literal["Lend", "DontLend", "LendAndBorrow"]
@@ -23,7 +24,7 @@ class InstanceGroupPlan:
         labels: Node labels.
         taints: Node taints.
         zones: Zones of its subnets.
-        accelerated: Whether it has accelerators, and so draws from the pod ranges.
+        subnets: Subnets of its instances, in the order in which ranges were added.
         addresses: Single IPv4 addresses that each instance takes.
         volume_gib: Size of the second EBS volume, which holds images and containers, in GiB.
         mounts: Where each instance mounts file systems of its zone, of as many as a group takes.
@@ -37,7 +38,7 @@ class InstanceGroupPlan:
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     zones: tuple[str, ...]
-    accelerated: bool
+    subnets: tuple[SubnetPlan, ...]
     addresses: int
     volume_gib: int
     mounts: Mapping[str, str]

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ultrascale.catalog.build_environment import BuildEnvironment
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteChartPlan:
@@ -38,6 +40,8 @@ class HyperPodChartPlan:
             name, where the chart has no value for them.
         governance_addon: Add-on of task governance, which no Kueue of one's own may be beside; None
             without task governance.
+        build: Build that installs it.
+        log_retention_days: How long the logs of builds are kept, in days.
         plugin_taints: Keys of taints that its DaemonSets tolerate beside those of the chart.
     """
 
@@ -53,6 +57,8 @@ class HyperPodChartPlan:
     controller_node_selector: Mapping[str, str]
     daemon_set_types: Mapping[str, tuple[str, ...]]
     governance_addon: str | None
+    build: BuildEnvironment
+    log_retention_days: int
     plugin_taints: tuple[str, ...]
 
 

@@ -1,8 +1,10 @@
 """Container images."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from ultrascale.catalog import Architecture
+from ultrascale.catalog.build_environment import BuildEnvironment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +22,26 @@ class ImageBuildPlan:
     dockerfile: str
     architecture: Architecture
     tag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageBuilderPlan:
+    """The build of container images.
+
+    Attributes:
+        build: The machine that builds.
+        public_region: Region in which it logs in to Amazon ECR Public; None where it has no
+            account there.
+        sources: Folder of the project.
+        left_out: What is left out of it, as patterns of `.gitignore`.
+        log_retention_days: How long the logs of builds are kept, in days.
+    """
+
+    build: BuildEnvironment
+    public_region: str | None
+    sources: Path
+    left_out: tuple[str, ...]
+    log_retention_days: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

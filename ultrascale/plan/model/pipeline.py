@@ -1,7 +1,9 @@
 """The pipeline that deploys clusters."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ultrascale.catalog.build_environment import BuildEnvironment
 from ultrascale.plan.model.cluster import ClusterPlan
 from ultrascale.plan.model.observability import EventPlan
 
@@ -66,6 +68,12 @@ class PipelinePlan:
         waves: What it deploys, in this order.
         log_retention_days: How long the logs of builds are kept, in days.
         artifact_retention_days: How long the files of a run are kept, in days.
+        build: The machine of each build.
+        runtimes: Versions of the runtimes of each build, by name.
+        cdk_version: Version of the CDK's command line.
+        assets_version: Version of the program that uploads files.
+        assets_schema: Newest schema of asset manifests that this program reads.
+        comment_length: Most characters of the comment of an approval.
         email: Who hears of what needs somebody; None: nobody.
         events: Of what.
     """
@@ -84,6 +92,12 @@ class PipelinePlan:
     waves: tuple[WavePlan, ...]
     log_retention_days: int
     artifact_retention_days: int
+    build: BuildEnvironment
+    runtimes: Mapping[str, str]
+    cdk_version: str
+    assets_version: str
+    assets_schema: str
+    comment_length: int
     email: str | None
     events: tuple[EventPlan, ...]
 

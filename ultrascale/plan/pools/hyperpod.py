@@ -10,19 +10,23 @@ from ultrascale.plan.model import (
     GovernancePlan,
     HyperPodPlan,
     InstanceGroupPlan,
+    NetworkPlan,
     PoolPlan,
     SubnetPlan,
     TeamPlan,
 )
 from ultrascale.plan.model.hyperpod import Sharing
 from ultrascale.plan.network.demand import ZoneDemand, first_that_hold, single_addresses
+from ultrascale.plan.network.vpc import node_subnet_kind
 
 # The root volume's size is HyperPod's to say, and training images of 20 GB fill it.
 _VOLUME_GIB = 500
 _MOUNTS = "/fsx"
 
 
-def plan_hyperpod(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> HyperPodPlan | None:
+def plan_hyperpod(
+    cluster: config.Cluster, network: NetworkPlan, pools: Sequence[PoolPlan]
+) -> HyperPodPlan | None:
     """Return the HyperPod cluster, if a pool has provisioner ``hyperpod``."""
     own = [pool for pool in pools if pool.is_hyperpod]
     if not own:
@@ -30,12 +34,12 @@ def plan_hyperpod(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> HyperPo
     return HyperPodPlan(
         name=cluster.name,
         node_recovery=hyperpod.NODE_RECOVERY[cluster.hyperpod.node_recovery],
-        groups=tuple(_group(cluster, pool) for pool in own),
+        groups=tuple(_group(cluster, network, pool) for pool in own),
         governance=_governance(cluster),
     )
 
 
-def group_subnets(plan: InstanceGroupPlan, subnets: Sequence[SubnetPlan]) -> tuple[SubnetPlan, ...]:
+def group_subnets(pool: PoolPlan, subnets: Sequence[SubnetPlan]) -> tuple[SubnetPlan, ...]:
     """Return the subnets of a group: in each of its zones the first that hold its instances.
 
     Not all of them: SageMaker changes the subnets of no group, and one more pod range, which adds
@@ -44,12 +48,12 @@ def group_subnets(plan: InstanceGroupPlan, subnets: Sequence[SubnetPlan]) -> tup
     Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html
 
     Args:
-        plan: The group.
+        pool: The pool.
         subnets: Those of its kind, in the order in which ranges were added.
     """
-    share = -(-plan.nodes // len(plan.zones))
-    demand = ZoneDemand(share, share * plan.addresses)
-    chosen = first_that_hold(subnets, dict.fromkeys(plan.zones, demand))
+    share = -(-pool.initial_nodes // len(pool.zones))
+    demand = ZoneDemand(share, share * single_addresses(pool))
+    chosen = first_that_hold(subnets, dict.fromkeys(pool.zones, demand))
     return tuple(chosen[: hyperpod.SUBNETS_PER_GROUP])
 
 
@@ -94,7 +98,7 @@ def share_nodes(nodes: int, teams: Sequence[config.Team], *, pool: str) -> Mappi
     return {team.name: (stated | shares)[team.name] for team in teams}
 
 
-def _group(cluster: config.Cluster, plan: PoolPlan) -> InstanceGroupPlan:
+def _group(cluster: config.Cluster, network: NetworkPlan, plan: PoolPlan) -> InstanceGroupPlan:
     pool = cluster.pool(plan.pool)
     purchase = pool.purchase
     near = [each for each in cluster.storage.lustre if plan.zones == (each.zone,)]
@@ -107,7 +111,7 @@ def _group(cluster: config.Cluster, plan: PoolPlan) -> InstanceGroupPlan:
         labels=plan.labels,
         taints=plan.taints,
         zones=plan.zones,
-        accelerated=plan.accelerator is not None,
+        subnets=group_subnets(plan, network.of_kind(node_subnet_kind(network, plan))),
         addresses=single_addresses(plan),
         volume_gib=_VOLUME_GIB,
         # One is the volume's. Pods mount every file system, by their claims.

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from ultrascale import catalog
 from ultrascale.catalog import addons
 from ultrascale.catalog import hyperpod_chart as chart
-from ultrascale.plan import names
+from ultrascale.catalog.build_environment import CHART_BUILD_ENVIRONMENT
+from ultrascale.plan import names, retention
 from ultrascale.plan.model import HyperPodChartPlan, PoolPlan, RemoteChartPlan
 
 
@@ -39,6 +40,8 @@ def plan_hyperpod_chart(
         controller_node_selector={names.ROLE_LABEL: names.SYSTEM_ROLE},
         daemon_set_types={chart.NEURON_DAEMON_SET: neuron} if neuron else {},
         governance_addon=addons.GOVERNANCE_ADDON if governed else None,
+        build=CHART_BUILD_ENVIRONMENT,
+        log_retention_days=retention.LOG_DAYS,
         plugin_taints=tuple(sorted({taint.key for pool in own for taint in pool.taints})),
     )
 

@@ -1,14 +1,73 @@
-"""Node groups and the Auto Scaling groups behind them."""
+"""Node groups of pools: their subnets, and what may end their nodes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from ultrascale.plan.model import PoolPlan, SubnetPlan
+from ultrascale.plan.model import (
+    ClusterAutoscalerPlan,
+    NetworkPlan,
+    NodeGroupPlan,
+    PoolPlan,
+    SubnetPlan,
+)
 from ultrascale.plan.network.demand import ZoneDemand, first_that_hold, is_enough, single_addresses
+from ultrascale.plan.network.vpc import node_subnet_kind
 
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 _SPOT_NOTICE_SECONDS = 120
 # As long as the pods of a NodePool's node have. Only a lower size takes such an instance.
 _UNHURRIED_SECONDS = 3600
+
+
+def plan_node_groups(
+    network: NetworkPlan, pools: Sequence[PoolPlan], autoscaler: ClusterAutoscalerPlan | None
+) -> tuple[NodeGroupPlan, ...]:
+    """Return the node group of each pool that has one.
+
+    Args:
+        network: VPC.
+        pools: All pools of the cluster, in the order of the file.
+        autoscaler: The Cluster Autoscaler, if there is one.
+    """
+    tags: Mapping[str, Mapping[str, str]] = autoscaler.group_tags if autoscaler is not None else {}
+    return tuple(
+        plan_node_group(
+            pool,
+            subnets=_subnets(network, pool, earlier=pools[:number]),
+            autoscaler_tags=tags.get(pool.name, {}),
+        )
+        for number, pool in enumerate(pools)
+        if pool.is_node_group
+    )
+
+
+def plan_node_group(
+    pool: PoolPlan, *, subnets: tuple[SubnetPlan, ...], autoscaler_tags: Mapping[str, str]
+) -> NodeGroupPlan:
+    """Return the node group of a pool.
+
+    Args:
+        pool: The pool.
+        subnets: Its subnets.
+        autoscaler_tags: Tags for the Cluster Autoscaler; empty where it does not scale the pool.
+    """
+    return NodeGroupPlan(
+        pool=pool,
+        subnets=subnets,
+        guarded=is_guarded(pool),
+        repaired=is_repaired(pool),
+        kept_in_zones=is_kept_in_its_zones(pool),
+        drain_seconds=drain_seconds(pool),
+        autoscaler_tags=autoscaler_tags,
+    )
+
+
+def _subnets(
+    network: NetworkPlan, pool: PoolPlan, *, earlier: Sequence[PoolPlan]
+) -> tuple[SubnetPlan, ...]:
+    kind = node_subnet_kind(network, pool)
+    subnets = [subnet for subnet in network.of_kind(kind) if subnet.zone in pool.zones]
+    beside = [other for other in earlier if node_subnet_kind(network, other) == kind]
+    return group_subnets(pool, subnets, earlier=beside)
 
 
 def drain_seconds(plan: PoolPlan) -> int:
