@@ -101,7 +101,9 @@ def test_the_page_of_a_proxy_is_no_answer_and_no_traceback(answer: Exception) ->
         lambda: describe_vpcs(account),
         lambda: list_vpcs(account),
     ):
-        with pytest.raises(UnansweredError, match="no answer of AWS's; look at the network") as no:
+        with pytest.raises(
+            UnansweredError, match="something else than AWS answered; check the network"
+        ) as no:
             ask()
         assert no.value.code == ""
 

@@ -344,5 +344,5 @@ def test_what_an_earlier_deployment_left_is_taken_over_where_that_is_asked_for(
 
     assert (refused.returncode, taken.returncode) == (3, 0)
     assert "ultrascale deploy FILE --import-existing-resources" in refused.stdout
-    assert "research-cluster takes it over" in " ".join(taken.stdout.split())
+    assert "research-cluster imports it" in " ".join(taken.stdout.split())
     assert {call[-1] for call in project.calls} == {"--import-existing-resources"}

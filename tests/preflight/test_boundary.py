@@ -26,7 +26,7 @@ def found(answer: Told, **file: Any) -> tuple[Finding, ...]:
     ("answer", "state", "told"),
     [
         (policy(), "pass", "it is there"),
-        (policy(IsAttachable=False), "fail", "IAM attaches it to nothing"),
+        (policy(IsAttachable=False), "fail", "IsAttachable is false: IAM cannot attach it"),
         (Refusal("NoSuchEntity"), "fail", "there is no such policy"),
         (denied(GET), "unknown", "denied"),
     ],

@@ -98,7 +98,12 @@ def test_a_block_that_is_to_come_passes_before_its_start() -> None:
 ODCR_FIELDS: list[tuple[str, Any, str, str]] = [
     ("InstanceType", "p5en.48xlarge", "fail", "p5en.48xlarge in the account, p5.48xlarge in"),
     ("AvailabilityZone", "us-west-2c", "fail", "us-west-2c (usw2-az2) in the account, us-west-2b"),
-    ("AvailabilityZone", None, "unknown", "EC2 says no AvailabilityZone, us-west-2b is wanted"),
+    (
+        "AvailabilityZone",
+        None,
+        "unknown",
+        "EC2 reports no AvailabilityZone; the plan needs us-west-2b",
+    ),
     ("ReservationType", "capacity-block", "fail", "capacity-block in the account, default in"),
     ("InstancePlatform", "Windows", "fail", "Windows in the account, Linux/UNIX in the plan"),
     ("Tenancy", "dedicated", "fail", "dedicated in the account, default in the plan"),
@@ -139,7 +144,7 @@ def test_the_field_that_differs_is_named_with_both_values(
     [
         ({"StartDate": STARTS + DAY}, "fail", "StartDate is 2026-12-02T11:30:00Z in the account, "),
         ({"EndDate": ENDS - DAY}, "fail", "EndDate is 2026-12-07T11:30:00Z in the account, 2026-"),
-        ({"EndDate": None}, "unknown", "AWS says no EndDate, 2026-12-08T11:30:00Z in the file"),
+        ({"EndDate": None}, "unknown", "AWS reports no EndDate; the file has 2026-12-08T11:30:00Z"),
         ({"ReservationType": "default"}, "fail", "ReservationType is default in the account"),
         ({"State": "payment-pending"}, "warn", "State is payment-pending: the purchase is not"),
         ({"State": "payment-failed"}, "fail", "State is payment-failed: nothing launches into it"),

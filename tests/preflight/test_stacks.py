@@ -193,7 +193,7 @@ def test_what_the_clusters_own_stacks_have_made_is_no_collision() -> None:
     findings = names(pools_plan(), answers)
 
     assert {each.state for each in findings} == {"pass"}
-    assert {each.evidence for each in findings} == {"it is of the stack research-cluster"}
+    assert {each.evidence for each in findings} == {"the stack research-cluster has it"}
 
 
 def test_a_stack_that_is_there_without_the_thing_did_not_make_it() -> None:

@@ -74,7 +74,7 @@ def of_part(**changes: Any) -> dict[str, Any]:
         ({"TargetResources": None}, "fail", "TargetResources are none"),
         ({"StartTime": STARTS + timedelta(days=1)}, "fail", "StartTime is 2026-12-02T11:30:00Z in"),
         ({"EndTime": ENDS - timedelta(days=1)}, "fail", "EndTime is 2026-12-07T11:30:00Z in the"),
-        ({"EndTime": None}, "unknown", "AWS says no EndTime"),
+        ({"EndTime": None}, "unknown", "AWS reports no EndTime"),
         ({"TrainingPlanArn": ARN.replace("111122223333", ID)}, "fail", "TrainingPlanArn is arn:"),
         ({"ReservedCapacitySummaries": []}, "unknown", "ReservedCapacitySummaries is empty"),
         ({"UnhealthyInstanceCount": 2}, "warn", "UnhealthyInstanceCount is 2"),

@@ -55,7 +55,7 @@ def version(**changes: Any) -> dict[str, Any]:
         (
             {"versionStatus": None, "endOfStandardSupportDate": None},
             "unknown",
-            "EKS says neither versionStatus nor an end of support",
+            "EKS reports neither versionStatus nor an end of support",
         ),
     ],
 )

@@ -88,7 +88,7 @@ _GIVE_SOME = (
     "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 )
 _EXPORT = "`aws configure export-credentials --format env` prints some that need nothing more"
-_NOT_OF_AWS = "what came back is no answer of AWS's; look at the network, the proxy and the Region"
+_NOT_OF_AWS = "something else than AWS answered; check the network, the proxy and the Region"
 _ACTION = re.compile(r"not authorized to perform: ([a-z0-9-]+:\w+)")
 # The words before it repeat the caller and the action.
 _CAUSE = re.compile(r"\b(?:because|with an explicit deny)\b.*", re.DOTALL)

@@ -31,7 +31,7 @@ def _run(context: Context) -> Iterator[Finding]:
         yield _finding(context, "fail", f"version {version}; at least {_LEAST} is needed")
     elif version < _SAFE:
         evidence = (
-            f"version {version} is enough; before {_SAFE}, assets may go to a bucket of others"
+            f"version {version} is enough; before {_SAFE}, assets may go to somebody else's bucket"
         )
         yield _finding(context, "warn", evidence)
     else:

@@ -48,7 +48,7 @@ def cluster_issues(plan: ControlPlanePlan, answer: "Cluster") -> Iterator[Issue]
     """
     status = answer.get("status")
     if status != "ACTIVE":
-        evidence = f"status is {status}: EKS changes nothing of it"
+        evidence = f"status is {status}: EKS does not change it"
         yield Issue(state="fail", evidence=evidence, fix="wait until it is ACTIVE")
     yield from _version(plan.version, answer.get("version"))
     range_ = answer.get("kubernetesNetworkConfig", {}).get("serviceIpv4Cidr")
@@ -75,7 +75,7 @@ def cluster_issues(plan: ControlPlanePlan, answer: "Cluster") -> Iterator[Issue]
 def _version(wanted: str, found: str | None) -> Iterator[Issue]:
     """Yield the issue of a version that EKS cannot change to the wanted one."""
     if found is None:
-        evidence = f"EKS says no version, {wanted} in the file"
+        evidence = f"EKS reports no version; the file has {wanted}"
         yield Issue(state="unknown", evidence=evidence, fix="look in the console")
         return
     ahead = _minor(wanted) - _minor(found)

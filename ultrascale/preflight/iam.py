@@ -169,7 +169,7 @@ def _run_boundary(context: Context) -> Iterator[Finding]:
         yield _finding(BOUNDARY, arn, "fail", evidence, fix)
         return
     if not answer["Policy"].get("IsAttachable", True):
-        evidence = "IAM attaches it to nothing"
+        evidence = "IsAttachable is false: IAM cannot attach it"
         yield _finding(
             BOUNDARY, arn, "fail", evidence, "name another policy in permissions_boundary"
         )
@@ -210,7 +210,9 @@ def _look_for_admin(context: Context, arn: str) -> Finding:
     there = answer["Role"]["Arn"]
     if there != arn:
         # IAM finds a role by its name alone. Those of IAM Identity Center have a path.
-        evidence = f"its ARN is {there} in the account: EKS would refuse an access entry of another"
+        evidence = (
+            f"its ARN is {there} in the account: EKS would refuse an access entry with another ARN"
+        )
         return _finding(ADMINS, arn, "fail", evidence, f"write {there} in kubernetes.admins")
     return _finding(ADMINS, arn, "pass", "it is there")
 

@@ -235,7 +235,7 @@ def _missing(name: str, pools: Sequence[WholePool], region: str) -> Finding:
             check=_TYPES,
             subject=name,
             state="warn",
-            evidence=f"{evidence}; of HyperPod's ml.{name} SageMaker tells nothing",
+            evidence=f"{evidence}; of HyperPod's ml.{name} SageMaker reports nothing",
             fix="hold what `ultrascale plan` says of it against AWS's page of the type",
         )
     command = f"aws ec2 describe-instance-types --region {region}"

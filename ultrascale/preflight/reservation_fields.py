@@ -150,7 +150,7 @@ def _field(
         return
     ours = " or ".join(sorted(wanted))
     if value is None:
-        evidence = f"EC2 says no {field}, {ours} is wanted"
+        evidence = f"EC2 reports no {field}; the plan needs {ours}"
         yield Issue(state="unknown", evidence=evidence, fix="ask again, or look in the console")
         return
     theirs = f"{value} ({beside})" if beside else value
@@ -224,7 +224,7 @@ def _owner(claim: Claim, reservation: "Reservation", account: str) -> Iterator[I
             fix="set spill: never",
         )
     else:
-        evidence = f"OwnerId is {owner}: it is gone once that account shares it no longer"
+        evidence = f"OwnerId is {owner}: it is lost once that account stops sharing it"
         yield Issue(
             state="warn", evidence=evidence, fix="agree with its owner how long it is shared"
         )

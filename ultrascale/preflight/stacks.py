@@ -79,8 +79,8 @@ def stack_finding(answer: "Stack", cluster: str, region: str) -> Finding | None:
             check=_STACKS,
             subject=name,
             state="fail",
-            evidence=f"it is no stack of this cluster: {whose}; a deployment would replace what "
-            "is in it",
+            evidence=f"another cluster or tool made this stack: {whose}; a deployment would "
+            "replace its resources",
             fix="give the cluster, or the pool, another name",
         )
     of = f"--stack-name {name} --region {region}"
@@ -170,18 +170,18 @@ def name_finding(fixed: FixedName, context: Context, *, there: bool, owner: str 
     """
     subject = f"{fixed.kind} {fixed.name}"
     if not there or owner is not None:
-        evidence = f"it is of the stack {owner}" if owner else "the name is free"
+        evidence = f"the stack {owner} has it" if owner else "the name is free"
         return Finding(check=_NAMES, subject=subject, state="pass", evidence=evidence)
     stack = stack_of(context.plan.name, fixed.layers[0])
     if fixed.importable and context.imports:
-        evidence = f"it is there, and of no stack of this cluster: {stack} takes it over"
+        evidence = f"it exists, outside of this cluster's stacks: {stack} imports it"
         return Finding(check=_NAMES, subject=subject, state="warn", evidence=evidence)
     take = "ultrascale deploy FILE --import-existing-resources"
     return Finding(
         check=_NAMES,
         subject=subject,
         state="fail",
-        evidence=f"it is there, and of no stack of this cluster: {stack} could not make it",
+        evidence=f"it exists, outside of this cluster's stacks: {stack} could not create it",
         fix=(f"take it over by `{take}`, " if fixed.importable else "")
         + f"remove it by `{fixed.remove}` if nobody needs it, or choose another name",
     )

@@ -163,7 +163,7 @@ def _zone(
     said = part.get("AvailabilityZoneId") or part.get("AvailabilityZone")
     ours = " or ".join(sorted(map(str, wanted)))
     if said is None or not wanted:
-        evidence = f"{where}: SageMaker says no zone, {ours or 'none'} in the file"
+        evidence = f"{where}: SageMaker reports no zone; the file has {ours or 'none'}"
         yield Issue(state="unknown", evidence=evidence, fix="look in the console")
         return
     zone = zones.get(said)

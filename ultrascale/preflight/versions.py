@@ -74,7 +74,7 @@ def version_issues(answer: "ClusterVersion", at: datetime) -> Iterator[Issue]:
         evidence = f"versionStatus is {status}, extended support to {_day(extended)}"
         yield Issue(state="fail", evidence=evidence, fix=_UPGRADE)
     elif status is None and standard is None:
-        evidence = "EKS says neither versionStatus nor an end of support"
+        evidence = "EKS reports neither versionStatus nor an end of support"
         yield Issue(state="unknown", evidence=evidence, fix="look at the page of EKS's versions")
     elif status == "EXTENDED_SUPPORT" or (standard is not None and standard <= at):
         evidence = (

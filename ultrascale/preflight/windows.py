@@ -38,7 +38,7 @@ def window_issues(
     ):
         purchased = in_utc(time)
         if purchased is None:
-            evidence = f"AWS says no {field}, {written(wanted)} in the file"
+            evidence = f"AWS reports no {field}; the file has {written(wanted)}"
             yield Issue(state="unknown", evidence=evidence, fix="look in the console")
         elif purchased != wanted:
             there = written(purchased)
