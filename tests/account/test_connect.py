@@ -1,4 +1,4 @@
-"""Whose credentials there are: told at once, in words, and never by a traceback."""
+"""Credentials: errors that name the fault in words, without a traceback."""
 
 import socket
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""What clients of the backend are answered, by one replica that all these tests share."""
+"""The HTTP interface of the backend, on one replica that these tests share."""
 
 import re
 import socket

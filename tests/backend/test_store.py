@@ -1,4 +1,4 @@
-"""What the database says of requests, whoever asks at the same time."""
+"""Records of requests in the database, under concurrent access."""
 
 from collections.abc import Iterator
 from datetime import timedelta

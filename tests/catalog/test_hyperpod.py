@@ -1,4 +1,4 @@
-"""What the catalog says of HyperPod, held against CloudFormation's own schemas."""
+"""The catalog's facts of HyperPod against CloudFormation's schemas."""
 
 import json
 from collections.abc import Iterator

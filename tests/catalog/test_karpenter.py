@@ -1,4 +1,4 @@
-"""What the catalog says of Karpenter's versions and sizes."""
+"""The catalog's versions and feature gates of Karpenter."""
 
 import pytest
 

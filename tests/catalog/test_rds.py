@@ -1,4 +1,4 @@
-"""What RDS has: a version or class that it lacks is refused by `check`, not by a deploy."""
+"""Versions of RDS: `check` refuses those that RDS lacks, before a deployment does."""
 
 import json
 from collections.abc import Iterator

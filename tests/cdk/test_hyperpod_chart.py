@@ -1,4 +1,4 @@
-"""What installs AWS's HyperPod chart: it may do anything in the cluster, and nobody else as it."""
+"""The build that installs AWS's HyperPod chart: its rights in the cluster, and nobody else's."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What HyperPod runs on each new instance; a script that fails is paid for again and again."""
+"""Lifecycle scripts of HyperPod instances; each failure is paid for again."""
 
 import os
 import subprocess

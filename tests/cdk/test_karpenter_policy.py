@@ -1,4 +1,4 @@
-"""What the Karpenter controller may do: everything it needs, and to this cluster's nodes alone."""
+"""The policy of the Karpenter controller: all that it needs, on this cluster's nodes alone."""
 
 import json
 from collections.abc import Mapping, Sequence

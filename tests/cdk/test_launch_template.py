@@ -1,4 +1,4 @@
-"""How the nodes of a pool start: interfaces, disks, metadata and what nodeadm is told."""
+"""Launch templates of a pool: interfaces, disks, metadata and the document for nodeadm."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What nodeadm reads; a document that it cannot read leaves a node that never joins."""
+"""The document for nodeadm; a node that cannot read it never joins."""
 
 from dataclasses import replace
 from email.message import Message

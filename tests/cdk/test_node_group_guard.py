@@ -1,4 +1,4 @@
-"""What stands between a deploy and the nodes of a managed group that run."""
+"""The guard between a deployment and the running nodes of a managed group."""
 
 from dataclasses import replace
 from typing import Any

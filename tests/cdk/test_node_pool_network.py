@@ -1,4 +1,4 @@
-"""What the nodes of a NodePool share in EC2: where it is wrong EFA falls back to TCP silently."""
+"""Network resources that the nodes of a NodePool share; a mistake makes EFA fall back to TCP."""
 
 from dataclasses import replace
 from typing import Any

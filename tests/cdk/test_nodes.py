@@ -1,4 +1,4 @@
-"""What the nodes of a group need around them: role, groups, and what they are launched into."""
+"""Resources around the nodes of a group: role, security groups and placement."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What `make synth` ends with: the last thing read before money is spent."""
+"""The summary after `make synth`, the last text before money is spent."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a user reads when the API server cannot be reached, or refuses."""
+"""Messages for an API server that cannot be reached or refuses."""
 
 import logging
 import shutil

@@ -1,4 +1,4 @@
-"""What a cluster file means: defaults, derived values and warnings."""
+"""Defaults, derived values and warnings of a cluster file."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""How the mistakes of a cluster file are found together, and shown."""
+"""Mistakes of a cluster file: found together, one line each."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What happens to a cluster file before any of its keys is looked at."""
+"""Cluster files as files and YAML, before their keys are judged."""
 
 from pathlib import Path
 

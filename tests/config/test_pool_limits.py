@@ -1,4 +1,4 @@
-"""Where the limits of a pool lie: what is just within them is taken, and what is beyond is not."""
+"""Limits of a pool: values just within are accepted, values beyond are refused."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

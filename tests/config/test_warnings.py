@@ -1,4 +1,4 @@
-"""What a file may say without a word of warning."""
+"""Cluster files that are accepted without a warning."""
 
 from typing import Any
 

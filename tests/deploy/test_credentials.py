@@ -1,4 +1,4 @@
-"""What is looked at and what is deployed to would be two accounts: nobody would see it happen."""
+"""Checks and deployment use the same account."""
 
 from collections.abc import Mapping
 from pathlib import Path

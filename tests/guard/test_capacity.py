@@ -1,4 +1,4 @@
-"""Which nodes that run a change rolls: each costs dollars an hour, and may hold a job."""
+"""Nodes that a change rolls; each costs dollars an hour and may hold a job."""
 
 from typing import Any
 

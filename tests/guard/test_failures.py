@@ -1,4 +1,4 @@
-"""What CloudFormation could not do: told before a deployment is rolled back for it."""
+"""Changes that CloudFormation cannot make, named before a deployment rolls back."""
 
 from typing import Any
 

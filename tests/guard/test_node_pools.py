@@ -1,4 +1,4 @@
-"""Which nodes of NodePools a change rolls or ends, as they drift or their number falls."""
+"""Nodes of NodePools that a change rolls or ends, by drift or by a smaller number."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is replaced because something else is, and what is the same in other words."""
+"""Replacements that follow from others, and differences that mean the same."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What keeps a resource from loss: switched off alone it loses nothing yet, and everything next."""
+"""Safeguards of a resource: without them the next change may lose it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the account has, and a synthesis: what cannot be read never passes for no change."""
+"""Sources of a comparison: the account and a synthesis. An unreadable source is an error."""
 
 import json
 from pathlib import Path

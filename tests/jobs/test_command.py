@@ -1,4 +1,4 @@
-"""What a pod runs: the waiting for its peers, the signals, and every byte of its arguments."""
+"""The command of a pod: it waits for its peers, forwards signals and keeps its arguments."""
 
 import signal
 import socket

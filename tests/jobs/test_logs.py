@@ -1,4 +1,4 @@
-"""What a job prints is read whole and once, through restarts of its pods."""
+"""Logs of a job: each line once, through restarts of its pods."""
 
 import threading
 import time

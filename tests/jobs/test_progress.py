@@ -1,4 +1,4 @@
-"""Who waits for a job learns how far its pods are, and why they are no further."""
+"""Progress of a job: the state of its pods, and the reason for a delay."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""What is sent for a job is what a cluster takes, whatever its size, name and kind."""
+"""Objects of a job: valid for every size, name and kind."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What no restart cures is not tried again: a whole node is paid for through every try."""
+"""Failures that no restart cures end a job at once; each try costs a node."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is said of jobs and queues is what the cluster says, in one vocabulary."""
+"""Status of jobs and queues in one vocabulary."""
 
 from collections.abc import Iterator
 from pathlib import Path

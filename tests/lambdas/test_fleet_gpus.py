@@ -1,4 +1,4 @@
-"""What the fleet metrics make of the answers of GPU exporters."""
+"""Fleet metrics from the answers of GPU exporters."""
 
 import json
 from functools import partial

@@ -1,4 +1,4 @@
-"""What the fleet metrics make of nodes and pods, of which a wrong number costs money or sleep."""
+"""Fleet metrics from nodes and pods; a wrong number costs money or sleep."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a deploy may not do to nodes that run, and Auto Scaling neither."""
+"""Changes that neither a deployment nor Auto Scaling may make to running nodes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the functions behind custom resources tell CloudFormation."""
+"""Answers of custom resources to CloudFormation."""
 
 import io
 import json

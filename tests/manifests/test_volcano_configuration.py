@@ -1,4 +1,4 @@
-"""What Volcano's scheduler and controllers are told, by what the cluster is."""
+"""Configuration of Volcano's scheduler and controllers for each kind of cluster."""
 
 from typing import Any
 

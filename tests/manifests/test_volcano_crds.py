@@ -231,7 +231,7 @@ def children(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
             yield step, schema[key]
 
 
-# Left to the kinds that own them: see the docstring of k8s/volcano/crds.py.
+# Left to the kinds that own them: see the docstring of k8s/ultrascale_k8s/volcano/crds.py.
 _OWNED_ELSEWHERE = (
     "$.status",
     "$.apiVersion",

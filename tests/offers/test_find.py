@@ -1,4 +1,4 @@
-"""What AWS sells, as its answers are read."""
+"""Offers of AWS, read from its answers."""
 
 from datetime import timedelta
 from decimal import Decimal

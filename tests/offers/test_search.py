@@ -1,4 +1,4 @@
-"""What may be looked for, in which order it is shown, and how fast AWS is asked."""
+"""Search for offers: valid requests, the order of results and the rate of requests."""
 
 from datetime import timedelta
 from pathlib import Path

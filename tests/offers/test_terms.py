@@ -1,4 +1,4 @@
-"""What is asked and said before an offer is bought: its fee, its terms and the quota on it."""
+"""The confirmation before an offer is bought: its fee, its terms and the quota on it."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Which EKS add-ons a cluster gets, in which version, with which settings."""
+"""EKS add-ons of a cluster: selection, versions and settings."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, cast

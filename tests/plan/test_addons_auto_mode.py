@@ -1,4 +1,4 @@
-"""Which EKS add-ons a cluster gets beside EKS Auto Mode, and with NVIDIA GPUs."""
+"""EKS add-ons beside EKS Auto Mode and with NVIDIA GPUs."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What follows from the backend's section: the database, the environment, the image."""
+"""The backend's section: database, environment and image."""
 
 from pathlib import Path
 from typing import Any

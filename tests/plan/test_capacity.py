@@ -1,4 +1,4 @@
-"""When a pool's nodes exist, what pays for them, and what may change their number."""
+"""Capacity of a pool: the time of its nodes, their purchase and changes of their number."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the plans of the cluster files say, to the letter."""
+"""Plans of the cluster files, to the letter."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What runs in the cluster: priorities, gang scheduler, rendezvous."""
+"""Software in the cluster: priorities, gang scheduler, rendezvous."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What an account has beside quotas: who asks, the Region, CDK's bootstrap, roles of services."""
+"""Facts of an account beside quotas: caller, Region, CDK's bootstrap, roles of services."""
 
 import json
 from dataclasses import replace

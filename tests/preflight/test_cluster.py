@@ -1,4 +1,4 @@
-"""What a cluster that runs jobs cannot become is found before the deployment that tries."""
+"""Changes that a cluster with running jobs cannot take, found before the deployment."""
 
 from typing import Any
 

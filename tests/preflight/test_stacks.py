@@ -1,4 +1,4 @@
-"""What is left of an earlier deployment stops the next one, an hour into it."""
+"""Remains of an earlier deployment that stop the next one, an hour into it."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What the adviser's answers are held against: its rules once more, as AWS's pages state them.
+"""A second statement of the adviser's rules, from AWS's pages, to compare answers with.
 
 Nothing of the adviser's own filters and ranks is used here: what they get wrong shows.
 """

@@ -1,4 +1,4 @@
-"""What the adviser is asked in tests."""
+"""Questions for the adviser."""
 
 from datetime import UTC, datetime
 from typing import Any

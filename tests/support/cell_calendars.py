@@ -1,4 +1,4 @@
-"""How the nodes of a Capacity Block come and go, cell by cell."""
+"""Checks of the nodes of a Capacity Block, cell by cell of the matrix."""
 
 from tests.support.assembly import Assembly
 from tests.support.cell_parts import schedules, spec, the

@@ -1,4 +1,4 @@
-"""What tests read out of an assembly to see how nodes come and go."""
+"""Parts of an assembly that decide when nodes come and go."""
 
 import json
 from collections.abc import Mapping

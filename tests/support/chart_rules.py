@@ -1,4 +1,4 @@
-"""What the objects of a large cluster must not do: each of these costs the API server or a node."""
+"""Rules for the objects of a large cluster: each breach costs the API server or a node."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""What CloudFormation's schemas say that a resource type takes, as the catalog has it.
+"""Permissions of resource types, from CloudFormation's schemas.
 
 `python -m tests.support.handler_schemas` writes the catalog's table anew, and
 `python -m tests.support.handler_schemas cdk.out` fails where it lacks a type of those templates,

@@ -1,4 +1,4 @@
-"""Where a job's pods may land: their affinity and tolerations, against the nodes of a cluster."""
+"""Placement of a job's pods: affinity and tolerations against the nodes of a cluster."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a cluster would have against a job's objects: schemas, webhooks and the kernel's limits.
+"""Rules for a job's objects: schemas, webhooks and limits of the kernel.
 
 Sources:
     https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/webhooks/admission/jobs/validate/admit_job.go

@@ -1,4 +1,4 @@
-"""What every rendered manifest must satisfy: Kubernetes' own schemas, and the rules of this house.
+"""Rules for rendered manifests: Kubernetes' schemas and those of this project.
 
 Each rule is a function that returns its findings as sentences, so that a test of one chart and a
 test of a whole cluster ask for the same thing.

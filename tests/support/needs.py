@@ -1,4 +1,4 @@
-"""What clusters of a few pools need, for tests to look at."""
+"""Needs of clusters of a few pools."""
 
 from collections.abc import Mapping
 from datetime import datetime

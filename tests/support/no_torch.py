@@ -1,3 +1,3 @@
-"""Why a test of the training program is skipped."""
+"""The reason why a test of the training program is skipped."""
 
 NO_TORCH = "torch is not installed: run `make training`"

@@ -1,4 +1,4 @@
-"""What CloudFormation asks of the function behind node groups, and the answer that it gets."""
+"""Requests of CloudFormation to the function behind node groups, and its answers."""
 
 import json
 import urllib.request

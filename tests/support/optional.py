@@ -1,4 +1,4 @@
-"""What some tests need that may not be installed, by the marker that they carry."""
+"""Optional programs and libraries that tests need, by marker."""
 
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping

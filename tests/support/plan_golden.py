@@ -1,4 +1,4 @@
-"""What `ultrascale plan` prints of the cluster files at one time, written down.
+"""Output of `ultrascale plan` for the cluster files at one time.
 
 `python -m tests.support.plan_golden` writes it; review the difference as a change of the product.
 """

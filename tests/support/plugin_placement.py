@@ -1,4 +1,4 @@
-"""Where the pods of a device plugin may run."""
+"""Nodes on which the pods of a device plugin may run."""
 
 from collections.abc import Mapping
 from typing import Any

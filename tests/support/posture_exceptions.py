@@ -1,4 +1,4 @@
-"""What the posture tests accept, each with its reason: the one place for it.
+"""Exceptions of the posture tests, each with its reason.
 
 A test fails on an exception that nothing needs any more.
 """

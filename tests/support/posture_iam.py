@@ -1,4 +1,4 @@
-"""Who may do what in AWS: every wildcard has a reason, and nobody from outside is let in.
+"""Rules for IAM: each wildcard has a reason, and nobody from outside is let in.
 
 Each rule yields its findings as sentences. A reason is an acknowledgment, which the CDK writes
 beside a template: `aws:cdk:acknowledged-rules` of the construct, or of one around it.

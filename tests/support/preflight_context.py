@@ -1,4 +1,4 @@
-"""What a check of an account looks at: a plan, a time, and an account that answers as told."""
+"""Contexts of preflight checks: a plan, a time and an account that answers as told."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What Roles let a service account do: a small model of Kubernetes' RBAC.
+"""A small model of Kubernetes' RBAC: rights of a service account.
 
 It knows Roles, ClusterRoles and their bindings to service accounts; not groups and not aggregation.
 

@@ -1,4 +1,4 @@
-"""What EC2 answered of its instance types, as moto has recorded it."""
+"""EC2's descriptions of its instance types, as moto has recorded them."""
 
 import gzip
 import json

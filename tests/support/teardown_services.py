@@ -1,4 +1,4 @@
-"""How requests of a teardown reach an account and an API server in memory."""
+"""The account and the API server of an estate, as clients see them."""
 
 import json
 from collections.abc import Mapping

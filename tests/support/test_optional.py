@@ -1,4 +1,4 @@
-"""What is not installed is skipped with the reason, and never where it is required."""
+"""Optional tests: skipped with the reason, and never where they are required."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the tests of Volcano's charts share: a plan to bend, and the rendered objects."""
+"""A plan to bend and rendered objects for the tests of Volcano's charts."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What stands in the way is told by the plan: later the cluster is gone, and its VPC is paid."""
+"""Obstacles that the plan of a teardown names: later the VPC alone is left, and paid for."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is left of a cluster, asked of an account that keeps its state by itself."""
+"""Remains of a cluster in an account of moto, which keeps its state."""
 
 from typing import Any, cast
 

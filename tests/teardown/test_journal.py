@@ -1,4 +1,4 @@
-"""What a teardown writes down, for whoever goes on with it."""
+"""The journal of a teardown, for whoever continues it."""
 
 from pathlib import Path
 

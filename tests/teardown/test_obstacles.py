@@ -1,4 +1,4 @@
-"""What stands in the way of a teardown: it stops, says why, and deletes nothing unprinted."""
+"""Obstacles in a teardown: it stops, says why, and deletes nothing unprinted."""
 
 from dataclasses import replace
 from pathlib import Path

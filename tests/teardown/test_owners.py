@@ -1,4 +1,4 @@
-"""What another stack holds by now is not deleted, whatever a stack of the cluster held before."""
+"""Resources that another stack has adopted are not deleted."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a teardown says that it deletes and keeps, before it asks."""
+"""The plan of a teardown: deleted and kept resources, before it asks."""
 
 from dataclasses import replace
 from typing import Any

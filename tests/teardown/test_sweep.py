@@ -1,4 +1,4 @@
-"""What is left after a teardown: what is paid for has to be told, with what removes it."""
+"""Remains after a teardown: each paid resource with the command that removes it."""
 
 from pathlib import Path
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""Whatever pool a file asks for, it is refused with a way out, or what it becomes is valid."""
+"""Properties of pools: each is refused with a way out, or becomes valid resources."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Who enforces network policies: where nobody does, every pod reaches the training jobs' etcd."""
+"""Enforcement of network policies: without it every pod reaches the training jobs' etcd."""
 
 from tests.support.assembly import Assembly
 

@@ -1,4 +1,4 @@
-"""What the pipeline says of itself without being synthesized: its pins, and what is refused."""
+"""Pins and refusals of the pipeline, without synthesis."""
 
 import json
 from pathlib import Path

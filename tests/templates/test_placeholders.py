@@ -1,4 +1,4 @@
-"""What documentation is written with never reaches an account."""
+"""Placeholders of the documentation never reach an account."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What every cluster file becomes is closed to whom it is not for, and each rule notices it."""
+"""The security posture of every cluster file, and a broken template for each rule."""
 
 from collections.abc import Iterable, Iterator
 

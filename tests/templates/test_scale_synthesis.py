@@ -1,4 +1,4 @@
-"""What synthesis costs: pools and shards, never nodes."""
+"""The cost of synthesis: it grows with pools and shards, never with nodes."""
 
 import dataclasses
 from collections import Counter

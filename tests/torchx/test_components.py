@@ -1,4 +1,4 @@
-"""What is typed for the components of `lib/`, as the job that it becomes."""
+"""Components of `lib/`, and the jobs that they become."""
 
 from typing import Any
 

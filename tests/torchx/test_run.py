@@ -1,4 +1,4 @@
-"""What the `torchx` command line would send is what we would, and its mistakes are told at once."""
+"""The `torchx` command line sends what ours sends, and tells all mistakes at once."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""What a job stands from its etcd, with a real server that is frozen, killed and emptied."""
+"""Jobs while their etcd is frozen, killed or emptied, with a real server."""
 
 # Here torch may be missing, and its types are partial.
 # pyright: basic, reportMissingImports=false, reportPrivateImportUsage=false

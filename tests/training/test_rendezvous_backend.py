@@ -1,4 +1,4 @@
-"""How the nodes of a job agree through etcd, with a real server."""
+"""Rendezvous of a job's nodes through a real etcd."""
 
 # Here torch may be missing, and its types are partial.
 # pyright: basic, reportMissingImports=false, reportPrivateImportUsage=false

@@ -1,4 +1,4 @@
-"""What torchrun's agents write for each other in etcd, against a real server."""
+"""The store of torchrun's agents in a real etcd."""
 
 # Here torch may be missing, and its types are partial.
 # pyright: basic, reportMissingImports=false, reportPrivateImportUsage=false

@@ -1,4 +1,4 @@
-"""What the function behind the block calendar does for CloudFormation, and what it answers."""
+"""The block calendar as a custom resource: its work in a deployment, and its answers."""
 
 from datetime import datetime
 from functools import partial

@@ -1,4 +1,4 @@
-"""What the function behind the block calendar does each minute, when the schedule calls it."""
+"""The block calendar each minute, called by the schedule."""
 
 from collections.abc import Iterator
 from datetime import timedelta

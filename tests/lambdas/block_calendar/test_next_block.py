@@ -1,4 +1,4 @@
-"""What a deploy does that puts the next Capacity Block in the place of one that runs."""
+"""Deployments that put the next Capacity Block in the place of the running one."""
 
 from datetime import datetime, timedelta
 from typing import Any

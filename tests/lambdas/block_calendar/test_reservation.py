@@ -1,4 +1,4 @@
-"""Which Capacity Block the block calendar waits for."""
+"""The Capacity Block that the block calendar waits for."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What a deploy tries again, and for how long."""
+"""Retries within a deployment, and their duration."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Whom the block calendar takes for the API server of its cluster."""
+"""The certificate by which the block calendar knows its API server."""
 
 import base64
 import shutil

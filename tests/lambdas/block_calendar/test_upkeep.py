@@ -1,4 +1,4 @@
-"""What the block calendar does with node groups, and at a deploy; what it leaves to people."""
+"""Upkeep of node groups by the block calendar, and cases that it leaves to people."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""What the block calendar does where the file has another window than EC2."""
+"""Windows of the cluster file that differ from EC2's."""
 
 from datetime import datetime, timedelta
 

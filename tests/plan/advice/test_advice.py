@@ -1,4 +1,4 @@
-"""Which way to buy capacity the adviser names first, and what it falls back on."""
+"""The adviser's first choice of capacity, and its fallbacks."""
 
 from datetime import timedelta
 from typing import Any

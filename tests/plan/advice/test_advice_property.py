@@ -1,4 +1,4 @@
-"""Whatever the adviser is asked, its answer is legal, and nothing legal is better by its order."""
+"""Properties of the adviser: each answer is legal, and no legal one is better by its order."""
 
 from dataclasses import replace
 from functools import cache

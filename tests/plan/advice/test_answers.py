@@ -1,4 +1,4 @@
-"""What an answer of the adviser says of sizes, hours, money, quotas and what is to be filled in."""
+"""Answers of the adviser: sizes, hours, money, quotas and values to fill in."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the adviser refuses or doubts, each with the code of its reason."""
+"""Candidates that the adviser refuses or doubts, each with the code of its reason."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the images of a cluster are called, and which are built from what."""
+"""Names of a cluster's images, and the sources they are built from."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Whatever a job asks of whatever pool, it is refused with a way out, or it runs."""
+"""Properties of jobs: any job on any pool is refused with a way out, or it runs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Where jobs run."""
+"""Namespaces of jobs."""
 
 import pytest
 

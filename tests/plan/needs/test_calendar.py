@@ -1,4 +1,4 @@
-"""Whether a window that is paid for is ahead, running or over, at a time that is given."""
+"""State of a paid window at a given time: ahead, running or over."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which tier of the control plane holds a fleet, before it is asked for."""
+"""The tier of the control plane that holds a fleet."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""How long a fleet takes to its first step, at best."""
+"""The shortest time from a launch to the first training step."""
 
 import pytest
 

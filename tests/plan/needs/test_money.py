@@ -1,4 +1,4 @@
-"""What a file's purchases cost beside the same fleet On-Demand, and what is not known of that."""
+"""The cost of a file's purchases beside the same fleet On-Demand."""
 
 from typing import Any
 

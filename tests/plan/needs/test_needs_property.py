@@ -1,4 +1,4 @@
-"""What happens to every number of a plan when a pool grows: what its formula says."""
+"""Properties of needs: each number follows its formula when a pool grows."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which quotas beyond EC2's own a cluster needs, and what to ask of whom."""
+"""Quotas beyond EC2's own, and the requests that raise them."""
 
 from dataclasses import replace
 from typing import Any

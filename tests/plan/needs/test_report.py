@@ -1,4 +1,4 @@
-"""What a cluster needs of AWS, before a request is filed or a reservation paid for."""
+"""Needs of a cluster, before a quota is requested or a reservation paid for."""
 
 import pytest
 from hypothesis import given, settings

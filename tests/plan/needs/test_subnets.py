@@ -1,4 +1,4 @@
-"""How full the subnets of a zone are, and whether it holds what may come to it at once."""
+"""Free addresses in the subnets of a zone, and bursts that they hold."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whether the ranges of a file hold what it asks for, and that the advice works."""
+"""Address ranges of a file against its demand; the advice in a mistake works."""
 
 import itertools
 import math

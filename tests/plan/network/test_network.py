@@ -1,4 +1,4 @@
-"""Where the subnets lie, that they stay there, and that they hold what the file asks for."""
+"""Subnets: their ranges, their stability and their capacity."""
 
 import itertools
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Of what somebody is told, in time and only where there is something to tell of."""
+"""Alerts: early enough, and only for resources that the cluster has."""
 
 from datetime import UTC, datetime
 

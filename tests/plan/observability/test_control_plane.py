@@ -1,4 +1,4 @@
-"""What is shown and told of a control plane, against the limits of its tier."""
+"""Graphs and alarms of a control plane, against the limits of its tier."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""What is measured, shown and told: metrics that exist, one exporter on a node, alarms in time."""
+"""Metrics, graphs and alarms: metrics that exist, and one exporter on a node."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

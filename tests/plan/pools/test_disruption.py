@@ -1,4 +1,4 @@
-"""When Karpenter and EKS Auto Mode may take a node away from the pods on it."""
+"""Disruption budgets of Karpenter and EKS Auto Mode."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the Cluster Autoscaler knows of nodes that are not there yet, as tags of their group."""
+"""Tags that tell the Cluster Autoscaler of nodes that do not exist yet."""
 
 from typing import Any
 

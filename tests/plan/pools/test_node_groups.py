@@ -1,4 +1,4 @@
-"""What follows from a pool for the Auto Scaling group behind it."""
+"""Auto Scaling groups of pools."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""How many nodes Karpenter and EKS Auto Mode launch, from what, and in which order."""
+"""NodePools of Karpenter and EKS Auto Mode: sizes, requirements and order."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a pool becomes: interfaces, pods, disks, labels and taints.
+"""Pools: interfaces, pods, disks, labels and taints.
 
 `data/efa_layouts.json` holds the launch-template layouts of the EC2 user guide of 2026-04-13,
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html: the variant that spends

@@ -1,4 +1,4 @@
-"""What sizes node groups by the pods that wait, and what drains nodes before EC2 takes them."""
+"""Scaling of node groups by pods that wait, and draining before EC2 takes a node."""
 
 from typing import Any
 
