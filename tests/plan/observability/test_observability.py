@@ -70,16 +70,17 @@ def published(cluster: ClusterPlan) -> set[tuple[str, tuple[tuple[str, str], ...
             for namespace in settings.teams
         )
         measure_gpus(exporters, found, settings, measures, lambda _: text)
+    events: list[Any] = [*log_events(measures, settings, now=0), *canary_events(cluster)]
     return {
         (metric["Name"], tuple(sorted((key, event[key]) for key in dimensions)))
-        for event in (*log_events(measures, settings, now=0), *canary_events(cluster))
+        for event in events
         for directive in event["_aws"]["CloudWatchMetrics"]
         for dimensions in directive["Dimensions"]
         for metric in directive["Metrics"]
     }
 
 
-def canary_events(cluster: ClusterPlan) -> Iterator[dict[str, Any]]:
+def canary_events(cluster: ClusterPlan) -> Iterator[Any]:
     latency = of(cluster).write_latency
     if latency is not None:
         counts = Counts(CanarySettings.parse(json.loads(json.dumps(latency.function.input))))
