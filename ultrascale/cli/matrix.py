@@ -77,8 +77,11 @@ def _details(provisioner: Provisioner) -> Table:
 def _page() -> Iterator[str]:
     yield "# The pool matrix"
     yield ""
-    yield "Which purchase option works on which provisioner. `ultrascale check` refuses the others."
-    yield "This page is what `ultrascale matrix --markdown` prints; the rules read the same data."
+    yield (
+        "This page lists which purchase option works on which provisioner. `ultrascale check` "
+        "refuses the others."
+    )
+    yield "`ultrascale matrix --markdown` prints this page. The rules read the same data."
     yield ""
     yield from _table(("", *(f"`{name}`" for name in PROVISIONERS)), _grid())
     for provisioner in PROVISIONERS:
@@ -94,7 +97,10 @@ def _page() -> Iterator[str]:
     yield ""
     yield "## Seen in the field"
     yield ""
-    yield "What has cost others their capacity. Here it is refused, warned of, or has no spelling."
+    yield (
+        "These mistakes have cost others their capacity. Here `check` refuses them or warns, or a "
+        "cluster file cannot state them."
+    )
     yield ""
     failures = _named_failures()
     yield from _table(
@@ -160,21 +166,24 @@ def _common_limits() -> Iterator[str]:
     by_the_day, most = capacity_blocks.LONGEST_BY_THE_DAY, capacity_blocks.LONGEST_DAYS
     yield (
         f"A Capacity Block lasts 1 to {by_the_day} days or whole weeks up to {most} days "
-        "(with `extended: true` any number of days up to that), "
-        f"ends at {capacity_blocks.ENDS_AT:%H:%M} UTC, serves one pool, and takes no placement "
+        "(with `extended: true` any number of days up to that). "
+        f"It ends at {capacity_blocks.ENDS_AT:%H:%M} UTC, serves one pool, and takes no placement "
         "group."
     )
     yield (
-        "`static` on `karpenter` and `auto-mode` wants `role: reserved`: a fixed count has no "
+        "`static` on `karpenter` and `auto-mode` needs `role: reserved`: a fixed count has no "
         "weight to fall back by. Pools there that scale have no `min`."
     )
     yield (
-        f"EKS lets a managed node group have {matrix.NODES_PER_MANAGED_NODE_GROUP} nodes, and a "
-        f"cluster {matrix.MANAGED_NODE_GROUPS} of them, each shard counted."
+        f"A managed node group has at most {matrix.NODES_PER_MANAGED_NODE_GROUP} nodes, and a "
+        f"cluster at most {matrix.MANAGED_NODE_GROUPS} such groups. Each shard counts as a group."
     )
-    yield "`karpenter` and `auto-mode` never in one cluster; node groups beside either."
+    yield (
+        "A cluster cannot have both `karpenter` and `auto-mode`; it can have node groups beside "
+        "either."
+    )
     yield from _unplanned_ultraservers()
-    yield "Auto Mode launches the accelerated families that EKS lists, and no others."
+    yield "Auto Mode launches only the accelerated families that EKS lists."
     yield (
         f"EKS Auto Mode replaces every node after {auto_mode.NODE_DAYS} days at most: "
         "`check` warns of a longer window."
@@ -190,7 +199,7 @@ def _unplanned_ultraservers() -> Iterator[str]:
     if unplanned:
         yield (
             f"No UltraServer type can be planned yet ({', '.join(unplanned)}): no source states "
-            "how many interfaces its network card 0 takes. AWS supports GB200 on node groups alone."
+            "how many interfaces its network card 0 takes. AWS supports GB200 only on node groups."
         )
 
 
