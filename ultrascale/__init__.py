@@ -1,4 +1,4 @@
-"""The core of ultrascale: what AWS documents, what the user decided, and what follows from both.
+"""The core of ultrascale: facts of AWS, the cluster file, and the plan that follows from both.
 
 `ultrascale.submit` sends a job to a cluster from Python.
 """
@@ -6,17 +6,17 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ultrascale.jobs.submitted import SubmittedJob as SubmittedJob
-    from ultrascale.jobs.submitted import submit as submit
+    from ultrascale.jobs import SubmittedJob as SubmittedJob
+    from ultrascale.jobs import submit as submit
 
 _FROM_JOBS = ("SubmittedJob", "submit")
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        # Whoever only plans a cluster does not pay for what talks to one.
+        # A program that only plans a cluster must not import the client of API servers.
         if name in _FROM_JOBS:
-            from ultrascale.jobs import submitted
+            from ultrascale import jobs
 
-            return getattr(submitted, name)
+            return getattr(jobs, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The connections to PostgreSQL: how they are made, kept and made anew."""
+"""Connections to PostgreSQL, renewed after restarts and failovers."""
 
 import json
 import time

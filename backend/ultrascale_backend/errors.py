@@ -1,4 +1,4 @@
-"""What can go wrong with a request, beside the errors of `ultrascale`."""
+"""Errors of a request, beside those of `ultrascale`."""
 
 from collections.abc import Iterable
 

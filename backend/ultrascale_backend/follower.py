@@ -1,4 +1,4 @@
-"""Follows the jobs of requests in the cluster, and records how far they are."""
+"""Watches of the jobs of requests, and their states in the database."""
 
 import logging
 import threading

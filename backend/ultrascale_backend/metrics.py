@@ -1,4 +1,4 @@
-"""What Prometheus scrapes."""
+"""Metrics for Prometheus."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""How what is wrong with a document is said: key path, what is wrong, the value, what to do."""
+"""Lines of mistakes in a document: key path, mistake, value, remedy."""
 
 import difflib
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""The objects of a request's job in the cluster: made once, taken away, and told apart by a label.
+"""Objects of a request's job in the cluster: created once, labelled, and deleted.
 
 It asks for no more than a Role on the jobs' namespaces gives: `create`, `get` and `delete` of what
 a job consists of. In particular it applies nothing, which would take `patch`.

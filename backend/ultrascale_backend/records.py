@@ -1,4 +1,4 @@
-"""A request as the database has it."""
+"""Requests as rows of the database."""
 
 from dataclasses import dataclass
 from datetime import datetime

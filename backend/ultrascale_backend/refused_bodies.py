@@ -1,4 +1,4 @@
-"""Requests whose body is too large, and clients that are still sending it."""
+"""Requests with a body that is too large, from clients that are still sending it."""
 
 import asyncio
 from typing import TYPE_CHECKING

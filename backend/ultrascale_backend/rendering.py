@@ -1,4 +1,4 @@
-"""From a request to what is sent to Kubernetes for it, by the rules and the cluster file."""
+"""Manifests of a request, by the rules and the cluster file."""
 
 import json
 from collections.abc import Iterator

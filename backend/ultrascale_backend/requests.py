@@ -1,4 +1,4 @@
-"""What a client asks for."""
+"""Requests of clients: the form, its checks and its hash."""
 
 import json
 from collections.abc import Iterator

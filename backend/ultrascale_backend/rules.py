@@ -1,4 +1,4 @@
-"""Which template of the cluster file a request becomes. The rules are data: a YAML file."""
+"""Rules that map a request to a template of the cluster file. The rules are a YAML file."""
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The process: what it begins with, and how it ends."""
+"""The process of the backend: its start, its threads and its end."""
 
 import asyncio
 import logging

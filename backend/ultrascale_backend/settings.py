@@ -1,4 +1,4 @@
-"""What the process is told by its environment."""
+"""Settings of the process, from its environment."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

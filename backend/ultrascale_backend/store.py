@@ -1,4 +1,4 @@
-"""Every statement that the database is asked."""
+"""Statements of SQL, all of them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""The HTTP interface."""
+"""HTTP interface."""
 
 import logging
 import threading

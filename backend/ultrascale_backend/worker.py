@@ -1,4 +1,4 @@
-"""Does in the cluster what the outbox says, from several threads of every replica."""
+"""Workers that carry the outbox out in the cluster, in several threads of each replica."""
 
 import logging
 import threading

@@ -1,4 +1,4 @@
-"""The cdk8s charts: what the cluster runs. They render plans and decide nothing."""
+"""cdk8s charts of the programs in a cluster. They render plans and decide nothing."""
 
 from ultrascale_k8s._platform_chart import Charts, PlatformChart
 from ultrascale_k8s.platform import define_charts, write_manifests

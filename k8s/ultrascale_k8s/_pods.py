@@ -1,4 +1,4 @@
-"""What the pods of the platform's own charts share: labels, placement and hardening.
+"""Labels, placement and hardening of the pods of the platform's own charts.
 
 Pods are written with the typed classes of `cdk8s_plus_27.k8s`: the intent classes cannot say
 seccomp profiles, topology spread, `NotIn` affinity or a selector without cdk8s' own label, and a

@@ -1,4 +1,4 @@
-"""The DCGM exporter: what each GPU does, for Prometheus."""
+"""DCGM exporter: metrics of each GPU for Prometheus."""
 
 import cdk8s
 from cdk8s_plus_27 import k8s as kube

@@ -1,4 +1,4 @@
-"""The etcd that TorchElastic workers meet at."""
+"""etcd for the rendezvous of TorchElastic workers."""
 
 import cdk8s
 from cdk8s_plus_27 import k8s as kube

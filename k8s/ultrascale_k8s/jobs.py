@@ -1,4 +1,4 @@
-"""A job as a chart, for those who keep their jobs in charts of their own."""
+"""A job as a chart, for users who keep jobs in charts of their own."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What lets jobs write to a file system that is new: its root belongs to root."""
+"""Write access to a new Lustre file system, whose root directory belongs to root."""
 
 from collections.abc import Sequence
 

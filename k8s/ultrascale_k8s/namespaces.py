@@ -1,4 +1,4 @@
-"""The namespaces of the platform and what may reach their pods."""
+"""Namespaces of the platform, and the network policies of their pods."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What makes EKS Auto Mode enforce network policies."""
+"""Enforcement of network policies by EKS Auto Mode."""
 
 import cdk8s
 from cdk8s_plus_27 import k8s as kube

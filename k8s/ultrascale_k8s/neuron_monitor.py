@@ -1,4 +1,4 @@
-"""The Neuron monitor: what each Neuron device does, for Prometheus."""
+"""Neuron monitor: metrics of each Neuron device for Prometheus."""
 
 import cdk8s
 from cdk8s_plus_27 import k8s as kube

@@ -1,4 +1,4 @@
-"""How the nodes of Karpenter and EKS Auto Mode are made."""
+"""Node classes of Karpenter and EKS Auto Mode."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What keeps pods without accelerators off nodes that can have no taints."""
+"""Admission policy that keeps pods without accelerators off nodes that cannot have taints."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A cache of names on every node."""
+"""DNS cache on each node."""
 
 import cdk8s
 from cdk8s_plus_27 import k8s as kube

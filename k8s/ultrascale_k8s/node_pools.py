@@ -1,4 +1,4 @@
-"""What Karpenter and EKS Auto Mode launch the nodes of a pool from."""
+"""NodePools of Karpenter and EKS Auto Mode."""
 
 from collections.abc import Mapping, Sequence
 

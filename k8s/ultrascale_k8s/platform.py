@@ -1,4 +1,4 @@
-"""Every chart of a cluster, in the order they are applied."""
+"""All charts of a cluster, in the order in which they are applied."""
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How pods mount file systems and buckets."""
+"""Volumes and claims of file systems and buckets."""
 
 from collections.abc import Sequence
 

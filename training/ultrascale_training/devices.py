@@ -1,4 +1,4 @@
-"""What differs between devices: process group, random numbers, gradient exchange, precision.
+"""Devices: process group, random numbers, gradient exchange and precision of each.
 
 `connect` joins the process group that torchrun's environment describes, or one of a single process.
 """

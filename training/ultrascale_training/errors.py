@@ -1,4 +1,4 @@
-"""What a user can put right."""
+"""Errors that a user can solve."""
 
 
 class TrainingError(Exception):

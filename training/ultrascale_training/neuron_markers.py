@@ -1,4 +1,4 @@
-"""Which graphs a shared cache of the Neuron compiler holds, by the word of who compiled them.
+"""Markers of the graphs that a shared cache of the Neuron compiler holds.
 
 The cache itself cannot say whether it is complete. So each node that has compiled its graphs
 leaves a marker in it: ``precompiled/<arguments>/<run>/<node>.json``.

@@ -1,4 +1,4 @@
-"""What ``neuron_parallel_compile`` says of the graphs that it compiled.
+"""Summary that ``neuron_parallel_compile`` prints of its compiled graphs.
 
 Its exit code says less: it is the number of graphs that failed, of which the shell keeps the last
 8 bits, and 0 where workers of its own died with the graphs they had in hand.

@@ -1,4 +1,4 @@
-"""Which rows make up a step, as a function of nothing but seed and step.
+"""Order of rows: the rows of a step follow from the seed and the step alone.
 
 The rows of a dataset are cut into slices of one micro-batch each. A step takes the next ``K``
 slices of a pseudo-random permutation, ``K`` being the micro-batches of a global batch, and workers

@@ -1,4 +1,4 @@
-"""How a run begins: every worker learns from the first one where to start, or why it cannot."""
+"""Start of a run: the first worker tells the others where to start, or why it cannot."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

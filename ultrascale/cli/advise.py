@@ -1,4 +1,4 @@
-"""`ultrascale advise`: which way to buy capacity fits a piece of work, before any of it is paid."""
+"""`ultrascale advise`: recommend a way to buy capacity."""
 
 import json
 import math

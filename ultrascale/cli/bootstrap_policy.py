@@ -1,4 +1,4 @@
-"""`ultrascale bootstrap-policy`: what `cdk bootstrap` gives CloudFormation's role, and no more."""
+"""`ultrascale bootstrap-policy`: write the policies that `cdk bootstrap` attaches."""
 
 import json
 import re

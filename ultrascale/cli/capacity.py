@@ -1,4 +1,4 @@
-"""`ultrascale capacity`: what AWS sells at the moment, and buying one of it."""
+"""`ultrascale capacity`: find capacity that AWS sells now, and buy it."""
 
 import re
 from collections.abc import Sequence

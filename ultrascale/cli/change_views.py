@@ -1,4 +1,4 @@
-"""What a deployment would do, as people and programs read it."""
+"""Lines and JSON of the changes that a deployment makes."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`ultrascale chart-values`: what the chart `training-job` knows of a cluster."""
+"""`ultrascale chart-values`: print the cluster's values of the chart `training-job`."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`ultrascale diff`: what a deployment of a cluster file would replace, delete or roll."""
+"""`ultrascale diff`: show what a deployment would replace, delete or roll."""
 
 import json
 from collections.abc import Generator

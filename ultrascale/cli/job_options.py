@@ -1,4 +1,4 @@
-"""Options of the commands about jobs that say more than one value."""
+"""Options and arguments of the job commands that hold several values."""
 
 import json
 from collections.abc import Iterator

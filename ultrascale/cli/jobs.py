@@ -1,4 +1,4 @@
-"""`ultrascale submit|status|logs|cancel|queue`: jobs in a cluster."""
+"""`ultrascale submit|status|logs|cancel|queue`: run jobs in a cluster."""
 
 import sys
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The pool matrix as a user reads it: in a terminal, or as the page `docs/pool-matrix.md`."""
+"""The pool matrix, for a terminal or as the page `docs/pool-matrix.md`."""
 
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version

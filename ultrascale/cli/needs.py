@@ -1,4 +1,4 @@
-"""`ultrascale plan`: what a cluster file needs of AWS, before any of it is paid for."""
+"""`ultrascale plan`: show what a cluster file needs of AWS."""
 
 import json
 from dataclasses import asdict

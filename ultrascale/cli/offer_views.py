@@ -1,4 +1,4 @@
-"""Shows what AWS offers: a table and its remarks, or JSON."""
+"""Tables, remarks and JSON of offers of AWS."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""`ultrascale sbom`: what a synthesized cluster consists of, for who has to vouch for it."""
+"""`ultrascale sbom`: write the bill of materials of a synthesized cluster."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`ultrascale summary`: stacks, pools, images and findings of a synthesized cluster file."""
+"""`ultrascale summary`: show stacks, pools, images and findings of a synthesized cluster file."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`ultrascale upgrade-plan`: what another minor of Kubernetes takes, with no account."""
+"""`ultrascale upgrade-plan`: plan an upgrade of Kubernetes, without asking AWS."""
 
 import json
 import shlex

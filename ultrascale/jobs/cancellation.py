@@ -1,4 +1,4 @@
-"""Takes a job away: exactly the objects that carry its label."""
+"""Deletion of a job: exactly the objects that carry its label."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

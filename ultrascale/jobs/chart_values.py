@@ -1,7 +1,8 @@
-"""What the chart `training-job` knows of a cluster, so that it decides nothing of it again.
+"""Values of the chart `training-job` that follow from a cluster.
 
-For each kind of nodes it is a job as this project renders it, in which markers such as `${NAME}`
-stand for what the chart's other values say, and the bounds of these.
+For each kind of nodes they hold a rendered job, in which markers such as `${NAME}` stand for the
+chart's other values, and the bounds of those values. The chart then decides nothing itself. A
+marker in quotes stands for any JSON, one within a text for a text.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

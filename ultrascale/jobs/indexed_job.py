@@ -1,4 +1,4 @@
-"""A job as Kubernetes itself runs it, where no gang scheduler is installed.
+"""Indexed Jobs of Kubernetes, for clusters without a gang scheduler.
 
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/
 """

@@ -1,4 +1,4 @@
-"""What a job's pods print: once, or for as long as the job runs, through restarts."""
+"""Logs of a job's pods, read once or followed through restarts until the job ends."""
 
 import queue
 import threading

@@ -1,4 +1,4 @@
-"""What is sent to Kubernetes for one job."""
+"""Manifests of a job: its objects, their kinds and their YAML."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The pods of a job, as Kubernetes writes them."""
+"""Pod template of a job."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""A pod of a job: how far it is, and why it gets no further."""
+"""Pods of a job in the cluster: state, reason to wait, and order by index."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

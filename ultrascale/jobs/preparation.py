@@ -1,4 +1,4 @@
-"""From a cluster file and a job to what is sent."""
+"""Preparation of a job: from a cluster file and a description to manifests."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence

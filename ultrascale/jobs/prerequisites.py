@@ -1,4 +1,4 @@
-"""What the cluster must have before a job is sent: all that is missing, at once."""
+"""Checks of the cluster before a job is sent. They report everything that is missing."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

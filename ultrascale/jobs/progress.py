@@ -1,4 +1,4 @@
-"""Follows a job's pods until they run, or until the job has ended."""
+"""Progress of a job: watches its pods until they run, or until the job ends."""
 
 import time
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A training job on HyperPod's nodes, as Kubeflow's training operator runs it.
+"""PyTorchJobs of Kubeflow's training operator, for HyperPod's nodes.
 
 Pods are restarted where they are, and made anew where their nodes are gone; HyperPod starts the
 whole job anew, from its last checkpoint, when it takes a faulty node away.

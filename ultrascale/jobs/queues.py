@@ -1,4 +1,4 @@
-"""Volcano's queues: what they may give out, what they have given, and who waits."""
+"""Volcano's queues: capacity, use, and the jobs that wait."""
 
 from collections import defaultdict
 from collections.abc import Mapping

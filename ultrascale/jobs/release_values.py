@@ -1,7 +1,7 @@
-"""Values of the chart `training-job`, as a job of the cluster that it is to run in.
+"""Translation of a Helm release's values of the chart `training-job` into a job.
 
-What in them could never work there is put right where their meaning is plain, and said; what is
-not plain is refused.
+A value that cannot work in the cluster is corrected with a note where its meaning is clear, and
+refused where it is not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

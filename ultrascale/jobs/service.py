@@ -1,4 +1,4 @@
-"""Pods that serve: a Deployment, its address, and what keeps it up while nodes go.
+"""Services: a Deployment, its address, its disruption budget and its network policy.
 
 Sources:
     https://kubernetes.io/docs/concepts/workloads/controllers/deployment/

@@ -1,4 +1,4 @@
-"""How far the jobs of a namespace are."""
+"""State of the jobs in a namespace."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Sends a job to the cluster: all of it or nothing."""
+"""Submission of a job's objects: all of them or none."""
 
 from ultrascale.cluster_api.kinds import SERVICE, Kind
 from ultrascale.cluster_api.objects import Object, name

@@ -1,4 +1,4 @@
-"""A job that was submitted, in Python: what notebooks and backends hold of it."""
+"""Jobs submitted from Python."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Which tier of nodes a job runs on: what is free in the cluster now."""
+"""Choice of a job's tier of nodes, by the nodes that are free now."""
 
 from collections.abc import Iterator, Sequence
 

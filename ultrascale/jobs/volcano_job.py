@@ -1,4 +1,4 @@
-"""A job as Volcano runs it: all pods start together, and start anew together.
+"""Volcano Jobs: all pods start together, and restart together.
 
 Source: https://volcano.sh/en/docs/vcjob/
 """

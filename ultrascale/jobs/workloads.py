@@ -1,4 +1,4 @@
-"""What makes the pods of a job (a Volcano, PyTorch or Indexed Job, a Deployment): how far it is."""
+"""State of workloads: Volcano Jobs, PyTorchJobs, Indexed Jobs and Deployments."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Waiting for what AWS and Kubernetes do, so that tests need not."""
+"""The clock, and waits for changes in AWS and Kubernetes."""
 
 import time
 from collections.abc import Callable

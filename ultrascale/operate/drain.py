@@ -1,4 +1,4 @@
-"""A node that takes no new pods, and the pods on it that leave.
+"""Drain of nodes: cordon them, and evict their pods.
 
 Sources:
     https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/

@@ -1,4 +1,4 @@
-"""A cluster's endpoint, a node that reaches it, and a kubeconfig for the way through that node.
+"""Endpoint of a cluster, a node that reaches it, and a kubeconfig for a local port.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html

@@ -1,4 +1,4 @@
-"""Nodes that somebody has to renew: who is on an older template, how one ends, who follows.
+"""Nodes to renew: those on an older template, their end and their successors.
 
 Nothing here launches a node: Karpenter or the Auto Scaling group brings a successor once an old
 one has gone, so that there are never more than the reservation holds.

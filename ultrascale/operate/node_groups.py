@@ -1,4 +1,4 @@
-"""Node groups, EKS's and our own, as they stand: who they are, their size, and setting it.
+"""Node groups of EKS and Auto Scaling groups: names, sizes and failures.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupConfig.html

@@ -1,4 +1,4 @@
-"""Nodes of a NodePool, the NodeClaims behind them, and the count that a static one keeps.
+"""NodePools: their nodes, NodeClaims and the count of a static one.
 
 Sources:
     https://karpenter.sh/docs/concepts/nodepools/

@@ -1,4 +1,4 @@
-"""Which size somebody may give a pool by hand, whose nodes they renew, and what comes of it.
+"""Rules for the size of a pool that is set by hand, and for the renewal of its nodes.
 
 Who sets the size of which pool is `PoolPlan.sized_by`; docs/decisions/0004 says why.
 """

@@ -1,4 +1,4 @@
-"""How many nodes of each pool of a cluster take work, and why the others do not."""
+"""Number of nodes of each pool that take work, and the reasons of the others."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

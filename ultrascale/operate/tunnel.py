@@ -1,4 +1,4 @@
-"""A port of this machine that leads to a cluster's private endpoint, through one of its nodes.
+"""Local port that leads to a cluster's private endpoint, through one of its nodes.
 
 The AWS CLI opens it, by Session Manager's plugin: no port of the node is open to anybody.
 

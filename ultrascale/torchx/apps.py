@@ -1,4 +1,4 @@
-"""An app of TorchX as a job description: one role is one job, its replicas are its nodes."""
+"""Translation of a TorchX app into a job: one role is one job, its replicas are its nodes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the components of `lib/` have in common: a PyTorch job as a description, and as a role.
+"""Common part of the components of `lib/`: a PyTorch job as a description and as a role.
 
 The role carries the description as metadata, from which the scheduler of this package renders the
 job. Its own command is torchrun's, so that the same component runs on a laptop with `local_cwd`.

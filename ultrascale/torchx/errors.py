@@ -1,4 +1,4 @@
-"""What is wrong with an app, said so that the `torchx` command line prints it without a trace."""
+"""Errors of an app, which the `torchx` command line prints without a traceback."""
 
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The command of an app's replicas, which TorchX would write anew for each of them.
+"""Command of an app's replicas, which TorchX would otherwise rewrite for each of them.
 
 Pods of a job are alike, so each finds out its own index, and what TorchX promises of the first one:
 that it is `localhost` to itself, and that the others wait for it no longer than they must.

@@ -1,4 +1,4 @@
-"""The run options: `-cfg key=value,…`, or the section `[kubernetes]` of `.torchxconfig`."""
+"""Run options: `-cfg key=value,…`, or the section `[kubernetes]` of `.torchxconfig`."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""How far a job is, in TorchX's words."""
+"""State of a job in TorchX's words."""
 
 from collections.abc import Mapping
 

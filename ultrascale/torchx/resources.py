@@ -1,4 +1,4 @@
-"""Named resources: whole nodes of the training families, as EKS has them to give.
+"""Named resources: whole nodes of the training families.
 
 What TorchX itself registers for them asks for more CPU than any kubelet leaves, and for a resource
 that the Neuron device plugin no longer has: such pods wait for ever.

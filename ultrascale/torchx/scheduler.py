@@ -1,4 +1,4 @@
-"""A scheduler of TorchX that sends an app as any other job of the cluster file is sent.
+"""TorchX scheduler that submits an app like any other job of the cluster file.
 
 Source: https://docs.pytorch.org/torchx/main/schedulers.html
 """

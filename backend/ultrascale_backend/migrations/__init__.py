@@ -1,4 +1,4 @@
-"""The schema of the database, as numbered SQL files that are applied once each.
+"""Schema of the database: numbered SQL files, each applied once.
 
 Plain files, because two tables need none of the models that Alembic compares a database with. They
 only ever add: replicas of the version before run beside the new one while a Deployment rolls, and

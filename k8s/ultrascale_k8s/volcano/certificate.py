@@ -1,4 +1,4 @@
-"""The certificate of the webhooks' server: a Job that makes it once and keeps it.
+"""Certificate of the webhooks' server, created once by a Job.
 
 Upstream makes it in a Helm hook. This Job may be applied again and again: it leaves alone a
 certificate that is still good for a year, and its name changes whenever its pod would, because a

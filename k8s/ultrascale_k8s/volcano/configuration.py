@@ -1,4 +1,4 @@
-"""What Volcano's scheduler and controllers read from their ConfigMaps.
+"""Configuration of Volcano's scheduler and controllers, in their ConfigMaps.
 
 The controllers watch theirs and take up a change without a restart; another configuration of the
 scheduler makes new pods of it.

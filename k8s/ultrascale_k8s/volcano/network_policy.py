@@ -1,4 +1,4 @@
-"""What may connect to Volcano's programs, in a namespace that refuses every other connection.
+"""Connections allowed to Volcano's programs, in a namespace that refuses all others.
 
 The kubelet's probes need no rule: a node always reaches its own pods.
 

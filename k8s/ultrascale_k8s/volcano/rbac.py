@@ -1,4 +1,4 @@
-"""What Volcano's programs may do.
+"""Rights of Volcano's programs.
 
 Upstream's rules at v1.15.1 without what nothing of ours uses: writing CustomResourceDefinitions,
 certificate requests and PriorityClasses, the scheduler's writing of ConfigMaps, Leases outside

@@ -1,4 +1,4 @@
-"""Schemas of the kinds that the scheduler and the nodes are told by.
+"""Schemas of the kinds for scheduling and for nodes.
 
 Source: https://github.com/volcano-sh/volcano/tree/v1.15.1/config/crd
 """

@@ -1,4 +1,4 @@
-"""A small vocabulary for structural schemas: what an OpenAPI v3 schema of a CRD is made of.
+"""Vocabulary of structural schemas: the parts of an OpenAPI v3 schema of a CRD.
 
 Every object with named fields keeps the fields it does not name, so that nothing of a user's object
 is ever pruned.

@@ -1,4 +1,4 @@
-"""The admission webhooks, applied last.
+"""Admission webhooks, applied last.
 
 A webhook that is registered but not served refuses every object it is asked about. Applied after
 the queues, the first deploy never depends on one.

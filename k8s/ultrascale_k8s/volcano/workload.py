@@ -1,4 +1,4 @@
-"""How each of Volcano's three programs runs: twice or more, hardened, on the system pool."""
+"""Deployments of Volcano's programs: at least two replicas, hardened, on the system pool."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,1 +1,1 @@
-"""How the nodes of an elastic job find each other."""
+"""Rendezvous of the nodes of an elastic job."""

@@ -1,4 +1,4 @@
-"""What torchrun finds the backend of this package by."""
+"""Entry point by which torchrun finds the rendezvous backend."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

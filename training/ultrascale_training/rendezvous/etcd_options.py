@@ -1,4 +1,4 @@
-"""What ``--rdzv-endpoint`` and ``--rdzv-conf`` say of the way to etcd."""
+"""Options of the connection to etcd: ``--rdzv-endpoint`` and ``--rdzv-conf``."""
 
 import ssl
 from collections.abc import Iterator
