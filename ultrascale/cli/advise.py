@@ -50,7 +50,7 @@ def advise_command(
     starts: Annotated[str | None, typer.Option(help="Earliest start; by default now.")] = None,
     until: Annotated[str | None, typer.Option(help="Latest start; by default any.")] = None,
     horizon_days: Annotated[
-        float | None, typer.Option(help="Days that steady work is expected to go on.")
+        float | None, typer.Option(help="Expected length of steady work, in days.")
     ] = None,
     tolerance: Annotated[
         str | None,
@@ -61,7 +61,7 @@ def advise_command(
         typer.Option("--coupled/--not-coupled", help="Whether the nodes exchange data over EFA."),
     ] = None,
     utilisation: Annotated[
-        float, typer.Option(metavar="PERCENT", help="Part of the time with work.")
+        float, typer.Option(metavar="PERCENT", help="Share of the time with work.")
     ] = 100,
     commitment: Annotated[
         str, typer.Option(help=f"Term that you would sign: {', '.join(COMMITMENTS)}.")
@@ -74,34 +74,37 @@ def advise_command(
     ] = True,
     kubernetes: Annotated[str, typer.Option(help="Kubernetes version.")] = eks.DEFAULT_VERSION,
     placement_group: Annotated[
-        bool, typer.Option("--placement-group", help="In a cluster placement group.")
+        bool, typer.Option("--placement-group", help="Use a cluster placement group.")
     ] = False,
     image: Annotated[str, typer.Option(help=f"Of the nodes: {', '.join(IMAGES)}.")] = "any",
     custom_kubelet: Annotated[
-        bool, typer.Option("--custom-kubelet", help="With kubelet settings of your own.")
+        bool, typer.Option("--custom-kubelet", help="Use kubelet settings of your own.")
     ] = False,
     efa_lustre: Annotated[
-        bool, typer.Option("--efa-lustre", help="With FSx for Lustre over EFA.")
+        bool, typer.Option("--efa-lustre", help="Use FSx for Lustre over EFA.")
     ] = False,
     held: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE,…", help=f"Paid for already: {FORM}; repeatable."),
     ] = None,
     budget: Annotated[
-        float | None, typer.Option(metavar="USD", help="In all; of steady work a month's.")
+        float | None,
+        typer.Option(metavar="USD", help="Budget in all; for steady work, for a month."),
     ] = None,
-    at: Annotated[str | None, typer.Option(metavar="TIME", help="As of; by default now.")] = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Time of the advice; by default now.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
     cluster_file: Annotated[
         bool, typer.Option("--cluster-file", help="Print the smallest cluster file with the pools.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Print every way that was weighed, and why.")
+        bool, typer.Option("--explain", help="Print every candidate with its reasons.")
     ] = False,
 ) -> None:
-    """Say which way to buy capacity fits, with its pools for a cluster file; needs no account.
+    """Recommend a way to buy capacity, with its pools for a cluster file. Needs no account.
 
-    Asks for what is missing where a person can answer. Ends with status 2 where nothing is legal.
+    Asks for missing answers in a terminal. Ends with status 2 where no candidate is legal.
     """
     given = Given(
         at=at or datetime.now(UTC),
@@ -141,7 +144,7 @@ def advise_command(
 
 
 def _asked(given: Given) -> Given:
-    """Return ``given`` with what a person answers to the questions that are open."""
+    """Return ``given`` with the user's answers to the open questions."""
     for name in given.missing():
         text = REQUIRED[name]
         if name in _LISTS:
@@ -247,7 +250,7 @@ def _quotas(answer: Advice) -> Table:
 
 
 def _others(answer: Advice) -> Iterator[str]:
-    """Yield the options that are no part of the answer, each by the nearest of its candidates."""
+    """Yield the best candidate of each option that the answer leaves out."""
     taken = {step.judged.candidate.option for step in answer.steps}
     for option in matrix.PURCHASE_OPTIONS:
         of_option = [each for each in answer.candidates if each.candidate.option == option]
@@ -263,7 +266,7 @@ def _never(judged: Judged) -> bool:
 
 
 def _weighed(candidates: Sequence[Judged]) -> Iterator[str]:
-    """Yield the candidates, those that have the same said of them in one line."""
+    """Yield lines of candidates; those with the same reasons share a line."""
     alike: dict[tuple[str, str], list[str]] = {}
     for each in candidates:
         candidate = each.candidate

@@ -28,13 +28,11 @@ _STACK = "aws:cloudformation:stack"
 def bootstrap_policy(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
     assembly: Annotated[
-        Path, typer.Option(metavar="DIR", help="What `make synth` or `make pipeline` wrote.")
+        Path, typer.Option(metavar="DIR", help="Folder that `make synth` or `make pipeline` wrote.")
     ] = Path("cdk.out"),
     of_pipeline: Annotated[
         bool,
-        typer.Option(
-            "--of-pipeline", help="For the account of FILE's pipeline, not the cluster's."
-        ),
+        typer.Option("--of-pipeline", help="Write them for the account of FILE's pipeline."),
     ] = False,
     trust: Annotated[
         list[str] | None,
@@ -42,16 +40,16 @@ def bootstrap_policy(
     ] = None,
     allow: Annotated[
         list[str] | None,
-        typer.Option(metavar="ACTION", help="Allow this action besides, such as eks:TagResource."),
+        typer.Option(metavar="ACTION", help="Allow one more action, such as eks:TagResource."),
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the policies go, by account.")
+        Path, typer.Option(metavar="DIR", help="Folder to write the policies to, by account.")
     ] = Path("dist/bootstrap"),
 ) -> None:
-    """Write the policies and the permissions boundary of CloudFormation's role; ask nothing.
+    """Write the policies and the permissions boundary of CloudFormation's role. Asks nothing.
 
-    They follow from the types of the resources in the synthesized templates. What it prints makes
-    them in the account, and bootstraps it with them.
+    They follow from the types of the resources in the synthesized templates. Prints the commands
+    that create them in the account and bootstrap it.
     """
     _refuse_words(trust or (), allow or ())
     cluster = config.load(file)
@@ -78,7 +76,7 @@ def bootstrap_policy(
 
 
 def _refuse_words(trusted: Sequence[str], allowed: Sequence[str]) -> None:
-    """Refuse what AWS would, once policies are made.
+    """Refuse policies that AWS would refuse.
 
     Raises:
         QuestionError: An account is none, or an action.
@@ -100,7 +98,7 @@ def _refuse_words(trusted: Sequence[str], allowed: Sequence[str]) -> None:
 
 
 def _scope(file: Path, cluster: config.Cluster, *, of_pipeline: bool) -> ExecutionScope:
-    """Return where the cluster is deployed, or its pipeline.
+    """Return the account and Region of the cluster, or of its pipeline.
 
     Raises:
         ConfigError: The file is wrong, or another one of its pipeline.
@@ -202,7 +200,7 @@ def _commands(
     trusted: Sequence[str],
     folder: Path,
 ) -> Iterator[str]:
-    """Yield the commands that make what was written, and bootstrap the account with policies."""
+    """Yield the commands that create the written policies and bootstrap the account with them."""
     for name in written:
         path = folder / f"{name}.json"
         yield f"aws iam create-policy --policy-name {name} --policy-document file://{path}"

@@ -34,7 +34,7 @@ _NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,63}")
 
 
 class _FindByDefault(TyperGroup):
-    """A group that takes words without a command of its own for those of `find`."""
+    """A group that takes words without a command as arguments of `find`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 typer hides it
         words = args if args[:1] and args[0] in {*self.commands, "--help"} else [_FIND, *args]
@@ -50,7 +50,7 @@ app = typer.Typer(
 Regions = Annotated[list[str] | None, typer.Option("--region", help="AWS Region; repeatable.")]
 Types = Annotated[list[str] | None, typer.Option("--type", help="EC2 type; repeatable.")]
 Count = Annotated[int | None, typer.Option(help="Nodes.")]
-Days = Annotated[int | None, typer.Option(help="For how long: 1 to 14, or whole weeks to 182.")]
+Days = Annotated[int | None, typer.Option(help="Length in days: 1 to 14, or whole weeks to 182.")]
 Starts = Annotated[str | None, typer.Option(metavar="ISO", help="Earliest start; by default now.")]
 Until = Annotated[str | None, typer.Option(metavar="ISO", help="Latest start.")]
 Profile = Annotated[str | None, typer.Option(help="Profile of the AWS CLI's configuration.")]
@@ -64,9 +64,12 @@ def now() -> datetime:
 @app.command(_FIND)
 def find_command(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Ask for what its pools need.")
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="A cluster file, whose pools say what to find."),
     ] = None,
-    pool: Annotated[str | None, typer.Argument(metavar="[POOL]", help="One pool of it.")] = None,
+    pool: Annotated[
+        str | None, typer.Argument(metavar="[POOL]", help="One pool of the file.")
+    ] = None,
     *,
     region: Regions = None,
     type_: Types = None,
@@ -75,19 +78,19 @@ def find_command(
     starts: Starts = None,
     until: Until = None,
     zone: Annotated[
-        list[str] | None, typer.Option(help="Name or id of a zone that will do; repeatable.")
+        list[str] | None, typer.Option(help="Name or id of a possible zone; repeatable.")
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(help="Only capacity-block, training-plan or spot; repeatable."),
+        typer.Option(help="Find only capacity-block, training-plan or spot; repeatable."),
     ] = None,
-    sort: Annotated[str, typer.Option(help="The best first: by price or by start.")] = "price",
+    sort: Annotated[str, typer.Option(help="Order: price or start.")] = "price",
     profile: Profile = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what AWS sells of some capacity at the moment; the word `find` may be left out.
+    """Show the capacity that AWS sells now. The word `find` may be left out.
 
-    Ends with status 3 where nothing is on offer.
+    Ends with status 3 where AWS offers nothing.
     """
     at = now()
     order = ORDERS.get(sort)
@@ -126,19 +129,19 @@ def find_command(
 
 @app.command("buy")
 def buy_command_(
-    offering: Annotated[str, typer.Argument(metavar="OFFERING-ID", help="What `find` printed.")],
+    offering: Annotated[str, typer.Argument(metavar="OFFERING-ID", help="Id that `find` printed.")],
     *,
     confirm: Annotated[
         str | None,
         typer.Option(
-            metavar="OFFERING-ID", help="The same id again; without it nothing is bought."
+            metavar="OFFERING-ID", help="The same id again; without it, nothing is bought."
         ),
     ] = None,
     fee: Annotated[
-        str | None, typer.Option(help="Refuse if the fee is not this any more, such as 1234.56.")
+        str | None, typer.Option(help="Refuse if the fee differs from this, such as 1234.56.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Name of what is bought; by default it follows from the id.")
+        str | None, typer.Option(help="Name of the purchase; by default it follows from the id.")
     ] = None,
     option: Annotated[
         list[str] | None, typer.Option(help="capacity-block or training-plan; by default either.")
@@ -151,10 +154,10 @@ def buy_command_(
     until: Until = None,
     profile: Profile = None,
 ) -> None:
-    """Buy an offering: paid up front, and final. AWS is asked for it again first.
+    """Buy an offering, which is paid up front and final. Asks AWS for the offering again first.
 
-    Prints the terms, then the keys for the cluster file. The options are those that found it.
-    Ends with status 4 where it is not known whether it was bought.
+    Prints the terms, then the keys for the cluster file. Give the options with which `find` found
+    it. Ends with status 4 where it is not known whether AWS sold it.
     """
     from ultrascale.offers.purchase import default_name, offered, quota_of, refuse_other_fee, terms
 
@@ -187,7 +190,7 @@ def buy_command_(
 def _judged(
     offering: str, confirm: str | None, fee: str | None, name: str | None, wish: Wish, at: datetime
 ) -> tuple[Request, Decimal | None]:
-    """Return what to search for the offering with, and the fee that was seen.
+    """Return the search for the offering, and the fee seen before.
 
     Raises:
         ConfigError: The options are wrong; all mistakes at once.
@@ -216,7 +219,7 @@ def _judged(
 def _find(
     requests: Sequence[Request], at: datetime, profile: str | None
 ) -> "tuple[Found, Account]":
-    """Ask AWS; while that takes long, a terminal shows that it does."""
+    """Ask AWS, and show a spinner in a terminal meanwhile."""
     # boto3 is slow to import, and no other command needs it.
     from ultrascale.account import connect
     from ultrascale.offers.find import find, region_gates

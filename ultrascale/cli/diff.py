@@ -28,13 +28,13 @@ def diff(
         typer.Option(
             "--against",
             metavar="DIR",
-            help="Compare with what `cdk synth` wrote there before; without it, with the account.",
+            help="Compare with an earlier output of `cdk synth`; by default with the account.",
         ),
     ] = None,
     assembly: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Take what `cdk synth` wrote there for FILE; do not synthesize."
+            metavar="DIR", help="Use the output of `cdk synth` for FILE; do not synthesize."
         ),
     ] = None,
     replace: Annotated[
@@ -42,7 +42,7 @@ def diff(
         typer.Option(
             "--replace",
             metavar="NAME",
-            help="Permit that this goes: a name, a logical id, or STACK/ID. Give one for each.",
+            help="Permit one loss: a name, a logical id, or STACK/ID; repeatable.",
         ),
     ] = None,
     profile: Annotated[
@@ -50,7 +50,7 @@ def diff(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
-    """Say what a deployment would replace, delete or roll. Changes nothing.
+    """Show what a deployment would replace, delete or roll. Changes nothing.
 
     Ends with status 3 where something protected would go that no --replace names, or where
     CloudFormation could not do the change, and with 1 where that is not known.
@@ -100,7 +100,7 @@ def _new_templates(
 def _compared(
     cluster: plan.ClusterPlan, against: Path | None, profile: str | None, new: "Templates"
 ) -> tuple[str, "Changes", str]:
-    """Return what is compared with, what changes, and what is to be known of it, if anything."""
+    """Return the name of the old state, the changes, and a note; the note may be empty."""
     from ultrascale import account, guard
 
     if against is not None:

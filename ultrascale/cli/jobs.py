@@ -29,21 +29,23 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def submit(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
-    job: Annotated[str, typer.Argument(metavar="JOB", help="A job of the file, or a job's file.")],
+    job: Annotated[
+        str, typer.Argument(metavar="JOB", help="A job of the file, or the file of a job.")
+    ],
     args: Annotated[
-        list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of its script.")
+        list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of the script.")
     ] = None,
     *,
     values: Annotated[
         Path | None,
-        typer.Option(help="Values of the chart training-job; JOB is one of their jobTemplates."),
+        typer.Option(help="Values of the chart training-job; JOB names one of their jobTemplates."),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the job.")] = None,
-    nodes: Annotated[int | None, typer.Option(help="Nodes.")] = None,
+    nodes: Annotated[int | None, typer.Option(help="Number of nodes.")] = None,
     image: Annotated[str | None, typer.Option(help="Image.")] = None,
-    pool: Annotated[str | None, typer.Option(help="Pool whose nodes it runs on.")] = None,
+    pool: Annotated[str | None, typer.Option(help="Pool to run on.")] = None,
     tier: Annotated[
-        str | None, typer.Option(help="The node type that it runs on, of those that it prefers.")
+        str | None, typer.Option(help="Node type to run on, one of those that the job prefers.")
     ] = None,
     queue: Annotated[str | None, typer.Option(help="Volcano queue.")] = None,
     priority: Annotated[str | None, typer.Option(help="Priority class.")] = None,
@@ -52,25 +54,26 @@ def submit(
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY.PATH=VALUE", help="Any key of the job; repeatable."),
+        typer.Option("--set", metavar="KEY.PATH=VALUE", help="Set any key of the job; repeatable."),
     ] = None,
     precompile: Annotated[
-        bool, typer.Option("--precompile", help="Compile the job's graphs for Neuron only.")
+        bool, typer.Option("--precompile", help="Only compile the job's graphs for Neuron.")
     ] = False,
     account: Annotated[
-        str | None, typer.Option(help="AWS account of the registry, where nothing else says it.")
+        str | None, typer.Option(help="AWS account of the registry, where nothing else names it.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be sent; needs no cluster.")
+        bool,
+        typer.Option("--dry-run", help="Print the objects; send nothing, and need no cluster."),
     ] = False,
     wait: Annotated[
-        bool, typer.Option("--wait/--detach", help="Wait until its pods run, or do not.")
+        bool, typer.Option("--wait/--detach", help="Wait until its pods run, or return at once.")
     ] = True,
     follow: Annotated[
         bool, typer.Option("--follow", help="Print its log until it ends; exit 1 if it fails.")
     ] = False,
     timeout: Annotated[
-        float | None, typer.Option(metavar="MINUTES", min=0, help="How long to wait for its pods.")
+        float | None, typer.Option(metavar="MINUTES", min=0, help="Longest wait for its pods.")
     ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -120,13 +123,13 @@ def status(
         str | None, typer.Option("--namespace", "-n", help="Namespace; by default the file's.")
     ] = None,
     pools: Annotated[
-        bool, typer.Option("--pools", help="The nodes of each pool of FILE instead.")
+        bool, typer.Option("--pools", help="Show the nodes of each pool of FILE instead.")
     ] = False,
     as_json: AsJson = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Say how far the jobs are, or one job and each of its pods."""
+    """Show the state of the jobs, or of one job and each of its pods."""
     from ultrascale.cli import job_views
     from ultrascale.jobs.status import find_job, job_status, jobs_in
 
@@ -160,22 +163,24 @@ def logs(
     job: Annotated[str, typer.Argument(metavar="JOB", help="The job.")],
     *,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until the job ends, through restarts.")
+        bool, typer.Option("--follow", "-f", help="Follow until the job ends, through restarts.")
     ] = False,
     rank: Annotated[
         list[int] | None, typer.Option(min=0, help="Index of a pod in the job; repeatable.")
     ] = None,
     pod: Annotated[list[str] | None, typer.Option(help="Name of a pod; repeatable.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All pods.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Print the logs of all pods.")] = False,
     previous: Annotated[
-        bool, typer.Option("--previous", help="What was written before the last restart.")
+        bool, typer.Option("--previous", help="Print the log before the last restart.")
     ] = False,
-    tail: Annotated[int | None, typer.Option(min=0, help="Lines at the end of each log.")] = None,
+    tail: Annotated[
+        int | None, typer.Option(min=0, help="Print only the last lines of each log.")
+    ] = None,
     namespace: Namespace = TRAINING_NAMESPACE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Print what a job's pods write: the pod of index 0, unless others are named."""
+    """Print the logs of a job's pods: of the pod with index 0, unless others are named."""
     from ultrascale.jobs import logs as reading
     from ultrascale.jobs.status import job_status
 
@@ -210,7 +215,7 @@ def cancel(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Delete a job; its pods get their grace period, and its volumes stay."""
+    """Delete a job. Its pods get their grace period, and its volumes stay."""
     from ultrascale.jobs import cancellation
 
     cluster = _connect(kubeconfig, context)
@@ -227,13 +232,15 @@ def queue(
     *,
     namespace: Annotated[
         str,
-        typer.Option("--namespace", "-n", help="Whose jobs count where others may not be read."),
+        typer.Option(
+            "--namespace", "-n", help="Namespace to count, where the others may not be read."
+        ),
     ] = TRAINING_NAMESPACE,
     as_json: AsJson = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Say what Volcano's queues give out, and which jobs wait in which order."""
+    """Show Volcano's queues, their use, and the waiting jobs in their order."""
     from ultrascale.cli import job_views
     from ultrascale.jobs.queues import read_queues
 
@@ -245,7 +252,7 @@ def queue(
 
 
 def _attend(submitted: "SubmittedJob", *, log: bool, timeout: float | None) -> None:
-    """Follow a job until its pods run, and print its log to its end where that is asked for."""
+    """Follow a job until its pods run, and print its log to the end if wanted."""
     from ultrascale.cli.job_views import shown
 
     try:
@@ -277,7 +284,7 @@ def _connect(kubeconfig: Path | None, context: str | None, file: Path | None = N
 
 
 def _namespaces(file: Path | None) -> tuple[str, ...]:
-    """Return where jobs of a cluster file are, that of most of them first."""
+    """Return the namespaces of a cluster file's jobs, that of training jobs first."""
     if file is None:
         return (TRAINING_NAMESPACE,)
     from ultrascale.plan.jobs.namespaces import namespace_of, teams

@@ -30,7 +30,7 @@ def matrix_command(
 
 
 def print_matrix() -> None:
-    """Print every cell: what works, what is refused and why, what has failed in the field."""
+    """Print every cell: whether it works, the reason of a refusal, and failures in the field."""
     console = Console(width=max(Console().width, _WIDTH))
     console.print(_overview())
     for provisioner in PROVISIONERS:

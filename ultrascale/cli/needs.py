@@ -25,21 +25,21 @@ def plan_command(
     at: Annotated[
         str | None,
         typer.Option(
-            "--at", metavar="TIME", help="Hold windows against this time, as 2026-12-15T00:00Z."
+            "--at", metavar="TIME", help="Time to check windows against, as 2026-12-15T00:00Z."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
     as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print tables for a page or a review.")
+        bool, typer.Option("--markdown", help="Print tables in Markdown.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Print the sum of each number and its sources.")
+        bool, typer.Option("--explain", help="Print the formula of each number and its sources.")
     ] = False,
 ) -> None:
-    """Say what a cluster file needs: nodes, addresses, quotas, time and money, with no account.
+    """Show what a cluster file needs: nodes, addresses, quotas, time and money. Asks no account.
 
-    Ends with status 2 where it needs more than AWS publishes that it grants, and with 1 where a
-    window is over at the time of --at.
+    Ends with status 2 where a need exceeds the limit that AWS publishes, and with 1 where a window
+    is over at the time of --at.
     """
     moment = None if at is None else read_time(at)
     needs = plan_needs(plan.load(file), moment)

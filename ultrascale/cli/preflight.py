@@ -26,23 +26,24 @@ def preflight(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
     at: Annotated[
         str | None,
-        typer.Option("--at", metavar="TIME", help="Look as at this time; without it, now."),
+        typer.Option("--at", metavar="TIME", help="Time to check for; by default now."),
     ] = None,
     profile: Annotated[
-        str | None, typer.Option(help="Profile of the AWS CLI's configuration to ask with.")
+        str | None, typer.Option(help="Profile of the AWS CLI's configuration.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
     as_policy: Annotated[
         bool,
-        typer.Option("--policy", help="Print the IAM policy that this command needs; ask nothing."),
+        typer.Option("--policy", help="Print the IAM policy that this command needs, and stop."),
     ] = False,
     request_quotas: Annotated[
         bool,
-        typer.Option("--request-quotas", help="Show the increases of quotas, ask, file them."),
+        typer.Option("--request-quotas", help="Show the quota increases, ask, and request them."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="File them without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Request them without asking.")] = False,
     allow_unknown: Annotated[
-        bool, typer.Option("--allow-unknown", help="What nobody could tell is no failure.")
+        bool,
+        typer.Option("--allow-unknown", help="Count a check that could not ask AWS as passed."),
     ] = False,
 ) -> None:
     """Check an AWS account against a cluster file. Changes nothing by itself.

@@ -30,26 +30,27 @@ def roll(
     ] = None,
     evict_jobs: Annotated[
         bool,
-        typer.Option("--evict-jobs", help="Break off training jobs; else wait for their end."),
+        typer.Option("--evict-jobs", help="Stop training jobs; by default wait for their end."),
     ] = False,
     drain_minutes: Annotated[
-        float, typer.Option(min=0, help="How long the pods of a batch may take to leave.")
+        float, typer.Option(min=0, help="Longest wait for the pods of a batch to leave.")
     ] = 60,
     join_minutes: Annotated[
-        float, typer.Option(min=0, help="How long nodes may take to go, and new ones to join.")
+        float, typer.Option(min=0, help="Longest wait for nodes to end, and for new ones to join.")
     ] = 30,
     broken: Annotated[
-        int, typer.Option(min=0, help="Other nodes that may be missing or take no work meanwhile.")
+        int, typer.Option(min=0, help="Number of other nodes that may be missing or take no work.")
     ] = 0,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     profile: ask.Profile = None,
     kubeconfig: ask.Kubeconfig = None,
     context: ask.Context = None,
 ) -> None:
-    """Renew the nodes of a reserved NodePool or a self-managed group, each ending before the next.
+    """Renew the nodes of a reserved NodePool or a self-managed group, batch by batch.
 
-    Never runs more nodes than are reserved. Run it again after a failure: nodes that are new are
-    left alone. Ends with status 3 where some are left, as the time was too short.
+    Each node ends before its successor starts, so the reservation is never exceeded. Run the
+    command again after a failure: it leaves new nodes alone. Ends with status 3 where the time was
+    too short for some nodes.
     """
     cluster = plan.load(file)
     pace = operate.Pace(

@@ -21,7 +21,7 @@ _UNSTATED = "not stated"
 
 
 class Format(StrEnum):
-    """How a bill of materials is printed."""
+    """Format of a bill of materials."""
 
     CYCLONEDX = "cyclonedx"
     TABLE = "table"
@@ -30,20 +30,19 @@ class Format(StrEnum):
 def sbom(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
     output: Annotated[
-        Format, typer.Option("--format", help="CycloneDX 1.6 as JSON, or a table to read.")
+        Format, typer.Option("--format", help="CycloneDX 1.6 as JSON, or a table.")
     ] = Format.CYCLONEDX,
     assembly: Annotated[Path, typer.Option(help="Folder that `cdk synth` wrote.")] = Path(
         "cdk.out"
     ),
     manifests: Annotated[Path, typer.Option(help="Folder of the manifests.")] = Path("dist"),
     pipeline: Annotated[
-        bool, typer.Option("--pipeline", help="Of the file's pipeline with all of its stages.")
+        bool, typer.Option("--pipeline", help="List the file's pipeline with all of its stages.")
     ] = False,
 ) -> None:
     """List what a deploy brings: images, charts, add-ons, machine images, runtimes, packages.
 
-    It reads what `make synth` or `make pipeline` wrote, and asks nobody: the same files give the
-    same list.
+    Reads the files of `make synth` or `make pipeline` alone: the same files give the same list.
     """
     if pipeline:
         piped = load_pipeline(file)

@@ -123,7 +123,7 @@ def _images(plan: ClusterPlan) -> Table:
 
 
 def _nodes(pool: PoolPlan) -> str:
-    """Return how many nodes a pool has, and from when to when where it is a Capacity Block's."""
+    """Return the number of nodes of a pool, and the window of its Capacity Block."""
     if pool.window is None:
         if pool.initial_nodes == pool.max_nodes:
             return str(pool.max_nodes)

@@ -30,7 +30,9 @@ _LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLo
 
 def upgrade_plan(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file, as deployed.")],
-    to: Annotated[str, typer.Option(metavar="VERSION", help="The Kubernetes minor, as 1.36.")],
+    to: Annotated[
+        str, typer.Option(metavar="VERSION", help="New minor version of Kubernetes, such as 1.36.")
+    ],
     assembly: Annotated[Path, typer.Option(help="Folder that `cdk synth` wrote.")] = Path(
         "cdk.out"
     ),
@@ -41,9 +43,9 @@ def upgrade_plan(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
-    """Say what an upgrade of Kubernetes takes: blockers, versions, and which nodes go.
+    """Plan an upgrade of Kubernetes: blockers, versions, and the nodes that are replaced.
 
-    Asks nobody. Ends with status 3 where something has to be done first.
+    Asks no account. Ends with status 3 where a blocker has to be solved first.
     """
     cluster = config.load(file)
     _refuse_another_cluster(cluster.name, file, assembly)
