@@ -73,7 +73,7 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
     for name, value in given.items():
         if isinstance(value, _Refused):
             mistakes.append(f"{flag_of(name)}: {value.wanted}, got {value.got!r}")
-    mistakes += _missing(given)
+    mistakes += _missing(values.data_dir, values.output_dir)
     if not mistakes:
         parsed = Arguments(**given)
         mistakes = list(_contradictions(parsed))
@@ -87,10 +87,10 @@ def flag_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _missing(given: dict[str, Any]) -> Iterator[str]:
-    if given["data_dir"] is None:
+def _missing(data_dir: Path | None, output_dir: Path | None) -> Iterator[str]:
+    if data_dir is None:
         yield "--data-dir: missing; name the directory that prepare_data wrote"
-    if given["output_dir"] is None:
+    if output_dir is None:
         yield "--output-dir: missing; name a directory that every node sees, such as /data/output"
 
 
@@ -124,9 +124,9 @@ class _Refused:
 
 
 def _number(
-    convert: Callable[[str], Any], wanted: str, *, least: float, most: float = float("inf")
-) -> Callable[[str], Any]:
-    def read(text: str) -> Any:  # noqa: ANN401 - the number, or why it is none
+    convert: Callable[[str], float], wanted: str, *, least: float, most: float = float("inf")
+) -> Callable[[str], float | _Refused]:
+    def read(text: str) -> float | _Refused:
         try:
             number = convert(text)
         except ValueError:
@@ -146,8 +146,8 @@ _LENGTH = _number(
 )
 
 
-def _one_of(*names: str) -> Callable[[str], Any]:
-    def read(text: str) -> Any:  # noqa: ANN401 - the name, or why it is none
+def _one_of(*names: str) -> Callable[[str], str | _Refused]:
+    def read(text: str) -> str | _Refused:
         return text if text in names else _Refused(got=text, wanted=f"must be {' or '.join(names)}")
 
     return read

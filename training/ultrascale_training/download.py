@@ -22,6 +22,7 @@ from ultrascale_training.shards import (
     HDF5_SUFFIXES,
     INDEX,
     Index,
+    MadeBy,
     index_hdf5,
     parse_index,
     write_index,
@@ -49,7 +50,7 @@ def url_of(source: str) -> str:
     raise TrainingError(f"--from: must be s3://bucket/key or https://…, got {source!r}")
 
 
-def fetch(source: str, directory: Path, *, made_by: dict[str, object]) -> Index:
+def fetch(source: str, directory: Path, *, made_by: MadeBy) -> Index:
     """Download and unpack ``source`` into ``directory`` and return its index.
 
     Raises:

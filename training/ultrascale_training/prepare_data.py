@@ -7,17 +7,16 @@ AWS tutorial. ``dataset.json`` is written last; where it is, a second call has n
 import argparse
 import logging
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from ultrascale_training import corpus, download, synthetic
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.examples import ExampleMaker, Vocabulary
-from ultrascale_training.shards import INDEX, Index, read_index
+from ultrascale_training.shards import INDEX, Index, MadeBy, read_index
 from ultrascale_training.writing import Records, ShardWriter, records
 
 _log = logging.getLogger("ultrascale_training")
@@ -92,7 +91,7 @@ def _refuse_mistakes(asked: argparse.Namespace) -> None:
         raise TrainingError("\n".join(mistakes))
 
 
-def _made_by(asked: argparse.Namespace) -> dict[str, Any]:
+def _made_by(asked: argparse.Namespace) -> MadeBy:
     if asked.source:
         return {"from": asked.source}
     common = ("seq_len", "max_pred_len", "passes", "shards", "seed")
@@ -106,7 +105,7 @@ def _made_by(asked: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _refuse_another(directory: Path, made_by: Mapping[str, Any]) -> None:
+def _refuse_another(directory: Path, made_by: MadeBy) -> None:
     before = read_index(directory).made_by
     if before != made_by:
         raise TrainingError(
@@ -115,7 +114,7 @@ def _refuse_another(directory: Path, made_by: Mapping[str, Any]) -> None:
         )
 
 
-def _make(asked: argparse.Namespace, made_by: dict[str, Any]) -> Index:
+def _make(asked: argparse.Namespace, made_by: MadeBy) -> Index:
     if asked.source:
         return download.fetch(asked.source, asked.output_dir, made_by=made_by)
     if asked.synthetic:

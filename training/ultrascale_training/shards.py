@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from ultrascale_training.errors import TrainingError
 from ultrascale_training.order import Slice
 
 INDEX = "dataset.json"
+MadeBy: TypeAlias = Mapping[str, str | int | Sequence[str]]
+"""Parameters with which a dataset was made."""
 HDF5_SUFFIXES = (".hdf5", ".h5")
 # The keys that NVIDIA's create_pretraining_data.py, and the tutorial after it, give to the fields.
 # Source: https://github.com/NVIDIA/DeepLearningExamples/tree/master/PyTorch/LanguageModeling/BERT
@@ -71,7 +73,7 @@ class Index:
     max_pred_len: int
     vocabulary: int
     shards: Sequence[Shard]
-    made_by: Mapping[str, object] = field(default_factory=dict)
+    made_by: MadeBy = field(default_factory=dict)
 
     @property
     def rows(self) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -46,7 +46,7 @@ def agree(group: dist.ProcessGroup, decide: Callable[[], Result]) -> Result:
     Raises:
         TrainingError: On every worker, what it raised on the first.
     """
-    box: list[Any] = [None, None]
+    box: list[Result | str | None] = [None, None]
     if dist.get_rank() == 0:
         try:
             box[0] = decide()
@@ -54,7 +54,7 @@ def agree(group: dist.ProcessGroup, decide: Callable[[], Result]) -> Result:
             box[1] = str(error)
     dist.broadcast_object_list(box, src=0, group=group)
     if box[1] is not None:
-        raise TrainingError(box[1])
+        raise TrainingError(str(box[1]))
     return cast(Result, box[0])
 
 

@@ -1,15 +1,15 @@
 """Writes shards of examples in random order, however many there are."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ultrascale_training.examples import Example, ExampleMaker
-from ultrascale_training.shards import Index, Shard, record_type, write_index
+from ultrascale_training.shards import Index, MadeBy, Shard, record_type, write_index
 
 Records: TypeAlias = NDArray[np.void]
 
@@ -58,7 +58,7 @@ class ShardWriter:
                 with _raw(path).open("ab") as file:
                     file.write(mine.tobytes())
 
-    def finish(self, made_by: Mapping[str, Any]) -> Index:
+    def finish(self, made_by: MadeBy) -> Index:
         """Write the shards and, last of all, the index."""
         maker = self._maker
         kind = record_type(maker.seq_len, maker.max_pred_len, maker.vocabulary.size)

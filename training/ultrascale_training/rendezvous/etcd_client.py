@@ -13,7 +13,7 @@ import time
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, cast
 
 from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError
 
@@ -24,6 +24,54 @@ _LONGEST_WAIT_SECONDS = 3.0
 # No leader, too many requests, member going down: what passes by itself.
 # Source: https://github.com/grpc-ecosystem/grpc-gateway/blob/main/runtime/errors.go
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
+
+
+class Header(TypedDict):
+    """The header of an answer. The gateway writes 64-bit numbers as text."""
+
+    revision: str
+
+
+class Revisions(TypedDict):
+    """The history of a key."""
+
+    mod_revision: str
+    create_revision: str
+    version: str
+
+
+class KeyValue(Revisions, total=False):
+    """A key of etcd; an empty value is left out."""
+
+    value: str
+
+
+class Range(TypedDict, total=False):
+    """The answer to a read."""
+
+    kvs: Sequence[KeyValue]
+    count: str
+
+
+class Response(TypedDict, total=False):
+    """The answer to one operation of a transaction."""
+
+    response_range: Range
+
+
+class Answer(Range, total=False):
+    """An answer of etcd's gateway: of `Auth`, `KV` or `Lease`, or an error.
+
+    Source: https://etcd.io/docs/v3.5/dev-guide/apispec/swagger/rpc.swagger.json
+    """
+
+    header: Header
+    responses: Sequence[Response]
+    succeeded: bool
+    token: str
+    ID: str
+    error: str | Mapping[str, str]
+    message: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +139,7 @@ class EtcdClient:
         self._idle: list[http.client.HTTPConnection] = []
         weakref.finalize(self, _close, self._idle)
 
-    def call(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
+    def call(self, path: str, body: Mapping[str, object]) -> Answer:
         """Return etcd's answer to ``body`` at ``/v3`` + ``path``.
 
         A call may arrive twice if its first answer got lost: the caller must stand that.
@@ -129,7 +177,7 @@ class EtcdClient:
             "--rdzv-endpoint, that etcd runs, and that its network policy lets this pod in"
         )
 
-    def _attempt(self, path: str, body: Mapping[str, object], *, timeout: float) -> dict[str, Any]:
+    def _attempt(self, path: str, body: Mapping[str, object], *, timeout: float) -> Answer:
         if self._credentials is not None and self._token is None:
             self._token = self._authenticate(self._credentials, timeout)
         token = self._token
@@ -149,7 +197,7 @@ class EtcdClient:
 
     def _post(
         self, path: str, body: Mapping[str, object], *, token: str | None, timeout: float
-    ) -> tuple[int, dict[str, Any]]:
+    ) -> tuple[int, Answer]:
         connection = self._connection(timeout)
         headers = {"Content-Type": "application/json"}
         if token is not None:
@@ -200,9 +248,9 @@ def _close(connections: list[http.client.HTTPConnection]) -> None:
         connection.close()
 
 
-def _parsed(status: int, data: bytes) -> dict[str, Any]:
+def _parsed(status: int, data: bytes) -> Answer:
     try:
-        answer = json.loads(data)
+        answer: object = json.loads(data)
     except ValueError:
         # What stands before the gateway, a check of the host's name for one, answers in words.
         if status == 200:
@@ -210,10 +258,10 @@ def _parsed(status: int, data: bytes) -> dict[str, Any]:
         answer = {"message": data.decode(errors="replace").strip()[:300]}
     if not isinstance(answer, dict):
         raise ValueError(f"not an answer of etcd: {data[:80]!r}")
-    return answer
+    return cast(Answer, answer)
 
 
-def _judged(path: str, status: int, answer: dict[str, Any]) -> dict[str, Any]:
+def _judged(path: str, status: int, answer: Answer) -> Answer:
     """Return ``answer`` if it is one, else raise what it says."""
     if status == 200 and "error" not in answer:
         return answer
@@ -225,10 +273,10 @@ def _judged(path: str, status: int, answer: dict[str, Any]) -> dict[str, Any]:
     raise EtcdRefusedError(f"etcd refused {path}: {message or f'HTTP {status}'}")
 
 
-def _message(answer: Mapping[str, Any]) -> str:
+def _message(answer: Answer) -> str:
     # 3.4 and 3.5 say it twice, 3.6 only as `message`; a stream wraps it.
     error = answer.get("error", "")
-    if isinstance(error, dict):
+    if isinstance(error, Mapping):
         return str(error.get("message", error))
     return str(answer.get("message") or error)
 

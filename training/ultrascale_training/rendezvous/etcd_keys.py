@@ -3,10 +3,9 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
-from ultrascale_training.rendezvous.etcd_client import EtcdClient, decoded, encoded
+from ultrascale_training.rendezvous.etcd_client import EtcdClient, Range, decoded, encoded
 
 _ROOT = "/ultrascale/rendezvous"
 _LONGEST_PART = 200
@@ -137,7 +136,7 @@ def read_newer(client: EtcdClient, key: str, revision: int) -> tuple[bool, Value
     return int(answer.get("count", "0")) > 0, _value(answer)
 
 
-def _value(answer: Mapping[str, Any]) -> Value | None:
+def _value(answer: Range) -> Value | None:
     for found in answer.get("kvs", ()):
         return Value(
             data=decoded(found.get("value", "")),
