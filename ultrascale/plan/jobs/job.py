@@ -7,7 +7,6 @@ from ultrascale import config
 from ultrascale.catalog import kubeflow
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import claims, command, governance, mistakes, nodes, tiers
-from ultrascale.plan.jobs import unnamed as job_unnamed
 from ultrascale.plan.jobs.command import CachePlan, Meeting
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
@@ -15,7 +14,7 @@ from ultrascale.plan.jobs.parts import divide
 from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import JobPlan, PoolPlan, ServingPlan
-from ultrascale.plan.model.jobs import Controller
+from ultrascale.plan.model.jobs import Controller, LocalQueuePlan
 
 # EC2 takes Spot nodes at any time, and each of them restarts the job.
 _RESTARTS, _RESTARTS_ON_SPOT, _RETRIES = 10, 100, 3
@@ -52,7 +51,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     if not _OF_NODES.isdisjoint(wrong):
         return
     yield from governance.mistakes_of(request, request.nodes)
-    unnamed = [*job_unnamed.nodes_are_named(job, request.nodes, request.pools)]
+    unnamed = [*mistakes.nodes_are_named(job, request.nodes, request.pools)]
     yield from unnamed
     if not unnamed:
         # Tiers may have a mistake in common.
@@ -91,10 +90,50 @@ def plan_job(request: JobRequest) -> JobPlan:
     Raises:
         CatalogError: No source states a value of an instance type.
     """
-    job, pools, team = request.job, request.nodes, request.team
+    match request.job:
+        case config.ServiceJob() as job:
+            return plan_service(request, job)
+        case config.BatchJob() as job:
+            return plan_batch(request, job)
+        case config.TrainingJob() as job:
+            return plan_train(request, job)
+
+
+def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
+    """Plan a service: replicas behind a port, started again whenever they end."""
+    pools = request.nodes
+    share = nodes.node_share(job, pools)
+    serving = ServingPlan(
+        replicas=job.replicas,
+        port=job.port,
+        health_path=job.health_path,
+        startup_seconds=job.startup_seconds,
+        max_unavailable=_MAX_UNAVAILABLE,
+        surge=_has_room(pools, share, job.replicas),
+        allow_from=job.allow_from,
+    )
+    return JobPlan(
+        name=request.name,
+        namespace=request.namespace,
+        kind=job.kind,
+        controller="deployment",
+        pods=job.replicas,
+        container=_CONTAINER,
+        pod=plan_pod(request, pools, share),
+        queue=request.queue,
+        local_queue=_local_queue(request),
+        serving=serving,
+        notes=tuple(notes_of(request, pools, share, "deployment")),
+    )
+
+
+def plan_batch(request: JobRequest, job: config.BatchJob) -> JobPlan:
+    """Plan a batch job: one pod that runs to its end."""
+    pools = request.nodes
     share = nodes.node_share(job, pools)
     controller = _controller(request, pools)
-    plan = JobPlan(
+    division = divide(name=request.name, role=_CONTAINER, pods=1, min_available=1)
+    return JobPlan(
         name=request.name,
         namespace=request.namespace,
         kind=job.kind,
@@ -102,27 +141,62 @@ def plan_job(request: JobRequest) -> JobPlan:
         pods=1,
         container=_CONTAINER,
         pod=plan_pod(request, pools, share),
-        parts=(),
-        service_port=None,
+        parts=division.parts if request.gang else (),
         queue=request.queue,
-        local_queue=governance.queue_of(team, job.priority) if team is not None else None,
-        resumed=controller == "pytorch" and governance.is_resumed(request),
-        restarts=0,
-        mistake_exit_code=None,
-        elastic=False,
-        min_success=None,
-        topology=False,
-        ttl_seconds_after_finished=0,
-        serving=None,
+        local_queue=_local_queue(request),
+        restarts=_retries(request, job, pools),
+        ttl_seconds_after_finished=job.ttl_seconds_after_finished,
         notes=tuple(notes_of(request, pools, share, controller)),
     )
-    match job:
-        case config.ServiceJob():
-            return _service(job, plan, pools, share)
-        case config.BatchJob():
-            return _batch(request, job, plan, pools)
-        case config.TrainingJob():
-            return _training(request, job, plan, pools, share)
+
+
+def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
+    """Plan a training job: pods that meet, start together and go on after faults."""
+    pools = request.nodes
+    share = nodes.node_share(job, pools)
+    controller = _controller(request, pools)
+    pytorch = controller == "pytorch"
+    division = divide(
+        name=request.name, role=job.role, pods=job.nodes, min_available=_least_pods(job)
+    )
+    host_list = request.gang and division.parts[0].host_list
+    host = _first_pod(request, job, controller, host_list=host_list)
+    pod = plan_pod(request, pools, share)
+    if job.script is not None:
+        meeting = _meeting(request, job, host=host, whole=len(division.parts) == 1)
+        pod = replace(pod, command=_command(request, job, share, meeting))
+    elif job.nodes > 1:
+        pod = replace(pod, env={command.RANK_ZERO_HOST: host, **pod.env})
+    ends_at_once = job.script is not None and not pytorch
+    notes = notes_of(request, pools, share, controller)
+    return JobPlan(
+        name=request.name,
+        namespace=request.namespace,
+        kind=job.kind,
+        controller=controller,
+        pods=job.nodes,
+        container=kubeflow.CONTAINER if pytorch else job.role,
+        pod=replace(pod, fields=_fields(controller)),
+        parts=division.parts if request.gang else (),
+        service_port=command.RENDEZVOUS_PORT if job.nodes > 1 and not host_list else None,
+        queue=request.queue,
+        local_queue=_local_queue(request),
+        resumed=pytorch and governance.is_resumed(request),
+        restarts=_restarts(request, job, pools),
+        mistake_exit_code=command.MISTAKE_EXIT_CODE if ends_at_once else None,
+        elastic=job.min_nodes is not None,
+        # torchrun's agents end together, with the last step: a pod that found no node is not
+        # waited for. Those of another program may each have work left.
+        min_success=job.min_nodes if job.script is not None else None,
+        topology=request.cluster.scheduling.topology_aware and job.nodes > 1,
+        ttl_seconds_after_finished=job.ttl_seconds_after_finished,
+        notes=(*(division.notes if request.gang else ()), *notes),
+    )
+
+
+def _local_queue(request: JobRequest) -> LocalQueuePlan | None:
+    team = request.team
+    return governance.queue_of(team, request.job.priority) if team is not None else None
 
 
 def _controller(request: JobRequest, pools: Sequence[PoolPlan]) -> Controller:
@@ -147,33 +221,6 @@ def _has_room(pools: Sequence[PoolPlan], share: NodeShare, replicas: int) -> boo
     return grows and replicas < nodes.most_pods(pools, share)
 
 
-def _service(
-    job: config.ServiceJob, plan: JobPlan, pools: Sequence[PoolPlan], share: NodeShare
-) -> JobPlan:
-    serving = ServingPlan(
-        replicas=job.replicas,
-        port=job.port,
-        health_path=job.health_path,
-        startup_seconds=job.startup_seconds,
-        max_unavailable=_MAX_UNAVAILABLE,
-        surge=_has_room(pools, share, job.replicas),
-        allow_from=job.allow_from,
-    )
-    return replace(plan, pods=job.replicas, serving=serving)
-
-
-def _batch(
-    request: JobRequest, job: config.BatchJob, plan: JobPlan, pools: Sequence[PoolPlan]
-) -> JobPlan:
-    division = divide(name=plan.name, role=plan.container, pods=1, min_available=1)
-    return replace(
-        plan,
-        parts=division.parts if request.gang else (),
-        restarts=_retries(request, job, pools),
-        ttl_seconds_after_finished=job.ttl_seconds_after_finished,
-    )
-
-
 def _retries(request: JobRequest, job: config.BatchJob, pools: Sequence[PoolPlan]) -> int:
     if job.retries is not None:
         return job.retries
@@ -182,49 +229,10 @@ def _retries(request: JobRequest, job: config.BatchJob, pools: Sequence[PoolPlan
     return _RESTARTS_ON_SPOT if spot and request.gang else _RETRIES
 
 
-def _training(
-    request: JobRequest,
-    job: config.TrainingJob,
-    plan: JobPlan,
-    pools: Sequence[PoolPlan],
-    share: NodeShare,
-) -> JobPlan:
-    least = _least_pods(job)
-    division = divide(name=plan.name, role=job.role, pods=job.nodes, min_available=least)
-    host_list = request.gang and division.parts[0].host_list
-    whole = len(division.parts) == 1
-    host = _first_pod(plan, job, host_list=host_list)
-    meeting = _meeting(request, job, host=host, whole=whole)
-    pod = plan.pod
-    if job.script is not None:
-        pod = replace(pod, command=_command(request, job, share, meeting))
-    elif job.nodes > 1:
-        pod = replace(pod, env={command.RANK_ZERO_HOST: host, **pod.env})
-    ends_at_once = job.script is not None and plan.controller != "pytorch"
-    return replace(
-        plan,
-        pods=job.nodes,
-        container=kubeflow.CONTAINER if plan.controller == "pytorch" else job.role,
-        pod=replace(pod, fields=_fields(plan)),
-        parts=division.parts if request.gang else (),
-        service_port=command.RENDEZVOUS_PORT if job.nodes > 1 and not host_list else None,
-        restarts=_restarts(request, job, pools),
-        mistake_exit_code=command.MISTAKE_EXIT_CODE if ends_at_once else None,
-        elastic=job.min_nodes is not None,
-        # torchrun's agents end together, with the last step: a pod that found no node is not
-        # waited for. Those of another program may each have work left.
-        min_success=job.min_nodes if job.script is not None else None,
-        topology=request.cluster.scheduling.topology_aware and job.nodes > 1,
-        ttl_seconds_after_finished=job.ttl_seconds_after_finished,
-        notes=(*(division.notes if request.gang else ()), *plan.notes),
-    )
-
-
-def _fields(plan: JobPlan) -> Mapping[str, str]:
-    if plan.controller == "volcano":
+def _fields(controller: Controller) -> Mapping[str, str]:
+    if controller == "volcano":
         return command.volcano_fields()
-    pytorch = plan.controller == "pytorch"
-    return command.pytorch_fields() if pytorch else command.indexed_fields()
+    return command.pytorch_fields() if controller == "pytorch" else command.indexed_fields()
 
 
 def _restarts(request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]) -> int:
@@ -260,11 +268,14 @@ def _meeting(
     return Meeting(backend="c10d", host=host, port=port, index=index, run=run)
 
 
-def _first_pod(plan: JobPlan, job: config.TrainingJob, *, host_list: bool) -> str:
+def _first_pod(
+    request: JobRequest, job: config.TrainingJob, controller: Controller, *, host_list: bool
+) -> str:
     """Return the host name by which all pods of a job reach the one of index 0."""
-    if plan.controller == "indexed":
-        return f"{plan.name}-0.{plan.name}"
-    return f"{plan.name}-{job.role}-0.{plan.name}" if host_list else plan.name
+    name = request.name
+    if controller == "indexed":
+        return f"{name}-0.{name}"
+    return f"{name}-{job.role}-0.{name}" if host_list else name
 
 
 def _command(

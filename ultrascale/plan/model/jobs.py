@@ -189,16 +189,16 @@ class JobPlan:
     pods: int
     container: str
     pod: PodPlan
-    parts: tuple[PartPlan, ...]
-    service_port: int | None
     queue: str | None
     local_queue: LocalQueuePlan | None
-    resumed: bool
-    restarts: int
-    mistake_exit_code: int | None
-    elastic: bool
-    min_success: int | None
-    topology: bool
-    ttl_seconds_after_finished: int
-    serving: ServingPlan | None
     notes: tuple[str, ...]
+    parts: tuple[PartPlan, ...] = ()
+    service_port: int | None = None
+    resumed: bool = False
+    restarts: int = 0
+    mistake_exit_code: int | None = None
+    elastic: bool = False
+    min_success: int | None = None
+    topology: bool = False
+    ttl_seconds_after_finished: int = 0
+    serving: ServingPlan | None = None
