@@ -11,7 +11,7 @@ from tests.support.kubernetes_schemas import image_findings
 from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_cluster
 from ultrascale.catalog import versions
 from ultrascale.plan.cluster import assemble
-from ultrascale.plan.delivery.image_cache import plan_image_cache
+from ultrascale.plan.delivery.images import plan_image_cache
 from ultrascale.plan.model import ImageCachePlan
 from ultrascale.plan.scale import plan_scale
 from ultrascale_constructs.image_cache import ImageCache

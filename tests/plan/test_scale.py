@@ -11,8 +11,8 @@ from tests.support.folders import ROOT
 from tests.support.pools import HYPERPOD_POOL, NEURON_POOL, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import config
 from ultrascale.catalog import registries
+from ultrascale.plan.jobs.quantities import amount
 from ultrascale.plan.model import ResourcesPlan, ScalePlan
-from ultrascale.plan.quantities import amount
 from ultrascale.plan.scale import ROWS, karpenter_scale, plan_scale, scale_for
 
 PAIRS = [*itertools.pairwise(ROWS)]

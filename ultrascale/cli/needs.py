@@ -13,7 +13,7 @@ from ultrascale import config, plan
 from ultrascale.cli.needs_tables import print_needs
 from ultrascale.plan.model import ClusterNeeds
 from ultrascale.plan.needs.calendar import read_time, window_mistakes
-from ultrascale.plan.needs.quota_advice import beyond_limits
+from ultrascale.plan.needs.quotas import beyond_limits
 from ultrascale.plan.needs.report import plan_needs
 
 BEYOND = 2

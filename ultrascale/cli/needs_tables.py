@@ -17,7 +17,7 @@ from ultrascale.plan.model import (
     SubnetNeeds,
     WindowNeeds,
 )
-from ultrascale.plan.needs.quota_advice import beyond_limits
+from ultrascale.plan.needs.quotas import beyond_limits
 from ultrascale.plan.needs.report import MONEY, all_figures
 
 _WIDTH = 160

@@ -22,7 +22,7 @@ from ultrascale.errors import ConfigError, UltrascaleError, UnansweredError
 from ultrascale.guard import Changes
 from ultrascale.jobs.preparation import check_file
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
-from ultrascale.plan.needs.quota_advice import beyond_limits
+from ultrascale.plan.needs.quotas import beyond_limits
 from ultrascale.preflight import Context, Progress, Verdict, checks
 from ultrascale.preflight.stacks import STACKS
 

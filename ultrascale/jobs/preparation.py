@@ -15,7 +15,7 @@ from ultrascale.jobs.manifests import JobManifests, render
 from ultrascale.jobs.options import JobOptions, changes_of
 from ultrascale.plan.jobs import job as plan_jobs
 from ultrascale.plan.jobs import tiers as job_tiers
-from ultrascale.plan.jobs import unnamed as job_unnamed
+from ultrascale.plan.jobs.mistakes import nodes_are_named
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Tier
 from ultrascale.plan.model import ClusterPlan, PoolPlan, TeamPlan
@@ -258,7 +258,7 @@ def check_templates(cluster: JobCluster) -> None:
 def _mistakes(request: JobRequest) -> Iterator[config.Mistake]:
     nodes = request.nodes
     # Where several pools fit, the job names one.
-    unnamed = [*job_unnamed.nodes_are_named(request.job, nodes, request.pools)]
+    unnamed = [*nodes_are_named(request.job, nodes, request.pools)]
     left_open = unnamed if nodes else []
     for mistake in plan_jobs.mistakes_of(request):
         if mistake not in left_open and mistake.code != "missing":

@@ -23,8 +23,8 @@ from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.manifests import JobManifests, kind_of
 from ultrascale.jobs.workloads import WORKLOADS, read_workload
+from ultrascale.plan.jobs.quantities import amount
 from ultrascale.plan.names import JOB_LABEL
-from ultrascale.plan.quantities import amount
 
 _INSTALLED_BY = {
     VOLCANO_JOB: (

@@ -11,7 +11,8 @@ from pathlib import Path
 from ultrascale import config
 from ultrascale.catalog import runtime_environment
 from ultrascale.documents import Json, JsonObject
-from ultrascale.plan import names, quantities
+from ultrascale.plan import names
+from ultrascale.plan.jobs import quantities
 from ultrascale.plan.jobs.pods import unborne_taints
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import ClusterPlan, PoolPlan

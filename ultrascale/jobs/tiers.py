@@ -10,9 +10,9 @@ from ultrascale.documents import look_up, mapping, objects, text
 from ultrascale.errors import RefusedError
 from ultrascale.plan import names
 from ultrascale.plan.jobs import tiers as job_tiers
+from ultrascale.plan.jobs.quantities import amount
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Occupancy, Tier
-from ultrascale.plan.quantities import amount
 
 # Pods that have ended hold nothing, and those without a node will be judged by the scheduler.
 _HOLDING = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"

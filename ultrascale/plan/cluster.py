@@ -8,10 +8,10 @@ from ultrascale.catalog import eks, quotas, regions
 from ultrascale.plan import names, retention
 from ultrascale.plan.addons import node_addons, workload_addons
 from ultrascale.plan.backend import plan_backend
-from ultrascale.plan.delivery.image_cache import plan_image_cache
 from ultrascale.plan.delivery.images import (
     plan_image_builder,
     plan_image_builds,
+    plan_image_cache,
     unbuilt_repositories,
 )
 from ultrascale.plan.mistakes import all_mistakes

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ultrascale import config
-from ultrascale.catalog import eks
+from ultrascale.catalog import eks, regions
 from ultrascale.plan.addons import addons_can_be_installed
 from ultrascale.plan.jobs.claims import claims_of_templates_exist
 from ultrascale.plan.jobs.governance import templates_suit_the_teams
@@ -14,9 +14,10 @@ from ultrascale.plan.pools.karpenter import karpenter_has_room
 from ultrascale.plan.pools.pool import plan_pool
 from ultrascale.plan.pools.scaling import labels_fit_group_tags
 from ultrascale.plan.stacks import name_is_free
-from ultrascale.plan.support import efa_is_built, region_is_built, without_moot
 
 Mistakes = Iterator[config.Mistake]
+
+_WRONG = "not supported yet"
 
 
 def all_mistakes(reading: config.Reading) -> list[config.Mistake]:
@@ -24,7 +25,37 @@ def all_mistakes(reading: config.Reading) -> list[config.Mistake]:
 
     What hangs on a value that is not supported yet is left out.
     """
-    return without_moot([*reading.mistakes, *reading.judge(_RULES)])
+    return _without_moot([*reading.mistakes, *reading.judge(_RULES)])
+
+
+def _without_moot(mistakes: list[config.Mistake]) -> list[config.Mistake]:
+    """Return ``mistakes`` without those that are gone once what is not supported is changed.
+
+    To mend them first would lead the user into the next refusal.
+    """
+    places = [mistake.at for mistake in mistakes if mistake.code == "unsupported"]
+    return [
+        mistake
+        for mistake in mistakes
+        if mistake.code == "unsupported"
+        or not any(
+            mistake.at[: len(place)] == place or mistake.rests_on == place for place in places
+        )
+    ]
+
+
+def region_is_built(identity: config.Identity) -> Mistakes:
+    """Yield a Region of China, where names of endpoints and of service principals differ."""
+    if regions.lookup_region(identity.region).partition == "aws-cn":
+        wrong = f"Regions of China are {_WRONG}"
+        todo = "use a Region of another partition"
+        yield config.refuse("region", wrong, todo, code="unsupported")
+
+
+def efa_is_built(file_system: config.Lustre) -> Mistakes:
+    """Yield a file system over EFA."""
+    if file_system.efa:
+        yield config.refuse("efa", _WRONG, "use false", code="unsupported")
 
 
 def facts_are_known(pool: config.Pool, network: config.Network) -> Mistakes:

@@ -25,8 +25,7 @@ from tests.support.pools import ODCR, pool_document
 from ultrascale import catalog, config
 from ultrascale.catalog import kubelet
 from ultrascale.errors import CatalogError
-from ultrascale.plan import quantities
-from ultrascale.plan.jobs import nodes
+from ultrascale.plan.jobs import nodes, quantities
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.pools.pool import plan_pool
 

@@ -10,7 +10,7 @@ from tests.support.pools import HYPERPOD_POOL, ODCR, make_document, pool_documen
 from ultrascale.catalog import quotas
 from ultrascale.plan.model import AgreedLimit, Figure, NeedState, QuotaNeed
 from ultrascale.plan.needs.pools import interfaces_of
-from ultrascale.plan.needs.quota_advice import advised
+from ultrascale.plan.needs.quotas import advised
 from ultrascale.plan.needs.report import plan_needs
 
 FLEET = {"option": "odcr", "reservation_tags": {"fleet": "p5"}}

@@ -20,7 +20,8 @@ from ultrascale import config
 from ultrascale.catalog import INSTANCE_TYPES, InstanceType, eks, lookup, versions
 from ultrascale.errors import CatalogError
 from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk, Taint
-from ultrascale.plan.pools.pool import max_pods, network_interfaces, plan_pool
+from ultrascale.plan.pools.network_interfaces import max_pods, network_interfaces
+from ultrascale.plan.pools.pool import plan_pool
 
 LAYOUTS: dict[str, list[dict[str, Any]]] = json.loads(
     (DATA / "efa_layouts.json").read_text(encoding="utf-8")

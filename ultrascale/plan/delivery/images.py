@@ -1,12 +1,19 @@
-"""Container images: which are built from what, and what a job's pods pull them by."""
+"""Container images: their builds, their names in ECR, and a cache of public registries."""
 
 from collections.abc import Mapping, Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import build_environment, regions
+from ultrascale.catalog import build_environment, regions, registries
 from ultrascale.plan import names, retention
 from ultrascale.plan.delivery.build_context import ROOT, content_tag, git_ignore_patterns
-from ultrascale.plan.model import ImageBuilderPlan, ImageBuildPlan, PoolPlan
+from ultrascale.plan.model import (
+    ImageBuilderPlan,
+    ImageBuildPlan,
+    ImageCachePlan,
+    ImageCacheRule,
+    PoolPlan,
+    ScalePlan,
+)
 
 # They fill the repositories of their names, and run beside the controllers.
 _BY_NAME = ("tensorboard", "backend")
@@ -98,3 +105,16 @@ def _common_dockerfile(pools: Sequence[PoolPlan]) -> tuple[str | None, str]:
     if len(accelerators) > 1:
         return None, f"pools with Neuron devices and with NVIDIA GPUs; {_NAME_IT}"
     return _DOCKERFILES[accelerators.pop()], ""
+
+
+def plan_image_cache(cluster: config.Cluster, scale: ScalePlan) -> ImageCachePlan | None:
+    """Return the cache, if the file or the cluster's size asks for one."""
+    rules = tuple(
+        ImageCacheRule(upstream=upstream, kind=kind, prefix=names.cache_prefix(cluster.name, kind))
+        for upstream, kind in registries.PULL_THROUGH.items()
+        if upstream in scale.pull_through
+    )
+    if not rules:
+        return None
+    registry = registries.ecr_registry(cluster.account or names.ACCOUNT_ID, cluster.region)
+    return ImageCachePlan(registry=registry, rules=rules)

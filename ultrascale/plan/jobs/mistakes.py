@@ -6,8 +6,9 @@ from pathlib import PurePosixPath
 
 from ultrascale import catalog, config
 from ultrascale.catalog import kubelet, runtime_environment, volcano
-from ultrascale.plan import capacity, names, quantities
-from ultrascale.plan.jobs.nodes import NodeShare, efa_of, most_pods
+from ultrascale.plan import capacity, names
+from ultrascale.plan.jobs import quantities
+from ultrascale.plan.jobs.nodes import NodeShare, efa_of, may_have, most_pods, values_of
 from ultrascale.plan.jobs.request import JobRequest, is_own_image
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.pools.isolation import is_isolated
@@ -208,9 +209,11 @@ def efa_stays_in_its_pool(
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html
     """
-    found = sorted({pool.pool for pool in pools})
-    if job.nodes > 1 and len(found) > 1 and efa_of(job, share):
-        wrong = f"several pools, {', '.join(found)}, and no EFA traffic passes from one to another"
+    fitting = sorted({pool.pool for pool in pools})
+    if job.nodes > 1 and len(fitting) > 1 and efa_of(job, share):
+        wrong = (
+            f"several pools, {', '.join(fitting)}, and no EFA traffic passes from one to another"
+        )
         todo = "name one pool, or write resources: {efa: 0}"
         yield config.refuse("pool", wrong, todo, got="")
 
@@ -304,3 +307,38 @@ def queue_holds(request: JobRequest, requests: Mapping[str, str], pods: int) -> 
                 )
                 todo = "raise its capability, or choose another queue"
                 yield config.refuse("queue", wrong, todo, got=queue.name)
+
+
+def nodes_are_named(
+    job: config.AnyJob, pools: Sequence[PoolPlan], every: Sequence[PoolPlan]
+) -> Mistakes:
+    """Yield that none of ``every`` pool, or more than one, fits what the job says of its nodes."""
+    fitting = sorted({pool.pool for pool in pools})
+    if not fitting:
+        unknown = [*_labels_of_no_pool(job, every)]
+        none = config.refuse("pool", "no pool has what the job asks for", "name one", got="")
+        yield from unknown or [none]
+    named = job.pool is not None or bool(job.node_selector) or bool(job.prefer)
+    anywhere = isinstance(job, config.ServiceJob) and job.capacity is not None
+    if len(fitting) > 1 and not named and not anywhere:
+        wrong = f"{MISSING}, and several pools have what the job asks for"
+        todo = f"name one of {', '.join(fitting)}"
+        yield config.refuse("pool", wrong, todo, got="", code="missing")
+    kinds = sorted({pool.accelerator or "none" for pool in pools})
+    if len(kinds) > 1 and (named or anywhere):
+        wrong = f"nodes with unlike accelerators: {', '.join(kinds)}"
+        if job.prefer:
+            todo = "keep tiers of one kind, or say in resources what each pod asks for"
+            yield config.refuse("prefer", wrong, todo, got="")
+        else:
+            yield config.refuse("pool", wrong, "name one pool", got="")
+
+
+def _labels_of_no_pool(job: config.AnyJob, pools: Sequence[PoolPlan]) -> Mistakes:
+    stated = frozenset(key for pool in pools for key in pool.labels)
+    for key, value in job.node_selector.items():
+        if not any(may_have(pool, key, value, stated) for pool in pools):
+            known = sorted({each for pool in pools for each in values_of(pool, key)})
+            yield config.Mistake(
+                ("node_selector", key), "a label of no pool's nodes", config.near(value, known)
+            )

@@ -1,11 +1,11 @@
 """Plans of pools, from the file and the facts of their instance types."""
 
-from collections.abc import Iterator, Mapping, Sequence
-
 from ultrascale import catalog, config
-from ultrascale.catalog import eks, hyperpod, versions
-from ultrascale.plan import capacity, names
+from ultrascale.catalog import hyperpod, versions
+from ultrascale.plan import capacity
 from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk, Taint
+from ultrascale.plan.pools.labels import node_labels, node_taints
+from ultrascale.plan.pools.network_interfaces import max_pods, network_interfaces, why_without_efa
 
 # Containers and pods live on the NVMe disks where there are any; the root volume then only holds
 # the operating system and logs.
@@ -66,7 +66,7 @@ def plan_pool(
     specs = tuple(catalog.lookup(name) for name in pool.instance_types)
     first = specs[0]
     zones = pool.zones or network_zones
-    without_efa = _why_no_efa(pool, specs, zones)
+    without_efa = why_without_efa(pool, specs, zones)
     interfaces = network_interfaces(first) if without_efa is None else ()
     accelerator = first.accelerator
     release = versions.ami_release(kubernetes_version)
@@ -104,8 +104,8 @@ def plan_pool(
         network_interfaces=interfaces,
         without_efa=without_efa,
         max_pods=min(_max_pods(pool, spec, interfaces) for spec in specs),
-        labels=_labels(pool, shard, specs, has_efa=bool(interfaces)),
-        taints=(*_taints(pool, first), *(Taint(**each.model_dump()) for each in pool.taints)),
+        labels=node_labels(pool, shard, specs, has_efa=bool(interfaces)),
+        taints=(*node_taints(pool, first), *(Taint(**each.model_dump()) for each in pool.taints)),
         root_disk=_root_disk(specs),
         raid0=all(spec.nvme_total_gb > 0 for spec in specs),
         parallel_image_pull=accelerator is not None,
@@ -115,57 +115,6 @@ def plan_pool(
         replace_before_launch=accelerator is not None or pool.role == "reserved",
         tags=pool.tags,
     )
-
-
-def network_interfaces(spec: catalog.InstanceType) -> tuple[NetworkInterface, ...]:
-    """Lay out one ENA interface and one EFA-only interface on each card that supports EFA.
-
-    An EFA-only interface cannot be primary, so on card 0 it takes device 1; everywhere else it
-    takes device 0. EFA-only interfaces hold no IP address.
-
-    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html
-    """
-    primary = NetworkInterface(card=0, device=0, kind="interface")
-    fabric = (
-        NetworkInterface(card=card, device=1 if card == 0 else 0, kind="efa-only")
-        for card in spec.efa_cards
-    )
-    return (primary, *fabric)
-
-
-def max_pods(spec: catalog.InstanceType, interfaces: tuple[NetworkInterface, ...]) -> int:
-    """Return the pods for which a node has addresses, with prefix delegation.
-
-    Pods take addresses from the interfaces that card 0 has left: an EFA-only interface there uses
-    up one of its slots, which nodeadm does not subtract. Each slot but an interface's own address
-    holds a /28. On managed node groups EKS enforces its own two advised numbers, whatever the
-    node's own configuration says.
-
-    Source: https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html
-    """
-    efa_on_card_0 = sum(1 for nic in interfaces if nic.card == 0 and nic.kind == "efa-only")
-    slots = (spec.enis_card0 - efa_on_card_0) * (spec.ipv4_per_eni - 1)
-    addresses = slots * eks.ADDRESSES_PER_PREFIX if spec.prefix_delegation else slots
-    return min(addresses + eks.HOST_NETWORK_PODS, eks.advised_max_pods(spec.vcpus))
-
-
-def _why_no_efa(
-    pool: config.Pool, specs: tuple[catalog.InstanceType, ...], zones: tuple[str, ...]
-) -> str | None:
-    """Return why the pool goes without EFA; None where it does not."""
-    if pool.efa == "all":
-        return None
-    if pool.efa == "none":
-        return "efa: none"
-    if specs[0].accelerator is None:
-        return "no accelerator"
-    if not all(spec.efa_cards for spec in specs):
-        return "not on these types"
-    if len(specs) > 1:
-        return "several types"
-    if len(zones) > 1:
-        return "several zones"
-    return None
 
 
 def node_types(pool: config.Pool) -> tuple[str, ...]:
@@ -180,71 +129,6 @@ def _max_pods(
     if pool.is_hyperpod:
         return hyperpod.max_pods(spec)
     return max_pods(spec, interfaces)
-
-
-def _labels(
-    pool: config.Pool,
-    shard: int | None,
-    specs: Sequence[catalog.InstanceType],
-    *,
-    has_efa: bool,
-) -> Mapping[str, str]:
-    accelerator = specs[0].accelerator
-    labels = {
-        names.NODE_TYPE_LABEL: pool.name,
-        names.POOL_LABEL: pool.name,
-        names.ROLE_LABEL: pool.role,
-        names.CAPACITY_LABEL: pool.purchase.option,
-        names.CAPACITY_TYPE_LABEL: capacity.capacity_type(pool.purchase),
-    }
-    if shard is not None:
-        labels[names.SHARD_LABEL] = str(shard)
-    # CloudFormation refuses a managed group whose labels and whose launch template, which holds the
-    # instance type, change in one deploy: https://github.com/aws/containers-roadmap/issues/1258
-    managed = pool.is_managed
-    if not managed and (gpu_type := _gpu_type(specs)) is not None:
-        labels[names.GPU_TYPE_LABEL] = gpu_type
-    # By the next labels our device plugins find their nodes, and HyperPod brings its own plugins.
-    if not pool.is_hyperpod:
-        if has_efa:
-            labels[names.EFA_LABEL] = "true"
-        if accelerator is not None and accelerator.kind == "nvidia":
-            labels[names.GPU_PRESENT_LABEL] = "true"
-            if capacity.sized_by(pool) == "cluster-autoscaler":
-                labels[names.AUTOSCALER_GPU_LABEL] = accelerator.kind
-    return {**labels, **pool.labels}
-
-
-def _gpu_type(specs: Sequence[catalog.InstanceType]) -> str | None:
-    """Return model and memory of the GPUs, such as ``a100-80gb``; None where types differ."""
-    found: set[str | None] = set()
-    for spec in specs:
-        gpus = spec.accelerator
-        known = gpus is not None and all(map(gpus.knows, ("name", "count", "memory_mib_total")))
-        if gpus is None or gpus.kind != "nvidia" or not known:
-            return None
-        model = gpus.name.removeprefix("NVIDIA ").lower().replace(" ", "-")
-        found.add(f"{model}-{gpus.memory_mib_total // gpus.count // 1024}gb")
-    return found.pop() if len(found) == 1 else None
-
-
-def _taints(pool: config.Pool, spec: catalog.InstanceType) -> Iterator[Taint]:
-    """Yield what keeps pods off that do not ask for the pool's accelerators.
-
-    HyperPod takes no taints for groups with deep health checks; elsewhere its nodes have the one
-    that jobs know them by, which they tolerate although they tolerate no accelerator's.
-
-    Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterKubernetesConfig.html
-    """
-    if pool.is_hyperpod:
-        if not pool.deep_health_checks:
-            yield Taint(key=names.DEDICATED_TAINT, value=pool.provisioner, effect="NoSchedule")
-        return
-    if spec.accelerator is None:
-        return
-    yield Taint(key=spec.accelerator.resource_name, value="true", effect="NoSchedule")
-    if isinstance(pool.purchase, config.Spot):
-        yield Taint(key=names.SPOT_TAINT, value="true", effect="NoSchedule")
 
 
 def _root_disk(specs: tuple[catalog.InstanceType, ...]) -> RootDisk:
