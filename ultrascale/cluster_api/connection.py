@@ -15,21 +15,14 @@ from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
 
 import yaml
-from urllib3.util.retry import Retry
 
+from ultrascale.cluster_api.retries import retries
 from ultrascale.errors import ClusterError
 
 if TYPE_CHECKING:
     from urllib3.response import BaseHTTPResponse
+    from urllib3.util.retry import Retry
 
-# The API server answers 429 to a request that priority and fairness puts off, and has not begun
-# it: every such request may be sent again. Waits are in seconds.
-# Source: https://kubernetes.io/docs/concepts/cluster-administration/flow-control/
-_TOO_MANY = 429
-_RETRIES = 5
-_BACKOFF = 0.5
-_LONGEST_WAIT = 30
-_CONNECT_RETRIES = 2
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 # One for each pod whose log is followed, and for each watch.
 CONNECTIONS = 80
@@ -67,7 +60,7 @@ class _Configuration(Protocol):
 
     host: str
     proxy: str | None
-    retries: Retry
+    retries: "Retry"
     connection_pool_maxsize: int
     api_key: Mapping[str, str]
     cert_file: str | None
@@ -119,10 +112,6 @@ class Failure(Protocol):
     body: str | bytes | None
 
 
-class _RetryPutOff(Retry):
-    RETRY_AFTER_STATUS_CODES = frozenset({_TOO_MANY})
-
-
 def connect(kubeconfig: Path | None, context: str | None) -> tuple[Transport, str]:
     """Return a connection to the API server, and the cluster's name in the kubeconfig.
 
@@ -137,7 +126,7 @@ def connect(kubeconfig: Path | None, context: str | None) -> tuple[Transport, st
     from kubernetes import client, config
 
     configuration = cast("_Client", client).Configuration()
-    configuration.retries = _retries()
+    configuration.retries = retries()
     configuration.connection_pool_maxsize = CONNECTIONS
     cluster = ""
     files = _kubeconfig(kubeconfig)
@@ -175,23 +164,6 @@ def _goes_direct(url: str) -> bool:
     """
     host = urlsplit(url).hostname or ""
     return host in _LOOPBACK or bool(proxy_bypass(host))
-
-
-def _retries() -> Retry:
-    return _RetryPutOff(
-        total=_RETRIES,
-        connect=_CONNECT_RETRIES,
-        read=False,
-        redirect=False,
-        status=_RETRIES,
-        other=0,
-        allowed_methods=None,
-        status_forcelist={_TOO_MANY},
-        backoff_factor=_BACKOFF,
-        backoff_max=_LONGEST_WAIT,
-        retry_after_max=_LONGEST_WAIT,
-        raise_on_status=False,
-    )
 
 
 def _kubeconfig(named: Path | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Errors of API servers, in words that tell the user what to do."""
+"""Errors of API servers, in words that tell the user what to do; `retries` comes before them."""
 
 import json
 

@@ -1,7 +1,8 @@
 """Orphans in a VPC: interfaces and security groups that keep it from being deleted.
 
 The network plugin leaves interfaces behind where a node ends too fast for it; each keeps a subnet
-and a security group from being deleted. Interfaces of another cluster or service keep the VPC.
+and a security group from being deleted. Interfaces of another cluster or service keep the
+VPC. `inventory` says how each kind is deleted.
 
 Sources:
     https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/troubleshooting.md
