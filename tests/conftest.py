@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from hypothesis import settings
 from xdist.remote import Producer
 
 from tests.support.optional import CHECKS, missing
@@ -22,6 +23,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Python's default is for small programs: each collection passes through all that aws_cdk, torch and
 # seven thousand tests keep, a seventh of the time.
 gc.set_threshold(50_000, 20, 20)
+# A busy machine makes single examples slow; the time of a test is not what its examples judge.
+settings.register_profile("patient", parent=settings.default, deadline=None)
+settings.load_profile("patient")
 
 pytest_plugins = [
     "tests.support.calendar_fixtures",
