@@ -27,26 +27,26 @@ _TITLES: Mapping[Action, str] = {
 
 def text_lines(changes: Changes) -> Iterator[str]:
     """Yield what is to be read of ``changes``, the worst first."""
-    refused = [each for each in _sorted(changes.resources) if each.protected]
-    pools = [each for each in changes.pools if each.protected]
+    refused = [change for change in _sorted(changes.resources) if change.protected]
+    pools = [pool for pool in changes.pools if pool.protected]
     if refused or pools:
         yield "Protected, and refused:"
     for group in _alike(refused):
         yield from _resource(group[0]) if len(group) == 1 else _several(group)
-    for each in pools:
-        yield from _pool(each)
-    stuck = [each for each in changes.resources if each.fails and not each.protected]
-    if any(not each.named for each in stuck):
+    for pool in pools:
+        yield from _pool(pool)
+    stuck = [change for change in changes.resources if change.fails and not change.protected]
+    if any(not change.named for change in stuck):
         yield "CloudFormation could not do this, and would roll back:"
-    for each in stuck:
-        if not each.named:
-            yield from _resource(each)
-    permitted = [each for each in (*changes.resources, *changes.pools) if each.named]
+    for change in stuck:
+        if not change.named:
+            yield from _resource(change)
+    permitted = [change for change in (*changes.resources, *changes.pools) if change.named]
     if permitted:
         yield "Permitted by --replace:"
-    for each in permitted:
-        yield from _resource(each) if isinstance(each, Change) else _pool(each)
-    yield from _nodes([each for each in changes.pools if not each.lost])
+    for change in permitted:
+        yield from _resource(change) if isinstance(change, Change) else _pool(change)
+    yield from _nodes([pool for pool in changes.pools if not pool.lost])
     yield from _rest(changes)
     yield _verdict(changes)
 
@@ -55,7 +55,7 @@ def as_document(changes: Changes) -> Mapping[str, object]:
     """Return all of it as programs read it."""
     return {
         "safe": changes.is_safe,
-        "protected": [each.ids[-1] for each in changes.protected],
+        "protected": [change.ids[-1] for change in changes.protected],
         **asdict(changes),
     }
 
@@ -63,18 +63,18 @@ def as_document(changes: Changes) -> Mapping[str, object]:
 def _sorted(changes: Iterable[Change]) -> Sequence[Change]:
     """Return changes by what happens, and those that cause others before those."""
     order = (*_WORST_FIRST, "added")
-    return sorted(changes, key=lambda each: (order.index(each.action), _is_caused(each)))
+    return sorted(changes, key=lambda change: (order.index(change.action), _is_caused(change)))
 
 
 def _is_caused(change: Change) -> bool:
-    return all(each.why for each in change.properties) and bool(change.properties)
+    return all(part.why for part in change.properties) and bool(change.properties)
 
 
 def _resource(change: Change) -> Iterator[str]:
     yield f"  {change.action}: {change.type} {change.name} ({change.stack}/{change.logical_id})"
-    telling = [each for each in change.properties if each.effect != "updates"] or change.properties
-    for each in telling[:_MOST_PROPERTIES]:
-        yield f"      {_property(each)}"
+    telling = [part for part in change.properties if part.effect != "updates"] or change.properties
+    for part in telling[:_MOST_PROPERTIES]:
+        yield f"      {_property(part)}"
     if len(telling) > _MOST_PROPERTIES:
         yield f"      and {len(telling) - _MOST_PROPERTIES} more, which --json has"
     if change.lost:
@@ -90,20 +90,22 @@ def _resource(change: Change) -> Iterator[str]:
 def _alike(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
     """Yield changes that are told at once: of one type, in one stack, with one loss."""
     groups: dict[tuple[str, ...], list[Change]] = {}
-    for each in changes:
-        groups.setdefault((each.stack, each.type, each.action, each.lost), []).append(each)
+    for change in changes:
+        groups.setdefault((change.stack, change.type, change.action, change.lost), []).append(
+            change
+        )
     yield from groups.values()
 
 
 def _several(changes: Sequence[Change]) -> Iterator[str]:
     first = changes[0]
     yield f"  {first.action}: {len(changes)} {first.type} of {first.stack}"
-    for each in changes:
-        telling = [_property(one) for one in each.properties if one.effect != "updates"]
+    for change in changes:
+        telling = [_property(part) for part in change.properties if part.effect != "updates"]
         more = f" and {len(telling) - 1} more" if len(telling) > 1 else ""
-        yield f"      {each.logical_id}{': ' if telling else ''}{''.join(telling[:1])}{more}"
+        yield f"      {change.logical_id}{': ' if telling else ''}{''.join(telling[:1])}{more}"
     yield f"      loses, each: {first.lost}"
-    reasons = [each.fails for each in changes if each.fails]
+    reasons = [change.fails for change in changes if change.fails]
     for reason in reasons[:_MOST_REASONS]:
         yield f"      fails: {reason}"
     if len(reasons) > _MOST_REASONS:
@@ -119,8 +121,8 @@ def _property(change: PropertyChange) -> str:
 
 def _pool(pool: RolledPool) -> Iterator[str]:
     yield f"  {pool.rolling}: pool {pool.pool} ({pool.stack}), {_size(pool)}, {pool.at_once}"
-    for each in pool.why[:_MOST_PROPERTIES]:
-        yield f"      {each}"
+    for reason in pool.why[:_MOST_PROPERTIES]:
+        yield f"      {reason}"
     if len(pool.why) > _MOST_PROPERTIES:
         yield f"      and {len(pool.why) - _MOST_PROPERTIES} more, which --json has"
     if pool.lost:
@@ -140,18 +142,18 @@ def _size(pool: RolledPool) -> str:
 def _nodes(pools: Sequence[RolledPool]) -> Iterator[str]:
     if pools:
         yield "Nodes that run:"
-    for each in pools:
-        yield from _pool(each)
+    for pool in pools:
+        yield from _pool(pool)
 
 
 def _rest(changes: Changes) -> Iterator[str]:
     """Yield what needs no decision, in a line for each stack and type."""
-    quiet = [each for each in changes.resources if not (each.lost or each.fails)]
+    quiet = [change for change in changes.resources if not (change.lost or change.fails)]
     for action, title in _TITLES.items():
         groups: dict[tuple[str, str], list[str]] = {}
-        for each in quiet:
-            if each.action == action:
-                groups.setdefault((each.stack, each.type), []).append(each.name)
+        for change in quiet:
+            if change.action == action:
+                groups.setdefault((change.stack, change.type), []).append(change.name)
         if groups:
             yield title
         for (stack, kind), names in groups.items():
@@ -177,10 +179,10 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _verdict(changes: Changes) -> str:
-    counts = Counter(each.action for each in changes.resources)
+    counts = Counter(change.action for change in changes.resources)
     of_new = len(changes.new_stacks)
     counted = ", ".join(
-        f"{counts[each]} {each}" for each in (*_WORST_FIRST, "added") if counts[each]
+        f"{counts[action]} {action}" for action in (*_WORST_FIRST, "added") if counts[action]
     )
     told = f"{counted or 'no resource changes'}{f', {of_new} new stacks' if of_new else ''}"
     if changes.is_safe:

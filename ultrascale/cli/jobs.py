@@ -108,7 +108,7 @@ def submit(
 
         typer.echo(as_yaml(submitted.manifests.objects), nl=False)
         return
-    sent = ", ".join(f"{each['kind']} {_name(each)}" for each in submitted.objects)
+    sent = ", ".join(f"{manifest['kind']} {_name(manifest)}" for manifest in submitted.objects)
     typer.echo(f"{submitted.name}: sent to namespace {submitted.namespace}: {sent}")
     if wait or follow:
         _attend(submitted, log=follow, timeout=None if timeout is None else timeout * 60)
@@ -142,17 +142,17 @@ def status(
     cluster = _connect(kubeconfig, context, file)
     namespaces = (namespace,) if namespace else _namespaces(file)
     if job is not None:
-        found = next(filter(None, (find_job(cluster, space, job) for space in namespaces)), None)
+        state = next(filter(None, (find_job(cluster, space, job) for space in namespaces)), None)
         # Where there is none, the error names the first.
-        found = found or job_status(cluster, namespaces[0], job)
+        state = state or job_status(cluster, namespaces[0], job)
         if as_json:
-            typer.echo(job_views.as_json(job_views.job_document(found)))
+            typer.echo(job_views.as_json(job_views.job_document(state)))
         else:
-            job_views.print_job(found)
+            job_views.print_job(state)
         return
-    jobs = tuple(each for space in namespaces for each in jobs_in(cluster, space))
+    jobs = tuple(state for space in namespaces for state in jobs_in(cluster, space))
     if as_json:
-        typer.echo(job_views.as_json([job_views.job_document(each) for each in jobs]))
+        typer.echo(job_views.as_json([job_views.job_document(state) for state in jobs]))
     elif jobs:
         job_views.print_jobs(jobs)
     else:
@@ -186,13 +186,13 @@ def logs(
 
     cluster = _connect(kubeconfig, context)
     choices = [
-        *(reading.Choice(index=each, previous=previous, tail=tail) for each in rank or ()),
-        *(reading.Choice(pod=each, previous=previous, tail=tail) for each in pod or ()),
+        *(reading.Choice(index=index, previous=previous, tail=tail) for index in rank or ()),
+        *(reading.Choice(pod=name, previous=previous, tail=tail) for name in pod or ()),
     ]
     if every:
         count = len(job_status(cluster, namespace, job).pods)
         choices = [
-            reading.Choice(index=each, previous=previous, tail=tail) for each in range(count)
+            reading.Choice(index=index, previous=previous, tail=tail) for index in range(count)
         ]
     choices = choices or [reading.Choice(previous=previous, tail=tail)]
     if len(choices) == 1:
@@ -219,12 +219,12 @@ def cancel(
     from ultrascale.jobs import cancellation
 
     cluster = _connect(kubeconfig, context)
-    found = cancellation.objects_of(cluster, namespace, job)
-    for each in found:
-        typer.echo(f"{each} in namespace {namespace}")
+    manifests = cancellation.objects_of(cluster, namespace, job)
+    for manifest in manifests:
+        typer.echo(f"{manifest} in namespace {namespace}")
     if not yes and sys.stdin.isatty():
         typer.confirm(f"delete job {job}?", abort=True)
-    cancellation.cancel(cluster, namespace, found)
+    cancellation.cancel(cluster, namespace, manifests)
     typer.echo(f"{job}: deleted; its pods stop within their grace period")
 
 

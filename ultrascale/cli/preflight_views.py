@@ -45,21 +45,23 @@ def progress_bar(checks: int) -> Generator[Told | None]:
         yield through
 
 
-def print_findings(context: Context, found: Sequence[Finding]) -> None:
+def print_findings(context: Context, findings: Sequence[Finding]) -> None:
     """Print the findings, the worst first, the actions that solve them, and the counts."""
     console = Console(width=max(Console().width, _WIDTH), highlight=False, markup=False)
     account = context.account
     console.print(f"{context.plan.name} in {context.plan.region}, account {account.id}")
     table = Table("", "check", "subject", "evidence", box=SIMPLE)
-    sorted_ = sorted(found, key=lambda each: _WORST_FIRST.index(each.state))
-    for each in sorted_:
-        state = Text(each.state, style=_STYLES[each.state])
-        table.add_row(state, each.check, each.subject, each.evidence)
+    sorted_ = sorted(findings, key=lambda finding: _WORST_FIRST.index(finding.state))
+    for finding in sorted_:
+        state = Text(finding.state, style=_STYLES[finding.state])
+        table.add_row(state, finding.check, finding.subject, finding.evidence)
     console.print(table)
     to_do = dict.fromkeys(
-        (each.subject, each.fix) for each in sorted_ if each.fix is not None and each.denied is None
+        (finding.subject, finding.fix)
+        for finding in sorted_
+        if finding.fix is not None and finding.denied is None
     )
-    statement = _missing(found)
+    statement = _missing(findings)
     if to_do or statement:
         console.print("What to do:")
     for subject, fix in to_do:
@@ -67,11 +69,11 @@ def print_findings(context: Context, found: Sequence[Finding]) -> None:
     if statement:
         text = f"  denied: allow it in a policy of who runs this: {json.dumps(statement)}"
         console.print(text, soft_wrap=True)
-    counts = _counts(found)
+    counts = _counts(findings)
     console.print(", ".join(f"{counts[state]} {state}" for state in _WORST_FIRST))
 
 
-def as_document(context: Context, found: Sequence[Finding], status: int) -> Mapping[str, object]:
+def as_document(context: Context, findings: Sequence[Finding], status: int) -> Mapping[str, object]:
     """Return the findings as `preflight --json` prints them."""
     return {
         "cluster": context.plan.name,
@@ -80,20 +82,20 @@ def as_document(context: Context, found: Sequence[Finding], status: int) -> Mapp
         "caller": context.account.arn,
         "at": context.at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "status": status,
-        "counts": _counts(found),
-        "missing_permissions": _missing(found),
-        "findings": [asdict(each) for each in found],
+        "counts": _counts(findings),
+        "missing_permissions": _missing(findings),
+        "findings": [asdict(finding) for finding in findings],
     }
 
 
-def _counts(found: Sequence[Finding]) -> Mapping[State, int]:
-    counted = Counter(each.state for each in found)
+def _counts(findings: Sequence[Finding]) -> Mapping[State, int]:
+    counted = Counter(finding.state for finding in findings)
     return {state: counted[state] for state in _WORST_FIRST}
 
 
-def _missing(found: Sequence[Finding]) -> Mapping[str, object] | None:
+def _missing(findings: Sequence[Finding]) -> Mapping[str, object] | None:
     """Return the statement of a policy that allows all that was denied."""
-    denied = sorted({each.denied for each in found if each.denied is not None})
+    denied = sorted({finding.denied for finding in findings if finding.denied is not None})
     return {"Effect": "Allow", "Action": denied, "Resource": "*"} if denied else None
 
 
@@ -103,21 +105,23 @@ def file_requests(context: Context, *, ask: bool) -> bool:
     Returns:
         Whether nothing is left that AWS has to be asked for by other means.
     """
-    found = list(increases(context))
-    worth = [each for each in found if isinstance(each, Increase)]
-    left = [each for each in found if isinstance(each, Left)]
-    for each in left:
-        typer.echo(f"{each.name}: no request: {each.why}")
+    wanted = list(increases(context))
+    worth = [increase for increase in wanted if isinstance(increase, Increase)]
+    left = [increase for increase in wanted if isinstance(increase, Left)]
+    for increase in left:
+        typer.echo(f"{increase.name}: no request: {increase.why}")
     if not worth:
         typer.echo("no request is to be filed")
-        return all(each.settled for each in left)
-    for each in worth:
-        typer.echo(f"{_name(each)}: {each.quota.value:,.10g} now, {each.asked:,} asked for")
+        return all(increase.settled for increase in left)
+    for increase in worth:
+        typer.echo(
+            f"{_name(increase)}: {increase.quota.value:,.10g} now, {increase.asked:,} asked for"
+        )
     if ask:
         account, region = context.account.id, context.plan.region
         typer.confirm(f"file {len(worth)} with AWS, account {account}, {region}?", abort=True)
-    filed = [_file(context, each) for each in worth]
-    return all(filed) and all(each.settled for each in left)
+    filed = [_file(context, increase) for increase in worth]
+    return all(filed) and all(increase.settled for increase in left)
 
 
 def _file(context: Context, increase: Increase) -> bool:

@@ -24,19 +24,19 @@ class Found:
 
 
 def objects_of(cluster: Cluster, namespace: str, job: str) -> tuple[Found, ...]:
-    """Return the objects that ``job`` consists of, what makes its pods first.
+    """Return the objects of ``job``, the workloads first.
 
-    Claims are never among them, and what a controller made goes with its owner.
+    Claims are never among them. Objects that a controller created go with their owner.
 
     Raises:
         ClusterError: There is no such job.
     """
-    found = tuple(_labelled(cluster, namespace, job))
-    if not found:
+    existing = tuple(_labelled(cluster, namespace, job))
+    if not existing:
         raise ClusterError(
             f"no job {job} in namespace {namespace}; `ultrascale status -n {namespace}` lists them"
         )
-    return found
+    return existing
 
 
 def _labelled(cluster: Cluster, namespace: str, job: str) -> Iterator[Found]:
@@ -47,26 +47,26 @@ def _labelled(cluster: Cluster, namespace: str, job: str) -> Iterator[Found]:
                 yield Found(kind, manifest)
 
 
-def cancel(cluster: Cluster, namespace: str, found: tuple[Found, ...]) -> tuple[Found, ...]:
-    """Delete ``found``, and return what is deleted now.
+def cancel(cluster: Cluster, namespace: str, sent: tuple[Found, ...]) -> tuple[Found, ...]:
+    """Delete ``sent``, and return the objects that were deleted.
 
     Pods get SIGTERM and their grace period, for a last checkpoint.
 
     Raises:
-        ClusterError: Some of it cannot be deleted; one line for each.
+        ClusterError: Objects cannot be deleted; one line for each.
     """
     refused: list[str] = []
     deleted: list[Found] = []
-    for each in found:
-        if text(each.manifest, "metadata", "deletionTimestamp"):
+    for item in sent:
+        if text(item.manifest, "metadata", "deletionTimestamp"):
             continue
         try:
-            cluster.delete(each.kind, namespace, each.manifest)
+            cluster.delete(item.kind, namespace, item.manifest)
         except RefusedError as error:
             if error.status != NOT_FOUND:
-                refused.append(f"{each}: {error.message}")
+                refused.append(f"{item}: {error.message}")
         else:
-            deleted.append(each)
+            deleted.append(item)
     if refused:
         raise ClusterError(*refused)
     return tuple(deleted)

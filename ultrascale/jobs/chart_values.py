@@ -58,8 +58,8 @@ def chart_values(cluster: JobCluster) -> dict[str, Json]:
             "name": cluster.cluster.name,
             "tiers": [tier.node_type for tier in tiers],
             "priorityClasses": [
-                {"name": each.name, "value": each.value, "preempts": each.preempts}
-                for each in cluster.plan.priority_classes
+                {"name": priority.name, "value": priority.value, "preempts": priority.preempts}
+                for priority in cluster.plan.priority_classes
             ],
             "sharedMemoryPercent": nodes.SHARED_MEMORY_PERCENT,
             "refusedVariables": [
@@ -88,7 +88,7 @@ def _placements(cluster: JobCluster, tiers: Sequence[NodeTierPlan]) -> Iterator[
         for chosen in combinations(tiers, count):
             types = [tier.node_type for tier in chosen]
             pools = tuple(pool for tier in chosen for pool in tier.pools)
-            common = _common([shares[each] for each in types])
+            common = _common([shares[node_type] for node_type in types])
             for team in teams:
                 yield from _placement(cluster, types, pools, common, team)
 
@@ -109,16 +109,16 @@ def _shares(cluster: JobCluster, tier: NodeTierPlan) -> Iterator[_Share]:
                 "node_selector": {names.NODE_TYPE_LABEL: tier.node_type},
                 "resources": {key: count},
             }
-            found = config.read_job(cluster.reading, job, changes={})
-            if isinstance(found.job, config.TrainingJob) and not found.mistakes:
-                yield _Share(resource=resource, count=count, job=found.job)
+            reading = config.read_job(cluster.reading, job, changes={})
+            if isinstance(reading.job, config.TrainingJob) and not reading.mistakes:
+                yield _Share(resource=resource, count=count, job=reading.job)
 
 
 def _common(shares: Sequence[Sequence[_Share]]) -> list[_Share]:
     """Return the shares that all of some tiers have."""
     first, *others = shares
-    sizes = [{(share.resource, share.count) for share in each} for each in others]
-    return [s for s in first if all((s.resource, s.count) in each for each in sizes)]
+    sizes = [{(share.resource, share.count) for share in other} for other in others]
+    return [s for s in first if all((s.resource, s.count) in other for other in sizes)]
 
 
 def _placement(
@@ -145,22 +145,22 @@ def _placement(
     wrong, classes = _judged(cluster, request)
     if team and request.team is None and not wrong:
         return
-    found: dict[str, Json] = {"nodeTypes": [*types], "team": team}
+    placement: dict[str, Json] = {"nodeTypes": [*types], "team": team}
     if wrong:
-        yield {**found, "refused": "; ".join(wrong)}
+        yield {**placement, "refused": "; ".join(wrong)}
         return
     requests = [
         (share, cluster.request(NAME, _on(share.job, types), template=team or None))
         for share in shares
     ]
     yield {
-        **found,
+        **placement,
         "priorityClasses": classes,
         "claims": [c.name for c in request.claims if c.namespace == request.namespace],
         "labels": {key: value for key, value in pools[0].labels.items() if _on_all(pools, key)},
         "otherLabels": sorted({key for p in pools for key in p.labels if not _on_all(pools, key)}),
         "taints": [*_taints(pools)],
-        "shares": [_bounds(share, each) for share, each in requests],
+        "shares": [_bounds(share, request) for share, request in requests],
         "environments": [*_environments(requests)],
         "objects": skeleton(request),
     }
@@ -177,12 +177,12 @@ def _judged(cluster: JobCluster, request: JobRequest) -> tuple[list[str], list[s
     """Return what is wrong with a job whatever its PriorityClass, and the classes it may have."""
     wrong: dict[str, None] = {}
     classes: list[str] = []
-    for each in cluster.plan.priority_classes:
-        job = request.job.model_copy(update={"priority": each.name})
-        found = [*plan_jobs.mistakes_of(replace(request, job=job))]
-        if not found:
-            classes.append(each.name)
-        for mistake in found:
+    for priority in cluster.plan.priority_classes:
+        job = request.job.model_copy(update={"priority": priority.name})
+        mistakes = [*plan_jobs.mistakes_of(replace(request, job=job))]
+        if not mistakes:
+            classes.append(priority.name)
+        for mistake in mistakes:
             if mistake.at != ("priority",):
                 wrong[f"{mistake.wrong}; {mistake.todo}"] = None
     return [*wrong], classes
@@ -200,23 +200,23 @@ def _taints(pools: Sequence[PoolPlan]) -> Iterator[dict[str, str]]:
 
 def _bounds(share: _Share, request: JobRequest) -> dict[str, Json]:
     """Return what a pod of a share requests where it says nothing else, and the most of it."""
-    found = nodes.node_share(request.job, request.nodes)
+    amounts = nodes.node_share(request.job, request.nodes)
     return {
         "resource": share.resource,
         "count": share.count,
-        "millicpu": found.millicpu,
-        "memoryMib": found.memory_mib,
-        "requests": nodes.requests_of(request.job, found),
+        "millicpu": amounts.millicpu,
+        "memoryMib": amounts.memory_mib,
+        "requests": nodes.requests_of(request.job, amounts),
     }
 
 
 def _environments(requests: Sequence[tuple[_Share, JobRequest]]) -> Iterator[dict[str, Json]]:
     """Yield the variables of the libraries, by the numbers of devices that they are for."""
-    found: dict[tuple[tuple[str, str], ...], list[int]] = {}
+    counts_of: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for share, request in requests:
         env = plan_jobs.plan_job(request).pod.env
-        found.setdefault(tuple(env.items()), []).append(share.count)
-    for env, counts in found.items():
+        counts_of.setdefault(tuple(env.items()), []).append(share.count)
+    for env, counts in counts_of.items():
         variables = [{"name": name, "value": value} for name, value in env]
         yield {"counts": counts, "variables": variables}
 
@@ -246,7 +246,7 @@ def skeleton(request: JobRequest) -> list[Json]:
         }
     )
     plan = plan_jobs.plan_job(replace(request, job=job, account=None))
-    return [_marked(each, plan.pod.env) for each in render(plan).objects]
+    return [_marked(manifest, plan.pod.env) for manifest in render(plan).objects]
 
 
 def _marked(value: Json, env: Collection[str]) -> Json:

@@ -126,7 +126,10 @@ class _Follower:
         tries = 0
         while True:
             made = workloads_of(self._cluster, self._namespace, self._job)
-            ended = together(read_workload(kind, found) for kind, found in made).result is not None
+            ended = (
+                together(read_workload(kind, manifest) for kind, manifest in made).result
+                is not None
+            )
             pod = _chosen(self._cluster, self._namespace, self._job, made, self._choice)
             over = pod is None or pod.state in ("succeeded", "failed")
             if pod and pod.state not in ("pending", "scheduled"):
@@ -179,18 +182,18 @@ def _chosen(cluster: Cluster, namespace: str, job: str, made: Made, choice: Choi
         ClusterError: The job never has such a pod.
     """
     if choice.pod:
-        found = cluster.find(POD.path(namespace, choice.pod))
-        if found is not None and label(found, JOB_LABEL) != job:
+        manifest = cluster.find(POD.path(namespace, choice.pod))
+        if manifest is not None and label(manifest, JOB_LABEL) != job:
             raise ClusterError(f"pod {choice.pod} is none of job {job}")
-        return read_pod(found, container=choice.container) if found else None
+        return read_pod(manifest, container=choice.container) if manifest else None
     try:
         place = place_of(choice.index, made)
     except LookupError:
-        wanted = together(read_workload(kind, found) for kind, found in made).wanted
+        wanted = together(read_workload(kind, manifest) for kind, manifest in made).wanted
         raise ClusterError(f"job {job} has {wanted} pods, from index 0 on") from None
     selector = ",".join(f"{key}={value}" for key, value in {JOB_LABEL: job, **place}.items())
-    found = cluster.items(POD.path(namespace), {"labelSelector": selector})
-    pods = by_rank((read_pod(each, container=choice.container) for each in found), made)
+    manifests = cluster.items(POD.path(namespace), {"labelSelector": selector})
+    pods = by_rank((read_pod(manifest, container=choice.container) for manifest in manifests), made)
     if place:
         # An Indexed Job keeps the pods of an index that failed: the newest is meant.
         return max(pods, key=lambda pod: pod.created, default=None)

@@ -109,7 +109,7 @@ def as_yaml(objects: Iterable[Manifest], *, compact: bool = False) -> str:
         compact: Whether a mapping or list that holds no other stands on one line.
     """
     return yaml.dump_all(
-        [dict(each) for each in objects],
+        [dict(manifest) for manifest in objects],
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,
@@ -122,7 +122,7 @@ def as_yaml(objects: Iterable[Manifest], *, compact: bool = False) -> str:
 # stays. Claims are not: they hold data.
 SENT = (*WORKLOADS, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY)
 
-_BY_NAME = {(each.api_version, each.kind): each for each in SENT}
+_BY_NAME = {(kind.api_version, kind.kind): kind for kind in SENT}
 
 
 def kind_of(manifest: Object) -> Kind:

@@ -76,7 +76,7 @@ def _spec(plan: JobPlan) -> Spec:
         "affinity": {"nodeAffinity": _nodes(pod)},
     }
     if pod.tolerations:
-        spec["tolerations"] = [_toleration(each) for each in pod.tolerations]
+        spec["tolerations"] = [_toleration(toleration) for toleration in pod.tolerations]
     if pod.priority_class is not None:
         spec["priorityClassName"] = pod.priority_class
     if pod.service_account is not None:
@@ -114,15 +114,15 @@ def _queue(plan: JobPlan) -> dict[str, str]:
 
 
 def _nodes(pod: PodPlan) -> Spec:
-    terms = [{"matchExpressions": [_expression(each) for each in pod.nodes]}]
+    terms = [{"matchExpressions": [_expression(requirement) for requirement in pod.nodes]}]
     nodes: Spec = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     if pod.preferred:
         nodes["preferredDuringSchedulingIgnoredDuringExecution"] = [
             {
-                "weight": each.weight,
-                "preference": {"matchExpressions": [_expression(each.nodes)]},
+                "weight": preference.weight,
+                "preference": {"matchExpressions": [_expression(preference.nodes)]},
             }
-            for each in pod.preferred
+            for preference in pod.preferred
         ]
     return nodes
 
@@ -147,8 +147,8 @@ def _volumes(pod: PodPlan) -> Iterator[Spec]:
 def _mounts(pod: PodPlan) -> Iterator[Spec]:
     volumes = _names(pod)
     for mount in pod.mounts:
-        found: Spec = {"name": volumes[mount.claim], "mountPath": mount.mount_path}
-        yield {**found, "readOnly": True} if mount.read_only else found
+        volume_mount: Spec = {"name": volumes[mount.claim], "mountPath": mount.mount_path}
+        yield {**volume_mount, "readOnly": True} if mount.read_only else volume_mount
     if pod.shared_memory is not None:
         yield {"name": _SHARED_MEMORY, "mountPath": "/dev/shm"}
 

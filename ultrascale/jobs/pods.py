@@ -31,27 +31,27 @@ _VOLCANO_JOB = "volcano.sh/job-name"
 _INDEXED_JOB = "batch.kubernetes.io/job-name"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
-# A container waits for these without anything being wrong.
+# Reasons of containers that wait without a fault.
 _NONE: Object = {}
 _ORDINARY = ("", "ContainerCreating", "PodInitializing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """What of a pod its job's user wants to know.
+    """A pod of a job, for its user.
 
     Attributes:
         name: Its name.
-        uid: Tells it from an earlier pod of the same name.
-        owner: The Volcano, PyTorch or Indexed Job that made it; empty for other pods.
+        uid: Id that differs from an earlier pod of the same name.
+        owner: The Volcano, PyTorch or Indexed Job that created it; empty for other pods.
         task: Task of a Volcano job; empty without Volcano.
         index: Its number within the task or the job; None where it has none.
-        state: How far it is.
+        state: State.
         container: Its first container.
-        node: Where it runs; empty before it is bound.
-        restarts: How often its container was started again.
-        reason: Why it waits or failed; empty where there is nothing to say.
-        created: When, in UTC by RFC 3339.
+        node: Node that it runs on; empty before it is bound.
+        restarts: Number of restarts of its container.
+        reason: Why it waits or failed; empty where nothing is known.
+        created: Time of its creation, in UTC by RFC 3339.
     """
 
     name: str
@@ -67,53 +67,55 @@ class Pod:
     created: str
 
 
-def read_pod(found: Object, *, container: str = "") -> Pod:
-    """Return what ``found``, a Pod of the API server, says.
+def read_pod(manifest: Object, *, container: str = "") -> Pod:
+    """Return the state of a Pod of the API server.
 
     Args:
-        found: The pod.
+        manifest: The Pod.
         container: The container that counts; the first if empty.
     """
-    index = _first_label(found, (_TASK_INDEX, kubeflow.REPLICA_INDEX, _COMPLETION_INDEX))
-    first = _first_container(found)
-    status = _container(found, container or first)
-    state = _state(found, status)
+    index = _first_label(manifest, (_TASK_INDEX, kubeflow.REPLICA_INDEX, _COMPLETION_INDEX))
+    first = _first_container(manifest)
+    status = _container(manifest, container or first)
+    state = _state(manifest, status)
     return Pod(
-        name=name(found),
-        uid=text(found, "metadata", "uid"),
-        owner=_first_label(found, (_VOLCANO_JOB, kubeflow.JOB_NAME, _INDEXED_JOB)),
-        task=label(found, _TASK),
+        name=name(manifest),
+        uid=text(manifest, "metadata", "uid"),
+        owner=_first_label(manifest, (_VOLCANO_JOB, kubeflow.JOB_NAME, _INDEXED_JOB)),
+        task=label(manifest, _TASK),
         index=int(index) if index.isdecimal() else None,
         state=state,
         container=first,
-        node=text(found, "spec", "nodeName"),
+        node=text(manifest, "spec", "nodeName"),
         restarts=number(status, "restartCount"),
-        reason=_reason(found, status, state),
-        created=text(found, "metadata", "creationTimestamp"),
+        reason=_reason(manifest, status, state),
+        created=text(manifest, "metadata", "creationTimestamp"),
     )
 
 
-def slim(found: Object) -> Object:
-    """Return of a Pod of the API server what `read_pod` reads."""
-    metadata = mapping(found, "metadata")
+def slim(manifest: Object) -> Object:
+    """Return the fields of a Pod that `read_pod` reads."""
+    metadata = mapping(manifest, "metadata")
     kept = ("name", "uid", "labels", "creationTimestamp", "deletionTimestamp")
-    containers = [{"name": text(each, "name")} for each in objects(found, "spec", "containers")]
+    containers = [
+        {"name": text(entry, "name")} for entry in objects(manifest, "spec", "containers")
+    ]
     return {
         "metadata": {key: metadata[key] for key in kept if key in metadata},
-        "spec": {"nodeName": text(found, "spec", "nodeName"), "containers": containers},
-        "status": mapping(found, "status"),
+        "spec": {"nodeName": text(manifest, "spec", "nodeName"), "containers": containers},
+        "status": mapping(manifest, "status"),
     }
 
 
 def by_rank(pods: Iterable[Pod], made: Iterable[tuple[Kind, Object]]) -> list[Pod]:
-    """Return the pods in the order of their index in the whole job: the first has index 0.
+    """Return the pods in the order of their index in the whole job, which starts at 0.
 
-    A Volcano job counts through its tasks in their order, and a job that is several Volcano jobs
-    through these, by the numbers that end their names.
+    In a Volcano Job the index runs through the tasks in their order. In a job of several Volcano
+    Jobs it runs through these, by the numbers at the end of their names.
 
     Args:
         pods: All pods of the job.
-        made: What makes them.
+        made: The workloads that create them.
     """
     order = {(owner, task): place for place, (owner, task, _) in enumerate(_tasks(made))}
     return sorted(
@@ -128,9 +130,9 @@ def by_rank(pods: Iterable[Pod], made: Iterable[tuple[Kind, Object]]) -> list[Po
 
 
 def place_of(index: int, made: Iterable[tuple[Kind, Object]]) -> Mapping[str, str]:
-    """Return the labels that the pod of ``index`` alone has in its job, and any that follows it.
+    """Return the labels that select the pod with ``index`` in its job, and its replacements.
 
-    They are empty where pods have no index, as those of a Deployment.
+    They are empty where pods have no index, such as those of a Deployment.
 
     Raises:
         LookupError: The job has no pod of that index.
@@ -153,70 +155,72 @@ def place_of(index: int, made: Iterable[tuple[Kind, Object]]) -> Mapping[str, st
 
 def _tasks(made: Iterable[tuple[Kind, Object]]) -> Iterator[tuple[str, str, int]]:
     """Yield job, name and size of each Volcano task, in the order of the pods' indexes."""
-    jobs = [found for kind, found in made if kind == VOLCANO_JOB]
-    for found in sorted(jobs, key=lambda each: (len(name(each)), name(each))):
-        for task in objects(found, "spec", "tasks"):
-            yield name(found), text(task, "name"), number(task, "replicas", default=1)
+    jobs = [manifest for kind, manifest in made if kind == VOLCANO_JOB]
+    for manifest in sorted(jobs, key=lambda job: (len(name(job)), name(job))):
+        for task in objects(manifest, "spec", "tasks"):
+            yield name(manifest), text(task, "name"), number(task, "replicas", default=1)
 
 
-def _first_label(found: Object, keys: Iterable[str]) -> str:
-    return next((value for key in keys if (value := label(found, key))), "")
+def _first_label(manifest: Object, keys: Iterable[str]) -> str:
+    return next((value for key in keys if (value := label(manifest, key))), "")
 
 
-def _first_container(found: Object) -> str:
-    return next((text(each, "name") for each in objects(found, "spec", "containers")), "")
+def _first_container(manifest: Object) -> str:
+    return next((text(entry, "name") for entry in objects(manifest, "spec", "containers")), "")
 
 
-def _container(found: Object, wanted: str) -> Object:
-    statuses = objects(found, "status", "containerStatuses")
-    named = [each for each in statuses if text(each, "name") == wanted]
+def _container(manifest: Object, wanted: str) -> Object:
+    statuses = objects(manifest, "status", "containerStatuses")
+    named = [entry for entry in statuses if text(entry, "name") == wanted]
     return next(iter(named or statuses), _NONE)
 
 
-def _state(found: Object, status: Object) -> PodState:
-    phase = text(found, "status", "phase")
+def _state(manifest: Object, status: Object) -> PodState:
+    phase = text(manifest, "status", "phase")
     if phase == "Succeeded":
         return "succeeded"
     if phase == "Failed":
         return "failed"
-    if text(found, "metadata", "deletionTimestamp"):
+    if text(manifest, "metadata", "deletionTimestamp"):
         return "terminating"
     if "running" in mapping(status, "state"):
         return "running"
     # The sandbox and the network are there: images come next.
     # Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-has-network
-    if condition(found, "PodReadyToStartContainers"):
+    if condition(manifest, "PodReadyToStartContainers"):
         return "pulling"
-    return "scheduled" if text(found, "spec", "nodeName") else "pending"
+    return "scheduled" if text(manifest, "spec", "nodeName") else "pending"
 
 
-def _reason(found: Object, status: Object, state: PodState) -> str:
+def _reason(manifest: Object, status: Object, state: PodState) -> str:
     if state == "failed":
-        return _failure(found, status)
+        return _failure(manifest, status)
     if state == "pending":
-        return _unscheduled(found)
-    for each in (status, *objects(found, "status", "initContainerStatuses")):
-        waiting = mapping(each, "state", "waiting")
+        return _unscheduled(manifest)
+    for container in (status, *objects(manifest, "status", "initContainerStatuses")):
+        waiting = mapping(container, "state", "waiting")
         reason = text(waiting, "reason")
         if reason not in _ORDINARY:
-            before = _exit(mapping(each, "lastState", "terminated"))
+            before = _exit(mapping(container, "lastState", "terminated"))
             return ": ".join(part for part in (reason, text(waiting, "message"), before) if part)
     return ""
 
 
-def _unscheduled(found: Object) -> str:
-    for each in objects(found, "status", "conditions"):
-        if text(each, "type") == "PodScheduled" and text(each, "status") == "False":
-            return ": ".join(part for part in (text(each, "reason"), text(each, "message")) if part)
+def _unscheduled(manifest: Object) -> str:
+    for entry in objects(manifest, "status", "conditions"):
+        if text(entry, "type") == "PodScheduled" and text(entry, "status") == "False":
+            return ": ".join(
+                part for part in (text(entry, "reason"), text(entry, "message")) if part
+            )
     return ""
 
 
-def _failure(found: Object, status: Object) -> str:
-    """Return why a pod failed: what ended it from outside, else how its container ended."""
-    disrupted = condition(found, "DisruptionTarget")
+def _failure(manifest: Object, status: Object) -> str:
+    """Return why a pod failed: the cause from outside, else the exit of its container."""
+    disrupted = condition(manifest, "DisruptionTarget")
     told = (
-        text(found, "status", "reason") or text(disrupted, "reason"),
-        text(found, "status", "message") or text(disrupted, "message"),
+        text(manifest, "status", "reason") or text(disrupted, "reason"),
+        text(manifest, "status", "message") or text(disrupted, "message"),
     )
     outside = ": ".join(part for part in told if part)
     return outside or _exit(mapping(status, "state", "terminated"))

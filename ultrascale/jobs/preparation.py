@@ -117,35 +117,35 @@ def prepare(
     into = read_cluster(cluster_file) if isinstance(cluster_file, Path) else cluster_file
     suffix = _PRECOMPILE_SUFFIX if precompile else ""
     stated = job if values is None else chart_values.translate(values, str(job), into.plan)
-    found = config.read_job(into.reading, stated, changes=changes_of(options), suffix=suffix)
-    if found.job is None:
-        raise found.refusal((*_account(account), *found.mistakes))
+    reading = config.read_job(into.reading, stated, changes=changes_of(options), suffix=suffix)
+    if reading.job is None:
+        raise reading.refusal((*_account(account), *reading.mistakes))
     request = into.request(
-        found.name,
-        found.job,
-        template=found.template,
+        reading.name,
+        reading.job,
+        template=reading.template,
         account=account,
         tier=tier,
         precompile=precompile,
     )
-    wrong_keys = {str(mistake.at[0]) for mistake in found.mistakes if mistake.at} | found.unread
-    unchosen = job_tiers.tier_is_preferred(tier, found.job)
+    wrong_keys = {str(mistake.at[0]) for mistake in reading.mistakes if mistake.at} | reading.unread
+    unchosen = job_tiers.tier_is_preferred(tier, reading.job)
     mistakes = (
         *_account(account),
-        *found.mistakes,
+        *reading.mistakes,
         *((unchosen,) if unchosen else ()),
         *plan_jobs.mistakes_of(request, wrong_keys),
-        *(chart_values.mistakes_of(request) if found.translated else ()),
+        *(chart_values.mistakes_of(request) if reading.translated else ()),
         *_closed_windows(request, now),
     )
-    if mistakes or not found.is_sound:
-        raise found.refusal(mistakes)
+    if mistakes or not reading.is_sound:
+        raise reading.refusal(mistakes)
     request, why = _with_tier(request, choose, now)
     manifests = render(plan_jobs.plan_job(request))
-    notes = (*found.notes, *why, *manifests.notes, *_windows_ahead(request, now))
+    notes = (*reading.notes, *why, *manifests.notes, *_windows_ahead(request, now))
     manifests = replace(manifests, notes=notes)
     if too_large := [*_too_large(manifests)]:
-        raise found.refusal(tuple(too_large))
+        raise reading.refusal(tuple(too_large))
     return manifests
 
 
@@ -249,8 +249,8 @@ def check_templates(cluster: JobCluster) -> None:
     mistakes: list[config.Mistake] = []
     for name, job in cluster.cluster.jobs.items():
         request = cluster.request(name, job, template=name, account=_SOME_ACCOUNT)
-        found = _mistakes(request)
-        mistakes += (replace(mistake, at=("jobs", name, *mistake.at)) for mistake in found)
+        wrong = _mistakes(request)
+        mistakes += (replace(mistake, at=("jobs", name, *mistake.at)) for mistake in wrong)
     if mistakes:
         raise cluster.reading.refusal(mistakes)
 

@@ -73,19 +73,19 @@ def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
 
 
 def _namespace(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    found = cluster.find(NAMESPACE.path(name=job.namespace))
-    if found is None:
+    namespace = cluster.find(NAMESPACE.path(name=job.namespace))
+    if namespace is None:
         where = f" in {cluster.name}" if cluster.name else ""
         yield (
             f"namespace {job.namespace} does not exist{where}; deploy the cluster file's stacks, "
             "or choose another --context"
         )
-    elif text(found, "status", "phase") == "Terminating":
+    elif text(namespace, "status", "phase") == "Terminating":
         yield f"namespace {job.namespace} is being deleted; wait until it is gone, and make it anew"
 
 
 def _controllers(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    kinds = {kind_of(each) for each in job.objects}
+    kinds = {kind_of(manifest) for manifest in job.objects}
     for kind, remedy in _INSTALLED_BY.items():
         if kind in kinds and cluster.find(kind.group_path) is None:
             yield f"the cluster serves no {kind.resource}, so {remedy}"
@@ -103,13 +103,13 @@ def _local_queue(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 
 def _claims(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     for claim in job.claims:
-        found = cluster.find(CLAIM.path(job.namespace, claim))
-        if found is None:
+        existing = cluster.find(CLAIM.path(job.namespace, claim))
+        if existing is None:
             yield (
                 f"claim {claim} does not exist in namespace {job.namespace}; make it (a file "
                 "system's comes with the cluster's stacks), or leave it out of the job's volumes"
             )
-        elif text(found, "status", "phase") == "Lost":
+        elif text(existing, "status", "phase") == "Lost":
             yield f"claim {claim} has lost its volume; make both anew"
 
 
@@ -125,18 +125,18 @@ def _service_account(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 def _queue(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     if job.queue is None:
         return
-    found = cluster.find(QUEUE.path(name=job.queue))
-    if found is None:
-        known = sorted(name(each) for each in cluster.items(QUEUE.path()))
+    queue = cluster.find(QUEUE.path(name=job.queue))
+    if queue is None:
+        known = sorted(name(item) for item in cluster.items(QUEUE.path()))
         yield f"queue {job.queue} does not exist; {_one_of(known, '--queue')}"
         return
-    state = text(found, "status", "state")
+    state = text(queue, "status", "state")
     if state not in ("", "Open"):
         yield (
             f"queue {job.queue} takes no jobs, its state is {state}; choose another by --queue, "
             f"or open it (`vcctl queue operate --name {job.queue} --action open`)"
         )
-    yield from _beyond(found, job)
+    yield from _beyond(queue, job)
 
 
 def _beyond(queue: Object, job: JobManifests) -> Iterator[str]:
@@ -184,7 +184,7 @@ def _priority_class(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     if job.priority_class is None:
         return
     if cluster.find(PRIORITY_CLASS.path(name=job.priority_class)) is None:
-        known = sorted(name(each) for each in cluster.items(PRIORITY_CLASS.path()))
+        known = sorted(name(item) for item in cluster.items(PRIORITY_CLASS.path()))
         yield f"priority class {job.priority_class} does not exist; {_one_of(known, '--priority')}"
 
 
@@ -198,14 +198,14 @@ def _names(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     """Say what stands in the way of the job's objects."""
     for manifest in job.objects:
         kind = kind_of(manifest)
-        found = cluster.find(kind.path(job.namespace, name(manifest)))
-        if found is None:
+        existing = cluster.find(kind.path(job.namespace, name(manifest)))
+        if existing is None:
             continue
-        ours = label(found, JOB_LABEL) == job.name
+        ours = label(existing, JOB_LABEL) == job.name
         if ours and (job.kind == "service" or kind == SERVICE):
             # Kubernetes takes an ended job away after its time, and not the Service beside it.
             continue
-        yield _taken(kind, found, job, ours=ours)
+        yield _taken(kind, existing, job, ours=ours)
     yield from _services(cluster, job)
     yield from _other_kinds(cluster, job)
 
@@ -221,36 +221,36 @@ def _services(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     for manifest in job.objects:
         if "svc" not in mapping(manifest, "spec", "plugins"):
             continue
-        found = cluster.find(SERVICE.path(job.namespace, name(manifest)))
-        if found is not None:
-            yield _taken(SERVICE, found, job, ours=False)
+        existing = cluster.find(SERVICE.path(job.namespace, name(manifest)))
+        if existing is not None:
+            yield _taken(SERVICE, existing, job, ours=False)
 
 
 def _other_kinds(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     """Say which workload of another kind already carries the job's name as its label."""
-    sent = {kind_of(each) for each in job.objects}
-    for kind in (INDEXED_JOB, *(each for each in WORKLOADS if each != INDEXED_JOB)):
+    sent = {kind_of(manifest) for manifest in job.objects}
+    for kind in (INDEXED_JOB, *(workload for workload in WORKLOADS if workload != INDEXED_JOB)):
         if kind in sent or (kind in _INSTALLED_BY and cluster.find(kind.group_path) is None):
             continue
         selector = {"labelSelector": f"{JOB_LABEL}={job.name}", "limit": "1"}
-        for found in objects(cluster.get(kind.path(job.namespace), selector), "items"):
-            yield _taken(kind, found, job, ours=True)
+        for existing in objects(cluster.get(kind.path(job.namespace), selector), "items"):
+            yield _taken(kind, existing, job, ours=True)
 
 
-def _taken(kind: Kind, found: Object, job: JobManifests, *, ours: bool) -> str:
-    phase = f" ({read_workload(kind, found).phase})" if kind in WORKLOADS else ""
-    if text(found, "metadata", "deletionTimestamp"):
+def _taken(kind: Kind, existing: Object, job: JobManifests, *, ours: bool) -> str:
+    phase = f" ({read_workload(kind, existing).phase})" if kind in WORKLOADS else ""
+    if text(existing, "metadata", "deletionTimestamp"):
         return (
-            f"{kind.kind} {name(found)} is still being deleted; wait for its pods to stop, or "
+            f"{kind.kind} {name(existing)} is still being deleted; wait for its pods to stop, or "
             "submit under another --name"
         )
     if ours:
         return (
-            f"{kind.kind} {name(found)} exists already{phase}; "
+            f"{kind.kind} {name(existing)} exists already{phase}; "
             f"`ultrascale cancel {job.name} -n {job.namespace}`, or submit under another --name"
         )
     return (
-        f"{kind.kind} {name(found)} exists already{phase}, and is not of a job of this name; "
+        f"{kind.kind} {name(existing)} exists already{phase}, and is not of a job of this name; "
         "submit under another --name"
     )
 

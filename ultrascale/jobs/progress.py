@@ -85,11 +85,11 @@ class _View:
         if change.listed is not None:
             self._forget(kind)
             self._listed.add(change.source)
-            for found in change.listed:
-                self._put(kind, found)
+            for manifest in change.listed:
+                self._put(kind, manifest)
         elif change.manifest is not None:
             self._put(kind, change.manifest, gone=change.gone)
-        workloads_listed = self._listed.issuperset(each.resource for each in self._job.kinds)
+        workloads_listed = self._listed.issuperset(kind.resource for kind in self._job.kinds)
         self.gone = workloads_listed and not self._workloads
 
     def _forget(self, kind: Kind) -> None:
@@ -102,30 +102,32 @@ class _View:
                 key: value for key, value in self._workloads.items() if key[0] != kind
             }
 
-    def _put(self, kind: Kind, found: Object, *, gone: bool = False) -> None:
-        key = name(found)
+    def _put(self, kind: Kind, manifest: Object, *, gone: bool = False) -> None:
+        key = name(manifest)
         if kind == POD:
             if gone:
                 self._pods.pop(key, None)
             else:
-                self._pods[key] = read_pod(found, container=self._job.container)
+                self._pods[key] = read_pod(manifest, container=self._job.container)
         elif kind == POD_GROUP:
-            self._groups[key] = {} if gone else found
+            self._groups[key] = {} if gone else manifest
         elif gone:
             self._workloads.pop((kind, key), None)
         else:
-            self._workloads[(kind, key)] = found
+            self._workloads[(kind, key)] = manifest
 
     def progress(self) -> Progress | None:
         """Return how far the job is; None before it is known."""
         if not self._workloads or POD.resource not in self._listed:
             return None
-        state = together(read_workload(kind, each) for (kind, _), each in self._workloads.items())
+        state = together(
+            read_workload(kind, manifest) for (kind, _), manifest in self._workloads.items()
+        )
         counts = Counter(pod.state for pod in self._pods.values())
         progress = Progress(
             name=self._job.name,
             state=state,
-            pods={each: counts[each] for each in STATES},
+            pods={state: counts[state] for state in STATES},
             waiting=(),
         )
         if progress.up or state.result is not None:
@@ -159,10 +161,10 @@ class _View:
         if now - self._warned >= _EVENTS_EVERY:
             self._warned = now
             self._warnings = Counter(
-                f"{text(each, 'reason')}: {text(each, 'message')}"
+                f"{text(event, 'reason')}: {text(event, 'message')}"
                 for kind, key in self._workloads
-                for each in self._events(key)
-                if text(each, "involvedObject", "kind") == kind.kind
+                for event in self._events(key)
+                if text(event, "involvedObject", "kind") == kind.kind
             )
         return [reason for reason, _ in self._warnings.most_common(_MOST_REASONS)]
 

@@ -89,7 +89,7 @@ def read_queues(cluster: Cluster, namespace: str) -> Queues:
         ClusterError: Volcano is not installed, or the API server refuses or cannot be reached.
     """
     try:
-        found = [*cluster.items(QUEUE.path())]
+        manifests = [*cluster.items(QUEUE.path())]
     except RefusedError as error:
         if error.status == NOT_FOUND:
             raise ClusterError(
@@ -106,9 +106,11 @@ def read_queues(cluster: Cluster, namespace: str) -> Queues:
         _waiting(group, values) for group in groups if text(group, "status", "phase") in _WAITING
     ]
     return Queues(
-        queues=tuple(_queue(each, by_queue[name(each)]) for each in sorted(found, key=name)),
+        queues=tuple(
+            _queue(manifest, by_queue[name(manifest)]) for manifest in sorted(manifests, key=name)
+        ),
         waiting=tuple(
-            sorted(waiting, key=lambda each: (each.queue, -each.priority, each.since, each.job))
+            sorted(waiting, key=lambda job: (job.queue, -job.priority, job.since, job.job))
         ),
         namespace=only,
     )
@@ -130,19 +132,19 @@ def _priorities(cluster: Cluster) -> Mapping[str, int]:
         if error.status != FORBIDDEN:
             raise
         return {}
-    values = {name(each): number(each, "value") for each in classes}
-    defaults = [number(each, "value") for each in classes if each.get("globalDefault")]
+    values = {name(item): number(item, "value") for item in classes}
+    defaults = [number(item, "value") for item in classes if item.get("globalDefault")]
     return {"": max(defaults, default=0), **values}
 
 
-def _queue(found: Object, groups: list[Object]) -> Queue:
-    phases = [text(each, "status", "phase") for each in groups]
+def _queue(manifest: Object, groups: list[Object]) -> Queue:
+    phases = [text(group, "status", "phase") for group in groups]
     return Queue(
-        name=name(found),
-        state=text(found, "status", "state") or "Unknown",
-        weight=number(found, "spec", "weight", default=1),
-        capability=_amounts(mapping(found, "spec", "capability")),
-        allocated=_amounts(mapping(found, "status", "allocated")),
+        name=name(manifest),
+        state=text(manifest, "status", "state") or "Unknown",
+        weight=number(manifest, "spec", "weight", default=1),
+        capability=_amounts(mapping(manifest, "spec", "capability")),
+        allocated=_amounts(mapping(manifest, "status", "allocated")),
         pending=sum(phase in _WAITING for phase in phases),
         running=sum(phase in _RUNNING for phase in phases),
     )
@@ -163,5 +165,5 @@ def _waiting(group: Object, values: Mapping[str, int]) -> Waiting:
     )
 
 
-def _amounts(found: Object) -> Mapping[str, str]:
-    return {key: str(value) for key, value in found.items()}
+def _amounts(amounts: Object) -> Mapping[str, str]:
+    return {key: str(value) for key, value in amounts.items()}

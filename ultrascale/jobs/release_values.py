@@ -173,38 +173,38 @@ def _volumes(values: config.JobValues) -> Piece:
         "dataPvcName": (values.data_pvc_name, DATA_PATH),
         "checkpointPvcName": (values.checkpoint_pvc_name, CHECKPOINT_PATH),
     }
-    found = {key: (claim, path) for key, (claim, path) in claims.items() if claim}
+    mounts = {key: (claim, path) for key, (claim, path) in claims.items() if claim}
     return Piece(
         keys={
             # Whether they exist is judged once it is known in which namespace.
             "volumes": [
                 {"claim": claim, "mount_path": path, "existing": True}
-                for claim, path in found.values()
+                for claim, path in mounts.values()
             ]
         },
-        places={("volumes", number, "claim"): (key,) for number, key in enumerate(found)},
+        places={("volumes", number, "claim"): (key,) for number, key in enumerate(mounts)},
     )
 
 
 def _priority(
     reading: config.JobValuesReading, template: str, chosen: config.JobTemplate, plan: ClusterPlan
 ) -> Piece:
-    known = {each.name: each for each in plan.priority_classes}
+    known = {priority.name: priority for priority in plan.priority_classes}
     notes: dict[config.KeyPath, str] = {}
     for name, stated in reading.values.priority_classes.items():
         at = ("priorityClasses", name)
         if not reading.states(*at):
             continue
-        found = known.get(name)
-        if found is None:
+        own = known.get(name)
+        if own is None:
             notes[at] = "is not made: the classes of the cluster file are"
             continue
-        if stated.value != found.value:
-            notes[(*at, "value")] = f"{stated.value} does not count: the cluster's is {found.value}"
+        if stated.value != own.value:
+            notes[(*at, "value")] = f"{stated.value} does not count: the cluster's is {own.value}"
         if stated.preemption_policy is not None:
             preempts = stated.preemption_policy != "Never"
-            if preempts != found.preempts:
-                does = "displace those of lower priority" if found.preempts else "displace none"
+            if preempts != own.preempts:
+                does = "displace those of lower priority" if own.preempts else "displace none"
                 notes[(*at, "preemptionPolicy")] = (
                     f"{stated.preemption_policy} does not count: pods of the cluster's class {does}"
                 )
@@ -270,7 +270,7 @@ def _ordered_types(tiers: Tiers, plan: ClusterPlan) -> list[str]:
     """Return the node types of ``tiers``; those that the cluster does not have come last."""
     wanted = dict.fromkeys(tier.labels[_NODE_TYPE] for tier in tiers.values())
     known = [tier.node_type for tier in node_tiers(plan)]
-    return [*(each for each in known if each in wanted), *(t for t in wanted if t not in known)]
+    return [*(name for name in known if name in wanted), *(t for t in wanted if t not in known)]
 
 
 def _pools(types: Sequence[str], plan: ClusterPlan) -> tuple[PoolPlan, ...]:
@@ -352,7 +352,7 @@ def _left_out(key: str | int, value: str, plan: ClusterPlan) -> str:
     for pool in plan.pools:
         if str(key) in pool.labels:
             there.setdefault(pool.labels[str(key)], []).append(pool.name)
-    known = ", ".join(f"{found} on {' and '.join(pools)}" for found, pools in there.items())
+    known = ", ".join(f"{value} on {' and '.join(pools)}" for value, pools in there.items())
     pools = f"there is {known}" if known else "no pool has such a label"
     return f"{value!r} is left out, as no node there has it; {pools}"
 
@@ -367,7 +367,11 @@ def _tolerated(template: str, chosen: config.JobTemplate, pools: Sequence[PoolPl
         where = " and ".join(sorted({pool.pool for pool in pools if pool.taints}))
         notes[at] = f"{', '.join(missing)} is added, as nodes of {where} have that taint"
     return Piece(
-        keys={"tolerations": [each.model_dump(exclude_none=True) for each in chosen.tolerations]},
+        keys={
+            "tolerations": [
+                toleration.model_dump(exclude_none=True) for toleration in chosen.tolerations
+            ]
+        },
         places={("tolerations",): at},
         notes=notes,
     )
@@ -409,21 +413,21 @@ def _resources(template: str, chosen: config.JobTemplate) -> Piece:
     """
     at = (TEMPLATES, template, "resources")
     amounts = [*_amounts(chosen.resources)]
-    keys = {each.key: each.counts for each in amounts if each.counts is not None}
+    keys = {amount.key: amount.counts for amount in amounts if amount.counts is not None}
     if "neuron" not in keys:
         keys.setdefault("gpu", 0)
     places: dict[config.KeyPath, config.KeyPath] = {("resources",): at}
     notes: dict[config.KeyPath, str] = {}
     mistakes: list[config.Mistake] = []
-    for each in amounts:
-        word = _word(each.key)
-        stated = "limits" if each.counts == each.limit else "requests"
-        places["resources", each.key] = (*at, stated, word)
-        if each.exceeds:
-            wrong = f"more than its limit, {each.limit}"
+    for amount in amounts:
+        word = _word(amount.key)
+        stated = "limits" if amount.counts == amount.limit else "requests"
+        places["resources", amount.key] = (*at, stated, word)
+        if amount.exceeds:
+            wrong = f"more than its limit, {amount.limit}"
             mistakes.append(config.Mistake((*at, "requests", word), wrong, "raise the limit"))
-        elif note := _note(each):
-            where = "requests" if each.key in _DEVICES else "limits"
+        elif note := _note(amount):
+            where = "requests" if amount.key in _DEVICES else "limits"
             notes[(*at, where, word)] = note
     return Piece(keys={"resources": keys}, places=places, mistakes=tuple(mistakes), notes=notes)
 

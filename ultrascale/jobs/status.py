@@ -64,15 +64,15 @@ def jobs_in(cluster: Cluster, namespace: str) -> tuple[JobStatus, ...]:
         ClusterError: The API server refuses or cannot be reached.
     """
     by_job: dict[str, Made] = defaultdict(list)
-    for kind, found in _workloads(cluster, namespace, {"labelSelector": JOB_LABEL}):
-        by_job[label(found, JOB_LABEL)].append((kind, found))
+    for kind, manifest in _workloads(cluster, namespace, {"labelSelector": JOB_LABEL}):
+        by_job[label(manifest, JOB_LABEL)].append((kind, manifest))
     pods: dict[str, list[Pod]] = defaultdict(list)
     if by_job:
         query = {"labelSelector": JOB_LABEL, "fieldSelector": _ALIVE}
-        for found in cluster.items(POD.path(namespace), query):
-            pods[label(found, JOB_LABEL)].append(read_pod(found))
+        for manifest in cluster.items(POD.path(namespace), query):
+            pods[label(manifest, JOB_LABEL)].append(read_pod(manifest))
     every = (_status(namespace, job, made, pods[job]) for job, made in by_job.items())
-    return tuple(sorted(every, key=lambda each: (each.created, each.name), reverse=True))
+    return tuple(sorted(every, key=lambda job: (job.created, job.name), reverse=True))
 
 
 def job_status(cluster: Cluster, namespace: str, job: str) -> JobStatus:
@@ -110,12 +110,12 @@ def workloads_of(cluster: Cluster, namespace: str, job: str) -> Made:
 
 def _workloads(cluster: Cluster, namespace: str, query: Query) -> Iterator[tuple[Kind, Object]]:
     for kind in WORKLOADS:
-        yield from ((kind, each) for each in cluster.collection(kind, namespace, query))
+        yield from ((kind, manifest) for manifest in cluster.collection(kind, namespace, query))
 
 
 def _with_pods(cluster: Cluster, namespace: str, job: str, made: Made) -> JobStatus:
     query = {"labelSelector": f"{JOB_LABEL}={job}"}
-    pods = [read_pod(found) for found in cluster.items(POD.path(namespace), query)]
+    pods = [read_pod(manifest) for manifest in cluster.items(POD.path(namespace), query)]
     return _status(namespace, job, made, pods)
 
 
@@ -126,7 +126,7 @@ def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:
         namespace=namespace,
         kind=f"{kind.kind}.{kind.api_version.partition('/')[0]}",
         queue=text(first, "spec", "queue") or label(first, QUEUE_LABEL),
-        state=together(read_workload(each, found) for each, found in made),
+        state=together(read_workload(workload, manifest) for workload, manifest in made),
         created=_when(text(first, "metadata", "creationTimestamp")),
         pods=tuple(by_rank(pods, made)),
     )

@@ -22,7 +22,7 @@ def send(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
             what was made is deleted again. The message says which.
     """
     unchecked = prerequisites.check(cluster, job)
-    sent = [(kind_of(each), each) for each in job.objects]
+    sent = [(kind_of(manifest), manifest) for manifest in job.objects]
     _rehearse(cluster, job, sent)
     made: list[_Sent] = []
     updated: list[_Sent] = []
@@ -74,11 +74,11 @@ def _made_unanswered(
 ) -> list[_Sent]:
     """Return the object whose creation was not answered, where it was created all the same."""
     try:
-        found = cluster.find(kind.path(job.namespace, name(manifest)))
+        existing = cluster.find(kind.path(job.namespace, name(manifest)))
     except ClusterError:
         # It cannot be deleted either, and is named as left.
         return [(kind, manifest)]
-    return [(kind, found)] if found else []
+    return [(kind, existing)] if existing else []
 
 
 def _taken_back(
@@ -93,7 +93,7 @@ def _taken_back(
             f"`ultrascale cancel {job.name} -n {job.namespace}`"
         )
     if updated:
-        names = ", ".join(f"{kind.kind} {name(found)}" for kind, found in updated)
+        names = ", ".join(f"{kind.kind} {name(manifest)}" for kind, manifest in updated)
         lines.append(f"updated before: {names}; submit again to complete it")
     return lines or ["nothing was made"]
 
@@ -102,10 +102,10 @@ def _delete(cluster: Cluster, job: JobManifests, made: list[_Sent]) -> tuple[lis
     """Delete what was made, and return what is deleted and what is left."""
     deleted: list[str] = []
     left: list[str] = []
-    for kind, found in reversed(made):
-        about = f"{kind.kind} {name(found)}"
+    for kind, manifest in reversed(made):
+        about = f"{kind.kind} {name(manifest)}"
         try:
-            cluster.delete(kind, job.namespace, found)
+            cluster.delete(kind, job.namespace, manifest)
         except ClusterError as error:
             left.append(f"{about} ({error})")
         else:

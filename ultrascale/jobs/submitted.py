@@ -93,7 +93,7 @@ class SubmittedJob:
         progress = follow(
             self._sent(),
             self.followed,
-            until=lambda each: each.up and not until_ended,
+            until=lambda progress: progress.up and not until_ended,
             report=report,
             timeout_seconds=timeout_seconds,
         )
@@ -108,13 +108,13 @@ class SubmittedJob:
             ClusterError: The job is gone, or something of it cannot be deleted.
         """
         cluster = self._sent()
-        found = cancellation.objects_of(cluster, self.namespace, self.name)
-        return tuple(str(each) for each in cancellation.cancel(cluster, self.namespace, found))
+        objects = cancellation.objects_of(cluster, self.namespace, self.name)
+        return tuple(str(item) for item in cancellation.cancel(cluster, self.namespace, objects))
 
     @property
     def followed(self) -> Followed:
         """What is to be followed of the job."""
-        kinds = {kind_of(each) for each in self.objects}
+        kinds = {kind_of(manifest) for manifest in self.objects}
         return Followed(
             name=self.name,
             namespace=self.namespace,
@@ -185,9 +185,9 @@ def submit(
 
 
 def _choose(
-    cluster: Cluster, file: Path | None, request: JobRequest, found: Sequence[Tier]
+    cluster: Cluster, file: Path | None, request: JobRequest, available: Sequence[Tier]
 ) -> Choice:
     """Choose a job's tier in the cluster of ``file``, where that is what must be the right one."""
     if file is not None:
         same_cluster(file, cluster)
-    return tiers.choose(cluster, request, found)
+    return tiers.choose(cluster, request, available)

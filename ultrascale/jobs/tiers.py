@@ -63,7 +63,9 @@ def _is_usable(node: Object, tier: Tier) -> bool:
     if label(node, hyperpod.HEALTH_STATUS) not in ("", hyperpod.HEALTHY):
         return False
     own = {(taint.key, taint.effect) for pool in tier.pools for taint in pool.taints}
-    taints = ((text(each, "key"), text(each, "effect")) for each in objects(node, "spec", "taints"))
+    taints = (
+        (text(taint, "key"), text(taint, "effect")) for taint in objects(node, "spec", "taints")
+    )
     return not any(taint not in own and taint[1] in _KEEPS_OFF for taint in taints)
 
 
@@ -79,8 +81,8 @@ def _holds(pod: Object, resources: set[str | None]) -> bool:
     containers = (*objects(pod, "spec", "containers"), *objects(pod, "spec", "initContainers"))
     return any(
         amount(str(quantity))
-        for each in containers
-        for key, quantity in mapping(each, "resources", "requests").items()
+        for container in containers
+        for key, quantity in mapping(container, "resources", "requests").items()
         if key in resources
     )
 

@@ -9,7 +9,7 @@ from ultrascale.cluster_api.objects import Object, condition, label
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.plan.names import QUEUE_LABEL
 
-# What makes pods, and so has a state of its own.
+# Kinds that create pods, and so have a state of their own.
 WORKLOADS = (VOLCANO_JOB, PYTORCH_JOB, INDEXED_JOB, DEPLOYMENT)
 
 Result = Literal["succeeded", "failed"]
@@ -35,17 +35,17 @@ _PYTORCH_RESULTS: Mapping[str, Result | None] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadState:
-    """How far a workload is.
+    """State of a workload.
 
     Attributes:
-        phase: In the words of its kind.
-        result: How it ended; None while it has not.
-        up: Whether all that must run at once has run, or serves.
-        wanted: Pods that it is to have.
-        least: Pods of these that must run at once.
-        retries: How often all its pods were started again (Volcano), or failed pods (others).
-        most_retries: How many are allowed; None where there is no limit.
-        reason: Why it is in this phase; empty where there is nothing to say.
+        phase: Phase, in the words of its kind.
+        result: Result; None while it has not ended.
+        up: Whether all pods that must run at once have run, or serve.
+        wanted: Number of its pods.
+        least: Number of pods that must run at once.
+        retries: Restarts of all its pods (Volcano), or of failed pods (others).
+        most_retries: Limit of restarts; None without a limit.
+        reason: Reason of the phase; empty where none is known.
     """
 
     phase: str
@@ -58,59 +58,59 @@ class WorkloadState:
     reason: str
 
 
-def read_workload(kind: Kind, found: Object) -> WorkloadState:
-    """Return how far the workload ``found`` is.
+def read_workload(kind: Kind, manifest: Object) -> WorkloadState:
+    """Return the state of a workload.
 
     Raises:
-        LookupError: ``kind`` is no workload.
+        LookupError: The kind is not one of `WORKLOADS`.
     """
-    return _READERS[kind](found)
+    return _READERS[kind](manifest)
 
 
 def together(states: Iterable[WorkloadState]) -> WorkloadState:
-    """Return the state of a job of several workloads: it fails with the first that fails."""
+    """Return the state of a job of several workloads, which fails with the first that fails."""
     every = tuple(states)
-    first = next((each for each in every if each.result == "failed"), None)
-    first = first or next((each for each in every if each.result is None), every[0])
-    limits = [each.most_retries for each in every if each.most_retries is not None]
+    first = next((state for state in every if state.result == "failed"), None)
+    first = first or next((state for state in every if state.result is None), every[0])
+    limits = [state.most_retries for state in every if state.most_retries is not None]
     return WorkloadState(
         phase=first.phase,
         result=first.result,
-        up=all(each.up for each in every),
-        wanted=sum(each.wanted for each in every),
-        least=sum(each.least for each in every),
-        retries=max(each.retries for each in every),
+        up=all(state.up for state in every),
+        wanted=sum(state.wanted for state in every),
+        least=sum(state.least for state in every),
+        retries=max(state.retries for state in every),
         most_retries=max(limits) if limits else None,
         reason=first.reason,
     )
 
 
-def _volcano(found: Object) -> WorkloadState:
-    state = mapping(found, "status", "state")
+def _volcano(manifest: Object) -> WorkloadState:
+    state = mapping(manifest, "status", "state")
     phase = text(state, "phase") or "Pending"
-    wanted = sum(number(each, "replicas", default=1) for each in objects(found, "spec", "tasks"))
-    least = number(found, "spec", "minAvailable") or wanted
+    wanted = sum(number(task, "replicas", default=1) for task in objects(manifest, "spec", "tasks"))
+    least = number(manifest, "spec", "minAvailable") or wanted
     told = (text(state, "reason"), text(state, "message"))
     # Volcano counts the first run as well, and a last failure as if a restart followed it.
-    restarts = number(found, "spec", "maxRetry", default=3) - 1
+    restarts = number(manifest, "spec", "maxRetry", default=3) - 1
     return WorkloadState(
         phase=phase,
         result=_VOLCANO_RESULTS.get(phase),
-        up=phase == "Completed" or number(found, "status", "running") >= least,
+        up=phase == "Completed" or number(manifest, "status", "running") >= least,
         wanted=wanted,
         least=least,
-        retries=min(number(found, "status", "retryCount"), restarts),
+        retries=min(number(manifest, "status", "retryCount"), restarts),
         most_retries=restarts,
         reason=": ".join(part for part in told if part),
     )
 
 
-def _pytorch(found: Object) -> WorkloadState:
-    wanted = number(found, "spec", "pytorchReplicaSpecs", "Worker", "replicas", default=1)
-    phase = next((each for each in _PYTORCH_RESULTS if condition(found, each)), "Pending")
+def _pytorch(manifest: Object) -> WorkloadState:
+    wanted = number(manifest, "spec", "pytorchReplicaSpecs", "Worker", "replicas", default=1)
+    phase = next((name for name in _PYTORCH_RESULTS if condition(manifest, name)), "Pending")
     result = _PYTORCH_RESULTS.get(phase)
-    workers = mapping(found, "status", "replicaStatuses", "Worker")
-    reason = "" if phase in ("Succeeded", "Running") else _told(condition(found, phase))
+    workers = mapping(manifest, "status", "replicaStatuses", "Worker")
+    reason = "" if phase in ("Succeeded", "Running") else _told(condition(manifest, phase))
     return WorkloadState(
         phase=phase,
         result=result,
@@ -120,53 +120,56 @@ def _pytorch(found: Object) -> WorkloadState:
         # Restarts of containers, which its limit counts, are in the status of the pods alone.
         retries=number(workers, "failed"),
         most_retries=None,
-        reason=_held_back(found) if phase == "Suspended" else reason,
+        reason=_held_back(manifest) if phase == "Suspended" else reason,
     )
 
 
-def _indexed(found: Object) -> WorkloadState:
-    wanted = number(found, "spec", "completions", default=1)
-    least = min(wanted, number(found, "spec", "parallelism", default=1))
+def _indexed(manifest: Object) -> WorkloadState:
+    wanted = number(manifest, "spec", "completions", default=1)
+    least = min(wanted, number(manifest, "spec", "parallelism", default=1))
     # The server makes this limit endless where it is told another for each pod.
-    of_all = number(found, "spec", "backoffLimit", default=6)
-    phase, result, told = "Pending", None, condition(found, "Suspended")
-    if complete := condition(found, "Complete"):
+    of_all = number(manifest, "spec", "backoffLimit", default=6)
+    phase, result, told = "Pending", None, condition(manifest, "Suspended")
+    if complete := condition(manifest, "Complete"):
         phase, result, told = "Completed", "succeeded", complete
-    elif failed := condition(found, "Failed"):
+    elif failed := condition(manifest, "Failed"):
         phase, result, told = "Failed", "failed", failed
     elif told:
         phase = "Suspended"
-    elif number(found, "status", "active"):
-        phase = "Running" if number(found, "status", "ready") else "Pending"
+    elif number(manifest, "status", "active"):
+        phase = "Running" if number(manifest, "status", "ready") else "Pending"
     reason = "" if result == "succeeded" else _told(told)
     if phase == "Suspended":
-        reason = _held_back(found)
+        reason = _held_back(manifest)
     return WorkloadState(
         phase=phase,
         result=result,
-        up=result == "succeeded" or number(found, "status", "ready") >= least,
+        up=result == "succeeded" or number(manifest, "status", "ready") >= least,
         wanted=wanted,
         least=least,
-        retries=number(found, "status", "failed"),
-        most_retries=number(found, "spec", "backoffLimitPerIndex", default=of_all),
+        retries=number(manifest, "status", "failed"),
+        most_retries=number(manifest, "spec", "backoffLimitPerIndex", default=of_all),
         reason=reason,
     )
 
 
-def _deployment(found: Object) -> WorkloadState:
-    wanted = number(found, "spec", "replicas", default=1)
+def _deployment(manifest: Object) -> WorkloadState:
+    wanted = number(manifest, "spec", "replicas", default=1)
     # Until the controller has seen this generation, the status is of the one before.
-    seen = number(found, "status", "observedGeneration") >= number(found, "metadata", "generation")
-    updated = min(
-        number(found, "status", "updatedReplicas"), number(found, "status", "availableReplicas")
+    seen = number(manifest, "status", "observedGeneration") >= number(
+        manifest, "metadata", "generation"
     )
-    up = seen and updated >= wanted and number(found, "status", "replicas") == wanted
+    updated = min(
+        number(manifest, "status", "updatedReplicas"),
+        number(manifest, "status", "availableReplicas"),
+    )
+    up = seen and updated >= wanted and number(manifest, "status", "replicas") == wanted
     stuck = [
-        each
-        for each in objects(found, "status", "conditions")
-        if (text(each, "type"), text(each, "status")) == ("Progressing", "False")
+        entry
+        for entry in objects(manifest, "status", "conditions")
+        if (text(entry, "type"), text(entry, "status")) == ("Progressing", "False")
     ]
-    failing = condition(found, "ReplicaFailure")
+    failing = condition(manifest, "ReplicaFailure")
     return WorkloadState(
         phase="Running" if up else "Progressing",
         result=None,
@@ -179,15 +182,15 @@ def _deployment(found: Object) -> WorkloadState:
     )
 
 
-def _held_back(found: Object) -> str:
-    """Return why a suspended workload waits: Kueue says more of it in an object of its own."""
-    queue = label(found, QUEUE_LABEL)
-    suspended = _told(condition(found, "Suspended"))
+def _held_back(manifest: Object) -> str:
+    """Return why a suspended workload waits. Kueue keeps more about it in an object of its own."""
+    queue = label(manifest, QUEUE_LABEL)
+    suspended = _told(condition(manifest, "Suspended"))
     return f"waits in queue {queue} until its team has quota for all of it" if queue else suspended
 
 
-def _told(found: Object) -> str:
-    return ": ".join(part for part in (text(found, "reason"), text(found, "message")) if part)
+def _told(manifest: Object) -> str:
+    return ": ".join(part for part in (text(manifest, "reason"), text(manifest, "message")) if part)
 
 
 _READERS = {

@@ -101,8 +101,12 @@ class Drain:
             alone = [_who(pod) for pod in rest if not objects(pod, "metadata", "ownerReferences")]
             others += len(rest) - len(alone)
             lost += alone
-        found = _at_once(lambda node: self.cluster.find(NODE.path(name=node)), nodes)
-        kept = [node for node, each in zip(nodes, found, strict=True) if _is_protected(each or {})]
+        manifests = _at_once(lambda node: self.cluster.find(NODE.path(name=node)), nodes)
+        kept = [
+            node
+            for node, manifest in zip(nodes, manifests, strict=True)
+            if _is_protected(manifest or {})
+        ]
         return Work(jobs=dict(sorted(jobs.items())), others=others, lost=lost, kept=kept)
 
     def waiting_for(self, nodes: Sequence[str]) -> str:
@@ -113,9 +117,9 @@ class Drain:
         """
         left: list[str] = []
         asks = True
-        pods = [pod for found in self._work(nodes) for pod in found if not self._is_stuck(pod)]
+        pods = [pod for work in self._work(nodes) for pod in work if not self._is_stuck(pod)]
         # Those last that were refused most often: they keep nobody else waiting.
-        for pod in sorted(pods, key=lambda each: self._refused[_who(each)]):
+        for pod in sorted(pods, key=lambda waiting: self._refused[_who(waiting)]):
             why = self._stays(pod)
             if not why and asks:
                 why, asks = self._evict(pod)
@@ -190,6 +194,6 @@ def _over(pod: Object) -> bool:
     return text(pod, "status", "phase") in _OVER
 
 
-def _is_protected(found: Object) -> bool:
-    said = text(found, "metadata", "annotations", DO_NOT_DISRUPT)
+def _is_protected(manifest: Object) -> bool:
+    said = text(manifest, "metadata", "annotations", DO_NOT_DISRUPT)
     return _PROTECTS.fullmatch(said) is not None

@@ -56,13 +56,13 @@ def find_endpoint(account: Account, plan: ClusterPlan) -> Endpoint:
     Raises:
         UnansweredError: There is no such cluster, or EKS does not say.
     """
-    found = account.ask(account.client("eks").describe_cluster, name=plan.name)["cluster"]
+    cluster = account.ask(account.client("eks").describe_cluster, name=plan.name)["cluster"]
     return Endpoint(
-        arn=found["arn"],
+        arn=cluster["arn"],
         cluster=plan.name,
         region=plan.region,
-        host=urlsplit(str(found["endpoint"])).netloc,
-        certificate_authority=found["certificateAuthority"]["data"],
+        host=urlsplit(str(cluster["endpoint"])).netloc,
+        certificate_authority=cluster["certificateAuthority"]["data"],
     )
 
 
@@ -81,11 +81,11 @@ def find_forwarder(account: Account, plan: ClusterPlan) -> str:
             "kubernetes.endpoint.public_cidrs"
         )
     running = [
-        each["InstanceId"]
+        instance["InstanceId"]
         for pool in pools
         for group in standing_groups(account, plan, pool)
-        for each in group.instances()
-        if each["LifecycleState"] == "InService"
+        for instance in group.instances()
+        if instance["LifecycleState"] == "InService"
     ]
     if not running:
         raise ClusterError(f"{plan.name}: no system node runs; deploy the system pool first")
@@ -95,9 +95,9 @@ def find_forwarder(account: Account, plan: ClusterPlan) -> str:
         lambda page: page["InstanceInformationList"],
         Filters=[{"Key": "InstanceIds", "Values": running}],
     )
-    for each in agents:
-        if each["PingStatus"] == _ONLINE:
-            return each["InstanceId"]
+    for agent in agents:
+        if agent["PingStatus"] == _ONLINE:
+            return agent["InstanceId"]
     raise ClusterError(
         f"{plan.name}: Session Manager reaches none of {', '.join(running)}; look at the VPC's "
         "endpoints ssm and ssmmessages, or its way to the internet"
@@ -163,8 +163,8 @@ def _own_port(path: Path, endpoint: Endpoint) -> int | None:
         read: object = yaml.safe_load(path.read_bytes())
     except (OSError, yaml.YAMLError):
         return None
-    found = mapping({"file": read}, "file")
-    cluster, user = (_first(found, key) for key in ("clusters", "users"))
+    document = mapping({"file": read}, "file")
+    cluster, user = (_first(document, key) for key in ("clusters", "users"))
     match = _SERVER.fullmatch(text(cluster, "cluster", "server"))
     if match is None:
         return None
@@ -175,12 +175,12 @@ def _own_port(path: Path, endpoint: Endpoint) -> int | None:
         host=text(cluster, "cluster", "tls-server-name"),
         certificate_authority=text(cluster, "cluster", "certificate-authority-data"),
     )
-    profiles = [text(each, "value") for each in objects(user, "user", "exec", "env")]
-    return port if found == _kubeconfig(then, port, next(iter(profiles), None)) else None
+    profiles = [text(variable, "value") for variable in objects(user, "user", "exec", "env")]
+    return port if document == _kubeconfig(then, port, next(iter(profiles), None)) else None
 
 
-def _first(found: Object, key: str) -> Object:
-    several = objects(found, key)
+def _first(document: Object, key: str) -> Object:
+    several = objects(document, key)
     return several[0] if several else {}
 
 

@@ -87,8 +87,8 @@ def missing(
 
     Old ones may be cordoned: by a run that was broken off.
     """
-    fresh = [each for each in nodes if name(each) not in old]
-    reasons = [f"{name(each)} is {why}" for each in fresh if (why := unfit(each, pool))]
+    fresh = [node for node in nodes if name(node) not in old]
+    reasons = [f"{name(node)} is {why}" for node in fresh if (why := unfit(node, pool))]
     ready = len(fresh) - len(reasons)
     if len(fresh) <= due and due - ready <= broken:
         return ""
@@ -134,21 +134,21 @@ class NodePoolFleet:
         Source: https://karpenter.sh/docs/concepts/disruption/#drift
         """
         return [
-            Old(id=name(each), node=text(each, "status", "nodeName"))
-            for each in self._claims()
-            if condition(each, "Drifted")
+            Old(id=name(claim), node=text(claim, "status", "nodeName"))
+            for claim in self._claims()
+            if condition(claim, "Drifted")
         ]
 
     def end(self, old: Old) -> None:
         """Delete its NodeClaim: Karpenter ends the instance, then launches its successor."""
-        found = self._cluster.find(NODE_CLAIM.path(name=old.id))
-        if found is not None:
-            self._cluster.delete(NODE_CLAIM, "", found)
+        claim = self._cluster.find(NODE_CLAIM.path(name=old.id))
+        if claim is not None:
+            self._cluster.delete(NODE_CLAIM, "", claim)
 
     def waiting_for_end(self, ended: Sequence[Old]) -> str:
         """Return which NodeClaims are still there; or nothing."""
-        there = {name(each) for each in self._claims()}
-        return still_there([each.id for each in ended if each.id in there], "NodeClaim")
+        there = {name(claim) for claim in self._claims()}
+        return still_there([old.id for old in ended if old.id in there], "NodeClaim")
 
     def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
         """Return what is missing until all but ``old`` are new and take work; or nothing.
@@ -156,32 +156,32 @@ class NodePoolFleet:
         A static NodePool keeps its count. Of others nobody knows how many nodes their pods need:
         those that there are have to take work.
         """
-        olds = {each.id for each in old}
+        olds = {node.id for node in old}
         claims = self._claims()
-        rest = [each for each in claims if name(each) in olds]
-        fresh = [each for each in claims if name(each) not in olds]
-        nodes = [each for node_pool in self.node_pools for each in node_pool.nodes()]
+        rest = [claim for claim in claims if name(claim) in olds]
+        fresh = [claim for claim in claims if name(claim) not in olds]
+        nodes = [node for node_pool in self.node_pools for node in node_pool.nodes()]
         first = self.node_pools[0]
         if self._static:
-            names = {text(each, "status", "nodeName") for each in rest}
+            names = {text(claim, "status", "nodeName") for claim in rest}
             due = first.replicas() - len(rest)
             return missing(nodes, names, due, first.pool, first.name, broken=broken)
         return _unready(fresh, nodes, first, broken)
 
     def trouble(self) -> str:
         """Return why NodeClaims do not become nodes; or nothing."""
-        found = (each.trouble() for each in self.node_pools)
-        return "; ".join(each for each in found if each)
+        troubles = (node_pool.trouble() for node_pool in self.node_pools)
+        return "; ".join(trouble for trouble in troubles if trouble)
 
     def _claims(self) -> Sequence[Object]:
-        return [each for node_pool in self.node_pools for each in node_pool.claims()]
+        return [claim for node_pool in self.node_pools for claim in node_pool.claims()]
 
 
 def _unready(
     claims: Sequence[Object], nodes: Sequence[Object], node_pool: NodePool, broken: int
 ) -> str:
     """Return which NodeClaims are not there to stay, or have no node that takes work."""
-    known = {name(each): each for each in nodes}
+    known = {name(node): node for node in nodes}
     reasons: list[str] = []
     for claim in claims:
         node = known.get(text(claim, "status", "nodeName"))
@@ -238,9 +238,9 @@ class GroupFleet:
                 "what was deployed, and no instance says that it is that; set it to the number of "
                 "that version by `aws autoscaling update-auto-scaling-group`"
             )
-        instances = [each for each in group["Instances"] if not _is_going(each)]
-        nodes = self._node_names({each["InstanceId"] for each in instances})
-        joined = [each for each in instances if each["InstanceId"] in nodes]
+        instances = [instance for instance in group["Instances"] if not _is_going(instance)]
+        nodes = self._node_names({instance["InstanceId"] for instance in instances})
+        joined = [instance for instance in instances if instance["InstanceId"] in nodes]
         if instances and not joined and self.cluster.arn is None:
             raise ClusterError(
                 f"{self.group.name}: none of its {len(instances)} instances is a node of the "
@@ -248,15 +248,18 @@ class GroupFleet:
                 "name the right one by --context, or scale the pool to 0 and up again"
             )
         return [
-            Old(id=each["InstanceId"], node=nodes.get(each["InstanceId"], ""))
-            for each in instances
+            Old(id=instance["InstanceId"], node=nodes.get(instance["InstanceId"], ""))
+            for instance in instances
             # One that somebody attached has none.
-            if "LaunchTemplate" not in each or _launched_from(each["LaunchTemplate"]) != template
+            if "LaunchTemplate" not in instance
+            or _launched_from(instance["LaunchTemplate"]) != template
         ]
 
     def end(self, old: Old) -> None:
         """End its instance: the group launches its successor."""
-        there = {each["InstanceId"] for each in self.group.instances() if not _is_going(each)}
+        there = {
+            instance["InstanceId"] for instance in self.group.instances() if not _is_going(instance)
+        }
         if old.id not in there:
             return
         self.group.account.ask(
@@ -267,16 +270,16 @@ class GroupFleet:
 
     def waiting_for_end(self, ended: Sequence[Old]) -> str:
         """Return which instances are still there; or nothing."""
-        there = {each["InstanceId"] for each in self.group.instances()}
-        return still_there([each.id for each in ended if each.id in there], "instance")
+        there = {instance["InstanceId"] for instance in self.group.instances()}
+        return still_there([old.id for old in ended if old.id in there], "instance")
 
     def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
         """Return what is missing until all but ``old`` are new and take work; or nothing."""
         group = self.group.describe()
-        there = {each["InstanceId"] for each in group["Instances"]}
-        rest = {each.id for each in old} & there
+        there = {instance["InstanceId"] for instance in group["Instances"]}
+        rest = {node.id for node in old} & there
         nodes = nodes_of(self.cluster, self.pool)
-        names = {name(each) for each in nodes if _instance(each) in rest}
+        names = {name(node) for node in nodes if _instance(node) in rest}
         due = group["DesiredCapacity"] - len(rest)
         return missing(nodes, names, due, self.pool, self.group.name, broken=broken)
 
@@ -290,11 +293,11 @@ class GroupFleet:
         An instance without a node ends without being drained, and an older template may have given
         a node other labels: then all nodes of the cluster are looked at.
         """
-        nodes = {_instance(each): name(each) for each in nodes_of(self.cluster, self.pool)}
+        nodes = {_instance(node): name(node) for node in nodes_of(self.cluster, self.pool)}
         if instances <= set(nodes):
             return nodes
         every = self.cluster.items(NODE.path())
-        return {id: name(each) for each in every if (id := _instance(each)) in instances}
+        return {id: name(node) for node in every if (id := _instance(node)) in instances}
 
 
 def _template(group: "AutoScalingGroupTypeDef") -> tuple[str, str]:

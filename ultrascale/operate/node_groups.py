@@ -59,14 +59,14 @@ class Group:
             ClusterError: It is gone.
             UnansweredError: AWS does not say.
         """
-        found = self.account.ask_all(
+        groups = self.account.ask_all(
             self.account.client("autoscaling").describe_auto_scaling_groups,
             lambda page: page["AutoScalingGroups"],
             AutoScalingGroupNames=[self.auto_scaling],
         )
-        if not found:
+        if not groups:
             raise ClusterError(f"the Auto Scaling group {self.auto_scaling} is gone")
-        return found[0]
+        return groups[0]
 
     def set_size(self, nodes: int, *, minimum: int) -> None:
         """Set its nodes, and the fewest that it may have.
@@ -98,7 +98,7 @@ class Group:
         group = self.describe()
         if group["DesiredCapacity"] != nodes:
             return f"{self.name}: set to {group['DesiredCapacity']}, not to {nodes}"
-        states = [each["LifecycleState"] for each in group["Instances"]]
+        states = [instance["LifecycleState"] for instance in group["Instances"]]
         running = states.count(_IN_SERVICE)
         if running == nodes == len(states):
             return ""
@@ -129,13 +129,13 @@ class Group:
     def _issues(self) -> Iterator[str]:
         if self.scaled_by_eks is None:
             return
-        found = self.account.ask(
+        answer = self.account.ask(
             self.account.client("eks").describe_nodegroup,
             clusterName=self.cluster,
             nodegroupName=self.scaled_by_eks,
         )
-        for each in found["nodegroup"].get("health", {}).get("issues", ()):
-            yield f"EKS says: {each['code']}: {each['message']}"
+        for issue in answer["nodegroup"].get("health", {}).get("issues", ()):
+            yield f"EKS says: {issue['code']}: {issue['message']}"
 
 
 def standing_groups(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Sequence[Group]:
@@ -154,19 +154,19 @@ def find_group(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Group:
         ClusterError: There is none, or EKS replaces or updates it at the moment.
         UnansweredError: AWS does not say.
     """
-    found = standing_groups(account, plan, pool)
-    if not found:
+    groups = standing_groups(account, plan, pool)
+    if not groups:
         stack = names.stack(plan.name, pool.name)
         raise ClusterError(
             f"{pool.name}: no node group stands; deploy it: "
             f"cdk deploy --exclusively {stack} -c cluster=FILE"
         )
-    if len(found) > 1:
-        listed = ", ".join(each.name for each in found)
+    if len(groups) > 1:
+        listed = ", ".join(group.name for group in groups)
         raise ClusterError(f"{pool.name}: {listed} stand side by side; wait until one has gone")
-    if found[0].updating:
-        raise ClusterError(f"{pool.name}: EKS updates {found[0].name}; wait until that is done")
-    return found[0]
+    if groups[0].updating:
+        raise ClusterError(f"{pool.name}: EKS updates {groups[0].name}; wait until that is done")
+    return groups[0]
 
 
 def _managed(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Group]:
@@ -176,37 +176,37 @@ def _managed(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Gr
         clusterName=plan.name,
     ):
         try:
-            found = account.ask(
+            answer = account.ask(
                 account.client("eks").describe_nodegroup, clusterName=plan.name, nodegroupName=name
             )
         except UnansweredError as error:
             if error.code == _GONE:
                 continue
             raise
-        group = found["nodegroup"]
+        group = answer["nodegroup"]
         if group["status"] not in _STANDING or not _is_of(pool, group.get("labels", {})):
             continue
-        behind = [each["name"] for each in group["resources"]["autoScalingGroups"]]
+        auto_scaling = [behind["name"] for behind in group["resources"]["autoScalingGroups"]]
         yield Group(
             account=account,
             cluster=plan.name,
             scaled_by_eks=name,
-            auto_scaling=behind[0],
+            auto_scaling=auto_scaling[0],
             updating=group["status"] == "UPDATING",
         )
 
 
 def _own(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Group]:
     wanted = {f"kubernetes.io/cluster/{plan.name}": "owned", **_labels(pool)}
-    found = account.ask_all(
+    groups = account.ask_all(
         account.client("autoscaling").describe_auto_scaling_groups,
         lambda page: page["AutoScalingGroups"],
         Filters=[
             {"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items() if value
         ],
     )
-    for each in found:
-        name = each["AutoScalingGroupName"]
+    for group in groups:
+        name = group["AutoScalingGroupName"]
         yield Group(account=account, cluster=plan.name, scaled_by_eks=None, auto_scaling=name)
 
 

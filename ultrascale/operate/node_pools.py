@@ -57,10 +57,10 @@ class NodePool:
         return _count(limits, "nodes") if "nodes" in limits else None
 
     def _found(self) -> Object:
-        found = self.cluster.find(NODE_POOL.path(name=self.name))
-        if found is None:
+        manifest = self.cluster.find(NODE_POOL.path(name=self.name))
+        if manifest is None:
             raise ClusterError(f"{self.name}: there is no such NodePool; deploy it first")
-        return found
+        return manifest
 
     def set_replicas(self, count: int, *, was: int) -> None:
         """Set its nodes, unless somebody changed them since they were read.
@@ -85,17 +85,17 @@ class NodePool:
 
     def claims(self) -> Sequence[Object]:
         """Return its NodeClaims, the oldest first."""
-        found = self.cluster.items(
+        claims = self.cluster.items(
             NODE_CLAIM.path(), {"labelSelector": f"{OF_NODE_POOL}={self.name}"}
         )
         return sorted(
-            found, key=lambda each: (text(each, "metadata", "creationTimestamp"), name(each))
+            claims, key=lambda claim: (text(claim, "metadata", "creationTimestamp"), name(claim))
         )
 
     def nodes(self) -> Sequence[Object]:
         """Return its nodes."""
-        found = self.cluster.items(NODE.path(), {"labelSelector": f"{OF_NODE_POOL}={self.name}"})
-        return [*found]
+        nodes = self.cluster.items(NODE.path(), {"labelSelector": f"{OF_NODE_POOL}={self.name}"})
+        return [*nodes]
 
     def waiting_for(self, count: int) -> str:
         """Return what is missing until exactly ``count`` nodes take work; or nothing."""
@@ -103,12 +103,13 @@ class NodePool:
 
     def trouble(self) -> str:
         """Return why NodeClaims are not launched or do not become nodes; or nothing."""
-        found: dict[str, list[str]] = {}
-        for each in self.claims():
-            if why := trouble(each):
-                found.setdefault(why, []).append(name(each))
+        reasons: dict[str, list[str]] = {}
+        for claim in self.claims():
+            if why := trouble(claim):
+                reasons.setdefault(why, []).append(name(claim))
         return "; ".join(
-            f"NodeClaim {claims[0]}{_more(len(claims) - 1)}: {why}" for why, claims in found.items()
+            f"NodeClaim {claims[0]}{_more(len(claims) - 1)}: {why}"
+            for why, claims in reasons.items()
         )
 
 
@@ -133,7 +134,7 @@ def nodes_of(cluster: Cluster, pool: PoolPlan) -> Sequence[Object]:
 
 def waiting_for_nodes(nodes: Sequence[Object], count: int, pool: PoolPlan, about: str) -> str:
     """Return what is missing until exactly ``count`` of ``nodes`` take work; or nothing."""
-    others = [f"{name(each)} is {why}" for each in nodes if (why := unfit(each, pool))]
+    others = [f"{name(node)} is {why}" for node in nodes if (why := unfit(node, pool))]
     fit = len(nodes) - len(others)
     if fit == count == len(nodes):
         return ""
@@ -153,8 +154,8 @@ def unfit(node: Object, pool: PoolPlan) -> str:
     # Startup taints go once what they wait for is there; the pool's own stay. One that pods are
     # only better kept from, as the Cluster Autoscaler's of an idle node, keeps none away.
     own = {taint.key for taint in pool.taints}
-    others = [each for each in objects(node, "spec", "taints") if text(each, "effect") != _SOFT]
-    passing = [key for each in others if (key := text(each, "key")) not in own]
+    others = [taint for taint in objects(node, "spec", "taints") if text(taint, "effect") != _SOFT]
+    passing = [key for taint in others if (key := text(taint, "key")) not in own]
     return f"tainted {', '.join(passing)}" if passing else ""
 
 
@@ -167,14 +168,14 @@ def _offers(pool: PoolPlan) -> dict[str, int]:
 
 def _count(quantities: Object, resource: str) -> int:
     """Return how many of a resource there are: whole numbers, mostly written as text."""
-    found = text(quantities, resource)
-    return int(found) if found.isdigit() else number(quantities, resource)
+    amount = text(quantities, resource)
+    return int(amount) if amount.isdigit() else number(quantities, resource)
 
 
 def trouble(claim: Object) -> str:
     """Return why a NodeClaim is not launched or does not become a node; or nothing."""
     for kind in ("Launched", "Registered", "Initialized"):
-        for each in objects(claim, "status", "conditions"):
-            if text(each, "type") == kind and text(each, "status") != "True":
-                return text(each, "message")
+        for entry in objects(claim, "status", "conditions"):
+            if text(entry, "type") == kind and text(entry, "status") != "True":
+                return text(entry, "message")
     return ""

@@ -78,17 +78,17 @@ def _pool(
     kept: Mapping[str, int],
     claims: Mapping[str, _Claims],
 ) -> PoolNodes:
-    own = [claims[each] for each in node_pools if each in claims]
+    own = [claims[claim] for claim in node_pools if claim in claims]
     return PoolNodes(
         pool=pool.name,
         fewest=pool.min_nodes,
         most=pool.max_nodes,
-        kept=next((kept[each] for each in node_pools if each in kept), None),
+        kept=next((kept[claim] for claim in node_pools if claim in kept), None),
         nodes=states.total(),
         ready=states[_FIT],
-        drifted=sum(each.drifted[True] for each in own),
+        drifted=sum(claim.drifted[True] for claim in own),
         unfit={why: count for why, count in states.most_common() if why != _FIT},
-        coming=dict(sum((each.coming for each in own), Counter[str]()).most_common()),
+        coming=dict(sum((claim.coming for claim in own), Counter[str]()).most_common()),
     )
 
 
@@ -98,12 +98,16 @@ def _key(pool: PoolPlan) -> tuple[str, str]:
 
 def _node_pools(plan: ClusterPlan, pool: PoolPlan) -> Sequence[str]:
     return [
-        each.name for each in plan.node_pools if (each.pool, each.shard) == (pool.pool, pool.shard)
+        node_pool.name
+        for node_pool in plan.node_pools
+        if (node_pool.pool, node_pool.shard) == (pool.pool, pool.shard)
     ]
 
 
 def _kept(cluster: Cluster, plan: ClusterPlan) -> Mapping[str, int]:
-    counts = {name(each): look_up(each, "spec", "replicas") for each in _all(cluster, plan)}
+    counts = {
+        name(manifest): look_up(manifest, "spec", "replicas") for manifest in _all(cluster, plan)
+    }
     return {key: count for key, count in counts.items() if isinstance(count, int)}
 
 
@@ -113,10 +117,10 @@ def _all(cluster: Cluster, plan: ClusterPlan) -> Iterable[Object]:
 
 def _claims(cluster: Cluster, plan: ClusterPlan) -> Mapping[str, _Claims]:
     """Return what there is to say of the NodeClaims of each NodePool."""
-    found: dict[str, _Claims] = defaultdict(_Claims)
-    for each in cluster.items(NODE_CLAIM.path()) if plan.node_pools else ():
-        own = found[label(each, OF_NODE_POOL)]
-        own.drifted[bool(condition(each, "Drifted"))] += 1
-        if not text(each, "status", "nodeName"):
-            own.coming[trouble(each) or "being launched"] += 1
-    return found
+    claims: dict[str, _Claims] = defaultdict(_Claims)
+    for claim in cluster.items(NODE_CLAIM.path()) if plan.node_pools else ():
+        own = claims[label(claim, OF_NODE_POOL)]
+        own.drifted[bool(condition(claim, "Drifted"))] += 1
+        if not text(claim, "status", "nodeName"):
+            own.coming[trouble(claim) or "being launched"] += 1
+    return claims

@@ -49,8 +49,8 @@ def describe(app: AppDef, options: Options, cluster: config.Cluster) -> Describe
         AppError: The job cannot be what the app says; one line for each reason.
     """
     if len(app.roles) != 1:
-        found = ", ".join(role.name for role in app.roles)
-        raise AppError([f"roles: a job has one, got {found}; launch an app for each"])
+        roles = ", ".join(role.name for role in app.roles)
+        raise AppError([f"roles: a job has one, got {roles}; launch an app for each"])
     [stated] = app.roles
     pools = _Pools(cluster, options)
     mistakes = [*pools.mistakes(stated), *_mistakes(stated)]
@@ -88,8 +88,8 @@ class _Pools:
         wanted = _instance_type(role)
         if self._options.pool is not None or wanted is None or len(self._with(wanted)) == 1:
             return
-        if found := self._with(wanted):
-            yield f"pool: several have {wanted}; add -cfg pool=NAME, one of {_listed(found)}"
+        if pools := self._with(wanted):
+            yield f"pool: several have {wanted}; add -cfg pool=NAME, one of {_listed(pools)}"
             return
         types = sorted({name for pool in self._pools for name in pool.instance_types})
         where = self._options.cluster
@@ -109,11 +109,11 @@ class _Pools:
             return {"pool": self._options.pool}
         if wanted is None:
             return {}
-        [found] = self._with(wanted)
-        [pool] = [pool for pool in self._pools if pool.name == found]
+        [name] = self._with(wanted)
+        [pool] = [pool for pool in self._pools if pool.name == name]
         if len(pool.instance_types) == 1:
-            return {"pool": found}
-        return {"pool": found, "node_selector": {eks.INSTANCE_TYPE_LABEL: wanted}}
+            return {"pool": name}
+        return {"pool": name, "node_selector": {eks.INSTANCE_TYPE_LABEL: wanted}}
 
     def _with(self, instance_type: str) -> list[str]:
         return [pool.name for pool in self._pools if instance_type in pool.instance_types]
@@ -197,23 +197,23 @@ def _resources(role: Role) -> Keys:
     """Return what a role asks for; zeros and less leave it to the nodes."""
     devices = _devices(role)
     # An accelerated node has a place for a pod that uses none of its devices.
-    found: Keys = dict(devices) if {"gpu", "neuron"} & set(devices) else {**devices, "neuron": 0}
+    amounts: Keys = dict(devices) if {"gpu", "neuron"} & set(devices) else {**devices, "neuron": 0}
     if role.resource.cpu > 0:
-        found["cpu"] = str(role.resource.cpu)
+        amounts["cpu"] = str(role.resource.cpu)
     if role.resource.memMB > 0:
-        found["memory"] = f"{role.resource.memMB}M"
-    return found
+        amounts["memory"] = f"{role.resource.memMB}M"
+    return amounts
 
 
 def _devices(role: Role) -> dict[str, int]:
-    found = {_DEVICES[name]: n for name, n in role.resource.devices.items() if name in _DEVICES}
-    return {**found, "gpu": role.resource.gpu} if role.resource.gpu > 0 else found
+    devices = {_DEVICES[name]: n for name, n in role.resource.devices.items() if name in _DEVICES}
+    return {**devices, "gpu": role.resource.gpu} if role.resource.gpu > 0 else devices
 
 
 def _instance_type(role: Role) -> str | None:
-    found = role.resource.capabilities.get(eks.INSTANCE_TYPE_LABEL)
-    return None if found is None else str(found)
+    instance_type = role.resource.capabilities.get(eks.INSTANCE_TYPE_LABEL)
+    return None if instance_type is None else str(instance_type)
 
 
-def _listed(found: Sequence[str] | Iterator[str] | Mapping[str, str]) -> str:
-    return ", ".join(found)
+def _listed(words: Sequence[str] | Iterator[str] | Mapping[str, str]) -> str:
+    return ", ".join(words)
