@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from tests.support.assembly import Assembly, synthesize
-from tests.support.goldens import documents
 from tests.support.jobs import make_job
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SYSTEM_POOL, TRAINING_PLAN, make_document
+from tests.support.rendered import documents
 from ultrascale.catalog import INSTANCE_TYPES, instance_types, lookup, quotas, torchx
 from ultrascale.catalog._sources import FOLDER
 from ultrascale.jobs import prepare

@@ -4,7 +4,7 @@ from datetime import date
 import pytest
 
 from tests.support.cases import for_each
-from ultrascale.catalog import addons, registries, versions
+from ultrascale.catalog import addons, managed_policies, registries, versions
 from ultrascale.errors import CatalogError
 
 MINORS = ("1.34", "1.35", "1.36")
@@ -165,3 +165,10 @@ def test_every_registry_account_is_twelve_digits(region: str) -> None:
 def test_an_unknown_region_names_the_setting_that_fills_it() -> None:
     with pytest.raises(CatalogError, match=r"got 'us-iso-east-1'; set images\.eks_registry"):
         registries.eks_registry("us-iso-east-1")
+
+
+@for_each({name: (addon.managed_policy,) for name, addon in addons.ADDONS.items()})
+def test_the_boundary_of_roles_knows_what_the_policy_of_each_addon_allows(
+    policy: str | None,
+) -> None:
+    assert policy is None or managed_policies.allowed_by(policy.rpartition("/")[2])

@@ -53,6 +53,7 @@ class Addon:
         managed_policy: AWS managed policy for that account's role, with its path after ``policy/``.
         needs_schedulable_node: It stays DEGRADED until its Deployment finds a node, and a stack
             that waits for it times out. DaemonSets are ACTIVE with no node at all.
+        daemon_pods: Pods of its DaemonSets on each node.
         floor: Lowest release that works for us.
         configuration: JSON key paths of the configuration values we may write.
         versions: Pins by Kubernetes minor.
@@ -63,6 +64,7 @@ class Addon:
     service_account: str | None = None
     managed_policy: str | None = None
     needs_schedulable_node: bool
+    daemon_pods: int
     floor: Release | None = None
     configuration: tuple[str, ...] = ()
     versions: Mapping[str, AddonVersion]

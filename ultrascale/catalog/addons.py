@@ -57,6 +57,7 @@ _VPC_CNI = Addon(
     service_account="aws-node",
     managed_policy="AmazonEKS_CNI_Policy",
     needs_schedulable_node=False,
+    daemon_pods=1,
     # The first release that passes over interfaces without addresses, as efa-only ones are.
     # Source: https://github.com/aws/amazon-vpc-cni-k8s/releases/tag/v1.18.5
     floor=(1, 18, 5),
@@ -74,6 +75,7 @@ _VPC_CNI = Addon(
 _KUBE_PROXY = Addon(
     name="kube-proxy",
     needs_schedulable_node=False,
+    daemon_pods=1,
     # Source: https://github.com/bottlerocket-os/bottlerocket/issues/4548
     configuration=("mode",),
     versions=MappingProxyType(
@@ -92,6 +94,7 @@ _KUBE_PROXY = Addon(
 _COREDNS = Addon(
     name="coredns",
     needs_schedulable_node=True,
+    daemon_pods=0,
     configuration=(
         "affinity",
         "autoScaling.enabled",
@@ -117,6 +120,7 @@ _COREDNS = Addon(
 _POD_IDENTITY_AGENT = Addon(
     name="eks-pod-identity-agent",
     needs_schedulable_node=False,
+    daemon_pods=1,
     versions=on_every_minor(pin("v1.3.10-eksbuild.3", date(2026, 10, 2))),
 )
 
@@ -137,6 +141,7 @@ _EBS_CSI = Addon(
     service_account="ebs-csi-controller-sa",
     managed_policy="AmazonEBSCSIDriverPolicyV2",
     needs_schedulable_node=True,
+    daemon_pods=1,
     configuration=(*_CSI_DRIVER_KEYS, "controller.resources"),
     versions=on_every_minor(pin("v1.66.0-eksbuild.1", date(2026, 9, 20))),
 )
@@ -149,6 +154,7 @@ _FSX_CSI = Addon(
     name="aws-fsx-csi-driver",
     service_account="fsx-csi-controller-sa",
     needs_schedulable_node=True,
+    daemon_pods=1,
     configuration=_CSI_DRIVER_KEYS,
     versions=MappingProxyType(
         {
@@ -165,6 +171,7 @@ _FSX_CSI = Addon(
 _MOUNTPOINT_S3_CSI = Addon(
     name="aws-mountpoint-s3-csi-driver",
     needs_schedulable_node=True,
+    daemon_pods=1,
     # The first that takes a place for its controller.
     # Source: https://github.com/aws/containers-roadmap/issues/2676
     floor=(2, 5, 0),
@@ -189,6 +196,7 @@ _MOUNTPOINT_S3_CSI = Addon(
 _NODE_MONITORING_AGENT = Addon(
     name="eks-node-monitoring-agent",
     needs_schedulable_node=False,
+    daemon_pods=1,
     configuration=tuple(
         f"{agent}.{key}"
         for agent in ("dcgmAgent", "nodeAgent")
@@ -207,6 +215,7 @@ _NODE_MONITORING_AGENT = Addon(
 _METRICS_SERVER = Addon(
     name="metrics-server",
     needs_schedulable_node=True,
+    daemon_pods=0,
     configuration=("nodeSelector", "tolerations"),
     versions=on_every_minor(pin("v0.9.0-eksbuild.11", date(2026, 9, 20))),
 )
@@ -218,6 +227,7 @@ _TASK_GOVERNANCE = Addon(
     name=GOVERNANCE_ADDON,
     namespace="kueue-system",
     needs_schedulable_node=True,
+    daemon_pods=0,
     versions=MappingProxyType(
         dict.fromkeys(
             ("1.34", "1.35"),
@@ -241,6 +251,8 @@ _CLOUDWATCH_OBSERVABILITY = Addon(
     service_account="cloudwatch-agent",
     managed_policy="CloudWatchAgentServerPolicy",
     needs_schedulable_node=True,
+    # Its agent and Fluent Bit.
+    daemon_pods=2,
     # The first with OpenTelemetry's pipeline, which has to be switched off.
     floor=(6, 0, 0),
     configuration=(
@@ -268,6 +280,7 @@ _HYPERPOD_OBSERVABILITY = Addon(
     namespace="hyperpod-observability",
     service_account="hyperpod-observability-operator-otel-collector",
     needs_schedulable_node=True,
+    daemon_pods=0,
     configuration=("ampWorkspace", "logging.enabled", "metricsProvider"),
     versions=MappingProxyType({}),
 )

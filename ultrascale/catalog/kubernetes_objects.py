@@ -11,9 +11,6 @@ Sources:
     https://aws.amazon.com/blogs/containers/under-the-hood-amazon-eks-ultra-scale-clusters/
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 SIZES_SOURCE = "https://github.com/NVIDIA/NVSentinel/issues/1705"
 NODE_BYTES = 50_000
 JOB_POD_BYTES = 50_000
@@ -51,22 +48,6 @@ WRITE_SECONDS = 0.015
 MOST_NODES = 5_000
 MOST_PODS = 150_000
 LIMITS_SOURCE = "https://kubernetes.io/docs/setup/best-practices/cluster-large/"
-
-# Pods that an EKS add-on runs on each node; those with none are left out. CloudWatch's runs its
-# agent and Fluent Bit.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/workloads-add-ons-available-eks.html
-DAEMONS_OF_ADDON: Mapping[str, int] = MappingProxyType(
-    {
-        "vpc-cni": 1,
-        "kube-proxy": 1,
-        "eks-pod-identity-agent": 1,
-        "eks-node-monitoring-agent": 1,
-        "aws-ebs-csi-driver": 1,
-        "aws-fsx-csi-driver": 1,
-        "aws-mountpoint-s3-csi-driver": 1,
-        "amazon-cloudwatch-observability": 2,
-    }
-)
 
 # Layers of an image of a training framework: an assumption, as no source states a number.
 LAYERS_OF_AN_IMAGE = 40

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ultrascale.catalog import auto_mode, eks, kubelet
 from ultrascale.catalog import kubernetes_objects as objects
+from ultrascale.catalog.addons import ADDONS
 from ultrascale.plan.model import (
     ClusterPlan,
     ControlPlaneNeeds,
@@ -79,7 +80,7 @@ def daemons_of(plan: ClusterPlan, pool: PoolPlan) -> int:
     if plan.observability is not None:
         addons.append(plan.observability.addon)
     own = sum(
-        objects.DAEMONS_OF_ADDON.get(addon.name, 0)
+        ADDONS[addon.name].daemon_pods
         for addon in addons
         if not (auto and addon.name in auto_mode.BUILT_IN)
     )

@@ -1,10 +1,9 @@
-"""Fingerprints of each resource and object that the cluster files become, and their stacks' order.
+"""Each resource and object that the cluster files become, as text.
 
-`python -m tests.support.goldens` writes the fingerprints; with the argument FOLDER it writes the
-masked documents themselves into FOLDER, so that two commits can be compared by `diff -r`.
+`python -m tests.support.rendered FOLDER` writes them into FOLDER without what follows from the
+bytes of our own sources, and the order of the stacks, so that `diff -r` compares two commits.
 """
 
-import hashlib
 import json
 import re
 import sys
@@ -13,11 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.support.assembly import Assembly, synthesize
-from tests.support.folders import DATA, ROOT
+from tests.support.folders import ROOT
 from ultrascale.deploy.assembly import read_assembly
 
 FILES = ("auto-mode", "hybrid-hyperpod", "mixed-capacity", "trainium-bert", "ultra-100k")
-FOLDER = DATA / "golden"
 
 # They follow from the bytes of our own sources: of an asset, of an image, of a function's code.
 _MASKED = (
@@ -62,35 +60,17 @@ def dependencies(assembly: Assembly) -> Iterator[str]:
         yield " ".join([f"stack {number:2} {stack.name} after:", *sorted(stack.needs)])
 
 
-def lines(assembly: Assembly) -> list[str]:
-    """Return a line for each stack's order, and one for each document: fingerprint and name."""
-    return [
-        *dependencies(assembly),
-        *(
-            f"{hashlib.sha256(text.encode()).hexdigest()[:16]}  {name}"
-            for name, text in documents(assembly).items()
-        ),
-    ]
-
-
-def golden(name: str) -> Path:
-    """Return the file that holds the fingerprints of a cluster file."""
-    return FOLDER / f"resources-{name}.txt"
-
-
 def main() -> None:
-    """Write the fingerprints, or the documents themselves."""
+    """Write the documents of each cluster file into a folder of its name."""
+    folder = Path(sys.argv[1])
     for name in FILES:
-        with tempfile.TemporaryDirectory() as folder:
-            assembly = synthesize(ROOT / "clusters" / f"{name}.yaml", Path(folder))
-            written = lines(assembly)
-        if len(sys.argv) > 1:
-            target = Path(sys.argv[1]) / name
-            target.mkdir(parents=True, exist_ok=True)
-            for place, text in documents(assembly).items():
-                (target / re.sub(r"[^\w.-]+", "_", place)[:180]).write_text(f"{place}\n{text}\n")
-        else:
-            golden(name).write_text("\n".join(written) + "\n")
+        target = folder / name
+        target.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as written:
+            assembly = synthesize(ROOT / "clusters" / f"{name}.yaml", Path(written))
+            (target / "order").write_text("\n".join(dependencies(assembly)) + "\n")
+        for place, text in documents(assembly).items():
+            (target / re.sub(r"[^\w.-]+", "_", place)[:180]).write_text(f"{place}\n{text}\n")
 
 
 if __name__ == "__main__":
