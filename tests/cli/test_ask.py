@@ -77,7 +77,7 @@ def test_which_cluster_it_is_is_told_or_that_nobody_knows(
     ask.connected(file, named(tmp_path, "kind-laptop"), None)
 
     assert told == f"research in us-west-2 of account {ACCOUNT}\n"
-    assert "see that kind-laptop is its cluster" in capsys.readouterr().err
+    assert "check that kind-laptop is its cluster" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["444455556666:cluster/research", f"{ID}:cluster/production"])

@@ -46,13 +46,12 @@ def interruptible() -> Generator[None]:
 
 
 def connected(file: Path, kubeconfig: Path | None, context: str | None) -> "Cluster":
-    """Return the cluster of a kubeconfig, which is to be that of the file.
+    """Return the API server of a kubeconfig, which has to be that of the cluster file.
 
-    A context that is named is no less wrong. Which cluster it is the user is told, as files often
-    name no account; and where the kubeconfig does not say it, that nobody knows.
+    It prints the cluster's ARN, as files often name no account, or that the ARN is not known.
 
     Raises:
-        ClusterError: It is another, or there is no kubeconfig.
+        ClusterError: The kubeconfig names another cluster, or there is no kubeconfig.
     """
     from ultrascale.cluster_api.identity import same_cluster
     from ultrascale.cluster_api.server import Cluster
@@ -61,25 +60,23 @@ def connected(file: Path, kubeconfig: Path | None, context: str | None) -> "Clus
     same_cluster(file, found, context)
     if (arn := found.arn) is None:
         called = found.name or "the one that this pod runs in"
-        typer.echo(f"{file}: see that {called} is its cluster: no ARN says so", err=True)
+        typer.echo(f"{file}: check that {called} is its cluster: no ARN says so", err=True)
     else:
         _tell(arn)
     return found
 
 
 def owner(plan: "ClusterPlan", profile: str | None, cluster: "Cluster | None" = None) -> "Account":
-    """Return the account that a cluster is in: another may have one of the same name.
-
-    The user is told which it is.
+    """Return the account of the cluster, and print it.
 
     Args:
         plan: The cluster.
         profile: Profile of the AWS CLI's configuration; None for the one that is set, if any.
-        cluster: What the kubeconfig names, where nodes of the account are looked at there.
+        cluster: API server in which the nodes of the account are watched; None without.
 
     Raises:
         AccountError: AWS does not answer.
-        QuestionError: The file or the kubeconfig is of another account, or of another cluster.
+        QuestionError: The file or the kubeconfig names another account, or another cluster.
     """
     from ultrascale import account
     from ultrascale.cluster_api.identity import ClusterArn
@@ -108,10 +105,12 @@ def confirm(question: str, *, yes: bool) -> None:
     """Return where the user agrees.
 
     Raises:
-        UltrascaleError: Nobody can be asked.
+        UltrascaleError: There is no terminal to ask in.
     """
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UltrascaleError("nothing was changed: it asks first; without a terminal add --yes")
+        raise UltrascaleError(
+            "nothing was changed: the command asks first; without a terminal add --yes"
+        )
     typer.confirm(question, abort=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ultrascale.offers.model import Found, Offer
 
 NOTHING_FOUND = 3
-"""Exit status where AWS offers nothing of what is looked for."""
+"""Exit status where AWS offers nothing that fits."""
 NOT_KNOWN = 4
 """Exit status where it is not known whether a purchase was made."""
 
@@ -225,7 +225,7 @@ def _find(
     from ultrascale.offers.find import find, region_gates
 
     account = connect(requests[0].regions[0], profile)
-    with Console(stderr=True).status("asking AWS what is on offer"):
+    with Console(stderr=True).status("asking AWS for offers"):
         return find(requests, account, at, region_gates()), account
 
 

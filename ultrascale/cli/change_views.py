@@ -26,7 +26,7 @@ _TITLES: Mapping[Action, str] = {
 
 
 def text_lines(changes: Changes) -> Iterator[str]:
-    """Yield what is to be read of ``changes``, the worst first."""
+    """Yield the lines about changes, the worst first."""
     refused = [change for change in _sorted(changes.resources) if change.protected]
     pools = [pool for pool in changes.pools if pool.protected]
     if refused or pools:
@@ -52,7 +52,7 @@ def text_lines(changes: Changes) -> Iterator[str]:
 
 
 def as_document(changes: Changes) -> Mapping[str, object]:
-    """Return all of it as programs read it."""
+    """Return the changes as `diff --json` prints them."""
     return {
         "safe": changes.is_safe,
         "protected": [change.ids[-1] for change in changes.protected],
@@ -147,7 +147,7 @@ def _nodes(pools: Sequence[RolledPool]) -> Iterator[str]:
 
 
 def _rest(changes: Changes) -> Iterator[str]:
-    """Yield what needs no decision, in a line for each stack and type."""
+    """Yield the changes that need no decision, a line for each stack and type."""
     quiet = [change for change in changes.resources if not (change.lost or change.fails)]
     for action, title in _TITLES.items():
         groups: dict[tuple[str, str], list[str]] = {}

@@ -33,7 +33,7 @@ def changes_of(settings: list[str], variables: list[str]) -> JsonObject:
 
 
 def _put(changes: dict[str, Json], path: list[str], value: Json, *, given: str) -> Iterator[str]:
-    """Set ``value`` at ``path``; yield what is wrong where a value that is no mapping is there."""
+    """Set ``value`` at ``path``; yield a mistake where a value there is no mapping."""
     *outer, last = path
     inner = changes
     for depth, key in enumerate(outer, start=1):
@@ -47,7 +47,7 @@ def _put(changes: dict[str, Json], path: list[str], value: Json, *, given: str) 
 
 
 def _value(text: str) -> Json:
-    """Return a value as YAML spells it; what is no YAML is text."""
+    """Return a value as YAML; text that is no YAML stays text."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:

@@ -245,7 +245,7 @@ def cell(figure: Figure | None, *, places: int) -> str:
 
 
 def remarks(needs: ClusterNeeds) -> Iterator[str]:
-    """Yield what is to be known of a plan beside its tables."""
+    """Yield the remarks of a plan beside its tables."""
     for window in needs.calendar:
         if window.note is not None:
             yield f"{window.pool}: {window.note}."

@@ -47,7 +47,7 @@ class _Share:
 def chart_values(cluster: JobCluster) -> dict[str, Json]:
     """Return the values of the chart `training-job` that follow from a cluster.
 
-    What depends on it stands in lists: Helm would mix mappings with those of another cluster.
+    They hold lists: Helm would merge mappings with those of another cluster.
 
     Raises:
         CatalogError: No source states a value of an instance type.
@@ -81,7 +81,7 @@ def chart_values(cluster: JobCluster) -> dict[str, Json]:
 
 
 def _placements(cluster: JobCluster, tiers: Sequence[NodeTierPlan]) -> Iterator[dict[str, Json]]:
-    """Yield what becomes of jobs on each tier, and of those that prefer some tiers to others."""
+    """Yield the placement of jobs on each tier, and on each order of preferred tiers."""
     shares = {tier.node_type: [*_shares(cluster, tier)] for tier in tiers}
     teams = ["", *sorted(team.name for team in cluster.teams)]
     for count in range(1, len(tiers) + 1 if len(tiers) <= _MOST_TIERS else 2):
@@ -174,7 +174,7 @@ def _on(job: config.TrainingJob, types: Sequence[str]) -> config.TrainingJob:
 
 
 def _judged(cluster: JobCluster, request: JobRequest) -> tuple[list[str], list[str]]:
-    """Return what is wrong with a job whatever its PriorityClass, and the classes it may have."""
+    """Return the mistakes of a job with any PriorityClass, and the classes that it may have."""
     wrong: dict[str, None] = {}
     classes: list[str] = []
     for priority in cluster.plan.priority_classes:

@@ -28,14 +28,14 @@ _SERVER_FAULT = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which log is meant.
+    """A choice of one log.
 
     Attributes:
         index: Index of the pod in the job.
         pod: Name of the pod, instead.
         container: Its container; the first if empty.
-        previous: Whether what it wrote before its last restart is meant.
-        tail: Lines at the end that suffice; None for all.
+        previous: Read the log before the last restart.
+        tail: Number of lines at the end; None for all.
     """
 
     index: int = 0
@@ -150,7 +150,7 @@ class _Follower:
             time.sleep(_LOOK)
 
     def _new_lines(self, pod: Pod) -> Generator[str, None, bool]:
-        """Yield what the pod has written since the last line; return whether that was all."""
+        """Yield the lines after the last one; return whether the log was read to its end."""
         skip = self._same
         try:
             for stamp, line in _read(
@@ -176,7 +176,7 @@ class _Follower:
 
 
 def _chosen(cluster: Cluster, namespace: str, job: str, made: Made, choice: Choice) -> Pod | None:
-    """Return the chosen pod; None where it is not there now.
+    """Return the chosen pod; None where it does not exist now.
 
     Raises:
         ClusterError: The job never has such a pod.

@@ -21,22 +21,22 @@ Manifest = JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobManifests:
-    """The objects of one job, and what must be there before they are sent.
+    """The objects of a job, and the resources that they need in the cluster.
 
     Attributes:
         name: Name of the job, and value of the label `names.JOB_LABEL` on each of its objects and
             pods.
-        namespace: Where they go.
-        kind: What runs: until it is done (`training`, `batch`), or until it is taken away.
+        namespace: Their namespace.
+        kind: `training` and `batch` end by themselves, a `service` does not.
         objects: The objects, in the order in which they are sent.
-        pods: Pods that it consists of.
+        pods: Number of its pods.
         container: Name of the container that runs the program, in each of them.
         claims: PersistentVolumeClaims that it mounts.
         queue: Volcano queue that it waits in; None without Volcano.
         local_queue: Queue of task governance that it waits in; None where it is not governed.
         priority_class: PriorityClass of its pods; None for the cluster's default.
         service_account: Service account of its pods; None for the namespace's own.
-        notes: What the user should know of it, each a sentence.
+        notes: Notes for the user, each a sentence.
     """
 
     name: str
@@ -118,8 +118,8 @@ def as_yaml(objects: Iterable[Manifest], *, compact: bool = False) -> str:
     )
 
 
-# All that a job may consist of: what is not here is never sent, so that nothing of a cancelled job
-# stays. Claims are not: they hold data.
+# All kinds of a job's objects. No other kind is ever sent, so that no object of a cancelled job
+# stays. Claims are not among them: they hold data.
 SENT = (*WORKLOADS, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY)
 
 _BY_NAME = {(kind.api_version, kind.kind): kind for kind in SENT}

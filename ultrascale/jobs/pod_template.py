@@ -27,7 +27,7 @@ def metadata(plan: JobPlan, name: str | None = None) -> Spec:
 
 
 def workload_metadata(plan: JobPlan) -> Spec:
-    """Return the metadata of what makes the pods of a job, which task governance may hold back."""
+    """Return the metadata of a workload, which task governance may suspend."""
     queue = plan.local_queue
     place = {} if queue is None or queue.priority is None else {_PRIORITY: queue.priority}
     return {**metadata(plan), "labels": {**labels(plan), **_queue(plan), **place}}
@@ -154,6 +154,6 @@ def _mounts(pod: PodPlan) -> Iterator[Spec]:
 
 
 def _names(pod: PodPlan) -> Mapping[str, str]:
-    """Return the volume of each claim; a claim's own name may be no volume's."""
+    """Return the volume of each claim. A claim's name may be no valid name of a volume."""
     claims = dict.fromkeys(mount.claim for mount in pod.mounts)
     return {claim: f"claim-{number}" for number, claim in enumerate(claims)}

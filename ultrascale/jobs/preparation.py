@@ -23,7 +23,7 @@ from ultrascale.plan.network.vpc import network_warnings
 from ultrascale.plan.pipeline import load_pipeline
 
 Chooser = Callable[[JobRequest, Sequence[Tier]], Choice]
-"""Chooses the tier of a job that prefers some to others; the best comes first."""
+"""Chooses the tier of a job that prefers some tiers; the best comes first."""
 
 _PRECOMPILE_SUFFIX = "-precompile"
 _MIB = 2**20
@@ -36,7 +36,7 @@ class JobCluster:
     Attributes:
         reading: The file.
         cluster: The cluster that it describes.
-        plan: What follows from it.
+        plan: Its plan.
     """
 
     reading: config.Reading
@@ -59,7 +59,7 @@ class JobCluster:
         tier: str | None = None,
         precompile: bool = False,
     ) -> JobRequest:
-        """Return ``job`` as one of this cluster."""
+        """Return the request to plan ``job`` in this cluster."""
         return JobRequest(
             name=name,
             job=job,
@@ -152,7 +152,7 @@ def prepare(
 def _with_tier(
     request: JobRequest, choose: Chooser | None, now: datetime | None
 ) -> tuple[JobRequest, tuple[str, ...]]:
-    """Return the job on the tier that it needs, and why it is this one."""
+    """Return the job on its tier, and the reason of that choice."""
     if not job_tiers.needs_one(request):
         return request, ()
     tiers = job_tiers.tiers_of(request)
@@ -166,13 +166,13 @@ def _with_tier(
 
 
 def _account(account: str | None) -> Iterator[config.Mistake]:
-    """Yield an account that no registry can be of: nodes would be paid for, and pull nothing."""
+    """Yield a mistake for an account that is no account id: nodes could pull no image."""
     if account and not config.is_account_id(account):
         yield config.refuse("account", "not an AWS account id", "write its 12 digits", got=account)
 
 
 def _is_over(pools: Sequence[PoolPlan], now: datetime | None) -> bool:
-    """Return whether the nodes of ``pools`` are all gone for good."""
+    """Return whether the windows of all ``pools`` are over."""
     windows = [pool.window for pool in pools if pool.window is not None]
     if now is None or len(windows) < len(pools) or not windows:
         return False
@@ -191,7 +191,7 @@ def _closed_windows(request: JobRequest, now: datetime | None) -> Iterator[confi
 
 
 def _windows_ahead(request: JobRequest, now: datetime | None) -> Iterator[str]:
-    """Yield when the nodes of a Capacity Block or training plan come, and when they are drained."""
+    """Yield the times at which nodes of a Capacity Block or training plan start and end."""
     for pool in request.nodes:
         window = pool.window
         if now is None or window is None or now >= window.usable_until:
@@ -217,7 +217,7 @@ def _too_large(manifests: JobManifests) -> Iterator[config.Mistake]:
             return
 
 
-# Whoever sends a job says whose registry it is.
+# The account of the registry is known only when a job is sent.
 _SOME_ACCOUNT = "111122223333"
 
 
@@ -235,9 +235,9 @@ def check_file(cluster_file: Path) -> tuple[str, ...]:
 
 
 def check_templates(cluster: JobCluster) -> None:
-    """Judge each template on the nodes, in the queue and with the claims that it names.
+    """Check each template with the nodes, the queue and the claims that it names.
 
-    What a template leaves out is given when a job is sent, so that it is no mistake here.
+    A key that a template leaves out may be given when a job is sent, and is no mistake here.
 
     Args:
         cluster: The cluster whose templates they are.

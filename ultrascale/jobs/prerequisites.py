@@ -40,10 +40,9 @@ _Check = Callable[[Cluster, JobManifests], Iterator[str]]
 
 
 def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
-    """Return what the user should know, each a sentence.
+    """Return notes for the user, each a sentence.
 
-    It is what could not be checked for want of a right to read it, and that the job has to wait
-    for its queue.
+    They name checks that failed for want of a right, and a queue that the job has to wait for.
 
     Raises:
         ClusterError: Something is missing; one line for each.
@@ -140,7 +139,7 @@ def _queue(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 
 
 def _beyond(queue: Object, job: JobManifests) -> Iterator[str]:
-    """Say of which resources the job needs more at once than its queue may ever give out."""
+    """Yield resources of which the job needs more at once than its queue may ever have."""
     capability = mapping(queue, "spec", "capability")
     for resource, needed in demand(job.objects).items():
         if resource not in capability:
@@ -155,9 +154,9 @@ def _beyond(queue: Object, job: JobManifests) -> Iterator[str]:
 
 
 def _waits(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    """Say of which resources the job's queue has given out too much for the job to start now.
+    """Yield resources of which the job's queue has too few left for the job to start now.
 
-    What launches nodes knows nothing of queues, and has them ready for pods that may not use them.
+    Karpenter and Cluster Autoscaler do not know queues, and launch nodes that stay idle.
 
     Source: https://github.com/volcano-sh/volcano/issues/4710
     """
@@ -195,7 +194,7 @@ def _one_of(known: Sequence[str], option: str) -> str:
 
 
 def _names(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    """Say what stands in the way of the job's objects."""
+    """Yield objects that already have a name of the job's objects."""
     for manifest in job.objects:
         kind = kind_of(manifest)
         existing = cluster.find(kind.path(job.namespace, name(manifest)))
@@ -211,10 +210,10 @@ def _names(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 
 
 def _services(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    """Say which Service has the name of one that Volcano would make.
+    """Yield a Service that has the name of one that Volcano would create.
 
-    It would take that one for its own: the pods would find no names there, and it would be deleted
-    with the first restart of the job.
+    Volcano would take it for its own: the pods would find no names there, and the first restart of
+    the job would delete it.
 
     Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/plugins/svc/svc.go
     """
@@ -227,7 +226,7 @@ def _services(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 
 
 def _other_kinds(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    """Say which workload of another kind already carries the job's name as its label."""
+    """Yield workloads of another kind that already carry the job's name as label."""
     sent = {kind_of(manifest) for manifest in job.objects}
     for kind in (INDEXED_JOB, *(workload for workload in WORKLOADS if workload != INDEXED_JOB)):
         if kind in sent or (kind in _INSTALLED_BY and cluster.find(kind.group_path) is None):
@@ -277,7 +276,7 @@ def demand(manifests: Iterable[Object]) -> Mapping[str, Decimal]:
 
 
 def _requests(container: Object) -> Mapping[str, Decimal]:
-    """Return what a container requests; of what it only limits, it requests the limit."""
+    """Return the requests of a container; a limit without a request counts as a request."""
     stated = {
         **mapping(container, "resources", "limits"),
         **mapping(container, "resources", "requests"),

@@ -19,21 +19,21 @@ from ultrascale.plan.names import JOB_LABEL
 _TICK = 0.5
 _EVENTS_EVERY = 15.0
 _MOST_REASONS = 4
-# How Volcano begins what it says of a pod that fits on a node, and waits for the rest of its gang.
-# What launches nodes heeds other pods alone, and plans with that node as if it were free.
+# Volcano's message begins so for a pod that fits on a node, and waits for the rest of its gang.
+# Karpenter and Cluster Autoscaler heed other pods alone, and treat that node as free.
 # Source: https://github.com/volcano-sh/volcano/issues/3976
 _FITS = "Schedulable: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a job is.
+    """Progress of a job.
 
     Attributes:
         name: The job.
-        state: How far what makes its pods is.
-        pods: Pods in each state.
-        waiting: Why pods wait, the commonest reason first.
+        state: State of its workloads.
+        pods: Number of pods in each state.
+        waiting: Reasons of pods that wait, the most frequent first.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Progress:
 
     @property
     def up(self) -> bool:
-        """Whether all pods that must run at once do, by their own word and their controller's."""
+        """Whether all pods that must run at once do, by their own state and their workload's."""
         alive = self.pods["running"] + self.pods["succeeded"]
         return self.state.up and alive >= self.state.least
 
@@ -54,9 +54,9 @@ class Followed:
 
     Attributes:
         name: Its name.
-        namespace: Where it is.
-        kinds: What makes its pods.
-        container: Container of its pods that counts; the first if empty.
+        namespace: Its namespace.
+        kinds: Kinds of its workloads.
+        container: Container that counts; the first if empty.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Followed:
 
 
 class _View:
-    """What is known of a job, kept up with its changes."""
+    """State of a job, kept up to date by its changes."""
 
     def __init__(self, cluster: Cluster, job: Followed) -> None:
         self._cluster = cluster
@@ -117,7 +117,7 @@ class _View:
             self._workloads[(kind, key)] = manifest
 
     def progress(self) -> Progress | None:
-        """Return how far the job is; None before it is known."""
+        """Return the progress of the job; None before it is known."""
         if not self._workloads or POD.resource not in self._listed:
             return None
         state = together(
@@ -156,7 +156,7 @@ class _View:
         return tuple(dict.fromkeys(lines))
 
     def _warned_of(self) -> list[str]:
-        """Return the warnings about what makes the pods, such as a quota that refuses them."""
+        """Return the warnings about the workloads, such as a quota that refuses pods."""
         now = time.monotonic()
         if now - self._warned >= _EVENTS_EVERY:
             self._warned = now
@@ -173,7 +173,7 @@ class _View:
         try:
             return objects(self._cluster.get(EVENT.path(self._job.namespace), query), "items")
         except RefusedError:
-            # They only say more; whether the job can be followed does not hang on them.
+            # Events only add details. The job can be followed without them.
             return ()
 
 
@@ -190,9 +190,9 @@ def follow(
     Args:
         cluster: Where it is.
         job: What to follow.
-        until: Judges each progress.
-        report: Is told each progress, at most twice a second.
-        timeout_seconds: How long; None for as long as it takes.
+        until: Returns whether a progress ends the wait.
+        report: Is called with each progress, at most twice a second.
+        timeout_seconds: Longest wait; None for no limit.
 
     Raises:
         ClusterError: The job is gone, the time is over, or the API server stays unreachable. The

@@ -13,7 +13,7 @@ from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.plan.names import JOB_LABEL
 
 _WAITING = ("", "Pending", "Inqueue")
-# Volcano calls a job unknown of whose pods some run and some do not.
+# Volcano calls a job Unknown while some of its pods run and some do not.
 _RUNNING = ("Running", "Unknown")
 
 
@@ -24,11 +24,11 @@ class Queue:
     Attributes:
         name: Its name.
         state: `Open` where it takes jobs.
-        weight: Its share beside others of its parent.
-        capability: Most that it gives out, by resource, as Kubernetes quantities.
-        allocated: What it has given out.
-        pending: Jobs that wait.
-        running: Jobs that run.
+        weight: Its share among the queues of its parent.
+        capability: Its limits by resource, as Kubernetes quantities.
+        allocated: Its use by resource.
+        pending: Number of jobs that wait.
+        running: Number of jobs that run.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queues:
-    """All queues, and who waits in them.
+    """All queues, and the jobs that wait in them.
 
     Attributes:
         queues: By name.
@@ -83,7 +83,7 @@ def read_queues(cluster: Cluster, namespace: str) -> Queues:
 
     Args:
         cluster: Where they are.
-        namespace: The jobs that count where the user may not read those of all namespaces.
+        namespace: Namespace to count, where the user may not read all namespaces.
 
     Raises:
         ClusterError: Volcano is not installed, or the API server refuses or cannot be reached.

@@ -338,10 +338,9 @@ def _preferring(tiers: Tiers, own: Labels, types: Sequence[str], plan: ClusterPl
 
 
 def _is_on_none(key: str | int, value: str, pools: Sequence[PoolPlan]) -> bool:
-    """Return whether no node has a label that somebody made up.
+    """Return whether no node has a label that a user made up.
 
-    Labels of Kubernetes, of AWS and of this project have a domain; what is wrong with these, the
-    rules of jobs say.
+    Labels of Kubernetes, of AWS and of this project have a domain; the rules of jobs check those.
     """
     made_up = key != _NODE_TYPE and "/" not in str(key)
     return made_up and bool(pools) and all(pool.labels.get(str(key)) != value for pool in pools)

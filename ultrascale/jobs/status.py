@@ -23,7 +23,7 @@ Made = list[tuple[Kind, Object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """How far a job is.
+    """State of a job.
 
     Attributes:
         name: Its name.
@@ -76,7 +76,7 @@ def jobs_in(cluster: Cluster, namespace: str) -> tuple[JobStatus, ...]:
 
 
 def job_status(cluster: Cluster, namespace: str, job: str) -> JobStatus:
-    """Return how far one job is, with all its pods.
+    """Return the state of a job, with all its pods.
 
     Raises:
         ClusterError: There is no such job, or the API server refuses or cannot be reached.
@@ -85,7 +85,7 @@ def job_status(cluster: Cluster, namespace: str, job: str) -> JobStatus:
 
 
 def find_job(cluster: Cluster, namespace: str, job: str) -> JobStatus | None:
-    """Return how far one job is, with all its pods; None where there is no such job.
+    """Return the state of a job, with all its pods; None where there is no such job.
 
     Raises:
         ClusterError: The API server refuses or cannot be reached.
@@ -95,7 +95,7 @@ def find_job(cluster: Cluster, namespace: str, job: str) -> JobStatus | None:
 
 
 def workloads_of(cluster: Cluster, namespace: str, job: str) -> Made:
-    """Return what makes the pods of one job.
+    """Return the workloads of a job.
 
     Raises:
         ClusterError: There is no such job, or the API server refuses or cannot be reached.

@@ -11,7 +11,7 @@ _Sent = tuple[Kind, Object]
 
 
 def send(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
-    """Send the objects of ``job``, and return what the user should know, each a sentence.
+    """Send the objects of ``job``, and return notes for the user, each a sentence.
 
     The objects of a service are applied, so that sending it again updates it. All others are
     created, and refused where one of its name exists. Every object is first sent as a dry run,
@@ -72,7 +72,7 @@ def _is_applied(job: JobManifests, kind: Kind) -> bool:
 def _made_unanswered(
     cluster: Cluster, job: JobManifests, kind: Kind, manifest: Object
 ) -> list[_Sent]:
-    """Return the object whose creation was not answered, where it was created all the same."""
+    """Return the object that was created although the server did not answer."""
     try:
         existing = cluster.find(kind.path(job.namespace, name(manifest)))
     except ClusterError:
@@ -99,7 +99,7 @@ def _taken_back(
 
 
 def _delete(cluster: Cluster, job: JobManifests, made: list[_Sent]) -> tuple[list[str], list[str]]:
-    """Delete what was made, and return what is deleted and what is left."""
+    """Delete the created objects, and return a line for the deleted and one for the rest."""
     deleted: list[str] = []
     left: list[str] = []
     for kind, manifest in reversed(made):

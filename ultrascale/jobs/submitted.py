@@ -26,8 +26,8 @@ class SubmittedJob:
     """A job, sent to its cluster or (``dry_run``) only rendered.
 
     Attributes:
-        manifests: What was sent.
-        notes: What the user should know of it, each a sentence.
+        manifests: The manifests.
+        notes: Notes for the user, each a sentence.
     """
 
     manifests: JobManifests
@@ -84,8 +84,8 @@ class SubmittedJob:
 
         Args:
             until_ended: Whether to wait for its end. A service has none.
-            report: Is told each progress, at most twice a second.
-            timeout_seconds: How long; None for as long as it takes.
+            report: Is called with each progress, at most twice a second.
+            timeout_seconds: Longest wait; None for no limit.
 
         Raises:
             ClusterError: The job failed or is gone, or the time is over.
@@ -102,7 +102,7 @@ class SubmittedJob:
         return progress
 
     def cancel(self) -> tuple[str, ...]:
-        """Delete the job, and return what is deleted. Claims and their data stay.
+        """Delete the job, and return the deleted objects. Claims and their data stay.
 
         Raises:
             ClusterError: The job is gone, or something of it cannot be deleted.
@@ -113,7 +113,7 @@ class SubmittedJob:
 
     @property
     def followed(self) -> Followed:
-        """What is to be followed of the job."""
+        """The job to follow."""
         kinds = {kind_of(manifest) for manifest in self.objects}
         return Followed(
             name=self.name,
@@ -129,7 +129,7 @@ class SubmittedJob:
 
 
 def failure(progress: Progress, namespace: str) -> str:
-    """Return how a job failed, and where to look, in one sentence."""
+    """Return a sentence about the failure of a job, with the commands that show more."""
     why = f": {progress.state.reason}" if progress.state.reason else ""
     where = f"{progress.name} -n {namespace}"
     return (
@@ -187,7 +187,7 @@ def submit(
 def _choose(
     cluster: Cluster, file: Path | None, request: JobRequest, available: Sequence[Tier]
 ) -> Choice:
-    """Choose a job's tier in the cluster of ``file``, where that is what must be the right one."""
+    """Choose a job's tier, after a check that the cluster is that of ``file``, if given."""
     if file is not None:
         same_cluster(file, cluster)
     return tiers.choose(cluster, request, available)

@@ -14,16 +14,16 @@ from ultrascale.plan.jobs.quantities import amount
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Occupancy, Tier
 
-# Pods that have ended hold nothing, and those without a node will be judged by the scheduler.
+# Pods that have ended hold nothing, and the scheduler places those without a node.
 _HOLDING = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 _KEEPS_OFF = ("NoSchedule", "NoExecute")
 
 
 def choose(cluster: Cluster, request: JobRequest, tiers: Sequence[Tier]) -> Choice:
-    """Choose the tier of a job of several pods by what is free now.
+    """Choose the tier of a job of several pods, by the nodes that are free now.
 
-    Nothing is held for it: what is free now may be taken before its pods come. Then they wait, or
-    preempt those of a lower priority.
+    No node is held for it: other pods may take the nodes first. Then its pods wait, or preempt
+    pods of a lower priority.
 
     Raises:
         ClusterError: The API server refuses, for another reason than a missing right, or cannot be
@@ -70,7 +70,7 @@ def _is_usable(node: Object, tier: Tier) -> bool:
 
 
 def _taken(cluster: Cluster, tier: Tier) -> Iterator[str]:
-    """Yield the nodes of which a pod holds accelerators; of others, those of which it holds any."""
+    """Yield nodes with a pod that uses accelerators; on tiers without any, nodes with any pod."""
     resources = {pool.accelerator for pool in tier.pools} - {None}
     for pod in cluster.items(POD.path(), {"fieldSelector": _HOLDING}):
         if _holds(pod, resources) if resources else not _is_of_each_node(pod):

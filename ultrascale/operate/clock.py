@@ -16,7 +16,7 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What tells the time, and lets some of it pass.
+    """The clock of a command; tests replace it.
 
     Attributes:
         now: Returns the time, in UTC.
@@ -36,22 +36,22 @@ def wait(
     say: Callable[[str], None],
     stuck: Callable[[], str] = lambda: "",
 ) -> None:
-    """Return once ``look`` says that nothing is left to wait for.
+    """Return once ``look`` returns an empty text.
 
-    A look that AWS or the API server does not answer is tried again like any other: an upgrade of
-    the control plane, or a connection that breaks, ends no work of hours.
+    A look that AWS or the API server does not answer is tried again: an upgrade of the control
+    plane or a broken connection must not end the work of hours.
 
     Args:
         clock: The clock.
-        look: Says what is still waited for; empty once it is there.
-        minutes: How long at most.
+        look: Returns the reason to wait; empty once there is none.
+        minutes: Longest wait, in minutes.
         every: Seconds between two looks.
-        say: Is told each time that what is waited for changes.
-        stuck: Says what AWS or Kubernetes tells of the cause, where the time is up.
+        say: Is called with each new reason.
+        stuck: Returns the cause that AWS or Kubernetes states, once the time is up.
 
     Raises:
-        ClusterError: The time is up, or a look is refused.
-        UnansweredError: A look is denied.
+        ClusterError: The time is up, or the API server refuses a look.
+        UnansweredError: AWS denies a look.
     """
     started, said = clock.now(), ""
     while waiting := _look(look):

@@ -41,13 +41,13 @@ _OVER = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What runs on nodes that are to end, but for what belongs to each node.
+    """Pods on nodes that are to end, without those that belong to a node.
 
     Attributes:
         jobs: The nodes that each job has pods on.
-        others: How many other pods are started again elsewhere, by what owns them.
-        lost: Pods that nothing starts again.
-        kept: The nodes that somebody has said are not to be disrupted.
+        others: Number of other pods that their owners start again elsewhere.
+        lost: Pods without an owner, which nothing starts again.
+        kept: Nodes that carry `karpenter.sh/do-not-disrupt`.
     """
 
     jobs: Mapping[str, Sequence[str]]
@@ -73,10 +73,10 @@ class Drain:
     _refused: Counter[str] = field(default_factory=Counter[str], init=False, repr=False)
 
     def cordon(self, node: str) -> None:
-        """Keep new pods off a node; one that is gone needs that no more.
+        """Keep new pods off a node. A node that is gone is no error.
 
         Raises:
-            ClusterError: The server refuses, or nobody answers.
+            ClusterError: The API server refuses, or cannot be reached.
         """
         try:
             self.cluster.patch(
@@ -87,10 +87,10 @@ class Drain:
                 raise
 
     def work_on(self, nodes: Sequence[str]) -> Work:
-        """Return what runs on ``nodes``.
+        """Return the pods on ``nodes``, by job.
 
         Raises:
-            ClusterError: The server refuses, or nobody answers.
+            ClusterError: The API server refuses, or cannot be reached.
         """
         jobs: dict[str, list[str]] = {}
         others, lost = 0, list[str]()
@@ -110,7 +110,7 @@ class Drain:
         return Work(jobs=dict(sorted(jobs.items())), others=others, lost=lost, kept=kept)
 
     def waiting_for(self, nodes: Sequence[str]) -> str:
-        """Ask the pods of cordoned nodes to leave, and return which are still there; or nothing.
+        """Evict the pods of cordoned nodes, and return one that is still there; empty without.
 
         Raises:
             ClusterError: The server refuses for another reason than a disruption budget.
@@ -118,7 +118,7 @@ class Drain:
         left: list[str] = []
         asks = True
         pods = [pod for work in self._work(nodes) for pod in work if not self._is_stuck(pod)]
-        # Those last that were refused most often: they keep nobody else waiting.
+        # Pods with the most refusals come last, so that the others need not wait for them.
         for pod in sorted(pods, key=lambda waiting: self._refused[_who(waiting)]):
             why = self._stays(pod)
             if not why and asks:
@@ -131,7 +131,7 @@ class Drain:
         return f"{left[0]}{more}" if left else ""
 
     def _work(self, nodes: Sequence[str]) -> Sequence[Sequence[Object]]:
-        """Return the pods on each node that are to leave it."""
+        """Return the pods to evict, by node."""
 
         def work(node: str) -> Sequence[Object]:
             pods = self.cluster.items(POD.path(), {"fieldSelector": f"spec.nodeName={node}"})
@@ -140,7 +140,7 @@ class Drain:
         return _at_once(work, nodes)
 
     def _stays(self, pod: Object) -> str:
-        """Return why a pod is not asked to leave, or not again; or nothing."""
+        """Return why a pod is not evicted now; empty where it is."""
         if text(pod, "metadata", "deletionTimestamp"):
             return f"{_who(pod)} is in its grace period"
         if not self.evicts_jobs and _is_protected(pod):
@@ -148,7 +148,7 @@ class Drain:
         return ""
 
     def _is_stuck(self, pod: Object) -> bool:
-        """Return whether a pod should be gone: nobody ends those of a node that is dead."""
+        """Return whether a pod outlived its grace period, as on a dead node."""
         ends = text(pod, "metadata", "deletionTimestamp")
         return bool(ends) and self.clock.now() - datetime.fromisoformat(ends) > _LATE
 
@@ -175,7 +175,7 @@ class Drain:
 
 
 def _at_once(ask: Callable[[str], _Told], nodes: Sequence[str]) -> Sequence[_Told]:
-    """Return the answer for each node: a pool may have thousands."""
+    """Return the answer for each node, asked in parallel: a pool may have thousands."""
     with ThreadPoolExecutor(_QUESTIONS) as several:
         return list(several.map(ask, nodes))
 

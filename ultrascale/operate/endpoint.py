@@ -33,14 +33,14 @@ _SERVER = re.compile(r"https://127\.0\.0\.1:(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where the API server of a cluster answers.
+    """Endpoint of the API server of a cluster.
 
     Attributes:
         arn: ARN of the cluster.
         cluster: Its name.
         region: Its Region.
-        host: Name of the endpoint, which its certificate is for.
-        certificate_authority: Who signed that, as EKS gives it: base64 of PEM.
+        host: Host name, which the certificate is for.
+        certificate_authority: Its certificate authority, as EKS returns it: base64 of PEM.
     """
 
     arn: str
@@ -54,7 +54,7 @@ def find_endpoint(account: Account, plan: ClusterPlan) -> Endpoint:
     """Return the endpoint of ``plan``'s cluster.
 
     Raises:
-        UnansweredError: There is no such cluster, or EKS does not say.
+        UnansweredError: There is no such cluster, or EKS does not answer.
     """
     cluster = account.ask(account.client("eks").describe_cluster, name=plan.name)["cluster"]
     return Endpoint(
@@ -67,11 +67,11 @@ def find_endpoint(account: Account, plan: ClusterPlan) -> Endpoint:
 
 
 def find_forwarder(account: Account, plan: ClusterPlan) -> str:
-    """Return a system node whose Session Manager agent answers, by its EC2 instance.
+    """Return the EC2 instance of a system node that Session Manager reaches.
 
     Raises:
-        ClusterError: There is none; nodes of EKS Auto Mode take no sessions.
-        UnansweredError: AWS does not say.
+        ClusterError: There is no such node; nodes of EKS Auto Mode take no sessions.
+        UnansweredError: AWS does not answer.
     """
     pools = [pool for pool in plan.system_pools if pool.is_node_group]
     if not pools:
@@ -108,13 +108,12 @@ def find_forwarder(account: Account, plan: ClusterPlan) -> str:
 def lent_kubeconfig(
     path: Path, endpoint: Endpoint, *, port: int, profile: str | None
 ) -> Generator[None]:
-    """Keep a kubeconfig of this cluster alone meanwhile, by way of a local port.
+    """Write a kubeconfig for a local port, and delete it at the end of the block.
 
-    A file that anybody else wrote is never overwritten, and none but this one taken away:
-    `KUBECONFIG` joins files.
+    It never overwrites or deletes the file of another program: `KUBECONFIG` joins files.
 
     Raises:
-        ClusterError: There is such a file, or it cannot be written.
+        ClusterError: The file belongs to another program, or cannot be written.
     """
     _refuse_others(path, endpoint, port)
     content = yaml.safe_dump(_kubeconfig(endpoint, port, profile), sort_keys=False)
@@ -132,7 +131,7 @@ def lent_kubeconfig(
     try:
         yield
     finally:
-        # It leads nowhere any more, unless somebody has written it anew.
+        # Another `ultrascale connect` may have written it meanwhile.
         if _own_port(path, endpoint) == port:
             path.unlink(missing_ok=True)
 
@@ -155,9 +154,9 @@ def _refuse_others(path: Path, endpoint: Endpoint, own: int) -> None:
 
 
 def _own_port(path: Path, endpoint: Endpoint) -> int | None:
-    """Return the local port of a kubeconfig that was written here; None of every other file.
+    """Return the local port of a kubeconfig that this command wrote; None for any other file.
 
-    That of `aws eks update-kubeconfig` has the same names and is somebody's own.
+    A file of `aws eks update-kubeconfig` has the same names, and belongs to the user.
     """
     try:
         read: object = yaml.safe_load(path.read_bytes())

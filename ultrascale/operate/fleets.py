@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Old:
-    """A node that is launched from an older template.
+    """A node on an older template.
 
     Attributes:
         id: Its NodeClaim, or its EC2 instance.
@@ -43,7 +43,7 @@ class Fleet(Protocol):
 
     @property
     def pause_seconds(self) -> float:
-        """How long nobody knows yet whether a node that has ended gets a successor."""
+        """Seconds in which it is not known whether a node that has ended gets a successor."""
         ...
 
     def old(self) -> Sequence[Old]:
@@ -55,25 +55,25 @@ class Fleet(Protocol):
         ...
 
     def waiting_for_end(self, ended: Sequence[Old]) -> str:
-        """Return which of them are still there; or nothing."""
+        """Return the nodes that are still there; empty without one."""
         ...
 
     def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
-        """Return what is missing until all but ``old`` are new and take work; or nothing.
+        """Return why the nodes but ``old`` do not all take work; empty once they do.
 
         Args:
-            old: Those that are still to be renewed.
-            broken: How many others may be missing or take no work.
+            old: Nodes that are still to be renewed.
+            broken: Number of other nodes that may be missing or take no work.
         """
         ...
 
     def trouble(self) -> str:
-        """Return why a successor does not come; or nothing."""
+        """Return why a successor does not start; empty where nothing is known."""
         ...
 
 
 def still_there(there: Sequence[str], kind: str) -> str:
-    """Return which of several are waited for to be gone; or nothing."""
+    """Return the resources that are still there; empty without one."""
     if not there:
         return ""
     more = f" and {len(there) - 1} more" if len(there) > 1 else ""
@@ -83,9 +83,9 @@ def still_there(there: Sequence[str], kind: str) -> str:
 def missing(
     nodes: Sequence[Object], old: Set[str], due: int, pool: PoolPlan, about: str, *, broken: int
 ) -> str:
-    """Return what is missing until all of ``due`` nodes beside the old take work, but ``broken``.
+    """Return why not all of ``due`` new nodes take work, except ``broken``; empty once they do.
 
-    Old ones may be cordoned: by a run that was broken off.
+    Old nodes may be cordoned, by a run that was stopped.
     """
     fresh = [node for node in nodes if name(node) not in old]
     reasons = [f"{name(node)} is {why}" for node in fresh if (why := unfit(node, pool))]
@@ -146,15 +146,15 @@ class NodePoolFleet:
             self._cluster.delete(NODE_CLAIM, "", claim)
 
     def waiting_for_end(self, ended: Sequence[Old]) -> str:
-        """Return which NodeClaims are still there; or nothing."""
+        """Return the NodeClaims that are still there; empty without one."""
         there = {name(claim) for claim in self._claims()}
         return still_there([old.id for old in ended if old.id in there], "NodeClaim")
 
     def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
-        """Return what is missing until all but ``old`` are new and take work; or nothing.
+        """Return why the nodes but ``old`` do not all take work; empty once they do.
 
-        A static NodePool keeps its count. Of others nobody knows how many nodes their pods need:
-        those that there are have to take work.
+        A static NodePool keeps its count. Other NodePools have as many nodes as their pods need,
+        which is not known here: the existing nodes have to take work.
         """
         olds = {node.id for node in old}
         claims = self._claims()
@@ -169,7 +169,7 @@ class NodePoolFleet:
         return _unready(fresh, nodes, first, broken)
 
     def trouble(self) -> str:
-        """Return why NodeClaims do not become nodes; or nothing."""
+        """Return why NodeClaims do not become nodes; empty where nothing is known."""
         troubles = (node_pool.trouble() for node_pool in self.node_pools)
         return "; ".join(trouble for trouble in troubles if trouble)
 
@@ -210,7 +210,7 @@ class GroupFleet:
     Attributes:
         group: The Auto Scaling group.
         cluster: API server of its cluster.
-        pool: What its nodes have.
+        pool: The pool of the cluster file.
     """
 
     group: Group
@@ -250,7 +250,7 @@ class GroupFleet:
         return [
             Old(id=instance["InstanceId"], node=nodes.get(instance["InstanceId"], ""))
             for instance in instances
-            # One that somebody attached has none.
+            # An instance that a user attached has no template.
             if "LaunchTemplate" not in instance
             or _launched_from(instance["LaunchTemplate"]) != template
         ]
@@ -269,12 +269,12 @@ class GroupFleet:
         )
 
     def waiting_for_end(self, ended: Sequence[Old]) -> str:
-        """Return which instances are still there; or nothing."""
+        """Return the instances that are still there; empty without one."""
         there = {instance["InstanceId"] for instance in self.group.instances()}
         return still_there([old.id for old in ended if old.id in there], "instance")
 
     def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
-        """Return what is missing until all but ``old`` are new and take work; or nothing."""
+        """Return why the nodes but ``old`` do not all take work; empty once they do."""
         group = self.group.describe()
         there = {instance["InstanceId"] for instance in group["Instances"]}
         rest = {node.id for node in old} & there
@@ -284,11 +284,11 @@ class GroupFleet:
         return missing(nodes, names, due, self.pool, self.group.name, broken=broken)
 
     def trouble(self) -> str:
-        """Return what Auto Scaling says of its newest failure; or nothing."""
+        """Return the newest failure that Auto Scaling reports; empty without one."""
         return self.group.trouble()
 
     def _node_names(self, instances: Set[str]) -> Mapping[str, str]:
-        """Return the node of each instance that is one.
+        """Return the name of each instance's node.
 
         An instance without a node ends without being drained, and an older template may have given
         a node other labels: then all nodes of the cluster are looked at.

@@ -17,7 +17,7 @@ from ultrascale.plan.model import ClusterPlan, PoolPlan
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.type_defs import AutoScalingGroupTypeDef, InstanceTypeDef
 
-# Those that have nodes and keep them.
+# States of a group that has nodes and keeps them.
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Nodegroup.html
 _STANDING = frozenset({"ACTIVE", "UPDATING", "DEGRADED"})
 _GONE = "ResourceNotFoundException"
@@ -44,7 +44,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        """Its name, as users meet it in AWS."""
+        """Its name in AWS."""
         return self.scaled_by_eks or self.auto_scaling
 
     def is_set_to(self, nodes: int, *, minimum: int) -> bool:
@@ -57,7 +57,7 @@ class Group:
 
         Raises:
             ClusterError: It is gone.
-            UnansweredError: AWS does not say.
+            UnansweredError: AWS does not answer.
         """
         groups = self.account.ask_all(
             self.account.client("autoscaling").describe_auto_scaling_groups,
@@ -69,7 +69,7 @@ class Group:
         return groups[0]
 
     def set_size(self, nodes: int, *, minimum: int) -> None:
-        """Set its nodes, and the fewest that it may have.
+        """Set the desired number of nodes and the minimum.
 
         Raises:
             UnansweredError: AWS refuses.
@@ -90,11 +90,11 @@ class Group:
         )
 
     def instances(self) -> "Sequence[InstanceTypeDef]":
-        """Return its instances, those on their way in and out as well."""
+        """Return its instances, with those that start or end."""
         return self.describe()["Instances"]
 
     def waiting_for(self, nodes: int) -> str:
-        """Return what is missing until exactly ``nodes`` instances are in service; or nothing."""
+        """Return the reason to wait for ``nodes`` instances; empty once they are in service."""
         group = self.describe()
         if group["DesiredCapacity"] != nodes:
             return f"{self.name}: set to {group['DesiredCapacity']}, not to {nodes}"
@@ -106,7 +106,7 @@ class Group:
         return f"{self.name}: {running} of {nodes} in service{moving}"
 
     def trouble(self) -> str:
-        """Return what Auto Scaling says of its newest activity, if that failed, and what EKS says.
+        """Return the failure of the newest activity of Auto Scaling, and the issues of EKS.
 
         Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Issue.html
         """
@@ -139,20 +139,20 @@ class Group:
 
 
 def standing_groups(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Sequence[Group]:
-    """Return the node groups of ``pool`` that have nodes and keep them: two while one goes.
+    """Return the node groups of ``pool`` that keep their nodes: two while one replaces the other.
 
     Raises:
-        UnansweredError: AWS does not say.
+        UnansweredError: AWS does not answer.
     """
     return [*(_managed if pool.is_managed else _own)(account, plan, pool)]
 
 
 def find_group(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Group:
-    """Return the one node group of ``pool``, which may be changed.
+    """Return the only node group of ``pool``, which may be changed.
 
     Raises:
-        ClusterError: There is none, or EKS replaces or updates it at the moment.
-        UnansweredError: AWS does not say.
+        ClusterError: There is no group, or EKS replaces or updates it now.
+        UnansweredError: AWS does not answer.
     """
     groups = standing_groups(account, plan, pool)
     if not groups:
@@ -211,7 +211,7 @@ def _own(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Group]
 
 
 def _labels(pool: PoolPlan) -> Mapping[str, str]:
-    """Return the labels that tell a pool's group from others; an empty one it does not have."""
+    """Return the labels that identify a pool's group; it lacks a label with an empty value."""
     return {key: pool.labels.get(key, "") for key in (names.POOL_LABEL, names.SHARD_LABEL)}
 
 

@@ -29,7 +29,7 @@ class NodePool:
     Attributes:
         cluster: API server of its cluster.
         name: Its name.
-        pool: What its nodes have.
+        pool: The pool of the cluster file.
     """
 
     cluster: Cluster
@@ -37,10 +37,11 @@ class NodePool:
     pool: PoolPlan
 
     def replicas(self) -> int:
-        """Return the nodes that it is set to, where it is static.
+        """Return the number of nodes that a static NodePool is set to.
 
         Raises:
-            ClusterError: There is no such NodePool, it is not static, or nobody answers.
+            ClusterError: There is no such NodePool, it is not static, or the API server cannot be
+                reached.
         """
         count = look_up(self._found(), "spec", "replicas")
         if not isinstance(count, int):
@@ -48,10 +49,10 @@ class NodePool:
         return count
 
     def limit(self) -> int | None:
-        """Return the nodes that Karpenter launches at most; None where nothing bounds them.
+        """Return the maximum number of nodes; None without a maximum.
 
         Raises:
-            ClusterError: There is no such NodePool, or nobody answers.
+            ClusterError: There is no such NodePool, or the API server cannot be reached.
         """
         limits = mapping(self._found(), "spec", "limits")
         return _count(limits, "nodes") if "nodes" in limits else None
@@ -63,10 +64,10 @@ class NodePool:
         return manifest
 
     def set_replicas(self, count: int, *, was: int) -> None:
-        """Set its nodes, unless somebody changed them since they were read.
+        """Set the number of nodes, unless somebody else changed it since it was read.
 
         Raises:
-            ClusterError: Somebody did, the server refuses, or nobody answers.
+            ClusterError: Somebody else changed it, or the API server refuses or cannot be reached.
         """
         at = "/spec/replicas"
         try:
@@ -98,11 +99,11 @@ class NodePool:
         return [*nodes]
 
     def waiting_for(self, count: int) -> str:
-        """Return what is missing until exactly ``count`` nodes take work; or nothing."""
+        """Return the reason to wait for exactly ``count`` nodes; empty once they take work."""
         return waiting_for_nodes(self.nodes(), count, self.pool, self.name)
 
     def trouble(self) -> str:
-        """Return why NodeClaims are not launched or do not become nodes; or nothing."""
+        """Return why NodeClaims do not start or join; empty where nothing is known."""
         reasons: dict[str, list[str]] = {}
         for claim in self.claims():
             if why := trouble(claim):
@@ -118,22 +119,22 @@ def _more(others: int) -> str:
 
 
 def changed_meanwhile(name: str, was: int, now: int) -> ClusterError:
-    """Return what to say where somebody else has set a size since it was shown."""
+    """Return the error where somebody else has set the size since it was shown."""
     return ClusterError(
-        f"{name}: somebody set it from {was} to {now} nodes meanwhile, and it was left at that; "
-        "look who, and run this again"
+        f"{name}: somebody set it from {was} to {now} nodes meanwhile, and it stays at that; find "
+        "out who, and run the command again"
     )
 
 
 def nodes_of(cluster: Cluster, pool: PoolPlan) -> Sequence[Object]:
-    """Return the nodes that a pool's labels are on, or those of one of its shards."""
+    """Return the nodes with the labels of a pool or of a shard."""
     keys = (names.POOL_LABEL, names.SHARD_LABEL)
     selector = ",".join(f"{key}={pool.labels[key]}" for key in keys if key in pool.labels)
     return [*cluster.items(NODE.path(), {"labelSelector": selector})]
 
 
 def waiting_for_nodes(nodes: Sequence[Object], count: int, pool: PoolPlan, about: str) -> str:
-    """Return what is missing until exactly ``count`` of ``nodes`` take work; or nothing."""
+    """Return the reason to wait for exactly ``count`` nodes; empty once they take work."""
     others = [f"{name(node)} is {why}" for node in nodes if (why := unfit(node, pool))]
     fit = len(nodes) - len(others)
     if fit == count == len(nodes):
@@ -143,7 +144,7 @@ def waiting_for_nodes(nodes: Sequence[Object], count: int, pool: PoolPlan, about
 
 
 def unfit(node: Object, pool: PoolPlan) -> str:
-    """Return why ``node`` takes no work of ``pool`` yet; or nothing."""
+    """Return why ``node`` takes no work of ``pool`` yet; empty where it does."""
     if not condition(node, "Ready"):
         return "not ready"
     if look_up(node, "spec", "unschedulable"):
@@ -167,13 +168,13 @@ def _offers(pool: PoolPlan) -> dict[str, int]:
 
 
 def _count(quantities: Object, resource: str) -> int:
-    """Return how many of a resource there are: whole numbers, mostly written as text."""
+    """Return the amount of a resource, a whole number that is mostly written as text."""
     amount = text(quantities, resource)
     return int(amount) if amount.isdigit() else number(quantities, resource)
 
 
 def trouble(claim: Object) -> str:
-    """Return why a NodeClaim is not launched or does not become a node; or nothing."""
+    """Return why a NodeClaim does not start or join; empty where nothing is known."""
     for kind in ("Launched", "Registered", "Initialized"):
         for entry in objects(claim, "status", "conditions"):
             if text(entry, "type") == kind and text(entry, "status") != "True":

@@ -1,6 +1,7 @@
 """Rules for the size of a pool that is set by hand, and for the renewal of its nodes.
 
-Who sets the size of which pool is `PoolPlan.sized_by`; docs/decisions/0004 says why.
+`PoolPlan.sized_by` names the program or person that sets the size of a pool; see
+docs/decisions/0004.
 """
 
 from dataclasses import dataclass
@@ -19,17 +20,17 @@ _FILLED = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeChange:
-    """A size that a pool may be given by hand.
+    """A change of a pool's size by hand.
 
     Attributes:
         pool: The pool, or the shard.
         node_pool: Its NodePool; None for a node group.
-        nodes: Nodes that it is to have.
+        nodes: Wanted number of nodes.
         usd_per_node_hour: On-Demand price of a node, in US dollars; None where none is known.
-        price: Where that is from, or why it is not known.
+        price: Source of the price, or why it is not known.
         paid_anyway: Whether the nodes cost the same when they do not run.
-        spills: Whether those that the reservation has no room for run at the On-Demand price.
-        later: What the next deploy, and whoever else sizes the pool, do to it.
+        spills: Whether nodes beyond the reservation run at the On-Demand price.
+        later: Effect of the next deploy, and of the programs that size the pool.
     """
 
     pool: PoolPlan
@@ -43,15 +44,15 @@ class SizeChange:
 
     @property
     def lowers_minimum(self) -> bool:
-        """Whether its node group has to take fewer nodes than the file says."""
+        """Whether the minimum of its node group has to be lowered."""
         return self.nodes < self.pool.min_nodes
 
 
 def find_pool(plan: ClusterPlan, name: str) -> PoolPlan:
-    """Return the pool of ``plan``, or the shard of one, that is called ``name``; or its NodePool.
+    """Return the pool or shard with a name, or with a NodePool of that name.
 
     Raises:
-        QuestionError: There is none, or the pool has several shards.
+        QuestionError: There is no such pool, or it has several shards.
     """
     pools = {pool.name: pool for pool in plan.all_pools}
     if name in pools:
@@ -67,10 +68,10 @@ def find_pool(plan: ClusterPlan, name: str) -> PoolPlan:
 
 
 def plan_size(plan: ClusterPlan, name: str, nodes: int, at: datetime) -> SizeChange:
-    """Return what it is to give the pool ``name`` the size ``nodes`` at the moment ``at``.
+    """Return the change of a pool to ``nodes`` nodes at a time.
 
     Raises:
-        QuestionError: There is no such pool, nobody sets its size by hand, or it cannot have it.
+        QuestionError: There is no such pool, its size is not set by hand, or it cannot be this.
     """
     pool = find_pool(plan, name)
     node_pool = next(iter(_node_pools(plan, pool)), None)
@@ -97,12 +98,12 @@ def _node_pools(plan: ClusterPlan, pool: PoolPlan) -> tuple[NodePoolPlan, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewal:
-    """A pool whose nodes somebody has to renew.
+    """A pool whose nodes have to be renewed by hand.
 
     Attributes:
         pool: The pool, or the shard.
         node_pools: Its NodePools; none for a self-managed group.
-        until: When no further node may be taken; None where nothing ends it.
+        until: Time after which no further node may end; None without an end.
     """
 
     pool: PoolPlan
@@ -111,7 +112,7 @@ class Renewal:
 
 
 def plan_renewal(plan: ClusterPlan, name: str, *, at: datetime, until: datetime | None) -> Renewal:
-    """Return what it is to renew the nodes of the pool ``name`` from ``at`` on.
+    """Return the renewal of a pool's nodes from a time on.
 
     Raises:
         QuestionError: There is no such pool, its nodes are renewed by somebody else, or there is
@@ -130,7 +131,7 @@ def plan_renewal(plan: ClusterPlan, name: str, *, at: datetime, until: datetime 
 
 
 def _renewed_otherwise(pool: PoolPlan) -> str:
-    """Return who renews the nodes of ``pool``, where that is not the user; else nothing."""
+    """Return the program that renews the nodes of ``pool``; empty where the user has to."""
     if pool.is_hyperpod:
         return (
             "HyperPod renews its nodes itself: aws sagemaker update-cluster-software, or "
@@ -162,7 +163,7 @@ def _closed(pool: PoolPlan, at: datetime) -> str:
 
 
 def _refusal(pool: PoolPlan, nodes: int, at: datetime) -> str:
-    """Return why ``pool`` cannot be given ``nodes``, and what to do; empty where it can."""
+    """Return why ``pool`` cannot have ``nodes`` nodes, with a remedy; empty where it can."""
     if pool.is_hyperpod:
         return "HyperPod keeps the count of the file; write it there as nodes.static, and deploy"
     if pool.is_node_pool and not pool.static:
@@ -181,7 +182,7 @@ def _refusal(pool: PoolPlan, nodes: int, at: datetime) -> str:
 
 
 def _outside(pool: PoolPlan, window: WindowPlan, nodes: int, at: datetime) -> str:
-    """Return why the calendar of a Capacity Block would undo the size, or EC2 refuse it."""
+    """Return why the block calendar would undo the size, or EC2 refuse it."""
     block = f"its Capacity Block runs from {_utc(window.starts)} to {_utc(window.ends)}"
     if nodes and at < window.starts:
         return f"{block}; the calendar gives it {pool.max_nodes} nodes at the start"

@@ -24,12 +24,12 @@ class PoolNodes:
         pool: Its name.
         fewest: Fewest nodes that it may have.
         most: Most nodes that it may have.
-        kept: Nodes that its static NodePool is set to; None where it has none.
-        nodes: Nodes that there are.
-        ready: Those that take work: ready, with their accelerators and EFA interfaces.
-        drifted: NodeClaims on an older template; those of groups nobody counts in Kubernetes.
-        unfit: Why the others take none, and how many for each reason.
-        coming: Why NodeClaims are no nodes yet, and how many for each reason.
+        kept: Count of its static NodePool; None without one.
+        nodes: Number of nodes.
+        ready: Nodes that take work: ready, with their accelerators and EFA interfaces.
+        drifted: NodeClaims on an older template. Kubernetes does not know this of node groups.
+        unfit: Reasons of the nodes that take no work, with the number of nodes.
+        coming: Reasons of NodeClaims that are not nodes yet, with their number.
     """
 
     pool: str
@@ -45,17 +45,17 @@ class PoolNodes:
 
 @dataclass(frozen=True, slots=True)
 class _Claims:
-    """What there is to say of the NodeClaims of one NodePool."""
+    """State of the NodeClaims of one NodePool."""
 
     drifted: Counter[bool] = field(default_factory=Counter[bool])
     coming: Counter[str] = field(default_factory=Counter[str])
 
 
 def pool_nodes(cluster: Cluster, plan: ClusterPlan) -> Sequence[PoolNodes]:
-    """Return how far the nodes of each pool of ``plan`` are.
+    """Return the state of the nodes of each pool.
 
     Raises:
-        ClusterError: Nodes may not be listed, or nobody answers.
+        ClusterError: The user may not list nodes, or the API server cannot be reached.
     """
     pools = {_key(pool): pool for pool in plan.all_pools}
     # Counted as they come: a hundred thousand nodes are too many to keep.
@@ -116,7 +116,7 @@ def _all(cluster: Cluster, plan: ClusterPlan) -> Iterable[Object]:
 
 
 def _claims(cluster: Cluster, plan: ClusterPlan) -> Mapping[str, _Claims]:
-    """Return what there is to say of the NodeClaims of each NodePool."""
+    """Return the state of the NodeClaims of each NodePool."""
     claims: dict[str, _Claims] = defaultdict(_Claims)
     for claim in cluster.items(NODE_CLAIM.path()) if plan.node_pools else ():
         own = claims[label(claim, OF_NODE_POOL)]

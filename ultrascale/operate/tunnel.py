@@ -39,10 +39,10 @@ Process = subprocess.Popen[bytes]
 
 
 def refuse_missing_programs() -> None:
-    """Refuse to begin without the programs that open the port.
+    """Refuse to start without the programs that open the port.
 
     Raises:
-        ClusterError: Some are not installed; it says where they come from.
+        ClusterError: A program is not installed. The message links its installation guide.
     """
     missing = [program for program in _INSTALL if shutil.which(program) is None]
     if missing:
@@ -66,7 +66,7 @@ def command(
 
 
 def free_port() -> int:
-    """Return a port of this machine that nobody listens on."""
+    """Return a free port of this machine."""
     with socket.socket() as found:
         found.bind((_LOCALHOST, 0))
         return found.getsockname()[1]
@@ -74,12 +74,12 @@ def free_port() -> int:
 
 @contextmanager
 def opened(words: Sequence[str], port: int, *, clock: Clock) -> Generator[Process]:
-    """Let ``words`` open ``port`` meanwhile; whatever they started ends with it.
+    """Run a command that opens ``port``, and end it and its children with the block.
 
-    They run in a process group of their own, so that Ctrl-C does not reach them first.
+    It runs in a process group of its own, so that Ctrl-C does not reach it first.
 
     Raises:
-        ClusterError: It does not open; what the AWS CLI says stands on standard error.
+        ClusterError: The port does not open. The AWS CLI prints its error to standard error.
     """
     if is_open(port):
         raise ClusterError(f"port {port} is taken; name another by --port, or leave it out")

@@ -135,7 +135,7 @@ def _is_own(script: str) -> bool:
 
 
 def _resource(name: str, kind: str) -> tuple[Resource, list[str]]:
-    """Return a whole node of an instance type, and what is wrong with the type."""
+    """Return a whole node of an instance type, and the mistakes of the type."""
     try:
         found = catalog.lookup(name).accelerator
         if found is not None and found.kind == kind:
