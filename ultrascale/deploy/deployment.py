@@ -36,7 +36,7 @@ Ending = Literal[
     "failed",
     "interrupted",
 ]
-"""How a deployment ended: with all stacks deployed, with the commands printed (dry run), because
+"""End of a deployment: with all stacks deployed, with the commands printed (dry run), because
 the user declined, because AWS publishes lower limits, because a check failed, because a protected
 resource would be lost, because a stack failed, or because the user stopped it."""
 

@@ -394,7 +394,7 @@ class _Amount:
 
     @property
     def counts(self) -> str | int | None:
-        """What the job asks for: of CPU the request, as it is held to no limit."""
+        """Resources that the job asks for: of CPU the request, as it is held to no limit."""
         first, second = self.limit, self.request
         if self.key == "cpu":
             first, second = second, first

@@ -38,7 +38,7 @@ class Connection:
 
     @property
     def end(self) -> str:
-        """How the session ended; empty while it is open."""
+        """Reason for which the session ended; empty while it is open."""
         status = self.session.poll()
         return "" if status is None else f"the session ended with status {status}"
 

@@ -115,7 +115,7 @@ class NodePoolFleet:
 
     @property
     def pause_seconds(self) -> float:
-        """How long Karpenter may take to see that pods wait; a static NodePool needs none."""
+        """Time for Karpenter to see that pods wait; a static NodePool needs none."""
         return 0 if self._static else _PODS_SEEN_SECONDS
 
     @property
