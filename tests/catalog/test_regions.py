@@ -4,6 +4,7 @@ from typing import cast
 
 import botocore.session
 import pytest
+from cfnlint.helpers import AVAILABILITY_ZONES
 
 from tests.support.cases import for_each
 from ultrascale.catalog import eks, regions
@@ -74,6 +75,11 @@ def test_zone_is_accepted_in_its_region(zone: str, region: str) -> None:
         ("usw2-az4 ", "us-west-2"),
         ("us-west-2b\n", "us-west-2"),
         ("us-east-1-dfw-2a", "us-east-2"),
+        ("us-east-1x", "us-east-1"),
+        ("us-east-2d", "us-east-2"),
+        ("use1-az7", "us-east-1"),
+        ("usw2-az0", "us-west-2"),
+        ("usw2-az\u0664", "us-west-2"),  # a digit of another script
         ("saw1-az1", "sa-west-1"),
         ("", "us-west-2"),
     ],
@@ -135,6 +141,37 @@ def test_default_service_range_is_one_that_eks_accepts() -> None:
 
     assert eks.SERVICE_CIDR_SHORTEST_PREFIX <= length <= eks.SERVICE_CIDR_LONGEST_PREFIX
     assert any(eks.DEFAULT_SERVICE_CIDR.subnet_of(allowed) for allowed in eks.SERVICE_CIDR_RANGES)
+
+
+@for_each(
+    {
+        "no control plane": ("use1-az3", "us-east-1"),
+        "no control plane in California": ("usw1-az2", "us-west-1"),
+        "no control plane in Canada": ("cac1-az3", "ca-central-1"),
+        "Local Zone": ("us-west-2-lax-1a", "us-west-2"),
+        "Local Zone by id": ("usw2-lax1-az1", "us-west-2"),
+        "Wavelength Zone": ("us-east-1-wl1-bos-wlz-1", "us-east-1"),
+        "letter of no zone": ("us-east-1x", "us-east-1"),
+        "number of no zone": ("use1-az7", "us-east-1"),
+    }
+)
+def test_zone_without_room_for_a_control_plane_is_told_with_those_that_have_it(
+    zone: str, region: str
+) -> None:
+    why = regions.why_no_zone(zone, region)
+
+    assert why is not None
+    for other in why[1].removeprefix("use one of ").removeprefix("it has ").split(", "):
+        assert regions.why_no_zone(other, region) is None
+
+
+@for_each(sorted(regions.REGIONS))
+def test_letters_of_zones_are_those_of_the_linter(name: str) -> None:
+    """An account sees two of the three zones of us-west-1, by any letters."""
+    letters = regions.lookup_region(name).zone_letters
+    theirs = "".join(zone[-1] for zone in AVAILABILITY_ZONES.get(name, ()))
+
+    assert letters == ("abc" if name == "us-west-1" else theirs)
 
 
 @for_each(sorted(regions.REGIONS))

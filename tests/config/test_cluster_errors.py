@@ -62,6 +62,26 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "network.zones.2: not a zone of us-west-2, got 'us-east-1a'; "
         "write its name, such as us-west-2a, or its zone id",
     ),
+    "zone without control planes": (
+        make_document(
+            region="us-east-1",
+            network={"vpc_cidr": "10.0.0.0/16", "zones": ["use1-az3", "use1-az1"]},
+            pools=[SYSTEM_POOL],
+        ),
+        "network.zones.0: a zone of which EKS takes no subnet for a control plane, "
+        "got 'use1-az3'; use one of use1-az1, use1-az2, use1-az4, use1-az5, use1-az6",
+    ),
+    "Local Zone": (
+        with_network(zones=["us-west-2-lax-1a", "us-west-2a", "us-west-2b"]),
+        "network.zones.0: a Local or Wavelength Zone of which EKS takes no subnet for a control "
+        "plane, got 'us-west-2-lax-1a'; "
+        "use one of us-west-2a, us-west-2b, us-west-2c, us-west-2d",
+    ),
+    "letter that the Region does not have": (
+        with_network(zones=["us-west-2x", "us-west-2a", "us-west-2b"]),
+        "network.zones.0: no zone of us-west-2, got 'us-west-2x'; "
+        "it has us-west-2a, us-west-2b, us-west-2c, us-west-2d",
+    ),
     "zone twice": (
         with_network(zones=["us-west-2b", "us-west-2a", "us-west-2b"]),
         "network.zones.2: stands in the list twice, got 'us-west-2b'; keep one",
@@ -85,6 +105,50 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         with_network(vpc_cidr="10.0/16"),
         "network.vpc_cidr: not an IPv4 range, got '10.0/16'; "
         "write an address and a mask, such as 10.0.0.0/16",
+    ),
+    **{
+        f"VPC range of {use}": (
+            with_network(vpc_cidr=block),
+            f"network.vpc_cidr: a range of {use}, of which no VPC takes any, got '{block}'; "
+            "use a range of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16",
+        )
+        for block, use in {
+            "0.0.0.0/16": "addresses of this network itself",
+            "127.0.0.0/16": "loopback addresses",
+            "169.254.0.0/16": "link-local addresses",
+            "239.255.0.0/24": "multicast addresses",
+            "250.0.0.0/16": "addresses that are reserved for future use",
+        }.items()
+    },
+    "pod range of link-local addresses": (
+        with_network(pod_cidrs=["169.254.0.0/16"]),
+        "network.pod_cidrs.0: a range of link-local addresses, of which no VPC takes any, "
+        "got '169.254.0.0/16'; use a range of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16",
+    ),
+    "pod blocks of multicast addresses": (
+        with_network(pod_cidrs={"count": 2, "from": "239.0.0.0/8"}),
+        "network.pod_cidrs.from: a range of multicast addresses, of which no VPC takes any, "
+        "got 239.0.0.0/16; use a range of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16",
+    ),
+    "pod range that AWS uses itself": (
+        with_network(pod_cidrs=["100.64.0.0/16", "198.19.0.0/16"]),
+        "network.pod_cidrs.1: a range that EC2 does not add to a VPC of 10.0.0.0/16, "
+        "got '198.19.0.0/16'; use one of 100.64.0.0/10, or of the same private range",
+    ),
+    "pod range of another private range": (
+        with_network(pod_cidrs=["192.168.0.0/16"]),
+        "network.pod_cidrs.0: a range that EC2 does not add to a VPC of 10.0.0.0/16, "
+        "got '192.168.0.0/16'; use one of 100.64.0.0/10, or of the same private range",
+    ),
+    "pod range that EC2 keeps free beside its neighbour": (
+        with_network(vpc_cidr="10.1.0.0/16", pod_cidrs=["10.0.128.0/17"]),
+        "network.pod_cidrs.0: a range that EC2 does not add to a VPC of 10.1.0.0/16, "
+        "got '10.0.128.0/17'; use one of 100.64.0.0/10, or of the same private range",
+    ),
+    "more pod ranges than a VPC takes": (
+        with_network(pod_cidrs={"count": 50, "from": "100.64.0.0/10"}),
+        "network.pod_cidrs.count: more secondary ranges than the 49 that a VPC takes beside its "
+        "first, got 50; write fewer and larger ones",
     ),
     "pod range inside the VPC's": (
         with_network(pod_cidrs=["10.0.64.0/18"]),
@@ -181,6 +245,37 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         make_document(kubernetes={"endpoint": {"public_cidrs": ["0.0.0.0/0"]}}),
         "kubernetes.endpoint.public_cidrs.0: opens the Kubernetes API to the whole internet, "
         "got '0.0.0.0/0'; name the networks of your people",
+    ),
+    "API open to both halves of the internet": (
+        make_document(kubernetes={"endpoint": {"public_cidrs": ["0.0.0.0/1", "128.0.0.0/1"]}}),
+        "kubernetes.endpoint.public_cidrs.1: more of the internet than any network has: "
+        "/8 at most, got '128.0.0.0/1'; name the networks of your people",
+    ),
+    "API open to many large networks": (
+        make_document(kubernetes={"endpoint": {"public_cidrs": ["3.0.0.0/8", "8.0.0.0/9"]}}),
+        "kubernetes.endpoint.public_cidrs: ranges of 25,165,824 addresses together, and no network "
+        "has more than 16,777,216; name the networks of your people",
+    ),
+    **{
+        f"API open to {use}": (
+            make_document(kubernetes={"endpoint": {"public_cidrs": [block]}}),
+            f"kubernetes.endpoint.public_cidrs.0: a range of {use}, from which nobody comes over "
+            f"the internet, got '{block}'; name the public addresses of your people",
+        )
+        for block, use in {
+            "10.1.0.0/16": "private addresses",
+            "100.64.0.0/16": "addresses that networks of providers share",
+            "127.0.0.1/32": "loopback addresses",
+            "169.254.169.254/32": "link-local addresses",
+            "224.0.0.0/8": "multicast addresses",
+        }.items()
+    },
+    "API open to more networks than EKS takes": (
+        make_document(
+            kubernetes={"endpoint": {"public_cidrs": [f"8.8.{each}.0/28" for each in range(41)]}}
+        ),
+        "kubernetes.endpoint.public_cidrs: more ranges than the 40 that EKS takes, got 41; "
+        "join some, or use a VPN",
     ),
     "API open to nobody": (
         make_document(kubernetes={"endpoint": {"private": False}}),

@@ -14,14 +14,7 @@ ALL = [
     zone("us-east-1b", "use1-az1"),
     zone("us-east-1e", "use1-az3"),
     zone("us-east-1f", "use1-az5", State="impaired"),
-    zone(
-        "us-east-1-dfw-2a",
-        "use1-dfw2-az1",
-        ZoneType="local-zone",
-        OptInStatus="opted-in",
-        GroupName="us-east-1-dfw-2",
-    ),
-    zone("us-east-1g", "use1-az7", OptInStatus="not-opted-in", GroupName="us-east-1-g"),
+    zone("us-east-1c", "use1-az2", OptInStatus="not-opted-in", GroupName="us-east-1-c"),
 ]
 
 
@@ -37,8 +30,7 @@ def in_zones(*zones: str) -> ClusterPlan:
         ("us-east-1d", "fail", "the account has no zone us-east-1d in us-east-1"),
         ("us-east-1e", "fail", "us-east-1e (use1-az3), of kind availability-zone: EKS takes no"),
         ("us-east-1f", "warn", "us-east-1f (use1-az5) is impaired"),
-        ("us-east-1-dfw-2a", "fail", "us-east-1-dfw-2a (use1-dfw2-az1), of kind local-zone: EKS"),
-        ("us-east-1g", "fail", "the account has not opted in to us-east-1g (use1-az7)"),
+        ("us-east-1c", "fail", "the account has not opted in to us-east-1c (use1-az2)"),
     ],
 )
 def test_a_zone_is_held_against_the_accounts_own(name: str, state: str, evidence: str) -> None:
@@ -50,11 +42,11 @@ def test_a_zone_is_held_against_the_accounts_own(name: str, state: str, evidence
 
 
 def test_zone_ids_are_resolved_to_this_accounts_names() -> None:
-    plan = in_zones("use1-az6", "use1-az3")
+    plan = in_zones("use1-az6", "use1-az5")
 
     findings = found(ZONES, plan, {ACTION: {"AvailabilityZones": ALL}})
 
-    assert states(findings) == {"use1-az6": "pass", "use1-az3": "fail"}
+    assert states(findings) == {"use1-az6": "pass", "use1-az5": "warn"}
     assert findings[0].evidence == "us-east-1a (use1-az6)"
 
 

@@ -11,6 +11,8 @@ from ipaddress import IPv4Network
 from types import MappingProxyType
 from typing import Literal
 
+from ultrascale.catalog import address_ranges
+
 ControlPlaneTier = Literal["standard", "xl", "2xl", "4xl", "8xl"]
 LogType = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 
@@ -80,20 +82,16 @@ NODE_CONDITIONS = (
 )
 NODE_REPAIR_MINUTES = 30
 
-# Zones, by id, of which EKS takes no subnet for a control plane.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
-ZONES_WITHOUT_CONTROL_PLANE = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
-
 # EKS would take 10.100.0.0/16 instead where the VPC overlaps this one.
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_KubernetesNetworkConfigRequest.html
 DEFAULT_SERVICE_CIDR = IPv4Network("172.20.0.0/16")
 SERVICE_CIDR_LONGEST_PREFIX = 24
 SERVICE_CIDR_SHORTEST_PREFIX = 12
-SERVICE_CIDR_RANGES = (
-    IPv4Network("10.0.0.0/8"),
-    IPv4Network("172.16.0.0/12"),
-    IPv4Network("192.168.0.0/16"),
-)
+SERVICE_CIDR_RANGES = address_ranges.PRIVATE
+
+# Ranges that may reach the public endpoint of one cluster; the quota cannot be raised.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
+MOST_PUBLIC_CIDRS = 40
 
 # Source: the `KubeApiServerConfig.EventTtl` property of
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-cluster.html

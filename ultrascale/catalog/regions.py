@@ -3,7 +3,8 @@
 Sources:
     https://github.com/boto/botocore/blob/1.44.5/botocore/data/partitions.json (names, partitions)
     https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-availability-zones.html
-    https://docs.aws.amazon.com/local-zones/latest/ug/available-local-zones.html (their form)
+    https://github.com/aws-cloudformation/cfn-lint/blob/v1.58.0/src/cfnlint/helpers.py
+    (`AVAILABILITY_ZONES`: letters of the zones; a test holds the table against it)
     https://docs.aws.amazon.com/memorydb/latest/devguide/subnetgroups.html (zone ids of GovCloud
     and China)
     https://github.com/aws-cloudformation/cfn-lint/tree/v1.58.0/src/cfnlint/data/schemas/providers
@@ -41,6 +42,9 @@ class Region:
         partition: The partition that ARNs in it begin with.
         zone_id_prefix: What its zone ids begin with, such as ``usw2``; None where no source
             states it, so that only zone names are accepted there.
+        zone_letters: Letters that accounts have behind its name in names of zones, and as many
+            as there are zones by id; empty where no source states them. Until November 2025 each
+            account got letters of its own: `us-west-1` has three, of which an account sees two.
         subnet_cidr_reservations: Whether CloudFormation makes subnet CIDR reservations there;
             false where no source states it. It stays as it is for clusters that are deployed: the
             reservations of a function and those of CloudFormation would overlap.
@@ -49,6 +53,7 @@ class Region:
     name: str
     partition: Partition
     zone_id_prefix: str | None
+    zone_letters: str
     subnet_cidr_reservations: bool
 
 
@@ -58,11 +63,27 @@ REGIONS: Mapping[str, Region] = MappingProxyType(
             name=row["name"],
             partition=_PARTITIONS[row["partition"]],
             zone_id_prefix=row["zone_id_prefix"] or None,
+            zone_letters=row["zone_letters"],
             subnet_cidr_reservations=row["subnet_cidr_reservations"] == "yes",
         )
         for row in read_table("regions.csv")
     }
 )
+
+ZONES_WITHOUT_CONTROL_PLANE = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
+"""Zones, by id, of which EKS takes no subnet for a control plane.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
+"""
+
+_LETTER = re.compile("[a-z]")
+_ZONE_ID = re.compile("([a-z]+[0-9])-az([0-9])")
+# Behind the Region's name in a zone's, and behind the prefix of its ids in a zone id.
+# Source: https://docs.aws.amazon.com/local-zones/latest/ug/available-local-zones.html
+# Source: https://docs.aws.amazon.com/wavelength/latest/developerguide/available-wavelength-zones.html
+_LOCAL_ZONE = re.compile("-[a-z]{3}-[0-9][a-z]|-wl[0-9]-[a-z]{3}-wlz-[0-9]")
+_LOCAL_ZONE_ID = re.compile("-[a-z]{3}[0-9]-az[0-9]|-wl[0-9]-[a-z]{3}-?wlz-?[0-9]")
+_ANY_LOCAL_ID = rf"[a-z]+[0-9](?:{_LOCAL_ZONE_ID.pattern})"
 
 ALWAYS_ENABLED = frozenset(
     {
@@ -91,11 +112,37 @@ def lookup_region(name: str) -> Region:
         raise CatalogError(f"unknown Region {name!r}; {hint}") from None
 
 
+def why_no_zone(zone: str, region: str) -> tuple[str, str] | None:
+    """Return why subnets of an EKS cluster in ``region`` cannot be in ``zone``.
+
+    The answer says what is wrong and what to write; None for a zone that takes them. A zone's name
+    (``us-west-2b``) may stand for one without control planes, which only the account tells.
+
+    Args:
+        zone: Zone name or zone id.
+        region: Name of the Region.
+
+    Raises:
+        CatalogError: There is no such Region.
+    """
+    is_local, there = _is_local_zone(zone, lookup_region(region)), zones_like(zone, region)
+    if not zone_in_region(zone, region):
+        if there and zone.startswith(there[0][:-1]):
+            return f"no zone of {region}", f"it has {', '.join(there)}"
+        return f"not a zone of {region}", f"write its name, such as {region}a, or its zone id"
+    if is_local or zone in ZONES_WITHOUT_CONTROL_PLANE:
+        kind = "Local or Wavelength Zone" if is_local else "zone"
+        wrong = f"a {kind} of which EKS takes no subnet for a control plane"
+        return wrong, f"use {'one of ' if there else ''}{', '.join(there) or 'Availability Zones'}"
+    return None
+
+
 def zone_in_region(zone: str, region: str) -> bool:
-    """Return whether ``zone`` has the form of a zone of ``region``.
+    """Return whether ``region`` may have ``zone``, a Local Zone included.
 
     Availability Zones and Local Zones are told by name (``us-west-2b``, ``us-east-1-dfw-2a``) or by
-    zone id (``usw2-az4``, ``use1-dfw2-az1``). Whether a zone of that form exists is not checked.
+    zone id (``usw2-az4``, ``use1-dfw2-az1``). Of Local Zones only the form is checked, and of all
+    zones where no source lists those of the Region.
 
     Args:
         zone: Zone name or zone id.
@@ -105,16 +152,45 @@ def zone_in_region(zone: str, region: str) -> bool:
         CatalogError: There is no such Region.
     """
     known = lookup_region(region)
-    if re.fullmatch(rf"{known.name}(-[a-z]{{3}}-\d)?[a-z]", zone):
+    if _is_local_zone(zone, known):
         return True
-    if known.zone_id_prefix is None:
+    letter, by_id = _LETTER.fullmatch(zone.removeprefix(region)), _ZONE_ID.fullmatch(zone)
+    if zone.startswith(region) and letter is not None:
+        return not known.zone_letters or letter[0] in known.zone_letters
+    if by_id is None or by_id[1] != known.zone_id_prefix:
         return False
-    return re.fullmatch(rf"{known.zone_id_prefix}(-[a-z]{{3}}\d)?-az\d", zone) is not None
+    return not known.zone_letters or 1 <= int(by_id[2]) <= len(known.zone_letters)
+
+
+def zones_like(zone: str, region: str) -> tuple[str, ...]:
+    """Return the zones of ``region`` that take control planes, by id where ``zone`` is one.
+
+    Zones by name are all that any account has; none where no source lists them.
+
+    Args:
+        zone: Zone name or zone id.
+        region: Name of the Region.
+
+    Raises:
+        CatalogError: There is no such Region.
+    """
+    known = lookup_region(region)
+    if not is_zone_id(zone):
+        return tuple(f"{region}{letter}" for letter in known.zone_letters)
+    ids = (f"{known.zone_id_prefix}-az{number + 1}" for number in range(len(known.zone_letters)))
+    return tuple(each for each in ids if each not in ZONES_WITHOUT_CONTROL_PLANE)
+
+
+def _is_local_zone(zone: str, region: Region) -> bool:
+    by_name = zone.startswith(region.name) and _LOCAL_ZONE.fullmatch(zone[len(region.name) :])
+    prefix = region.zone_id_prefix
+    by_id = prefix and zone.startswith(prefix) and _LOCAL_ZONE_ID.fullmatch(zone[len(prefix) :])
+    return bool(by_name or by_id)
 
 
 def is_zone_id(zone: str) -> bool:
     """Return whether ``zone`` is written as a zone id, which is the same in every account."""
-    return re.fullmatch(r"[a-z]+\d(-[a-z]{3}\d)?-az\d", zone) is not None
+    return _ZONE_ID.fullmatch(zone) is not None or re.fullmatch(_ANY_LOCAL_ID, zone) is not None
 
 
 def offered(instance_type: str, region: str, *, hyperpod: bool = False) -> bool | None:

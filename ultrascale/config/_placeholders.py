@@ -3,20 +3,20 @@
 They pass every rule of form, and a cluster made with them belongs to nobody, or to somebody else.
 
 Sources:
-    https://www.rfc-editor.org/rfc/rfc5737 (IPv4), https://www.rfc-editor.org/rfc/rfc3849 (IPv6)
+    https://www.rfc-editor.org/rfc/rfc3849 (IPv6)
     https://www.rfc-editor.org/rfc/rfc2606 (domains)
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html (EXAMPLE in ids)
 """
 
 import re
 from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address
 
+from ultrascale.catalog import address_ranges
 from ultrascale.config._document import KeyPath, is_list, is_mapping
 from ultrascale.config._errors import Mistake
 from ultrascale.config._reading import Reading
 
-_NETWORKS = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
 _IPV4 = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
 _IPV6 = re.compile(r"\b2001:0?db8:", re.IGNORECASE)
 _DOMAIN = re.compile(r"\bexample\.(?:com|net|org|edu)\b", re.IGNORECASE)
@@ -73,4 +73,4 @@ def _is_documentation(text: str) -> bool:
     if any(int(part) > 255 for part in text.split(".")):
         return False
     address = IPv4Address(text)
-    return any(address in network for network in _NETWORKS)
+    return any(address in network for network in address_ranges.DOCUMENTATION)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ultrascale.catalog import eks, regions
+from ultrascale.catalog import address_ranges, eks, regions
 from ultrascale.catalog.addons import ADDONS
 from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
@@ -148,10 +148,31 @@ def endpoint_can_be_reached(endpoint: Endpoint) -> Mistakes:
         # range of the file names.
         wrong = "nodes and manifests reach the API server through the private endpoint"
         yield refuse("private", wrong, "set private: true")
-    for number, block in enumerate(endpoint.public_cidrs):
+
+
+@rule
+def endpoint_is_for_some(endpoint: Endpoint) -> Mistakes:
+    """Yield ranges that let everybody in, by themselves or together, and those that let nobody."""
+    blocks, todo = endpoint.public_cidrs, "name the networks of your people"
+    largest = address_ranges.LARGEST_ALLOCATION_MASK
+    for number, block in enumerate(blocks):
+        key, special = f"public_cidrs.{number}", address_ranges.not_on_the_internet(block)
         if block == _EVERYONE:
-            wrong = "opens the Kubernetes API to the whole internet"
-            yield refuse(f"public_cidrs.{number}", wrong, "name the networks of your people")
+            yield refuse(key, "opens the Kubernetes API to the whole internet", todo)
+        elif special is not None:
+            wrong = f"a range of {special.use}, from which nobody comes over the internet"
+            yield refuse(key, wrong, "name the public addresses of your people")
+        elif block.prefixlen < largest:
+            wrong = f"more of the internet than any network has: /{largest} at most"
+            yield refuse(key, wrong, todo)
+    together = sum(block.num_addresses for block in address_ranges.whole_networks(blocks))
+    most = 2 ** (32 - largest)
+    if together > most and all(block.prefixlen >= largest for block in blocks):
+        wrong = f"ranges of {together:,} addresses together, and no network has more than {most:,}"
+        yield refuse("public_cidrs", wrong, todo, got="")
+    if len(blocks) > eks.MOST_PUBLIC_CIDRS:
+        wrong = f"more ranges than the {eks.MOST_PUBLIC_CIDRS} that EKS takes"
+        yield refuse("public_cidrs", wrong, "join some, or use a VPN", got=str(len(blocks)))
 
 
 @rule

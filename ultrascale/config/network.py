@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Discriminator, Field, Tag
 
-from ultrascale.catalog import regions, vpc
+from ultrascale.catalog import address_ranges, regions, vpc
 from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._rules import rule
@@ -15,6 +15,7 @@ from ultrascale.config.identity import Identity
 
 # The mask of the blocks that ``{count, from}`` takes.
 _BLOCK_MASK = vpc.LARGEST_RANGE_MASK
+_MOST_SECONDARY = vpc.MOST_IPV4_RANGES - 1
 
 
 class PodBlocks(Model):
@@ -86,9 +87,8 @@ class AgreedLimits(Section):
 @rule
 def zones_are_of_the_region(network: Network, identity: Identity) -> Mistakes:
     for number, zone in enumerate(network.zones):
-        if not regions.zone_in_region(zone, identity.region):
-            todo = f"write its name, such as {identity.region}a, or its zone id"
-            yield refuse(f"zones.{number}", f"not a zone of {identity.region}", todo)
+        if (why := regions.why_no_zone(zone, identity.region)) is not None:
+            yield refuse(f"zones.{number}", *why)
 
 
 @rule
@@ -112,6 +112,19 @@ def vpc_range_has_a_legal_size(network: Network) -> Mistakes:
 
 
 @rule
+def ranges_are_usable(network: Network) -> Mistakes:
+    yield from _unusable("vpc_cidr", network.vpc_cidr)
+    if isinstance(network.pod_cidrs, PodBlocks):
+        for block in network.pod_blocks:
+            if address_ranges.unusable(block) is not None:
+                yield from _unusable("pod_cidrs.from", block, got=block)
+                return
+        return
+    for number, block in enumerate(network.pod_cidrs):
+        yield from _unusable(f"pod_cidrs.{number}", block)
+
+
+@rule
 def pod_ranges_exist(network: Network) -> Mistakes:
     pod_cidrs = network.pod_cidrs
     if not isinstance(pod_cidrs, PodBlocks):
@@ -127,6 +140,8 @@ def pod_ranges_exist(network: Network) -> Mistakes:
 
 @rule
 def pod_ranges_are_apart(network: Network) -> Mistakes:
+    if len(network.pod_blocks) > _MOST_SECONDARY:
+        return  # a mistake of its own
     listed = not isinstance(network.pod_cidrs, PodBlocks)
     seen = [("network.vpc_cidr", network.vpc_cidr)]
     for number, block in enumerate(network.pod_blocks):
@@ -142,10 +157,52 @@ def pod_ranges_are_apart(network: Network) -> Mistakes:
             seen.append((f"network.pod_cidrs.{number}", block))
 
 
+@rule
+def ranges_are_associated(network: Network) -> Mistakes:
+    """Yield secondary ranges that EC2 does not add to a VPC with those before them."""
+    listed = not isinstance(network.pod_cidrs, PodBlocks)
+    primary, blocks = network.vpc_cidr, network.pod_blocks
+    for number, block in enumerate(blocks if len(blocks) <= _MOST_SECONDARY else ()):
+        others = blocks[:number]
+        if any(block.overlaps(other) for other in (primary, *others)):
+            continue  # a mistake of its own
+        if not address_ranges.is_associated(block, primary=primary, others=others):
+            key = f"pod_cidrs.{number}" if listed else "pod_cidrs.from"
+            wrong = f"a range that EC2 does not add to a VPC of {primary}"
+            todo = "use one of 100.64.0.0/10, or of the same private range"
+            yield refuse(key, wrong, todo, got=None if listed else str(block))
+            if not listed:
+                return
+
+
+@rule
+def ranges_are_no_more_than_a_vpc_has(network: Network) -> Mistakes:
+    count, most = len(network.pod_blocks), _MOST_SECONDARY
+    if count > most:
+        key = "pod_cidrs.count" if isinstance(network.pod_cidrs, PodBlocks) else "pod_cidrs"
+        wrong = f"more secondary ranges than the {most} that a VPC takes beside its first"
+        yield refuse(key, wrong, "write fewer and larger ones", got=str(count))
+
+
 def ranges_are_sound(network: Network) -> bool:
     """Return whether no rule refuses the ranges of ``network`` in themselves."""
-    rules = (vpc_range_has_a_legal_size, pod_ranges_exist, pod_ranges_are_apart)
+    rules = (
+        vpc_range_has_a_legal_size,
+        ranges_are_usable,
+        pod_ranges_exist,
+        pod_ranges_are_apart,
+        ranges_are_associated,
+        ranges_are_no_more_than_a_vpc_has,
+    )
     return not any(mistake for judge in rules for mistake in judge(network))
+
+
+def _unusable(key: str, block: IPv4Network, got: IPv4Network | None = None) -> Mistakes:
+    special = address_ranges.unusable(block)
+    if special is not None:
+        wrong = f"a range of {special.use}, of which no VPC takes any"
+        todo = f"use a range of {', '.join(str(r) for r in address_ranges.PRIVATE)}"
+        yield refuse(key, wrong, todo, got=None if got is None else str(got))
 
 
 def _size(key: str, block: IPv4Network) -> Mistakes:

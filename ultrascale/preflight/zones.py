@@ -7,7 +7,7 @@ control planes)
 from collections.abc import Iterator
 
 from ultrascale.account.zones import ACTION, Zones, zones_of
-from ultrascale.catalog import eks
+from ultrascale.catalog import regions
 from ultrascale.preflight.model import Check, Context, Finding, State
 
 _NAME = "zones"
@@ -33,7 +33,7 @@ def zone_finding(name: str, zones: Zones, region: str) -> Finding:
         there = sorted({str(other) for other in zones.values() if other.kind == _ZONE})
         fix = f"name a zone of this account: {', '.join(there)}"
         return _finding(name, "fail", f"the account has no zone {name} in {region}", fix)
-    if zone.id in eks.ZONES_WITHOUT_CONTROL_PLANE or zone.kind != _ZONE:
+    if zone.id in regions.ZONES_WITHOUT_CONTROL_PLANE or zone.kind != _ZONE:
         why = "EKS takes no subnet of it for a control plane"
         fix = "leave it out of network.zones: every zone there gets a control-plane subnet"
         return _finding(name, "fail", f"{zone}, of kind {zone.kind}: {why}", fix)

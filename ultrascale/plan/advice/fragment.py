@@ -257,10 +257,8 @@ def _two_zones(question: Question) -> tuple[str, ...]:
     zones = question.zones
     if len(zones) > 1:
         return zones
-    region = regions.lookup_region(question.region)
     own = next(iter(zones))
-    if regions.is_zone_id(own):
-        others = (f"{region.zone_id_prefix}-az{number}" for number in (1, 2))
-    else:
-        others = (f"{region.name}{letter}" for letter in "ab")
+    others = regions.zones_like(own, question.region) or (
+        f"{question.region}{each}" for each in "ab"
+    )
     return (own, next(other for other in others if other != own))

@@ -226,9 +226,8 @@ def _judge_places(given: Given, wrong: _Mistakes) -> None:
         todo = "use a Region of another partition"
         wrong.add("region", "Regions of China are not supported yet", given.region, todo)
     for zone in given.zone:
-        if not regions.zone_in_region(zone, region.name):
-            todo = f"write its name, such as {region.name}a, or its zone id"
-            wrong.add("zone", f"not a zone of {region.name}", zone, todo)
+        if (why := regions.why_no_zone(zone, region.name)) is not None:
+            wrong.add("zone", why[0], zone, why[1])
     if len({regions.is_zone_id(zone) for zone in given.zone}) > 1:
         wrong.add("zone", "names and ids mixed", ", ".join(given.zone), "write one or the other")
     for option, words in (("zone", given.zone), ("type", given.type)):
