@@ -159,7 +159,7 @@ def test_a_quota_that_refuses_the_pods_is_told_from_the_events(
         "type": "Warning",
         "reason": "FailedCreate",
         "message": "exceeded quota: gpus",
-        "involvedObject": {"kind": "Job", "name": "bert"},
+        "involvedObject": {"kind": "Job", "name": "bert", "uid": _uid(stub)},
     }
     stub.put(f"{given.NAMESPACE}/events/bert.1", event)
 
@@ -168,6 +168,41 @@ def test_a_quota_that_refuses_the_pods_is_told_from_the_events(
     following.sees(lambda each: each.waiting == ("FailedCreate: exceeded quota: gpus",))
     start(stub)
     following.ends()
+
+
+def test_what_happened_to_a_deleted_job_of_the_same_name_is_not_told_of_this_one(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    """Events stay for an hour, and pods and PodGroups until the garbage collector comes."""
+    event = {"type": "Warning", "reason": "FailedCreate", "message": "exceeded quota: gpus"}
+    of_the_old = {"kind": "Job", "name": "bert", "uid": "uid-of-the-old"}
+    stub.put(f"{given.NAMESPACE}/events/bert.1", {**event, "involvedObject": of_the_old})
+    old_pod = given.pod("bert-worker0-9", index=9, **given.unschedulable("0/8 nodes"))
+    old_pod["metadata"]["ownerReferences"] = [of_the_old]
+    stub.put(f"{given.PODS}/bert-worker0-9", old_pod)
+    stub.put(
+        f"{given.POD_GROUPS}/bert-uid-of-the-old",
+        {
+            "metadata": {
+                "labels": {given.JOB_LABEL: "bert"},
+                "ownerReferences": [of_the_old],
+            },
+            "spec": {"queue": "research", "minMember": 8},
+            "status": {"phase": "Pending"},
+        },
+    )
+    following = Following(cluster)
+
+    seen = following.sees(lambda each: each.state.phase == "Pending")
+
+    assert seen.waiting == ()
+    assert sum(seen.pods.values()) == 0
+    start(stub)
+    assert sum(following.ends().pods.values()) == 1
+
+
+def _uid(stub: StubApiServer) -> str:
+    return stub.objects[JOB]["metadata"]["uid"]
 
 
 def test_a_job_is_not_up_before_its_least_pods_run(stub: StubApiServer, cluster: Cluster) -> None:

@@ -182,6 +182,23 @@ def test_a_job_is_shown_with_its_pods_in_the_order_of_their_index(
     assert [pod.index for pod in job.pods] == [0, 1, 2, 10]
 
 
+def test_pods_that_a_deleted_job_of_the_same_name_left_are_not_shown_as_its_own(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    path = f"{given.VOLCANO_JOBS}/bert"
+    stub.put(path, given.volcano_job(pods=1))
+    uids = {"bert-worker0-0": stub.objects[path]["metadata"]["uid"], "bert-worker0-1": "of-the-old"}
+    for index, (pod, uid) in enumerate(uids.items()):
+        manifest = given.pod(pod, index=index, **given.running())
+        manifest["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "bert", "uid": uid}]
+        stub.put(f"{given.PODS}/{pod}", manifest)
+
+    assert [pod.name for pod in job_status(cluster, "training", "bert").pods] == ["bert-worker0-0"]
+    assert [pod.name for job in jobs_in(cluster, "training") for pod in job.pods] == [
+        "bert-worker0-0"
+    ]
+
+
 def test_cancelling_deletes_what_carries_the_label_and_nothing_else(
     stub: StubApiServer, cluster: Cluster
 ) -> None:

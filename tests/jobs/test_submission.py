@@ -221,6 +221,27 @@ def test_a_job_of_the_same_name_is_refused_with_the_way_out(
     assert "--name" in str(error.value)
 
 
+def test_the_service_that_volcano_made_for_a_job_is_not_told_beside_the_job(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    """It goes with the job, by the one way out that is told."""
+    job = given.manifests(objects=(given.volcano_job(plugins={"svc": []}),))
+    send(cluster, job)
+    path = f"{given.VOLCANO_JOBS}/bert"
+    made_by_volcano = {"kind": "Job", "name": "bert", "uid": stub.objects[path]["metadata"]["uid"]}
+    service = {"kind": "Service", "metadata": {"ownerReferences": [made_by_volcano]}}
+    stub.put(f"{given.SERVICES}/bert", service)
+
+    with pytest.raises(ClusterError) as error:
+        send(cluster, job)
+
+    assert "Service" not in str(error.value)
+
+    stub.objects.pop(path)
+    with pytest.raises(ClusterError, match="Service bert of a deleted job is still there"):
+        send(cluster, job)
+
+
 def test_a_name_that_a_job_of_another_kind_has_is_refused(
     stub: StubApiServer, cluster: Cluster
 ) -> None:

@@ -13,6 +13,17 @@ def name(manifest: Object) -> str:
     return text(manifest, "metadata", "name")
 
 
+def uid(manifest: Object) -> str:
+    """Return the UID of an object: another object of its name, made later, has another one."""
+    return text(manifest, "metadata", "uid")
+
+
+def owned_by(manifest: Object, owner: Object) -> bool:
+    """Return whether ``owner`` itself, and no earlier object of its name, owns an object."""
+    owners = objects(manifest, "metadata", "ownerReferences")
+    return any(text(each, "uid") == uid(owner) for each in owners)
+
+
 def label(manifest: Object, key: str) -> str:
     """Return the label ``key`` of an object; empty where it has none."""
     return text(manifest, "metadata", "labels", key)

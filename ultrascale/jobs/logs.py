@@ -10,7 +10,7 @@ from ultrascale.cluster_api.kinds import POD
 from ultrascale.cluster_api.objects import label
 from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs.pods import Pod, by_rank, place_of, read_pod
+from ultrascale.jobs.pods import Pod, by_rank, made_by, place_of, read_pod
 from ultrascale.jobs.status import Made, workloads_of
 from ultrascale.jobs.workloads import read_workload, together
 from ultrascale.plan.names import JOB_LABEL
@@ -193,7 +193,8 @@ def _chosen(cluster: Cluster, namespace: str, job: str, made: Made, choice: Choi
         raise ClusterError(f"job {job} has {wanted} pods, from index 0 on") from None
     selector = ",".join(f"{key}={value}" for key, value in {JOB_LABEL: job, **place}.items())
     manifests = cluster.items(POD.path(namespace), {"labelSelector": selector})
-    pods = by_rank((read_pod(manifest, container=choice.container) for manifest in manifests), made)
+    found = (read_pod(manifest, container=choice.container) for manifest in manifests)
+    pods = by_rank(made_by(found, (manifest for _, manifest in made)), made)
     if place:
         # An Indexed Job keeps the pods of an index that failed: the newest is meant.
         return max(pods, key=lambda pod: pod.created, default=None)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ultrascale.catalog import kubeflow
 from ultrascale.cluster_api.kinds import INDEXED_JOB, PYTORCH_JOB, VOLCANO_JOB, Kind
-from ultrascale.cluster_api.objects import Object, condition, label, name
+from ultrascale.cluster_api.objects import Object, condition, label, name, uid
 from ultrascale.documents import look_up, mapping, number, objects, text
 
 PodState = Literal[
@@ -31,6 +31,8 @@ _VOLCANO_JOB = "volcano.sh/job-name"
 _INDEXED_JOB = "batch.kubernetes.io/job-name"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
+_JOB_KINDS = frozenset(kind.kind for kind in (VOLCANO_JOB, PYTORCH_JOB, INDEXED_JOB))
+
 # Reasons of containers that wait without a fault.
 _NONE: Object = {}
 _ORDINARY = ("", "ContainerCreating", "PodInitializing")
@@ -44,6 +46,7 @@ class Pod:
         name: Its name.
         uid: Id that differs from an earlier pod of the same name.
         owner: The Volcano, PyTorch or Indexed Job that created it; empty for other pods.
+        owner_uid: UID of that job; empty for other pods.
         task: Task of a Volcano job; empty without Volcano.
         index: Its number within the task or the job; None where it has none.
         state: State.
@@ -57,6 +60,7 @@ class Pod:
     name: str
     uid: str
     owner: str
+    owner_uid: str
     task: str
     index: int | None
     state: PodState
@@ -80,7 +84,8 @@ def read_pod(manifest: Object, *, container: str = "") -> Pod:
     state = _state(manifest, status)
     return Pod(
         name=name(manifest),
-        uid=text(manifest, "metadata", "uid"),
+        uid=uid(manifest),
+        owner_uid=_owner_uid(manifest),
         owner=_first_label(manifest, (_VOLCANO_JOB, kubeflow.JOB_NAME, _INDEXED_JOB)),
         task=label(manifest, _TASK),
         index=int(index) if index.isdecimal() else None,
@@ -96,7 +101,14 @@ def read_pod(manifest: Object, *, container: str = "") -> Pod:
 def slim(manifest: Object) -> Object:
     """Return the fields of a Pod that `read_pod` reads."""
     metadata = mapping(manifest, "metadata")
-    kept = ("name", "uid", "labels", "creationTimestamp", "deletionTimestamp")
+    kept = (
+        "name",
+        "uid",
+        "labels",
+        "ownerReferences",
+        "creationTimestamp",
+        "deletionTimestamp",
+    )
     containers = [
         {"name": text(entry, "name")} for entry in objects(manifest, "spec", "containers")
     ]
@@ -105,6 +117,16 @@ def slim(manifest: Object) -> Object:
         "spec": {"nodeName": text(manifest, "spec", "nodeName"), "containers": containers},
         "status": mapping(manifest, "status"),
     }
+
+
+def made_by(pods: Iterable[Pod], workloads: Iterable[Object]) -> Iterator[Pod]:
+    """Yield the pods of ``workloads``, without those of a deleted job of the same name.
+
+    Such pods stay for their grace period, and longer where their node is gone. A pod that no job
+    owns, as a Deployment's, is taken by its label.
+    """
+    uids = {uid(manifest) for manifest in workloads}
+    yield from (pod for pod in pods if not pod.owner_uid or pod.owner_uid in uids)
 
 
 def by_rank(pods: Iterable[Pod], made: Iterable[tuple[Kind, Object]]) -> list[Pod]:
@@ -159,6 +181,11 @@ def _tasks(made: Iterable[tuple[Kind, Object]]) -> Iterator[tuple[str, str, int]
     for manifest in sorted(jobs, key=lambda job: (len(name(job)), name(job))):
         for task in objects(manifest, "spec", "tasks"):
             yield name(manifest), text(task, "name"), number(task, "replicas", default=1)
+
+
+def _owner_uid(manifest: Object) -> str:
+    owners = objects(manifest, "metadata", "ownerReferences")
+    return next((text(owner, "uid") for owner in owners if text(owner, "kind") in _JOB_KINDS), "")
 
 
 def _first_label(manifest: Object, keys: Iterable[str]) -> str:

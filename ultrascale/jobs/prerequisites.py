@@ -17,7 +17,7 @@ from ultrascale.cluster_api.kinds import (
     VOLCANO_JOB,
     Kind,
 )
-from ultrascale.cluster_api.objects import Object, label, name
+from ultrascale.cluster_api.objects import Object, label, name, owned_by
 from ultrascale.cluster_api.server import FORBIDDEN, Cluster
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
@@ -221,8 +221,24 @@ def _services(cluster: Cluster, job: JobManifests) -> Iterator[str]:
         if "svc" not in mapping(manifest, "spec", "plugins"):
             continue
         existing = cluster.find(SERVICE.path(job.namespace, name(manifest)))
-        if existing is not None:
-            yield _taken(SERVICE, existing, job, ours=False)
+        if existing is None:
+            continue
+        owner = cluster.find(VOLCANO_JOB.path(job.namespace, name(manifest)))
+        if owner is not None and owned_by(existing, owner):
+            continue  # The job itself is in the way, and has been named.
+        if _left_by_a_job(existing, name(manifest)):
+            gone = f"Service {name(existing)} of a deleted job is still there"
+            yield f"{gone}; submit once it is gone"
+            continue
+        yield _taken(SERVICE, existing, job, ours=False)
+
+
+def _left_by_a_job(service: Object, job: str) -> bool:
+    """Return whether a Volcano job of that name, which is gone, made a Service: it goes as well."""
+    owners = objects(service, "metadata", "ownerReferences")
+    return any(
+        text(owner, "kind") == VOLCANO_JOB.kind and text(owner, "name") == job for owner in owners
+    )
 
 
 def _other_kinds(cluster: Cluster, job: JobManifests) -> Iterator[str]:

@@ -2,16 +2,16 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ultrascale.cluster_api.kinds import EVENT, POD, POD_GROUP, Kind
-from ultrascale.cluster_api.objects import Object, condition, name
+from ultrascale.cluster_api.objects import Object, condition, name, owned_by, uid
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.cluster_api.watch import Change, Feed, Watched, feed, readable
 from ultrascale.documents import number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs.pods import STATES, Pod, PodState, read_pod, slim
+from ultrascale.jobs.pods import STATES, Pod, PodState, made_by, read_pod, slim
 from ultrascale.jobs.workloads import WorkloadState, read_workload, together
 from ultrascale.plan.names import JOB_LABEL
 
@@ -123,7 +123,8 @@ class _View:
         state = together(
             read_workload(kind, manifest) for (kind, _), manifest in self._workloads.items()
         )
-        counts = Counter(pod.state for pod in self._pods.values())
+        pods = [*made_by(self._pods.values(), self._workloads.values())]
+        counts = Counter(pod.state for pod in pods)
         progress = Progress(
             name=self._job.name,
             state=state,
@@ -132,10 +133,10 @@ class _View:
         )
         if progress.up or state.result is not None:
             return progress
-        return replace(progress, waiting=self._waiting(state))
+        return replace(progress, waiting=self._waiting(state, pods))
 
-    def _waiting(self, state: WorkloadState) -> tuple[str, ...]:
-        reasons = Counter(pod.reason for pod in self._pods.values() if pod.reason)
+    def _waiting(self, state: WorkloadState, pods: Sequence[Pod]) -> tuple[str, ...]:
+        reasons = Counter(pod.reason for pod in pods if pod.reason)
         fitting = sum(count for reason, count in reasons.items() if reason.startswith(_FITS))
         others = Counter({key: reasons[key] for key in reasons if not key.startswith(_FITS)})
         lines = [
@@ -148,12 +149,19 @@ class _View:
                 "rest of their gang; if no node comes for these, delete the nodes that stay idle "
                 "(with Karpenter their NodeClaims), so that all are launched together"
             )
-        lines += _group_reasons(self._groups.values())
+        lines += _group_reasons(self._own_groups())
         if state.reason and not state.result:
             lines.append(state.reason)
-        if not self._pods:
+        if not pods:
             lines += self._warned_of()
         return tuple(dict.fromkeys(lines))
+
+    def _own_groups(self) -> Iterator[Object]:
+        """Yield the PodGroups of the job, without those of a deleted one of the same name."""
+        for group in self._groups.values():
+            owned = objects(group, "metadata", "ownerReferences")
+            if not owned or any(owned_by(group, each) for each in self._workloads.values()):
+                yield group
 
     def _warned_of(self) -> list[str]:
         """Return the warnings about the workloads, such as a quota that refuses pods."""
@@ -162,14 +170,15 @@ class _View:
             self._warned = now
             self._warnings = Counter(
                 f"{text(event, 'reason')}: {text(event, 'message')}"
-                for kind, key in self._workloads
-                for event in self._events(key)
-                if text(event, "involvedObject", "kind") == kind.kind
+                for workload in self._workloads.values()
+                for event in self._events(workload)
             )
         return [reason for reason, _ in self._warnings.most_common(_MOST_REASONS)]
 
-    def _events(self, key: str) -> Sequence[Object]:
-        query = {"fieldSelector": f"involvedObject.name={key},type=Warning", "limit": "20"}
+    def _events(self, workload: Object) -> Sequence[Object]:
+        # By UID: events outlive their object by an hour, and a job may have its name again.
+        about = f"involvedObject.uid={uid(workload)}"
+        query = {"fieldSelector": f"{about},type=Warning", "limit": "20"}
         try:
             return objects(self._cluster.get(EVENT.path(self._job.namespace), query), "items")
         except RefusedError:

@@ -10,7 +10,7 @@ from ultrascale.cluster_api.objects import Object, label
 from ultrascale.cluster_api.server import Cluster, Query
 from ultrascale.documents import text
 from ultrascale.errors import ClusterError
-from ultrascale.jobs.pods import STATES, Pod, PodState, by_rank, read_pod
+from ultrascale.jobs.pods import STATES, Pod, PodState, by_rank, made_by, read_pod
 from ultrascale.jobs.workloads import WORKLOADS, WorkloadState, read_workload, together
 from ultrascale.plan.names import JOB_LABEL, QUEUE_LABEL
 
@@ -128,7 +128,7 @@ def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:
         queue=text(first, "spec", "queue") or label(first, QUEUE_LABEL),
         state=together(read_workload(workload, manifest) for workload, manifest in made),
         created=_when(text(first, "metadata", "creationTimestamp")),
-        pods=tuple(by_rank(pods, made)),
+        pods=tuple(by_rank(made_by(pods, (manifest for _, manifest in made)), made)),
     )
 
 
