@@ -65,6 +65,29 @@ def test_a_failed_addon_or_pool_never_rolls_back_what_is_hard_to_replace(
     assert not stacks_before(trainium, layer) & fragile
 
 
+@pytest.mark.parametrize(
+    ("kind", "nodes"), [("managed-node-group", {"min": 2, "max": 2}), ("auto-mode", {"max": 2})]
+)
+def test_the_least_cluster_has_no_stack_that_cloudformation_refuses_as_empty(
+    tmp_path: Path, kind: str, nodes: Mapping[str, int]
+) -> None:
+    system = {"name": "system", "instance_types": ["m7i.xlarge"], "provisioner": kind}
+    file = tmp_path / "least.yaml"
+    document = {
+        "name": "least",
+        "region": "us-west-2",
+        "network": {"vpc_cidr": "10.0.0.0/16", "zones": ["us-west-2a", "us-west-2b"]},
+        "pools": [system | {"nodes": nodes}],
+    }
+    file.write_text(yaml.safe_dump(document))
+
+    least = synthesize(file, tmp_path)
+
+    empty = {name for name, template in least.templates.items() if not template.get("Resources")}
+    assert empty == set()
+    assert "access" not in least.templates
+
+
 def test_nothing_waits_for_accelerated_capacity(trainium: Assembly) -> None:
     for layer in LAYERS:
         assert "trn1" not in stacks_before(trainium, layer)

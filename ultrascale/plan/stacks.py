@@ -97,6 +97,7 @@ LAYERS: Mapping[LayerId, Layer] = {
     "network": Layer(taken_down_in="network"),
     "cluster": Layer(after=("network",), taken_down_in="cluster"),
     "access": Layer(
+        exists=lambda plan: bool(plan.control_plane.admins),
         after=("cluster",),
         taken_down_in="add-ons",
         # The administrators lose the cluster with it.
