@@ -6,14 +6,17 @@ from typing import Any
 import pytest
 
 from tests.support.assembly import Assembly
+from tests.support.command_line import Ultrascale
 from tests.support.jobs import HYBRID
 from ultrascale import plan
+from ultrascale.assembly import read_stacks_of
 from ultrascale.cli.summary import print_summary
 
 
 def printed(assembly: Assembly, capsys: pytest.CaptureFixture[str], **changes: Any) -> str:
     print_summary(
         replace(assembly.plan, **changes),
+        stacks=read_stacks_of(assembly.plan, assembly.folder / "cdk.out"),
         assembly=assembly.folder / "cdk.out",
         manifests=assembly.folder / "dist",
     )
@@ -70,3 +73,15 @@ def test_it_says_how_many_nodes_each_team_owns_before_its_jobs_wait_for_them(
         "production 5 ml.p4de.24xlarge 60 yes no hyperpod-ns-production",
     ]
     assert "nodes of its own" not in printed(mixed, capsys)
+
+
+def test_it_never_shows_the_stacks_of_another_file_under_this_ones_name(
+    trainium: Assembly, ultrascale: Ultrascale
+) -> None:
+    folder = trainium.folder / "cdk.out"
+
+    answer = ultrascale("summary", HYBRID, "--assembly", folder)
+
+    assert answer.returncode == 1
+    assert f"{folder}: not what the file of hybrid-hyperpod becomes now: " in answer.stderr
+    assert answer.stdout == ""

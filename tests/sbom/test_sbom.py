@@ -92,6 +92,23 @@ def test_every_addon_and_chart_is_listed_with_its_version(assembly: Assembly) ->
     assert {*charts} <= pairs(assembly, "Helm chart")
 
 
+def test_the_programs_of_a_layer_have_the_versions_that_their_binaries_state(
+    trainium: Assembly,
+) -> None:
+    layers = dict(pairs(trainium, "Lambda layer"))
+
+    # The layer's description calls this one 4.1.3.
+    assert layers["helm"] == "4.1.4"
+    assert layers["kubectl"] == "1.35.2"
+
+
+def test_karpenters_controller_is_listed_with_its_chart(mixed: Assembly) -> None:
+    assert mixed.plan.karpenter is not None
+    controller = ("public.ecr.aws/karpenter/controller", mixed.plan.karpenter.version)
+
+    assert controller in pairs(mixed, "container image")
+
+
 def test_every_runtime_is_listed(assembly: Assembly) -> None:
     runtimes = {runtime for (runtime,) in properties(assembly, "AWS::Lambda::Function", "Runtime")}
 

@@ -16,6 +16,9 @@ from typing import Literal
 # Source: https://karpenter.sh/v1.14/upgrading/upgrade-guide/
 CRD_CHART = "oci://public.ecr.aws/karpenter/karpenter-crd"
 CHART = "oci://public.ecr.aws/karpenter/karpenter"
+# Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/charts/karpenter/values.yaml
+CONTROLLER_IMAGE = "public.ecr.aws/karpenter/controller"
+"""Image of the controller; its tag is the chart's version."""
 
 NEWEST_VERSION = "1.15.1"
 """Newest version whose release notes this product was written against."""

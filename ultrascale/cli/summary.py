@@ -1,7 +1,6 @@
 """`ultrascale summary`: show stacks, pools, images and findings of a synthesized cluster file."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,8 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from ultrascale.documents import mapping, objects, sequence, text
+from ultrascale.assembly import read_json, read_stacks_of
+from ultrascale.documents import mapping, objects, sequence
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan, PoolPlan, load, names
 from ultrascale.plan.model import TeamPlan
@@ -27,22 +27,27 @@ def summary(
     manifests: Annotated[Path, typer.Option(help="Folder of the manifests.")] = Path("dist"),
 ) -> None:
     """Show what a synthesized cluster file would create."""
-    print_summary(load(file), assembly=assembly, manifests=manifests)
+    plan = load(file)
+    stacks = read_stacks_of(plan, assembly)
+    print_summary(plan, stacks=stacks, assembly=assembly, manifests=manifests)
 
 
-def print_summary(plan: ClusterPlan, *, assembly: Path, manifests: Path) -> None:
+def print_summary(
+    plan: ClusterPlan, *, stacks: Mapping[str, Path], assembly: Path, manifests: Path
+) -> None:
     """Print stacks, pools, teams, images, manifests and findings.
 
     Args:
         plan: The cluster.
+        stacks: The template of each of its stacks.
         assembly: Folder that `cdk synth` wrote.
         manifests: Folder of the manifests.
 
     Raises:
-        UltrascaleError: Nothing was synthesized there.
+        UltrascaleError: The assembly was not validated, or there are no manifests.
     """
     console = Console(width=max(Console().width, _WIDTH))
-    console.print(_stacks(plan, assembly))
+    console.print(_stacks(plan, stacks))
     console.print(_pools(plan))
     if plan.hyperpod is not None and plan.hyperpod.governance is not None:
         console.print(_teams(plan.hyperpod.governance.teams))
@@ -58,17 +63,11 @@ def print_summary(plan: ClusterPlan, *, assembly: Path, manifests: Path) -> None
     console.print(f"{findings} findings, {acknowledged} acknowledged with a reason")
 
 
-def _stacks(plan: ClusterPlan, assembly: Path) -> Table:
+def _stacks(plan: ClusterPlan, stacks: Mapping[str, Path]) -> Table:
     title = f"{plan.name} in {plan.region}"
     table = Table("stack", "resources", title=title, title_justify="left", box=SIMPLE)
-    manifest = assembly / "manifest.json"
-    if not manifest.exists():
-        raise UltrascaleError(f"{assembly}: nothing is synthesized here; run `make synth`")
-    artifacts = mapping(_read(manifest), "artifacts")
-    for name, artifact in artifacts.items():
-        if text(artifact, "type") == "aws:cloudformation:stack":
-            template = _read(assembly / f"{name}.template.json")
-            table.add_row(name, str(len(mapping(template, "Resources"))))
+    for name, template in stacks.items():
+        table.add_row(name, str(len(mapping(read_json(template), "Resources"))))
     return table
 
 
@@ -140,13 +139,9 @@ def _findings(assembly: Path) -> tuple[int, int]:
     report = assembly / _REPORT
     if not report.exists():
         raise UltrascaleError(f"{report}: missing; run `make synth`, which validates")
-    plugins = objects(_read(report), "pluginReports")
+    plugins = objects(read_json(report), "pluginReports")
     count = {
         key: sum(len(sequence(plugin, key)) for plugin in plugins)
         for key in ("violations", "suppressedViolations")
     }
     return count["violations"], count["suppressedViolations"]
-
-
-def _read(path: Path) -> object:
-    return json.loads(path.read_text(encoding="utf-8"))

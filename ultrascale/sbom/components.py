@@ -1,6 +1,5 @@
 """Components of a cluster, read from its synthesized assembly and manifests."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -8,17 +7,18 @@ from pathlib import Path
 
 import yaml
 
+from ultrascale.assembly import read_json, read_stacks, read_stacks_of
 from ultrascale.catalog import versions
 from ultrascale.documents import Json, JsonObject, mapping, sequence, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import PipelinePlan
-from ultrascale.plan.stacks import planned_stacks
 from ultrascale.sbom.images import is_own, own_images, pulled_image, python_package
+from ultrascale.sbom.layers import programs_of
 from ultrascale.sbom.model import Component, merged
 from ultrascale.sbom.resources import components_of, machine_images
 
-_STACK_ARTIFACT = "aws:cloudformation:stack"
+_LAYER = "AWS::Lambda::LayerVersion"
 # Libraries that write the templates and manifests; the CDK's own functions are deployed with them.
 _CDK = (
     "aws-cdk-lib",
@@ -55,7 +55,7 @@ def list_pipeline(plan: PipelinePlan, *, assembly: Path, manifests: Path) -> tup
     Raises:
         UltrascaleError: Nothing is synthesized there, or it is another pipeline.
     """
-    if plan.name not in _stacks(assembly):
+    if plan.name not in read_stacks(assembly):
         message = (
             f"{assembly}: not the pipeline {plan.name}; run `make pipeline CLUSTER={plan.file}`"
         )
@@ -66,7 +66,7 @@ def list_pipeline(plan: PipelinePlan, *, assembly: Path, manifests: Path) -> tup
         components += _of_cluster(stage.cluster, folder, manifests / stage.name)
         for template in (assembly / f"assembly-{stage.name}").glob("*.template.json"):
             components += _from_template(template, stage.cluster, f"{plan.name} ({stage.name})")
-    for name, template in _stacks(assembly).items():
+    for name, template in read_stacks(assembly).items():
         components += _from_template(template, plan.stages[0].cluster, name)
     return merged(components)
 
@@ -89,51 +89,19 @@ def _libraries() -> Iterator[Component]:
         )
 
 
-def _stacks(assembly: Path) -> Mapping[str, Path]:
-    """Return the template of each stack of an assembly itself, without those nested in it.
-
-    Raises:
-        UltrascaleError: Nothing is synthesized there.
-    """
-    manifest = assembly / "manifest.json"
-    if not manifest.exists():
-        raise UltrascaleError(f"{assembly}: nothing is synthesized here; run `make synth`")
-    artifacts = mapping(_read(manifest).get("artifacts"))
-    return {
-        str(mapping(mapping(each).get("properties")).get("stackName", name)): assembly
-        / str(mapping(mapping(each)["properties"])["templateFile"])
-        for name, each in artifacts.items()
-        if mapping(each)["type"] == _STACK_ARTIFACT
-    }
-
-
-def _read(file: Path) -> JsonObject:
-    """Return the content of a file of an assembly.
-
-    Raises:
-        UltrascaleError: The file is incomplete: a synthesis was interrupted.
-    """
-    try:
-        return mapping(json.loads(file.read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError) as error:
-        raise UltrascaleError(f"{file}: {error}; run `make synth`") from None
-
-
 def _from_templates(plan: ClusterPlan, assembly: Path) -> Iterator[Component]:
-    stacks = _stacks(assembly)
-    if different := stacks.keys() ^ planned_stacks(plan):
-        message = (
-            f"{assembly}: not what the file of {plan.name} becomes now: {min(different)} is in one "
-            "alone; run `make synth` with CLUSTER set to the file"
-        )
-        raise UltrascaleError(message)
-    for name, template in stacks.items():
+    for name, template in read_stacks_of(plan, assembly).items():
         yield from _from_template(template, plan, name)
 
 
 def _from_template(file: Path, plan: ClusterPlan, stack: str) -> Iterator[Component]:
-    for body in mapping(_read(file).get("Resources")).values():
-        yield from components_of(mapping(body), plan, stack=stack)
+    for resource in mapping(read_json(file), "Resources").values():
+        body = mapping(resource)
+        programs = [*programs_of(body, file.parent)] if text(body, "Type") == _LAYER else []
+        for program in programs:
+            yield replace(program, used_by=(stack,))
+        if not programs:
+            yield from components_of(body, plan, stack=stack)
 
 
 def _from_manifests(plan: ClusterPlan, manifests: Path) -> Iterator[Component]:

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from ultrascale.catalog import AmiType, versions
+from ultrascale.catalog import AmiType, karpenter, versions
 from ultrascale.documents import JsonObject, mapping
 from ultrascale.plan import ClusterPlan
+from ultrascale.sbom.images import pulled_image
 from ultrascale.sbom.model import Component
 
 _Reader = Callable[[JsonObject, ClusterPlan], Iterator[Component]]
@@ -92,6 +93,9 @@ def _layer(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
 
 
 def _helm_chart(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
+    chart, version = _text(properties, "Chart"), _text(properties, "Version")
+    if version is not None and karpenter.CHART in (chart, _text(properties, "Repository")):
+        yield pulled_image(f"{karpenter.CONTROLLER_IMAGE}:{version}", plan, used_by="")
     yield Component(
         kind="Helm chart",
         name=str(properties["Chart"]),
