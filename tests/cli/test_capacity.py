@@ -210,6 +210,47 @@ def test_without_credentials_the_message_is_one_line(
     assert (answer.returncode, answer.stderr) == (1, "no AWS credentials\n")
 
 
+def test_an_offer_that_no_cluster_can_use_is_shown_with_the_reason_and_not_to_be_bought(
+    ultrascale_: Capacity,
+) -> None:
+    search = ("--region", "us-west-2", "--type", "trn2u.48xlarge", "--count", "4", "--days", "7")
+    blocks = {
+        "CapacityBlockOfferings": [BLOCK | {"InstanceType": "trn2u.48xlarge", "InstanceCount": 4}]
+    }
+    only = ("--option", "capacity-block")
+
+    shown, _ = ultrascale_("capacity", *search, *only, blocks=blocks)
+    asked, aws = ultrascale_("capacity", "buy", ID, *search, *only, "--confirm", ID, blocks=blocks)
+
+    assert f"{ID}: CANNOT BE USED: " in shown.stdout
+    assert "capacity buy" not in shown.stdout
+    assert shown.returncode == capacity.NOTHING_FOUND
+    assert f"{ID}: not bought: it cannot be used: " in asked.stderr
+    assert asked.returncode == 1
+    assert BLOCK_ACTION not in aws.actions
+
+
+def test_an_offer_for_a_pool_is_held_against_its_file_when_it_is_bought(
+    ultrascale_: Capacity, tmp_path: Path
+) -> None:
+    file = tmp_path / "cluster.yaml"
+    document = make_document(pools=[SYSTEM_POOL, pool_document()])
+    file.write_text(as_text(document))
+    elsewhere = {"CapacityBlockOfferings": [BLOCK | {"AvailabilityZone": "us-west-2d"}]}
+    of_pool = ("--file", str(file), "--pool", "train", "--confirm", ID)
+
+    found, _ = ultrascale_("capacity", file, "train", "--days", "7")
+    bought, aws = ultrascale_(*BUY, *of_pool, blocks=elsewhere)
+    other, _ = ultrascale_(*BUY, "--file", str(file), "--pool", "nobody")
+    half, _ = ultrascale_(*BUY, "--pool", "train")
+
+    assert f"--file {file} --pool train" in found.stdout
+    assert "pool train: " in bought.stderr
+    assert BLOCK_ACTION not in aws.actions
+    assert "--pool: no such pool, got 'nobody'" in other.stderr
+    assert "--pool: means a pool of a cluster file; add --file" in half.stderr
+
+
 # --- buy ----------------------------------------------------------------------------------------
 
 

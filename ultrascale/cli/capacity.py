@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -11,7 +12,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from ultrascale import plan
+from ultrascale import config, plan
 from ultrascale.cli.offer_views import as_json, buy_command, print_offers
 from ultrascale.errors import ConfigError
 from ultrascale.offers.model import RESERVED, Request
@@ -22,6 +23,7 @@ from ultrascale.offers.scope import warnings
 if TYPE_CHECKING:
     from ultrascale.account import Account
     from ultrascale.offers.model import Found, Offer
+    from ultrascale.plan.advice.purchases import PoolOfFile
 
 NOTHING_FOUND = 3
 """Exit status where AWS offers nothing that fits."""
@@ -90,7 +92,7 @@ def find_command(
 ) -> None:
     """Show the capacity that AWS sells now. The word `find` may be left out.
 
-    Ends with status 3 where AWS offers nothing.
+    Ends with status 3 where AWS offers nothing that a cluster can use.
     """
     at = now()
     order = ORDERS.get(sort)
@@ -108,22 +110,23 @@ def find_command(
     )
     try:
         if file is None:
-            requests = [request_of(wish, at)]
+            requests, reading = [request_of(wish, at)], None
         else:
             requests = requests_of(plan.load(file), pool, wish, at)
+            reading = config.read(file)
     except ConfigError as error:
         raise ConfigError([*wrong, *error.mistakes]) from None
     if order is None:
         raise ConfigError(wrong)
     for line in dict.fromkeys(line for request in requests for line in warnings(request)):
         typer.echo(f"warning: {line}", err=True)
-    found, _ = _find(requests, at, profile)
+    found, _ = _find(requests, at, profile, reading)
     offers = ranked(found.offers, order)
     if json_:
-        typer.echo(as_json(found, offers, requests, at, profile))
+        typer.echo(as_json(found, offers, requests, at, profile, file))
     else:
-        print_offers(found, offers, requests, profile)
-    if not offers:
+        print_offers(found, offers, requests, profile, file)
+    if all(offer.refused for offer in offers):
         raise typer.Exit(NOTHING_FOUND)
 
 
@@ -152,16 +155,29 @@ def buy_command_(
     days: Days = None,
     starts: Starts = None,
     until: Until = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Cluster file that it is for; refuse what it cannot use.")
+    ] = None,
+    pool: Annotated[str | None, typer.Option(help="Pool of that file.")] = None,
     profile: Profile = None,
 ) -> None:
     """Buy an offering, which is paid up front and final. Asks AWS for the offering again first.
 
     Prints the terms, then the keys for the cluster file. Give the options with which `find` found
-    it. Ends with status 4 where it is not known whether AWS sold it.
+    it. Refuses what no cluster can use. Ends with status 4 where it is not known whether AWS sold
+    it.
     """
-    from ultrascale.offers.purchase import default_name, offered, quota_of, refuse_other_fee, terms
+    from ultrascale.offers.purchase import (
+        default_name,
+        offered,
+        quota_of,
+        refuse_other_fee,
+        refuse_unusable,
+        terms,
+    )
 
     at = now()
+    place = _place(file, pool)
     wish = Wish(
         regions=(region,) if region else (),
         instance_types=(type_,) if type_ else (),
@@ -176,15 +192,36 @@ def buy_command_(
     offer = offered(found, offering)
     if seen is not None:
         refuse_other_fee(offer, seen)
+    refuse_unusable(offer, at=at, place=place)
     name = name or default_name(offer)
     for line in terms(offer, account, quota_of(offer, account), name):
         typer.echo(line, err=True)
     if confirm is None:
         named = f" --name {name}" if name != default_name(offer) else ""
-        command = f"{buy_command(offer, profile)}{named} --confirm {offer.id}"
+        again = buy_command(replace(offer, request=replace(request, pool=pool)), profile, file)
+        command = f"{again}{named} --confirm {offer.id}"
         typer.echo(f"nothing was bought; to buy it: {command}", err=True)
         raise typer.Exit(1)
     _buy(offer, account, name)
+
+
+def _place(file: Path | None, pool: str | None) -> "PoolOfFile | None":
+    """Return the pool that an offering is for, None where none is named.
+
+    Raises:
+        ConfigError: The file has mistakes or no such pool, or one of the two options is missing.
+    """
+    from ultrascale.plan.advice.purchases import PoolOfFile
+
+    if file is None and pool is None:
+        return None
+    if file is None or pool is None:
+        given, missing = ("--pool", "--file") if file is None else ("--file", "--pool")
+        raise ConfigError([f"{given}: means a pool of a cluster file; add {missing}"])
+    pools = dict.fromkeys(planned.pool for planned in plan.load(file).all_pools)
+    if pool not in pools:
+        raise ConfigError([f"--pool: no such pool, got {pool!r}; {file} has {', '.join(pools)}"])
+    return PoolOfFile(reading=config.read(file), pool=pool)
 
 
 def _judged(
@@ -217,7 +254,10 @@ def _judged(
 
 
 def _find(
-    requests: Sequence[Request], at: datetime, profile: str | None
+    requests: Sequence[Request],
+    at: datetime,
+    profile: str | None,
+    reading: "config.Reading | None" = None,
 ) -> "tuple[Found, Account]":
     """Ask AWS, and show a spinner in a terminal meanwhile."""
     # boto3 is slow to import, and no other command needs it.
@@ -226,7 +266,7 @@ def _find(
 
     account = connect(requests[0].regions[0], profile)
     with Console(stderr=True).status("asking AWS for offers"):
-        return find(requests, account, at, region_gates()), account
+        return find(requests, account, at, region_gates(), reading), account
 
 
 def _buy(offer: "Offer", account: "Account", name: str) -> None:

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -20,7 +21,11 @@ _RIGHT = ("nodes", "usable\nhours", "fee", "by usable\nnode-hour", "of On-\nDema
 
 
 def print_offers(
-    found: Found, offers: Sequence[Offer], requests: Sequence[Request], profile: str | None
+    found: Found,
+    offers: Sequence[Offer],
+    requests: Sequence[Request],
+    profile: str | None,
+    file: Path | None = None,
 ) -> None:
     """Print a table of ``offers``, and below it what there is to know.
 
@@ -29,13 +34,14 @@ def print_offers(
         offers: Its offers in order.
         requests: What was looked for.
         profile: Profile that the user named.
+        file: The cluster file that was searched for; None for options alone.
     """
     console = Console(width=max(Console().width, _WIDTH), highlight=False, markup=False)
     if offers:
         console.print(_table(offers))
     else:
         console.print(_NOTHING_KNOWN if found.unknown else "nothing is on offer")
-    for line in _below(found, offers, requests, profile):
+    for line in _below(found, offers, requests, profile, file):
         console.print(line, soft_wrap=True)
 
 
@@ -45,6 +51,7 @@ def as_json(
     requests: Sequence[Request],
     at: datetime,
     profile: str | None,
+    file: Path | None = None,
 ) -> str:
     """Return all that was found as JSON.
 
@@ -54,10 +61,11 @@ def as_json(
         requests: What was looked for.
         at: When, in UTC.
         profile: Profile that the user named.
+        file: The cluster file that was searched for; None for options alone.
     """
     document = {
         "at": _instant(at),
-        "offers": [_offer(offer, profile) for offer in offers],
+        "offers": [_offer(offer, profile, file) for offer in offers],
         "unknown": [
             {"what": each.what, "action": each.action, "reason": each.reason, "denied": each.denied}
             for each in found.unknown
@@ -71,14 +79,15 @@ def as_json(
     return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def buy_command(offer: Offer, profile: str | None) -> str | None:
+def buy_command(offer: Offer, profile: str | None, file: Path | None = None) -> str | None:
     """Return the command that shows the terms of ``offer``, None where it is not bought.
 
     Args:
         offer: What AWS offers.
         profile: Profile that the user named: without it, another account may pay.
+        file: The cluster file that was searched for; None for options alone.
     """
-    if offer.id is None:
+    if offer.id is None or offer.refused:
         return None
     request = offer.request
     words = [f"ultrascale capacity buy {offer.id}", f"--option {offer.option}"]
@@ -90,6 +99,8 @@ def buy_command(offer: Offer, profile: str | None) -> str | None:
         words.append(f"--until {_instant(request.until)}")
     if offer.fee is not None:
         words.append(f"--fee {offer.fee:f}")
+    if file is not None and request.pool is not None:
+        words.append(f"--file {shlex.quote(str(file))} --pool {request.pool}")
     if profile is not None:
         words.append(f"--profile {shlex.quote(profile)}")
     return " ".join(words)
@@ -123,9 +134,14 @@ def _table(offers: Sequence[Offer]) -> Table:
 
 
 def _below(
-    found: Found, offers: Sequence[Offer], requests: Sequence[Request], profile: str | None
+    found: Found,
+    offers: Sequence[Offer],
+    requests: Sequence[Request],
+    profile: str | None,
+    file: Path | None,
 ) -> Iterator[str]:
     for offer in offers:
+        yield from (f"{offer.id}: CANNOT BE USED: {reason}" for reason in offer.refused)
         yield from (f"{offer.id or _zone(offer)}: {note}" for note in offer.notes)
         for part in offer.parts if len(offer.parts) > 1 else ():
             place = part.zone or part.zone_id or "a zone that is unknown"
@@ -148,7 +164,7 @@ def _below(
             "training plans here are for HyperPod pools alone, and held against EC2's price; the "
             "catalog has none of SageMaker"
         )
-    commands = (buy_command(offer, profile) for offer in offers)
+    commands = (buy_command(offer, profile, file) for offer in offers)
     buyable = [command for command in commands if command is not None]
     if buyable:
         drained = capacity_blocks.DRAINED_BEFORE_RECLAIM
@@ -182,7 +198,7 @@ def _on_demand(requests: Sequence[Request]) -> Iterator[tuple[str, str, float | 
         yield region, name, prices.on_demand(region, [name]).get(name)
 
 
-def _offer(offer: Offer, profile: str | None) -> dict[str, object]:
+def _offer(offer: Offer, profile: str | None, file: Path | None) -> dict[str, object]:
     return {
         "id": offer.id,
         "option": offer.option,
@@ -203,7 +219,8 @@ def _offer(offer: Offer, profile: str | None) -> dict[str, object]:
         "score": offer.score,
         "parts": [_part(part) for part in offer.parts],
         "notes": list(offer.notes),
-        "buy": buy_command(offer, profile),
+        "refused": list(offer.refused),
+        "buy": buy_command(offer, profile, file),
     }
 
 

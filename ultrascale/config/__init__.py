@@ -148,6 +148,7 @@ __all__ = [
     "default_claims",
     "default_job_values",
     "dotted",
+    "dump",
     "folder",
     "has_default_claims",
     "has_efa",

@@ -11,6 +11,7 @@ from ultrascale.account.zones import Zones, zones_of
 from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import UnansweredError
 from ultrascale.offers.blocks import block_offers
+from ultrascale.offers.fit import why_refused
 from ultrascale.offers.model import Found, Offer, Request, Unknown
 from ultrascale.offers.plans import plan_offers
 from ultrascale.offers.scope import remarks, reservable
@@ -18,9 +19,11 @@ from ultrascale.offers.sizes import sizes
 from ultrascale.offers.spot import Scores, SpotPrice, spot_offer, spot_prices, spot_scores, unpriced
 from ultrascale.offers.throttle import Throttle
 from ultrascale.offers.zones import is_in, placed
+from ultrascale.plan.advice.purchases import PoolOfFile
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
+    from ultrascale.config import Reading
 
 # Parallel requests.
 _WORKERS = 8
@@ -71,14 +74,21 @@ def region_gates() -> Gates:
     return gate
 
 
-def find(requests: Sequence[Request], account: "Account", at: datetime, gates: Gates) -> Found:
-    """Return the current offers for ``requests``.
+def find(
+    requests: Sequence[Request],
+    account: "Account",
+    at: datetime,
+    gates: Gates,
+    file: "Reading | None" = None,
+) -> Found:
+    """Return the current offers for ``requests``, those that cannot be used with the reasons.
 
     Args:
         requests: The requests.
         account: The account that asks.
         at: The time that counts as now, in UTC.
         gates: Throttle of requests for offerings, by Region.
+        file: The cluster file whose pools the requests are for; None for any file.
     """
     regions = dict.fromkeys(region for request in requests for region in request.regions)
     desk = _Desk()
@@ -93,7 +103,16 @@ def find(requests: Sequence[Request], account: "Account", at: datetime, gates: G
     lines = remarks(requests)
     if hidden := len(offers) - len(wanted):
         lines += (f"{hidden} more in other zones than requested",)
+    wanted = [
+        replace(offer, refused=why_refused(offer, at=at, place=_place(offer, file)))
+        for offer in wanted
+    ]
     return Found(offers=tuple(wanted), unknown=tuple(desk.unknown.values()), remarks=lines)
+
+
+def _place(offer: Offer, file: "Reading | None") -> PoolOfFile | None:
+    pool = offer.request.pool
+    return PoolOfFile(reading=file, pool=pool) if file is not None and pool is not None else None
 
 
 @contextmanager

@@ -93,6 +93,7 @@ class Offer:
         on_demand: The catalog's On-Demand price; None where it has none in that currency.
         score: Spot placement score of the zone, from 1 to 10; None where unknown.
         notes: Remarks for the user.
+        refused: Why no cluster file, or not the one at hand, can use it; empty where one can.
     """
 
     id: str | None
@@ -110,6 +111,7 @@ class Offer:
     on_demand: Decimal | None
     score: int | None
     notes: tuple[str, ...]
+    refused: tuple[str, ...] = ()
 
     @property
     def starts(self) -> datetime | None:

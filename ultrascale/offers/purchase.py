@@ -20,7 +20,9 @@ from ultrascale import catalog
 from ultrascale.catalog import quotas
 from ultrascale.errors import AccountError, UnansweredError
 from ultrascale.offers.bought import NAME_TAG, TAG, look_command, refuse_again
+from ultrascale.offers.fit import why_refused
 from ultrascale.offers.model import Found, Offer, Part
+from ultrascale.plan.advice.purchases import PoolOfFile
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import (
@@ -98,6 +100,25 @@ def refuse_other_fee(offer: Offer, fee: Decimal) -> None:
     if offer.fee != fee:
         now = "unknown" if offer.fee is None else _money(offer.fee, offer)
         raise AccountError(f"{offer.id}: not bought: its fee is {now} now, and not {fee:,}")
+
+
+def refuse_unusable(
+    offer: Offer, *, at: datetime | None = None, place: PoolOfFile | None = None
+) -> None:
+    """Refuse an offer that would be paid for and that no cluster could use.
+
+    Args:
+        offer: The current offer.
+        at: The time that counts as now, in UTC; None judges no time.
+        place: The pool of a cluster file that it is for; None for any pool.
+
+    Raises:
+        AccountError: `check` would refuse the pool that it would be; one line for each reason.
+    """
+    reasons = why_refused(offer, at=at, place=place)
+    if reasons:
+        lines = [f"{offer.id}: not bought: it cannot be used: {reason}" for reason in reasons]
+        raise AccountError("\n".join(lines))
 
 
 def default_name(offer: Offer) -> str:
@@ -181,7 +202,8 @@ def buy(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
         name: Name of the purchase.
 
     Raises:
-        AccountError: The offer has no window or no fee, or was bought before; nothing was bought.
+        AccountError: The offer has no window or no fee, no cluster could use it, or it was bought
+            before; nothing was bought.
         UnansweredError: AWS refused; nothing was bought.
         UnsureError: AWS did not say whether or what it sold.
     """
@@ -189,6 +211,7 @@ def buy(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
         raise AccountError(f"{offer.id}: not bought: AWS does not say when it starts and ends")
     if offer.fee is None:
         raise AccountError(f"{offer.id}: not bought: AWS does not say its fee")
+    refuse_unusable(offer)
     refuse_again(offer, account, name)
     if offer.option == "capacity-block":
         return _buy_block(offer, account, name)

@@ -16,7 +16,7 @@ _NOW = datetime.min.replace(tzinfo=UTC)
 
 
 def ranked(offers: Iterable[Offer], order: Order) -> list[Offer]:
-    """Return ``offers``, the best first; offers of an unknown price come last.
+    """Return ``offers``, the best first; offers of an unknown price come late, refused ones last.
 
     Args:
         offers: Offers of AWS.
@@ -31,4 +31,11 @@ def _key(offer: Offer, order: Order) -> tuple[object, ...]:
     price = (offer.hourly is None, offer.hourly or Decimal())
     start = (offer.starts or _NOW,)
     first = (*price, *start) if order == "price" else (*start, *price)
-    return (*first, -(offer.score or 0), offer.instance_type, offer.zone or "", offer.id or "")
+    return (
+        bool(offer.refused),
+        *first,
+        -(offer.score or 0),
+        offer.instance_type,
+        offer.zone or "",
+        offer.id or "",
+    )
