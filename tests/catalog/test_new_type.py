@@ -57,7 +57,7 @@ def cluster_file(folder: Path, instance_type: str, pools: list[dict[str, Any]]) 
     provisioners = {pool["provisioner"] for pool in pools}
     document = make_document(
         pools=[SYSTEM_POOL, *(pool | {"instance_types": [instance_type]} for pool in pools)],
-        karpenter={"version": "1.15.1"} if "karpenter" in provisioners else None,
+        karpenter={"version": "1.15.2"} if "karpenter" in provisioners else None,
         scheduling={"gang_scheduler": "volcano", "topology_aware": True},
         observability={},
     )

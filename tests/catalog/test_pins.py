@@ -107,8 +107,13 @@ def test_addons_that_bring_nodes_up_do_not_wait_for_a_node() -> None:
     assert not waiting & {"vpc-cni", "kube-proxy", "eks-pod-identity-agent"}
 
 
-def test_etcd_still_speaks_the_v2_api_of_torchelastic() -> None:
-    assert versions.image("etcd").tag.startswith("v3.5.")
+def test_etcd_still_speaks_the_v2_api_of_torchelastic_where_it_is_asked_for() -> None:
+    assert versions.image("etcd-v2").tag.startswith("v3.5.")
+
+
+def test_etcd_is_of_a_line_that_is_kept_up_where_no_v2_api_is_asked_for() -> None:
+    # 3.6 takes the data of 3.5; 3.7 does not.
+    assert versions.image("etcd").tag.startswith("v3.6.")
 
 
 def test_efa_plugin_is_new_enough() -> None:

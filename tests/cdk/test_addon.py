@@ -13,7 +13,7 @@ from ultrascale_constructs.addon import Addon
 ADDON = "AWS::EKS::Addon"
 CNI = AddonPlan(
     name="vpc-cni",
-    version="v1.22.4-eksbuild.3",
+    version="v1.23.1-eksbuild.1",
     configuration={"env": {"WARM_PREFIX_TARGET": "1", "ENABLE_PREFIX_DELEGATION": "true"}},
     service_account="aws-node",
     managed_policy="AmazonEKS_CNI_Policy",
@@ -41,7 +41,7 @@ def test_its_version_is_pinned(cni: Template) -> None:
         ADDON,
         {
             "AddonName": "vpc-cni",
-            "AddonVersion": "v1.22.4-eksbuild.3",
+            "AddonVersion": "v1.23.1-eksbuild.1",
             "ClusterName": "research",
         },
     )

@@ -13,7 +13,7 @@ from ultrascale_constructs.karpenter import Karpenter, controller_values
 from ultrascale_constructs.karpenter_policy import PolicyScope, controller_policies
 
 PLAN = KarpenterPlan(
-    version="1.15.1",
+    version="1.15.2",
     crd_chart=CRD_CHART,
     chart=CHART,
     replicas=2,

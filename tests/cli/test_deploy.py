@@ -192,7 +192,7 @@ def beyond_limits() -> dict[str, object]:
     }
     return {
         "pools": [SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}, pool_document(**fleet)],
-        "karpenter": {"version": "1.15.1"},
+        "karpenter": {"version": "1.15.2"},
         "network": {
             "vpc_cidr": "10.0.0.0/16",
             "zones": ["us-west-2a", "us-west-2b"],

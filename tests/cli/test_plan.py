@@ -116,7 +116,7 @@ def beyond(folder: Path, *pools: dict[str, Any], **changes: Any) -> Path:
         "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
     }
     system = SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}
-    karpenter = {"version": "1.15.1"}
+    karpenter = {"version": "1.15.2"}
     file = folder / "cluster.yaml"
     document = make_document(
         pools=[system, pool, *pools], karpenter=karpenter, network=network, **changes

@@ -215,7 +215,7 @@ def test_what_aws_publishes_for_nobody_is_a_status_of_its_own(
     }
     system = SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}
     changes = {"pools": [system, pool_document(**fleet)], "network": network}
-    file = written(tmp_path, karpenter={"version": "1.15.1"}, **changes)
+    file = written(tmp_path, karpenter={"version": "1.15.2"}, **changes)
 
     codes: list[int] = []
     states: tuple[State, ...] = ("fail", "pass")

@@ -55,7 +55,7 @@ def written(folder: Path, pool: dict[str, Any]) -> Path:
     path = folder / "cluster.yaml"
     changes: dict[str, Any] = {"pools": [SYSTEM_POOL, pool]}
     if pool["provisioner"] == "karpenter":
-        changes["karpenter"] = {"version": "1.15.1"}
+        changes["karpenter"] = {"version": "1.15.2"}
     path.write_text(as_text(make_document(**changes)))
     return path
 

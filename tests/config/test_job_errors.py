@@ -104,7 +104,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
             pool="train",
             nodes=9,
         )
-        | {"karpenter": {"version": "1.15.1"}},
+        | {"karpenter": {"version": "1.15.2"}},
         "jobs.tune.nodes: more than the 8 nodes of train, got 9; "
         "ask for at most 8, or raise nodes in pool train",
     ),
@@ -247,7 +247,7 @@ GOOD = {
         kind="service",
         capacity="on-demand",
     )
-    | {"karpenter": {"version": "1.15.1"}},
+    | {"karpenter": {"version": "1.15.2"}},
     "one Neuron device": trn(resources={"neuron": 1}),
     "Volcano's own queue": trn(queue="default") | {"scheduling": VOLCANO},
     "c10d beside etcd": trn(rendezvous="c10d")

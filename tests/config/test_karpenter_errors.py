@@ -53,12 +53,12 @@ OLD = {"kubernetes": {"version": "1.34"}}
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a release with a regression": (
         with_karpenter("1.8.4", **OLD),
-        "karpenter.version: a release of Karpenter with a regression, got '1.8.4'; use 1.15.1",
+        "karpenter.version: a release of Karpenter with a regression, got '1.8.4'; use 1.15.2",
     ),
     "a major version to come": (
         with_karpenter("2.0.0"),
         "karpenter.version: a major version of Karpenter that this product does not know, "
-        "got '2.0.0'; use 1.15.1",
+        "got '2.0.0'; use 1.15.2",
     ),
     "older than Kubernetes": (
         with_karpenter("1.8.6"),
@@ -90,7 +90,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "use 1.11.0 or later",
     ),
     "system nodes below the controller": (
-        with_karpenter("1.15.1", launched(nodes={"max": 6_000})),
+        with_karpenter("1.15.2", launched(nodes={"max": 6_000})),
         "pools.0.instance_types: nodes too small for Karpenter, which takes 8 vCPUs and 32 GiB "
         "where it may launch 6000 nodes, got [m7g.2xlarge]; use larger types, or state less in "
         "karpenter.vcpus and karpenter.memory_gib",
@@ -108,13 +108,13 @@ def test_a_version_that_will_not_do_is_refused_with_one_that_will(
 @pytest.mark.parametrize(
     "document",
     [
-        with_karpenter("1.15.1", launched(instance_types=["p5.48xlarge"], placement_group=True)),
+        with_karpenter("1.15.2", launched(instance_types=["p5.48xlarge"], placement_group=True)),
         with_karpenter("1.16.0", launched(purchase=SPOT)),
         with_karpenter("1.9.0", launched(nodes={"static": 4}, role="reserved")),
         with_karpenter("1.10.0", launched(instance_types=["p5.48xlarge"], efa="none")),
         with_karpenter("1.10.0", pool_document(placement_group=True)),
         with_karpenter(
-            "1.15.1",
+            "1.15.2",
             launched(nodes={"max": 6_000}),
             pools=[
                 SYSTEM_POOL,
@@ -158,7 +158,7 @@ def test_a_version_older_than_reservations_is_older_than_kubernetes_too() -> Non
 
 
 def test_a_pool_without_a_count_is_another_rules_to_refuse() -> None:
-    assert lines(with_karpenter("1.15.1", launched(nodes={}))) == []
+    assert lines(with_karpenter("1.15.2", launched(nodes={}))) == []
 
 
 ONE_ZONE = ("us-west-2a",)
@@ -193,7 +193,7 @@ def test_the_rules_see_efa_where_the_plan_does(
 
 
 def test_a_controller_that_the_file_sizes_fits_where_ours_does_not() -> None:
-    document = with_karpenter("1.15.1", launched(nodes={"max": 6_000}))
+    document = with_karpenter("1.15.2", launched(nodes={"max": 6_000}))
     document["karpenter"] |= {"vcpus": 4, "memory_gib": 16}
 
     assert lines(document) == []

@@ -137,7 +137,7 @@ class TestArguments:
 
     def test_a_section_is_none_where_the_file_leaves_it_out_and_nowhere_else(self) -> None:
         unreadable = make_document(pools=[NEURON_POOL], karpenter={"version": 1})
-        stated = make_document(pools=[NEURON_POOL], karpenter={"version": "1.15.1"})
+        stated = make_document(pools=[NEURON_POOL], karpenter={"version": "1.15.2"})
         left_out = make_document(pools=[NEURON_POOL])
         left_out_elsewhere_broken = make_document(pools=[NEURON_POOL], regin="x")
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import for_each
 from tests.support.config_documents import KARPENTER, TWO_ZONES
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import config
@@ -86,3 +87,21 @@ def test_an_agreement_on_no_more_than_anybody_gets_is_told(granted: int, told: i
     lines = [line for line in config.warnings(cluster) if line.startswith("agreed_limits")]
 
     assert len(lines) == told
+
+
+@for_each(
+    {
+        "the newest": ("1.15.2", 0),
+        "the one that is kept up for long": ("1.14.3", 0),
+        "one that nobody has read": ("1.14.0", 1),
+        "one to come": ("1.16.0", 1),
+    }
+)
+def test_a_karpenter_that_nobody_has_read_is_told(version: str, told: int) -> None:
+    pool = pool_document(provisioner="karpenter")
+    cluster = make_cluster(pools=[SYSTEM_POOL, pool], karpenter={"version": version})
+
+    lines = [line for line in config.warnings(cluster) if line.startswith("karpenter.version")]
+
+    assert len(lines) == told
+    assert all("1.15.2" in line and "1.14.3" in line for line in lines)

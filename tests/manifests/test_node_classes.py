@@ -74,7 +74,7 @@ class TestNamesOfNodes:
 
     def test_large_fleets_of_karpenter_take_both(self) -> None:
         cluster = make_cluster(
-            karpenter={"version": "1.15.1"},
+            karpenter={"version": "1.15.2"},
             kubernetes={"instance_id_node_names": True},
             pools=[SYSTEM_POOL, pool_document(provisioner="karpenter")],
         )

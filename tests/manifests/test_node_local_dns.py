@@ -38,7 +38,7 @@ ZONES = re.compile(r"^(\S+):53 \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 def large_cluster(*pools: dict[str, Any], **changes: Any) -> config.Cluster:
     document = {
         "network": NETWORK,
-        "karpenter": {"version": "1.15.1"},
+        "karpenter": {"version": "1.15.2"},
         "pools": [SYSTEM_POOL, LARGE, *pools],
     }
     return make_cluster(**document | changes)

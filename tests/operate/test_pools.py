@@ -35,7 +35,7 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "cluster.yaml"
-    document = make_document(pools=[SYSTEM_POOL, STATIC], karpenter={"version": "1.15.1"})
+    document = make_document(pools=[SYSTEM_POOL, STATIC], karpenter={"version": "1.15.2"})
     path.write_text(as_text(document))
     return path
 

@@ -26,8 +26,8 @@ LUSTRE = {
 UNPINNED_ON_134 = ("eks-node-monitoring-agent", "aws-fsx-csi-driver")
 MOUNTPOINT = "aws-mountpoint-s3-csi-driver"
 OWN_VERSIONS = {
-    "eks-node-monitoring-agent": "v1.7.0-eksbuild.1",
-    "aws-fsx-csi-driver": "v1.9.0-eksbuild.1",
+    "eks-node-monitoring-agent": "v1.7.2-eksbuild.1",
+    "aws-fsx-csi-driver": "v1.10.0-eksbuild.1",
 }
 
 
@@ -211,7 +211,7 @@ class TestLargeClusters:
     @staticmethod
     def planned(nodes: int) -> dict[str, AddonPlan]:
         pool = NEURON_POOL | {"provisioner": "karpenter", "nodes": {"max": nodes}}
-        cluster = make_cluster(karpenter={"version": "1.15.1"}, pools=[SYSTEM_POOL, pool])
+        cluster = make_cluster(karpenter={"version": "1.15.2"}, pools=[SYSTEM_POOL, pool])
         control_plane = assemble(cluster).control_plane
         every = (*control_plane.node_addons, *control_plane.workload_addons)
         return {addon.name: addon for addon in every}

@@ -30,7 +30,7 @@ BLOCK = pool_document(name="block", purchase=CAPACITY_BLOCK)
 
 def cluster(*pools: dict[str, Any], **changes: Any) -> config.Cluster:
     if any(pool["provisioner"] == "karpenter" for pool in pools):
-        changes["karpenter"] = {"version": "1.15.1"}
+        changes["karpenter"] = {"version": "1.15.2"}
     return make_cluster(pools=[SYSTEM_POOL, *(pools or [POOL])], **changes)
 
 
@@ -216,7 +216,7 @@ class TestRendezvous:
         plan = plan_etcd(cluster(scheduling={"rendezvous": {"backend": "etcd-v2"}}))
 
         assert plan is not None
-        assert plan.image == versions.image("etcd").reference
+        assert plan.image == versions.image("etcd-v2").reference
         assert ":v3.5." in plan.image
 
 

@@ -21,7 +21,7 @@ NETWORK = {
     "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
     "zones": ["us-west-2a", "us-west-2b", "us-west-2c"],
 }
-KARPENTER = {"version": "1.15.1"}
+KARPENTER = {"version": "1.15.2"}
 
 
 def launched(nodes: int, **changes: Any) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class TestCounting:
         assert (scale.vcpus, scale.memory_gib) == size
 
     def test_what_the_file_says_of_it_wins(self) -> None:
-        scale = karpenter_scale(50_000, config.Karpenter(version="1.15.1", memory_gib=96))
+        scale = karpenter_scale(50_000, config.Karpenter(version="1.15.2", memory_gib=96))
 
         assert (scale.vcpus, scale.memory_gib) == (16, 96)
 

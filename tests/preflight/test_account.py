@@ -139,7 +139,7 @@ def test_a_role_that_a_service_makes_is_a_warning_with_the_command() -> None:
 def test_karpenter_needs_the_role_of_spot_before_it_launches(
     pool: dict[str, Any], state: str
 ) -> None:
-    own = {"karpenter": {"version": "1.15.1"}} if pool is BURST else {}
+    own = {"karpenter": {"version": "1.15.2"}} if pool is BURST else {}
 
     found = run(ROLES, with_roles(*GROUPS), pools=[SYSTEM_POOL, pool], **own)
 

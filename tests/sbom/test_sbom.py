@@ -147,9 +147,9 @@ def test_a_cached_image_is_its_publishers(ultra: Assembly) -> None:
     plugin = named(bill(ultra), "public.ecr.aws/neuron/neuron-device-plugin")
 
     assert plugin["purl"] == (
-        "pkg:docker/neuron/neuron-device-plugin@2.31.0.0?repository_url=public.ecr.aws"
+        "pkg:docker/neuron/neuron-device-plugin@2.32.0.0?repository_url=public.ecr.aws"
     )
-    assert plugin["externalReferences"][0]["url"].startswith("https://awsdocs-neuron.")
+    assert plugin["externalReferences"][0]["url"].startswith("https://github.com/aws-neuron/")
 
 
 def test_hyperpods_chart_is_a_commit_with_charts_of_others(hybrid: Assembly) -> None:
@@ -239,7 +239,7 @@ def test_a_bill_needs_no_more_than_the_file_and_what_was_synthesized(
 
     assert json.loads(printed.stdout) == bill(trainium)
     rows = [line.split() for line in table.stdout.splitlines()]
-    assert ["EKS", "add-on", "vpc-cni", "v1.22.4-eksbuild.3", "trainium-bert-node-addons"] in rows
+    assert ["EKS", "add-on", "vpc-cni", "v1.23.1-eksbuild.1", "trainium-bert-node-addons"] in rows
 
 
 def test_the_bill_of_another_cluster_is_refused(trainium: Assembly, ultrascale: Ultrascale) -> None:

@@ -33,7 +33,7 @@ def block_pool(provisioner: str) -> PoolPlan:
     document = pool_document(
         role="reserved", purchase=CAPACITY_BLOCK, provisioner=provisioner, nodes=nodes
     )
-    cluster = make_cluster(karpenter={"version": "1.15.1"}, pools=[SYSTEM_POOL, document])
+    cluster = make_cluster(karpenter={"version": "1.15.2"}, pools=[SYSTEM_POOL, document])
     return plan_pool(cluster.pools[-1], kubernetes_version=cluster.kubernetes.version)
 
 

@@ -40,6 +40,6 @@ def with_job(**job: Any) -> dict[str, Any]:
     return make_document(jobs={"tune": job})
 
 
-KARPENTER = {"version": "1.15.1"}
+KARPENTER = {"version": "1.15.2"}
 GOVERNANCE = {"task_governance": {"teams": [{"name": "research", "fair_share_weight": 40}]}}
 TWO_ZONES = ["us-west-2a", "us-west-2b"]

@@ -238,9 +238,52 @@ def _split(text: Any, separator: Any) -> Any:
     return celtypes.ListType([celtypes.StringType(part) for part in parts])
 
 
-def karpenter_crds() -> CrdSet:
-    """Return upstream's CRDs of Karpenter; skip the test where they are not beside the project."""
-    folder = CRD_FOLDERS / "karpenter-v1.14.1"
-    if not folder.is_dir():
-        pytest.skip(f"the CRDs of Karpenter are not in {folder}")
-    return CrdSet.from_folder(folder)
+# Karpenter 1.15 takes any field of the kubelet there and says which are wrong only once it runs.
+# Source: https://karpenter.sh/docs/concepts/nodeclasses/#speckubelet
+_KUBELET: Schema = {
+    "type": "object",
+    "properties": {
+        "clusterDNS": {"type": "array", "items": {"type": "string"}},
+        "cpuCFSQuota": {"type": "boolean"},
+        "evictionMaxPodGracePeriod": {"type": "integer"},
+        "imageGCHighThresholdPercent": {"type": "integer"},
+        "imageGCLowThresholdPercent": {"type": "integer"},
+        "maxPods": {"type": "integer", "minimum": 0},
+        "podsPerCore": {"type": "integer", "minimum": 0},
+        **{
+            name: {"type": "object", "additionalProperties": {"type": "string"}}
+            for name in (
+                "evictionHard",
+                "evictionSoft",
+                "evictionSoftGracePeriod",
+                "kubeReserved",
+                "systemReserved",
+            )
+        },
+    },
+}
+KARPENTER_FOLDERS = ("karpenter-v1.14.1", "karpenter-v1.15.x")
+"""CRDs of the two minors that the product offers, the conservative one first."""
+
+
+def karpenter_documents(folder: str = KARPENTER_FOLDERS[-1]) -> list[Document]:
+    """Return upstream's CRDs of a Karpenter, strict about the kubelet's fields.
+
+    The test is skipped where they are not beside the project.
+    """
+    path = CRD_FOLDERS / folder
+    if not path.is_dir():
+        pytest.skip(f"the CRDs of Karpenter are not in {path}")
+    documents = load_folder(path)
+    for document in documents:
+        if document["spec"]["names"]["kind"] == "EC2NodeClass":
+            for version in document["spec"]["versions"]:
+                spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+                if spec["properties"]["kubelet"].get(_KEEP):
+                    spec["properties"]["kubelet"] = _KUBELET
+    return documents
+
+
+def karpenter_crds(folder: str = KARPENTER_FOLDERS[-1]) -> CrdSet:
+    """Return upstream's CRDs of a Karpenter; skip the test where they are not there."""
+    return CrdSet.from_documents(karpenter_documents(folder))

@@ -36,7 +36,7 @@ SERVICE: dict[str, Any] = {
     "image": IMAGE,
     "command": ["python3", "serve.py"],
 }
-KARPENTER = {"version": "1.15.1"}
+KARPENTER = {"version": "1.15.2"}
 CPU_POOL = pool_document(name="cpu", instance_types=["m7i.8xlarge"], zones=None)
 
 

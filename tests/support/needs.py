@@ -10,7 +10,7 @@ from ultrascale.plan.model import ClusterNeeds, QuotaNeed, SubnetNeeds
 from ultrascale.plan.needs.report import plan_needs
 
 SYSTEM = SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}
-KARPENTER = {"version": "1.15.1"}
+KARPENTER = {"version": "1.15.2"}
 POD_RANGES = {
     "vpc_cidr": "10.0.0.0/16",
     "zones": ["us-west-2a", "us-west-2b"],

@@ -99,7 +99,7 @@ def planned(
         "pools": [*([] if pool["name"] == "system" else [SYSTEM_POOL]), pool]
     }
     if provisioner == "karpenter":
-        document["karpenter"] = {"version": "1.15.1"}
+        document["karpenter"] = {"version": "1.15.2"}
     if network is not None:
         document["network"] = network
     if storage is not None:

@@ -23,7 +23,7 @@ def make_pool(changes: dict[str, Any]) -> PoolPlan:
     """Return the plan of the pool `train` in which ``changes`` replace keys."""
     document: dict[str, Any] = {"pools": [SYSTEM_POOL, POOL | changes]}
     if changes["provisioner"] == "karpenter":
-        document["karpenter"] = {"version": "1.15.1"}
+        document["karpenter"] = {"version": "1.15.2"}
     return plan_cluster(loads_own(as_text(make_document(**document)))).pools[0]
 
 

@@ -109,6 +109,6 @@ def written(folder: Path, *pools: dict[str, Any]) -> Path:
     path = folder / "cluster.yaml"
     changes: dict[str, Any] = {"pools": [SYSTEM_POOL, *pools]}
     if any(pool["provisioner"] == "karpenter" for pool in pools):
-        changes["karpenter"] = {"version": "1.15.1"}
+        changes["karpenter"] = {"version": "1.15.2"}
     path.write_text(as_text(make_document(**changes)))
     return path

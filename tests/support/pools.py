@@ -132,7 +132,7 @@ def make_pool(**changes: Any) -> config.Pool:
         document["region"] = region
         network["zones"] = [*zones, *(z for z in (f"{region}a", f"{region}b") if z not in zones)]
     if pool["provisioner"] == "karpenter":
-        document["karpenter"] = {"version": "1.15.1"}
+        document["karpenter"] = {"version": "1.15.2"}
     others = [] if pool.get("name") == "system" else [SYSTEM_POOL]
     cluster = make_cluster(**document, network=network, pools=[*others, pool])
     made = cluster.pools[-1]

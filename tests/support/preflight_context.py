@@ -16,7 +16,7 @@ from ultrascale.plan.needs.report import plan_needs
 from ultrascale.preflight.model import Check, Context, Finding
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-KARPENTER = {"version": "1.15.1"}
+KARPENTER = {"version": "1.15.2"}
 
 
 def pools_plan(*pools: dict[str, Any], **changes: Any) -> ClusterPlan:

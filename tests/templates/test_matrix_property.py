@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.support.auto_mode_crd import AUTO_MODE
-from tests.support.crd_schemas import CRD_FOLDERS, CrdSet
+from tests.support.crd_schemas import CRD_FOLDERS, KARPENTER_FOLDERS, CrdSet
+from tests.support.crd_schemas import karpenter_crds as upstream_crds
 from tests.support.node_group_templates import node_group_template
 from tests.support.node_overlay_crd import NODE_OVERLAY
 from tests.support.pools import (
@@ -77,12 +78,11 @@ POOLS = st.fixed_dictionaries(
 
 @pytest.fixture(scope="module")
 def karpenter_crds() -> CrdSet | None:
-    folder = CRD_FOLDERS / "karpenter-v1.14.1"
-    return CrdSet.from_folder(folder) if folder.is_dir() else None
+    return upstream_crds() if (CRD_FOLDERS / KARPENTER_FOLDERS[-1]).is_dir() else None
 
 
 def outcome(pool: dict[str, Any]) -> ClusterPlan | list[str]:
-    karpenter = {"version": "1.15.1"} if pool["provisioner"] == "karpenter" else None
+    karpenter = {"version": "1.15.2"} if pool["provisioner"] == "karpenter" else None
     document = make_document(pools=[SYSTEM_POOL, pool], karpenter=karpenter)
     try:
         return plan_cluster(loads_own(as_text(document), source=""))

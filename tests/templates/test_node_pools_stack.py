@@ -28,7 +28,7 @@ CALENDAR = "Custom::BlockCalendar"
 
 def planned(provisioner: str, *pools: Document) -> ClusterPlan:
     """Return the plan of a cluster whose nodes ``provisioner`` launches."""
-    karpenter = {"version": "1.15.1"} if provisioner == "karpenter" else None
+    karpenter = {"version": "1.15.2"} if provisioner == "karpenter" else None
     own = [pool | {"provisioner": provisioner} for pool in pools]
     auto = SYSTEM_POOL | {"provisioner": provisioner, "nodes": {"max": 4}}
     system = SYSTEM_POOL if karpenter else auto

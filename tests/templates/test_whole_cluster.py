@@ -13,7 +13,12 @@ import pytest
 from tests.support.assembly import Assembly, Document
 from tests.support.auto_mode_crd import AUTO_MODE as NODE_CLASSES
 from tests.support.chart_rules import scale_findings
-from tests.support.crd_schemas import CRD_FOLDERS, CrdSet, load_folder
+from tests.support.crd_schemas import (
+    CRD_FOLDERS,
+    KARPENTER_FOLDERS,
+    CrdSet,
+    karpenter_documents,
+)
 from tests.support.folders import ROOT
 from tests.support.kubernetes_schemas import (
     containers,
@@ -117,13 +122,13 @@ def test_volcano_accepts_every_object_of_its_own(name: str, request: Request) ->
     assert [found for crds in judges for d in objects for found in crds.validate(d)] == []
 
 
+@pytest.mark.parametrize("folder", KARPENTER_FOLDERS)
 @pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra"])
-def test_karpenter_accepts_every_object_of_its_own(name: str, request: Request) -> None:
+def test_karpenter_accepts_every_object_of_its_own(
+    name: str, folder: str, request: Request
+) -> None:
     assembly: Assembly = request.getfixturevalue(name)
-    folder = CRD_FOLDERS / "karpenter-v1.14.1"
-    if not folder.is_dir():
-        pytest.skip(f"the upstream CRDs are not at {folder}")
-    crds = CrdSet.from_documents([*load_folder(folder), NODE_OVERLAYS])
+    crds = CrdSet.from_documents([*karpenter_documents(folder), NODE_OVERLAYS])
     objects = custom(assembly, *KARPENTER)
 
     assert objects

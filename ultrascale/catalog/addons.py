@@ -69,7 +69,9 @@ _VPC_CNI = Addon(
         "env.WARM_IP_TARGET",
         "env.WARM_PREFIX_TARGET",
     ),
-    versions=on_every_minor(pin("v1.22.4-eksbuild.3", date(2026, 9, 20))),
+    # Its network policy agent is 1.4.1, without which 1.23 does not work.
+    # Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/master/CHANGELOG.md
+    versions=on_every_minor(pin("v1.23.1-eksbuild.1", READ)),
 )
 
 _KUBE_PROXY = Addon(
@@ -148,7 +150,7 @@ _EBS_CSI = Addon(
 
 # A static volume needs no AWS permission, yet the add-on reports a fault while the Pod Identity
 # agent is missing. EKS admits this driver to a new minor late (aws/containers-roadmap#2625), so a
-# version seen on one minor says nothing of another.
+# version seen on one minor says nothing of a newer one.
 # Source: https://github.com/kubernetes-sigs/aws-fsx-csi-driver/tree/master/charts/aws-fsx-csi-driver
 _FSX_CSI = Addon(
     name="aws-fsx-csi-driver",
@@ -158,7 +160,7 @@ _FSX_CSI = Addon(
     configuration=_CSI_DRIVER_KEYS,
     versions=MappingProxyType(
         {
-            "1.35": pin("v1.9.0-eksbuild.1", READ),
+            "1.35": pin("v1.10.0-eksbuild.1", READ, CAPACITY_ORCHESTRATOR),
             "1.36": pin("v1.10.0-eksbuild.1", READ, CAPACITY_ORCHESTRATOR),
         }
     ),
@@ -204,7 +206,7 @@ _NODE_MONITORING_AGENT = Addon(
     ),
     versions=MappingProxyType(
         {
-            "1.35": pin("v1.7.0-eksbuild.1", READ),
+            "1.35": pin("v1.7.2-eksbuild.1", READ),
             "1.36": pin("v1.7.2-eksbuild.1", READ),
         }
     ),

@@ -2,7 +2,7 @@
 
 Sources:
     https://karpenter.sh/v1.15/reference/settings/
-    https://karpenter.sh/v1.14/upgrading/compatibility/
+    https://karpenter.sh/v1.15/upgrading/compatibility/
     https://github.com/aws/karpenter-provider-aws/releases
 """
 
@@ -20,13 +20,24 @@ CHART = "oci://public.ecr.aws/karpenter/karpenter"
 CONTROLLER_IMAGE = "public.ecr.aws/karpenter/controller"
 """Image of the controller; its tag is the chart's version."""
 
-NEWEST_VERSION = "1.15.1"
-"""Newest version whose release notes this product was written against."""
+# Seen in an advisory that calls its package fixed on 2026-11-14, with 1.15.1's fix for reservations
+# that are full: https://images.chainguard.dev/security/CGA-8f39-cmx8-cx6p
+# Source: https://github.com/kubernetes-sigs/karpenter/pull/3456
+NEWEST_VERSION = "1.15.2"
+"""Version that this product writes where it offers one."""
+
+# It is kept up until July 2027, and has the fixes of 1.15 for reservations that are reclaimed.
+# Source: https://github.com/aws/karpenter-provider-aws/releases/tag/v1.14.3
+LONG_TERM_VERSION = "1.14.3"
+"""Conservative choice beside `NEWEST_VERSION`: it changes for fixes alone."""
+
+READ_VERSIONS = frozenset({"1.14.1", LONG_TERM_VERSION, "1.15.0", "1.15.1", NEWEST_VERSION})
+"""Versions whose notes, fields and settings this product was held against."""
 
 RETRACTED_VERSIONS = frozenset({"1.8.4"})
 """Versions with a regression that Karpenter advises against."""
 
-# Source: https://karpenter.sh/v1.14/upgrading/compatibility/#compatibility-matrix
+# Source: https://karpenter.sh/v1.15/upgrading/compatibility/#compatibility-matrix
 OLDEST_VERSIONS: Mapping[str, str] = MappingProxyType(
     {"1.34": "1.6.0", "1.35": "1.9.0", "1.36": "1.13.0"}
 )

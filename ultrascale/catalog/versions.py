@@ -64,24 +64,25 @@ def _cluster_autoscaler(tag: str) -> Image:
     )
 
 
-_NEURON_SOURCE = "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/"
-_NEURON_SEEN = date(2026, 7, 10)
+_NEURON_SOURCE = "https://github.com/aws-neuron/neuron-helm-charts/releases/tag/1.10.0"
+_NEURON_SEEN = date(2026, 8, 19)
 
 IMAGES: Mapping[str, Image] = MappingProxyType(
     {
         "volcano-controller-manager": _volcano("vc-controller-manager"),
         "volcano-scheduler": _volcano("vc-scheduler"),
         "volcano-webhook-manager": _volcano("vc-webhook-manager"),
-        # Neuron Helm chart 1.9.0 (SDK 2.31.0) carries these two tags.
+        # Neuron Helm chart 1.10.0 (SDK 2.32.0) carries these two tags. No chart for SDK 2.33.0 was
+        # seen. The plugin serves trn1 as well, whose training images end with an older SDK.
         "neuron-device-plugin": Image(
             repository="public.ecr.aws/neuron/neuron-device-plugin",
-            tag="2.31.0.0",
+            tag="2.32.0.0",
             source=_NEURON_SOURCE,
             seen=_NEURON_SEEN,
         ),
         "neuron-scheduler": Image(
             repository="public.ecr.aws/neuron/neuron-scheduler",
-            tag="2.31.0.0",
+            tag="2.32.0.0",
             source=_NEURON_SOURCE,
             seen=_NEURON_SEEN,
         ),
@@ -158,8 +159,16 @@ IMAGES: Mapping[str, Image] = MappingProxyType(
             source="https://github.com/kubernetes/kubernetes/blob/master/cluster/addons/dns/nodelocaldns/nodelocaldns.yaml",
             seen=date(2026, 11, 21),
         ),
-        # 3.5 is the last line with the v2 API that TorchElastic's etcd backends speak.
+        # A rolling upgrade goes one minor at a time, and 3.5 is what ran before.
+        # Source: https://etcd.io/docs/v3.6/upgrades/upgrade_3_6/
         "etcd": Image(
+            repository="quay.io/coreos/etcd",
+            tag="v3.6.14",
+            source="https://github.com/etcd-io/etcd/releases/tag/v3.6.14",
+            seen=date(2026, 8, 19),
+        ),
+        # 3.5 is the last line with the v2 API that TorchElastic's etcd backends speak.
+        "etcd-v2": Image(
             repository="quay.io/coreos/etcd",
             tag="v3.5.33",
             source="https://github.com/etcd-io/etcd/releases/tag/v3.5.33",

@@ -4,13 +4,22 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from ultrascale import catalog
-from ultrascale.catalog import auto_mode, hyperpod_chart, matrix, provisioners, quotas, regions
+from ultrascale.catalog import (
+    auto_mode,
+    hyperpod_chart,
+    karpenter,
+    matrix,
+    provisioners,
+    quotas,
+    regions,
+)
 from ultrascale.config._errors import Mistake, Mistakes, dotted, refuse
 from ultrascale.config._form import keys_of
 from ultrascale.config._parts import Placed, Readable, parts_of
 from ultrascale.config._rules import Rules
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.identity import Identity
+from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import AgreedLimits, Network
 from ultrascale.config.pools import (
@@ -49,6 +58,16 @@ def _note(key: str, text: str) -> Mistake:
 def nobody_has_access(kubernetes: Kubernetes) -> Mistakes:
     if not kubernetes.admins:
         yield _note("admins", "empty, so nobody can use kubectl; add the ARN of an IAM role")
+
+
+@warning
+def karpenter_is_unread(section: Karpenter) -> Mistakes:
+    if section.version not in karpenter.READ_VERSIONS:
+        text = (
+            f"{section.version} is a Karpenter that this product was not held against; write "
+            f"{karpenter.NEWEST_VERSION}, or {karpenter.LONG_TERM_VERSION} for long-term support"
+        )
+        yield _note("version", text)
 
 
 @warning

@@ -36,7 +36,7 @@ class Karpenter(Section):
     """Self-managed Karpenter."""
 
     version: ChartVersion
-    """Version of Karpenter's charts; this product is made for 1.15.1."""
+    """Version of Karpenter's charts: 1.15.2, or 1.14.3, which has long-term support."""
 
     vcpus: Annotated[int, Field(ge=1)] | None = None
     """vCPUs that the controller requests.

@@ -186,7 +186,7 @@ def plan_etcd(cluster: config.Cluster) -> EtcdPlan | None:
     if rendezvous.backend == "c10d":
         return None
     return EtcdPlan(
-        image=versions.image("etcd").reference,
+        image=versions.image(rendezvous.backend).reference,
         namespace=names.TRAINING_NAMESPACE,
         replicas=rendezvous.replicas,
         v2_api=rendezvous.backend == "etcd-v2",

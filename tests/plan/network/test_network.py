@@ -225,7 +225,7 @@ class TestEndpoints:
     @pytest.mark.parametrize(
         ("changes", "there"),
         [
-            ({"karpenter": {"version": "1.15.1"}}, True),
+            ({"karpenter": {"version": "1.15.2"}}, True),
             ({"pools": [SYSTEM_POOL, pool_document(provisioner="self-managed")]}, True),
             ({"pools": [SYSTEM_POOL, POOL]}, False),
         ],

@@ -47,7 +47,7 @@ def test_somebody_is_told_of_reserved_nodes_that_never_came() -> None:
         NEURON_POOL
         | {"provisioner": "karpenter", "purchase": ODCR | {"reservation": "cr-0fedcba9876543210"}},
     ]
-    cluster = neuron(karpenter={"version": "1.15.1"}, pools=pools)
+    cluster = neuron(karpenter={"version": "1.15.2"}, pools=pools)
 
     (missing,) = (a for a in alerts(cluster).alarms if a.name == "reserved-missing")
 
@@ -184,7 +184,7 @@ def test_a_large_fleet_is_measured_less_often(nodes: int, minutes: int) -> None:
     network = {**make_document()["network"], "pod_cidrs": {"count": 16, "from": "100.64.0.0/10"}}
     cluster = neuron(
         pools=[{**SYSTEM_POOL, "instance_types": ["m7g.8xlarge"]}, pool],
-        karpenter={"version": "1.15.1"},
+        karpenter={"version": "1.15.2"},
         network=network,
     )
     function = of(cluster).fleet_metrics

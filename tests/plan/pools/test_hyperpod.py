@@ -302,7 +302,7 @@ class TestAddresses:
         ]
         document = governed_document(
             network=network,
-            karpenter={"version": "1.15.1"},
+            karpenter={"version": "1.15.2"},
             pools=[SYSTEM_POOL, *pools],
             hyperpod=None,
         )

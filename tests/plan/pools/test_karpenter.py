@@ -10,7 +10,7 @@ from ultrascale.plan.model import KarpenterPlan
 from ultrascale.plan.pools.karpenter import plan_karpenter
 from ultrascale.plan.scale import plan_scale
 
-KARPENTER = {"version": "1.15.1"}
+KARPENTER = {"version": "1.15.2"}
 # Its largest controllers need larger nodes than those of other tests.
 LARGE_SYSTEM_POOL = SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}
 

@@ -50,7 +50,7 @@ class TestClusterAutoscaler:
     def test_nodes_that_karpenter_launches_are_not_its_affair(self) -> None:
         pool = pool_document(provisioner="karpenter")
 
-        assert autoscaler(FIXED, pool, karpenter={"version": "1.15.1"}) is None
+        assert autoscaler(FIXED, pool, karpenter={"version": "1.15.2"}) is None
 
     def test_it_grows_the_system_pool_for_controllers(self) -> None:
         plan = autoscaler(SYSTEM_POOL)
@@ -85,7 +85,7 @@ class TestClusterAutoscaler:
     def test_its_memory_grows_with_the_whole_fleet(self) -> None:
         small = autoscaler(SYSTEM_POOL)
         pool = pool_document(provisioner="karpenter", nodes={"max": 4000})
-        large = autoscaler(SYSTEM_POOL, pool, karpenter={"version": "1.15.1"})
+        large = autoscaler(SYSTEM_POOL, pool, karpenter={"version": "1.15.2"})
 
         assert small is not None
         assert small.memory == "1624Mi"

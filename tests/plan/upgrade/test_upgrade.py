@@ -262,7 +262,7 @@ def test_nodes_that_karpenter_launched_drift_and_reserved_ones_stay() -> None:
     }
     cpu = KARPENTER_POOL | {"name": "cpu", "instance_types": ["m7g.8xlarge"]}
 
-    found = upgraded(pools=[SYSTEM_POOL, static, cpu], karpenter={"version": "1.15.1"}).pools
+    found = upgraded(pools=[SYSTEM_POOL, static, cpu], karpenter={"version": "1.15.2"}).pools
 
     fate = {each.pool: (each.fate, each.how) for each in found}
     assert {each.pool: each.most for each in found}["train"] == 4

@@ -105,6 +105,8 @@ def _karpenter(version: str, now: str, then: str) -> VersionChange:
         note = f"{then} needs {oldest} or later: deploy that with {now} first"
     else:
         state, note = "stays", f"{then} needs {oldest} or later"
+    if karpenter.release(version)[:2] < karpenter.release(karpenter.NEWEST_VERSION)[:2]:
+        note += f"; {karpenter.NEWEST_VERSION} is newer: docs/upgrades.md has the way"
     return VersionChange(name="Karpenter", now=version, then=version, state=state, note=note)
 
 
