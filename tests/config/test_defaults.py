@@ -23,6 +23,8 @@ from tests.support.pools import (
 )
 from ultrascale import config
 
+TOLD: dict[str, object] = {"alarms": {"email": "ops@example.com"}}
+
 
 def test_a_file_of_the_required_keys_alone_gets_every_default() -> None:
     cluster = make_cluster(kubernetes=None)
@@ -236,7 +238,7 @@ def test_of_a_block_the_list_of_blocks_is_asked_and_not_that_of_prices(
     }
     pool = POOL | {"instance_types": [name], "purchase": block}
 
-    found = config.warnings(make_cluster(pools=[SYSTEM_POOL, pool]))
+    found = config.warnings(make_cluster(pools=[SYSTEM_POOL, pool], observability=TOLD))
     told = f"pools.1.instance_types.0: AWS lists no Capacity Blocks of {name} in us-west-2; ask AWS"
     assert found == ((told,) if warned else ())
 

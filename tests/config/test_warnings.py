@@ -41,7 +41,8 @@ DAYS_28 = {"starts": "2026-12-01T11:30:00Z", "ends": "2026-12-29T11:30:00Z"}
     ],
 )
 def test_what_is_meant_is_not_warned_of(changes: dict[str, Any]) -> None:
-    cluster = make_cluster(pools=[SYSTEM_POOL, pool_document(**changes)])
+    told = {"alarms": {"email": "ops@example.com"}}
+    cluster = make_cluster(pools=[SYSTEM_POOL, pool_document(**changes)], observability=told)
 
     assert config.warnings(cluster) == ()
 
@@ -105,3 +106,38 @@ def test_a_karpenter_that_nobody_has_read_is_told(version: str, told: int) -> No
 
     assert len(lines) == told
     assert all("1.15.2" in line and "1.14.3" in line for line in lines)
+
+
+@for_each(
+    {
+        "a training plan": (
+            {
+                "provisioner": "hyperpod",
+                "purchase": {
+                    "option": "training-plan",
+                    "plan": "arn:aws:sagemaker:us-west-2:111122223333:training-plan/p",
+                    "starts": "2026-12-01T11:30:00Z",
+                    "ends": "2026-12-08T11:30:00Z",
+                },
+                "nodes": {"static": 4},
+            },
+            "$220 for each hour of it (4 x $55.04",
+        ),
+        "a type without a price": (
+            {
+                "instance_types": ["p5e.48xlarge"],
+                "purchase": {
+                    "option": "capacity-block",
+                    "reservation": "cr-0feedfeedfeedfee1",
+                    "starts": "2026-12-01T11:30:00Z",
+                    "ends": "2026-12-08T11:30:00Z",
+                },
+            },
+            "16 node-hours of p5e.48xlarge for each hour of it; the catalog has no price",
+        ),
+    }
+)
+def test_a_window_whose_end_nobody_hears_of_is_priced(changes: dict[str, Any], told: str) -> None:
+    cluster = make_cluster(pools=[SYSTEM_POOL, pool_document(**changes)])
+
+    assert told in "\n".join(config.warnings(cluster))

@@ -45,3 +45,20 @@ def on_demand(region: str, instance_types: Iterable[str]) -> Mapping[str, float]
         for name, spec in priced.items()
         if region in spec.usd_per_hour
     }
+
+
+def on_demand_near(region: str, instance_type: str) -> tuple[float, str] | None:
+    """Return a price of ``instance_type`` and the Region that it is of; None where none is known.
+
+    Without a price in ``region`` it is the lowest of the others.
+
+    Args:
+        region: AWS Region.
+        instance_type: EC2 name.
+    """
+    if instance_type not in INSTANCE_TYPES:
+        return None
+    known = INSTANCE_TYPES[instance_type].usd_per_hour
+    if region in known:
+        return known[region], region
+    return min(((price, name) for name, price in known.items()), default=None)

@@ -9,6 +9,7 @@ from ultrascale.catalog import (
     hyperpod_chart,
     karpenter,
     matrix,
+    prices,
     provisioners,
     quotas,
     regions,
@@ -22,6 +23,7 @@ from ultrascale.config.identity import Identity
 from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import AgreedLimits, Network
+from ultrascale.config.observability import Observability
 from ultrascale.config.pools import (
     Pool,
     could_have_efa,
@@ -29,7 +31,7 @@ from ultrascale.config.pools import (
     node_pools_of,
     zones_of,
 )
-from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Spot
+from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Spot, TrainingPlan
 from ultrascale.config.storage import Lustre
 
 warning = Rules()
@@ -283,6 +285,36 @@ def launched_twice(pool: Pool, pools: Readable[Pool]) -> Mistakes:
 def file_system_is_far(file_system: Lustre, pools: Readable[Pool], network: Network) -> Mistakes:
     if not any(file_system.zone in zones_of(pool, network) for pool in pools):
         yield _note("zone", f"no pool has nodes in {file_system.zone}")
+
+
+@warning
+def nobody_hears_of_the_end(
+    pool: Pool, identity: Identity, observability: Observability | None
+) -> Mistakes:
+    """Warn where the alarms of a window's calendar reach nobody, with the price of one that fails.
+
+    A fee is paid in advance, so On-Demand prices stand for what a node-hour is worth.
+    """
+    if not isinstance(pool.purchase, CapacityBlock | TrainingPlan):
+        return
+    if observability is not None and observability.alarms is not None:
+        return
+    nodes, name = pool.nodes.highest * pool.shards, pool.instance_types[0]
+    found = prices.on_demand_near(identity.region, name)
+    if found is None:
+        cost = f"{nodes} node-hours of {name} for each hour of it; the catalog has no price"
+    else:
+        price, region = found
+        cost = (
+            f"${nodes * price:,.0f} for each hour of it ({nodes} x ${price:,.2f}, On-Demand in "
+            f"{region} on {prices.SEEN})"
+        )
+    text = (
+        "nobody is told when its nodes fail to start, stand unused or are not drained before the "
+        f"end. One missed end costs what all jobs did since their last checkpoint, {cost}; add "
+        "observability.alarms.email"
+    )
+    yield _note("purchase", text)
 
 
 def _repels(pool: Pool) -> frozenset[tuple[str, str]]:

@@ -106,8 +106,15 @@ def _warnings(cluster: config.Cluster) -> Iterator[Reason]:
 
 
 def _is_said(at: config.KeyPath) -> bool:
-    """Return whether filter H1, H8, H5 or H4 says it of the choice before there is a file."""
-    return at[-2:] in (("purchase", "ends"), ("purchase", "option")) or at[-2] == "instance_types"
+    """Return whether filter H1, H8, H5 or H4 says it of the choice before there is a file.
+
+    Who is told of the end of a window is for the whole file to say.
+    """
+    return (
+        at[-1] == "purchase"
+        or at[-2:] in (("purchase", "ends"), ("purchase", "option"))
+        or at[-2] == "instance_types"
+    )
 
 
 def _blocks_for(pools: Sequence[Entry]) -> int:
