@@ -1,6 +1,7 @@
 # Everything is made from Python 3.11+ and make: the rest is installed into .venv and node_modules.
 PYTHON ?= python3
 CLUSTER ?= clusters/trainium-bert.yaml
+FUZZ_SECONDS ?= 600
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # On macOS make looks for a program on the PATH that it was given, unless a shell of ours does.
 # Source: https://stackoverflow.com/questions/21708839/problems-setting-path-in-makefile
@@ -10,7 +11,7 @@ endif
 CDK := node_modules/.bin/cdk
 
 .DEFAULT_GOAL := help
-.PHONY: help setup synth pipeline test training lint lint-templates posture bench house docs chart clean
+.PHONY: help setup synth pipeline test fuzz training lint lint-templates posture bench house docs chart clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +32,9 @@ pipeline: .venv/.runtime node_modules/.installed ## synthesize the pipeline of C
 # Without bytecode each program that a test starts would compile all that it imports.
 test: .venv/.dev ## run the tests
 	@PYTHONDONTWRITEBYTECODE= pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+
+fuzz: .venv/.dev node_modules/.installed ## try random files for FUZZ_SECONDS; SEED=N repeats a run
+	@PYTHONDONTWRITEBYTECODE= python -m tests.support.fuzz --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
 
 training: .venv/.training ## install torch, so that `make test` runs the training program too
 
