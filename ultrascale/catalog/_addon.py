@@ -54,6 +54,7 @@ class Addon:
         needs_schedulable_node: It stays DEGRADED until its Deployment finds a node, and a stack
             that waits for it times out. DaemonSets are ACTIVE with no node at all.
         daemon_pods: Pods of its DaemonSets on each node.
+        serves: What pods that run use it for; empty where they do without it.
         floor: Lowest release that works for us.
         configuration: JSON key paths of the configuration values we may write.
         versions: Pins by Kubernetes minor.
@@ -65,6 +66,7 @@ class Addon:
     managed_policy: str | None = None
     needs_schedulable_node: bool
     daemon_pods: int
+    serves: str = ""
     floor: Release | None = None
     configuration: tuple[str, ...] = ()
     versions: Mapping[str, AddonVersion]

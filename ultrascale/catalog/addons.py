@@ -58,6 +58,7 @@ _VPC_CNI = Addon(
     managed_policy="AmazonEKS_CNI_Policy",
     needs_schedulable_node=False,
     daemon_pods=1,
+    serves="addresses of new pods, and network policies",
     # The first release that passes over interfaces without addresses, as efa-only ones are.
     # Source: https://github.com/aws/amazon-vpc-cni-k8s/releases/tag/v1.18.5
     floor=(1, 18, 5),
@@ -78,6 +79,7 @@ _KUBE_PROXY = Addon(
     name="kube-proxy",
     needs_schedulable_node=False,
     daemon_pods=1,
+    serves="addresses of Services",
     # Source: https://github.com/bottlerocket-os/bottlerocket/issues/4548
     configuration=("mode",),
     versions=MappingProxyType(
@@ -97,6 +99,7 @@ _COREDNS = Addon(
     name="coredns",
     needs_schedulable_node=True,
     daemon_pods=0,
+    serves="names of Services and of everything outside",
     configuration=(
         "affinity",
         "autoScaling.enabled",
@@ -123,6 +126,7 @@ _POD_IDENTITY_AGENT = Addon(
     name="eks-pod-identity-agent",
     needs_schedulable_node=False,
     daemon_pods=1,
+    serves="credentials of AWS, which are renewed every few hours",
     versions=on_every_minor(pin("v1.3.10-eksbuild.3", date(2026, 10, 2))),
 )
 
@@ -144,6 +148,7 @@ _EBS_CSI = Addon(
     managed_policy="AmazonEBSCSIDriverPolicyV2",
     needs_schedulable_node=True,
     daemon_pods=1,
+    serves="mounted EBS volumes",
     configuration=(*_CSI_DRIVER_KEYS, "controller.resources"),
     versions=on_every_minor(pin("v1.66.0-eksbuild.1", date(2026, 9, 20))),
 )
@@ -157,6 +162,7 @@ _FSX_CSI = Addon(
     service_account="fsx-csi-controller-sa",
     needs_schedulable_node=True,
     daemon_pods=1,
+    serves="mounted FSx file systems",
     configuration=_CSI_DRIVER_KEYS,
     versions=MappingProxyType(
         {
@@ -174,6 +180,7 @@ _MOUNTPOINT_S3_CSI = Addon(
     name="aws-mountpoint-s3-csi-driver",
     needs_schedulable_node=True,
     daemon_pods=1,
+    serves="mounted buckets",
     # The first that takes a place for its controller.
     # Source: https://github.com/aws/containers-roadmap/issues/2676
     floor=(2, 5, 0),
@@ -230,6 +237,7 @@ _TASK_GOVERNANCE = Addon(
     namespace="kueue-system",
     needs_schedulable_node=True,
     daemon_pods=0,
+    serves="queues and quotas of teams, by which their jobs are admitted",
     versions=MappingProxyType(
         dict.fromkeys(
             ("1.34", "1.35"),

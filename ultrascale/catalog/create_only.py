@@ -71,14 +71,99 @@ ONLY_GROWS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "AWS::FSx::FileSystem": (
             "LustreConfiguration/MetadataConfiguration/Iops",
             "StorageCapacity",
-        )
+        ),
+        "AWS::EC2::Volume": ("Size",),
+        "AWS::RDS::DBInstance": ("AllocatedStorage",),
     }
 )
 """Numbers that the service refuses to lower.
 
 Sources:
+    https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.ModifyingExisting.html
+    https://docs.aws.amazon.com/ebs/latest/userguide/modify-volume-requirements.html
     https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystemLustreMetadataConfiguration.html
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-storage-capacity.html
+"""
+
+ONLY_NEWER: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "AWS::EKS::Cluster": MappingProxyType(
+            {"Version": "EKS takes no update of a cluster to an earlier version"}
+        ),
+        "AWS::EKS::Nodegroup": MappingProxyType(
+            {
+                "ReleaseVersion": "EKS takes no managed group back to an earlier AMI",
+                "Version": "EKS takes no managed group back to an earlier version",
+            }
+        ),
+        "AWS::RDS::DBCluster": MappingProxyType(
+            {"EngineVersion": "RDS takes no database back to an earlier version"}
+        ),
+        "AWS::RDS::DBInstance": MappingProxyType(
+            {"EngineVersion": "RDS takes no database back to an earlier version"}
+        ),
+    }
+)
+"""Versions that the service refuses to lower, with its rule.
+
+EKS's own rollback of a control plane, for some days after an upgrade, is no update of the version.
+
+Sources:
+    https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
+    https://docs.aws.amazon.com/eks/latest/userguide/update-managed-node-group.html
+    https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_UpgradeDBInstance.Upgrading.html
+"""
+
+ONE_MINOR_AT_ONCE: Mapping[str, str] = MappingProxyType({"AWS::EKS::Cluster": "Version"})
+"""Versions that the service raises by one minor alone.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
+"""
+
+ONE_WAY: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "AWS::EKS::Cluster": MappingProxyType(
+            {
+                "AccessConfig/AuthenticationMode": ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API"),
+                "ControlPlaneEgressMode": ("AWS_MANAGED", "CUSTOMER_ROUTED"),
+            }
+        )
+    }
+)
+"""Choices that the service takes in this order alone.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/setting-up-access-entries.html
+"""
+
+MAJOR_ONLY_IF: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {"AWS::RDS::DBInstance": ("EngineVersion", "AllowMajorVersionUpgrade")}
+)
+"""A version whose major part the service raises only if another property is true.
+
+Of Aurora's clusters CloudFormation sets it by itself.
+
+Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-rds-dbinstance.html
+"""
+
+INTERRUPTING: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "AWS::RDS::DBCluster": ("DBClusterParameterGroupName", "EngineVersion", "Port"),
+        "AWS::RDS::DBInstance": (
+            "CACertificateIdentifier",
+            "DBInstanceClass",
+            "DBParameterGroupName",
+            "EngineVersion",
+            "StorageType",
+        ),
+    }
+)
+"""Properties whose update interrupts the service, at once and outside of any window.
+
+CloudFormation applies changes immediately, as "Some interruptions" on the types' pages says.
+
+Sources:
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-rds-dbcluster.html
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-rds-dbinstance.html
 """
 
 CHANGING_ATTRIBUTES: Mapping[str, frozenset[str]] = MappingProxyType(

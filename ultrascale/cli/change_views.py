@@ -48,6 +48,8 @@ def text_lines(changes: Changes) -> Iterator[str]:
         yield from _resource(change) if isinstance(change, Change) else _pool(change)
     yield from _nodes([pool for pool in changes.pools if not pool.lost])
     yield from _rest(changes)
+    if changes.verdicts:
+        yield f"Verdict: {', '.join(sorted(changes.verdicts))}"
     yield _verdict(changes)
 
 
@@ -55,6 +57,7 @@ def as_document(changes: Changes) -> Mapping[str, object]:
     """Return the changes as `diff --json` prints them."""
     return {
         "safe": changes.is_safe,
+        "verdicts": sorted(changes.verdicts),
         "protected": [change.ids[-1] for change in changes.protected],
         **asdict(changes),
     }
@@ -78,13 +81,18 @@ def _resource(change: Change) -> Iterator[str]:
     if len(telling) > _MOST_PROPERTIES:
         yield f"      and {len(telling) - _MOST_PROPERTIES} more, which --json has"
     if change.lost:
-        yield f"      loses: {change.lost}"
+        yield f"      {_loss(change)}: {change.lost}"
     if change.fails:
         yield f"      fails: {change.fails}"
     if change.instead:
         yield f"      instead: {change.instead}"
     if change.lost and not change.named:
         yield f"      to go on: --replace {change.ids[-1]}"
+
+
+def _loss(change: Change) -> str:
+    """Return the verdict on a loss, where the loss itself does not say it."""
+    return "loses" if change.verdict in ("loses data", "ends reserved nodes") else change.verdict
 
 
 def _alike(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
@@ -104,7 +112,7 @@ def _several(changes: Sequence[Change]) -> Iterator[str]:
         telling = [_property(part) for part in change.properties if part.effect != "updates"]
         more = f" and {len(telling) - 1} more" if len(telling) > 1 else ""
         yield f"      {change.logical_id}{': ' if telling else ''}{''.join(telling[:1])}{more}"
-    yield f"      loses, each: {first.lost}"
+    yield f"      {_loss(first)}, each: {first.lost}"
     reasons = [change.fails for change in changes if change.fails]
     for reason in reasons[:_MOST_REASONS]:
         yield f"      fails: {reason}"

@@ -6,6 +6,8 @@ from dataclasses import replace
 from ultrascale.documents import Json, Resource
 from ultrascale.guard.drift import ended_pool
 from ultrascale.guard.failures import missing_exports, with_failures
+from ultrascale.guard.immutable import refused_objects
+from ultrascale.guard.in_use import TOLD_KINDS, narrowed_bindings, object_in_use, with_use
 from ultrascale.guard.model import Change, Changes, PropertyChange, RolledPool
 from ultrascale.guard.node_groups import rolled_pools
 from ultrascale.guard.objects import NODE_POOL, KubernetesObject, Objects, read_objects
@@ -14,8 +16,8 @@ from ultrascale.guard.protection import is_retained, object_protection, with_pro
 from ultrascale.guard.replacement import Worlds, action_of, change_of, propagate
 from ultrascale.guard.templates import Key, Templates, World, shown, world
 
-# Kinds whose deletion takes many other objects or nodes along.
-_TELLING = frozenset({NODE_POOL, "Namespace", "CustomResourceDefinition"})
+# Kinds whose deletion takes many other objects or nodes along, or that something runs by.
+_TELLING = frozenset({NODE_POOL, "Namespace", "CustomResourceDefinition", *TOLD_KINDS})
 _POLICIES = ("DeletionPolicy", "UpdateReplacePolicy")
 
 
@@ -34,8 +36,10 @@ def compare(old: Templates, new: Templates, *, region: str) -> Changes:
     objects = read_objects(worlds.old), read_objects(worlds.new)
     changes = propagate(dict(_own(worlds)), worlds)
     changed = [
-        *with_protection(with_failures(changes, worlds), worlds),
+        *with_use(with_protection(with_failures(changes, worlds), worlds), worlds, applied=objects),
         *missing_exports(worlds),
+        *refused_objects(objects),
+        *narrowed_bindings(objects),
     ]
     gone = list(_gone_objects(objects, worlds))
     pools: list[RolledPool] = list(rolled_pools(changes, worlds, objects, region))
@@ -123,31 +127,33 @@ def _condition(key: Key, side: World) -> Json:
 def _gone_objects(
     objects: tuple[Objects, Objects], worlds: Worlds
 ) -> Iterator[tuple[KubernetesObject, Change]]:
-    """Yield the telling objects that leave the cluster, or that nothing applies any more.
+    """Yield the objects that leave the cluster, or that nothing applies any more, where it matters.
 
     A custom resource that leaves its stack deletes what it applied, after everything else was
     applied; an object that leaves a manifest stays, where the manifest has no label to prune by.
     """
     old, new = objects
     for applied in old.by_id.values():
-        if applied.kind not in _TELLING:
-            continue
         stack, logical_id = applied.holder
         later = new.by_id.get(applied.id)
         if stack not in worlds.new.templates or (later and later.holder == applied.holder):
             continue
         holder = worlds.old.resources(stack)[logical_id]
         stays = logical_id in worlds.new.resources(stack) or is_retained(holder)
-        if stays and later is not None:
+        if stays and (later is not None or applied.kind not in _TELLING):
             continue
-        yield applied, _object_change(applied, kept=stays, moved=later)
+        change = _object_change(applied, kept=stays, moved=later)
+        if not stays:
+            harm = object_protection(applied) or object_in_use(applied, worlds, old)
+            change = change if harm is None else change.harmed(harm)
+        if applied.kind in _TELLING or change.verdicts:
+            yield applied, change
 
 
 def _object_change(
     applied: KubernetesObject, *, kept: bool, moved: KubernetesObject | None
 ) -> Change:
     stack, logical_id = applied.holder
-    lost, instead = ("", "") if kept else object_protection(applied)
     fails = (
         "" if moved is None else f"{'/'.join(moved.holder)} applies it first, and this deletes it"
     )
@@ -158,6 +164,4 @@ def _object_change(
         name=applied.name,
         action="kept" if kept else "deleted",
         fails=fails,
-        lost=lost,
-        instead=instead,
     )

@@ -12,6 +12,32 @@ Action = Literal[
 ]
 Effect = Literal["replaces", "may replace", "is refused", "updates"]
 Rolling = Literal["rolls", "may roll", "held", "new nodes", "ends"]
+Verdict = Literal[
+    "cannot be deployed",
+    "loses data",
+    "ends reserved nodes",
+    "cuts running nodes off",
+    "outage",
+    "loses history",
+    "people lose access",
+    "unknown",
+]
+"""Reason to refuse a change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harm:
+    """A loss that a change would cause.
+
+    Attributes:
+        verdict: Its kind.
+        lost: Things that would be lost.
+        instead: Advice for what to do instead.
+    """
+
+    verdict: Verdict
+    lost: str
+    instead: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +73,7 @@ class Change:
         properties: Its properties that change.
         fails: Reason why CloudFormation could not make the change; empty where it could.
         lost: Protected things that would be lost; empty without any.
+        verdict: Kind of the loss, where there is one.
         instead: Advice for what to do instead; empty where nothing is lost.
         named: Whether the user permitted the loss by its name.
     """
@@ -59,8 +86,21 @@ class Change:
     properties: tuple[PropertyChange, ...] = ()
     fails: str = ""
     lost: str = ""
+    verdict: Verdict = "loses data"
     instead: str = ""
     named: bool = False
+
+    @property
+    def verdicts(self) -> frozenset[Verdict]:
+        """Reasons to refuse it; none where the user permitted it by name."""
+        if self.named:
+            return frozenset()
+        verdicts: list[Verdict] = ["cannot be deployed"] if self.fails else []
+        return frozenset([*verdicts, self.verdict] if self.lost else verdicts)
+
+    def harmed(self, harm: Harm) -> "Change":
+        """Return the same with a loss."""
+        return replace(self, verdict=harm.verdict, lost=harm.lost, instead=harm.instead)
 
     @property
     def protected(self) -> bool:
@@ -142,10 +182,21 @@ class Changes:
         return tuple(change for change in (*self.resources, *self.pools) if change.protected)
 
     @property
+    def verdicts(self) -> frozenset[Verdict]:
+        """Reasons to refuse the deployment."""
+        verdicts: list[Verdict] = [
+            verdict for change in self.resources for verdict in change.verdicts
+        ]
+        if any(pool.protected for pool in self.pools):
+            verdicts.append("ends reserved nodes")
+        if self.unread:
+            verdicts.append("unknown")
+        return frozenset(verdicts)
+
+    @property
     def is_safe(self) -> bool:
         """Whether nothing protected goes, all of it is known, and CloudFormation could do it."""
-        stuck = any(change.fails and not change.named for change in self.resources)
-        return not (self.protected or stuck or self.unread)
+        return not self.verdicts
 
     def permit(self, *names: str) -> "Changes":
         """Return the same with the changes to ``names`` permitted.

@@ -53,6 +53,11 @@ class KubernetesObject:
         return mapping(self.body, "spec")
 
     @property
+    def pod(self) -> JsonObject:
+        """Specification of its pods; empty where it makes none."""
+        return mapping(self.body, "spec", "template", "spec")
+
+    @property
     def labels(self) -> JsonObject:
         """Labels of the nodes of a NodePool."""
         return mapping(self.body, "spec", "template", "metadata", "labels")

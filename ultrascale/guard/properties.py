@@ -1,5 +1,6 @@
 """The effect of each changed property: update, replacement or refusal by CloudFormation."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 from ultrascale.catalog import create_only
@@ -16,6 +17,7 @@ _TOKEN = "CloudFormation never lets another function answer for a custom resourc
 _UNKNOWN = "the table of create-only properties does not have the type"
 _DOCUMENTED = "the page of the type says so, its schema does not"
 _SHRINKS = "it only grows"
+_NUMBER = re.compile(r"\d+")
 
 
 def is_custom(resource_type: str) -> bool:
@@ -48,10 +50,37 @@ def property_changes(
     for path, before, after in _differences(old, new):
         if any(path == outer or path.startswith(f"{outer}/") for outer in covered):
             continue
-        if path in grows and _is_less(after, before):
-            yield _change(path, before, after, "is refused", _SHRINKS)
+        refused = _SHRINKS if path in grows and _is_less(after, before) else ""
+        refused = refused or _refused_step(resource_type, path, before, after, new)
+        if refused:
+            yield _change(path, before, after, "is refused", refused)
         else:
             yield _change(path, before, after, "updates", "")
+
+
+def _refused_step(resource_type: str, path: str, before: Json, after: Json, new: JsonObject) -> str:
+    """Return why the service refuses a value after another; empty where it takes it."""
+    old, wanted = version_numbers(before), version_numbers(after)
+    shared = min(len(old), len(wanted))
+    why = create_only.ONLY_NEWER.get(resource_type, {}).get(path, "")
+    if why and wanted[:shared] < old[:shared]:
+        return why
+    if path == create_only.ONE_MINOR_AT_ONCE.get(resource_type) and shared > 1:
+        steps = wanted[1] - old[1]
+        if steps > 1:
+            return f"the service raises it by one minor at a time, and these are {steps}"
+    version, allowing = create_only.MAJOR_ONLY_IF.get(resource_type, ("", ""))
+    if path == version and shared and wanted[0] > old[0] and new.get(allowing) != "true":
+        return f"the service refuses another major version without {allowing}"
+    order = create_only.ONE_WAY.get(resource_type, {}).get(path, ())
+    if before in order and after in order and order.index(after) < order.index(before):
+        return "the service takes no way back from it"
+    return ""
+
+
+def version_numbers(value: Json) -> tuple[int, ...]:
+    """Return the numbers of a version or a release; none where it is known at deployment alone."""
+    return tuple(map(int, _NUMBER.findall(value))) if isinstance(value, str) else ()
 
 
 def create_only_paths(resource_type: str, new: JsonObject) -> Iterator[tuple[str, Effect, str]]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ultrascale.documents import Json, JsonObject, Resource, mapping, sequence
-from ultrascale.guard.model import Action, Change
+from ultrascale.guard.model import Action, Change, Harm, Verdict
 from ultrascale.guard.objects import NAMESPACE, KubernetesObject, is_reserved
 from ultrascale.guard.properties import at
 from ultrascale.guard.replacement import Worlds
@@ -86,6 +86,9 @@ _TYPES: Mapping[str, _Protection] = {
         instead=_LEAVE,
     ),
 }
+PROTECTED_TYPES = frozenset(_TYPES)
+"""Types that hold data, or that everything else stands on."""
+
 _RESERVED_POOL = _Protection(
     lost="the pool's nodes, with the jobs on them; a reservation of theirs is paid on",
     instead="let its jobs end, scale a node group to 0 as well, and name it; or change it once no "
@@ -181,21 +184,25 @@ def with_protection(changes: Iterable[Change], worlds: Worlds) -> Iterator[Chang
         if protection is None:
             yield change
         elif lost:
-            yield replace(change, lost=lost, instead=protection.instead)
+            verdict = "ends reserved nodes" if protection is _RESERVED_POOL else "loses data"
+            yield replace(change, lost=lost, verdict=verdict, instead=protection.instead)
         else:
             yield _unprotected(change, protection, worlds)
 
 
-def object_protection(applied: KubernetesObject) -> tuple[str, str]:
-    """Return what the deletion of an object in the cluster loses, and what to do instead."""
-    protection = None
+def object_protection(applied: KubernetesObject) -> Harm | None:
+    """Return what the deletion of an object in the cluster loses; None where it is no data."""
     if applied.kind == NAMESPACE:
-        protection = _NAMESPACE
-    elif applied.kind == "CustomResourceDefinition":
-        protection = _DEFINITION
-    elif is_reserved(applied):
-        protection = _RESERVED_POOL
-    return (protection.lost, protection.instead) if protection else ("", "")
+        return _harm(_NAMESPACE)
+    if applied.kind == "CustomResourceDefinition":
+        return _harm(_DEFINITION)
+    if is_reserved(applied):
+        return _harm(_RESERVED_POOL, "ends reserved nodes")
+    return None
+
+
+def _harm(protection: _Protection, verdict: Verdict = "loses data") -> Harm:
+    return Harm(verdict=verdict, lost=protection.lost, instead=protection.instead)
 
 
 def reserved_protection() -> tuple[str, str]:

@@ -81,6 +81,12 @@ class World:
         template: Template = self.templates.get(stack, {})
         return template.get("Resources", {})
 
+    def type_of(self, key: Key) -> str:
+        """Return the type of a resource; empty where it is not there."""
+        stack, logical_id = key
+        body = self.resources(stack).get(logical_id)
+        return "" if body is None else body["Type"]
+
     def properties(self, key: Key) -> JsonObject:
         """Return the properties of a resource as they are compared, with its update policy."""
         if key not in self._properties:
@@ -249,7 +255,7 @@ def count(value: Json) -> int | None:
 
 def shown(value: Json, most: int = 80) -> str:
     """Return a value of `World.value` for people, at most ``most`` characters of it."""
-    words = "nothing" if value is None else _spoken(value)
+    words = "nothing" if value is None else " ".join(_spoken(value).split())
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
