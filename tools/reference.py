@@ -162,7 +162,9 @@ def _bounds(member: JsonObject) -> str:
 
 
 def _number(value: Json) -> str:
-    return f"{value:,g}" if isinstance(value, int | float) else ""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,g}" if isinstance(value, float) else ""
 
 
 def _literal(value: Json) -> str:

@@ -7,6 +7,10 @@ import pytest
 from tests.support.config_documents import mistakes_in, with_network
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_document
 
+# Twelve digits that are none of ASCII.
+ARABIC = "\u0661" * 12
+ROLE = "arn:aws:iam::111122223333:role/"
+
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     # --- the file's own keys
     "unknown key": (
@@ -45,6 +49,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "account too short": (
         make_document(account="1111"),
         "account: not an AWS account id, got '1111'; write its 12 digits in quotes",
+    ),
+    "account that nobody has": (
+        make_document(account="000000000000"),
+        "account: not an AWS account id, got '000000000000'; write its 12 digits in quotes",
+    ),
+    "account in digits of another script": (
+        make_document(account=ARABIC),
+        f"account: not an AWS account id, got '{ARABIC}'; write its 12 digits in quotes",
     ),
     # --- network
     "misspelt nested key": (
@@ -215,6 +227,27 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         make_document(kubernetes={"admins": ["arn:aws-cn:iam::111122223333:role/A"]}),
         "kubernetes.admins.0: a role outside partition aws of us-west-2, "
         "got 'arn:aws-cn:iam::111122223333:role/A'; write arn:aws:iam::ACCOUNT:role/NAME",
+    ),
+    "admin in digits of another script": (
+        make_document(kubernetes={"admins": [f"arn:aws:iam::{ARABIC}:role/A"]}),
+        f"kubernetes.admins.0: not the ARN of an IAM role, got 'arn:aws:iam::{ARABIC}:role/A'; "
+        "write arn:aws:iam::ACCOUNT:role/NAME",
+    ),
+    "admin of no account": (
+        make_document(kubernetes={"admins": ["arn:aws:iam::000000000000:role/A"]}),
+        "kubernetes.admins.0: not the ARN of an IAM role, got 'arn:aws:iam::000000000000:role/A'; "
+        "write arn:aws:iam::ACCOUNT:role/NAME",
+    ),
+    "service-linked role as admin": (
+        make_document(kubernetes={"admins": [f"{ROLE}aws-service-role/eks.amazonaws.com/EKS"]}),
+        "kubernetes.admins.0: a service-linked role, which an access entry of EKS cannot be for, "
+        f"got '{ROLE}aws-service-role/eks.amazonaws.com/EKS'; name a role that people take on",
+    ),
+    "role of Identity Center without its path": (
+        make_document(kubernetes={"admins": [f"{ROLE}AWSReservedSSO_Admin_0123456789abcdef"]}),
+        "kubernetes.admins.0: a role of IAM Identity Center without its path, "
+        f"got '{ROLE}AWSReservedSSO_Admin_0123456789abcdef'; write it with "
+        "aws-reserved/sso.amazonaws.com/ before its name, as `aws iam get-role` tells it",
     ),
     "admin twice": (
         make_document(kubernetes={"admins": ["arn:aws:iam::111122223333:role/A"] * 2}),

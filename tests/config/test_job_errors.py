@@ -15,6 +15,8 @@ from tests.support.pools import (
     pool_document,
 )
 
+TAKEN = "a path at which the container has something else: "
+
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     # --- which nodes
     "no such pool": (
@@ -171,19 +173,97 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     # --- volumes and namespace
     "two claims at one path": (
         trn(volumes=[{"claim": "data", "mount_path": "/a"}, own("/a")]) | {"storage": LUSTRE},
-        "jobs.tune.volumes.1.mount_path: a path at which something else is mounted, got '/a'; "
+        "jobs.tune.volumes.1.mount_path: a path at which another volume is mounted, got '/a'; "
         "choose another",
     ),
     "claim in place of shared memory": (
         trn(volumes=[own("/dev/shm")]),
-        "jobs.tune.volumes.0.mount_path: a path at which something else is mounted, "
-        "got '/dev/shm'; choose another",
+        f"jobs.tune.volumes.0.mount_path: {TAKEN}devices, and the memory that processes share, "
+        "got '/dev/shm'; choose another, such as /data",
     ),
     "claim in place of Volcano's list of hosts": (
         trn(volumes=[own("/etc/volcano")]),
-        "jobs.tune.volumes.0.mount_path: a path at which something else is mounted, "
-        "got '/etc/volcano'; choose another",
+        f"jobs.tune.volumes.0.mount_path: {TAKEN}Volcano's list of hosts, "
+        "got '/etc/volcano'; choose another, such as /data",
     ),
+    "volume in place of the kernel's files": (
+        trn(volumes=[own("/proc/sys")]),
+        f"jobs.tune.volumes.0.mount_path: {TAKEN}the kernel's view of its processes, "
+        "got '/proc/sys'; choose another, such as /data",
+    ),
+    "volume at a path that leads upwards": (
+        trn(volumes=[own("/data/../etc")]),
+        "jobs.tune.volumes.0.mount_path: not an absolute path, got '/data/../etc'; "
+        "write it as /data, with no '/' at the end and no '.' or '..' in it",
+    ),
+    # --- grammars and bounds of Kubernetes
+    **{
+        f"image {image[:40]}": (
+            job(image=image),
+            f"jobs.tune.image: not an image, got '{image}'; "
+            "write REPOSITORY:TAG, or REGISTRY/REPOSITORY:TAG",
+        )
+        for image in (
+            "docker.io/Train:1",
+            "docker.io/a//b:1",
+            "docker.io/train:-1",
+            "docker.io/train:1@sha256:abc",
+            "docker.io:99999/train:1",
+            "docker.io/trän:1",
+            "docker.io/train:\u0661",
+        )
+    },
+    "memory in thousandths of a byte": (
+        job(resources={"memory": "64m"}),
+        "jobs.tune.resources.memory: thousandths of a byte, got '64m'; did you mean 64M or 64Mi?",
+    ),
+    "memory without a unit": (
+        job(resources={"memory": 64}),
+        "jobs.tune.resources.memory: too little, as a number without a unit is bytes, got 64; "
+        "write a unit, such as 64Gi",
+    ),
+    "memory beyond any count": (
+        job(resources={"memory": "1e30"}),
+        "jobs.tune.resources.memory: more than Kubernetes counts, got '1e30'; write less",
+    ),
+    "memory in digits of another script": (
+        job(resources={"memory": "\u0666\u0664Gi"}),
+        "jobs.tune.resources.memory: not a Kubernetes quantity, got '\u0666\u0664Gi'; "
+        "write a number and a unit, such as 64Gi",
+    ),
+    "less CPU than Kubernetes counts": (
+        job(resources={"cpu": "1n"}),
+        "jobs.tune.resources.cpu: too little, got '1n'; write at least 1m",
+    ),
+    "NUL in a word": (
+        job(args=["a\0b"]),
+        "jobs.tune.args.0: a NUL character, at which a word of a command ends, got 'a\\x00b'; "
+        "leave it out",
+    ),
+    "NUL in a variable": (
+        job(env={"A": "\0"}),
+        "jobs.tune.env.A: a NUL character, at which a word of a command ends, got '\\x00'; "
+        "leave it out",
+    ),
+    **{
+        f"{key} beyond its field": (
+            job(**changes),
+            f"jobs.tune.{key}: out of range, got {2**31}; write at most {most}",
+        )
+        for key, most, changes in (
+            ("nodes", 100_000, {"nodes": 2**31}),
+            ("min_nodes", 100_000, {"min_nodes": 2**31}),
+            ("processes_per_node", 65_536, {"processes_per_node": 2**31}),
+            ("restarts.job", 21_473, {"restarts": {"job": 2**31}}),
+            ("restarts.workers", 21_473, {"restarts": {"workers": 2**31}}),
+            ("retries", 21_473, {"kind": "batch", "retries": 2**31}),
+            ("replicas", 100_000, {"kind": "service", "replicas": 2**31}),
+            ("startup_seconds", 604_800, {"kind": "service", "startup_seconds": 2**31}),
+            ("ttl_seconds_after_finished", 2**31 - 1, {"ttl_seconds_after_finished": 2**31}),
+            ("grace_period_seconds", 2**31 - 1, {"grace_period_seconds": 2**31}),
+            ("resources.gpu", 2**31 - 1, {"resources": {"gpu": 2**31}}),
+        )
+    },
     "namespace that nothing makes": (
         trn(namespace="trainng"),
         "jobs.tune.namespace: not one that the cluster file makes, got 'trainng'; "

@@ -63,7 +63,33 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "relative mount path": (
         with_lustre({"claim": {"namespace": "training", "name": "data", "mount_path": "data"}}),
         "storage.lustre.0.claim.mount_path: not an absolute path, got 'data'; "
-        "write it as /data, with no '/' at the end",
+        "write it as /data, with no '/' at the end and no '.' or '..' in it",
+    ),
+    **{
+        f"claim in place of {path}": (
+            with_lustre({"claim": {"namespace": "training", "name": "data", "mount_path": path}}),
+            "storage.lustre.0.claim.mount_path: a path at which the container has something else: "
+            f"{contents}, got '{path}'; choose another, such as /data",
+        )
+        for path, contents in {
+            "/dev/shm": "devices, and the memory that processes share",
+            "/proc": "the kernel's view of its processes",
+            "/etc": "the settings of its image, hosts and name servers",
+            "/usr/lib": "the programs of its image",
+            "/": "the programs of its image",
+        }.items()
+    },
+    "claim at a path that leads upwards": (
+        with_lustre(
+            {"claim": {"namespace": "training", "name": "data", "mount_path": "/data/../etc"}}
+        ),
+        "storage.lustre.0.claim.mount_path: not an absolute path, got '/data/../etc'; "
+        "write it as /data, with no '/' at the end and no '.' or '..' in it",
+    ),
+    "file system beyond FSx's count": (
+        with_lustre({"capacity_gib": 2400 * 2**20}),
+        f"storage.lustre.0.capacity_gib: out of range, got {2400 * 2**20}; "
+        f"write at most {2**31 - 1}",
     ),
     "bucket that is not there": (
         with_lustre({"s3": {"bucket": "dataset"}}),

@@ -70,7 +70,7 @@ def test_an_image_for_other_processors_is_refused_before_it_fails_on_every_node(
         ("docker.io/example/train", "an image without a tag"),
         ("docker.io/example/train:latest", "a tag that moves"),
         ("bert:latest", "a tag that moves"),
-        ("bert:", "an image without a tag"),
+        ("bert:", "not an image"),
     ],
 )
 def test_an_image_that_may_change_between_two_pods_is_refused(image: str, wrong: str) -> None:

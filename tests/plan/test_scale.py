@@ -11,7 +11,7 @@ from tests.support.folders import ROOT
 from tests.support.pools import HYPERPOD_POOL, NEURON_POOL, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import config
 from ultrascale.catalog import registries
-from ultrascale.plan.jobs.quantities import amount
+from ultrascale.catalog.quantities import amount
 from ultrascale.plan.model import ResourcesPlan, ScalePlan
 from ultrascale.plan.scale import ROWS, karpenter_scale, plan_scale, scale_for
 

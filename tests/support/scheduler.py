@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from ultrascale.plan.jobs.quantities import amount
+from ultrascale.catalog.quantities import amount
 
 Spec = Mapping[str, Any]
 Amounts = Mapping[str, Decimal]

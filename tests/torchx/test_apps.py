@@ -169,7 +169,10 @@ REFUSED: dict[str, tuple[AppDef, list[str]]] = {
     ),
     "a claim that nothing makes": (
         apps.make_app(mounts=[VolumeMount("a", "/dev/shm")]),
-        ["job: volumes.0.mount_path: a path at which something else is mounted, got '/dev/shm'"],
+        [
+            "job: volumes.0.mount_path: a path at which the container has something else: "
+            "devices, and the memory that processes share, got '/dev/shm'"
+        ],
     ),
     "what TorchX calls a trn1.32xlarge": (
         apps.make_app(resource=BUILT_IN),

@@ -27,10 +27,10 @@ _TYPES = {
     "model_type": ("not a mapping", "write it as key: value"),
 }
 _BOUNDS = {
-    "greater_than_equal": "at least {ge:g}",
-    "greater_than": "more than {gt:g}",
-    "less_than_equal": "at most {le:g}",
-    "less_than": "less than {lt:g}",
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
 }
 
 
@@ -163,8 +163,10 @@ def _wrong_value(at: KeyPath, item: ErrorDetails) -> Mistake:
         choices = expected.replace(" or ", ", ").split(", ")
         return _mistake(at, "unknown value", _choice(item["input"], choices), got=got)
     if item["type"] in _BOUNDS:
-        bound = _BOUNDS[item["type"]].format(**context)
-        return _mistake(at, "out of range", f"write {bound}", got=got)
+        words, key = _BOUNDS[item["type"]]
+        bound = context[key]
+        number = f"{bound:g}" if isinstance(bound, float) else str(bound)
+        return _mistake(at, "out of range", f"write {words} {number}", got=got)
     if item["type"] in ("too_short", "string_too_short"):
         return _mistake(at, "empty", "write at least one", got=got)
     message = item["msg"]

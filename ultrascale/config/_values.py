@@ -19,6 +19,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
+from ultrascale.catalog import quantities
 from ultrascale.config._document import KeyPath
 
 Item = TypeVar("Item", bound=Hashable)
@@ -61,11 +62,12 @@ class _Matching:
     pattern: str
     wrong: str
     todo: str
+    flags: re.RegexFlag
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        compiled = re.compile(self.pattern)
+        compiled = re.compile(self.pattern, self.flags)
 
         def check(value: str) -> str:
             if compiled.fullmatch(value) is None:
@@ -80,9 +82,17 @@ class _Matching:
         return {**handler(core_schema), "pattern": f"^(?:{self.pattern})$"}
 
 
-def matching(pattern: str, wrong: str, todo: str) -> _Matching:
-    """Return a check that refuses every text that ``pattern`` does not match as a whole."""
-    return _Matching(pattern, wrong, todo)
+def matching(pattern: str, wrong: str, todo: str, *, any_script: bool = False) -> _Matching:
+    """Return a check that refuses every text that ``pattern`` does not match as a whole.
+
+    Args:
+        pattern: A regular expression.
+        wrong: What is wrong with other texts.
+        todo: What to do about it.
+        any_script: Whether its classes of letters and digits are those of every script, not of
+            ASCII alone.
+    """
+    return _Matching(pattern, wrong, todo, re.UNICODE if any_script else re.ASCII)
 
 
 def _distinct(values: tuple[Item, ...]) -> tuple[Item, ...]:
@@ -147,15 +157,28 @@ def _instant(value: object) -> object:
 def _quantity(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
-    if not isinstance(value, str) or _QUANTITY.fullmatch(value) is None:
-        raise WrongValueError(
-            "not a Kubernetes quantity", "write a number and a unit, such as 64Gi"
-        )
+    todo = "write a number and a unit, such as 64Gi"
+    if not isinstance(value, str):
+        raise WrongValueError("not a Kubernetes quantity", todo)
+    try:
+        quantities.amount(value)
+    except ValueError:
+        raise WrongValueError("not a Kubernetes quantity", todo) from None
     return value
 
 
-# Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
-_QUANTITY = re.compile(r"(\d+(\.\d*)?|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?")
+def _amount_of(resource: str) -> AfterValidator:
+    """Return the check that a quantity is an amount of ``resource``."""
+
+    def check(value: str) -> str:
+        why = quantities.why_out_of_bounds(value, resource)
+        if why is not None:
+            raise WrongValueError(*why)
+        return value
+
+    return AfterValidator(check)
+
+
 _LABEL_RULE = "use lower-case letters, digits and '-', from a letter to a letter or digit"
 
 
@@ -169,6 +192,8 @@ DnsLabel = Annotated[str, dns_label(63)]
 Network4 = Annotated[IPv4Network, BeforeValidator(_network)]
 Instant = Annotated[datetime, BeforeValidator(_instant)]
 Quantity = Annotated[str, BeforeValidator(_quantity, json_schema_input_type=str | int | float)]
+CpuQuantity = Annotated[Quantity, _amount_of("cpu")]
+MemoryQuantity = Annotated[Quantity, _amount_of("memory")]
 SubdomainName = Annotated[
     str,
     matching(
@@ -200,12 +225,20 @@ _CHARACTERS = "letters, digits, spaces and . : / = + - @ _"
 
 TagKey = Annotated[
     str,
-    matching(r"[\w .:/=+@-]{1,128}", "not the key of an EC2 tag", f"write up to 128 {_CHARACTERS}"),
+    matching(
+        r"[\w .:/=+@-]{1,128}",
+        "not the key of an EC2 tag",
+        f"write up to 128 {_CHARACTERS}",
+        any_script=True,
+    ),
 ]
 TagValue = Annotated[
     str,
     matching(
-        r"[\w .:/=+@-]{0,256}", "not the value of an EC2 tag", f"write up to 256 {_CHARACTERS}"
+        r"[\w .:/=+@-]{0,256}",
+        "not the value of an EC2 tag",
+        f"write up to 256 {_CHARACTERS}",
+        any_script=True,
     ),
 ]
 # A node class takes an asterisk for any value, which may find a reservation of somebody else's.
@@ -215,6 +248,7 @@ _SelectedValue = Annotated[
         r"[\w .:/=+@-]{1,256}",
         "not a value that one reservation can be selected by",
         f"write the tag's value: 1 to 256 {_CHARACTERS}",
+        any_script=True,
     ),
 ]
 SelectorTags = Annotated[Mapping[TagKey, _SelectedValue], Field(min_length=1)]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from ultrascale.catalog import rds
+from ultrascale.catalog import image_references, rds
 from ultrascale.config._base import Section
 from ultrascale.config._document import is_list, is_mapping
 from ultrascale.config._errors import Mistakes, near, refuse
@@ -51,7 +51,9 @@ class Database(Section):
     engine: Literal["postgres"] = "postgres"
     """Database engine."""
 
-    version: Annotated[str, matching(r"\d+(?:\.\d+)?", "not a database version", 'write "17"')]
+    version: Annotated[
+        str, matching(r"[0-9]{1,4}(?:\.[0-9]{1,4})?", "not a database version", 'write "17"')
+    ]
     """Major version (`"16"`, `"17"`, `"18"`), which gets minor upgrades by itself, or a minor
     version, which stays.
     """
@@ -167,18 +169,17 @@ def callers_are_others(backend: Backend) -> Mistakes:
 def backend_image_is_known(backend: Backend, images: Images) -> Mistakes:
     if backend.image is None:
         return
-    name, _, _ = backend.image.partition("@")
-    repository, _, tag = name.partition(":")
-    host, slash, _ = backend.image.partition("/")
-    if slash and ("." in host or ":" in host):
+    reference = image_references.parse(backend.image)
+    if reference is None or reference.host is not None:
         return
+    repository = reference.repository
     if repository not in images.repositories:
         todo = near(repository, images.repositories)
         todo += "; for another registry write its host too, as docker.io/…"
         yield refuse("image", "not one of images.repositories", todo)
     elif (
-        not tag
-        and "@" not in backend.image
+        reference.tag is None
+        and reference.digest is None
         and images.builds.get(repository, repository) != _DOCKERFILE
     ):
         todo = f"add :TAG of an image that you have pushed, or images.builds.{repository}: backend"

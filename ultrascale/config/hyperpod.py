@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ultrascale.catalog import kubernetes
 from ultrascale.config._base import Model, Section
 from ultrascale.config._values import dns_label
 
@@ -28,7 +29,9 @@ class Team(Model):
     borrow_limit_percent: Annotated[int, Field(ge=1, le=500)] | None = None
     """Most that the team borrows, in percent of its quota. Default: it never borrows."""
 
-    nodes: Mapping[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict[str, int])
+    nodes: Mapping[str, Annotated[int, Field(ge=0, le=kubernetes.NODES_PER_CLUSTER)]] = Field(
+        default_factory=dict[str, int]
+    )
     """Nodes that are the team's own, by name of the pool. Default: a share by weight."""
 
 

@@ -19,16 +19,17 @@ def _known(value: str) -> str:
     return value
 
 
-_ACCOUNT_ID = r"\d{12}"
+# No account has the number 0.
+ACCOUNT_ID = r"(?!0{12})[0-9]{12}"
 AccountId = Annotated[
     str,
-    matching(_ACCOUNT_ID, "not an AWS account id", "write its 12 digits in quotes"),
+    matching(ACCOUNT_ID, "not an AWS account id", "write its 12 digits in quotes"),
 ]
 # Source: https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreatePolicy.html
 PolicyName = Annotated[
     str,
     matching(
-        r"[\w+=,.@-]{1,128}",
+        r"[A-Za-z0-9_+=,.@-]{1,128}",
         "not the name of an IAM policy",
         "write its name alone, without the ARN and without a path",
     ),
@@ -58,4 +59,4 @@ class Identity(Section):
 
 def is_account_id(text: str) -> bool:
     """Return whether ``text`` is the id of an AWS account."""
-    return re.fullmatch(_ACCOUNT_ID, text) is not None
+    return re.fullmatch(ACCOUNT_ID, text) is not None

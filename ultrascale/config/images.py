@@ -14,7 +14,8 @@ from ultrascale.config._values import Distinct, matching
 RepositoryName = Annotated[
     str,
     matching(
-        r"(?=.{2,256}$)[a-z0-9]+(?:[._-][a-z0-9]+)*(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)*",
+        # The cluster's name and a slash stand before it, and 256 characters are the most.
+        r"(?=.{2,215}$)[a-z0-9]+(?:[._-][a-z0-9]+)*(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)*",
         "not the name of an ECR repository",
         "use lower-case letters and digits, with single '.', '_', '-' or '/' between them",
     ),
@@ -22,7 +23,8 @@ RepositoryName = Annotated[
 Host = Annotated[
     str,
     matching(
-        r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])",
+        r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+        r"(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+",
         "not the host of a registry",
         "write it without https:// and path, such as ACCOUNT.dkr.ecr.REGION.amazonaws.com",
     ),

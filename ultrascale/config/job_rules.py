@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ultrascale import catalog
-from ultrascale.catalog import runtime_environment, volcano
+from ultrascale.catalog import image_references, runtime_environment, volcano
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._rules import rule
@@ -23,8 +23,6 @@ from ultrascale.config.purchase import OnDemand, Spot
 from ultrascale.config.scheduling import Rendezvous, Scheduling
 from ultrascale.config.storage import Claim
 
-# Volcano mounts its list of hosts there.
-_TAKEN_PATHS = ("/dev/shm", "/etc/volcano")
 # EC2 warns two minutes ahead.
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 _SPOT_NOTICE_SECONDS = 120
@@ -174,8 +172,8 @@ def job_meets_where_a_server_is(job: TrainingJob, rendezvous: Rendezvous) -> Mis
 def mounts_have_a_path_each(job: Job) -> Mistakes:
     seen: set[str] = set()
     for number, volume in enumerate(job.volumes or ()):
-        if volume.mount_path in seen or volume.mount_path in _TAKEN_PATHS:
-            wrong = "a path at which something else is mounted"
+        if volume.mount_path in seen:
+            wrong = "a path at which another volume is mounted"
             yield refuse(f"volumes.{number}.mount_path", wrong, "choose another")
         seen.add(volume.mount_path)
 
@@ -192,12 +190,11 @@ def job_namespace_exists(job: Job, claims: Every[Claim]) -> Mistakes:
 def job_image_is_known(job: Job, images: Images) -> Mistakes:
     if job.image is None:
         return
-    repository = job.image.partition("@")[0].partition(":")[0]
-    host, slash, _ = job.image.partition("/")
-    if slash and ("." in host or ":" in host):
+    reference = image_references.parse(job.image)
+    if reference is None or reference.host is not None:
         return
-    if repository not in images.repositories:
-        todo = near(repository, images.repositories)
+    if reference.repository not in images.repositories:
+        todo = near(reference.repository, images.repositories)
         todo += "; for another registry write its host too, as docker.io/…"
         yield refuse("image", "not one of images.repositories", todo)
 

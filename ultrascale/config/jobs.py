@@ -5,13 +5,15 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, Tag
 
+from ultrascale.catalog import image_references, integer_bounds
 from ultrascale.config._base import Model, told_apart_by
 from ultrascale.config._values import (
+    CpuQuantity,
     Distinct,
     DnsLabel,
     LabelKey,
     LabelValue,
-    Quantity,
+    MemoryQuantity,
     SubdomainName,
     WrongValueError,
     dns_label,
@@ -48,39 +50,40 @@ CacheModel = Annotated[
         "use at most 63 letters, digits, '_' and '-'",
     ),
 ]
-HttpPath = Annotated[str, matching(r"/[^\s]*", "not a path of a URL", "write it as /health")]
+HttpPath = Annotated[
+    str,
+    matching(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", "not a path of a URL", "write it as /health"),
+]
 
 
 def _word(value: object) -> object:
     """Take a number as the text that a command line has of it."""
     if isinstance(value, bool):
         raise WrongValueError("true or false, which programs spell differently", "put it in quotes")
+    if isinstance(value, str) and "\0" in value:
+        raise WrongValueError("a NUL character, at which a word of a command ends", "leave it out")
     return str(value) if isinstance(value, int | float) else value
 
 
 Word = Annotated[str, BeforeValidator(_word, json_schema_input_type=str | int | float)]
 
 
-def _has_tag(value: str) -> str:
-    if not value or any(character.isspace() for character in value):
+def _image(value: str) -> str:
+    reference = image_references.parse(value)
+    if reference is None:
         raise WrongValueError("not an image", "write REPOSITORY:TAG, or REGISTRY/REPOSITORY:TAG")
-    if "@sha256:" in value:
-        return value
-    tag = value.rpartition("/")[2].partition(":")[2]
-    host, slash, _ = value.partition("/")
-    own = not slash or not ("." in host or ":" in host)
-    if not tag and own and not value.endswith(":"):
-        return value  # the one that the cluster file builds
-    if not tag:
+    if reference.digest is not None or (reference.tag is None and reference.host is None):
+        return value  # one without either is the one that the cluster file builds
+    if reference.tag is None:
         todo = "add :TAG, so that every pod and every restart runs the same image"
         raise WrongValueError("an image without a tag", todo)
-    if tag == "latest":
+    if reference.tag == "latest":
         todo = "name a tag that stays: pods of one job could run two images"
         raise WrongValueError("a tag that moves", todo)
     return value
 
 
-ImageName = Annotated[str, AfterValidator(_has_tag)]
+ImageName = Annotated[str, AfterValidator(_image)]
 
 
 class Toleration(Model):
@@ -102,22 +105,22 @@ class Toleration(Model):
 class Resources(Model):
     """Resources that each pod of a job asks for; the others follow from its nodes."""
 
-    gpu: Annotated[int, Field(ge=0)] | None = None
+    gpu: Annotated[int, Field(ge=0, le=integer_bounds.INT32)] | None = None
     """NVIDIA GPUs; 0 asks for none. Default: all of the node."""
 
-    neuron: Annotated[int, Field(ge=0)] | None = None
+    neuron: Annotated[int, Field(ge=0, le=integer_bounds.INT32)] | None = None
     """Neuron devices, 1 or all; 0 asks for none. Default: all of the node."""
 
-    efa: Annotated[int, Field(ge=0)] | None = None
+    efa: Annotated[int, Field(ge=0, le=integer_bounds.INT32)] | None = None
     """EFA interfaces; only a pod of a whole node gets any. Default: all of the node."""
 
-    cpu: Quantity | None = None
+    cpu: CpuQuantity | None = None
     """Kubernetes quantity of CPU. Default: what is left of the node."""
 
-    memory: Quantity | None = None
+    memory: MemoryQuantity | None = None
     """Kubernetes quantity of memory. Default: what is left of the node."""
 
-    shared_memory: Quantity | None = None
+    shared_memory: MemoryQuantity | None = None
     """Kubernetes quantity of `/dev/shm`, which counts as memory. Default: a part of the memory."""
 
 
@@ -140,13 +143,13 @@ class Volume(Model):
 class Restarts(Model):
     """Restarts of a job before it counts as failed."""
 
-    job: Annotated[int, Field(ge=0)] | None = None
+    job: Annotated[int, Field(ge=0, le=integer_bounds.RESTARTS)] | None = None
     """Restarts of all pods; with `min_nodes`, of each pod.
 
     Default: 10; 100 on Spot, 2 with `--precompile`.
     """
 
-    workers: Annotated[int, Field(ge=0)] | None = None
+    workers: Annotated[int, Field(ge=0, le=integer_bounds.RESTARTS)] | None = None
     """Restarts of the processes of a pod by torchrun, without a new pod.
 
     Default: 3; 100 with `min_nodes`.
@@ -243,7 +246,7 @@ class Job(Model):
     """
 
     # The two minutes of a Spot notice, less what it takes to arrive.
-    grace_period_seconds: Annotated[int, Field(ge=1)] = 110
+    grace_period_seconds: Annotated[int, Field(ge=1, le=integer_bounds.GRACE_SECONDS)] = 110
     """Seconds from SIGTERM to SIGKILL, for a last checkpoint; at most 120 on Spot."""
 
 
@@ -253,13 +256,13 @@ class TrainingJob(Job):
     kind: Literal["training"] = "training"
     """Pods of one or several nodes that start, restart and end together."""
 
-    nodes: Annotated[int, Field(ge=1)] = 1
+    nodes: Annotated[int, Field(ge=1, le=integer_bounds.REPLICAS)] = 1
     """Nodes, one pod on each."""
 
-    min_nodes: Annotated[int, Field(ge=1)] | None = None
+    min_nodes: Annotated[int, Field(ge=1, le=integer_bounds.REPLICAS)] | None = None
     """Fewest nodes that the job goes on with after a loss. Default: all of them."""
 
-    processes_per_node: Annotated[int, Field(ge=1)] | None = None
+    processes_per_node: Annotated[int, Field(ge=1, le=integer_bounds.PROCESSES)] | None = None
     """Processes that torchrun starts on a node. Default: one for each GPU or logical NeuronCore."""
 
     script: Annotated[str, Field(min_length=1)] | None = None
@@ -286,7 +289,7 @@ class TrainingJob(Job):
     compile_cache: CompileCache | None = None
     """Cache of compiled graphs for Neuron devices. Default: graphs are compiled as they are met."""
 
-    ttl_seconds_after_finished: Annotated[int, Field(ge=0)] = 86_400
+    ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=integer_bounds.TTL_SECONDS)] = 86_400
     """Seconds that an ended job stays."""
 
 
@@ -299,13 +302,13 @@ class BatchJob(Job):
     queue: str | None = None
     """One of `scheduling.queues`. Default: the only queue, or Volcano's `default`."""
 
-    retries: Annotated[int, Field(ge=0)] | None = None
+    retries: Annotated[int, Field(ge=0, le=integer_bounds.RESTARTS)] | None = None
     """New pods after a failure.
 
     Default: 3; 100 on Spot nodes with Volcano, which counts the loss of a node too.
     """
 
-    ttl_seconds_after_finished: Annotated[int, Field(ge=0)] = 86_400
+    ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=integer_bounds.TTL_SECONDS)] = 86_400
     """Seconds that an ended job stays."""
 
 
@@ -315,7 +318,7 @@ class ServiceJob(Job):
     kind: Literal["service"] = "service"
     """Pods that serve until they are deleted."""
 
-    replicas: Annotated[int, Field(ge=1)] = 1
+    replicas: Annotated[int, Field(ge=1, le=integer_bounds.REPLICAS)] = 1
     """Number of pods."""
 
     port: Annotated[int, Field(ge=1, le=65_535)] = 8080
@@ -330,7 +333,7 @@ class ServiceJob(Job):
     health_path: HttpPath | None = None
     """Path that answers 200 once the program serves. Default: the open port is enough."""
 
-    startup_seconds: Annotated[int, Field(ge=1)] = 600
+    startup_seconds: Annotated[int, Field(ge=1, le=integer_bounds.STARTUP_SECONDS)] = 600
     """Seconds that the program may take before it serves, such as to load a model."""
 
     allow_from: tuple[DnsLabel, ...] = ()

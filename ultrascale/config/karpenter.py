@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ultrascale import catalog
+from ultrascale.catalog import integer_bounds
 from ultrascale.catalog import karpenter as facts
 from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistakes, dotted, refuse
@@ -19,7 +20,11 @@ from ultrascale.config.purchase import CapacityBlock, Odcr
 
 ChartVersion = Annotated[
     str,
-    matching(r"\d+\.\d+\.\d+", "not a chart version", "write MAJOR.MINOR.PATCH, without a v"),
+    matching(
+        r"[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}",
+        "not a chart version",
+        "write MAJOR.MINOR.PATCH, without a v",
+    ),
 ]
 
 _FEATURES: Mapping[facts.Feature, str] = {
@@ -38,13 +43,13 @@ class Karpenter(Section):
     version: ChartVersion
     """Version of Karpenter's charts: 1.15.2, or 1.14.3, which has long-term support."""
 
-    vcpus: Annotated[int, Field(ge=1)] | None = None
+    vcpus: Annotated[int, Field(ge=1, le=integer_bounds.CONTROLLER_VCPUS)] | None = None
     """vCPUs that the controller requests.
 
     Default: 1 to 16, by the nodes that Karpenter may launch.
     """
 
-    memory_gib: Annotated[int, Field(ge=1)] | None = None
+    memory_gib: Annotated[int, Field(ge=1, le=integer_bounds.CONTROLLER_GIB)] | None = None
     """Memory of the controller, in GiB.
 
     Default: 1 to 64, by the nodes that Karpenter may launch.

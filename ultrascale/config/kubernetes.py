@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from ipaddress import IPv4Network
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ultrascale.catalog import address_ranges, eks, regions
 from ultrascale.catalog.addons import ADDONS
@@ -12,32 +12,61 @@ from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Readable
 from ultrascale.config._rules import rule
-from ultrascale.config._values import Distinct, DnsLabel, Network4, matching, one_of
+from ultrascale.config._values import (
+    Distinct,
+    DnsLabel,
+    Network4,
+    WrongValueError,
+    matching,
+    one_of,
+)
 from ultrascale.config.hyperpod import TaskGovernance
-from ultrascale.config.identity import Identity
+from ultrascale.config.identity import ACCOUNT_ID, Identity
 from ultrascale.config.network import Network
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Scheduling
 
 _EVERYONE = IPv4Network("0.0.0.0/0")
+# Source: https://docs.aws.amazon.com/singlesignon/latest/userguide/referencingpermissionsets.html
+_SSO_NAME = "AWSReservedSSO_"
+_SSO_PATH = "aws-reserved/sso.amazonaws.com/"
 
+
+def _can_have_access(arn: str) -> str:
+    path = arn.partition(":role/")[2]
+    if path.startswith("aws-service-role/"):
+        wrong = "a service-linked role, which an access entry of EKS cannot be for"
+        raise WrongValueError(wrong, "name a role that people take on")
+    name = path.rpartition("/")[2]
+    if name.startswith(_SSO_NAME) and not path.startswith(_SSO_PATH):
+        wrong = "a role of IAM Identity Center without its path"
+        todo = f"write it with {_SSO_PATH} before its name, as `aws iam get-role` tells it"
+        raise WrongValueError(wrong, todo)
+    return arn
+
+
+# Names of roles and their paths, which are not parted by several slashes.
+# Source: https://docs.aws.amazon.com/IAM/latest/APIReference/API_Role.html
 RoleArn = Annotated[
     str,
     matching(
-        r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+",
+        rf"arn:aws[a-z-]*:iam::{ACCOUNT_ID}:role/"
+        r"(?=[!-~]{1,576}$)(?:[!-.0-~]+/)*[A-Za-z0-9_+=,.@-]{1,64}",
         "not the ARN of an IAM role",
         "write arn:aws:iam::ACCOUNT:role/NAME",
     ),
+    # Source: https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
+    AfterValidator(_can_have_access),
 ]
 AddonVersion = Annotated[
     str,
     matching(
-        r"v\d+\.\d+\.\d+-eksbuild\.\d+",
+        r"v[0-9]{1,5}\.[0-9]{1,5}\.[0-9]{1,5}-eksbuild\.[0-9]{1,5}",
         "not the version of an EKS add-on",
         "write it as `aws eks describe-addon-versions` does, such as v1.21.1-eksbuild.1",
     ),
 ]
-Duration = Annotated[str, matching(r"\d{1,4}m", "not a duration in minutes", "write it as 30m")]
+Duration = Annotated[str, matching(r"[0-9]{1,4}m", "not a duration in minutes", "write it as 30m")]
 
 
 class Endpoint(Section):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Discriminator, Field, Tag
 
-from ultrascale.catalog import address_ranges, regions, vpc
+from ultrascale.catalog import address_ranges, integer_bounds, regions, vpc
 from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._rules import rule
@@ -77,7 +77,7 @@ def blocks(pod_cidrs: tuple[IPv4Network, ...] | PodBlocks) -> tuple[IPv4Network,
 class AgreedLimits(Section):
     """Limits that AWS has granted above the published ones."""
 
-    nau_per_vpc: Annotated[int, Field(ge=1)]
+    nau_per_vpc: Annotated[int, Field(ge=1, le=integer_bounds.ADDRESS_UNITS)]
     """Network Address Usage units of one VPC."""
 
     reference: Annotated[str, Field(min_length=1)]

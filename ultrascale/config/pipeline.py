@@ -10,13 +10,14 @@ from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import Distinct, dns_label, matching
-from ultrascale.config.identity import AccountId, Identity, RegionName
+from ultrascale.config.identity import ACCOUNT_ID, AccountId, Identity, RegionName
 from ultrascale.config.observability import Email
 
 ConnectionArn = Annotated[
     str,
     matching(
-        r"arn:aws[a-z-]*:(?:codeconnections|codestar-connections):[a-z0-9-]+:\d{12}:connection/[\w-]+",
+        rf"arn:aws[a-z-]*:(?:codeconnections|codestar-connections):[a-z0-9-]+:{ACCOUNT_ID}:"
+        "connection/[A-Za-z0-9-]{1,64}",
         "not the ARN of a CodeConnections connection",
         "write arn:aws:codeconnections:REGION:ACCOUNT:connection/ID",
     ),
@@ -28,7 +29,12 @@ RepositoryPath = Annotated[
 ]
 BranchName = Annotated[
     str,
-    matching(r"[\w.][\w./+-]*", "not the name of a branch", "write it as main"),
+    matching(
+        # Source: https://git-scm.com/docs/git-check-ref-format
+        r"(?=.{1,255}$)(?!.*(?:\.\.|//|/\.|\.lock(?:/|$)|[./]$))[\w][\w./+-]*",
+        "not the name of a branch",
+        "write it as main",
+    ),
 ]
 # It becomes a word of a command.
 _CLUSTER_PATH = r"(?!(?:.*/)?\.\.?/)\w[\w.-]*(?:/[\w.][\w.-]*)*\.ya?ml"

@@ -59,7 +59,7 @@ def _role(stated: Mapping[str, object]) -> Role:
 class Nodes(Model):
     """Number of nodes of each shard of a pool."""
 
-    min: Annotated[int, Field(ge=0)] = 0
+    min: Annotated[int, Field(ge=0, le=kubernetes.NODES_PER_CLUSTER)] = 0
     """Fewest nodes of a pool that scales."""
 
     max: Count | None = None

@@ -4,13 +4,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
+from ultrascale.catalog import kubernetes
 from ultrascale.config._base import Model, told_apart_by
 from ultrascale.config._values import Instant, SelectorTags, matching
+from ultrascale.config.identity import ACCOUNT_ID
 
 ReservationId = Annotated[
     str,
     matching(
-        r"cr-[0-9a-f]{8,17}",
+        r"cr-(?:[0-9a-f]{8}|[0-9a-f]{17})",
         "not the id of a capacity reservation",
         "copy it from `aws ec2 describe-capacity-reservations`, such as cr-0123456789abcdef0",
     ),
@@ -18,7 +20,7 @@ ReservationId = Annotated[
 ResourceGroupArn = Annotated[
     str,
     matching(
-        r"arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/[\w.-]+",
+        rf"arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:{ACCOUNT_ID}:group/[A-Za-z0-9_.-]{{1,300}}",
         "not the ARN of a resource group",
         "write arn:aws:resource-groups:REGION:ACCOUNT:group/NAME",
     ),
@@ -26,7 +28,8 @@ ResourceGroupArn = Annotated[
 TrainingPlanArn = Annotated[
     str,
     matching(
-        r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:\d{12}:training-plan/[A-Za-z0-9][A-Za-z0-9-]{0,63}",
+        rf"arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:{ACCOUNT_ID}:"
+        "training-plan/[A-Za-z0-9](?:-*[A-Za-z0-9]){0,63}",
         "not the ARN of a training plan",
         "write arn:aws:sagemaker:REGION:ACCOUNT:training-plan/NAME",
     ),
@@ -49,7 +52,7 @@ class Spot(Model):
     fallback: Literal["on-demand", "none"] = "none"
     """Capacity of a second NodePool, of lower weight, for times when Spot is short."""
 
-    fallback_max: Annotated[int, Field(ge=1)] | None = None
+    fallback_max: Annotated[int, Field(ge=1, le=kubernetes.NODES_PER_CLUSTER)] | None = None
     """Most nodes of that second NodePool; Spot has the rest of `nodes.max`.
 
     Default: half of `nodes.max`.

@@ -4,15 +4,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ultrascale import catalog
+from ultrascale.catalog import integer_bounds, mount_paths
 from ultrascale.catalog import lustre as fsx
 from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistake, Mistakes, dotted, near, refuse
 from ultrascale.config._parts import Readable
 from ultrascale.config._rules import rule
-from ultrascale.config._values import Distinct, DnsLabel, SubdomainName, matching, one_of
+from ultrascale.config._values import (
+    Distinct,
+    DnsLabel,
+    SubdomainName,
+    WrongValueError,
+    matching,
+    one_of,
+)
 from ultrascale.config.network import Network
 from ultrascale.config.pools import Pool, zones_of
 
@@ -24,18 +32,40 @@ BucketName = Annotated[
         "use lower-case letters, digits and '-'; S3 gives the bucket a name of its own",
     ),
 ]
+# No part of it may lead upwards: `/data/../etc` is another path than it seems.
+_ABSOLUTE = r"(?=.{1,1024}$)(?:/(?!\.{1,2}(?:/|$))[\w.-]{1,255})+"
+
+
+def _free(path: str) -> str:
+    contents = mount_paths.holds(path)
+    if contents is not None:
+        wrong = f"a path at which the container has something else: {contents}"
+        raise WrongValueError(wrong, "choose another, such as /data")
+    return path
+
+
 MountPath = Annotated[
     str,
-    matching(r"(?:/[\w.-]+)+", "not an absolute path", "write it as /data, with no '/' at the end"),
+    # The root is absolute, and taken.
+    matching(
+        rf"/|{_ABSOLUTE}",
+        "not an absolute path",
+        "write it as /data, with no '/' at the end and no '.' or '..' in it",
+    ),
+    AfterValidator(_free),
 ]
+# A path of data repositories is the bucket's address and the prefix.
+# Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_DataRepositoryAssociation.html
 Prefix = Annotated[
     str,
-    matching(r"(?:[^/\s][^\s]*)?", "not an S3 prefix", "leave out the '/' at its start"),
+    matching(
+        r"(?:[!-.0-~][!-~]{0,899})?", "not an S3 prefix", "leave out '/' at its start, and spaces"
+    ),
 ]
 LinkedPath = Annotated[
     str,
     matching(
-        r"/|(?:/[\w.-]+)+", "not an absolute path", "write it as /datasets, or / for all of it"
+        rf"/|{_ABSOLUTE}", "not an absolute path", "write it as /datasets, or / for all of it"
     ),
 ]
 Event = Literal["new", "changed", "deleted"]
@@ -96,7 +126,7 @@ class Lustre(Model):
     zone: str
     """Zone of the file system, one of `network.zones`."""
 
-    capacity_gib: int
+    capacity_gib: Annotated[int, Field(le=integer_bounds.LUSTRE_GIB)]
     """Storage in GiB: 1200, 2400, then steps of 2400; with EFA larger steps."""
 
     throughput_mbps_per_tib: Annotated[int, one_of(fsx.THROUGHPUT_TIERS_MBPS_PER_TIB)]

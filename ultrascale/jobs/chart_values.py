@@ -240,7 +240,8 @@ def skeleton(request: JobRequest) -> list[Json]:
         update={
             "image": "${IMAGE}",
             "priority": "${PRIORITY}",
-            "restarts": config.Restarts(job=_RESTARTS),
+            # More than a job may have, so that nothing else in the objects is like it.
+            "restarts": config.Restarts().model_copy(update={"job": _RESTARTS}),
             "ttl_seconds_after_finished": _TTL,
             "volumes": (),
         }

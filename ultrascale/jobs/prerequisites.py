@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
+from ultrascale.catalog.quantities import amount
 from ultrascale.cluster_api.kinds import (
     CLAIM,
     INDEXED_JOB,
@@ -23,7 +24,6 @@ from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.manifests import JobManifests, kind_of
 from ultrascale.jobs.workloads import WORKLOADS, read_workload
-from ultrascale.plan.jobs.quantities import amount
 from ultrascale.plan.names import JOB_LABEL
 
 _INSTALLED_BY = {

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ultrascale import config
-from ultrascale.catalog import runtime_environment
+from ultrascale.catalog import quantities, runtime_environment
 from ultrascale.documents import Json, JsonObject
 from ultrascale.plan import names
-from ultrascale.plan.jobs import quantities
 from ultrascale.plan.jobs.pods import unborne_taints
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import ClusterPlan, PoolPlan

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ultrascale.catalog import hyperpod
+from ultrascale.catalog.quantities import amount
 from ultrascale.cluster_api.kinds import NODE, POD
 from ultrascale.cluster_api.objects import Object, condition, label, name
 from ultrascale.cluster_api.server import FORBIDDEN, Cluster
@@ -10,7 +11,6 @@ from ultrascale.documents import look_up, mapping, objects, text
 from ultrascale.errors import RefusedError
 from ultrascale.plan import names
 from ultrascale.plan.jobs import tiers as job_tiers
-from ultrascale.plan.jobs.quantities import amount
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Occupancy, Tier
 

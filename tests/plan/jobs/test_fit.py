@@ -23,9 +23,9 @@ from tests.support.jobs import (
 from tests.support.kubernetes_schemas import containers
 from tests.support.pools import ODCR, pool_document
 from ultrascale import catalog, config
-from ultrascale.catalog import kubelet
+from ultrascale.catalog import kubelet, quantities
 from ultrascale.errors import CatalogError
-from ultrascale.plan.jobs import nodes, quantities
+from ultrascale.plan.jobs import nodes
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.pools.pool import plan_pool
 

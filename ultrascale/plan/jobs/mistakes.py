@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from ultrascale import catalog, config
-from ultrascale.catalog import kubelet, runtime_environment, volcano
+from ultrascale.catalog import kubelet, quantities, runtime_environment, volcano
 from ultrascale.plan import capacity, names
-from ultrascale.plan.jobs import quantities
 from ultrascale.plan.jobs.nodes import NodeShare, efa_of, may_have, most_pods, values_of
 from ultrascale.plan.jobs.request import JobRequest, is_own_image
 from ultrascale.plan.model import PoolPlan
@@ -19,11 +18,6 @@ MISSING = "missing"
 """Beginning of the text of a mistake that a key would mend which the job leaves out."""
 
 _PYTORCH_ROLE = "worker"
-_SIZES = {
-    "cpu": quantities.millicpu,
-    "memory": quantities.mib,
-    names.HUGE_PAGES: quantities.mib,
-}
 
 
 def name_is_free(request: JobRequest) -> Mistakes:
@@ -299,7 +293,7 @@ def queue_holds(request: JobRequest, requests: Mapping[str, str], pods: int) -> 
     queues = [each for each in request.cluster.scheduling.queues if each.name == request.queue]
     for queue in queues:
         for resource, most in queue.capability.items():
-            size = _SIZES.get(resource, quantities.count)
+            size = quantities.SIZES.get(resource, quantities.count)
             asked = requests.get(resource)
             if asked is not None and size(asked) * pods > size(most):
                 wrong = (

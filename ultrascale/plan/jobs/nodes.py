@@ -5,9 +5,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ultrascale import catalog, config
-from ultrascale.catalog import eks, kubelet, regions
+from ultrascale.catalog import eks, kubelet, quantities, regions
 from ultrascale.plan import names
-from ultrascale.plan.jobs import quantities
 from ultrascale.plan.model import PoolPlan
 
 # What add-ons, plugins and exporters take of a node: a share of it, and at least so much. A test

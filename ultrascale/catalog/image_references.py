@@ -1,0 +1,59 @@
+"""References of container images, by the grammar that container runtimes and the kubelet read.
+
+Source: https://github.com/distribution/reference/blob/v0.6.0/reference.go
+"""
+
+import re
+from dataclasses import dataclass
+
+_DOMAIN_PART = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_PATH_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_HOST = re.compile(rf"{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*(?::(?P<port>[0-9]{{1,5}}))?")
+_TAG = "[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}"
+# Those that the runtimes know, in the length that each has.
+# Source: https://github.com/opencontainers/image-spec/blob/v1.1.1/descriptor.md#registered-algorithms
+_DIGEST = "sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128}"
+_IN_REGISTRY = re.compile(
+    rf"(?P<repository>{_PATH_PART}(?:/{_PATH_PART})*)"
+    rf"(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?"
+)
+_LONGEST_NAME = 255
+_HIGHEST_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageReference:
+    """The parts of a reference.
+
+    Attributes:
+        host: Registry, with its port; None where the reference begins with a repository.
+        repository: Repository within the registry.
+        tag: Tag; None without one.
+        digest: Digest; None without one.
+    """
+
+    host: str | None
+    repository: str
+    tag: str | None
+    digest: str | None
+
+
+def parse(text: str) -> ImageReference | None:
+    """Return the parts of ``text``; None where no runtime reads it as a reference.
+
+    A first part is a registry where it has a dot or a colon; `localhost` is none.
+    """
+    host, slash, rest = text.partition("/")
+    if not (slash and ("." in host or ":" in host)):
+        host, rest = "", text
+    registry, found = _HOST.fullmatch(host), _IN_REGISTRY.fullmatch(rest)
+    if found is None or len(host) + len(found["repository"]) >= _LONGEST_NAME:
+        return None
+    if host and (registry is None or int(registry["port"] or 0) > _HIGHEST_PORT):
+        return None
+    return ImageReference(
+        host=host or None,
+        repository=found["repository"],
+        tag=found["tag"],
+        digest=found["digest"],
+    )

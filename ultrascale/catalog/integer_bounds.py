@@ -1,0 +1,51 @@
+"""Bounds of whole numbers, by the field that each lands in.
+
+Sources:
+    https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/ (int32)
+    https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/ (int64)
+    https://github.com/volcano-sh/volcano/blob/v1.15.1/config/crd/volcano/bases/batch.volcano.sh_jobs.yaml
+    https://github.com/kubeflow/trainer/blob/v1.8.1/manifests/base/crds/kubeflow.org_pytorchjobs.yaml
+    https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystem.html
+"""
+
+from ultrascale.catalog.kubernetes import NODES_PER_CLUSTER
+
+INT32 = 2**31 - 1
+INT64 = 2**63 - 1
+
+REPLICAS = NODES_PER_CLUSTER
+"""Pods of one job or service: one on each node of the largest cluster. The fields are int32."""
+
+RESTARTS = INT32 // REPLICAS - 1
+"""Restarts of a pod or a job.
+
+Volcano counts the first run as one more in an int32, and a PyTorchJob all restarts of all pods.
+"""
+
+TTL_SECONDS = INT32
+"""`ttlSecondsAfterFinished` of a job, an int32."""
+
+GRACE_SECONDS = INT32
+"""`terminationGracePeriodSeconds` of a pod: an int64, which the kubelet multiplies by 10^9."""
+
+STARTUP_SECONDS = 7 * 24 * 3600
+"""Time in which a service has to start: `progressDeadlineSeconds` is an int32.
+
+A week is longer than any model loads, and ours to choose.
+"""
+
+PROCESSES = 65_536
+"""Processes that torchrun starts in a pod: each takes a port of the node's for itself."""
+
+LUSTRE_GIB = INT32
+"""`StorageCapacity` of a file system, an int32."""
+
+CONTROLLER_VCPUS = 1_920
+CONTROLLER_GIB = 32_768
+"""vCPUs and memory of a controller: more than any instance of EC2 has.
+
+Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/mo.html (u7inh-32tb, 1,920 vCPUs)
+"""
+
+ADDRESS_UNITS = INT64
+"""Network Address Usage units: a quota, which Service Quotas holds as a double."""
