@@ -1,10 +1,13 @@
-"""The errors a user can cause. The command line prints them and exits 1; everything else is a bug.
+"""The errors a user can cause. The command line prints them and exits 1, or 64 for wrong use.
+
+Everything else is a bug.
 
 UltrascaleError
 ├── CatalogError     the catalog has no such entry, or does not know the value asked for
 │   └── UnknownFactError no source states a fact of an entry that the catalog has
 ├── ConfigError      the cluster file is wrong, or asks for what is not supported
 ├── QuestionError    an argument of a command is missing, wrong or contradicts another
+│   └── UsageError   arguments that are wrong whatever the file, the account and the cluster say
 ├── InterruptedWorkError the user stopped a command that had begun to change something
 ├── ClusterError     the cluster cannot be reached, refuses, or lacks what a job needs
 │   └── RefusedError the API server answered with a status that is no success
@@ -59,6 +62,10 @@ class QuestionError(UltrascaleError):
     def __init__(self, mistakes: Iterable[str]) -> None:
         self.mistakes = tuple(mistakes)
         super().__init__("\n".join(self.mistakes))
+
+
+class UsageError(QuestionError):
+    """The arguments of a command are wrong, whatever the file, the account and the cluster say."""
 
 
 class InterruptedWorkError(UltrascaleError):

@@ -106,7 +106,7 @@ def test_nothing_legal_has_a_status_of_its_own(ultrascale: Ultrascale) -> None:
 def test_all_mistakes_are_told_at_once_and_nothing_else(ultrascale: Ultrascale) -> None:
     answer = ultrascale("advise", "--type", "p5.48xlrage", "--nodes", "0", "--image", "windows")
 
-    assert (answer.returncode, answer.stdout) == (1, "")
+    assert (answer.returncode, answer.stdout) == (64, "")
     assert [line.split(":")[0] for line in answer.stderr.splitlines()] == [
         *("--workload", "--region", "--zone", "--days", "--image", "--nodes", "--type")
     ]

@@ -1,5 +1,6 @@
 """The command line, as its user sees it."""
 
+import os
 import subprocess
 import sys
 from functools import partial
@@ -178,5 +179,44 @@ def test_a_wrong_use_is_no_cluster_beyond_the_limits(
 ) -> None:
     answer = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
 
-    assert answer.returncode == 1
+    assert answer.returncode == 64
     assert "Usage" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", TRAINIUM, "--json", "--markdown"),
+        ("plan", TRAINIUM, "--at", "tomorrow"),
+        ("preflight", TRAINIUM, "--json", "--policy"),
+        ("advise", "--nodes", "0"),
+    ],
+    ids=["two formats", "no time", "no findings", "no answer"],
+)
+def test_a_wrong_option_is_told_from_a_wrong_file(
+    arguments: tuple[str, ...], ultrascale: Ultrascale
+) -> None:
+    answer = ultrascale(*arguments)
+
+    assert answer.returncode == 64
+    assert answer.stderr.startswith("--")
+    assert answer.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("file", "status"), [(TRAINIUM, 0), (ROOT / "clusters" / "missing.yaml", 1)]
+)
+def test_a_reader_that_leaves_never_changes_the_verdict(file: Path, status: int) -> None:
+    """``ultrascale plan FILE | head`` of a shell with ``pipefail`` ends as the plan does."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "ultrascale", "plan", str(file), "--explain"]
+
+    with open(writing, "wb") as nobody:  # noqa: PTH123 a pipe has no path
+        answer = subprocess.run(
+            command, cwd=ROOT, stdout=nobody, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    assert answer.returncode == status
+    assert "Traceback" not in answer.stderr
+    assert "BrokenPipe" not in answer.stderr

@@ -200,7 +200,7 @@ def test_less_than_nothing_is_refused(
 ) -> None:
     answer = ultrascale(*words, "-1")
 
-    assert answer.returncode == 1
+    assert answer.returncode == 64
     assert words[-1] in answer.stderr
     assert stub.requests == []
 

@@ -238,7 +238,7 @@ def test_a_time_that_cannot_be_read_is_refused_before_anything_is_printed(
 ) -> None:
     answer = ultrascale("plan", MIXED, "--at", "2026-12-15")
 
-    assert (answer.returncode, answer.stdout) == (1, "")
+    assert (answer.returncode, answer.stdout) == (64, "")
     assert answer.stderr == (
         "--at: not a time in UTC, got '2026-12-15'; write it as 2026-12-15T00:00Z\n"
     )

@@ -125,7 +125,7 @@ def test_no_credentials_is_a_line_and_no_traceback(
 def test_options_that_go_not_together_are_refused(ultrascale: Ultrascale, file: Path) -> None:
     answer = ultrascale("preflight", file, "--json", "--policy")
 
-    assert (answer.returncode, "leave it out" in answer.stderr) == (1, True)
+    assert (answer.returncode, "leave it out" in answer.stderr) == (64, True)
 
 
 # --- what it says -------------------------------------------------------------------------------
@@ -319,5 +319,5 @@ def test_nothing_is_filed_where_nobody_can_be_asked(
 
     answer = ultrascale("preflight", file, "--request-quotas")
 
-    assert (answer.returncode, "add --yes" in answer.stderr) == (1, True)
+    assert (answer.returncode, "add --yes" in answer.stderr) == (64, True)
     assert aws.calls == []

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.deployments import make_project
 from ultrascale.cli.deploy_views import Progress
+from ultrascale.cli.output import outlive_reader
 from ultrascale.deploy.cdk import DeployCommand
 from ultrascale.deploy.run import run_stacks
 
@@ -34,7 +35,9 @@ def test_a_reader_that_is_gone_is_a_lost_connection(
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w", encoding="utf-8") as stdout:  # noqa: PTH123 a pipe has no path
-        monkeypatch.setattr(sys, "stdout", stdout)
+        for name in ("stdout", "__stdout__"):
+            monkeypatch.setattr(sys, name, stdout)
+        outlive_reader()
         outcomes = run_stacks(
             {"a": frozenset(), "b": frozenset({"a"})}, command.start, Progress(2), concurrency=1
         )

@@ -99,6 +99,6 @@ def test_a_node_that_pods_are_only_better_kept_from_takes_work(
 def test_pools_are_those_of_a_cluster_file(ultrascale: Ultrascale, stub: FakeCluster) -> None:
     answer = ultrascale("status", "--pools")
 
-    assert answer.returncode == 1
+    assert answer.returncode == 64
     assert "--pools: goes with a cluster file alone" in answer.stderr
     assert stub.requests == []

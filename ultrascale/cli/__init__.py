@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ultrascale.errors import UltrascaleError
+from ultrascale.cli.output import outlive_reader
+from ultrascale.errors import UltrascaleError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,17 +98,29 @@ _commands = _Commands(
 )
 
 # Of click's errors typer exports this one alone; its base is what every wrong use raises.
-(_UsageError,) = typer.BadParameter.__bases__
+(_ClickUsageError,) = typer.BadParameter.__bases__
+
+
+USAGE = 64
+"""Exit status where the command itself was written wrongly: `EX_USAGE` of sysexits(3)."""
 
 
 def main() -> None:
-    """Run the command line; a mistake that the user can fix is printed and exits 1."""
+    """Run the command line.
+
+    A mistake that the user can fix is printed. It exits with 64 where the command's own arguments
+    are wrong, and with 1 where a file, the account or the cluster is.
+    """
+    outlive_reader()
     try:
         _commands()
+    except UsageError as error:
+        typer.echo(str(error), err=True)
+        sys.exit(USAGE)
     except UltrascaleError as error:
         sys.exit(str(error))
     except SystemExit as end:
         # click ends with 2, with which `plan` says that no published limit allows a cluster.
-        if isinstance(end.__context__, _UsageError):
-            sys.exit(1)
+        if isinstance(end.__context__, _ClickUsageError):
+            sys.exit(USAGE)
         raise

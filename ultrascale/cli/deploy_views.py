@@ -1,6 +1,5 @@
 """The view of a deployment in a terminal: costs, progress, and reasons of failures."""
 
-import os
 import signal
 import sys
 from collections import Counter
@@ -16,6 +15,7 @@ from ultrascale.catalog import prices
 from ultrascale.catalog.deploy_failures import CDK_FAILURES, GOES_ON, what_to_do
 from ultrascale.cli.change_views import text_lines
 from ultrascale.cli.needs_tables import cell, unpriced
+from ultrascale.cli.output import reader_is_gone
 from ultrascale.cli.preflight_views import print_findings, progress_bar
 from ultrascale.deploy.cause import Cause, Left
 from ultrascale.deploy.run import Outcome, State
@@ -161,12 +161,9 @@ class TerminalView:
 def _say(line: str) -> None:
     """Print a line. A line that cannot be printed must not end the deployment half-way."""
     encoding = sys.stdout.encoding or "utf-8"
-    try:
-        typer.echo(line.encode(encoding, "replace").decode(encoding))
-    except OSError:
-        # The reader is gone, such as `tee` after Ctrl-C. Python would fail at its end to write the
-        # rest of its buffer, so the rest goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    typer.echo(line.encode(encoding, "replace").decode(encoding))
+    # As `tee` is after Ctrl-C: the deployment ends where it is safe to.
+    if reader_is_gone():
         signal.raise_signal(signal.SIGTERM)
 
 

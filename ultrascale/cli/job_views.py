@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ultrascale import plan
-from ultrascale.errors import QuestionError
+from ultrascale.errors import UsageError
 from ultrascale.jobs.pods import STATES, Pod
 from ultrascale.jobs.queues import Queues
 from ultrascale.jobs.status import JobStatus
@@ -173,7 +173,7 @@ def show_pools(
     from ultrascale.operate.pool_status import pool_nodes
 
     if file is None or job is not None:
-        raise QuestionError(["--pools: goes with a cluster file alone; write status FILE --pools"])
+        raise UsageError(["--pools: goes with a cluster file alone; write status FILE --pools"])
     states = pool_nodes(connect(), plan.load(file))
     if as_json:
         typer.echo(json.dumps([asdict(state) for state in states], indent=2))

@@ -9,6 +9,7 @@ import typer
 
 from ultrascale import config
 from ultrascale.cli.job_options import changes_of, file_and_job
+from ultrascale.cli.output import print_lines
 from ultrascale.documents import text
 from ultrascale.plan.names import TRAINING_NAMESPACE, team_namespace
 
@@ -196,15 +197,16 @@ def logs(
         ]
     choices = choices or [reading.Choice(previous=previous, tail=tail)]
     if len(choices) == 1:
-        for line in reading.lines(cluster, namespace, job, choices[0], follow=follow):
-            typer.echo(line)
+        print_lines(reading.lines(cluster, namespace, job, choices[0], follow=follow))
     elif follow:
-        for choice, line in reading.interleaved(cluster, namespace, job, choices):
-            typer.echo(f"[{choice}] {line}")
+        lines = reading.interleaved(cluster, namespace, job, choices)
+        print_lines(f"[{choice}] {line}" for choice, line in lines)
     else:
-        for choice in choices:
-            for line in reading.lines(cluster, namespace, job, choice, follow=False):
-                typer.echo(f"[{choice}] {line}")
+        print_lines(
+            f"[{choice}] {line}"
+            for choice in choices
+            for line in reading.lines(cluster, namespace, job, choice, follow=False)
+        )
 
 
 def cancel(
@@ -259,8 +261,7 @@ def _attend(submitted: "SubmittedJob", *, log: bool, timeout: float | None) -> N
         with shown() as show:
             progress = submitted.wait(report=show, timeout_seconds=timeout)
         if log:
-            for line in submitted.logs(follow=True):
-                typer.echo(line)
+            print_lines(submitted.logs(follow=True))
             progress = submitted.wait(until_ended=True)
             typer.echo(f"{submitted.name}: {progress.state.phase}", err=True)
     except KeyboardInterrupt:

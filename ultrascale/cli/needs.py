@@ -11,6 +11,7 @@ from rich.box import MARKDOWN, SIMPLE
 
 from ultrascale import config, plan
 from ultrascale.cli.needs_tables import print_needs
+from ultrascale.errors import UsageError
 from ultrascale.plan.model import ClusterNeeds
 from ultrascale.plan.needs.calendar import read_time, window_mistakes
 from ultrascale.plan.needs.quotas import beyond_limits
@@ -41,6 +42,8 @@ def plan_command(
     Ends with status 2 where a need exceeds the limit that AWS publishes, and with 1 where a window
     is over at the time of --at.
     """
+    if as_json and as_markdown:
+        raise UsageError(["--markdown: --json prints no tables; leave one of them out"])
     moment = None if at is None else read_time(at)
     needs = plan_needs(plan.load(file), moment)
     if as_json:

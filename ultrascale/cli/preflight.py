@@ -10,7 +10,7 @@ import typer
 
 from ultrascale import plan
 from ultrascale.cli.needs import BEYOND
-from ultrascale.errors import UltrascaleError
+from ultrascale.errors import UsageError
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.needs.calendar import read_time
 
@@ -52,9 +52,7 @@ def preflight(
     check fails, or could not ask AWS.
     """
     if as_json and (as_policy or request_quotas):
-        raise UltrascaleError(
-            "--json goes with neither --policy nor --request-quotas; leave it out"
-        )
+        raise UsageError(["--json: goes with neither --policy nor --request-quotas; leave it out"])
     if as_policy:
         _print_policy(plan.load(file), requests=request_quotas)
         return
@@ -66,8 +64,8 @@ def preflight(
         from ultrascale.cli.preflight_views import file_requests
 
         if not yes and not sys.stdin.isatty():
-            raise UltrascaleError(
-                "--request-quotas asks before it files; without a terminal add --yes"
+            raise UsageError(
+                ["--request-quotas: asks before it files; without a terminal add --yes"]
             )
         status = 0 if file_requests(context, ask=not yes) else FAILED
     else:

@@ -10,7 +10,7 @@ from ultrascale import catalog
 from ultrascale.catalog import eks, kubernetes, regions
 from ultrascale.catalog.provisioners import HYPERPOD, PROVISIONERS, Provisioner
 from ultrascale.config import near
-from ultrascale.errors import CatalogError, QuestionError
+from ultrascale.errors import CatalogError, UsageError
 from ultrascale.plan.advice import model
 from ultrascale.plan.advice.held import read_held
 from ultrascale.plan.advice.model import (
@@ -126,7 +126,7 @@ def read_question(given: Given) -> Question:
     """Return the question that ``given`` asks.
 
     Raises:
-        QuestionError: Something is missing, wrong or contradictory. One line for each,
+        UsageError: Something is missing, wrong or contradictory. One line for each,
             ``--option: what is wrong, got VALUE; what to do``.
     """
     wrong = _Mistakes([f"--{each}: missing; say {REQUIRED[each]}" for each in given.missing()])
@@ -137,7 +137,7 @@ def read_question(given: Given) -> Question:
     times = _times(given, wrong)
     held = tuple(read_held(given.held, wrong.add))
     if wrong.lines:
-        raise QuestionError(wrong.lines)
+        raise UsageError(wrong.lines)
     return _question(given, words, times, held)
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from ultrascale import config
 from ultrascale.catalog import capacity_blocks
-from ultrascale.errors import UltrascaleError
+from ultrascale.errors import UsageError
 from ultrascale.plan.model import (
     ClusterPlan,
     Figure,
@@ -31,12 +31,12 @@ def read_time(text: str) -> datetime:
     """Return the time that ``text`` states in ISO 8601.
 
     Raises:
-        UltrascaleError: It is no time, or says of no offset from UTC.
+        UsageError: It is no time, or says of no offset from UTC.
     """
     found = _utc(text)
     if found is None:
-        message = f"--at: not a time in UTC, got {text!r}; write it as 2026-12-15T00:00Z"
-        raise UltrascaleError(message)
+        wrong = f"--at: not a time in UTC, got {text!r}; write it as 2026-12-15T00:00Z"
+        raise UsageError([wrong])
     return found
 
 

@@ -14,7 +14,7 @@ from datetime import date
 from ultrascale import config
 from ultrascale.catalog import upgrades
 from ultrascale.documents import JsonObject, text
-from ultrascale.errors import ConfigError, QuestionError
+from ultrascale.errors import ConfigError, QuestionError, UsageError
 from ultrascale.plan.cluster import plan_cluster
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.upgrade.pools import PoolUpgrade, pool_upgrades
@@ -122,7 +122,7 @@ def _refuse_what_eks_cannot(plan: ClusterPlan, then: str) -> None:
         QuestionError: ``then`` is no such minor.
     """
     if re.fullmatch(r"1\.[1-9][0-9]*", then) is None:
-        raise QuestionError([f"--to: got {then!r}; write a Kubernetes minor, such as 1.36"])
+        raise UsageError([f"--to: got {then!r}; write a Kubernetes minor, such as 1.36"])
     now = plan.control_plane.version
     behind, ahead = upgrades.minor(now), upgrades.minor(then)
     step = f"1.{behind + 1}"
