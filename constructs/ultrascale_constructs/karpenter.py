@@ -62,6 +62,7 @@ class Karpenter(Construct):
             account=stack.account,
             cluster=cluster_name,
             node_role_arns=tuple(role.role_arn for role in roles),
+            reboots_nodes=plan.reboots_nodes,
             queue_arn=queue.queue_arn,
         )
         role = iam.CfnRole(
@@ -171,7 +172,18 @@ def controller_values(plan: KarpenterPlan, *, cluster_name: str) -> dict[str, ob
             # Prices and IAM have no endpoint in the VPC; the NAT gateways lead there.
             "isolatedVPC": False,
             "featureGates": {_camel(gate): on for gate, on in plan.feature_gates.items()},
+            **_repair(plan),
         },
+    }
+
+
+def _repair(plan: KarpenterPlan) -> Mapping[str, object]:
+    """Return the settings of repair that only newer charts know."""
+    if plan.legacy_node_repair is None:
+        return {}
+    return {
+        "legacyNodeRepair": plan.legacy_node_repair,
+        "awsFeatureGates": {_camel(gate): on for gate, on in plan.aws_feature_gates.items()},
     }
 
 

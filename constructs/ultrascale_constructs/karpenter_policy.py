@@ -5,7 +5,7 @@ The statements are those of Karpenter's own CloudFormation template, by their na
 Source: https://karpenter.sh/v1.14/reference/cloudformation/
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _CREATED = (
@@ -65,6 +65,7 @@ class PolicyScope:
         cluster: Cluster name. It is part of condition keys, so it cannot be a reference.
         node_role_arns: ARNs of the roles of the nodes.
         queue_arn: ARN of the interruption queue.
+        reboots_nodes: Whether the controller may reboot instances.
     """
 
     partition: str
@@ -73,6 +74,7 @@ class PolicyScope:
     cluster: str
     node_role_arns: tuple[str, ...]
     queue_arn: str
+    reboots_nodes: bool = False
 
     def ec2(self, *kinds: str) -> list[str]:
         """Return the ARNs of all EC2 resources of ``kinds``, whoever owns them."""
@@ -179,7 +181,17 @@ def _node_lifecycle(target: PolicyScope) -> list[Statement]:
             target.ec2("instance", "launch-template"),
             owned,
         ),
+        *_reboots(target, owned),
     ]
+
+
+def _reboots(target: PolicyScope, owned: Condition) -> Iterator[Statement]:
+    """Yield the right to reboot instances, where repair makes use of it.
+
+    Source: https://karpenter.sh/v1.15/reference/cloudformation/#allowscopeddeletion
+    """
+    if target.reboots_nodes:
+        yield Statement("AllowScopedReboot", ["ec2:RebootInstances"], target.ec2("instance"), owned)
 
 
 def _iam_integration(target: PolicyScope) -> list[Statement]:

@@ -22,6 +22,8 @@ PLAN = KarpenterPlan(
     client_qps=200,
     client_burst=300,
     feature_gates={"ReservedCapacity": True, "SpotToSpotConsolidation": False},
+    aws_feature_gates={"RebootForRepair": False},
+    legacy_node_repair=False,
     batch_idle_duration="5s",
     batch_max_duration="30s",
     interruption_queue="research-karpenter",
@@ -267,7 +269,16 @@ class TestValues:
             "disableClusterStateObservability": False,
             "isolatedVPC": False,
             "featureGates": {"reservedCapacity": True, "spotToSpotConsolidation": False},
+            "legacyNodeRepair": False,
+            "awsFeatureGates": {"rebootForRepair": False},
         }
+
+    def test_an_older_chart_is_told_nothing_that_it_does_not_know(self) -> None:
+        older = replace(PLAN, version="1.14.3", aws_feature_gates={}, legacy_node_repair=None)
+
+        settings: Any = controller_values(older, cluster_name="research")["settings"]
+
+        assert not {"legacyNodeRepair", "awsFeatureGates"} & set(settings)
 
     def test_its_service_account_is_the_one_with_the_role(self, built: Template) -> None:
         identity = the(built, "AWS::EKS::PodIdentityAssociation")

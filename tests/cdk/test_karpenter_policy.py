@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -128,6 +129,16 @@ def test_no_action_is_a_wildcard_and_rebooting_is_not_among_them() -> None:
     assert not any("*" in action for action in actions)
     # Only the alpha gate RebootForRepair needs it.
     assert "ec2:RebootInstances" not in actions
+
+
+def test_where_it_reboots_nodes_it_reboots_its_own_alone() -> None:
+    policies = controller_policies(replace(TARGET, reboots_nodes=True))
+
+    (statement,) = (
+        s for each in policies.values() for s in each if "ec2:RebootInstances" in s.actions
+    )
+    assert statement.resources == ["arn:aws:ec2:us-west-2:*:instance/*"]
+    assert keys(statement) == keys(STATEMENTS["AllowScopedDeletion"])
 
 
 def test_other_queues_and_clusters_are_out_of_its_reach() -> None:

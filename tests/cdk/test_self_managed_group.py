@@ -34,7 +34,9 @@ def synthesize(plan: PoolPlan, *, autoscaler_tags: Mapping[str, str] | None = No
     SelfManagedGroup(
         stack,
         "Pool",
-        plan=plan_node_group(plan, subnets=(), autoscaler_tags=autoscaler_tags or {}),
+        plan=plan_node_group(
+            plan, subnets=(), autoscaler_tags=autoscaler_tags or {}, repaired=False
+        ),
         cluster=make_context(stack),
         subnet_ids=["subnet-b"],
         service_token=FUNCTION,

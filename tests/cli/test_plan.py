@@ -95,7 +95,7 @@ def test_a_row_of_markdown_is_one_line_however_long_its_names(
     assert all(row.endswith("|") for row in rows)
     unnamed = [row for row in rows if row.startswith("|  ")]  # one has no code
     assert len(unnamed) == 1
-    assert sum(names[0] in row for row in rows) == 3  # pools, windows, money
+    assert sum(names[0] in row for row in rows) == 4  # pools, windows, repair, money
     assert "agreed: 300,000, case \\| 17 of :key: [/] |" in told
     assert told.startswith("## research in us-west-2 at 2026-12-05")
     assert f"\n- {names[0]}" in told

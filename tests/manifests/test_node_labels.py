@@ -65,7 +65,9 @@ def planned(pool: str, provisioner: str) -> PoolPlan:
 
 
 def group_of(pool: str, provisioner: str) -> NodeGroupPlan:
-    return plan_node_group(planned(pool, provisioner), subnets=(), autoscaler_tags={})
+    return plan_node_group(
+        planned(pool, provisioner), subnets=(), autoscaler_tags={}, repaired=True
+    )
 
 
 def node_pools(plan: PoolPlan) -> tuple[NodePoolPlan, ...]:

@@ -24,6 +24,7 @@ OTHER_VALUES: dict[Keys, object] = {
     ("purchase", "spill"): "on-demand",
     ("nodes", "min"): 1,
     ("role",): "reserved",
+    ("repair",): "none",
     ("queues", 0, "weight"): 2,
     ("rendezvous", "replicas"): 3,
     ("pools", 3, "zones"): ["us-east-1a"],

@@ -29,7 +29,12 @@ def synthesize(plan: PoolPlan, *, autoscaler_tags: Mapping[str, str] | None = No
     NodeGroup(
         stack,
         "Pool",
-        plan=plan_node_group(plan, subnets=(), autoscaler_tags=autoscaler_tags or {}),
+        plan=plan_node_group(
+            plan,
+            subnets=(),
+            autoscaler_tags=autoscaler_tags or {},
+            repaired=plan.reservation is None,
+        ),
         cluster=make_context(stack),
         subnet_ids=["subnet-b"],
         service_token=FUNCTION,

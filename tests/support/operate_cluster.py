@@ -89,7 +89,8 @@ class FakeCluster(StubApiServer):
         if found is None:
             return 404, {"kind": "Status", "message": "not found", "code": 404}
         for operation in cast("list[Any]", request.body):
-            *way, last = operation["path"].strip("/").split("/")
+            parts = operation["path"].strip("/").split("/")
+            *way, last = (part.replace("~1", "/") for part in parts)
             place = found
             for key in way:
                 place = place.setdefault(key, {})

@@ -43,7 +43,9 @@ OLDEST_VERSIONS: Mapping[str, str] = MappingProxyType(
 )
 """Oldest Karpenter for each Kubernetes minor."""
 
-Feature = Literal["odcr", "capacity-block", "static", "ip-prefixes", "efa", "placement-group"]
+Feature = Literal[
+    "odcr", "capacity-block", "static", "ip-prefixes", "efa", "placement-group", "repair"
+]
 
 FEATURES: Mapping[Feature, str] = MappingProxyType(
     {
@@ -64,6 +66,10 @@ FEATURES: Mapping[Feature, str] = MappingProxyType(
         # Source: https://github.com/aws/karpenter-provider-aws/releases/tag/v1.11.0
         "efa": "1.11.0",
         "placement-group": "1.11.0",
+        # Repair within disruption budgets, by a reason of their own. Before, the same gate ends
+        # nodes by force, whatever budgets and pods say.
+        # Source: https://karpenter.sh/v1.15/concepts/disruption/#node-auto-repair
+        "repair": "1.15.0",
     }
 )
 """First version in which each feature that a pool may need works."""
@@ -76,10 +82,12 @@ class FeatureGate:
     Attributes:
         default: Whether it is on where nothing is said.
         stage: How ripe the feature is.
+        since: First version that knows it, of those that matter here.
     """
 
     default: bool
     stage: Literal["alpha", "beta"]
+    since: str = "1.6.0"
 
 
 # Source: https://karpenter.sh/v1.15/reference/settings/#feature-gates
@@ -91,8 +99,27 @@ FEATURE_GATES: Mapping[str, FeatureGate] = MappingProxyType(
         "SpotToSpotConsolidation": FeatureGate(default=False, stage="alpha"),
         "StaticCapacity": FeatureGate(default=False, stage="alpha"),
         "CapacityBuffer": FeatureGate(default=False, stage="alpha"),
+        # Both end a node before its successor is there, whose slot somebody else may take.
+        "TerminateFirstDrift": FeatureGate(default=False, stage="alpha", since="1.15.0"),
+        "TerminateFirstRepair": FeatureGate(default=False, stage="alpha", since="1.15.0"),
     }
 )
+AWS_FEATURE_GATES: Mapping[str, FeatureGate] = MappingProxyType(
+    {"RebootForRepair": FeatureGate(default=False, stage="alpha", since="1.15.0")}
+)
+"""Gates of the provider for AWS, which its chart sets apart from the others."""
+
+# Sources: https://karpenter.sh/v1.15/concepts/disruption/#node-auto-repair
+#     https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/disruption/repair.go
+REPAIR_DRAIN_MINUTES = (5, 10)
+"""Minutes that the pods of a node get before it is rebooted or replaced, by the fault."""
+REPAIR_BREAKER_PERCENT = 20
+"""Share of a NodePool's nodes; where more are broken, none of them is repaired."""
+DO_NOT_REPAIR = "karpenter.sh/do-not-repair"
+"""Annotation of a node or a NodeClaim that nothing repairs while its value is ``true``.
+
+Source: https://karpenter.sh/v1.15/reference/annotations/
+"""
 
 
 REPLICAS = 2

@@ -57,6 +57,7 @@ COMMANDS: "Mapping[str, Command]" = {
     "connect": Command("connect", "connect", "Open a way to the cluster's private endpoint."),
     "scale": Command("scale", "scale", "Set the size of a pool, and wait for it."),
     "roll": Command("roll", "roll", "Renew the nodes of a pool, batch by batch."),
+    "repair": Command("repair", "repair", "Keep Karpenter's repair off a node, or allow it."),
     "upgrade-plan": Command("upgrade_plan", "upgrade_plan", "Plan an upgrade of Kubernetes."),
     "destroy": Command("destroy", "destroy_command", "Take a cluster down; storage stays."),
 }

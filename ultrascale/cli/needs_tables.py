@@ -14,6 +14,7 @@ from ultrascale.plan.model import (
     MoneyNeeds,
     PoolNeeds,
     QuotaNeed,
+    RepairPlan,
     SubnetNeeds,
     WindowNeeds,
 )
@@ -85,6 +86,7 @@ def print_needs(needs: ClusterNeeds, box: Box, *, explain: bool) -> None:
     console.print(_launch(needs.launch, box))
     if needs.calendar:
         console.print(_calendar(needs.calendar, box))
+    console.print(_repairs(needs.repairs, box))
     console.print(_money(needs.money, needs.pools, box))
     for line in (*_told(needs, box), *_LEGEND):
         console.print(f"- {line}" if box is MARKDOWN else line, soft_wrap=True)
@@ -196,6 +198,13 @@ def _calendar(windows: Sequence[WindowNeeds], box: Box) -> Table:
             cell(window.figures["drain_minutes"], places=0),
             _window_state(window),
         )
+    return table
+
+
+def _repairs(repairs: Sequence[RepairPlan], box: Box) -> Table:
+    table = _table(box, "broken nodes", "repair", "decided by", "what one meets", "reserved slot")
+    for each in repairs:
+        table.add_row(each.pool, each.action, each.decided_by or "nobody", each.meets, each.slot)
     return table
 
 

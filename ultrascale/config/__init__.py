@@ -9,6 +9,7 @@ from ultrascale.config import (
     job_rules,
     pool_rules,
     purchase_rules,
+    repair_rules,
 )
 from ultrascale.config._document import Document, KeyPath, dump, parse_yaml
 from ultrascale.config._document import read as read_yaml
@@ -52,7 +53,15 @@ from ultrascale.config.network import AgreedLimits, Network, PodBlocks, blocks, 
 from ultrascale.config.observability import Alarms, Observability, WriteLatencySlo
 from ultrascale.config.pipeline import ConnectionId, Pipeline, Stage, is_cluster_path
 from ultrascale.config.pool_rules import count_is_sound, others_domain
-from ultrascale.config.pools import Nodes, Pool, Provisioner, Role, has_efa, zones_of
+from ultrascale.config.pools import (
+    Nodes,
+    Pool,
+    Provisioner,
+    Repair,
+    Role,
+    has_efa,
+    zones_of,
+)
 from ultrascale.config.purchase import (
     CapacityBlock,
     Odcr,
@@ -75,7 +84,7 @@ from ultrascale.config.storage import (
 )
 
 # An import of a module registers its rules.
-_RULES = (hyperpod_rules, job_rules, pool_rules, purchase_rules)
+_RULES = (hyperpod_rules, job_rules, pool_rules, purchase_rules, repair_rules)
 
 __all__ = [
     "STAND_IN_SUFFIX",
@@ -125,6 +134,7 @@ __all__ = [
     "Readable",
     "Reading",
     "Rendezvous",
+    "Repair",
     "ResourceAmounts",
     "Resources",
     "Restarts",

@@ -111,6 +111,18 @@ def types_may_not_be_had(pool: Pool, identity: Identity) -> Mistakes:
 
 
 @warning
+def karpenter_repairs_by_alpha_gates(pool: Pool) -> Mistakes:
+    if pool.is_karpenter and pool.repair in ("reboot", "replace"):
+        shortest, longest = karpenter.REPAIR_DRAIN_MINUTES
+        text = (
+            f"Karpenter's repair is alpha, and its gates hold for the whole cluster; the pods of a "
+            f"node get {shortest} to {longest} minutes, whatever their disruption budgets say: let "
+            f"jobs save checkpoints as often"
+        )
+        yield _note("repair", text)
+
+
+@warning
 def efa_is_lost(pool: Pool, network: Network) -> Mistakes:
     if pool.efa != "auto" or not could_have_efa(pool):
         return

@@ -34,6 +34,7 @@ _FEATURES: Mapping[facts.Feature, str] = {
     "ip-prefixes": "nodes that launch with prefixes",
     "efa": "EFA interfaces",
     "placement-group": "placement groups",
+    "repair": "repair within disruption budgets",
 }
 
 
@@ -114,6 +115,8 @@ def _needs(pool: Pool, network: Network) -> Iterator[facts.Feature]:
         yield "ip-prefixes"
     if has_efa(pool, network):
         yield "efa"
+    if pool.repair in ("reboot", "replace"):
+        yield "repair"
 
 
 def _older(version: str, than: str) -> bool:

@@ -19,7 +19,7 @@ from ultrascale.config._values import (
     dns_label,
 )
 from ultrascale.config.network import Network
-from ultrascale.config.purchase import OnDemand, Purchase
+from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Purchase, TrainingPlan
 from ultrascale.errors import CatalogError
 
 NODE_TYPE = "node-type"
@@ -34,6 +34,7 @@ TWO_OWNERS = (
 )
 
 Role = Literal["system", "reserved", "burst"]
+Repair = Literal["none", "reboot", "replace"]
 
 
 def _in_catalog(value: str) -> str:
@@ -155,6 +156,14 @@ class Pool(Provisioned, Model):
     deep_health_checks: bool = False
     """HyperPod only: stress each node for one to two hours before it takes work."""
 
+    repair: Repair | None = None
+    """What a broken node meets: `none` leaves it to you, `reboot` reboots it where that may heal
+    it, `replace` replaces it. [By provisioner](ultra-scale.md#repair).
+
+    Default: `replace` on EKS Auto Mode, on managed node groups without reserved capacity, and on
+    HyperPod by its `node_recovery`; else `none`.
+    """
+
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict[str, str])
     """Further node labels; `node-type` replaces ours. Default: none."""
 
@@ -171,6 +180,12 @@ class Pool(Provisioned, Model):
 
     Default: none.
     """
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether its nodes stand in capacity that may not be had again once it is given back."""
+        bought = isinstance(self.purchase, (Odcr, CapacityBlock, TrainingPlan))
+        return bought or self.role == "reserved"
 
     @property
     def node_type(self) -> str:

@@ -1,4 +1,4 @@
-"""Operation of a running cluster: resize a pool, renew its nodes, connect to a private endpoint."""
+"""Operation of a running cluster: size of pools, renewal and repair of nodes, connections."""
 
 from ultrascale.operate.clock import Clock
 from ultrascale.operate.connection import Connection, connect
@@ -7,6 +7,7 @@ from ultrascale.operate.pool_size import SizeChange
 from ultrascale.operate.rolling import Pace, Rolled, RollPlan, roll
 from ultrascale.operate.scaling import Scaling, scale
 from ultrascale.operate.tunnel import refuse_missing_programs
+from ultrascale.operate.veto import Veto, set_veto
 
 __all__ = [
     "Clock",
@@ -17,8 +18,10 @@ __all__ = [
     "Rolled",
     "Scaling",
     "SizeChange",
+    "Veto",
     "connect",
     "refuse_missing_programs",
     "roll",
     "scale",
+    "set_veto",
 ]

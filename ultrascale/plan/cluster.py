@@ -46,6 +46,7 @@ from ultrascale.plan.pools.karpenter import plan_karpenter
 from ultrascale.plan.pools.node_groups import plan_node_groups
 from ultrascale.plan.pools.node_pools import plan_node_classes, plan_node_pools
 from ultrascale.plan.pools.pool import plan_pools
+from ultrascale.plan.pools.repair import plan_repairs, repaired_groups
 from ultrascale.plan.pools.scaling import plan_cluster_autoscaler, plan_termination_handler
 from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.storage import plan_buckets, plan_lustre, plan_lustre_access
@@ -117,7 +118,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         system_pools=tuple(pool for pool in pools if pool.role == "system"),
         pools=tuple(pool for pool in pools if pool.role != "system"),
         karpenter=plan_karpenter(cluster, pools, scale),
-        node_groups=plan_node_groups(network, pools, autoscaler),
+        node_groups=plan_node_groups(network, pools, autoscaler, repaired=repaired_groups(cluster)),
         node_role=names.node_role(cluster.name, cluster.region)
         if cluster.karpenter or any(pool.is_node_pool for pool in pools)
         else None,
@@ -125,6 +126,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
             cluster, network, pools, named_by_id=scale.instance_id_node_names
         ),
         node_pools=plan_node_pools(cluster, pools),
+        repairs=plan_repairs(cluster),
         cluster_autoscaler=autoscaler,
         termination_handler=plan_termination_handler(cluster, pools),
         hyperpod=plan_hyperpod(cluster, network, pools),

@@ -15,7 +15,6 @@ from ultrascale.plan.pools.node_groups import (
     group_subnets,
     is_guarded,
     is_kept_in_its_zones,
-    is_repaired,
 )
 from ultrascale.plan.pools.pool import plan_pool
 
@@ -39,24 +38,6 @@ def plan_of(**changes: Any) -> PoolPlan:
 )
 def test_a_node_is_drained_for_as_long_as_it_lives(plan: PoolPlan, seconds: int) -> None:
     assert drain_seconds(plan) == seconds
-
-
-@pytest.mark.parametrize(
-    ("changes", "repaired"),
-    [
-        ({"purchase": ON_DEMAND}, True),
-        ({"purchase": SPOT, "instance_types": GPUS}, True),
-        ({"purchase": ON_DEMAND, "role": "reserved"}, False),
-        ({"purchase": ODCR}, False),
-        ({"purchase": ODCR, "role": "reserved"}, False),
-        ({"purchase": CAPACITY_BLOCK, "role": "reserved"}, False),
-    ],
-    ids=["On-Demand", "Spot", "reserved role", "ODCR", "reserved ODCR", "Capacity Block"],
-)
-def test_no_verdict_on_a_node_gives_reserved_capacity_away(
-    changes: dict[str, Any], repaired: bool
-) -> None:
-    assert is_repaired(plan_of(**changes)) is repaired
 
 
 def test_drain_of_a_block_ends_when_ec2_begins_to_take_its_instances() -> None:

@@ -58,6 +58,7 @@ from ultrascale.plan.model.network import NetworkPlan, SubnetKind, SubnetPlan
 from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import (
     Budget,
+    DisruptionReason,
     KarpenterPlan,
     NodeClassPlan,
     NodePoolPlan,
@@ -99,6 +100,7 @@ from ultrascale.plan.model.pool import (
     Taint,
     WindowPlan,
 )
+from ultrascale.plan.model.repair import RepairPlan
 from ultrascale.plan.model.scale import (
     DnsScale,
     KarpenterScale,
@@ -137,6 +139,7 @@ __all__ = [
     "DataRepositoryPlan",
     "DatabasePlan",
     "DevicePluginPlan",
+    "DisruptionReason",
     "DnsScale",
     "EtcdPlan",
     "EventPlan",
@@ -190,6 +193,7 @@ __all__ = [
     "QuotaNeed",
     "ReminderPlan",
     "RemoteChartPlan",
+    "RepairPlan",
     "Requirement",
     "ReservationPlan",
     "ResourcesPlan",

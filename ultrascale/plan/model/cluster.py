@@ -24,6 +24,7 @@ from ultrascale.plan.model.platform import (
     VolcanoPlan,
 )
 from ultrascale.plan.model.pool import PoolPlan
+from ultrascale.plan.model.repair import RepairPlan
 from ultrascale.plan.model.scale import NodeLocalDnsPlan
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
 from ultrascale.plan.model.storage import (
@@ -104,6 +105,7 @@ class ClusterPlan:
             where neither does.
         node_classes: How those nodes are made.
         node_pools: How many of which are made.
+        repairs: What a broken node of each pool of the file meets.
         cluster_autoscaler: The Cluster Autoscaler, if a node group scales with its pods.
         termination_handler: The Node Termination Handler, if a self-managed group loses instances.
         hyperpod: The SageMaker HyperPod cluster, if a pool is one of its groups.
@@ -151,6 +153,7 @@ class ClusterPlan:
     node_role: str | None
     node_classes: tuple[NodeClassPlan, ...]
     node_pools: tuple[NodePoolPlan, ...]
+    repairs: tuple[RepairPlan, ...]
     cluster_autoscaler: ClusterAutoscalerPlan | None
     termination_handler: TerminationHandlerPlan | None
     hyperpod: HyperPodPlan | None

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from ultrascale.plan.model.network import SubnetKind
+from ultrascale.plan.model.repair import RepairPlan
 
 NeedState = Literal["within", "ask", "agreed", "beyond", "unknown"]
 TierState = Literal["within", "ask", "beyond"]
@@ -208,6 +209,7 @@ class ClusterNeeds:
         control_plane: What it asks of its control plane.
         launch: How long its first step takes to begin, by the part of their id after ``launch.``.
         calendar: Windows of Capacity Blocks and training plans, in file order.
+        repairs: What a broken node of each pool meets, in file order.
         money: What it costs.
         quotas: Those that it needs something of.
     """
@@ -221,5 +223,6 @@ class ClusterNeeds:
     control_plane: ControlPlaneNeeds
     launch: Figures
     calendar: tuple[WindowNeeds, ...]
+    repairs: tuple[RepairPlan, ...]
     money: MoneyNeeds
     quotas: tuple[QuotaNeed, ...]

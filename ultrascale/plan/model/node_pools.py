@@ -13,7 +13,7 @@ from ultrascale.plan.model.pool import (
 )
 
 NodeClassKind = Literal["EC2NodeClass", "NodeClass"]
-DisruptionReason = Literal["Underutilized", "Empty", "Drifted"]
+DisruptionReason = Literal["Underutilized", "Empty", "Drifted", "Unhealthy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,10 @@ class KarpenterPlan:
         memory: Memory that each replica requests and is limited to.
         client_qps: Calls of the Kubernetes API that each replica makes in a second.
         client_burst: How many of them it may make at once.
-        feature_gates: Every gate, and whether it is on.
+        feature_gates: Every gate that the version knows, and whether it is on.
+        aws_feature_gates: The same of the gates of the provider for AWS.
+        legacy_node_repair: Whether repair ends nodes by force, whatever budgets and pods say; None
+            where the version has no such choice.
         batch_idle_duration: How long no further pod may have come before it launches nodes for
             those that wait.
         batch_max_duration: How long it collects pods at most, before it launches nodes for them.
@@ -171,6 +174,8 @@ class KarpenterPlan:
     client_qps: int
     client_burst: int
     feature_gates: Mapping[str, bool]
+    aws_feature_gates: Mapping[str, bool]
+    legacy_node_repair: bool | None
     batch_idle_duration: str
     batch_max_duration: str
     ignores_preferences: bool
@@ -178,3 +183,8 @@ class KarpenterPlan:
     interruption_queue: str
     node_role: str
     node_role_by_id: str | None
+
+    @property
+    def reboots_nodes(self) -> bool:
+        """Whether it may reboot the instances of its nodes."""
+        return self.aws_feature_gates.get("RebootForRepair", False)

@@ -34,6 +34,7 @@ def plan_needs(plan: ClusterPlan, at: datetime | None = None) -> ClusterNeeds:
         control_plane=plan_control_plane_needs(plan),
         launch=plan_launch(plan, totals),
         calendar=plan_calendar(plan, at),
+        repairs=plan.repairs,
         money=plan_money(plan, pools),
         quotas=plan_quotas(plan, totals),
     )

@@ -71,10 +71,10 @@ def _broken(cluster: str, seconds: int) -> AlarmPlan:
     return _alarm(
         "broken-nodes",
         "Nodes are not ready, or the node monitoring agent finds them broken, for longer than "
-        "EKS takes to repair any. Nobody repairs those of Karpenter, of self-managed groups "
-        "and of reserved pools, and they are paid for: `kubectl describe node NAME` says what "
-        "is wrong. Drain it, then delete its NodeClaim or end its instance: another one is "
-        "launched in its place.",
+        "EKS takes to repair any. Nobody repairs those of pools whose repair is none, or repair "
+        "is blocked, and they are paid for: `kubectl describe node NAME` says what is wrong. "
+        "Drain it, then delete its NodeClaim or end its instance: another one is launched in "
+        "its place.",
         _of_nodes(cluster, "broken_nodes"),
         f"{_DOWN_OF} * found / nodes",
         period=seconds,

@@ -1,12 +1,13 @@
 """Self-managed Karpenter."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
 from ultrascale.catalog import karpenter
 from ultrascale.plan import names
 from ultrascale.plan.model import KarpenterPlan, KarpenterScale, PoolPlan, ScalePlan
 from ultrascale.plan.pools.node_pools import unseen_resources
+from ultrascale.plan.pools.repair import karpenter_repairs
 from ultrascale.plan.scale import karpenter_scale
 
 # A gang that falls into two batches may get nodes for its first half alone, which then wait at full
@@ -26,7 +27,8 @@ def plan_karpenter(
         return None
     own = [pool for pool in pools if pool.is_karpenter]
     size = scale.karpenter
-    gates = {name: gate.default for name, gate in karpenter.FEATURE_GATES.items()}
+    known = karpenter.release(stated.version)
+    repairs = karpenter_repairs(cluster)
     gangs = cluster.scheduling.gang_scheduler == "volcano"
     by_name, by_id = (
         names.node_role(cluster.name, cluster.region, by_id=by_id) for by_id in (False, True)
@@ -41,11 +43,18 @@ def plan_karpenter(
         client_qps=size.client_qps,
         client_burst=size.client_burst,
         feature_gates={
-            **gates,
+            **_defaults(karpenter.FEATURE_GATES, known),
             "ReservedCapacity": True,
             "StaticCapacity": any(pool.static for pool in own),
             "NodeOverlay": any(unseen_resources(pool) for pool in own),
+            "NodeRepair": bool(repairs),
         },
+        aws_feature_gates={
+            name: "reboot" in repairs for name in _defaults(karpenter.AWS_FEATURE_GATES, known)
+        },
+        legacy_node_repair=False
+        if known >= karpenter.release(karpenter.FEATURES["repair"])
+        else None,
         batch_idle_duration=_GANG_BATCH_IDLE_DURATION if gangs else karpenter.BATCH_IDLE_DURATION,
         batch_max_duration=_GANG_BATCH_MAX_DURATION if gangs else karpenter.BATCH_MAX_DURATION,
         ignores_preferences=size.ignores_preferences,
@@ -54,6 +63,15 @@ def plan_karpenter(
         node_role=by_name,
         node_role_by_id=by_id if scale.instance_id_node_names else None,
     )
+
+
+def _defaults(
+    gates: Mapping[str, karpenter.FeatureGate], known: tuple[int, ...]
+) -> Mapping[str, bool]:
+    """Return the gates that a release knows, as they are where nothing is said."""
+    return {
+        name: gate.default for name, gate in gates.items() if known >= karpenter.release(gate.since)
+    }
 
 
 def karpenter_has_room(

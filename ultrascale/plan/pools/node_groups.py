@@ -1,6 +1,6 @@
 """Node groups of pools: their subnets, and what may end their nodes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ultrascale.plan.model import (
     ClusterAutoscalerPlan,
@@ -19,7 +19,11 @@ _UNHURRIED_SECONDS = 3600
 
 
 def plan_node_groups(
-    network: NetworkPlan, pools: Sequence[PoolPlan], autoscaler: ClusterAutoscalerPlan | None
+    network: NetworkPlan,
+    pools: Sequence[PoolPlan],
+    autoscaler: ClusterAutoscalerPlan | None,
+    *,
+    repaired: Collection[str],
 ) -> tuple[NodeGroupPlan, ...]:
     """Return the node group of each pool that has one.
 
@@ -27,6 +31,7 @@ def plan_node_groups(
         network: VPC.
         pools: All pools of the cluster, in the order of the file.
         autoscaler: The Cluster Autoscaler, if there is one.
+        repaired: Pools, by name in the file, whose broken nodes EKS replaces.
     """
     tags: Mapping[str, Mapping[str, str]] = autoscaler.group_tags if autoscaler is not None else {}
     return tuple(
@@ -34,6 +39,7 @@ def plan_node_groups(
             pool,
             subnets=_subnets(network, pool, earlier=pools[:number]),
             autoscaler_tags=tags.get(pool.name, {}),
+            repaired=pool.pool in repaired,
         )
         for number, pool in enumerate(pools)
         if pool.is_node_group
@@ -41,7 +47,11 @@ def plan_node_groups(
 
 
 def plan_node_group(
-    pool: PoolPlan, *, subnets: tuple[SubnetPlan, ...], autoscaler_tags: Mapping[str, str]
+    pool: PoolPlan,
+    *,
+    subnets: tuple[SubnetPlan, ...],
+    autoscaler_tags: Mapping[str, str],
+    repaired: bool,
 ) -> NodeGroupPlan:
     """Return the node group of a pool.
 
@@ -49,12 +59,13 @@ def plan_node_group(
         pool: The pool.
         subnets: Its subnets.
         autoscaler_tags: Tags for the Cluster Autoscaler; empty where it does not scale the pool.
+        repaired: Whether EKS may replace nodes that it finds broken.
     """
     return NodeGroupPlan(
         pool=pool,
         subnets=subnets,
         guarded=is_guarded(pool),
-        repaired=is_repaired(pool),
+        repaired=repaired,
         kept_in_zones=is_kept_in_its_zones(pool),
         drain_seconds=drain_seconds(pool),
         autoscaler_tags=autoscaler_tags,
@@ -94,22 +105,6 @@ def is_guarded(plan: PoolPlan) -> bool:
     if plan.role == "system":
         return False
     return "reserved" in {plan.capacity_type, plan.role} or plan.efa_interfaces > 0
-
-
-def is_repaired(plan: PoolPlan) -> bool:
-    """Return whether EKS may end a managed group's nodes that it finds broken, and launch others.
-
-    Not where capacity is reserved. A replacement needs a free slot, which a reservation that is in
-    use to the last instance does not have; a verdict of the monitoring agent may be wrong; and
-    its overrides name one reason each, so that none says "reboot, whatever it is". The agent still
-    marks the node, and whoever runs the jobs decides.
-
-    Sources:
-        https://docs.aws.amazon.com/eks/latest/userguide/node-repair.html
-        https://docs.aws.amazon.com/eks/latest/APIReference/API_NodeRepairConfigOverrides.html
-        https://github.com/aws/containers-roadmap/issues/2555
-    """
-    return plan.reservation is None and plan.role != "reserved"
 
 
 def group_subnets(

@@ -21,6 +21,7 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.pools.disruption import expire_after, plan_disruption, termination_grace_period
 from ultrascale.plan.pools.node_classes import node_class_kind, plan_node_class
+from ultrascale.plan.pools.repair import repair_budgets
 from ultrascale.plan.volumes import mounts_buckets
 
 # Higher is tried first. What is paid for already comes first and what costs most last. The system
@@ -81,7 +82,9 @@ def plan_node_pools(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
         *((_BUCKETS_NOT_READY,) if mounts_buckets(cluster) else ()),
     )
     return tuple(
-        node_pool for pool in _launched(pools) for node_pool in _node_pools(pool, drivers=drivers)
+        replace(node_pool, budgets=repair_budgets(cluster, pool, node_pool.budgets))
+        for pool in _launched(pools)
+        for node_pool in _node_pools(pool, drivers=drivers)
     )
 
 

@@ -1,0 +1,79 @@
+"""The veto of repair, on nodes that Karpenter launched and on others."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.operate_cluster import NODES, FakeCluster, put_node
+from tests.support.pools import POOL, SYSTEM_POOL, make_cluster
+from ultrascale.errors import QuestionError
+from ultrascale.operate import set_veto
+from ultrascale.plan import ClusterPlan, plan_cluster
+
+OFFERS = {"nvidia.com/gpu": "8"}
+DO_NOT_REPAIR = "karpenter.sh/do-not-repair"
+
+
+def planned(version: str = "1.15.2", **changes: Any) -> ClusterPlan:
+    pool = POOL | {"provisioner": "karpenter", "repair": "replace"} | changes
+    return plan_cluster(make_cluster(pools=[SYSTEM_POOL, pool], karpenter={"version": version}))
+
+
+@pytest.fixture
+def stub() -> FakeCluster:
+    found = FakeCluster()
+    put_node(found, "train", 0, OFFERS)
+    return found
+
+
+def annotations(stub: FakeCluster) -> dict[str, str]:
+    node: Any = stub.find(f"{NODES}/train-0-node")
+    return node["metadata"].get("annotations", {})
+
+
+def test_a_node_is_held_and_let_go_again(stub: FakeCluster) -> None:
+    plan, api = planned(), stub.connected()
+
+    held = set_veto(plan, api, "train-0-node", held=True)
+    assert annotations(stub)[DO_NOT_REPAIR] == "true"
+    freed = set_veto(plan, api, "train-0-node", held=False)
+    assert DO_NOT_REPAIR not in annotations(stub)
+
+    assert (held.pool, held.changed, freed.changed) == ("train", True, True)
+    assert freed.repairs == "replace"
+
+
+def test_a_second_time_changes_nothing(stub: FakeCluster) -> None:
+    plan, api = planned(), stub.connected()
+    set_veto(plan, api, "train-0-node", held=True)
+
+    assert not set_veto(plan, api, "train-0-node", held=True).changed
+
+
+def test_other_annotations_of_the_node_stay(stub: FakeCluster) -> None:
+    node: Any = stub.find(f"{NODES}/train-0-node")
+    node["metadata"]["annotations"] = {"own": "1"}
+    stub.put(f"{NODES}/train-0-node", node)
+
+    set_veto(planned(), stub.connected(), "train-0-node", held=True)
+
+    assert annotations(stub) == {"own": "1", DO_NOT_REPAIR: "true"}
+
+
+def test_a_node_that_is_not_there_is_named(stub: FakeCluster) -> None:
+    with pytest.raises(QuestionError, match="no node 'gone'"):
+        set_veto(planned(), stub.connected(), "gone", held=True)
+
+
+def test_a_node_that_karpenter_did_not_launch_is_refused(stub: FakeCluster) -> None:
+    put_node(stub, "another", 0, OFFERS)
+
+    with pytest.raises(QuestionError, match="Karpenter alone heeds a veto"):
+        set_veto(planned(), stub.connected(), "another-0-node", held=True)
+
+
+def test_a_karpenter_that_heeds_no_veto_is_named(stub: FakeCluster) -> None:
+    plan = planned("1.14.3", repair="none")
+
+    with pytest.raises(QuestionError, match=r"heeds no veto before 1\.15\.0"):
+        set_veto(plan, stub.connected(), "train-0-node", held=True)

@@ -1,0 +1,27 @@
+"""`ultrascale repair`: keep Karpenter's repair off a node, or allow it again."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ultrascale import operate, plan
+from ultrascale.cli import ask
+
+
+def repair(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file, as deployed.")],
+    node: Annotated[str, typer.Argument(metavar="NODE", help="Name of the node.")],
+    *,
+    hold: Annotated[
+        bool, typer.Option("--hold/--allow", help="Keep repair off the node, or allow it again.")
+    ],
+    kubeconfig: ask.Kubeconfig = None,
+    context: ask.Context = None,
+) -> None:
+    """Keep Karpenter's repair off a node of this cluster, or allow it again."""
+    cluster = plan.load(file)
+    veto = operate.set_veto(cluster, ask.connected(file, kubeconfig, context), node, held=hold)
+    state = "nothing repairs it" if veto.held else f"its pool's repair is {veto.repairs}"
+    done = "" if veto.changed else ", as before"
+    typer.echo(f"{veto.node} of pool {veto.pool}: {state}{done}")

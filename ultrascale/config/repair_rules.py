@@ -1,0 +1,72 @@
+"""Rules of `pools[].repair`: broken nodes, by provisioner and by what is lost with them."""
+
+from ultrascale.config._errors import Mistakes, refuse
+from ultrascale.config._rules import rule
+from ultrascale.config.hyperpod import HyperPod
+from ultrascale.config.pools import Pool
+
+_NONE = "write none, or leave it out"
+
+
+@rule
+def auto_mode_repairs_by_itself(pool: Pool) -> Mistakes:
+    if pool.is_auto_mode and pool.repair in ("none", "reboot"):
+        wrong = "EKS Auto Mode replaces broken nodes, and nothing switches that off"
+        yield refuse("repair", wrong, "leave it out, or use another provisioner")
+
+
+@rule
+def self_managed_nodes_are_not_repaired(pool: Pool) -> Mistakes:
+    if pool.is_self_managed and pool.repair in ("reboot", "replace"):
+        wrong = "nothing repairs the nodes of self-managed groups"
+        yield refuse("repair", wrong, f"{_NONE}; managed-node-group and karpenter repair")
+
+
+@rule
+def managed_groups_choose_the_action(pool: Pool) -> Mistakes:
+    """EKS's overrides name one reason each, so none says "reboot, whatever it is".
+
+    Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_NodeRepairConfigOverrides.html
+    """
+    if not pool.is_managed or pool.repair not in ("reboot", "replace"):
+        return
+    if pool.is_reserved:
+        wrong = "EKS ends a broken node before it launches another, which may find its slot taken"
+        todo = f"{_NONE}; karpenter reboots nodes of a static pool"
+        yield refuse("repair", wrong, todo)
+    elif pool.repair == "reboot":
+        wrong = "EKS itself chooses by the fault whether it reboots or replaces a node"
+        yield refuse("repair", wrong, "write replace, or none")
+
+
+@rule
+def karpenter_keeps_reserved_slots(pool: Pool) -> Mistakes:
+    """At its limit of nodes a static pool has no place for a successor, so none is launched.
+
+    Source: https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/disruption/repair.go
+    """
+    if not pool.is_karpenter or not pool.is_reserved:
+        return
+    if pool.repair == "replace":
+        wrong = "a replacement of reserved nodes, whose slot may be lost meanwhile"
+        yield refuse("repair", wrong, "write reboot for a static pool, or none")
+    elif pool.repair == "reboot" and pool.nodes.static is None:
+        wrong = (
+            "reserved nodes in a pool that scales, where Karpenter replaces a node that a reboot "
+            "does not heal"
+        )
+        yield refuse("repair", wrong, "write nodes.static, or none")
+
+
+@rule
+def hyperpod_recovers_all_or_none(pool: Pool, hyperpod: HyperPod | None) -> Mistakes:
+    if not pool.is_hyperpod or pool.repair is None:
+        return
+    recovery = (hyperpod or HyperPod()).node_recovery
+    if pool.repair == "reboot":
+        wrong = "HyperPod itself chooses by the fault whether it reboots or replaces a node"
+        yield refuse("repair", wrong, "write replace, or none with hyperpod.node_recovery: none")
+    elif (pool.repair == "none") != (recovery == "none"):
+        wrong = f"HyperPod recovers all nodes of a cluster or none, here {recovery}"
+        other = "none" if pool.repair == "none" else "automatic"
+        yield refuse("repair", wrong, f"leave it out, or write hyperpod.node_recovery: {other}")

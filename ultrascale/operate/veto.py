@@ -1,0 +1,99 @@
+"""Veto of repair: an annotation that keeps Karpenter's repair off a node.
+
+Source: https://karpenter.sh/v1.15/reference/annotations/
+"""
+
+from dataclasses import dataclass
+
+from ultrascale.catalog import karpenter
+from ultrascale.cluster_api.kinds import NODE
+from ultrascale.cluster_api.objects import Object, label
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.documents import mapping
+from ultrascale.errors import QuestionError
+from ultrascale.operate.node_pools import OF_NODE_POOL
+from ultrascale.plan import ClusterPlan
+
+_ANNOTATIONS = "/metadata/annotations"
+# A slash within a key, as JSON pointers write it.
+# Source: https://www.rfc-editor.org/rfc/rfc6901#section-3
+_KEY = karpenter.DO_NOT_REPAIR.replace("/", "~1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Veto:
+    """A veto that was set or lifted.
+
+    Attributes:
+        node: Name of the node.
+        pool: Its pool in the cluster file.
+        held: Whether nothing repairs the node now.
+        changed: Whether that was otherwise before.
+        repairs: What the pool would have done to a broken node.
+    """
+
+    node: str
+    pool: str
+    held: bool
+    changed: bool
+    repairs: str
+
+
+def set_veto(plan: ClusterPlan, cluster: Cluster, node: str, *, held: bool) -> Veto:
+    """Keep Karpenter's repair off a node, or let it repair the node again.
+
+    Args:
+        plan: The cluster.
+        cluster: Its API server.
+        node: Name of the node.
+        held: Whether nothing may repair it.
+
+    Raises:
+        QuestionError: There is no such node, or it is none that Karpenter repairs.
+        ClusterError: The API server refuses, or cannot be reached.
+    """
+    manifest = cluster.find(NODE.path(name=node))
+    if manifest is None:
+        raise QuestionError([f"NODE: no node {node!r}; `kubectl get nodes` lists them"])
+    pool = _pool(plan, manifest, node)
+    annotations = mapping(manifest, "metadata", "annotations")
+    stands = annotations.get(karpenter.DO_NOT_REPAIR) == "true"
+    if stands is not held:
+        operation: Object
+        if not held:
+            operation = {"op": "remove", "path": f"{_ANNOTATIONS}/{_KEY}"}
+        elif annotations:
+            operation = {"op": "add", "path": f"{_ANNOTATIONS}/{_KEY}", "value": "true"}
+        else:
+            value = {karpenter.DO_NOT_REPAIR: "true"}
+            operation = {"op": "add", "path": _ANNOTATIONS, "value": value}
+        cluster.patch(NODE.path(name=node), [operation])
+    (repair,) = (each for each in plan.repairs if each.pool == pool)
+    return Veto(node=node, pool=pool, held=held, changed=stands is not held, repairs=repair.action)
+
+
+def _pool(plan: ClusterPlan, manifest: Object, node: str) -> str:
+    """Return the pool of a node that Karpenter launched.
+
+    Raises:
+        QuestionError: Something else launched it, or its version of Karpenter heeds no veto.
+    """
+    name = label(manifest, OF_NODE_POOL)
+    found = [
+        each
+        for each in plan.node_pools
+        if each.name == name and each.node_class_kind == "EC2NodeClass"
+    ]
+    if not found or plan.karpenter is None:
+        raise QuestionError(
+            [
+                f"NODE: {node} is no node of a Karpenter pool of {plan.name}, and Karpenter alone "
+                "heeds a veto; write repair: none in its pool where its provisioner takes that"
+            ]
+        )
+    version, needed = plan.karpenter.version, karpenter.FEATURES["repair"]
+    if karpenter.release(version) < karpenter.release(needed):
+        raise QuestionError(
+            [f"NODE: Karpenter {version} repairs no node here, and heeds no veto before {needed}"]
+        )
+    return found[0].pool

@@ -1,0 +1,122 @@
+"""Repair of broken nodes: who decides, and what keeps a reserved slot from being lost.
+
+Sources:
+    https://karpenter.sh/v1.15/concepts/disruption/#node-auto-repair
+    https://docs.aws.amazon.com/eks/latest/userguide/node-repair.html
+    https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-node-recovery.html
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ultrascale import config
+from ultrascale.catalog import karpenter, provisioners
+from ultrascale.plan.model import Budget, DisruptionReason, PoolPlan, RepairPlan
+
+# Nodes under repair at a time: the others of a gang go on, or wait for one alone.
+_AT_A_TIME = "1"
+_UNHEALTHY: tuple[DisruptionReason, ...] = ("Unhealthy",)
+_OTHERS: tuple[DisruptionReason, ...] = ("Underutilized", "Empty", "Drifted")
+_SHORTEST, _LONGEST = karpenter.REPAIR_DRAIN_MINUTES
+_STAYS = "it stays, marked by the node monitoring agent, until you decide"
+_REPLACED_BY = {
+    provisioners.MANAGED_NODE_GROUP: "EKS reboots or replaces it, by the fault",
+    provisioners.AUTO_MODE: "EKS replaces it, whatever budgets say",
+    provisioners.HYPERPOD: "HyperPod reboots or replaces it, by the fault",
+    provisioners.KARPENTER: "a successor starts first; then its pods get "
+    f"{_SHORTEST} to {_LONGEST} minutes",
+}
+
+
+def karpenter_repairs(cluster: config.Cluster) -> frozenset[config.Repair]:
+    """Return what Karpenter has to do to broken nodes; empty where no pool asks for anything."""
+    asked = {pool.repair for pool in cluster.pools if pool.is_karpenter}
+    return frozenset(action for action in asked if action in ("reboot", "replace"))
+
+
+def repair_of(cluster: config.Cluster, pool: config.Pool) -> config.Repair:
+    """Return what may be done to a broken node of ``pool``."""
+    if pool.repair is not None:
+        return pool.repair
+    if pool.is_auto_mode:
+        return "replace"
+    if pool.is_hyperpod:
+        return "none" if cluster.hyperpod.node_recovery == "none" else "replace"
+    # Not where capacity is reserved: a replacement needs a free slot, which a reservation that is
+    # in use to the last instance does not have, and a verdict of the agent may be wrong.
+    # Source: https://github.com/aws/containers-roadmap/issues/2555
+    return "replace" if pool.is_managed and not pool.is_reserved else "none"
+
+
+def repaired_groups(cluster: config.Cluster) -> frozenset[str]:
+    """Return the pools, by name in the file, whose managed groups EKS repairs."""
+    return frozenset(
+        pool.name
+        for pool in cluster.pools
+        if pool.is_managed and repair_of(cluster, pool) == "replace"
+    )
+
+
+def repair_budgets(
+    cluster: config.Cluster, pool: PoolPlan, budgets: Sequence[Budget]
+) -> tuple[Budget, ...]:
+    """Return the budgets of a NodePool with one for repair, where Karpenter repairs at all.
+
+    Its gates hold for the whole cluster, so a pool that does not ask is held by a budget of 0. A
+    pool of fixed size has no place for a successor at its limit of nodes, so of its nodes only
+    those that a reboot heals are touched.
+    """
+    if not pool.is_karpenter or not karpenter_repairs(cluster):
+        return tuple(budgets)
+    (stated,) = (each for each in cluster.pools if each.name == pool.pool)
+    nodes = "0" if repair_of(cluster, stated) == "none" else _AT_A_TIME
+    if nodes == "0" and any(not each.reasons and each.nodes == "0" for each in budgets):
+        return tuple(budgets)
+    others = (
+        each if each.reasons else Budget(nodes=each.nodes, reasons=_OTHERS) for each in budgets
+    )
+    return (*others, Budget(nodes=nodes, reasons=_UNHEALTHY))
+
+
+def plan_repairs(cluster: config.Cluster) -> tuple[RepairPlan, ...]:
+    """Return what a broken node of each pool meets."""
+    reboots = "reboot" in karpenter_repairs(cluster)
+    return tuple(_repair(cluster, pool, reboots=reboots) for pool in cluster.pools)
+
+
+def _repair(cluster: config.Cluster, pool: config.Pool, *, reboots: bool) -> RepairPlan:
+    action = repair_of(cluster, pool)
+    return RepairPlan(
+        pool=pool.name,
+        action=action,
+        decided_by="" if action == "none" else provisioners.NAMES[pool.provisioner],
+        meets=_meets(pool, action, reboots=reboots),
+        slot=_slot(pool, action) if pool.is_reserved else "",
+    )
+
+
+def _meets(pool: config.Pool, action: config.Repair, *, reboots: bool) -> str:
+    if action == "none":
+        if pool.is_node_group:
+            return f"EC2 Auto Scaling replaces it once its status checks fail; else {_STAYS}"
+        return _STAYS
+    rebooted = (
+        f"a reboot where that may heal it, with {_SHORTEST} to {_LONGEST} minutes for its pods"
+    )
+    if action == "reboot":
+        return f"{rebooted}; else {_STAYS if pool.is_reserved else 'Karpenter replaces it'}"
+    replaced = _REPLACED_BY[pool.provisioner]
+    # The gate holds for the whole cluster.
+    return f"{rebooted}; else {replaced}" if pool.is_karpenter and reboots else replaced
+
+
+_KEPT: Mapping[config.Repair, str] = {
+    "none": "kept",
+    "reboot": "kept: the instance stays, and no other is launched",
+    "replace": "kept: the reservation launches the successor into it",
+}
+
+
+def _slot(pool: config.Pool, action: config.Repair) -> str:
+    if pool.is_hyperpod and action == "replace":
+        return "kept: SageMaker replaces instances within the plan"
+    return _KEPT[action]
