@@ -5,9 +5,13 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.volcano_charts import make_plan
-from ultrascale.plan.model import VolcanoPlan
+from tests.support.folders import DATA
+from tests.support.volcano_charts import PROGRAMS, container, keyed, make_plan, render_volcano
+from ultrascale.plan.model import NodeScoringPlan, VolcanoPlan
+from ultrascale.plan.scale import ROWS
 from ultrascale_k8s.volcano.configuration import controller_configuration, scheduler_configuration
+
+SPREAD = "podtopologyspread.weight"
 
 
 def plugins(plan: VolcanoPlan) -> dict[str, dict[str, Any]]:
@@ -93,3 +97,64 @@ def test_cluster_that_is_not_topology_aware_looks_for_no_hyper_nodes() -> None:
     configuration = yaml.safe_load(controller_configuration(make_plan(topology_aware=False)))
 
     assert configuration == {"networkTopologyDiscovery": []}
+
+
+SETTINGS: dict[str, Any] = yaml.safe_load((DATA / "volcano_settings.yaml").read_text())
+SIZES = {
+    f"{row.nodes} nodes, {'aware' if aware else 'unaware'}": {
+        "scale": row.volcano,
+        "topology_aware": aware,
+        "enqueue": aware,
+        "scoring": NodeScoringPlan(
+            percent=1 if aware else row.volcano.nodes_scored_percent,
+            least=row.volcano.topology_candidates if aware else None,
+            left_out=("podtopologyspread", "podaffinity", "tainttoleration", "imagelocality"),
+        ),
+    }
+    for row in ROWS
+    for aware in (False, True)
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_flag_is_one_that_the_program_has(size: str) -> None:
+    """A program with a flag that it does not know never starts."""
+    by_name = keyed(render_volcano(**SIZES[size]))
+
+    for program in PROGRAMS:
+        known = {*SETTINGS["flags"][program], *SETTINGS["flags"]["all"]}
+        args = container(by_name, program)["args"]
+        flags = [each.lstrip("-").partition("=")[0] for each in args]
+        assert {*flags} <= known
+        assert len(flags) == len({*flags})
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_argument_is_one_that_its_plugin_reads(size: str) -> None:
+    """One that nothing reads changes nothing, and nobody is told."""
+    for name, plugin in plugins(make_plan(**SIZES[size])).items():
+        assert plugin.keys() <= {*SETTINGS["options"]}
+        known = SETTINGS["arguments"][name]
+        prefixes = tuple(key for key in known if key.endswith("."))
+        for key in plugin.get("arguments", {}):
+            assert key in known or key.startswith(prefixes), f"{name}: {key}"
+
+
+def test_the_search_for_hyper_nodes_is_told_nothing_that_it_does_not_read() -> None:
+    (source,) = yaml.safe_load(controller_configuration(make_plan()))["networkTopologyDiscovery"]
+
+    assert source.keys() == {*SETTINGS["discovery"]}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_no_pod_is_scored_by_a_look_at_every_node(size: str) -> None:
+    """The spread of pods is: half of the time of every gang, for the same nodes."""
+    assert plugins(make_plan(**SIZES[size]))["nodeorder"]["arguments"][SPREAD] == 0
+
+
+def test_the_share_of_scored_nodes_is_stated_where_their_least_number_is() -> None:
+    """Without it Volcano scores half of a group of 500, whatever the least number is."""
+    args = container(keyed(render_volcano(**SIZES["20000 nodes, aware"])), PROGRAMS[0])["args"]
+
+    assert "--percentage-nodes-to-find=1" in args
+    assert "--minimum-feasible-nodes=10" in args

@@ -65,7 +65,7 @@ def test_every_number_of_nodes_has_a_row(nodes: int, row: int) -> None:
 def test_a_larger_cluster_gets_no_less_of_anything(smaller: ScalePlan, larger: ScalePlan) -> None:
     for name in ("vcpus", "memory_gib", "client_qps", "client_burst"):
         assert getattr(smaller.karpenter, name) <= getattr(larger.karpenter, name)
-    for name in ("node_workers", "client_qps", "client_burst", "workers", "webhook_replicas"):
+    for name in ("sync_seconds", "client_qps", "client_burst", "workers", "webhook_replicas"):
         assert getattr(smaller.volcano, name) <= getattr(larger.volcano, name)
     for name in ("min_replicas", "max_replicas"):
         assert getattr(smaller.dns, name) <= getattr(larger.dns, name)

@@ -5,7 +5,7 @@ from typing import Any
 import cdk8s
 
 from ultrascale.catalog.versions import VOLCANO_VERSION, image
-from ultrascale.plan.model import VolcanoPlan
+from ultrascale.plan.model import NodeScoringPlan, VolcanoPlan
 from ultrascale.plan.scale import ROWS
 from ultrascale_k8s.volcano.chart import VolcanoChart
 from ultrascale_k8s.volcano.webhooks import VolcanoWebhooksChart
@@ -26,6 +26,7 @@ def make_plan(**changes: Any) -> VolcanoPlan:
         "topology_aware": True,
         "topology_layers": 3,
         "accelerator_resources": ("nvidia.com/gpu", "aws.amazon.com/neuron"),
+        "scoring": NodeScoringPlan(percent=1, least=100, left_out=("podtopologyspread",)),
         "scale": ROWS[0].volcano,
     }
     return VolcanoPlan(**{**plan, **changes})

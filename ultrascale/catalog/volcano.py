@@ -47,11 +47,9 @@ MOST_BYTES = 1024 * 1024
 """Most bytes of one object."""
 
 
-# Labels `topology.k8s.aws/network-node-layer-N` of a node, 1 the broadest. Some types have a
-# fourth.
+# Layers of the network that labels of a node name. Some types have a fourth.
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites.html
 NETWORK_LAYERS = 3
-BROADEST_NETWORK_LAYER = "topology.k8s.aws/network-node-layer-1"
 
 
 def network_layers(instance_type: str) -> int:

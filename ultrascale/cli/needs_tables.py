@@ -12,6 +12,7 @@ from ultrascale.plan.model import (
     Figure,
     Figures,
     MoneyNeeds,
+    PlacementPlan,
     PoolNeeds,
     QuotaNeed,
     RepairPlan,
@@ -84,6 +85,8 @@ def print_needs(needs: ClusterNeeds, box: Box, *, explain: bool) -> None:
     console.print(_subnets(needs.subnets, box))
     console.print(_control_plane(needs.control_plane, box))
     console.print(_launch(needs.launch, box))
+    if needs.placement is not None and needs.placement.gangs:
+        console.print(_placement(needs.placement, box))
     if needs.calendar:
         console.print(_calendar(needs.calendar, box))
     console.print(_repairs(needs.repairs, box))
@@ -181,6 +184,20 @@ def _launch(figures: Figures, box: Box) -> Table:
     table.add_column("")
     for key, (unit, title) in _LAUNCH.items():
         table.add_row(title, cell(figures[key], places=1), unit)
+    return table
+
+
+def _placement(placement: PlacementPlan, box: Box) -> Table:
+    titles = ("pods", "tier", "tried in groups", "placements", "seconds")
+    table = _table(box, "gang by network layer", numbers=titles)
+    table.add_column("measured")
+    for gang in placement.gangs:
+        counts = (gang.pods, gang.tier, gang.groups, gang.placements, gang.seconds)
+        table.add_row(
+            gang.gang,
+            *(number(count, places=0) for count in counts),
+            gang.measured if gang.aware else f"{gang.measured}; placed without its topology",
+        )
     return table
 
 

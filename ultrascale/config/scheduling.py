@@ -94,7 +94,9 @@ class Scheduling(Section):
     """
 
     topology_aware: bool = False
-    """Let Volcano place jobs by AWS's network topology."""
+    """Let Volcano place jobs by AWS's network topology: up to 20,000 nodes that state theirs, and
+    gangs of up to 500. `ultrascale plan` shows the time that each takes.
+    """
 
     rendezvous: Rendezvous = Field(default_factory=Rendezvous)
     """Meeting point of elastic workers."""

@@ -28,6 +28,7 @@ from ultrascale.plan.namespaces import plan_namespaces, plan_team_namespaces
 from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
 from ultrascale.plan.network.vpc import plan_network, within_prefixes
 from ultrascale.plan.observability.observability import plan_observability
+from ultrascale.plan.placement import plan_placement
 from ultrascale.plan.platform import (
     plan_dcgm_exporter,
     plan_efa_plugin,
@@ -156,6 +157,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         node_local_dns=plan_node_local_dns(cluster, scale),
         dcgm=plan_dcgm_exporter(pools),
         volcano=plan_volcano(cluster, pools, scale),
+        placement=plan_placement(cluster, pools),
         etcd=plan_etcd(cluster),
         observability=plan_observability(cluster, pools, lustre),
         backend=plan_backend(cluster, pools, builds),

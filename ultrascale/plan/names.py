@@ -308,3 +308,11 @@ EFA_INTERFACE = kubernetes_names.EFA_INTERFACE
 HUGE_PAGES = kubernetes_names.HUGE_PAGES
 # On a claim: where its job's containers mount it, for whoever writes the job's pods.
 MOUNT_PATH_ANNOTATION = "ultrascale.dev/mount-path"
+
+
+def network_layer_label(layer: int) -> str:
+    """Return the label that names the group of a node in a layer of AWS's network, 1 the broadest.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites.html
+    """
+    return f"topology.k8s.aws/network-node-layer-{layer}"

@@ -16,6 +16,7 @@ from ultrascale.plan.model import (
     ScalePlan,
     VolcanoPlan,
 )
+from ultrascale.plan.placement import plan_node_scoring
 
 # Work of these classes waits for capacity; evicting other work for it would only move the wait.
 _NEVER_PREEMPT = frozenset({"low", "preemptible"})
@@ -166,6 +167,7 @@ def plan_volcano(
         topology_aware=scheduling.topology_aware,
         topology_layers=_topology_layers(accelerated),
         accelerator_resources=tuple(sorted(resources)),
+        scoring=plan_node_scoring(cluster, pools, scale.volcano),
         scale=scale.volcano,
     )
 

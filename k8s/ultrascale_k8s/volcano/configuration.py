@@ -10,7 +10,7 @@ import yaml
 
 from ultrascale.documents import Json
 from ultrascale.plan.model import VolcanoPlan
-from ultrascale.plan.names import HOSTNAME_LABEL
+from ultrascale.plan.names import HOSTNAME_LABEL, network_layer_label
 
 SCHEDULER_CONFIGURATION_KEY = "volcano-scheduler.conf"
 # The controllers look their ConfigMap up by these names.
@@ -25,8 +25,6 @@ _BINPACK_WEIGHT = 10
 _ACCELERATOR_WEIGHT = 10
 _TOPOLOGY_WEIGHT = 10
 _TOPOLOGY_ACCELERATOR_WEIGHT = 2
-_NETWORK_LAYER_LABEL = "topology.k8s.aws/network-node-layer-{}"
-_DISCOVERY_INTERVAL = "10m"
 
 _Plugin = dict[str, Json]
 
@@ -51,19 +49,19 @@ def controller_configuration(plan: VolcanoPlan) -> str:
     """Return ``volcano-controller.conf``, in YAML.
 
     Labels go from the broadest to the narrowest. The last one names the node itself, and the one
-    above it becomes tier 1. The name of a topology type has at most 20 characters.
+    above it becomes tier 1. The name of a topology type has at most 20 characters. There is no
+    interval: the source `label` looks again when a node's labels change, and then alone.
 
     Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/hypernode/discovery/label/label.go
     """
     if not plan.topology_aware:
         return _to_yaml({"networkTopologyDiscovery": []})
     layers = range(1, plan.topology_layers + 1)
-    labels = [*(_NETWORK_LAYER_LABEL.format(layer) for layer in layers), HOSTNAME_LABEL]
+    labels = [*map(network_layer_label, layers), HOSTNAME_LABEL]
     types = {f"aws{plan.topology_layers}": [{"nodeLabel": label} for label in labels]}
     source = {
         "source": "label",
         "enabled": True,
-        "interval": _DISCOVERY_INTERVAL,
         "config": {"networkTopologyTypes": types},
     }
     return _to_yaml({"networkTopologyDiscovery": [source]})
@@ -79,7 +77,8 @@ def _second_tier(plan: VolcanoPlan) -> list[_Plugin]:
         # Judges whether a gang may leave the queue, which only `enqueue` asks.
         plugins.append({"name": "overcommit"})
     plugins.append(_not_preempting("drf"))
-    plugins.extend({"name": name} for name in ("predicates", "proportion", "nodeorder"))
+    plugins.extend({"name": name} for name in ("predicates", "proportion"))
+    plugins.append(_nodeorder(plan.scoring.left_out))
     plugins.append(_binpack(plan.accelerator_resources))
     if plan.topology_aware:
         plugins.append(_network_topology_aware(plan.accelerator_resources))
@@ -89,6 +88,11 @@ def _second_tier(plan: VolcanoPlan) -> list[_Plugin]:
 def _not_preempting(name: str) -> _Plugin:
     # As upstream has it: a victim is chosen by priority, not protected by its gang or its share.
     return {"name": name, "enablePreemptable": False}
+
+
+def _nodeorder(left_out: Sequence[str]) -> _Plugin:
+    arguments: dict[str, Json] = {f"{score}.weight": 0 for score in left_out}
+    return {"name": "nodeorder", "arguments": arguments}
 
 
 def _binpack(resources: Sequence[str]) -> _Plugin:

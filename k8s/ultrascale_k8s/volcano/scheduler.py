@@ -1,8 +1,10 @@
 """The scheduler: vc-scheduler."""
 
+from collections.abc import Iterator
+
 from constructs import Construct
 
-from ultrascale.plan.model import VolcanoPlan, VolcanoScale
+from ultrascale.plan.model import NodeScoringPlan, VolcanoPlan, VolcanoScale
 from ultrascale.plan.names import VOLCANO_NAMESPACE
 from ultrascale_k8s._pods import planned_resources
 from ultrascale_k8s.objects import define_config_map
@@ -39,7 +41,11 @@ _ARGS = (
     "--kube-api-qps=2000",
     "--kube-api-burst=2000",
     "--schedule-period=1s",
-    "-v=3",
+    # The result of each is stored under one lock, so that more gain nothing. Each node is queued
+    # before it is noted as one to wait for: the more workers, the likelier one is through before,
+    # and waited for until the limit of the wait.
+    # Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/scheduler/cache/event_handlers.go
+    "--node-worker-threads=4",
 )
 
 
@@ -61,7 +67,7 @@ def define_scheduler(scope: Construct, plan: VolcanoPlan) -> None:
         Program(
             name=SCHEDULER,
             image=plan.scheduler_image,
-            args=_args(plan.scale),
+            args=(*_ARGS, *_sized_args(plan.scale), *_scoring_args(plan.scoring)),
             resources=planned_resources(plan.scale.scheduler),
             ports={"metrics": _METRICS_PORT},
             probes=health_probes(),
@@ -72,8 +78,13 @@ def define_scheduler(scope: Construct, plan: VolcanoPlan) -> None:
     define_metrics_policy(scope, program=SCHEDULER, port=_METRICS_PORT)
 
 
-def _args(scale: VolcanoScale) -> tuple[str, ...]:
-    threads = f"--node-worker-threads={scale.node_workers}"
-    percent = scale.nodes_scored_percent
-    scored = () if percent is None else (f"--percentage-nodes-to-find={percent}",)
-    return (*_ARGS, threads, *scored)
+def _sized_args(scale: VolcanoScale) -> Iterator[str]:
+    yield f"--resource-sync-timeout={scale.sync_seconds}s"
+    yield f"-v={scale.log_level}"
+
+
+def _scoring_args(scoring: NodeScoringPlan) -> Iterator[str]:
+    if scoring.percent is not None:
+        yield f"--percentage-nodes-to-find={scoring.percent}"
+    if scoring.least is not None:
+        yield f"--minimum-feasible-nodes={scoring.least}"

@@ -9,7 +9,7 @@ from ultrascale.plan import capacity
 from ultrascale.plan.jobs import claims, command, governance, mistakes, nodes, tiers
 from ultrascale.plan.jobs.command import CachePlan, Meeting
 from ultrascale.plan.jobs.nodes import NodeShare
-from ultrascale.plan.jobs.notes import notes_of
+from ultrascale.plan.jobs.notes import notes_of, placement_of
 from ultrascale.plan.jobs.parts import divide
 from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
@@ -168,6 +168,7 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
     elif job.nodes > 1:
         pod = replace(pod, env={command.RANK_ZERO_HOST: host, **pod.env})
     ends_at_once = job.script is not None and not pytorch
+    placed = placement_of(request, pools)
     notes = notes_of(request, pools, share, controller)
     return JobPlan(
         name=request.name,
@@ -188,7 +189,7 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         # torchrun's agents end together, with the last step: a pod that found no node is not
         # waited for. Those of another program may each have work left.
         min_success=job.min_nodes if job.script is not None else None,
-        topology=request.cluster.scheduling.topology_aware and job.nodes > 1,
+        topology=placed is not None and placed.aware,
         ttl_seconds_after_finished=job.ttl_seconds_after_finished,
         notes=(*(division.notes if request.gang else ()), *notes),
     )

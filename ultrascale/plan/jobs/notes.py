@@ -3,12 +3,17 @@
 from collections.abc import Iterator, Sequence
 
 from ultrascale import config
-from ultrascale.plan import capacity
+from ultrascale.catalog import volcano_placement
+from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs import governance, nodes
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.model import GangPlacement, PoolPlan
 from ultrascale.plan.model.jobs import Controller
+from ultrascale.plan.placement import MOST_SECONDS, plan_gang
+
+# Below it nobody asks why a job of so many nodes does not start.
+_LONG_SECONDS = 20
 
 
 def notes_of(
@@ -28,6 +33,40 @@ def notes_of(
     if isinstance(request.job, config.TrainingJob):
         yield from _on_hyperpod(request, pools, controller)
         yield from _of_training(request, request.job, pools, share)
+        yield from _of_placement(request, pools)
+
+
+def placement_of(request: JobRequest, pools: Sequence[PoolPlan]) -> GangPlacement | None:
+    """Return what a gang asks of the scheduler; None where it is not placed by topology.
+
+    Args:
+        request: The job.
+        pools: The pools that it may run on.
+    """
+    if not request.cluster.scheduling.topology_aware or request.pods == 1:
+        return None
+    return plan_gang(request.cluster, request.pools, pools, request.pods)
+
+
+def _of_placement(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[str]:
+    """Yield how long the scheduler takes for a gang, where that is long or spared."""
+    placed = placement_of(request, pools)
+    if placed is None:
+        return
+    if not placed.aware:
+        yield (
+            "It is sent without networkTopology, by which Volcano was shown to place gangs of up "
+            f"to {volcano_placement.MOST_GANG} pods within {MOST_SECONDS} s, and its "
+            f"{placed.pods:,} would take about {placed.seconds:,.0f} s. Its pods still prefer "
+            "groups of nodes that are in use. To keep them in one group, name it: node_selector: "
+            f"{{{names.network_layer_label(2)}: nn-...}}."
+        )
+    elif placed.seconds >= _LONG_SECONDS:
+        yield (
+            f"Volcano tries {placed.pods:,} pods in {placed.groups:,} groups of nodes: about "
+            f"{placed.seconds:,.0f} s until all are bound, in which other jobs wait (measured: "
+            f"{placed.measured})."
+        )
 
 
 def _on_hyperpod(

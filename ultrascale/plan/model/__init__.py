@@ -80,6 +80,7 @@ from ultrascale.plan.model.observability import (
     WriteLatencyPlan,
 )
 from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
+from ultrascale.plan.model.placement import GangPlacement, NodeScoringPlan, PlacementPlan
 from ultrascale.plan.model.platform import (
     DevicePluginPlan,
     EtcdPlan,
@@ -147,6 +148,7 @@ __all__ = [
     "Figures",
     "FleetMetricsPlan",
     "FunctionPlan",
+    "GangPlacement",
     "GovernancePlan",
     "GraphPlan",
     "HyperPodChartPlan",
@@ -177,10 +179,12 @@ __all__ = [
     "NodeGroupPlan",
     "NodeLocalDnsPlan",
     "NodePoolPlan",
+    "NodeScoringPlan",
     "ObjectivePlan",
     "ObservabilityPlan",
     "PartPlan",
     "PipelinePlan",
+    "PlacementPlan",
     "PodPlan",
     "PodSecurity",
     "PoolMoney",

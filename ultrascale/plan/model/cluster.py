@@ -15,6 +15,7 @@ from ultrascale.plan.model.network import NetworkPlan
 from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
 from ultrascale.plan.model.observability import ObservabilityPlan
+from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.platform import (
     DevicePluginPlan,
     EtcdPlan,
@@ -133,6 +134,7 @@ class ClusterPlan:
         node_local_dns: The cache of names on every node, if the cluster is large.
         dcgm: DCGM exporter, if a pool has NVIDIA GPUs.
         volcano: Gang scheduler, if asked for.
+        placement: How long gangs take to be placed by network topology; None where they are not.
         etcd: Rendezvous server, if asked for.
         observability: What is measured, shown and told; None where the file does not ask for it.
         backend: The application that submits jobs, if there is one.
@@ -180,6 +182,7 @@ class ClusterPlan:
     node_local_dns: NodeLocalDnsPlan | None
     dcgm: DevicePluginPlan | None
     volcano: VolcanoPlan | None
+    placement: PlacementPlan | None
     etcd: EtcdPlan | None
     observability: ObservabilityPlan | None
     backend: BackendPlan | None

@@ -176,7 +176,7 @@ class JobPlan:
         mistake_exit_code: Exit code of a pod that ends the job at once; None where none does.
         elastic: Whether it goes on with fewer nodes than it asks for.
         min_success: Pods whose success ends the job; None: all.
-        topology: Whether its pods are placed close to each other where possible.
+        topology: Whether Volcano is asked to place its pods close to each other.
         ttl_seconds_after_finished: How long it stays once it has ended.
         serving: How it is reached; None unless it is a service.
         notes: What the user should know of it, each a sentence.

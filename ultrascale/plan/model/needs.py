@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from ultrascale.plan.model.network import SubnetKind
+from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.repair import RepairPlan
 
 NeedState = Literal["within", "ask", "agreed", "beyond", "unknown"]
@@ -208,6 +209,7 @@ class ClusterNeeds:
         subnets: One for each kind of subnet in each zone.
         control_plane: What it asks of its control plane.
         launch: How long its first step takes to begin, by the part of their id after ``launch.``.
+        placement: How long gangs take to be placed by network topology; None where they are not.
         calendar: Windows of Capacity Blocks and training plans, in file order.
         repairs: What a broken node of each pool meets, in file order.
         money: What it costs.
@@ -222,6 +224,7 @@ class ClusterNeeds:
     subnets: tuple[SubnetNeeds, ...]
     control_plane: ControlPlaneNeeds
     launch: Figures
+    placement: PlacementPlan | None
     calendar: tuple[WindowNeeds, ...]
     repairs: tuple[RepairPlan, ...]
     money: MoneyNeeds

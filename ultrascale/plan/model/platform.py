@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ultrascale.plan.model.placement import NodeScoringPlan
 from ultrascale.plan.model.scale import ResourcesPlan, VolcanoScale
 
 PodSecurity = Literal["privileged", "baseline", "restricted"]
@@ -72,6 +73,7 @@ class VolcanoPlan:
         topology_aware: Whether HyperNodes are discovered from AWS's network-topology labels.
         topology_layers: Number of `topology.k8s.aws/network-node-layer-N` labels the nodes carry.
         accelerator_resources: Extended resources of the pools, which bin-packing weighs.
+        scoring: How it looks for a pod's node.
         scale: What its programs get.
     """
 
@@ -84,6 +86,7 @@ class VolcanoPlan:
     topology_aware: bool
     topology_layers: int
     accelerator_resources: tuple[str, ...]
+    scoring: NodeScoringPlan
     scale: VolcanoScale
 
 

@@ -51,7 +51,11 @@ class VolcanoScale:
         scheduler: Resources of the scheduler.
         nodes_scored_percent: Share of the nodes that the scheduler looks for a pod's node among,
             in percent; None leaves it to Volcano, which takes no less than 5.
-        node_workers: Threads by which the scheduler follows the nodes.
+        topology_candidates: Fewest nodes that it looks among in a group of the network, where it
+            places gangs by topology.
+        sync_seconds: Longest that the scheduler waits at its start until it has taken up every
+            node, in seconds.
+        log_level: Verbosity of the scheduler's log.
         controllers: Resources of the controllers.
         client_qps: Calls of the Kubernetes API that the controllers make in a second.
         client_burst: How many of them at once.
@@ -62,7 +66,9 @@ class VolcanoScale:
 
     scheduler: ResourcesPlan
     nodes_scored_percent: int | None
-    node_workers: int
+    topology_candidates: int
+    sync_seconds: int
+    log_level: int
     controllers: ResourcesPlan
     client_qps: int
     client_burst: int

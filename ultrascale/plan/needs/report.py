@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure
+from ultrascale.catalog import volcano_placement
+from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, GangPlacement
 from ultrascale.plan.needs.calendar import plan_calendar
 from ultrascale.plan.needs.control_plane import plan_control_plane_needs
 from ultrascale.plan.needs.launch import plan_launch
@@ -33,6 +34,7 @@ def plan_needs(plan: ClusterPlan, at: datetime | None = None) -> ClusterNeeds:
         subnets=plan_subnet_needs(plan),
         control_plane=plan_control_plane_needs(plan),
         launch=plan_launch(plan, totals),
+        placement=plan.placement,
         calendar=plan_calendar(plan, at),
         repairs=plan.repairs,
         money=plan_money(plan, pools),
@@ -49,6 +51,8 @@ def all_figures(needs: ClusterNeeds) -> Iterator[Figure]:
         yield from subnets.figures.values()
     yield from needs.control_plane.figures.values()
     yield from needs.launch.values()
+    if needs.placement is not None:
+        yield from map(_placement, needs.placement.gangs)
     for window in needs.calendar:
         yield from window.figures.values()
     for money in needs.money.pools:
@@ -58,3 +62,13 @@ def all_figures(needs: ClusterNeeds) -> Iterator[Figure]:
         yield need.needed
         if need.clusters is not None:
             yield need.clusters
+
+
+def _placement(gang: GangPlacement) -> Figure:
+    return Figure(
+        id=f"placement.{gang.pods}.seconds",
+        value=gang.seconds,
+        unit="seconds",
+        formula=f"{gang.formula}; measured: {gang.measured}",
+        sources=(volcano_placement.MEASURED_ON,),
+    )

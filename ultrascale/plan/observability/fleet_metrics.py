@@ -145,7 +145,7 @@ def _input(
         "Exporters": _exporters(pools),
         "Windows": [*_windows(pools)],
         "Topology": {
-            "Label": volcano.BROADEST_NETWORK_LAYER,
+            "Label": names.network_layer_label(1),
             "Pools": sorted({pool.pool for pool in placed_pools(cluster, pools)}),
         },
     }

@@ -1,0 +1,149 @@
+"""Placement of gangs by the network: the settings, the sum and the sizes at which it is refused."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.jobs import VOLCANO, large_cluster, make_job, prepared
+from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
+from ultrascale import config
+from ultrascale.catalog import volcano_placement as facts
+from ultrascale.catalog.volcano_placement import Measured
+from ultrascale.documents import mapping, text
+from ultrascale.errors import ConfigError
+from ultrascale.plan.cluster import assemble, plan_cluster
+from ultrascale.plan.model import GangPlacement, NodeScoringPlan
+from ultrascale.plan.placement import plan_gang
+from ultrascale.plan.pools.pool import plan_pool
+
+AWARE = VOLCANO | {"topology_aware": True}
+
+
+def cluster(nodes: int, **changes: Any) -> config.Cluster:
+    """Return a cluster of ``nodes`` nodes that Karpenter launches."""
+    network = {
+        "vpc_cidr": "10.0.0.0/16",
+        "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
+        "zones": ["us-west-2a", "us-west-2b", "us-west-2c"],
+    }
+    pool = pool_document(provisioner="karpenter", nodes={"max": nodes}, zones=["us-west-2b"])
+    document: dict[str, Any] = {
+        "network": network,
+        "karpenter": {"version": "1.15.1"},
+        "pools": [SYSTEM_POOL, pool],
+    }
+    return make_cluster(**document | {"scheduling": AWARE} | changes)
+
+
+def gang(pods: int, nodes: int) -> GangPlacement:
+    made = cluster(nodes)
+    pools = [plan_pool(pool, kubernetes_version="1.35") for pool in made.pools]
+    return plan_gang(made, pools, pools, pods)
+
+
+def scoring(nodes: int, **scheduling: Any) -> NodeScoringPlan:
+    volcano = assemble(cluster(nodes, scheduling=VOLCANO | scheduling)).volcano
+    assert volcano is not None
+    return volcano.scoring
+
+
+@pytest.mark.parametrize(
+    "measured", facts.MEASURED, ids=[f"{each.gang} on {each.nodes}" for each in facts.MEASURED]
+)
+def test_the_sum_meets_what_was_measured(measured: Measured) -> None:
+    """Within a factor of one and a half, over a hundred times from the fastest to the slowest."""
+    size = 16 if measured.gang <= 16 else 500
+    cost = facts.placement_seconds(
+        nodes=measured.nodes,
+        candidates=measured.candidates,
+        spread_scored=measured.spread_scored,
+    )
+    groups = measured.nodes / size
+    seconds = facts.START_SECONDS + measured.gang * (facts.SECONDS_A_POD + groups * cost)
+
+    assert 1 / 1.5 <= seconds / measured.seconds <= 1.5
+
+
+@pytest.mark.parametrize(
+    ("pods", "nodes", "tier", "groups"),
+    [(8, 1_200, 1, 75), (16, 1_200, 1, 75), (17, 1_200, 2, 3), (500, 20_000, 2, 40)],
+)
+def test_a_gang_is_tried_in_each_group_of_the_smallest_tier_that_holds_it(
+    pods: int, nodes: int, tier: int, groups: int
+) -> None:
+    placed = gang(pods, nodes)
+
+    assert (placed.tier, placed.groups, placed.placements) == (tier, groups, pods * groups)
+
+
+@pytest.mark.parametrize(
+    ("pods", "nodes", "aware"),
+    [(64, 1_200, True), (500, 4_800, True), (500, 20_000, True), (501, 1_200, False)],
+)
+def test_a_job_asks_for_its_topology_up_to_the_sizes_that_were_seen_to_work(
+    pods: int, nodes: int, aware: bool
+) -> None:
+    placed = gang(pods, nodes)
+
+    assert placed.aware is aware
+    assert not aware or placed.seconds <= 90
+
+
+def test_scoring_is_cut_down_as_the_fleet_grows() -> None:
+    spread = ("podtopologyspread",)
+    rest = ("podaffinity", "tainttoleration", "imagelocality")
+
+    assert scoring(400) == NodeScoringPlan(percent=None, least=None, left_out=spread)
+    found = [scoring(nodes, topology_aware=True) for nodes in (400, 4_000, 19_900)]
+
+    assert [(each.percent, each.least) for each in found] == [(1, 100), (1, 20), (1, 10)]
+    assert [each.left_out for each in found] == [spread, spread, spread + rest]
+
+
+def test_a_large_job_is_sent_without_its_topology_and_says_so() -> None:
+    """Other jobs wait while a gang is placed: for a quarter of an hour with 2,500 pods."""
+    large = large_cluster(scheduling=AWARE)
+    small, wide = (prepared(large, make_job(nodes=nodes)) for nodes in (64, 2_000))
+
+    assert text(small.objects[-1], "spec", "networkTopology", "mode") == "soft"
+    assert not mapping(wide.objects[-1], "spec", "networkTopology")
+    assert any("sent without networkTopology" in note for note in wide.notes)
+
+
+def test_a_fleet_larger_than_any_that_was_seen_to_work_is_refused_with_a_way_out() -> None:
+    """At 100,000 nodes a gang of 64 would take minutes, and every other job would wait for it."""
+    with pytest.raises(ConfigError) as error:
+        plan_cluster(cluster(20_001))
+
+    (line,) = (each for each in str(error.value).splitlines() if "topology_aware" in each)
+    assert line.startswith("scheduling.topology_aware: 20,001 nodes, and Volcano was shown")
+    assert "no more than 20,000 (a gang of 500 in 78 s" in line
+    assert "node_selector: {topology.k8s.aws/network-node-layer-2: nn-...}" in line
+    assert assemble(cluster(20_001, scheduling=VOLCANO)).placement is None
+
+
+def test_nodes_that_name_no_group_of_the_network_do_not_count() -> None:
+    """The walk goes through HyperNodes, which hold the nodes that have the labels alone."""
+    plain = pool_document(
+        name="plain", provisioner="karpenter", instance_types=["m7g.8xlarge"], nodes={"max": 30_000}
+    )
+    own = pool_document(provisioner="karpenter", nodes={"max": 400})
+
+    placement = assemble(cluster(400, pools=[SYSTEM_POOL, own, plain])).placement
+
+    assert placement is not None
+    assert placement.nodes == 400
+
+
+def test_the_gangs_of_the_file_are_shown_and_sizes_for_comparison_without_any() -> None:
+    templates = {
+        name: make_job(name=None, nodes=nodes) for name, nodes in (("a", 8), ("b", 8), ("c", 300))
+    }
+    shown = [assemble(cluster(400, **changes)).placement for changes in ({"jobs": templates}, {})]
+
+    assert [
+        [(gang.gang, gang.pods) for gang in each.gangs] for each in shown if each is not None
+    ] == [
+        [("a, b", 8), ("c", 300)],
+        [("for comparison", 8), ("for comparison", 64)],
+    ]

@@ -1,0 +1,182 @@
+"""Placement of gangs by AWS's network topology: settings, and the time of a gang.
+
+Volcano tries a gang in every group of the network that has room for it. The time grows with the
+pods, with the groups and with the nodes of the fleet; so the size of fleet and gang bounds it.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from ultrascale import config
+from ultrascale.catalog import volcano
+from ultrascale.catalog import volcano_placement as facts
+from ultrascale.plan import names
+from ultrascale.plan.model import (
+    GangPlacement,
+    NodeScoringPlan,
+    PlacementPlan,
+    PoolPlan,
+    VolcanoScale,
+)
+from ultrascale.plan.scale import plan_scale
+
+MOST_SECONDS = 90
+"""Longest time for a gang to be placed by topology; beyond it the job does not ask for it.
+
+The longest that was measured with these settings is 78 seconds. Other jobs wait meanwhile.
+"""
+
+# Its score looks at every node for each pod. It goes by default as soon as a Service selects the
+# pods, as Volcano's for a gang does: measured, half of the time of a gang for the same nodes.
+_NEVER_SCORED = ("podtopologyspread",)
+# `nodeaffinity` stays: a job of one pod has the order of its tiers there.
+_NOT_SCORED_IN_LARGE_FLEETS = ("podaffinity", "tainttoleration", "imagelocality")
+_LARGE_FLEET_NODES = 5_000
+# A share that is stated keeps Volcano from its own, which is half of a group of 500.
+_PERCENT = 1
+# Sizes that the table shows where no template says one.
+_EXAMPLES = (8, 64, 500)
+
+
+def plan_node_scoring(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], scale: VolcanoScale
+) -> NodeScoringPlan:
+    """Return how the scheduler looks for a pod's node."""
+    if not cluster.scheduling.topology_aware:
+        return NodeScoringPlan(
+            percent=scale.nodes_scored_percent, least=None, left_out=_NEVER_SCORED
+        )
+    large = known_nodes(pools) > _LARGE_FLEET_NODES
+    return NodeScoringPlan(
+        percent=_PERCENT,
+        least=scale.topology_candidates,
+        left_out=(*_NEVER_SCORED, *(_NOT_SCORED_IN_LARGE_FLEETS if large else ())),
+    )
+
+
+def plan_placement(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> PlacementPlan | None:
+    """Return how long gangs take to be placed by topology; None where they are not."""
+    if not cluster.scheduling.topology_aware:
+        return None
+    sizes: dict[tuple[int, int], list[str]] = {}
+    for name, job in cluster.jobs.items():
+        if isinstance(job, config.TrainingJob) and job.nodes > 1:
+            own = [pool for pool in pools if job.pool in (None, pool.pool)]
+            sizes.setdefault((job.nodes, known_nodes(own)), []).append(name)
+    nodes = known_nodes(pools)
+    if not sizes:
+        largest = max((_nodes_of(pools, pool.pool) for pool in placed(pools)), default=0)
+        sizes = {(pods, largest): ["for comparison"] for pods in _EXAMPLES if pods <= largest}
+    scale = plan_scale(cluster).volcano
+    return PlacementPlan(
+        nodes=nodes,
+        candidates=_candidates(scale, facts.NEXT_GROUP_NODES),
+        gangs=tuple(
+            _gang(", ".join(names), pods, among=among, nodes=nodes, scale=scale)
+            for (pods, among), names in sorted(sizes.items())
+        ),
+    )
+
+
+def plan_gang(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], among: Sequence[PoolPlan], pods: int
+) -> GangPlacement:
+    """Return what a gang asks of the scheduler.
+
+    Args:
+        cluster: The cluster.
+        pools: All of its pools.
+        among: Those of them that the gang may run on.
+        pods: Its pods, one for a node.
+    """
+    scale = plan_scale(cluster).volcano
+    return _gang("", pods, among=known_nodes(among), nodes=known_nodes(pools), scale=scale)
+
+
+def fleet_is_placed(
+    scheduling: config.Scheduling, pools: config.Every[config.Pool]
+) -> Iterator[config.Mistake]:
+    """Yield a fleet that is larger than any that Volcano was shown to place by topology."""
+    placed_nodes = sum(
+        pool.nodes.highest * pool.shards
+        for pool in pools
+        if pool.nodes.are_counted and all(map(volcano.is_placed, pool.instance_types))
+    )
+    if scheduling.topology_aware and placed_nodes > facts.MOST_NODES:
+        wrong = (
+            f"{placed_nodes:,} nodes, and Volcano was shown to place gangs by topology on no more "
+            f"than {facts.MOST_NODES:,} (a gang of 500 in 78 s, its scoring cut down; the time "
+            "grows with the square of the nodes)"
+        )
+        todo = (
+            "leave it out, and choose the group of a job yourself, by node_selector: "
+            f"{{{names.network_layer_label(2)}: nn-...}}"
+        )
+        yield config.refuse("topology_aware", wrong, todo)
+
+
+def placed(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
+    """Return the pools whose nodes are known to say where in AWS's network they are."""
+    return [pool for pool in pools if all(map(volcano.is_placed, pool.instance_types))]
+
+
+def known_nodes(pools: Sequence[PoolPlan]) -> int:
+    """Return the nodes of ``pools`` that HyperNodes hold, at full size."""
+    return sum(pool.max_nodes for pool in placed(pools))
+
+
+def _nodes_of(pools: Sequence[PoolPlan], name: str) -> int:
+    return sum(pool.max_nodes for pool in pools if pool.pool == name)
+
+
+def _gang(name: str, pods: int, *, among: int, nodes: int, scale: VolcanoScale) -> GangPlacement:
+    tier, size = _smallest_group(pods, among)
+    groups = max(1, math.ceil(among / size))
+    cost = facts.placement_seconds(
+        nodes=nodes, candidates=_candidates(scale, min(size, max(among, 1)))
+    )
+    seconds = facts.START_SECONDS + pods * (facts.SECONDS_A_POD + groups * cost)
+    return GangPlacement(
+        gang=name,
+        pods=pods,
+        tier=tier,
+        groups=groups,
+        placements=pods * groups,
+        seconds=seconds,
+        formula=(
+            f"{facts.START_SECONDS:g} s + {pods:,} pods x ({facts.SECONDS_A_POD:g} s + "
+            f"{groups:,} groups of {size:,} nodes x {cost * 1_000:.1f} ms)"
+        ),
+        measured=_nearest(pods, nodes),
+        aware=pods <= facts.MOST_GANG and nodes <= facts.MOST_NODES and seconds <= MOST_SECONDS,
+    )
+
+
+def _smallest_group(pods: int, among: int) -> tuple[int, int]:
+    """Return the lowest tier whose groups hold a gang, and the nodes of one of them."""
+    for tier, size in enumerate((facts.SMALLEST_GROUP_NODES, facts.NEXT_GROUP_NODES), start=1):
+        if pods <= size:
+            return tier, size
+    # How many nodes a group of a broader layer has nobody has said: one may hold them all.
+    return 3, max(among, 1)
+
+
+def _candidates(scale: VolcanoScale, nodes: int) -> int:
+    """Return how many of a group's nodes are scored for a pod.
+
+    Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/scheduler/util/scheduler_helper.go
+    """
+    return min(nodes, max(scale.topology_candidates, nodes * _PERCENT // 100))
+
+
+def _nearest(pods: int, nodes: int) -> str:
+    """Return the measured figure that is nearest above a gang and its fleet."""
+    above = [each for each in facts.MEASURED if each.gang >= pods and each.nodes >= nodes]
+    own = [each for each in above if not each.spread_scored] or above
+    if not own:
+        return "none so large"
+    near = min(own, key=lambda each: (each.nodes, each.gang, each.full_percent, each.seconds))
+    return (
+        f"{near.seconds:g} s for {near.gang} on {near.nodes:,} nodes, "
+        f"{near.candidates} scored for each pod"
+    )
