@@ -36,7 +36,8 @@ class ImageCache(Construct):
                 rule.kind,
                 ecr_repository_prefix=rule.prefix,
                 upstream_registry=rule.kind,
-                upstream_registry_url=rule.upstream,
+                upstream_registry_url=rule.url,
+                credential_arn=rule.secret,
             )
         for name in sorted({*filter(None, map(plan.repository, images))}):
             repository = ecr.CfnRepository(

@@ -2,17 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from aws_cdk import ArnFormat, CfnTag, Stack
+from aws_cdk import CfnTag
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from ultrascale.plan import names
 from ultrascale.plan.model import NetworkPlan, SubnetKind, SubnetPlan
-from ultrascale_constructs.acknowledgment import acknowledge_wildcards, shown_account
-from ultrascale_constructs.cdk_types import principal
-from ultrascale_constructs.log_group import define_log_group
+from ultrascale_constructs.flow_logs import log_to_bucket, log_to_group
 from ultrascale_constructs.prefix_reservations import PrefixReservations
 
 _ANYWHERE = "0.0.0.0/0"
@@ -65,7 +61,7 @@ class Network(Construct):
             availability_zones=list(plan.zones),
             vpc_cidr_block=str(plan.vpc_cidr),
         )
-        self._flow_logs(plan.log_retention_days)
+        self._flow_logs(plan)
         self._endpoints(plan, reservations)
 
     def subnet_ids(self, kind: SubnetKind | None = None, *, zones: Sequence[str] = ()) -> list[str]:
@@ -182,49 +178,12 @@ class Network(Construct):
             )
         return table
 
-    def _flow_logs(self, retention_days: int) -> None:
-        group = define_log_group(self, "FlowLogs", retention_days=retention_days)
-        ec2.CfnFlowLog(
-            self,
-            "FlowLog",
-            resource_id=self.vpc_id,
-            resource_type="VPC",
-            traffic_type="ALL",
-            log_group_name=group.log_group_name,
-            deliver_logs_permission_arn=self._flow_logs_role(group).role_arn,
-        )
-
-    def _flow_logs_role(self, group: logs.LogGroup) -> iam.Role:
-        """Let flow logs of this account find their log group and write to it.
-
-        Source: https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-iam-role.html
-        """
-        stack = Stack.of(self)
-        # A flow log has no id before it is there, and it takes the role with it.
-        own = stack.format_arn(service="ec2", resource="vpc-flow-log", resource_name="*")
-        conditions = {
-            "StringEquals": {"aws:SourceAccount": stack.account},
-            "ArnLike": {"aws:SourceArn": own},
-        }
-        service = iam.ServicePrincipal("vpc-flow-logs.amazonaws.com", conditions=conditions)
-        role = iam.Role(self, "FlowLogsRole", assumed_by=principal(service))
-        group.grant_write(role)
-        groups = stack.format_arn(
-            service="logs",
-            resource="log-group",
-            resource_name="*",
-            arn_format=ArnFormat.COLON_RESOURCE_NAME,
-        )
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["logs:DescribeLogGroups", "logs:DescribeLogStreams"], resources=[groups]
-            )
-        )
-        account = shown_account(stack)
-        groups_shown = f"arn:{stack.partition}:logs:{self._region}:{account}:log-group:*"
-        reason = "flow logs look their log group up by listing; it reads nothing else"
-        acknowledge_wildcards(role, {groups_shown: reason})
-        return role
+    def _flow_logs(self, plan: NetworkPlan) -> None:
+        days = plan.log_retention_days
+        if plan.flow_logs == "cloudwatch":
+            log_to_group(self, vpc_id=self.vpc_id, region=self._region, retention_days=days)
+        elif plan.flow_logs == "s3":
+            log_to_bucket(self, vpc_id=self.vpc_id, retention_days=days)
 
     def _endpoints(self, plan: NetworkPlan, reservations: Sequence[Construct]) -> None:
         """Define endpoints of AWS services: nodes join and pull from ECR even without NAT.

@@ -21,6 +21,7 @@ from ultrascale_k8s._pods import (
     tolerations,
 )
 from ultrascale_k8s._rbac import bind_cluster_role, bind_role, rule
+from ultrascale_k8s.network_policy import address_peers
 from ultrascale_k8s.objects import define_config_map
 
 # Cluster-wide objects, and those in namespaces of jobs, share these names with nobody's.
@@ -38,7 +39,17 @@ class BackendChart(cdk8s.Chart):
     With an application it defines the Deployment as well.
     """
 
-    def __init__(self, scope: Construct, id: str, *, plan: BackendPlan) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, plan: BackendPlan, job_ranges: Sequence[str] = ()
+    ) -> None:
+        """Define it.
+
+        Args:
+            scope: The cdk8s app.
+            id: Id of the chart, and name of its file.
+            plan: The backend.
+            job_ranges: Ranges that stand for the pods of other namespaces; empty: their pods.
+        """
         super().__init__(scope, id, disable_resource_name_hashes=True)
         kube.KubeServiceAccount(
             self, "ServiceAccount", metadata=metadata(BACKEND_ACCOUNT, namespace=plan.namespace)
@@ -57,7 +68,7 @@ class BackendChart(cdk8s.Chart):
             account=BACKEND_ACCOUNT,
             account_namespace=plan.namespace,
         )
-        _allow_callers(self, plan)
+        _allow_callers(self, plan, job_ranges)
         if plan.application is not None:
             _application(self, plan, plan.application)
 
@@ -94,7 +105,7 @@ def _rules(rights: Sequence[RightPlan]) -> list[kube.PolicyRule]:
     ]
 
 
-def _allow_callers(chart: cdk8s.Chart, plan: BackendPlan) -> None:
+def _allow_callers(chart: cdk8s.Chart, plan: BackendPlan, job_ranges: Sequence[str]) -> None:
     """Let pods of the backend's namespace, and of those that the file names, reach its pods."""
     own = kube.NetworkPolicyPeer(pod_selector=kube.LabelSelector())
     others = [
@@ -103,6 +114,8 @@ def _allow_callers(chart: cdk8s.Chart, plan: BackendPlan) -> None:
         )
         for name in plan.allow_from
     ]
+    if others and job_ranges:
+        others = address_peers(job_ranges)
     kube.KubeNetworkPolicy(
         chart,
         "NetworkPolicy",

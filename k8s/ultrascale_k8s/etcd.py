@@ -1,5 +1,7 @@
 """etcd for the rendezvous of TorchElastic workers."""
 
+from collections.abc import Sequence
+
 import cdk8s
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
@@ -25,6 +27,7 @@ from ultrascale_k8s._pods import (
     system_affinity,
     tolerations,
 )
+from ultrascale_k8s.network_policy import address_peers
 
 STORAGE_CLASS = "ultrascale-gp3"
 _DATA = "data"
@@ -55,12 +58,22 @@ class EtcdChart(cdk8s.Chart):
     Source: https://etcd.io/docs/v3.5/op-guide/configuration/
     """
 
-    def __init__(self, scope: Construct, id: str, *, plan: EtcdPlan) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, plan: EtcdPlan, job_ranges: Sequence[str] = ()
+    ) -> None:
+        """Define it.
+
+        Args:
+            scope: The cdk8s app.
+            id: Id of the chart, and name of its file.
+            plan: The server.
+            job_ranges: Ranges of its clients; empty: the pods of training namespaces.
+        """
         super().__init__(scope, id, disable_resource_name_hashes=True)
         _storage_class(self, plan)
         _services(self, plan)
         _stateful_set(self, plan)
-        _network_policy(self, plan)
+        _network_policy(self, plan, job_ranges)
         if plan.replicas > 1:
             _disruption_budget(self, plan)
 
@@ -224,14 +237,16 @@ def _probe(path: str, *, failures: int) -> kube.Probe:
     )
 
 
-def _network_policy(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
+def _network_policy(chart: cdk8s.Chart, plan: EtcdPlan, job_ranges: Sequence[str]) -> None:
     """Let training namespaces reach the client port and the members alone reach each other.
 
     The v2 API knows no authentication that TorchElastic could use: this policy is the guard.
     """
-    trainers = kube.NetworkPolicyPeer(
-        namespace_selector=kube.LabelSelector(match_labels={TRAINING_LABEL: "true"})
-    )
+    trainers = address_peers(job_ranges) or [
+        kube.NetworkPolicyPeer(
+            namespace_selector=kube.LabelSelector(match_labels={TRAINING_LABEL: "true"})
+        )
+    ]
     members = kube.NetworkPolicyPeer(pod_selector=selector(ETCD_SERVER_SERVICE))
     kube.KubeNetworkPolicy(
         chart,
@@ -241,8 +256,8 @@ def _network_policy(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
             pod_selector=selector(ETCD_SERVER_SERVICE),
             policy_types=["Ingress"],
             ingress=[
-                kube.NetworkPolicyIngressRule(from_=[peer], ports=[_tcp(port)])
-                for peer, port in ((trainers, ETCD_CLIENT_PORT), (members, ETCD_PEER_PORT))
+                kube.NetworkPolicyIngressRule(from_=peers, ports=[_tcp(port)])
+                for peers, port in ((trainers, ETCD_CLIENT_PORT), ([members], ETCD_PEER_PORT))
             ],
         ),
     )

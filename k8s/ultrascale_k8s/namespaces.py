@@ -9,7 +9,7 @@ from constructs import Construct
 
 from ultrascale.plan.model import NamespacePlan
 from ultrascale.plan.names import ETCD_SERVER_SERVICE, SYSTEM_NAMESPACE, TRAINING_LABEL
-from ultrascale_k8s._pods import NAME_LABEL
+from ultrascale_k8s._pods import NAME_LABEL, selector
 
 
 class NamespacesChart(cdk8s.Chart):
@@ -21,7 +21,13 @@ class NamespacesChart(cdk8s.Chart):
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, plans: Sequence[NamespacePlan], kubernetes_version: str
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plans: Sequence[NamespacePlan],
+        kubernetes_version: str,
+        policies_of_jobs: bool = True,
     ) -> None:
         """Define ``plans``.
 
@@ -31,6 +37,9 @@ class NamespacesChart(cdk8s.Chart):
             plans: The namespaces. `kube-system` is EKS's own and must not be among them.
             kubernetes_version: The cluster's minor, such as ``1.35``. The Pod Security Standard
                 is read as of that minor, so that an upgrade changes it when the file does.
+            policies_of_jobs: Whether policies select the pods of jobs. Where not, they stay under
+                their names and select the rendezvous server alone: `kubectl apply` would leave
+                those of before in a cluster that has grown.
         """
         super().__init__(scope, id, disable_resource_name_hashes=True)
         for plan in plans:
@@ -38,9 +47,10 @@ class NamespacesChart(cdk8s.Chart):
                 # Deleting this chart would take the cluster's own components with it.
                 raise ValueError(f"{SYSTEM_NAMESPACE} belongs to EKS, a chart must not own it")
             _namespace(self, plan, kubernetes_version)
-            _deny_ingress(self, plan)
+            selects_all = policies_of_jobs or not plan.training
+            _deny_ingress(self, plan, selects_all=selects_all)
             if plan.training:
-                _allow_same_namespace(self, plan)
+                _allow_same_namespace(self, plan, selects_all=selects_all)
 
 
 def namespace_labels(plan: NamespacePlan, kubernetes_version: str) -> dict[str, str]:
@@ -66,16 +76,19 @@ def _namespace(chart: cdk8s.Chart, plan: NamespacePlan, kubernetes_version: str)
     )
 
 
-def _deny_ingress(chart: cdk8s.Chart, plan: NamespacePlan) -> None:
+def _deny_ingress(chart: cdk8s.Chart, plan: NamespacePlan, *, selects_all: bool) -> None:
     kube.KubeNetworkPolicy(
         chart,
         f"{plan.name}-deny-ingress",
         metadata=kube.ObjectMeta(name="default-deny-ingress", namespace=plan.name),
-        spec=kube.NetworkPolicySpec(pod_selector=kube.LabelSelector(), policy_types=["Ingress"]),
+        spec=kube.NetworkPolicySpec(
+            pod_selector=kube.LabelSelector() if selects_all else selector(ETCD_SERVER_SERVICE),
+            policy_types=["Ingress"],
+        ),
     )
 
 
-def _allow_same_namespace(chart: cdk8s.Chart, plan: NamespacePlan) -> None:
+def _allow_same_namespace(chart: cdk8s.Chart, plan: NamespacePlan, *, selects_all: bool) -> None:
     """Let the pods of one namespace reach each other on every port.
 
     NCCL and Neuron bootstrap on ephemeral ports. The rendezvous server is left out, since policies
@@ -89,12 +102,16 @@ def _allow_same_namespace(chart: cdk8s.Chart, plan: NamespacePlan) -> None:
         f"{plan.name}-allow-same-namespace",
         metadata=kube.ObjectMeta(name="allow-same-namespace", namespace=plan.name),
         spec=kube.NetworkPolicySpec(
-            pod_selector=kube.LabelSelector(match_expressions=[everyone_but_etcd]),
+            pod_selector=kube.LabelSelector(match_expressions=[everyone_but_etcd])
+            if selects_all
+            else selector(ETCD_SERVER_SERVICE),
             policy_types=["Ingress"],
             ingress=[
                 kube.NetworkPolicyIngressRule(
                     from_=[kube.NetworkPolicyPeer(pod_selector=kube.LabelSelector())]
                 )
-            ],
+            ]
+            if selects_all
+            else [],
         ),
     )

@@ -116,8 +116,9 @@ def _node_claim_spec(plan: NodePoolPlan) -> Spec:
         },
         "requirements": [_requirement(each) for each in plan.requirements],
         "expireAfter": plan.expire_after,
-        "terminationGracePeriod": plan.termination_grace_period,
     }
+    if plan.termination_grace_period is not None:
+        spec["terminationGracePeriod"] = plan.termination_grace_period
     if plan.taints:
         spec["taints"] = [_taint(taint) for taint in plan.taints]
     if plan.startup_taints:

@@ -84,10 +84,16 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         yield PlatformChart(chart=isolation, retained=False)
     # Elsewhere the VPC CNI add-on does it, and owns what it is done with.
     if not any(addon.name == "vpc-cni" for addon in plan.control_plane.node_addons):
-        policies = NetworkPolicyControllerChart(app, "network-policy-controller")
+        policies = NetworkPolicyControllerChart(
+            app, "network-policy-controller", enforced=plan.network_policies.enforced
+        )
         yield PlatformChart(chart=policies, retained=False)
     namespaces = NamespacesChart(
-        app, "namespaces", plans=plan.namespaces, kubernetes_version=version
+        app,
+        "namespaces",
+        plans=plan.namespaces,
+        kubernetes_version=version,
+        policies_of_jobs=plan.network_policies.of_jobs,
     )
     yield PlatformChart(chart=namespaces, retained=True)
     yield PlatformChart(
@@ -106,11 +112,14 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
             canary = WriteCanaryChart(app, "write-canary", plan=plan.observability.write_latency)
             yield PlatformChart(chart=canary, retained=False)
     if plan.etcd is not None:
-        yield PlatformChart(chart=EtcdChart(app, "etcd", plan=plan.etcd), retained=False)
+        etcd = EtcdChart(app, "etcd", plan=plan.etcd, job_ranges=plan.network_policies.ranges)
+        yield PlatformChart(chart=etcd, retained=False)
     yield from _storage(app, plan, {namespace.name for namespace in plan.namespaces})
     yield from _volcano(app, plan)
     if plan.backend is not None:
-        chart = BackendChart(app, "backend", plan=plan.backend)
+        chart = BackendChart(
+            app, "backend", plan=plan.backend, job_ranges=plan.network_policies.ranges
+        )
         yield PlatformChart(chart=chart, retained=False)
         yield from _backend_rights(app, plan.backend, plan.backend.job_namespaces)
 
@@ -120,7 +129,11 @@ def _teams(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         return
     version = plan.control_plane.version
     namespaces = NamespacesChart(
-        app, "team-namespaces", plans=plan.team_namespaces, kubernetes_version=version
+        app,
+        "team-namespaces",
+        plans=plan.team_namespaces,
+        kubernetes_version=version,
+        policies_of_jobs=plan.network_policies.of_jobs,
     )
     yield PlatformChart(chart=namespaces, retained=True)
     names = {namespace.name for namespace in plan.team_namespaces}

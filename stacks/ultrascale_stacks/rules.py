@@ -6,8 +6,7 @@ in for them. The others are accelerator mistakes that cost money, data or the fa
 
 from collections.abc import Iterator, Mapping
 
-from ultrascale.documents import mapping, sequence, text
-from ultrascale.plan import names
+from ultrascale.documents import mapping, sequence
 from ultrascale_stacks.node_rules import NODE_RULES
 from ultrascale_stacks.rule import Resource, Rule, at, resources
 
@@ -29,11 +28,6 @@ def _open_endpoint(resource: Resource) -> bool:
     return vpc.get("EndpointPrivateAccess") is not True or (
         public and (not cidrs or "0.0.0.0/0" in cidrs)
     )
-
-
-def _missing_logs(resource: Resource) -> bool:
-    enabled = sequence(at(resource, "Logging", "ClusterLogging", "EnabledTypes"))
-    return {text(item, "Type") for item in enabled} != set(names.CONTROL_PLANE_LOG_TYPES)
 
 
 def _open_to_the_world(resource: Resource) -> bool:
@@ -64,12 +58,6 @@ RULES = (
         description="the API server must answer privately, and publicly at named ranges only",
         types=_CLUSTER,
         broken=_open_endpoint,
-    ),
-    Rule(
-        name="EksLogs",
-        description="all five control-plane logs must be on",
-        types=_CLUSTER,
-        broken=_missing_logs,
     ),
     Rule(
         name="EksEncryption",

@@ -19,6 +19,7 @@ from ultrascale_k8s import Charts, PlatformChart, define_charts
 
 NEURON = versions.image("neuron-device-plugin").reference
 PINNED = "quay.io/example/tool:v1@sha256:" + "0" * 64
+VOLCANO = versions.image("volcano-scheduler").reference
 ALL = ["public.ecr.aws", "registry.k8s.io", "quay.io"]
 
 
@@ -91,6 +92,31 @@ class TestRules:
             "quay.io": "quay",
         }
         assert not any("CredentialArn" in rule for rule in rules)
+
+    def test_docker_hub_is_cached_with_the_users_credentials(self) -> None:
+        secret = (
+            "arn:aws:secretsmanager:us-west-2:111122223333:secret:"
+            "ecr-pullthroughcache/docker-hub-AbCdEf"
+        )
+        cluster = make_cluster(
+            images={"pull_through": [{"registry": "docker.io", "secret": secret}]}
+        )
+        plan = plan_image_cache(cluster, plan_scale(cluster))
+        assert plan is not None
+        stack = make_stack()
+        ImageCache(stack, "Cache", plan=plan, images=[VOLCANO])
+        template = Template.from_stack(stack)
+        (rule,) = resources(template, "AWS::ECR::PullThroughCacheRule")
+        (repository,) = resources(template, "AWS::ECR::Repository")
+
+        assert rule["Properties"] == {
+            "CredentialArn": secret,
+            "EcrRepositoryPrefix": plan.rules[0].prefix,
+            "UpstreamRegistry": "docker-hub",
+            "UpstreamRegistryUrl": "registry-1.docker.io",
+        }
+        assert repository["Properties"]["RepositoryName"].endswith("/volcanosh/vc-scheduler")
+        assert plan.reference(VOLCANO).startswith("${AWS_ACCOUNT_ID}.dkr.ecr.")
 
     def test_prefixes_are_short_and_no_other_clusters(self) -> None:
         names = ("a", "b--c", "x" * 40)

@@ -325,6 +325,29 @@ class TestFlowLogs:
         }
         assert ":vpc-flow-log/*" in str(statement["Condition"]["ArnLike"]["aws:SourceArn"])
 
+    def test_a_bucket_takes_them_for_less_and_outlives_the_stack(self) -> None:
+        built = Synthesized(replace(PLAN, flow_logs="s3"))
+        (log,) = resources(built.template, "AWS::EC2::FlowLog")
+        (bucket,) = resources(built.template, "AWS::S3::Bucket")
+        policy = the(built.template, "AWS::S3::BucketPolicy")["PolicyDocument"]["Statement"]
+        services = [each for each in policy if "Service" in each["Principal"]]
+
+        assert log["Properties"]["LogDestinationType"] == "s3"
+        assert bucket["DeletionPolicy"].startswith("Retain")
+        assert {each["Principal"]["Service"] for each in services} == {
+            "delivery.logs.amazonaws.com"
+        }
+        for each in services:
+            account = each["Condition"]["StringEquals"]["aws:SourceAccount"]
+            assert account == {"Ref": "AWS::AccountId"}
+        built.template.resource_count_is("AWS::Logs::LogGroup", 0)
+
+    def test_none_are_written_where_nobody_wants_them(self) -> None:
+        built = Synthesized(replace(PLAN, flow_logs="none"))
+
+        built.template.resource_count_is("AWS::EC2::FlowLog", 0)
+        built.template.resource_count_is("AWS::IAM::Role", 0)
+
     def test_they_may_be_written_and_nothing_else(self, built: Synthesized) -> None:
         (role,) = built.template.find_resources("AWS::IAM::Role")
         write, look = the(built.template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]

@@ -1,5 +1,6 @@
 """The rendezvous server's manifests: reachable by jobs, by nobody else, and hard to lose."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import cdk8s
@@ -16,7 +17,7 @@ IMAGE = image("etcd").reference
 MEMBERS = {"app.kubernetes.io/name": "etcd-server"}
 
 
-def render(*, replicas: int = 3, v2_api: bool = True) -> Documents:
+def render(*, replicas: int = 3, v2_api: bool = True, job_ranges: Sequence[str] = ()) -> Documents:
     plan = EtcdPlan(
         image=IMAGE,
         namespace="training",
@@ -25,7 +26,7 @@ def render(*, replicas: int = 3, v2_api: bool = True) -> Documents:
         volume_gib=10,
         volume_provisioner="ebs.csi.aws.com",
     )
-    chart = EtcdChart(cdk8s.Testing.app(), "etcd", plan=plan)
+    chart = EtcdChart(cdk8s.Testing.app(), "etcd", plan=plan, job_ranges=job_ranges)
     return {(d["kind"], d["metadata"]["name"]): d for d in cdk8s.Testing.synth(chart)}
 
 
@@ -205,3 +206,14 @@ def test_etcd_does_not_read_the_variables_that_kubernetes_makes_of_services(
     pod: dict[str, Any],
 ) -> None:
     assert pod["enableServiceLinks"] is False
+
+
+def test_in_a_large_cluster_its_clients_are_ranges_and_no_list_of_pods() -> None:
+    policy = render(job_ranges=("10.0.0.0/16", "100.64.0.0/16"))["NetworkPolicy", "etcd-server"]
+    clients, members = policy["spec"]["ingress"]
+
+    assert clients["from"] == [
+        {"ipBlock": {"cidr": "10.0.0.0/16"}},
+        {"ipBlock": {"cidr": "100.64.0.0/16"}},
+    ]
+    assert [*members["from"][0]] == ["podSelector"]

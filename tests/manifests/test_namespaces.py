@@ -105,3 +105,33 @@ def test_a_controllers_namespace_lets_no_neighbour_in(documents: list[dict[str, 
 def test_ekss_own_namespace_is_never_deleted_with_a_stack() -> None:
     with pytest.raises(ValueError, match="kube-system belongs to EKS"):
         render(NamespacePlan(name="kube-system", pod_security="privileged"))
+
+
+class TestLargeClusters:
+    """EKS lists the pods of a policy, and its peers, for every node."""
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def closed() -> dict[str, dict[str, Any]]:
+        chart = NamespacesChart(
+            cdk8s.Testing.app(),
+            "namespaces",
+            plans=[TRAINING, CONTROLLERS],
+            kubernetes_version="1.35",
+            policies_of_jobs=False,
+        )
+        return policies(cdk8s.Testing.synth(chart), "training")
+
+    def test_no_policy_selects_a_jobs_pods_or_names_them(
+        self, closed: dict[str, dict[str, Any]]
+    ) -> None:
+        for policy in closed.values():
+            assert policy["podSelector"]["matchLabels"] == {
+                "app.kubernetes.io/name": ETCD_SERVER_SERVICE
+            }
+            assert not policy.get("ingress")
+
+    def test_those_of_a_cluster_that_grew_are_replaced_under_their_names(
+        self, closed: dict[str, dict[str, Any]], documents: list[dict[str, Any]]
+    ) -> None:
+        assert closed.keys() == policies(documents, "training").keys()

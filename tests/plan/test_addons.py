@@ -198,7 +198,7 @@ class TestConfiguration:
             "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
             "zones": ["us-west-2a", "us-west-2b", "us-west-2c"],
         }
-        pools = [SYSTEM_POOL, NEURON_POOL | {"nodes": {"max": nodes}, "shards": shards}]
+        pools = [SYSTEM_POOL, NEURON_POOL | {"nodes": {"static": nodes}, "shards": shards}]
 
         scaling = planned(network=network, pools=pools)["coredns"].configuration["autoScaling"]
 

@@ -12,7 +12,9 @@ from tests.support.pools import HYPERPOD_POOL, NEURON_POOL, SYSTEM_POOL, make_cl
 from ultrascale import config
 from ultrascale.catalog import registries
 from ultrascale.catalog.quantities import amount
+from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.model import ResourcesPlan, ScalePlan
+from ultrascale.plan.pools.scaling import fixed_group_warnings
 from ultrascale.plan.scale import ROWS, karpenter_scale, plan_scale, scale_for
 
 PAIRS = [*itertools.pairwise(ROWS)]
@@ -114,6 +116,8 @@ class TestSmallClusters:
         assert row.proxy_mode is None
         assert row.ebs_csi is None
         assert row.pull_through == ()
+        assert row.cluster_autoscaler
+        assert row.policies_of_jobs
         assert not row.instance_id_node_names
 
 
@@ -173,7 +177,7 @@ class TestWhatTheFileSays:
         ("nodes", "stated", "upstreams"),
         [
             (100, None, ()),
-            (2_000, None, tuple(registries.PULL_THROUGH)),
+            (2_000, None, tuple(registries.ANONYMOUS)),
             (2_000, [], ()),
             (100, ["quay.io"], ("quay.io",)),
         ],
@@ -211,3 +215,116 @@ class TestWhatOthersRunOn:
 
         assert planned(*many).karpenter.ignores_preferences
         assert not planned(*many, jobs={"bert": job}).karpenter.ignores_preferences
+
+
+def large(nodes: int, **changes: Any) -> ClusterPlan:
+    """Return the plan of a cluster of ``nodes`` nodes that Karpenter launches, and four others."""
+    document = {"network": NETWORK, "karpenter": KARPENTER, "observability": {}, **changes}
+    return plan_cluster(make_cluster(pools=[SYSTEM_POOL, launched(nodes - 4)], **document))
+
+
+def configuration(plan: ClusterPlan, name: str) -> dict[str, Any]:
+    assert plan.observability is not None
+    control_plane = plan.control_plane
+    addons = (
+        *control_plane.node_addons,
+        *control_plane.workload_addons,
+        plan.observability.addon,
+    )
+    (found,) = (each for each in addons if each.name == name)
+    return dict(found.configuration)
+
+
+class TestBeyondFiveThousandNodes:
+    """What every node does for itself melts the API server, or an account's quotas."""
+
+    def test_no_node_watches_the_pods_of_network_policies(self) -> None:
+        assert configuration(large(5_000), "vpc-cni")["enableNetworkPolicy"] == "true"
+        assert configuration(large(5_001), "vpc-cni")["enableNetworkPolicy"] == "false"
+
+    def test_no_node_asks_ec2_for_the_interfaces_of_all_others(self) -> None:
+        key = "DISABLE_LEAKED_ENI_CLEANUP"
+
+        assert key not in configuration(large(5_000), "vpc-cni")["env"]
+        assert configuration(large(5_001), "vpc-cni")["env"][key] == "true"
+
+    def test_agents_run_on_system_nodes_and_on_those_that_somebody_labels(self) -> None:
+        everywhere = configuration(large(5_000), "amazon-cloudwatch-observability")
+        sampled = configuration(large(5_001), "amazon-cloudwatch-observability")
+        (agent,), fluent_bit = sampled["agents"], sampled["containerLogs"]["fluentBit"]
+        terms = agent["affinity"]["nodeAffinity"]
+        labels = {
+            expression["key"]: expression["values"]
+            for term in terms["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+            for expression in term["matchExpressions"]
+        }
+
+        assert everywhere["containerInsights"] == {"enabled": True}
+        assert "affinity" not in everywhere["agents"][0]
+        assert sampled["containerInsights"] == {"enabled": False}
+        assert sampled["dcgmExporter"] == sampled["neuronMonitor"] == {"enabled": False}
+        assert fluent_bit["affinity"] == agent["affinity"]
+        assert labels == {"ultrascale.dev/role": ["system"], "ultrascale.dev/sampled": ["true"]}
+
+    def test_the_dashboard_shows_no_graph_that_nobody_measures(self) -> None:
+        plan = large(5_001, observability={"dashboards": True}).observability
+        assert plan is not None
+        namespaces = {
+            metric.namespace
+            for section in plan.dashboard
+            for graph in section.graphs
+            for line in graph.lines
+            for metric in line.metrics.values()
+        }
+
+        assert namespaces
+        assert "ContainerInsights" not in namespaces
+
+    def test_the_log_groups_stay_with_their_history(self) -> None:
+        few, many = (large(nodes).observability for nodes in (5_000, 5_001))
+
+        assert few is not None
+        assert many is not None
+        assert few.log_groups == many.log_groups
+
+    def test_the_audit_log_is_left_to_those_who_ask_for_it(self) -> None:
+        asked = large(5_001, kubernetes={"logs": ["audit", "api"]}).control_plane
+
+        assert len(large(5_000).control_plane.log_types) == 5
+        assert large(5_001).control_plane.log_types == ("api", "authenticator")
+        assert asked.log_types == ("api", "audit")
+        assert large(5_001, kubernetes={"logs": []}).control_plane.log_types == ()
+
+    def test_the_driver_of_volumes_runs_where_controllers_mount_them(self) -> None:
+        assert "node" not in configuration(large(5_000), "aws-ebs-csi-driver")
+        assert configuration(large(5_001), "aws-ebs-csi-driver")["node"] == {
+            "nodeSelector": {"ultrascale.dev/role": "system"}
+        }
+
+
+class TestBeyondAThousandNodes:
+    def test_no_cluster_autoscaler_looks_at_all_nodes(self) -> None:
+        plan = large(1_001)
+        (system,) = plan.system_pools
+
+        assert large(1_000).cluster_autoscaler is not None
+        assert plan.cluster_autoscaler is None
+        assert (system.initial_nodes, system.max_nodes, system.sized_by) == (4, 4, "file")
+
+    def test_whoever_wrote_a_group_that_scales_is_told(self) -> None:
+        def told(nodes: int) -> list[str]:
+            pools = [SYSTEM_POOL, launched(nodes - 4)]
+            return [*fixed_group_warnings(make_cluster(karpenter=KARPENTER, pools=pools))]
+
+        (line,) = told(1_001)
+        assert told(1_000) == []
+        assert line.startswith("pools.0.nodes: 4 nodes at all times: ")
+
+    def test_no_network_policy_selects_the_pods_of_jobs_or_names_them(self) -> None:
+        few, many = (large(nodes).network_policies for nodes in (1_000, 1_001))
+
+        assert few.of_jobs
+        assert few.ranges == ()
+        assert not many.of_jobs
+        assert many.ranges[:2] == ("10.0.0.0/16", "100.64.0.0/16")
+        assert many.enforced

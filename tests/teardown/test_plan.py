@@ -293,7 +293,13 @@ def test_the_stack_of_a_pool_whose_nodes_now_come_from_a_node_pool_goes() -> Non
 
 def test_a_cached_image_is_not_taken_for_a_repository_of_the_same_name() -> None:
     cluster = estate()
-    rule = ImageCacheRule(upstream="docker.io", kind="docker-hub", prefix="hub")
+    rule = ImageCacheRule(
+        upstream="docker.io",
+        url="registry-1.docker.io",
+        kind="docker-hub",
+        prefix="hub",
+        secret=None,
+    )
     cache = ImageCachePlan(registry="x", rules=(rule,))
     cluster.plan = replace(research(), repositories=("hub/base",), image_cache=cache)
     cluster.repositories |= {"hub/base", "research/hub/base"}

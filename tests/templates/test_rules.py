@@ -10,14 +10,6 @@ from ultrascale_stacks.rules import RULES, violations
 
 CLUSTER: dict[str, Any] = {
     "ResourcesVpcConfig": {"EndpointPrivateAccess": True, "EndpointPublicAccess": False},
-    "Logging": {
-        "ClusterLogging": {
-            "EnabledTypes": [
-                {"Type": name}
-                for name in ("api", "audit", "authenticator", "controllerManager", "scheduler")
-            ]
-        }
-    },
     "EncryptionConfig": [{"Provider": {"KeyArn": "arn"}, "Resources": ["secrets"]}],
     "DeletionProtection": True,
     "AccessConfig": {
@@ -58,12 +50,6 @@ BAD: list[tuple[str, str, dict[str, Any]]] = [
         endpoint(EndpointPublicAccess=True, PublicAccessCidrs=["203.0.113.0/24", "0.0.0.0/0"]),
     ),
     ("EksEndpoint", "nothing said", cluster(ResourcesVpcConfig={})),
-    ("EksLogs", "no log", cluster(Logging={})),
-    (
-        "EksLogs",
-        "one log",
-        cluster(Logging={"ClusterLogging": {"EnabledTypes": [{"Type": "audit"}]}}),
-    ),
     ("EksEncryption", "no key", cluster(EncryptionConfig=[])),
     ("EksDeletionProtection", "off", cluster(DeletionProtection=False)),
     ("EksDeletionProtection", "nothing said", cluster(DeletionProtection=None)),

@@ -64,6 +64,8 @@ _VPC_CNI = Addon(
     floor=(1, 18, 5),
     configuration=(
         "enableNetworkPolicy",
+        # Source: https://github.com/aws/amazon-vpc-cni-k8s#disable_leaked_eni_cleanup-v1130
+        "env.DISABLE_LEAKED_ENI_CLEANUP",
         "env.ENABLE_PREFIX_DELEGATION",
         "env.MINIMUM_IP_TARGET",
         "env.WARM_ENI_TARGET",
@@ -149,7 +151,8 @@ _EBS_CSI = Addon(
     needs_schedulable_node=True,
     daemon_pods=1,
     serves="mounted EBS volumes",
-    configuration=(*_CSI_DRIVER_KEYS, "controller.resources"),
+    # Source of the last: https://github.com/aws-ia/terraform-aws-eks-blueprints-addons/issues/390
+    configuration=(*_CSI_DRIVER_KEYS, "controller.resources", "node.nodeSelector"),
     versions=on_every_minor(pin("v1.66.0-eksbuild.1", date(2026, 9, 20))),
 )
 
@@ -270,6 +273,8 @@ _CLOUDWATCH_OBSERVABILITY = Addon(
         "applicationSignals.enabled",
         "containerInsights.enabled",
         "containerLogs.enabled",
+        # Source: https://github.com/aws-observability/helm-charts/blob/main/charts/amazon-cloudwatch-observability/values.yaml
+        "containerLogs.fluentBit.affinity",
         "dcgmExporter.affinity",
         "dcgmExporter.enabled",
         "manager.affinity",

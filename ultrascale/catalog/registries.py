@@ -66,12 +66,25 @@ _DOMAINS: Mapping[str, str] = MappingProxyType({"cn": "amazonaws.com.cn", "eusc"
 
 Upstream = Literal["public.ecr.aws", "registry.k8s.io", "quay.io"]
 
-# Name of each in the API, for a pull through cache rule. These are all that ask for no credentials:
-# docker.io, ghcr.io and others need a secret of the user's, and nvcr.io is not supported.
+CredentialedUpstream = Literal["docker.io"]
+
+# Name of each in the API, for a pull through cache rule. ECR caches no image of nvcr.io; of the
+# registries that ask for credentials, the platform has images from Docker Hub alone.
 # Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/pull-through-cache.html
-PULL_THROUGH: Mapping[Upstream, str] = MappingProxyType(
+ANONYMOUS: Mapping[Upstream, str] = MappingProxyType(
     {"public.ecr.aws": "ecr-public", "registry.k8s.io": "k8s", "quay.io": "quay"}
 )
+CREDENTIALED: Mapping[CredentialedUpstream, str] = MappingProxyType({"docker.io": "docker-hub"})
+PULL_THROUGH: Mapping[str, str] = MappingProxyType({**ANONYMOUS, **CREDENTIALED})
+# Hosts that a rule names otherwise than images do.
+# Source: https://docs.aws.amazon.com/AmazonECR/latest/APIReference/API_CreatePullThroughCacheRule.html
+UPSTREAM_URLS: Mapping[str, str] = MappingProxyType({"docker.io": "registry-1.docker.io"})
+# What the name of the secret with the credentials begins with.
+# Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/pull-through-cache-creating-secret.html
+SECRET_PREFIX = "ecr-pullthroughcache/"
+# Pulls of an address in six hours, without credentials.
+# Source: https://docs.docker.com/docker-hub/usage/
+DOCKER_HUB_PULLS_IN_SIX_HOURS = 100
 
 
 def eks_registry(region: str) -> str:

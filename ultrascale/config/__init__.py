@@ -24,7 +24,7 @@ from ultrascale.config.backend import Backend, Database
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.identity import Identity, is_account_id
-from ultrascale.config.images import Images
+from ultrascale.config.images import CachedRegistry, Images
 from ultrascale.config.job_values import (
     ContainerResources,
     JobTemplate,
@@ -93,6 +93,7 @@ __all__ = [
     "AnyJob",
     "Backend",
     "BatchJob",
+    "CachedRegistry",
     "CapacityBlock",
     "Claim",
     "Cluster",

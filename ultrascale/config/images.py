@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from ultrascale.catalog import registries
-from ultrascale.config._base import Section
-from ultrascale.config._errors import Mistake, Mistakes, near
+from ultrascale.config._base import Model, Section
+from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import Distinct, matching
+from ultrascale.config.identity import Identity
 
 RepositoryName = Annotated[
     str,
@@ -32,6 +33,42 @@ Host = Annotated[
 Dockerfile = Literal["neuron", "nvidia", "cpu", "tensorboard", "backend", "none"]
 
 
+SecretArn = Annotated[
+    str,
+    matching(
+        r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:"
+        rf"{registries.SECRET_PREFIX}[\w+=,.@/-]+-[A-Za-z0-9]{{6}}",
+        "not the ARN of a secret that ECR may use",
+        f"name it {registries.SECRET_PREFIX}NAME in Secrets Manager, and write its whole ARN",
+    ),
+]
+
+
+class CachedRegistry(Model):
+    """A registry that ECR caches with credentials of yours."""
+
+    registry: registries.CredentialedUpstream
+    """Host of the registry."""
+
+    secret: SecretArn
+    """ARN of the secret with `username` and `accessToken`, in the cluster's account and Region.
+    Its name begins with `ecr-pullthroughcache/`.
+    """
+
+    def __str__(self) -> str:
+        return self.registry
+
+
+def _spelling(value: object) -> str:
+    return "secret" if isinstance(value, Mapping | CachedRegistry) else "anonymous"
+
+
+Cached = Annotated[
+    Annotated[registries.Upstream, Tag("anonymous")] | Annotated[CachedRegistry, Tag("secret")],
+    Discriminator(_spelling),
+]
+
+
 class Images(Section):
     """Container images."""
 
@@ -47,10 +84,11 @@ class Images(Section):
     eks_registry: Host | None = None
     """Registry host of EKS's own images. Default: the one of the Region, where it is known."""
 
-    pull_through: tuple[registries.Upstream, ...] | None = None
-    """Public registries that the platform pulls from through a cache in the account's registry.
+    pull_through: tuple[Cached, ...] | None = None
+    """Registries that the platform pulls from through a cache in the account's registry:
+    `public.ecr.aws`, `registry.k8s.io`, `quay.io`, and `{registry: docker.io, secret: ARN}`.
 
-    Default: all three above 1,000 nodes, else none; none in GovCloud.
+    Default: the three that need no secret above 1,000 nodes, else none; none in GovCloud.
     """
 
 
@@ -60,3 +98,28 @@ def builds_have_a_repository(images: Images) -> Mistakes:
         if name not in images.repositories:
             todo = near(name, images.repositories)
             yield Mistake(("builds", name), "not one of images.repositories", todo, repr(name))
+
+
+@rule
+def cached_registries_differ(images: Images) -> Mistakes:
+    seen: set[str] = set()
+    for number, entry in enumerate(images.pull_through or ()):
+        if str(entry) in seen:
+            yield refuse(f"pull_through.{number}", f"{entry} a second time", "keep one")
+        seen.add(str(entry))
+
+
+@rule
+def secrets_are_of_the_region(images: Images, identity: Identity) -> Mistakes:
+    # Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/pull-through-cache-creating-secret.html
+    for number, entry in enumerate(images.pull_through or ()):
+        if not isinstance(entry, CachedRegistry):
+            continue
+        _, _, _, region, account, *_ = entry.secret.split(":")
+        at = f"pull_through.{number}.secret"
+        if region != identity.region:
+            yield refuse(at, f"a secret of {region}", f"ECR reads one of {identity.region} alone")
+        if identity.account is not None and account != identity.account:
+            yield refuse(
+                at, f"a secret of account {account}", f"ECR reads one of {identity.account} alone"
+            )

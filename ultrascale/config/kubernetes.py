@@ -100,6 +100,13 @@ class Kubernetes(Section):
     event_ttl: Duration = eks.DEFAULT_EVENT_TTL
     """Time that the API server keeps events, 10m to 60m."""
 
+    logs: Distinct[eks.LogType] | None = None
+    """Control-plane logs that go to CloudWatch: `api`, `audit`, `authenticator`,
+    `controllerManager`, `scheduler`; an empty list for none.
+
+    Default: all up to 5,000 nodes, `api` and `authenticator` above.
+    """
+
     addons: Mapping[DnsLabel, AddonVersion] = Field(default_factory=dict[str, str])
     """Versions of EKS add-ons that replace the pinned ones, by add-on name.
 

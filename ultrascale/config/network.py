@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from ipaddress import IPv4Network
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
@@ -54,6 +54,9 @@ class Network(Section):
     zones: Distinct[str]
     """Zones that get subnets, at least two: all names (`us-west-2b`) or all zone ids (`usw2-az4`).
     """
+
+    flow_logs: Literal["cloudwatch", "s3", "none"] = "cloudwatch"
+    """Destination of the VPC's flow logs: a log group, a bucket of ours, or nothing."""
 
     @property
     def pod_blocks(self) -> tuple[IPv4Network, ...]:

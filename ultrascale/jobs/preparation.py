@@ -21,6 +21,7 @@ from ultrascale.plan.jobs.tiers import Choice, Tier
 from ultrascale.plan.model import ClusterPlan, PoolPlan, TeamPlan
 from ultrascale.plan.network.vpc import network_warnings
 from ultrascale.plan.pipeline import load_pipeline
+from ultrascale.plan.pools.scaling import fixed_group_warnings
 
 Chooser = Callable[[JobRequest, Sequence[Tier]], Choice]
 """Chooses the tier of a job that prefers some tiers; the best comes first."""
@@ -231,7 +232,11 @@ def check_file(cluster_file: Path) -> tuple[str, ...]:
     cluster = read_cluster(cluster_file)
     check_templates(cluster)
     load_pipeline(cluster_file)
-    return (*config.warnings(cluster.cluster), *network_warnings(cluster.plan.network))
+    return (
+        *config.warnings(cluster.cluster),
+        *network_warnings(cluster.plan.network),
+        *fixed_group_warnings(cluster.cluster),
+    )
 
 
 def check_templates(cluster: JobCluster) -> None:

@@ -21,15 +21,13 @@ from ultrascale.plan.volumes import mounts_buckets
 
 _CNI = "vpc-cni"
 # Nodes join a cluster that has these, or never become Ready.
-_NODE_ADDONS: Mapping[str, Mapping[str, object]] = {
-    _CNI: {"enableNetworkPolicy": "true"},
-    "kube-proxy": {},
-    "eks-pod-identity-agent": {},
-}
+_NODE_ADDONS = (_CNI, "kube-proxy", "eks-pod-identity-agent")
 _WORKLOAD_ADDONS = ("coredns", "aws-ebs-csi-driver", "eks-node-monitoring-agent")
 _LUSTRE_ADDON = "aws-fsx-csi-driver"
 _MOUNTPOINT_ADDON = "aws-mountpoint-s3-csi-driver"
 _COREDNS_HEADROOM = 4
+
+_SYSTEM_NODES: Mapping[str, str] = {names.ROLE_LABEL: names.SYSTEM_ROLE}
 
 # Affinity of controllers: accelerated nodes come and go, and cost too much for them.
 ON_SYSTEM_NODES: Mapping[str, object] = {
@@ -101,12 +99,15 @@ def node_addons(
     Raises:
         CatalogError: `addons_can_be_installed` has a mistake to tell.
     """
-    settings = {
-        **_NODE_ADDONS,
-        _CNI: {**_NODE_ADDONS[_CNI], "env": _cni_environment(network)},
+    settings: Mapping[str, Mapping[str, object]] = {
+        _CNI: {
+            # Stated either way: EKS keeps the value of a key that is left out.
+            "enableNetworkPolicy": "true" if scale.network_policies else "false",
+            "env": _cni_environment(network, scale),
+        },
         "kube-proxy": _kube_proxy(scale),
     }
-    return tuple(_plan(cluster, name, settings[name]) for name in _node_names(cluster))
+    return tuple(_plan(cluster, name, settings.get(name, {})) for name in _node_names(cluster))
 
 
 def workload_addons(
@@ -124,7 +125,8 @@ def workload_addons(
             "controller": {
                 "affinity": _on_system_nodes("app", "ebs-csi-controller"),
                 **_resources(scale.ebs_csi),
-            }
+            },
+            **({} if scale.volumes_everywhere else {"node": {"nodeSelector": _SYSTEM_NODES}}),
         },
         _MOUNTPOINT_ADDON: {
             "controller": {"nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE}},
@@ -155,7 +157,7 @@ def installed_addon(
     return _plan(cluster, name, settings)
 
 
-def _cni_environment(network: NetworkPlan) -> Mapping[str, str]:
+def _cni_environment(network: NetworkPlan, scale: ScalePlan) -> Mapping[str, str]:
     """Let nodes hold as many prefixes as the address plan counts.
 
     Targets of addresses take the place of the one of prefixes: a prefix in reserve would double
@@ -163,12 +165,15 @@ def _cni_environment(network: NetworkPlan) -> Mapping[str, str]:
 
     Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/prefix-and-ip-target.md
     """
+    # One function looks for left interfaces instead, `plan.network.interfaces`.
+    cleanup = {} if scale.node_cleanup else {"DISABLE_LEAKED_ENI_CLEANUP": "true"}
     if network.prefixes_per_node > 1:
-        return {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1"}
+        return {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1", **cleanup}
     return {
         "ENABLE_PREFIX_DELEGATION": "true",
         "MINIMUM_IP_TARGET": str(PODS_OF_A_PREFIX),
         "WARM_IP_TARGET": "1",
+        **cleanup,
     }
 
 

@@ -26,6 +26,7 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.namespaces import plan_namespaces, plan_team_namespaces
 from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
+from ultrascale.plan.network.policies import plan_network_policies
 from ultrascale.plan.network.vpc import plan_network, within_prefixes
 from ultrascale.plan.observability.observability import plan_observability
 from ultrascale.plan.placement import plan_placement
@@ -48,7 +49,11 @@ from ultrascale.plan.pools.node_groups import plan_node_groups
 from ultrascale.plan.pools.node_pools import plan_node_classes, plan_node_pools
 from ultrascale.plan.pools.pool import plan_pools
 from ultrascale.plan.pools.repair import plan_repairs, repaired_groups
-from ultrascale.plan.pools.scaling import plan_cluster_autoscaler, plan_termination_handler
+from ultrascale.plan.pools.scaling import (
+    plan_cluster_autoscaler,
+    plan_termination_handler,
+    with_fixed_system_groups,
+)
 from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.storage import plan_buckets, plan_lustre, plan_lustre_access
 from ultrascale.plan.volumes import plan_volumes
@@ -91,6 +96,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
     Raises:
         CatalogError: No source states a value that the cluster needs.
     """
+    cluster = with_fixed_system_groups(cluster)
     version = cluster.kubernetes.version
     network = plan_network(cluster)
     scale = plan_scale(cluster)
@@ -115,6 +121,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         account=cluster.account,
         permissions_boundary=cluster.permissions_boundary,
         network=network,
+        network_policies=plan_network_policies(cluster, scale),
         control_plane=_control_plane(cluster, network, pools, scale),
         system_pools=tuple(pool for pool in pools if pool.role == "system"),
         pools=tuple(pool for pool in pools if pool.role != "system"),
@@ -159,7 +166,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         volcano=plan_volcano(cluster, pools, scale),
         placement=plan_placement(cluster, pools),
         etcd=plan_etcd(cluster),
-        observability=plan_observability(cluster, pools, lustre),
+        observability=plan_observability(cluster, pools, lustre, scale),
         backend=plan_backend(cluster, pools, builds),
         agreed_limits=_agreed_limits(cluster.agreed_limits),
     )
@@ -186,13 +193,19 @@ def _control_plane(
         event_ttl=kubernetes.event_ttl,
         scoring=_scoring(pools),
         public_cidrs=tuple(str(cidr) for cidr in kubernetes.endpoint.public_cidrs),
-        log_types=eks.CONTROL_PLANE_LOG_TYPES,
+        log_types=_log_types(kubernetes, scale),
         log_retention_days=retention.LOG_DAYS,
         admins=kubernetes.admins,
         auto_mode=any(pool.is_auto_mode for pool in pools),
         node_addons=node_addons(cluster, network, scale),
         workload_addons=workload_addons(cluster, pools, scale),
     )
+
+
+def _log_types(kubernetes: config.Kubernetes, scale: ScalePlan) -> tuple[str, ...]:
+    """Return the control-plane logs that are written, in EKS's own order."""
+    wanted = scale.log_types if kubernetes.logs is None else kubernetes.logs
+    return tuple(log_type for log_type in eks.CONTROL_PLANE_LOG_TYPES if log_type in wanted)
 
 
 def _scoring(pools: Sequence[PoolPlan]) -> ScoringPlan:

@@ -13,7 +13,7 @@ from ultrascale.plan.placement import fleet_is_placed
 from ultrascale.plan.platform import registry_is_known
 from ultrascale.plan.pools.karpenter import karpenter_has_room
 from ultrascale.plan.pools.pool import plan_pool
-from ultrascale.plan.pools.scaling import labels_fit_group_tags
+from ultrascale.plan.pools.scaling import autoscaler_takes_the_fleet, labels_fit_group_tags
 from ultrascale.plan.stacks import name_is_free
 
 Mistakes = Iterator[config.Mistake]
@@ -83,6 +83,7 @@ _RULES = config.Rules(
     facts_are_known,
     name_is_free,
     labels_fit_group_tags,
+    autoscaler_takes_the_fleet,
     registry_is_known,
     fleet_is_placed,
     karpenter_has_room,

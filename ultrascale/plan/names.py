@@ -39,6 +39,9 @@ RANK_ZERO_LABEL = "ultrascale.dev/rank-zero"
 # Marks the namespaces whose pods may reach the rendezvous server.
 TRAINING_LABEL = "ultrascale.dev/training"
 
+# On nodes of a large fleet, set by hand: CloudWatch's agent and Fluent Bit run there as well.
+SAMPLED_LABEL = "ultrascale.dev/sampled"
+
 SYSTEM_ROLE = "system"
 
 # Tags by which Karpenter and EKS Auto Mode find subnets and security groups. A security group of
@@ -280,9 +283,8 @@ TERMINATION_QUEUE_URL = "${TERMINATION_QUEUE_URL}"
 # Begins the names of a pipeline's approvals, followed by the name of the stage.
 APPROVAL_PREFIX = "Approve-"
 
-# The access policy of a cluster's administrators, and the logs of its control plane.
+# The access policy of a cluster's administrators.
 CLUSTER_ADMIN_POLICY = eks.CLUSTER_ADMIN_POLICY
-CONTROL_PLANE_LOG_TYPES = eks.CONTROL_PLANE_LOG_TYPES
 # Service account of the driver of Mountpoint for S3, which all mounts of a node share.
 MOUNTPOINT_ACCOUNT = mountpoint.SERVICE_ACCOUNT
 

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ultrascale import config
-from ultrascale.catalog import karpenter, regions, registries
+from ultrascale.catalog import eks, karpenter, regions, registries
+from ultrascale.catalog import scale as limits
 from ultrascale.plan.model import (
     DnsScale,
     KarpenterScale,
@@ -69,6 +70,13 @@ _200 = ScalePlan(
     neuron_scheduler=_resources("100m", "256Mi", "2Gi"),
     instance_id_node_names=False,
     pull_through=(),
+    cluster_autoscaler=True,
+    policies_of_jobs=True,
+    network_policies=True,
+    measured_nodes="all",
+    log_types=eks.CONTROL_PLANE_LOG_TYPES,
+    node_cleanup=True,
+    volumes_everywhere=True,
 )
 _1_000 = replace(_200, nodes=1_000, karpenter=replace(_200.karpenter, vcpus=2, memory_gib=4))
 # From here on every node asks a cache of its own first, as EKS's guide to scale advises, and
@@ -98,7 +106,11 @@ _5_000 = replace(
     # The provisioner beside the driver follows every node; 256 MiB are its limit otherwise.
     ebs_csi=_resources("100m", "256Mi", "1Gi"),
     # Without a token, public registries answer so many nodes at once with 429.
-    pull_through=tuple(registries.PULL_THROUGH),
+    pull_through=tuple(registries.ANONYMOUS),
+    # Upstream has tested it to the row below, and nothing larger.
+    cluster_autoscaler=_1_000.nodes < limits.AUTOSCALED_NODES,
+    # A job has at least a pod for each node, and EKS splits a policy's pods by so many.
+    policies_of_jobs=_1_000.nodes < limits.PODS_OF_A_POLICY,
 )
 # kube-proxy's nftables mode looks Services up in time that does not grow with their number, and
 # applies what has changed alone. The mode needs Linux 5.13, and our nodes' AMIs have 6.12. AWS has
@@ -142,6 +154,16 @@ _20_000 = replace(
     proxy_mode="nftables",
     ebs_csi=_resources("200m", "512Mi", "2Gi"),
     neuron_scheduler=_resources("1", "1Gi", "4Gi"),
+    # Every node's agent watches every policy's pods, and rewrites its maps as one of them changes.
+    network_policies=False,
+    # Each agent polls the API server, and all of them share one account's quota of log calls.
+    measured_nodes="sampled",
+    # The audit log has a line for each request: every lease and status of every node.
+    log_types=("api", "authenticator"),
+    # Each node would ask EC2 each hour for all interfaces of the cluster, page by page.
+    node_cleanup=False,
+    # A job's scratch is local NVMe, and its data is in Lustre or S3.
+    volumes_everywhere=False,
 )
 _100_000 = replace(
     _20_000,
@@ -211,7 +233,9 @@ def plan_scale(cluster: config.Cluster) -> ScalePlan:
         proxy_mode=None if unknown_kernel else row.proxy_mode,
         instance_id_node_names=bool(own)
         and (row.instance_id_node_names if named_by_id is None else named_by_id),
-        pull_through=(row.pull_through if cached else ()) if stated is None else stated,
+        pull_through=(row.pull_through if cached else ())
+        if stated is None
+        else tuple(map(str, stated)),
     )
 
 

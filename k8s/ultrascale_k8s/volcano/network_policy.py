@@ -5,8 +5,6 @@ The kubelet's probes need no rule: a node always reaches its own pods.
 Source: https://kubernetes.io/docs/concepts/services-networking/network-policies/
 """
 
-from collections.abc import Sequence
-
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
@@ -19,20 +17,19 @@ def define_webhook_policy(scope: Construct, *, program: str, port: int) -> None:
 
     The API server calls from the control plane's network interfaces, which no selector names.
     """
-    _define_policy(scope, program=program, port=port, sources=None)
+    _define_policy(scope, program=program, port=port)
 
 
 def define_metrics_policy(scope: Construct, *, program: str, port: int) -> None:
-    """Let the pods of the cluster scrape ``port`` of ``program``."""
-    everywhere = kube.NetworkPolicyPeer(namespace_selector=kube.LabelSelector())
-    _define_policy(scope, program=program, port=port, sources=[everywhere])
+    """Let everything scrape ``port`` of ``program``.
+
+    A selector of all pods would have EKS list each pod of the cluster for every node.
+    """
+    _define_policy(scope, program=program, port=port)
 
 
-def _define_policy(
-    scope: Construct, *, program: str, port: int, sources: Sequence[kube.NetworkPolicyPeer] | None
-) -> None:
+def _define_policy(scope: Construct, *, program: str, port: int) -> None:
     rule = kube.NetworkPolicyIngressRule(
-        from_=sources,
         ports=[
             kube.NetworkPolicyPort(port=kube.IntOrString.from_number(port), protocol="TCP"),
         ],

@@ -99,6 +99,14 @@ class TestBurst:
         assert node_pool.consolidation_policy == "WhenEmptyOrUnderutilized"
         assert drift_budgets(node_pool) == {"10%"}
 
+    def test_no_age_and_no_grace_period_ends_a_long_cpu_job(self) -> None:
+        # Without a grace period drift waits for pods that say do-not-disrupt.
+        node_pool = planned(**CPU).node_pool
+
+        assert node_pool.expire_after == "Never"
+        assert node_pool.termination_grace_period is None
+        assert planned("auto-mode", **CPU).node_pool.expire_after == "503h"
+
     @each_cell
     def test_no_node_outlives_what_auto_mode_allows(self, cell: Mapping[str, Any]) -> None:
         lives = [hours(each.expire_after) for each in planned("auto-mode", **cell).node_pools]
@@ -118,6 +126,7 @@ class TestSystem:
         # Age heeds no budget: nodes that came together would go together.
         node_pool = planned(**SYSTEM).node_pool
         age, grace = node_pool.expire_after, node_pool.termination_grace_period
+        assert grace is not None
         assert hours(age) + hours(grace) == 21 * 24
 
     def test_none_in_use_goes_to_save_cost(self) -> None:
@@ -135,7 +144,7 @@ class TestGrace:
 
         assert window is not None
         drained = (window.reclaimed_from - window.usable_until).total_seconds() / 3600
-        assert hours(plans.node_pool.termination_grace_period) <= drained
+        assert hours(plans.node_pool.termination_grace_period or "9h") <= drained
 
     @each_provisioner
     @pytest.mark.parametrize("purchase", [ON_DEMAND, SPOT, ODCR])
@@ -144,7 +153,7 @@ class TestGrace:
     ) -> None:
         node_pool = planned(provisioner, purchase=purchase).node_pool
 
-        assert hours(node_pool.termination_grace_period) == 1
+        assert hours(node_pool.termination_grace_period or "9h") == 1
 
 
 @each_cell
@@ -152,6 +161,7 @@ def test_auto_modes_api_server_takes_age_and_grace_together(cell: Mapping[str, A
     """It refuses a NodePool whose two add up to more than its limit for a node's life."""
     for node_pool in planned("auto-mode", **cell).node_pools:
         age, grace = node_pool.expire_after, node_pool.termination_grace_period
+        assert grace is not None
         assert hours(age) + hours(grace) <= 21 * 24
 
 
@@ -161,3 +171,21 @@ def test_a_large_pool_shrinks_in_steps(nodes: int, empty: str, changes: Mapping[
     budgets = planned("karpenter", nodes={"max": nodes}, **changes).node_pool.budgets
 
     assert [budget.nodes for budget in budgets if "Empty" in budget.reasons] == [empty]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "policy"), [(1_000, "WhenEmptyOrUnderutilized"), (1_001, "WhenEmpty")]
+)
+def test_karpenter_simulates_no_moves_within_a_large_pool(nodes: int, policy: str) -> None:
+    node_pool = planned(**CPU, nodes={"max": nodes}).node_pool
+
+    assert node_pool.consolidation_policy == policy
+    assert drift_budgets(node_pool) == {"10%"}
+
+
+def test_a_pool_that_grows_large_drifts_no_node() -> None:
+    """What a node is launched with says nothing of the size of its pool."""
+    small, large = (planned(**CPU, nodes={"max": nodes}).node_pool for nodes in (999, 25_940))
+
+    assert small.expire_after == large.expire_after
+    assert small.termination_grace_period == large.termination_grace_period

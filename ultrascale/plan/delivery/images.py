@@ -109,8 +109,19 @@ def _common_dockerfile(pools: Sequence[PoolPlan]) -> tuple[str | None, str]:
 
 def plan_image_cache(cluster: config.Cluster, scale: ScalePlan) -> ImageCachePlan | None:
     """Return the cache, if the file or the cluster's size asks for one."""
+    secrets = {
+        entry.registry: entry.secret
+        for entry in cluster.images.pull_through or ()
+        if isinstance(entry, config.CachedRegistry)
+    }
     rules = tuple(
-        ImageCacheRule(upstream=upstream, kind=kind, prefix=names.cache_prefix(cluster.name, kind))
+        ImageCacheRule(
+            upstream=upstream,
+            url=registries.UPSTREAM_URLS.get(upstream, upstream),
+            kind=kind,
+            prefix=names.cache_prefix(cluster.name, kind),
+            secret=secrets.get(upstream),
+        )
         for upstream, kind in registries.PULL_THROUGH.items()
         if upstream in scale.pull_through
     )

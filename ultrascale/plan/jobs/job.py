@@ -110,7 +110,8 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         startup_seconds=job.startup_seconds,
         max_unavailable=_MAX_UNAVAILABLE,
         surge=_has_room(pools, share, job.replicas),
-        allow_from=job.allow_from,
+        # Where no policy closes the namespace, this one alone would close the service to it.
+        allow_from=job.allow_from if request.policies_of_jobs else (),
     )
     return JobPlan(
         name=request.name,

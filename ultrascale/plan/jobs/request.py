@@ -9,6 +9,8 @@ from ultrascale.plan.jobs import namespaces
 from ultrascale.plan.jobs import nodes as job_nodes
 from ultrascale.plan.jobs.command import Backend
 from ultrascale.plan.model import ClaimPlan, ImageBuildPlan, MountPlan, PoolPlan, TeamPlan
+from ultrascale.plan.network.policies import plan_network_policies
+from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.volumes import mounted_claims
 
 
@@ -77,6 +79,11 @@ class JobRequest:
     def gang(self) -> bool:
         """Whether the cluster's scheduler starts all pods of a job together."""
         return self.cluster.scheduling.gang_scheduler == "volcano"
+
+    @property
+    def policies_of_jobs(self) -> bool:
+        """Whether network policies of the cluster select the pods of jobs."""
+        return plan_network_policies(self.cluster, plan_scale(self.cluster)).of_jobs
 
     @property
     def backend(self) -> Backend:

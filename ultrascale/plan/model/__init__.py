@@ -54,7 +54,7 @@ from ultrascale.plan.model.needs import (
     WindowNeeds,
     WindowState,
 )
-from ultrascale.plan.model.network import NetworkPlan, SubnetKind, SubnetPlan
+from ultrascale.plan.model.network import NetworkPlan, NetworkPolicyPlan, SubnetKind, SubnetPlan
 from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import (
     Budget,
@@ -174,6 +174,7 @@ __all__ = [
     "NeedState",
     "NetworkInterface",
     "NetworkPlan",
+    "NetworkPolicyPlan",
     "NeuronSchedulerExtensionPlan",
     "NodeClassPlan",
     "NodeGroupPlan",

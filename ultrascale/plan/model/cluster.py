@@ -11,7 +11,7 @@ from ultrascale.plan.model.hyperpod import HyperPodPlan
 from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPlan
 from ultrascale.plan.model.images import ImageBuilderPlan, ImageBuildPlan, ImageCachePlan
 from ultrascale.plan.model.needs import AgreedLimit
-from ultrascale.plan.model.network import NetworkPlan
+from ultrascale.plan.model.network import NetworkPlan, NetworkPolicyPlan
 from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
 from ultrascale.plan.model.observability import ObservabilityPlan
@@ -97,6 +97,7 @@ class ClusterPlan:
         account: AWS account; None makes the assembly independent of one.
         permissions_boundary: Name of the IAM policy that bounds every role of the stacks.
         network: VPC.
+        network_policies: Reach of network policies.
         control_plane: EKS.
         system_pools: Pools that run controllers and add-ons.
         pools: Every other pool.
@@ -147,6 +148,7 @@ class ClusterPlan:
     account: str | None
     permissions_boundary: str | None
     network: NetworkPlan
+    network_policies: NetworkPolicyPlan
     control_plane: ControlPlanePlan
     system_pools: tuple[PoolPlan, ...]
     pools: tuple[PoolPlan, ...]

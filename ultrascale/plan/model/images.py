@@ -49,14 +49,18 @@ class ImageCacheRule:
     """A pull through cache rule of ECR.
 
     Attributes:
-        upstream: Host of the public registry.
+        upstream: Host of the registry, as images name it.
+        url: The same, as a rule names it.
         kind: Name of that registry in ECR's API.
         prefix: What the names of the cached repositories begin with.
+        secret: ARN of the secret with the credentials; None where none are asked for.
     """
 
     upstream: str
+    url: str
     kind: str
     prefix: str
+    secret: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

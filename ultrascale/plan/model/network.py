@@ -6,6 +6,7 @@ from typing import Literal
 
 from ultrascale.catalog import regions
 
+FlowLogs = Literal["cloudwatch", "s3", "none"]
 SubnetKind = Literal["public", "private", "control-plane", "accelerated"]
 
 
@@ -53,6 +54,7 @@ class NetworkPlan:
         reserves_by_function: Whether CloudFormation has no type for the prefix reservations of
             subnets in this Region, so that a function makes them.
         interface_endpoints: Short names of the AWS services reached through interface endpoints.
+        flow_logs: Destination of flow logs.
         log_retention_days: How long flow logs and a function's log are kept, in days.
     """
 
@@ -65,8 +67,24 @@ class NetworkPlan:
     dealt_by_need: bool
     reserves_by_function: bool
     interface_endpoints: tuple[str, ...]
+    flow_logs: FlowLogs
     log_retention_days: int
 
     def of_kind(self, kind: SubnetKind) -> tuple[SubnetPlan, ...]:
         """Return the subnets of ``kind``, in zone order."""
         return tuple(subnet for subnet in self.subnets if subnet.kind == kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkPolicyPlan:
+    """Reach of network policies.
+
+    Attributes:
+        enforced: Whether the VPC CNI enforces them.
+        of_jobs: Whether policies select the pods of jobs, or name them as peers.
+        ranges: Ranges of the VPC, which stand for jobs' pods as peers; empty where selectors do.
+    """
+
+    enforced: bool
+    of_jobs: bool
+    ranges: tuple[str, ...]

@@ -128,7 +128,7 @@ class NodePoolPlan:
     startup_taints: tuple[Taint, ...]
     unseen_resources: Mapping[str, str]
     expire_after: str
-    termination_grace_period: str
+    termination_grace_period: str | None
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized"]
     consolidate_after: str
     budgets: tuple[Budget, ...]

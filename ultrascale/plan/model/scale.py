@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+MeasuredNodes = Literal["all", "sampled"]
+"""Nodes that log and metric agents run on: every node, or system nodes and those with a label."""
 ProxyMode = Literal["iptables", "nftables"]
 
 
@@ -128,6 +130,13 @@ class ScalePlan:
         neuron_scheduler: What the scheduler of the Neuron extension gets.
         instance_id_node_names: Whether Karpenter's nodes are named by their instance ids.
         pull_through: Registries that images come from through a cache in the cluster's Region.
+        cluster_autoscaler: Whether the Cluster Autoscaler may size node groups.
+        policies_of_jobs: Whether network policies select the pods of jobs, or name them as peers.
+        network_policies: Whether the VPC CNI enforces network policies.
+        measured_nodes: The nodes that CloudWatch's agent and Fluent Bit run on.
+        log_types: Control-plane logs that are written where the file states none.
+        node_cleanup: Whether the VPC CNI of each node looks for interfaces that others left.
+        volumes_everywhere: Whether the EBS CSI driver runs on every node; else on system nodes.
     """
 
     nodes: int
@@ -139,3 +148,10 @@ class ScalePlan:
     neuron_scheduler: ResourcesPlan
     instance_id_node_names: bool
     pull_through: tuple[str, ...]
+    cluster_autoscaler: bool
+    policies_of_jobs: bool
+    network_policies: bool
+    measured_nodes: MeasuredNodes
+    log_types: tuple[str, ...]
+    node_cleanup: bool
+    volumes_everywhere: bool

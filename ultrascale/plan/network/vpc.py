@@ -60,6 +60,7 @@ def plan_network(cluster: config.Cluster) -> NetworkPlan:
         dealt_by_need=ranges.by_need,
         reserves_by_function=not region.subnet_cidr_reservations,
         interface_endpoints=tuple(endpoints),
+        flow_logs=network.flow_logs,
         log_retention_days=retention.LOG_DAYS,
     )
 

@@ -6,7 +6,7 @@ from ultrascale import catalog, config
 from ultrascale.catalog import addons, cloudwatch, hyperpod
 from ultrascale.plan import names
 from ultrascale.plan.addons import ON_SYSTEM_NODES, installed_addon
-from ultrascale.plan.model import AddonPlan, PoolPlan
+from ultrascale.plan.model import AddonPlan, PoolPlan, ScalePlan
 
 _EVERY_TAINT = [{"operator": "Exists"}]
 # Every kind of metric of the training and of the nodes; the add-on asks for each by itself.
@@ -19,30 +19,52 @@ _HYPERPOD_METRICS = (
 )
 _NO_HYPERPOD_METRICS = ("inferenceMetrics", "scalingMetrics", "customMetrics")
 _SCRAPE_SECONDS = 30
+ON_SAMPLED_NODES: Mapping[str, object] = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+                for key, value in (
+                    (names.ROLE_LABEL, names.SYSTEM_ROLE),
+                    (names.SAMPLED_LABEL, "true"),
+                )
+            ]
+        }
+    }
+}
+"""Affinity of agents that need not run on every node."""
 
 
-def plan_container_insights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AddonPlan:
+def plan_container_insights(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], scale: ScalePlan
+) -> AddonPlan:
     """Return CloudWatch's add-on.
+
+    On a large fleet its DaemonSets run on system nodes and on those that somebody labels, and
+    Container Insights, whose agent on each node asks the API server, is off.
 
     Raises:
         CatalogError: No source states a version for the cluster's.
     """
     observability = cluster.observability
     assert observability is not None
-    gpus = gpu_exporter_types(cluster, pools)
-    neuron = _neuron_monitor_types(cluster, pools)
+    insights = scale.measured_nodes == "all"
+    gpus = gpu_exporter_types(cluster, pools) if insights else ()
+    neuron = _neuron_monitor_types(cluster, pools) if insights else ()
+    placed: Mapping[str, object] = {} if insights else {"affinity": ON_SAMPLED_NODES}
+    fluent_bit: Mapping[str, object] = {"fluentBit": placed} if placed else {}
     settings: Mapping[str, object] = {
         # One agent, on each node: the other one of the default only serves what is off below.
-        "agents": [{"name": "cloudwatch-agent"}],
+        "agents": [{"name": "cloudwatch-agent", **placed}],
         # All of its DaemonSets have to run beside the accelerators.
         "tolerations": _EVERY_TAINT,
         "manager": {"affinity": ON_SYSTEM_NODES},
         # Accelerators, EFA and HyperPod are part of it.
-        "containerInsights": {"enabled": True},
+        "containerInsights": {"enabled": insights},
         "otelContainerInsights": {"enabled": False},
         # It would change every pod at its creation, and is billed by itself.
         "applicationSignals": {"enabled": False},
-        "containerLogs": {"enabled": observability.container_logs},
+        "containerLogs": {"enabled": observability.container_logs, **fluent_bit},
         "dcgmExporter": _exporter(gpus, compute_types=(hyperpod.COMPUTE_TYPE_HYPERPOD,)),
         "neuronMonitor": _exporter(neuron),
     }

@@ -1,9 +1,10 @@
 """Sections of the dashboard, for HyperPod's nodes and all others."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ultrascale import config
-from ultrascale.catalog import prices
+from ultrascale.catalog import cloudwatch, prices
 from ultrascale.plan import names
 from ultrascale.plan.model import (
     GraphPlan,
@@ -26,6 +27,7 @@ class Dashboard:
         pools: Its pools.
         lustre: Its file systems.
         hyperpod_gpus: Whether CloudWatch's own exporter runs on HyperPod's nodes.
+        insights: Whether Container Insights measures the nodes.
     """
 
     def __init__(
@@ -35,11 +37,13 @@ class Dashboard:
         *,
         lustre: Sequence[LustrePlan],
         hyperpod_gpus: bool,
+        insights: bool = True,
     ) -> None:
         self._cluster = cluster
         self._pools = pools
         self._lustre = lustre
         self._hyperpod_gpus = hyperpod_gpus
+        self._insights = insights
         self._lines = Lines(cluster=cluster.name)
         self._hyperpod = [pool for pool in pools if pool.is_hyperpod]
         self._teams = fleet_metrics.teams(cluster)
@@ -55,6 +59,8 @@ class Dashboard:
             SectionPlan(text="## Health, network and storage", graphs=(*self._platform(),)),
             SectionPlan(text="## Control plane", graphs=(*self._control_plane(),)),
         )
+        if not self._insights:
+            sections = tuple(_without_insights(section) for section in sections)
         return tuple(section for section in sections if section.graphs)
 
     def _introduction(self) -> str:
@@ -260,6 +266,22 @@ class Dashboard:
 
     def _measured_types(self) -> tuple[str, ...]:
         return fleet_metrics.node_types(fleet_metrics.measured_gpu_pools(self._pools))
+
+
+def _without_insights(section: SectionPlan) -> SectionPlan:
+    """Return a section without the graphs that Container Insights has all lines of."""
+    graphs = tuple(
+        replace(graph, lines=lines)
+        for graph in section.graphs
+        if (lines := tuple(line for line in graph.lines if not _is_insight(line)))
+    )
+    return replace(section, graphs=graphs)
+
+
+def _is_insight(line: LinePlan) -> bool:
+    return any(
+        metric.namespace == cloudwatch.CONTAINER_INSIGHTS for metric in line.metrics.values()
+    )
 
 
 def _one_shard_each(pools: Sequence[PoolPlan]) -> list[PoolPlan]:

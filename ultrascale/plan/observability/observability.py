@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ultrascale import config
 from ultrascale.plan import retention
-from ultrascale.plan.model import LustrePlan, ObservabilityPlan, PoolPlan
+from ultrascale.plan.model import LustrePlan, ObservabilityPlan, PoolPlan, ScalePlan
 from ultrascale.plan.observability.alerts import plan_alerts
 from ultrascale.plan.observability.container_insights import (
     gpu_exporter_types,
@@ -18,7 +18,10 @@ from ultrascale.plan.observability.write_latency import plan_write_latency
 
 
 def plan_observability(
-    cluster: config.Cluster, pools: Sequence[PoolPlan], lustre: Sequence[LustrePlan]
+    cluster: config.Cluster,
+    pools: Sequence[PoolPlan],
+    lustre: Sequence[LustrePlan],
+    scale: ScalePlan,
 ) -> ObservabilityPlan | None:
     """Return what is measured, shown and told; None where the file does not ask for it.
 
@@ -29,11 +32,16 @@ def plan_observability(
     if observability is None:
         return None
     function = plan_fleet_metrics(cluster, pools)
+    insights = scale.measured_nodes == "all"
     dashboard = Dashboard(
-        cluster, pools, lustre=lustre, hyperpod_gpus=bool(gpu_exporter_types(cluster, pools))
+        cluster,
+        pools,
+        lustre=lustre,
+        hyperpod_gpus=insights and bool(gpu_exporter_types(cluster, pools)),
+        insights=insights,
     )
     return ObservabilityPlan(
-        addon=plan_container_insights(cluster, pools),
+        addon=plan_container_insights(cluster, pools, scale),
         log_groups=log_groups(cluster),
         log_retention_days=retention.LOG_DAYS,
         hyperpod_addon=plan_hyperpod_addon(cluster),

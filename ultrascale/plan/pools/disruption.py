@@ -16,10 +16,6 @@ from ultrascale.plan.model import Budget, PoolPlan
 # EKS Auto Mode has no `Never`, and its API server counts the grace period of the end with it: the
 # sum may not exceed its limit (aws-controllers-k8s/test-infra#1000).
 _LONGEST_ON_AUTO_MODE = timedelta(days=auto_mode.NODE_DAYS)
-# Nodes whose pods move freely are renewed as often as EKS Auto Mode renews its own.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-pool.html
-_RENEWED_AFTER = "336h"
-
 # Time for a checkpoint of the largest models and for inference to finish what it has begun. Pods
 # that say `karpenter.sh/do-not-disrupt` hold a node that is on its way out no longer than this.
 _GRACE = timedelta(hours=1)
@@ -33,13 +29,11 @@ class Disruption:
         consolidation_policy: Which nodes may be taken away to save cost.
         consolidate_after: How long a node must be so, or ``Never``.
         budgets: Limits of disruption.
-        expires: Whether nodes are replaced at an age of our choice.
     """
 
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized"]
     consolidate_after: str
     budgets: tuple[Budget, ...]
-    expires: bool
 
 
 # Paid for whether it runs or not, and once given back perhaps not to be had again. The budget of 0
@@ -50,7 +44,6 @@ _KEPT = Disruption(
     consolidation_policy="WhenEmpty",
     consolidate_after="Never",
     budgets=(Budget(nodes="0"),),
-    expires=False,
 )
 # Empty nodes go, after a pause in which the next job of a queue may take them. Drift waits until
 # they are empty: the node that replaces an empty one is launched as the file has it by then.
@@ -58,8 +51,9 @@ _ACCELERATED = Disruption(
     consolidation_policy="WhenEmpty",
     consolidate_after="30m",
     budgets=(Budget(nodes="100%", reasons=("Empty",)), Budget(nodes="0", reasons=("Drifted",))),
-    expires=False,
 )
+# No age renews them: it heeds no budget, would take at once all nodes that came together, and every
+# job that runs longer. Drift, which comes with a new image, goes by the budgets.
 _CPU = Disruption(
     consolidation_policy="WhenEmptyOrUnderutilized",
     consolidate_after="5m",
@@ -67,18 +61,14 @@ _CPU = Disruption(
         Budget(nodes="100%", reasons=("Empty",)),
         Budget(nodes="10%", reasons=("Underutilized", "Drifted")),
     ),
-    expires=True,
 )
 # While a scheduler or a webhook moves, no job of the cluster starts. So no node in use goes for the
 # price of a smaller one, and drift, which comes with every image that EKS Auto Mode releases, takes
-# one at a time. Age heeds no budget: it would take at once all nodes that came together, held up by
-# their pods' disruption budgets alone. The longer nodes may live, the likelier drift has renewed
-# them before.
+# one at a time.
 _SYSTEM = Disruption(
     consolidation_policy="WhenEmpty",
     consolidate_after="1h",
     budgets=(Budget(nodes="1"),),
-    expires=False,
 )
 
 
@@ -99,7 +89,21 @@ def plan_disruption(pool: PoolPlan) -> Disruption:
     if pool.role == "system":
         return _SYSTEM
     found = _CPU if pool.accelerator is None else _ACCELERATED
-    return found if pool.max_nodes <= _MOST_AT_ONCE else _in_steps(found)
+    return found if pool.max_nodes <= _MOST_AT_ONCE else _when_empty(_in_steps(found))
+
+
+def _when_empty(disruption: Disruption) -> Disruption:
+    """Return ``disruption`` without the search for nodes whose pods would fit elsewhere.
+
+    For each candidate Karpenter simulates where its pods would go, over all nodes of the cluster.
+
+    Source: https://karpenter.sh/docs/concepts/disruption/#consolidation
+    """
+    budgets = tuple(
+        replace(budget, reasons=tuple(each for each in budget.reasons if each != "Underutilized"))
+        for budget in disruption.budgets
+    )
+    return replace(disruption, consolidation_policy="WhenEmpty", budgets=budgets)
 
 
 def _in_steps(disruption: Disruption) -> Disruption:
@@ -116,22 +120,29 @@ def is_kept(pool: PoolPlan) -> bool:
 
 
 def expire_after(pool: PoolPlan) -> str:
-    """Return the age at which a node of ``pool`` is replaced, budgets or not; or ``Never``."""
-    if plan_disruption(pool).expires:
-        return _RENEWED_AFTER
+    """Return the age at which a node of ``pool`` is replaced, budgets or not; or ``Never``.
+
+    EKS Auto Mode ends every node in the end: no job there may be longer.
+    """
     if not pool.is_auto_mode:
         return "Never"
     return f"{(_LONGEST_ON_AUTO_MODE - max(_GRACE, _grace(pool))) // timedelta(hours=1)}h"
 
 
-def termination_grace_period(pool: PoolPlan) -> str:
-    """Return how long the pods of a node of ``pool`` may take to leave.
+def termination_grace_period(pool: PoolPlan) -> str | None:
+    """Return how long the pods of a node of ``pool`` may take to leave; None: as long as they need.
+
+    With a grace period, drift passes over pods that say `karpenter.sh/do-not-disrupt`, as those of
+    jobs do. Nodes without accelerators drift, and without one Karpenter waits for their jobs.
 
     Nodes of a Capacity Block have the time from the drain until EC2 begins to terminate them: a
     longer grace period would have EC2 end jobs in the middle of a checkpoint.
 
     Source: https://karpenter.sh/docs/tasks/odcrs/
     """
+    waits = pool.accelerator is None and pool.role != "system" and not pool.is_auto_mode
+    if waits and not is_kept(pool):
+        return None
     return f"{_grace(pool) // timedelta(minutes=1)}m"
 
 

@@ -1,13 +1,15 @@
 """The Cluster Autoscaler and the node termination handler of node groups."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
 from ultrascale.catalog import autoscaling, eks, versions
+from ultrascale.catalog import scale as limits
 from ultrascale.plan import capacity, names
 from ultrascale.plan.model import ClusterAutoscalerPlan, PoolPlan, TerminationHandlerPlan
 from ultrascale.plan.pools.node_groups import drain_seconds
+from ultrascale.plan.scale import scale_for
 
 # What upstream's manifest gives it, and as much again as we allow for each thousand nodes: it
 # holds every node and pod of the cluster in memory, whoever launched them.
@@ -50,6 +52,69 @@ def labels_fit_group_tags(pool: config.Pool) -> Iterator[config.Mistake]:
         yield config.refuse(
             "labels", wrong, f"use at most {_MOST_LABELS}", got=str(len(pool.labels))
         )
+
+
+def autoscaler_takes_the_fleet(
+    pool: config.Pool, pools: config.Every[config.Pool]
+) -> Iterator[config.Mistake]:
+    """Yield a node group that scales with its pods in a cluster too large for its autoscaler.
+
+    The autoscaler looks at every node of the cluster every ten seconds, whoever launched it. A
+    group of system nodes has a fixed size there instead, see `with_fixed_system_groups`.
+    """
+    if pool.role == "system" or not all(config.count_is_sound(each, pools) for each in pools):
+        return
+    nodes = _most_nodes(pools)
+    scales = capacity.sized_by(pool) == "cluster-autoscaler"
+    if scales and not scale_for(nodes).cluster_autoscaler:
+        wrong = (
+            "a node group that scales needs the Cluster Autoscaler, which is tested to "
+            f"{limits.AUTOSCALED_NODES:,} nodes, and the cluster has up to {nodes:,}"
+        )
+        todo = f"write static: {pool.nodes.highest} or fewer, or provisioner: karpenter"
+        yield config.refuse("nodes", wrong, todo, got="")
+
+
+def with_fixed_system_groups(cluster: config.Cluster) -> config.Cluster:
+    """Return ``cluster`` with node groups of system nodes at their largest size, if it is large.
+
+    A cluster that shrinks again has its autoscaler again, which takes empty nodes away.
+    """
+    fixed = {pool.name for pool in _fixed_groups(cluster)}
+    if not fixed:
+        return cluster
+    pools = tuple(
+        pool.model_copy(update={"nodes": config.Nodes(static=pool.nodes.highest)})
+        if pool.name in fixed
+        else pool
+        for pool in cluster.pools
+    )
+    return cluster.model_copy(update={"pools": pools})
+
+
+def fixed_group_warnings(cluster: config.Cluster) -> Iterator[str]:
+    """Yield the system pools that do not scale although the file says so."""
+    for number, pool in enumerate(cluster.pools):
+        if pool in _fixed_groups(cluster):
+            yield (
+                f"pools.{number}.nodes: {pool.nodes.highest} nodes at all times: the Cluster "
+                f"Autoscaler is tested to {limits.AUTOSCALED_NODES:,} nodes, and the cluster has "
+                f"up to {_most_nodes(cluster.pools):,}; write static to say so"
+            )
+
+
+def _fixed_groups(cluster: config.Cluster) -> list[config.Pool]:
+    if scale_for(_most_nodes(cluster.pools)).cluster_autoscaler:
+        return []
+    return [
+        pool
+        for pool in cluster.pools
+        if pool.role == "system" and capacity.sized_by(pool) == "cluster-autoscaler"
+    ]
+
+
+def _most_nodes(pools: Iterable[config.Pool]) -> int:
+    return sum(pool.nodes.highest * pool.shards for pool in pools)
 
 
 def plan_cluster_autoscaler(

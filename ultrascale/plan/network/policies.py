@@ -1,0 +1,40 @@
+"""Network policies: enforcement, and the pods that they may select or name.
+
+EKS lists a policy's pods, and those that it names as peers, in objects that every node watches.
+A policy over a large job's pods therefore costs every node, and was seen to freeze.
+"""
+
+from collections.abc import Iterator
+
+from ultrascale import config
+from ultrascale.catalog import scale as limits
+from ultrascale.plan.model import NetworkPolicyPlan, ScalePlan
+
+
+def plan_network_policies(cluster: config.Cluster, scale: ScalePlan) -> NetworkPolicyPlan:
+    """Return how far network policies reach in ``cluster``."""
+    services = (job for job in cluster.jobs.values() if isinstance(job, config.ServiceJob))
+    most = max((job.replicas for job in services), default=0)
+    of_jobs = scale.policies_of_jobs and most <= limits.PODS_OF_A_POLICY
+    ranges = (cluster.network.vpc_cidr, *cluster.network.pod_blocks)
+    return NetworkPolicyPlan(
+        enforced=scale.network_policies,
+        of_jobs=of_jobs,
+        ranges=() if of_jobs else tuple(str(each) for each in ranges),
+    )
+
+
+def policy_remarks(plan: NetworkPolicyPlan) -> Iterator[str]:
+    """Yield what is open because the cluster is large."""
+    if not plan.enforced:
+        yield (
+            "Network policies are not enforced: above "
+            "5,000 nodes the VPC CNI's agent is off, as every node would watch the pods of every "
+            "policy. Security groups, and what listens, are what guards a pod"
+        )
+    if not plan.of_jobs:
+        yield (
+            "No network policy selects the pods of jobs or names them as peers: a namespace may "
+            f"hold more than {limits.PODS_OF_A_POLICY:,} pods, of which each change is told to "
+            "every node. Pods of jobs are reached from the whole VPC"
+        )
