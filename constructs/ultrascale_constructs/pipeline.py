@@ -18,6 +18,7 @@ from ultrascale_constructs.cdk_types import as_bucket, as_log_group, as_topic
 from ultrascale_constructs.key import Key
 from ultrascale_constructs.log_group import define_log_group
 from ultrascale_constructs.pipeline_gate import Gate
+from ultrascale_constructs.pipeline_order import order_actions
 from ultrascale_constructs.pipeline_permissions import (
     accept_findings,
     allow_connection,
@@ -90,6 +91,7 @@ class DeploymentPipeline(Construct):
         complete_check(pipeline, plan=plan, group=group)
         keep_replicas(pipeline.pipeline)
         accept_findings(self, pipeline, plan)
+        order_actions(pipeline, plan)
 
     def _pipeline(self, group: logs.ILogGroup) -> pipelines.CodePipeline:
         return pipelines.CodePipeline(

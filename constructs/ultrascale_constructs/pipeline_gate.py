@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from aws_cdk import Stage, pipelines
+from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
@@ -14,6 +15,10 @@ from ultrascale_constructs.pipeline_permissions import accept_reading
 
 _PROFILE = "gate"
 _CHANGES = "changes.txt"
+LOOK_PREFIX = "Look-"
+"""Prefix of the names of the builds that look at a cluster."""
+NODES_VARIABLE, NODES_DUE = "NODES", "due"
+"""Variable of such a build, and its value where the nodes that some stacks need can be there."""
 _TOLD = "What it needs, replaces and rolls: "
 
 
@@ -64,10 +69,16 @@ class Gate(Construct):
             gate: The stack of its gate role.
         """
         look = pipelines.CodeBuildStep(
-            f"Look-{stage.name}",
+            look_name(stage),
             input=self._source,
             role=as_role(self._role),
             commands=gate_commands(stage, comment_length=self._comment_length),
+            # The CDK exports what its own steps ask for alone.
+            partial_build_spec=codebuild.BuildSpec.from_object(
+                {"env": {"exported-variables": [NODES_VARIABLE]}}
+            )
+            if stage.node_windows
+            else None,
         )
         confirm = pipelines.ConfirmPermissionsBroadening(
             f"Permissions-{stage.name}", stage=gate, notification_topic=self._topic
@@ -81,6 +92,11 @@ class Gate(Construct):
         )
         approve.add_step_dependency(confirm)
         return [look, confirm, approve]
+
+
+def look_name(stage: StagePlan) -> str:
+    """Return the name of the build that looks at the cluster of ``stage``."""
+    return f"{LOOK_PREFIX}{stage.name}"
 
 
 def _builds_of(plan: PipelinePlan) -> iam.ServicePrincipal:
@@ -115,6 +131,7 @@ def gate_commands(stage: StagePlan, *, comment_length: int) -> list[str]:
         "region": stage.cluster.region,
     }
     return [
+        *_nodes_commands(stage),
         f"make synth CLUSTER={stage.file}",
         *(f"aws configure set profile.{_PROFILE}.{key} {value}" for key, value in settings.items()),
         ultrascale.format("plan"),
@@ -124,6 +141,30 @@ def gate_commands(stage: StagePlan, *, comment_length: int) -> list[str]:
         # A comment is of one line, and a character that is cut in two is none.
         f"export CHANGES=\"$(LC_ALL=C tr -cd '[:print:][:space:]' < {_CHANGES} "
         f"| tr -s '[:space:]' ' ' | head -c $(({room} - ${{#LOG}})))\"",
+    ]
+
+
+def _nodes_commands(stage: StagePlan) -> list[str]:
+    """Return the commands that say whether the nodes that some stacks need can be there.
+
+    A template knows no time, so the build looks at its clock.
+    """
+    if not stage.node_windows:
+        return []
+    within = " || ".join(
+        f"test $NOW -ge {window.starts.timestamp():.0f} -a $NOW -lt "
+        f"{window.reclaimed_from.timestamp():.0f}"
+        for window in stage.node_windows
+    )
+    spans = ", ".join(
+        f"{window.starts:%Y-%m-%dT%H:%MZ} to {window.reclaimed_from:%Y-%m-%dT%H:%MZ}"
+        for window in stage.node_windows
+    )
+    left_out = f"left out, as no node of theirs runs outside {spans}: {', '.join(stage.on_nodes)}"
+    return [
+        "NOW=$(date -u +%s)",
+        f"if {within}; then export {NODES_VARIABLE}={NODES_DUE}; "
+        f"else export {NODES_VARIABLE}=later; echo '{left_out}'; fi",
     ]
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 
@@ -48,6 +48,27 @@ def test_every_stack_is_deployed_in_its_order(
     assert project.deployed == [*STACKS]
     assert answer.stdout.splitlines()[-1] == "10 stacks: 10 deployed"
     assert "[10/10] research-other: deployed" in answer.stdout
+
+
+def test_a_stack_whose_nodes_are_not_there_yet_is_left_out_and_said(
+    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would fail, and end the deployment in red until the window opens."""
+    starts = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
+
+    def late(*_: object) -> dict[str, datetime]:
+        return {"research-other": starts}
+
+    monkeypatch.setattr("ultrascale.deploy.deployment.not_due", late)
+
+    answer = ultrascale("deploy", file, "--yes")
+
+    assert answer.returncode == 0
+    assert "research-other" not in project.deployed
+    assert len(project.deployed) == len(STACKS) - 1
+    assert "research-other: left out, as its nodes cannot be there before 2026-12-01" in (
+        answer.stderr
+    )
 
 
 def test_the_folder_that_was_compared_is_the_one_that_is_deployed(

@@ -1,11 +1,21 @@
 """The table of layers: what it says of one layer agrees with what it says of the others."""
 
+from datetime import UTC, datetime, timedelta
 from graphlib import TopologicalSorter
 from typing import get_args
 
 import pytest
 
-from ultrascale.plan.stacks import LAYERS, RESERVED_NAMES, LayerId, fixed_stacks
+from tests.support.folders import ROOT
+from ultrascale.plan import load
+from ultrascale.plan.stacks import (
+    LAYERS,
+    RESERVED_NAMES,
+    LayerId,
+    fixed_stacks,
+    not_due,
+    stacks_that_may_lack_capacity,
+)
 from ultrascale.teardown.order import PHASES
 
 ROWS = pytest.mark.parametrize("layer", LAYERS)
@@ -61,6 +71,25 @@ def test_layers_whose_nodes_are_paid_for_stop_nothing_but_what_needs_their_nodes
     waiting = {id for id in LAYERS if any(LAYERS[other].costs_nodes for other in earlier(id))}
 
     assert waiting == {"governance", "teams", "hyperpod-metrics"}
+
+
+def test_stacks_that_need_nodes_are_not_due_while_a_training_plan_is_not_there() -> None:
+    hybrid = load(ROOT / "clusters" / "hybrid-hyperpod.yaml")
+    starts = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
+    late = {"hybrid-hyperpod-governance", "hybrid-hyperpod-teams"}
+
+    assert not_due(hybrid, starts - timedelta(minutes=1)) == dict.fromkeys(late, starts)
+    assert not_due(hybrid, starts) == {}
+    assert not_due(hybrid, starts + timedelta(days=100)) == dict.fromkeys(late)
+
+
+def test_only_groups_that_wait_for_nodes_may_lack_capacity() -> None:
+    mixed = load(ROOT / "clusters" / "mixed-capacity.yaml")
+
+    found = stacks_that_may_lack_capacity(mixed)
+    assert "mixed-capacity-gpu-odcr-mng" in found
+    assert "mixed-capacity-node-pools" not in found
+    assert "mixed-capacity-system" not in found
 
 
 def test_no_pool_may_be_called_like_a_stack() -> None:

@@ -23,6 +23,7 @@ from ultrascale.guard import Changes
 from ultrascale.jobs.preparation import check_file
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
 from ultrascale.plan.needs.quotas import beyond_limits
+from ultrascale.plan.stacks import not_due
 from ultrascale.preflight import Context, Progress, Verdict, checks
 from ultrascale.preflight.stacks import STACKS
 
@@ -175,7 +176,7 @@ def _deploy(deployment: Deployment, view: View) -> Ending:
         )
         if file.read_bytes() != text:
             raise UltrascaleError(f"{file}: was changed meanwhile; run the command again")
-        order = _order(context, folder)
+        order = _without_late(deployment, context, _order(context, folder), view)
         _refuse_stacks(deployment, context, view)
         _compare(deployment, context, folder, view)
         view.costs(context.plan, context.needs)
@@ -236,6 +237,22 @@ def _order(context: Context, folder: Path) -> Mapping[str, frozenset[str]]:
     stacks = read_assembly(folder)
     refuse_other(stacks, context.plan, account=context.account.id, folder=folder)
     return waits_for(stacks, context.plan)
+
+
+def _without_late(
+    deployment: Deployment, context: Context, order: Mapping[str, frozenset[str]], view: View
+) -> Mapping[str, frozenset[str]]:
+    """Return ``order`` without the stacks that fail as long as their nodes cannot be there."""
+    late = not_due(context.plan, context.at)
+    for stack, starts in late.items():
+        when = "the window of its nodes is over"
+        if starts is not None:
+            when = (
+                f"its nodes cannot be there before {starts:%Y-%m-%d %H:%M} UTC; run the command "
+                "again then"
+            )
+        view.warn(f"{deployment.file}: {stack}: left out, as {when}")
+    return {stack: earlier for stack, earlier in order.items() if stack not in late}
 
 
 def _refuse_stacks(deployment: Deployment, context: Context, view: View) -> None:

@@ -12,7 +12,15 @@ from ultrascale.plan.cluster import assemble
 from ultrascale.plan.delivery.pipeline_events import pipeline_events
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
-from ultrascale.plan.stacks import PIPELINE, planned_stacks
+from ultrascale.plan.stacks import (
+    LAYERS,
+    PIPELINE,
+    node_windows,
+    planned_layers,
+    planned_stacks,
+    stacks_on_nodes,
+    stacks_that_may_lack_capacity,
+)
 
 Mistakes = Iterator[config.Mistake]
 
@@ -62,18 +70,23 @@ def load_pipeline(path: Path) -> PipelinePlan | None:
 
 
 def stage_actions(wave: WavePlan) -> int:
-    """Return how many actions look at the clusters of ``wave``, and deploy their stacks."""
+    """Return how many actions look at the clusters of ``wave``, and deploy their stacks.
+
+    Stacks that need nodes have a stage of their own.
+    """
     return sum(_actions(stage) for stage in wave.stages)
 
 
 def pipeline_actions(plan: PipelinePlan) -> int:
     """Return how many actions a pipeline has."""
     roles = len(plan.stages)
-    return _BEFORE_WAVES + roles + sum(stage_actions(wave) for wave in plan.waves)
+    on_nodes = sum(len(stage.on_nodes) for stage in plan.stages)
+    return _BEFORE_WAVES + roles + on_nodes + sum(stage_actions(wave) for wave in plan.waves)
 
 
 def _actions(stage: StagePlan) -> int:
-    return _LOOKING + stage.approval + len(planned_stacks(stage.cluster))
+    stacks = len(planned_stacks(stage.cluster)) - len(stage.on_nodes)
+    return _LOOKING + stage.approval + stacks
 
 
 def _room_mistakes(plan: PipelinePlan) -> Mistakes:
@@ -97,6 +110,15 @@ def _room_mistakes(plan: PipelinePlan) -> Mistakes:
                 todo = "take it out, and deploy it by `ultrascale deploy`"
             yield config.refuse(f"pipeline.stages.{number}", wrong, todo, got="")
         number += len(wave.stages)
+    on_nodes = [stage for stage in plan.stages if stage.on_nodes]
+    stages = len(codepipeline.OWN_STAGES) + len(plan.waves) + len(on_nodes)
+    if on_nodes and stages > codepipeline.PIPELINE_STAGES:
+        wrong = (
+            f"{stages} stages with one for the stacks of each cluster that need nodes, and a "
+            f"pipeline has room for {codepipeline.PIPELINE_STAGES}"
+        )
+        todo = "join some in a wave, or move them to another pipeline"
+        yield config.refuse("pipeline.stages", wrong, todo, got="")
     if pipeline_actions(plan) > codepipeline.PIPELINE_ACTIONS:
         wrong = (
             f"{pipeline_actions(plan)} actions, and a pipeline has room for "
@@ -230,12 +252,18 @@ def _plan(
 
 def _stage(stage: config.Stage, cluster: config.Cluster, file: str) -> StagePlan:
     assert cluster.account is not None
+    plan = assemble(cluster)
+    windows = {node_windows(plan, layer) for layer in planned_layers(plan) if LAYERS[layer].runs_on}
     return StagePlan(
         name=stage.name,
         file=file,
         account=cluster.account,
-        cluster=assemble(cluster),
+        cluster=plan,
         approval=stage.approval,
         replace=stage.replace,
         gate_role=names.gate_role(cluster.name, cluster.region),
+        may_lack_capacity=stacks_that_may_lack_capacity(plan),
+        on_nodes=stacks_on_nodes(plan),
+        # All of them run on the same pools.
+        node_windows=windows.pop() if windows else (),
     )

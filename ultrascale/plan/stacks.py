@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from ultrascale import config
 from ultrascale.plan import names
-from ultrascale.plan.model import ClusterPlan, PoolPlan
+from ultrascale.plan.model import ClusterPlan, PoolPlan, WindowPlan
 
 LayerId = Literal[
     "network",
@@ -62,6 +63,8 @@ class Layer:
         after_if: Layers that are deployed before it in some clusters, with the condition.
         costs_nodes: Whether it launches accelerated nodes. They are paid for from the first minute:
             it is deployed after all other layers, and its failure stops only what waits for it.
+        may_lack_capacity: Whether its deployment waits for nodes, and fails where EC2 has none.
+        runs_on: Pools of which a node must run before it can be deployed; None: it needs none.
         taken_down_in: Step of a teardown that deletes it.
         outlives: Layers that are deleted before it, although they do not need it.
     """
@@ -71,12 +74,18 @@ class Layer:
     after: tuple[LayerId, ...] = ()
     after_if: Mapping[LayerId, Condition] = field(default_factory=dict["LayerId", Condition])
     costs_nodes: bool = False
+    may_lack_capacity: bool = False
+    runs_on: Callable[[ClusterPlan], Sequence[PoolPlan]] | None = None
     taken_down_in: Phase = "platform"
     outlives: tuple[LayerId, ...] = ()
 
 
 def _node_groups(pools: Sequence[PoolPlan]) -> Sequence[PoolPlan]:
     return [pool for pool in pools if pool.is_node_group]
+
+
+def _hyperpod_pools(plan: ClusterPlan) -> Sequence[PoolPlan]:
+    return [pool for pool in plan.all_pools if pool.is_hyperpod]
 
 
 def _is_governed(plan: ClusterPlan) -> bool:
@@ -193,19 +202,27 @@ LAYERS: Mapping[LayerId, Layer] = {
         exists=lambda plan: plan.hyperpod is not None,
         after=("network", "cluster", "hyperpod-chart"),
         costs_nodes=True,
+        may_lack_capacity=True,
         taken_down_in="hyperpod",
     ),
     "node-groups": Layer(
         pools=lambda plan: _node_groups(plan.pools),
         after=("network", "cluster", "scaling", "platform"),
         costs_nodes=True,
+        may_lack_capacity=True,
         taken_down_in="node-groups",
     ),
     # These fail as long as HyperPod has no node, which comes in its own time.
-    "governance": Layer(exists=_is_governed, after=("hyperpod-groups",), taken_down_in="hyperpod"),
+    "governance": Layer(
+        exists=_is_governed,
+        after=("hyperpod-groups",),
+        runs_on=_hyperpod_pools,
+        taken_down_in="hyperpod",
+    ),
     "teams": Layer(
         exists=_is_governed,
         after=("network", "cluster", "hyperpod-groups", "governance"),
+        runs_on=_hyperpod_pools,
         taken_down_in="hyperpod",
     ),
     "hyperpod-metrics": Layer(
@@ -213,6 +230,7 @@ LAYERS: Mapping[LayerId, Layer] = {
             plan.observability is not None and plan.observability.hyperpod_addon is not None
         ),
         after=("hyperpod-groups",),
+        runs_on=_hyperpod_pools,
         taken_down_in="hyperpod",
     ),
 }
@@ -258,6 +276,45 @@ def planned_layers(plan: ClusterPlan) -> Mapping[LayerId, tuple[StackName, ...]]
 def planned_stacks(plan: ClusterPlan) -> frozenset[StackName]:
     """Return the name of each stack that a deployment of ``plan`` makes or updates."""
     return frozenset(stack for stacks in planned_layers(plan).values() for stack in stacks)
+
+
+def stacks_that_may_lack_capacity(plan: ClusterPlan) -> tuple[StackName, ...]:
+    """Return the stacks whose deployment fails where EC2 has no nodes for them."""
+    layers = planned_layers(plan).items()
+    return tuple(stack for id, stacks in layers if LAYERS[id].may_lack_capacity for stack in stacks)
+
+
+def stacks_on_nodes(plan: ClusterPlan) -> tuple[StackName, ...]:
+    """Return the stacks that fail as long as no node of theirs runs."""
+    layers = planned_layers(plan).items()
+    return tuple(stack for id, stacks in layers if LAYERS[id].runs_on for stack in stacks)
+
+
+def node_windows(plan: ClusterPlan, layer: LayerId) -> tuple[WindowPlan, ...]:
+    """Return the windows in which a layer can be deployed; empty: at any time."""
+    runs_on = LAYERS[layer].runs_on
+    windows = [pool.window for pool in runs_on(plan)] if runs_on else []
+    known = [window for window in windows if window is not None]
+    return tuple(known) if len(known) == len(windows) else ()
+
+
+def not_due(plan: ClusterPlan, at: datetime) -> Mapping[StackName, datetime | None]:
+    """Return the stacks that need nodes and can have none at ``at``.
+
+    Args:
+        plan: The cluster.
+        at: The time that counts as now, in UTC.
+
+    Returns:
+        The start of their next window, by stack; None where the last one is over.
+    """
+    late: dict[StackName, datetime | None] = {}
+    for layer, stacks in planned_layers(plan).items():
+        windows = node_windows(plan, layer)
+        if windows and not any(each.starts <= at < each.reclaimed_from for each in windows):
+            ahead = min((each.starts for each in windows if each.starts > at), default=None)
+            late |= dict.fromkeys(stacks, ahead)
+    return late
 
 
 def layers_before(plan: ClusterPlan, layer: LayerId) -> tuple[LayerId, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ultrascale.catalog.build_environment import BuildEnvironment
 from ultrascale.plan.model.cluster import ClusterPlan
 from ultrascale.plan.model.observability import EventPlan
+from ultrascale.plan.model.pool import WindowPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,10 @@ class StagePlan:
         approval: Whether somebody has to approve it.
         replace: Protected resources that a deployment may replace or delete.
         gate_role: Name of the role, in its account, by which the pipeline looks before it deploys.
+        may_lack_capacity: Stacks that are deployed side by side after all others, as they fail
+            where EC2 has no nodes.
+        on_nodes: Stacks with a stage of their own at the end, as they fail without nodes.
+        node_windows: Windows in which those can have nodes; empty: at any time.
     """
 
     name: str
@@ -29,6 +34,14 @@ class StagePlan:
     approval: bool
     replace: tuple[str, ...]
     gate_role: str
+    may_lack_capacity: tuple[str, ...]
+    on_nodes: tuple[str, ...]
+    node_windows: tuple[WindowPlan, ...]
+
+    @property
+    def nodes_stage(self) -> str:
+        """Name of the stage of `on_nodes`; no name in a file has a dot."""
+        return f"{self.name}.on-nodes"
 
     @property
     def gate_role_arn(self) -> str:
