@@ -11,11 +11,19 @@ UltrascaleError
 ├── InterruptedWorkError the user stopped a command that had begun to change something
 ├── ClusterError     the cluster cannot be reached, refuses, or lacks what a job needs
 │   └── RefusedError the API server answered with a status that is no success
+├── YamlError        a file is not read as YAML; see `ultrascale.yaml_reader`
 └── AccountError     AWS cannot be asked: no credentials, or they are not accepted
     └── UnansweredError AWS refused a request, or did not answer it
 """
 
 from collections.abc import Iterable
+
+
+def printable(text: str) -> str:
+    """Return ``text`` with what a terminal would take for an order, or hide, spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 class UltrascaleError(Exception):
@@ -48,7 +56,7 @@ class ConfigError(UltrascaleError):
     """
 
     def __init__(self, mistakes: Iterable[str]) -> None:
-        self.mistakes = tuple(mistakes)
+        self.mistakes = tuple(printable(line) for line in mistakes)
         super().__init__("\n".join(self.mistakes))
 
 
@@ -60,7 +68,7 @@ class QuestionError(UltrascaleError):
     """
 
     def __init__(self, mistakes: Iterable[str]) -> None:
-        self.mistakes = tuple(mistakes)
+        self.mistakes = tuple(printable(line) for line in mistakes)
         super().__init__("\n".join(self.mistakes))
 
 

@@ -1,36 +1,24 @@
 """Rules that map a request to a template of the cluster file. The rules are a YAML file."""
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
 import pydantic
-import yaml
 from pydantic import ConfigDict, Field, JsonValue
 
+from ultrascale import yaml_reader
 from ultrascale.errors import ConfigError
+from ultrascale.yaml_reader import YamlError
 from ultrascale_backend.mistakes import form_mistakes, near
 from ultrascale_backend.requests import URGENCIES, JobRequest, Urgency
 
 _Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 # What a rule must decide, and no client.
 _NEVER = ("name", "kind", "namespace", "team")
-
-
-class _Loader(yaml.SafeLoader):
-    """A safe loader that refuses a key that stands twice: one of the two would not count."""
-
-    def construct_mapping(
-        self, node: yaml.MappingNode, deep: bool = False
-    ) -> dict[Hashable, object]:
-        keys = [str(key.value) for key, _ in node.value]
-        if twice := [key for key, count in Counter(keys).items() if count > 1]:
-            message = f"{', '.join(twice)}: stated twice"
-            raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
-        return super().construct_mapping(node, deep=deep)
 
 
 class Rule(pydantic.BaseModel):
@@ -103,11 +91,14 @@ def read_rules(path: Path | None) -> tuple[str, Rules]:
     """
     source = "the default rules" if path is None else str(path)
     try:
-        file = (
-            resources.files("ultrascale_backend") / "default_rules.yaml" if path is None else path
-        )
-        found: object = yaml.load(file.read_text(encoding="utf-8"), _Loader)
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        if path is None:
+            data = (resources.files("ultrascale_backend") / "default_rules.yaml").read_bytes()
+        else:
+            data = yaml_reader.read_bytes(path, what="rules")
+        found = yaml_reader.load(data)
+    except YamlError as error:
+        raise ConfigError(f"{source}: cannot be read: {line}" for line in error.lines) from error
+    except (OSError, ValueError) as error:
         raise ConfigError([f"{source}: cannot be read: {' '.join(str(error).split())}"]) from error
     try:
         return source, Rules.model_validate(found)

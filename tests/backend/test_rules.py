@@ -129,7 +129,7 @@ def rules(text: str, old: str, new: str) -> dict[str, Any]:
         pytest.param({"rules": ""}, ["input should be a valid dictionary"], id="empty"),
         pytest.param({"rules": "rules: [\n"}, ["cannot be read"], id="no YAML"),
         pytest.param(
-            rules(RULES, "job_keys:", "job_keys: []\njob_keys:"), ["stated twice"], id="twice"
+            rules(RULES, "job_keys:", "job_keys: []\njob_keys:"), ["stands on line"], id="twice"
         ),
         pytest.param(
             rules(RULES, "[image,", "[namespace, imag,"),

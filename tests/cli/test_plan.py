@@ -212,8 +212,8 @@ def test_a_window_that_is_over_is_a_mistake_of_the_file_and_named_where_it_stand
     first, second = answer.stderr.splitlines()
     assert first == (
         f"{MIXED}: pools.1.purchase.ends: the window of gpu-reserved-block is over at 2026-12-16 "
-        "00:00 UTC, got 2026-12-15T11:30:00Z; write the window and the reservation that follow it, "
-        "or take the pool out"
+        "00:00 UTC, got '2026-12-15T11:30:00Z'; write the window and the reservation that follow "
+        "it, or take the pool out"
     )
     assert second.startswith(f"{MIXED}: pools.3.purchase.ends: ")
     assert "L-7A658B76" in answer.stdout

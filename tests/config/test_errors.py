@@ -99,12 +99,12 @@ def test_a_default_is_judged_like_a_value_that_the_file_states() -> None:
 
 
 def test_a_value_is_shown_as_the_file_spells_it() -> None:
-    text = yaml.safe_dump(make_document(), sort_keys=False) + "account: 0x1F\n"
+    text = yaml.safe_dump(make_document(), sort_keys=False) + "account: +123\n"
 
     with pytest.raises(ConfigError) as caught:
         config.loads(text, source="f")
 
-    assert caught.value.mistakes == ("f: account: not text, got 0x1F; put it in quotes",)
+    assert caught.value.mistakes == ("f: account: not text, got +123; put it in quotes",)
 
 
 def test_a_key_is_text_even_where_yaml_sees_a_truth_value() -> None:

@@ -1,11 +1,16 @@
 """Cluster files as files and YAML, before their keys are judged."""
 
+import os
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
+from tests.support.cases import for_each
 from tests.support.folders import ROOT
-from ultrascale import config
+from tests.support.pools import SYSTEM_POOL, as_text, make_document, pool_document
+from ultrascale import config, yaml_reader
 from ultrascale.errors import ConfigError
 
 CLUSTERS = sorted((ROOT / "clusters").glob("*.yaml"))
@@ -92,13 +97,21 @@ def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
         (b"a: [1, 2\nb: 3\n", "line 2: not YAML: while parsing a flow sequence, "),
         (b"a: 1\n b: 2\n", "line 2: not YAML: mapping values are not allowed here"),
         (b"a: 1\nb: \x01\n", "line 2: not YAML: a character that YAML does not allow; remove it"),
-        (b"a: !!python/object:os.system {}\n", "line 1: not YAML: could not determine"),
-        (b"a: 1\nstarts: 2026-13-45\n", "line 2: not a value that YAML knows: month must be in"),
+        (
+            b"a: !!python/object:os.system {}\n",
+            "line 1: the tag !!python/object:os.system on a map",
+        ),
+        (b"a: !!bool maybe\n", "line 1: the tag !!bool on 'maybe'; leave the tag out"),
+        (b"a: !!timestamp x\n", "line 1: the tag !!timestamp on 'x'; leave the tag out"),
+        (b"a: !own\n- b\n", "line 1: the tag !own on a list; leave the tag out"),
+        (b"name: !!binary aGk=\n", "line 1: the tag !!binary on 'aGk='; leave the tag out"),
+        (b"? [a, b]\n: 1\n", "line 1: a list or mapping as a key; write a word"),
+        ("name: a".encode("utf-16"), "not UTF-8 text, got UTF-16; save the file as UTF-8"),
         (b"a: 1\nb: " + b"9" * 5000, "line 2: a number of 5000 digits; write a smaller one"),
         (b"a:\n\tb: 1\n", "line 2: not YAML: a tab in its indentation; use spaces"),
         (b"a: 1\n---\nb: 2\n", "line 2: not YAML: expected a single document"),
         (b"a: *nowhere\n", "line 1: not YAML: found undefined alias"),
-        (b"[" * 20_000, "nested too deeply; write a cluster file"),
+        (b"[" * 20_000, "line 1: nested too deeply; write a cluster file"),
     ],
 )
 def test_text_that_is_no_cluster_file_is_refused_in_one_line(
@@ -137,3 +150,88 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
     text = CLUSTERS[0].read_text(encoding="utf-8")
 
     assert config.load(written(tmp_path, text.encode("utf-8-sig"))) == config.load(CLUSTERS[0])
+
+
+def test_a_number_that_yaml_readers_take_for_different_ones_is_none(tmp_path: Path) -> None:
+    for spelled in ("20:00", "02260", "0o17", "0x1F", "1_000", "1e3"):
+        document = make_document(pools=[SYSTEM_POOL, pool_document(nodes={"max": "COUNT"})])
+        path = written(tmp_path, as_text(document).replace("COUNT", spelled).encode())
+
+        (line,) = mistakes_in(path)
+
+        assert f"pools.1.nodes.max: not a whole number, got '{spelled}'; write digits" in line
+
+
+def test_words_that_yaml_readers_take_for_other_values_stay_as_they_are_written() -> None:
+    env = "{A: 012, B: 1_000, C: 1e3, D: 20:00, E: yes, F: 2026-12-01, G: '~'}"
+    text = as_text(make_document(jobs={"tune": {"env": "ENV"}})).replace("ENV", env)
+
+    job = config.loads(text).jobs["tune"]
+
+    assert [*job.env.values()] == ["012", "1_000", "1e3", "20:00", "yes", "2026-12-01", "~"]
+
+
+def test_what_a_terminal_takes_for_an_order_is_spelled_out(tmp_path: Path) -> None:
+    text = as_text(make_document()) + '"\\e[31mcolour\\u202E": 1\n'
+
+    (line,) = mistakes_in(written(tmp_path, text.encode()))
+
+    assert line.isprintable()
+    assert r"\x1b[31mcolour\u202e: unknown key" in line
+
+
+@for_each(
+    {
+        "comments": (b"# comment?\n" * 5_000_000, "more than 1 MiB, which no cluster file has"),
+        "zones": (b"a: [" + b"b, " * 100_000 + b"]", "a list of more than 1,000 items"),
+        "keys": (b"".join(b"k%d: 1\n" % each for each in range(3_000)), "of more than 1,000 items"),
+        "aliases": (
+            b"a: &a0 [b, b]\n"
+            + b"".join(b"a%d: &a%d [*a%d, *a%d]\n" % (n + 1, n + 1, n, n) for n in range(40)),
+            "more than 20,000 values, with all that aliases stand for",
+        ),
+        "merges": (
+            b"a: &a0 {b: 1}\n"
+            + b"".join(b"a%d: &a%d {<<: [*a%d, *a%d]}\n" % (n + 1, n + 1, n, n) for n in range(40)),
+            "more than 20,000 values, with all that aliases stand for",
+        ),
+        "levels of aliases": (
+            b"a: &a0 [b]\n"
+            + b"".join(b"a%d: &a%d [*a%d]\n" % (n + 1, n + 1, n) for n in range(80)),
+            "aliases nested too deeply",
+        ),
+    }
+)
+def test_a_file_larger_than_any_cluster_s_is_refused_at_once(content: bytes, expected: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(Path(folder), content)
+        begun = time.process_time()
+
+        (line,) = mistakes_in(path)
+
+    assert expected in line
+    assert time.process_time() - begun < 2
+
+
+def test_a_pipe_is_read_and_one_that_nobody_writes_to_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(yaml_reader, "_SECONDS_FOR_A_PIPE", 0.1)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(pipe, os.O_WRONLY)
+
+    (waiting,) = mistakes_in(pipe)
+    os.write(writer, b"- a\n")
+    os.close(writer)
+    (written_to,) = mistakes_in(pipe)
+    os.close(reader)
+
+    assert "a pipe or device that does not end; write a cluster file" in waiting
+    assert "not a mapping of keys, got [a]" in written_to
+
+
+@for_each(["/dev/zero", "/dev/null", "/dev/urandom"])
+def test_a_device_is_no_cluster_file(device: str) -> None:
+    assert "; " in mistakes_in(Path(device))[0]

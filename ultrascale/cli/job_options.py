@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
-
-from ultrascale.documents import Json, JsonObject
+from ultrascale import yaml_reader
+from ultrascale.documents import Json, JsonObject, look_up
 from ultrascale.errors import ConfigError
+from ultrascale.yaml_reader import YamlError
 
 
 def changes_of(settings: list[str], variables: list[str]) -> JsonObject:
@@ -47,10 +47,10 @@ def _put(changes: dict[str, Json], path: list[str], value: Json, *, given: str) 
 
 
 def _value(text: str) -> Json:
-    """Return a value as YAML; text that is no YAML stays text."""
+    """Return a value as a file would have it; text that is no YAML stays text."""
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
+        return look_up({"value": yaml_reader.load(text)}, "value")
+    except YamlError:
         return text
 
 

@@ -157,7 +157,10 @@ def _wrong_value(at: KeyPath, item: ErrorDetails) -> Mistake:
         todo = "put it in quotes" if is_one and item["input"] is not None else "write one word"
         return _mistake(at, "not text", todo, got=got)
     if item["type"] in _TYPES:
-        return _mistake(at, *_TYPES[item["type"]], got=got)
+        wrong, todo = _TYPES[item["type"]]
+        if _is_number_to_some(item["input"]):
+            todo = "write digits alone, without quotes and without a 0 before them"
+        return _mistake(at, wrong, todo, got=got)
     if item["type"] == "literal_error":
         expected = str(context["expected"]).replace("'", "")
         choices = expected.replace(" or ", ", ").split(", ")
@@ -171,6 +174,11 @@ def _wrong_value(at: KeyPath, item: ErrorDetails) -> Mistake:
         return _mistake(at, "empty", "write at least one", got=got)
     message = item["msg"]
     return _mistake(at, message[:1].lower() + message[1:], got=got)
+
+
+def _is_number_to_some(value: object) -> bool:
+    """Return whether some readers of YAML take a text for a number: `012`, `20:00`, `1_000`."""
+    return isinstance(value, str) and value[:1].isdigit() and value.isascii()
 
 
 def _choice(value: object, choices: Sequence[str]) -> str:

@@ -1,0 +1,362 @@
+"""YAML as people write it: one reader, with limits, of what readers of YAML 1.1 and 1.2 agree on.
+
+A word that the two read as different values is the text that it is: `012`, `1_000`, `20:00`, `1e3`,
+`yes`. Whoever wants a number there then reads that it is none.
+"""
+
+import os
+import re
+import select
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+from yaml.scanner import ScannerError
+
+from ultrascale.errors import UltrascaleError, printable
+
+MOST_BYTES = 1 << 20
+"""Size of the largest file that is read: ten times that of 600 pools."""
+MOST_NODES = 20_000
+"""Values of the largest document, in which each alias counts as all that it stands for."""
+MOST_ITEMS = 1_000
+"""Items of the longest list, keys of the longest mapping."""
+MOST_LEVELS = 50
+
+_TAG = "tag:yaml.org,2002:"
+STRING, NUMBER, MERGE = f"{_TAG}str", f"{_TAG}int", f"{_TAG}merge"
+_SECONDS_FOR_A_PIPE = 3.0
+
+# Tabs between tokens, question marks in flow collections, comments after the indicator of a block
+# scalar, and line breaks that YAML 1.2 does not know.
+_READ_DIFFERENTLY = re.compile("[\t?\x85\u2028\u2029]|[|>]#")
+# PyYAML takes ten seconds for a mebibyte.
+_LONGEST_FOR_PYYAML = 65_536
+
+_WORDS = (
+    ("null", r"~|null|Null|NULL|", "~nN"),
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(?:0|[1-9][0-9]*)\.[0-9]*(?:[eE][-+][0-9]+)?|[-+]?\.[0-9]+(?:[eE][-+][0-9]+)?"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+    ("merge", "<<", "<"),
+)
+_RESOLVERS: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+for _kind, _pattern, _starts in _WORDS:
+    for _start in (*_starts, *([""] if _kind == "null" else [])):
+        _resolver = (_TAG + _kind, re.compile(rf"(?:{_pattern})\Z"))
+        _RESOLVERS.setdefault(_start, []).append(_resolver)
+
+
+class YamlError(UltrascaleError):
+    """A text that is not read as YAML.
+
+    Attributes:
+        lines: What is wrong and what to do, a line each.
+    """
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = lines
+        super().__init__("\n".join(lines))
+
+
+class _UnreadableValueError(yaml.constructor.ConstructorError):
+    """A value that cannot be made, with what to do about it."""
+
+
+class _Construction(yaml.constructor.SafeConstructor):
+    """Constructor of values from YAML nodes that names a line in each error."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ValueError, OverflowError) as error:
+            text = f"not a value that YAML knows: {error}; mend it, or put it in quotes"
+            if isinstance(node, yaml.ScalarNode) and node.tag == NUMBER:
+                digits = sum(character.isdigit() for character in node.value)
+                text = f"a number of {digits} digits; write a smaller one"
+            raise _UnreadableValueError(None, None, text, node.start_mark) from error
+
+
+class _PlainLoader(_Construction, yaml.SafeLoader):
+    """Reads what people wrote: its errors say what is wrong in words that they know."""
+
+    yaml_implicit_resolvers = _RESOLVERS
+
+
+class _FastLoader(_Construction, yaml.CSafeLoader):
+    """Reads by libyaml, several times as fast."""
+
+    yaml_implicit_resolvers = _RESOLVERS
+
+
+Loader = _PlainLoader | _FastLoader
+
+
+@dataclass(slots=True)
+class _Measure:
+    """Sizes of a collection and of all below it."""
+
+    anchor: str | None
+    items: int = 0
+    nodes: int = 1
+    levels: int = 1
+
+
+@dataclass(slots=True)
+class _Measures:
+    """Sizes of the collections that a text has opened, and of those that have an anchor."""
+
+    opened: list[_Measure] = field(default_factory=list[_Measure])
+    anchored: dict[str, _Measure] = field(default_factory=dict[str, _Measure])
+
+    def add(self, event: yaml.Event, line: int) -> None:
+        """Count the part that ``event`` begins, ends or is.
+
+        Raises:
+            YamlError: It is one too many.
+        """
+        if isinstance(event, yaml.CollectionStartEvent):
+            self.opened.append(_Measure(event.anchor))
+            if len(self.opened) > MOST_LEVELS:
+                raise YamlError(f"line {line}: nested too deeply; write a cluster file")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._count(self.opened.pop(), line)
+        elif isinstance(event, yaml.ScalarEvent):
+            self._count(_Measure(event.anchor), line)
+        elif isinstance(event, yaml.AliasEvent):
+            name = event.anchor or ""
+            if any(each.anchor == name for each in self.opened):
+                text = "an alias refers to itself; write the value out"
+                raise YamlError(f"line {line}: {text}")
+            meant = self.anchored.get(name, _Measure(None))
+            self._count(_Measure(None, nodes=meant.nodes, levels=meant.levels), line)
+
+    def _count(self, part: _Measure, line: int) -> None:
+        if part.anchor is not None:
+            self.anchored[part.anchor] = part
+        if not self.opened:
+            return
+        outer = self.opened[-1]
+        outer.items += 1
+        outer.nodes += part.nodes
+        outer.levels = max(outer.levels, part.levels + 1)
+        # The keys of a mapping count as items too.
+        if outer.items > 2 * MOST_ITEMS:
+            raise YamlError(
+                f"line {line}: a list of more than {MOST_ITEMS:,} items; leave the others out"
+            )
+        if sum(each.nodes for each in self.opened) > MOST_NODES:
+            text = f"more than {MOST_NODES:,} values, with all that aliases stand for"
+            raise YamlError(f"line {line}: {text}; write a smaller file")
+        if len(self.opened) + part.levels > MOST_LEVELS:
+            raise YamlError(f"line {line}: aliases nested too deeply; write a cluster file")
+
+
+def read_bytes(path: Path, *, what: str) -> bytes:
+    """Return the content of a file, or of a pipe to which somebody writes.
+
+    Args:
+        path: The file.
+        what: Of which kind it should be.
+
+    Raises:
+        OSError: It cannot be read.
+        YamlError: It is larger than any such file, or nothing comes from the pipe.
+    """
+    # A pipe that nobody writes to would be waited for without end.
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        kind = os.fstat(file).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError
+        if stat.S_ISBLK(kind):
+            raise YamlError(f"a device; name a {what} file")
+        parts = b"".join(_parts(file, what, waits=not stat.S_ISREG(kind)))
+    finally:
+        os.close(file)
+    return parts
+
+
+def _parts(file: int, what: str, *, waits: bool) -> Iterator[bytes]:
+    size, until = 0, time.monotonic() + _SECONDS_FOR_A_PIPE
+    while True:
+        if waits:
+            select.select([file], [], [], max(0, until - time.monotonic()))
+        try:
+            part = os.read(file, MOST_BYTES)
+        except BlockingIOError:
+            text = f"a pipe or device that does not end; write a {what} file, and name that"
+            raise YamlError(text) from None
+        if not part:
+            return
+        size += len(part)
+        if size > MOST_BYTES:
+            limit = MOST_BYTES >> 20
+            raise YamlError(f"more than {limit} MiB, which no {what} file has; name another file")
+        yield part
+
+
+def decoded(data: bytes) -> str:
+    """Return ``data`` as text.
+
+    Raises:
+        YamlError: It is not UTF-8.
+    """
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise YamlError("not UTF-8 text, got UTF-16; save the file as UTF-8")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        got = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
+        raise YamlError(f"not UTF-8 text, got {got}; save the file as UTF-8") from None
+
+
+def load(data: str | bytes) -> object:
+    """Return the value of a YAML document, None of an empty one.
+
+    Raises:
+        YamlError: It is no YAML, larger than any file of ours, or has a key twice.
+    """
+    text = data if isinstance(data, str) else decoded(data)
+    return value_of(text, *compose(text))
+
+
+def compose(text: str, *, own: bool = False) -> tuple[Loader, yaml.Node | None]:
+    """Return the root of a YAML document, None of an empty one, and the loader that makes values.
+
+    PyYAML reads what libyaml refuses, for its errors are the known ones, and texts that the two
+    read differently.
+
+    Args:
+        text: The document.
+        own: Whether this program wrote it, so that no limit holds.
+
+    Raises:
+        YamlError: It is no YAML, larger than any file of ours, or has a key twice.
+    """
+    if own:
+        try:
+            return _composed(_FastLoader(text), text)
+        except yaml.YAMLError as error:
+            raise YamlError(_yaml_mistake(error, text)) from error
+    known_to_pyyaml = len(text) <= _LONGEST_FOR_PYYAML
+    if not (known_to_pyyaml and _READ_DIFFERENTLY.search(text)):
+        try:
+            _measure(_FastLoader, text)
+            loader, root = _composed(_FastLoader(text), text)
+        except yaml.YAMLError as error:
+            if not known_to_pyyaml:
+                raise YamlError(_yaml_mistake(error, text)) from error
+        else:
+            return loader, root
+    try:
+        _measure(_PlainLoader, text)
+    except yaml.YAMLError as error:
+        raise YamlError(_yaml_mistake(error, text)) from error
+    return _composed(_PlainLoader(text), text)
+
+
+def value_of(text: str, loader: Loader, root: yaml.Node | None) -> object:
+    """Return the value of what `compose` returned.
+
+    Raises:
+        YamlError: YAML knows no such value.
+    """
+    try:
+        return None if root is None else loader.construct_document(root)
+    except yaml.YAMLError as error:
+        raise YamlError(_yaml_mistake(error, text)) from error
+
+
+def _composed(loader: Loader, text: str) -> tuple[Loader, yaml.Node | None]:
+    try:
+        root = loader.get_single_node()
+    except yaml.YAMLError as error:
+        if isinstance(loader, _FastLoader) and len(text) <= _LONGEST_FOR_PYYAML:
+            raise
+        raise YamlError(_yaml_mistake(error, text)) from error
+    if root is not None and (lines := [*_twice(root, set())]):
+        raise YamlError(*lines)
+    return loader, root
+
+
+def _measure(loader: type[Loader], text: str) -> None:
+    measures = _Measures()
+    events: Iterator[yaml.Event] = yaml.parse(text, Loader=loader)
+    for event in events:
+        line = event.start_mark.line + 1 if event.start_mark is not None else 1
+        if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
+            _refuse_tag(event, line)
+        measures.add(event, line)
+
+
+def _refuse_tag(event: yaml.ScalarEvent | yaml.CollectionStartEvent, line: int) -> None:
+    """Refuse a tag that makes another value of what is written.
+
+    Raises:
+        YamlError: It is one.
+    """
+    tag = event.tag
+    if tag is None or tag == "!":
+        return
+    got = "a list" if isinstance(event, yaml.SequenceStartEvent) else "a mapping"
+    own = f"{_TAG}seq" if isinstance(event, yaml.SequenceStartEvent) else f"{_TAG}map"
+    if isinstance(event, yaml.ScalarEvent):
+        got, own = repr(event.value), STRING
+    if tag != own:
+        shown = tag.replace(_TAG, "!!")
+        raise YamlError(f"line {line}: the tag {printable(shown)} on {got}; leave the tag out")
+
+
+def _twice(node: yaml.Node, seen: set[int]) -> Iterator[str]:
+    """Yield keys that are written twice, of which PyYAML takes the last in silence."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _twice(item, seen)
+    elif isinstance(node, yaml.MappingNode):
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if isinstance(key, yaml.ScalarNode) and key.tag != MERGE:
+                if key.value in lines:
+                    first = lines[key.value]
+                    yield f"line {line}: the key {key.value!r} stands on line {first} too; keep one"
+                lines.setdefault(key.value, line)
+                # A key such as `on` or `1` is text.
+                key.tag = STRING
+            elif not isinstance(key, yaml.ScalarNode):
+                yield f"line {line}: a list or mapping as a key; write a word"
+            yield from _twice(value, seen)
+
+
+def _yaml_mistake(error: yaml.YAMLError, text: str) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        line, problem = error.problem_mark.line + 1, error.problem or ""
+        if isinstance(error, ScannerError) and _is_tab(error.problem_mark, text):
+            return f"line {line}: not YAML: a tab in its indentation; use spaces"
+        if isinstance(error, _UnreadableValueError):
+            return f"line {line}: {problem}"
+        # PyYAML names the start of what it was reading apart from where it gave up.
+        context = f"{error.context}, " if error.context else ""
+        todo = "look for an unclosed quote or bracket, a missing colon or a wrong indentation"
+        return f"line {line}: not YAML: {context}{problem}; {todo}"
+    if isinstance(error, yaml.reader.ReaderError):
+        line = text.count("\n", 0, error.position) + 1
+        return f"line {line}: not YAML: a character that YAML does not allow; remove it"
+    return f"not YAML: {' '.join(str(error).split())}; mend it"
+
+
+def _is_tab(mark: yaml.Mark, text: str) -> bool:
+    lines = text.splitlines()
+    return mark.line < len(lines) and lines[mark.line][mark.column : mark.column + 1] == "\t"
