@@ -8,7 +8,6 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 ifeq ($(shell uname),Darwin)
 SHELL := /bin/bash
 endif
-CDK := node_modules/.bin/cdk
 
 .DEFAULT_GOAL := help
 .PHONY: help setup synth pipeline test fuzz training lint lint-templates posture bench house docs chart clean
@@ -20,14 +19,12 @@ setup: .venv/.dev node_modules/.installed ## install everything that development
 
 synth: .venv/.runtime node_modules/.installed ## synthesize CLUSTER into cdk.out/ and dist/, validated
 	@ultrascale check $(CLUSTER)
-	@rm -rf dist cdk.out/*.json cdk.out/assembly-* cdk.out/cluster-*
-	@$(CDK) synth --strict --quiet --no-notices -c cluster=$(CLUSTER)
+	@python tools/synth.py cluster $(CLUSTER)
 	@ultrascale summary $(CLUSTER)
 
 pipeline: .venv/.runtime node_modules/.installed ## synthesize the pipeline of CLUSTER, with all of its stages
 	@ultrascale check $(CLUSTER)
-	@rm -rf dist cdk.out
-	@$(CDK) synth --strict --quiet --no-notices -c pipeline=$(CLUSTER)
+	@python tools/synth.py pipeline $(CLUSTER)
 
 # Without bytecode each program that a test starts would compile all that it imports.
 test: .venv/.dev ## run the tests

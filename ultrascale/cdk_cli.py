@@ -35,9 +35,13 @@ class CdkCli:
         return self.project / "node_modules" / ".bin" / "cdk"
 
     def environment(self) -> Mapping[str, str]:
-        """Return what it runs in: the bundled Node.js, and the Python of this process."""
+        """Return what it runs in: the bundled Node.js, and the Python of this process.
+
+        On a terminal the CDK recommends the newest version of npm's tag `latest`, which is broken.
+        """
         own = (str(bundled_node().parent), str(Path(sys.executable).parent))
-        return {**os.environ, "PATH": os.pathsep.join((*own, os.environ.get("PATH", os.defpath)))}
+        path = os.pathsep.join((*own, os.environ.get("PATH", os.defpath)))
+        return {**os.environ, "PATH": path, "CDK_DISABLE_VERSION_CHECK": "1"}
 
 
 def find_cdk_cli(project: Path | None = None) -> CdkCli:

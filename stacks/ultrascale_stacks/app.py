@@ -82,7 +82,7 @@ def main() -> None:
         import aws_cdk as cdk
 
         app = cdk.App()
-        manifests = Path("dist")
+        manifests = Path(app.node.try_get_context("manifests") or "dist")
         piped = app.node.try_get_context("pipeline")
         path = Path(piped or app.node.try_get_context("cluster") or DEFAULT_CLUSTER)
         try:
