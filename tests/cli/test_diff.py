@@ -303,6 +303,18 @@ def test_a_file_that_is_wrong_is_refused_before_anything_is_compared(
     assert "region" in answer.stderr
 
 
+def test_a_wrong_folder_is_told_before_half_a_minute_of_synthesis(
+    ultrascale: Ultrascale, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("ultrascale.guard.synthesize")
+
+    answer = ultrascale("diff", file, "--against", tmp_path / "missing")
+
+    assert answer.returncode == 1
+    assert f"{tmp_path / 'missing'}" in answer.stderr
+    assert "synthesizing" not in answer.stderr
+
+
 def test_the_file_is_synthesized_where_no_assembly_is_given(
     ultrascale: Ultrascale, file: Path, saved: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,8 +1,9 @@
 """`ultrascale diff`: show what a deployment would replace, delete or roll."""
 
 import json
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from ultrascale.errors import QuestionError
 from ultrascale.plan.stacks import stack_names
 
 if TYPE_CHECKING:
+    from ultrascale.account import Account
     from ultrascale.guard import Changes
     from ultrascale.guard.templates import Templates
 
@@ -58,8 +60,11 @@ def diff(
     from ultrascale.cli.change_views import as_document, text_lines
 
     cluster = plan.load(file)
+    # Before the synthesis, which takes half a minute.
+    old = _old_templates(cluster, against, profile)
     with _new_templates(cluster, file, assembly) as new:
-        of, changes, note = _compared(cluster, against, profile, new)
+        changes, note = old.compare(new)
+    of = old.name
     changes = changes.permit(*(replace or ()))
     status = 0 if changes.is_safe else PROTECTED
     if as_json:
@@ -82,6 +87,7 @@ def _new_templates(
     from ultrascale import guard
 
     if assembly is None:
+        typer.echo(f"synthesizing {file}", err=True)
         with TemporaryDirectory(prefix="ultrascale-diff-") as folder:
             yield guard.synthesize(file, Path(folder))
         return
@@ -97,20 +103,38 @@ def _new_templates(
     yield new
 
 
-def _compared(
-    cluster: plan.ClusterPlan, against: Path | None, profile: str | None, new: "Templates"
-) -> tuple[str, "Changes", str]:
-    """Return the name of the old state, the changes, and a note; the note may be empty."""
+@dataclass(frozen=True, slots=True)
+class _Old:
+    """The state that new templates are compared with.
+
+    Attributes:
+        name: Its name.
+        compare: Returns the changes, and a note; the note may be empty.
+    """
+
+    name: str
+    compare: Callable[["Templates"], tuple["Changes", str]]
+
+
+def _old_templates(cluster: plan.ClusterPlan, against: Path | None, profile: str | None) -> _Old:
     from ultrascale import account, guard
 
     if against is not None:
         old = guard.read_assembly_of(cluster, against, option="--against")
-        return str(against), guard.compare(old, new, region=cluster.region), ""
+        return _Old(str(against), lambda new: (guard.compare(old, new, region=cluster.region), ""))
     seen = account.connect_to_owner(cluster, profile)
+    return _Old(f"account {seen.id}", lambda new: _compared(seen, cluster, new))
+
+
+def _compared(
+    seen: "Account", cluster: plan.ClusterPlan, new: "Templates"
+) -> tuple["Changes", str]:
+    from ultrascale import guard
+
     changes = guard.compare_deployed(seen, cluster, new)
     note = ""
     if not changes.left_stacks and set(changes.new_stacks) == set(new):
         others = ", ".join(guard.other_clusters(seen, cluster.name))
         beside = f", beside the clusters that are there: {others}" if others else ""
         note = f"Nothing of it is deployed: a whole cluster would be made{beside}"
-    return f"account {seen.id}", changes, note
+    return changes, note

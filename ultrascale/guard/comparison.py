@@ -14,7 +14,7 @@ from ultrascale.guard.objects import NODE_POOL, KubernetesObject, Objects, read_
 from ultrascale.guard.properties import property_changes
 from ultrascale.guard.protection import is_retained, object_protection, with_protection
 from ultrascale.guard.replacement import Worlds, action_of, change_of, propagate
-from ultrascale.guard.templates import Key, Templates, World, shown, world
+from ultrascale.guard.templates import Key, Templates, World, shown, shown_change, world
 
 # Kinds whose deletion takes many other objects or nodes along, or that something runs by.
 _TELLING = frozenset({NODE_POOL, "Namespace", "CustomResourceDefinition", *TOLD_KINDS})
@@ -112,8 +112,8 @@ def _of_attributes(
         )
     for name in _POLICIES:
         if old.get(name) != new.get(name):
-            before, after = (shown(side.get(name)) for side in (old, new))
-            yield PropertyChange(path=name, old=before, new=after, effect="updates")
+            was, becomes = shown_change(old.get(name), new.get(name))
+            yield PropertyChange(path=name, old=was, new=becomes, effect="updates")
 
 
 def _condition(key: Key, side: World) -> Json:

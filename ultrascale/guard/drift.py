@@ -18,7 +18,7 @@ from ultrascale.guard.objects import (
     is_reserved,
 )
 from ultrascale.guard.protection import fewer_protection, reserved_protection
-from ultrascale.guard.templates import count, shown
+from ultrascale.guard.templates import count, shown_change
 
 # Kind of the node classes of EKS Auto Mode.
 _AUTO_MODE_CLASS = "NodeClass"
@@ -130,7 +130,8 @@ def _fields(kind: str, before: JsonObject, after: JsonObject) -> Iterator[str]:
     for key in {**before, **after}:
         old, new = before.get(key), after.get(key)
         if old != new:
-            yield f"{kind}.{key} from {shown(old, most=60)} to {shown(new, most=60)}"
+            was, becomes = shown_change(old, new, most=60)
+            yield f"{kind}.{key} from {was} to {becomes}"
 
 
 def _drifted(

@@ -8,7 +8,7 @@ from ultrascale.documents import Json, JsonObject, mapping, objects, text
 from ultrascale.guard.model import Change, PropertyChange
 from ultrascale.guard.objects import KubernetesObject, Objects
 from ultrascale.guard.properties import at
-from ultrascale.guard.templates import shown
+from ultrascale.guard.templates import shown_change
 
 _DEFINITION = "CustomResourceDefinition"
 _WHY = "immutable in Kubernetes"
@@ -96,4 +96,5 @@ def _versions(definition: KubernetesObject) -> set[str]:
 
 
 def _change(path: str, old: Json, new: Json, why: str) -> PropertyChange:
-    return PropertyChange(path=path, old=shown(old), new=shown(new), effect="is refused", why=why)
+    before, after = shown_change(old, new)
+    return PropertyChange(path=path, old=before, new=after, effect="is refused", why=why)

@@ -7,7 +7,7 @@ from ultrascale.catalog import create_only
 from ultrascale.catalog.create_only import UpdateBehavior
 from ultrascale.documents import Json, JsonObject, mapping
 from ultrascale.guard.model import Effect, PropertyChange
-from ultrascale.guard.templates import UPDATE_POLICY, is_atom, shown
+from ultrascale.guard.templates import UPDATE_POLICY, is_atom, shown_change
 
 _GROUP = "AWS::AutoScaling::AutoScalingGroup"
 _REPLACING = "AutoScalingReplacingUpdate"
@@ -167,7 +167,8 @@ def _parts(value: Json) -> JsonObject | None:
 
 
 def _change(path: str, old: Json, new: Json, effect: Effect, why: str) -> PropertyChange:
-    return PropertyChange(path=path, old=shown(old), new=shown(new), effect=effect, why=why)
+    before, after = shown_change(old, new)
+    return PropertyChange(path=path, old=before, new=after, effect=effect, why=why)
 
 
 def _is_less(after: Json, before: Json) -> bool:

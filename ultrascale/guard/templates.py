@@ -255,8 +255,43 @@ def count(value: Json) -> int | None:
 
 def shown(value: Json, most: int = 80) -> str:
     """Return a value of `World.value` for people, at most ``most`` characters of it."""
-    words = "nothing" if value is None else " ".join(_spoken(value).split())
+    words = _words(value)
     return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
+def shown_change(old: Json, new: Json, most: int = 80) -> tuple[str, str]:
+    """Return two values for people; of long ones the part in which they differ.
+
+    User data and launch templates are alike for thousands of characters.
+
+    Args:
+        old: The value before.
+        new: The value after.
+        most: Characters of each, at most.
+    """
+    words = (_words(old), _words(new))
+    if max(map(len, words)) <= most:
+        return words
+    before = _alike(*words)
+    after = _alike(*(word[before:][::-1] for word in words))
+    first = max(before - most // 4, 0)
+    return _part(words[0], first, after, most), _part(words[1], first, after, most)
+
+
+def _alike(one: str, other: str) -> int:
+    """Return the number of characters with which both begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _part(words: str, first: int, after: int, most: int) -> str:
+    """Return the words from ``first`` on; of the last ``after`` characters only what explains."""
+    last = min(len(words) - after + most // 4, first + most, len(words))
+    return f"{'…' if first else ''}{words[first:last]}{'…' if last < len(words) else ''}"
+
+
+def _words(value: Json) -> str:
+    return "nothing" if value is None else " ".join(_spoken(value).split())
 
 
 def text_of(value: Json) -> str:
