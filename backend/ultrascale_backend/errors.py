@@ -16,7 +16,39 @@ class BadRequestError(Exception):
 
 
 class KeyReusedError(Exception):
-    """An idempotency key came again with another request."""
+    """An idempotency key came again with another request, or of a caller that nobody knows."""
+
+
+class ForbiddenError(Exception):
+    """A caller may not do what it asks for. Carries a line for each reason.
+
+    Attributes:
+        reasons: What is missing.
+    """
+
+    def __init__(self, reasons: Iterable[str]) -> None:
+        self.reasons = tuple(reasons)
+        super().__init__("; ".join(self.reasons))
+
+
+class UnknownCallerError(Exception):
+    """A token names nobody whom the process knows."""
+
+
+class LimitedError(Exception):
+    """Somebody asks more often than one may.
+
+    Attributes:
+        seconds: Time to wait.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"again in {seconds:.1f} s")
+
+
+class IdentityUnavailableError(Exception):
+    """Nobody can say now whose a token is."""
 
 
 class UnavailableError(Exception):

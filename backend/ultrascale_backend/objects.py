@@ -18,6 +18,8 @@ from ultrascale.jobs.workloads import WORKLOADS, read_workload, together
 
 # On every object of a request's job: the request's id.
 REQUEST_LABEL = "ultrascale.dev/request"
+# On every object as well: who asked for it. A name of a caller fits no label.
+OWNER_ANNOTATION = "ultrascale.dev/owner"
 # Refusals of what is asked for, which another attempt would meet again. Not among them: 403, which
 # is also a quota's word, and 404 for a namespace or a kind that is still being deployed.
 # Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
@@ -34,14 +36,16 @@ def job_name(request_id: UUID) -> str:
     return f"request-{request_id.hex}"
 
 
-def labelled(objects: Iterable[Object], request_id: UUID) -> tuple[JsonObject, ...]:
-    """Return ``objects`` with the label that says whose they are."""
-    return tuple(_labelled(each, request_id) for each in objects)
+def labelled(objects: Iterable[Object], request_id: UUID, owner: str) -> tuple[JsonObject, ...]:
+    """Return ``objects`` with what says of which request and of whom they are."""
+    return tuple(_labelled(each, request_id, owner) for each in objects)
 
 
-def _labelled(found: Object, request_id: UUID) -> JsonObject:
-    labels = {**mapping(found, "metadata", "labels"), REQUEST_LABEL: str(request_id)}
-    return {**found, "metadata": {**mapping(found, "metadata"), "labels": labels}}
+def _labelled(found: Object, request_id: UUID, owner: str) -> JsonObject:
+    metadata = mapping(found, "metadata")
+    labels = {**mapping(metadata, "labels"), REQUEST_LABEL: str(request_id)}
+    annotations = {**mapping(metadata, "annotations"), OWNER_ANNOTATION: owner}
+    return {**found, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
 
 
 def workloads(objects: Iterable[Object]) -> tuple[tuple[Kind, Object], ...]:

@@ -18,6 +18,7 @@ class Record:
 
     Attributes:
         id: Its identity; its job's name follows from it.
+        owner: Who asked for it; None where that was recorded before callers were known.
         type: What was asked for.
         urgency: As asked for.
         deadline: As asked for.
@@ -37,6 +38,7 @@ class Record:
     """
 
     id: UUID
+    owner: str | None
     type: str
     urgency: str
     deadline: datetime | None
@@ -61,7 +63,8 @@ class NewRecord:
 
     Attributes:
         id: Its identity.
-        key: The client's idempotency key.
+        owner: Who asks for it.
+        key: The client's idempotency key, which is no other client's.
         fingerprint: SHA-256 of its body.
         type: What is asked for.
         urgency: As asked for.
@@ -77,6 +80,7 @@ class NewRecord:
     """
 
     id: UUID
+    owner: str
     key: str
     fingerprint: bytes
     type: str

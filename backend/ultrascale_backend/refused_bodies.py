@@ -1,4 +1,4 @@
-"""Requests with a body that is too large, from clients that are still sending it."""
+"""Requests that are refused before their body was read, from clients that still send it."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -8,13 +8,14 @@ from starlette.datastructures import Headers
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_TOO_LARGE = 413
-_MOST_BYTES = 2**24
+# What a client goes on sending, in bytes, after it was refused: as too large, or as nobody who may
+# send anything.
+_MOST_BYTES = {413: 2**24, 401: 2**20, 429: 2**20, 503: 2**20}
 _MOST_SECONDS = 10.0
 
 
 class ReadRefusedBodies:
-    """Reads the rest of a body before it answers that it is too large.
+    """Reads the rest of a body before it answers that nothing is done with it.
 
     The connection is closed with the answer, and a client that is still writing then would be told
     of a connection that was reset, instead of what is wrong.
@@ -35,8 +36,8 @@ class ReadRefusedBodies:
         body = _Body(receive)
 
         async def answer(message: "Message") -> None:
-            if message["type"] == "http.response.start" and message["status"] == _TOO_LARGE:
-                await body.read_rest()
+            if message["type"] == "http.response.start":
+                await body.read_rest(_MOST_BYTES.get(message["status"], 0))
             await send(message)
 
         await self._app(scope, body.receive, answer)
@@ -54,10 +55,11 @@ class _Body:
         self._bytes += len(message.get("body", b""))
         return message
 
-    async def read_rest(self) -> None:
+    async def read_rest(self, most_bytes: int) -> None:
+        """Read until the body ends, is larger than ``most_bytes``, or takes too long."""
         try:
             async with asyncio.timeout(_MOST_SECONDS):
-                while self._more and self._bytes < _MOST_BYTES:
+                while self._more and self._bytes < most_bytes:
                     await self.receive()
         except TimeoutError:
             return

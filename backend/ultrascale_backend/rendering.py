@@ -12,6 +12,7 @@ from ultrascale.documents import JsonObject, mapping, number
 from ultrascale.errors import ConfigError
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.preparation import JobCluster, prepare, read_cluster
+from ultrascale_backend.callers import Submission
 from ultrascale_backend.errors import BadRequestError
 from ultrascale_backend.mistakes import near
 from ultrascale_backend.objects import job_name, labelled, workloads
@@ -44,8 +45,10 @@ class Renderer:
     account: str | None
     followed: frozenset[tuple[str, str]]
 
-    def render(self, request_id: UUID, asked: Asked, now: datetime) -> NewRecord:
-        """Return what is recorded for a request that comes ``now``.
+    def render(
+        self, request_id: UUID, asked: Asked, now: datetime, *, owner: str
+    ) -> tuple[NewRecord, Submission]:
+        """Return what is recorded for a request that comes ``now``, and what takes a right of it.
 
         Raises:
             BadRequestError: It does not fit the rules or the cluster; one line for each mistake.
@@ -65,7 +68,13 @@ class Renderer:
             raise BadRequestError([*mistakes, *_job_lines(error)]) from None
         if mistakes:
             raise BadRequestError(mistakes)
-        return _record(request_id, asked, rule, manifests)
+        template = self.cluster.cluster.jobs[rule.template]
+        submission = Submission(
+            template=rule.template,
+            kind=str(rule.changes.get("kind", template.kind)),
+            priority=manifests.priority_class,
+        )
+        return _record(request_id, asked, rule, manifests, owner=owner), submission
 
     def _key_mistakes(self, body: JobRequest) -> Iterator[str]:
         for key in body.job:
@@ -156,10 +165,13 @@ def _unfit(manifests: JobManifests) -> Iterator[str]:
             )
 
 
-def _record(request_id: UUID, asked: Asked, rule: Rule, manifests: JobManifests) -> NewRecord:
+def _record(
+    request_id: UUID, asked: Asked, rule: Rule, manifests: JobManifests, *, owner: str
+) -> NewRecord:
     making = workloads(manifests.objects)
     return NewRecord(
         id=request_id,
+        owner=owner,
         key=asked.key,
         fingerprint=asked.fingerprint,
         type=asked.body.type,
@@ -171,6 +183,6 @@ def _record(request_id: UUID, asked: Asked, rule: Rule, manifests: JobManifests)
         job_name=manifests.name,
         kind=making[0][0].resource,
         workloads=len(making),
-        objects=json.dumps(labelled(manifests.objects, request_id)),
+        objects=json.dumps(labelled(manifests.objects, request_id, owner)),
         notes=[*manifests.notes],
     )

@@ -13,16 +13,24 @@ import uvicorn
 from anyio.to_thread import current_default_thread_limiter
 from starlette.types import ASGIApp
 
+from ultrascale import config
 from ultrascale.cluster_api.identity import same_cluster
+from ultrascale.cluster_api.rights import missing_rights
 from ultrascale.cluster_api.server import Cluster
+from ultrascale.errors import ClusterError, ConfigError
 from ultrascale.jobs.workloads import WORKLOADS
+from ultrascale.plan.model import IdentityPlan
 from ultrascale_backend import store
+from ultrascale_backend.authentication import Authenticator, Judge
+from ultrascale_backend.callers import Rights
 from ultrascale_backend.database import Database
 from ultrascale_backend.follower import Follower
 from ultrascale_backend.metrics import Metrics
 from ultrascale_backend.migrations import migrate
+from ultrascale_backend.oidc import Issuer
 from ultrascale_backend.rendering import Renderer, open_renderer
 from ultrascale_backend.settings import Settings
+from ultrascale_backend.token_review import TOKEN_REVIEW, TokenReviews
 from ultrascale_backend.web import Backend, application
 from ultrascale_backend.worker import Workers
 
@@ -34,8 +42,12 @@ _THREADS = 10
 _KINDS = frozenset(kind.resource for kind in WORKLOADS)
 
 
-def serve(settings: Settings) -> None:
+def serve(settings: Settings, *, anonymous: bool = False) -> None:
     """Serve until SIGTERM or SIGINT.
+
+    Args:
+        settings: What the process is told.
+        anonymous: Whether nobody is asked for a token.
 
     Raises:
         ConfigError: The cluster file or the rules are wrong; one line for each mistake.
@@ -45,20 +57,89 @@ def serve(settings: Settings) -> None:
     renderer = open_renderer(settings.cluster_file, settings.rules_file, account=settings.account)
     cluster = Cluster.connected()
     same_cluster(settings.cluster_file, cluster)
+    identity = None if anonymous else _identity(renderer)
+    authenticator = _authenticator(identity, cluster, renderer, settings)
     database = Database(settings.database)
     database.open()
     stopping = threading.Event()
     try:
         database.run(migrate)
-        with _backend(database, cluster, renderer, stopping) as backend:
-            _Server(application(backend), stopping, settings).run()
+        with _backend(database, cluster, renderer, stopping, Rights(identity)) as backend:
+            app = application(
+                backend, authenticator=authenticator, per_second=settings.requests_per_second
+            )
+            _Server(app, stopping, settings).run()
     finally:
         database.close()
 
 
+def _identity(renderer: Renderer) -> IdentityPlan:
+    backend = renderer.cluster.plan.backend
+    assert backend is not None, "without the backend there is no renderer"
+    return backend.identity
+
+
+def _authenticator(
+    identity: IdentityPlan | None, cluster: Cluster, renderer: Renderer, settings: Settings
+) -> Authenticator | None:
+    """Return what tells callers apart; None where nobody is to be told apart.
+
+    Raises:
+        ConfigError: Nobody can be told apart, or the file names callers of whom nobody would ask.
+    """
+    if identity is None:
+        if "identity" in _section(renderer).model_fields_set:
+            wrong = "the cluster file has backend.identity, which would count for nothing"
+            raise ConfigError([f"--insecure-anonymous: {wrong}; leave one of them out"])
+        _LOG.warning(
+            "INSECURE: callers are not authenticated. Whoever reaches this process may submit "
+            "every template with every priority, and see and cancel the jobs of all. Start it "
+            "without --insecure-anonymous."
+        )
+        return None
+    judges: list[Judge] = []
+    if identity.issuer is not None:
+        judges.append(Issuer(identity, ca_file=settings.issuer_ca_file))
+    if _may_review_tokens(cluster):
+        judges.append(TokenReviews(cluster, identity.accounts_audience))
+    if not judges:
+        raise ConfigError(
+            [
+                "backend.identity: nobody can be told apart: this process may not create "
+                "tokenreviews.authentication.k8s.io, and the cluster file names no issuer; grant "
+                "that right, add issuer, or let everybody in by --insecure-anonymous"
+            ]
+        )
+    if not _section(renderer).identity.admins and not identity.rights:
+        _LOG.warning("backend.identity names neither rights nor admins: nobody may submit")
+    return Authenticator(judges, tokens_per_second=settings.tokens_per_second)
+
+
+def _section(renderer: Renderer) -> config.Backend:
+    backend = renderer.cluster.cluster.backend
+    assert backend is not None, "without the backend there is no renderer"
+    return backend
+
+
+def _may_review_tokens(cluster: Cluster) -> bool:
+    """Return whether this process may ask whose a token is; True where nobody can say now."""
+    try:
+        missing = missing_rights(cluster, [("create", TOKEN_REVIEW)])
+    except ClusterError as error:
+        _LOG.warning("the API server does not say its rights", extra={"error": str(error)})
+        return True
+    if missing:
+        _LOG.warning("tokens of service accounts are refused: no right to %s", missing[0])
+    return not missing
+
+
 @contextmanager
 def _backend(
-    database: Database, cluster: Cluster, renderer: Renderer, stopping: threading.Event
+    database: Database,
+    cluster: Cluster,
+    renderer: Renderer,
+    stopping: threading.Event,
+    rights: Rights,
 ) -> Generator[Backend]:
     """Run the threads that submit and follow jobs meanwhile."""
     metrics = Metrics(database)
@@ -75,6 +156,7 @@ def _backend(
             database=database,
             cluster=cluster,
             renderer=renderer,
+            rights=rights,
             metrics=metrics,
             stopping=stopping,
             wake=workers.wake,
@@ -108,7 +190,7 @@ class _Server(uvicorn.Server):
     """
 
     def __init__(self, app: ASGIApp, stopping: threading.Event, settings: Settings) -> None:
-        config = uvicorn.Config(
+        server = uvicorn.Config(
             app,
             host="0.0.0.0",
             port=settings.port,
@@ -119,7 +201,7 @@ class _Server(uvicorn.Server):
             proxy_headers=False,
             timeout_graceful_shutdown=_FINISH_SECONDS,
         )
-        super().__init__(config)
+        super().__init__(server)
         self._stopping = stopping
         self._drain_seconds = settings.drain_seconds
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -10,9 +10,15 @@ from ultrascale.errors import ConfigError
 _PARTS = ("DATABASE_HOST", "DATABASE_NAME", "DATABASE_CA_FILE")
 _LOGINS = ("DATABASE_IAM_REGION", "DATABASE_SECRET_ARN")
 _DATABASE = (*_PARTS, *_LOGINS, "DATABASE_PORT", "DATABASE_USER")
+_FILES = ("ULTRASCALE_CLUSTER_FILE", "ULTRASCALE_RULES_FILE", "DATABASE_CA_FILE", "OIDC_CA_FILE")
 _PORT, _POSTGRES_PORT = 8080, 5432
 # Seconds from SIGTERM until no connection is taken any more: by then no Service sends any.
 _DRAIN_SECONDS = 5.0
+_PER_SECOND: Mapping[str, float] = {
+    "CALLER_REQUESTS_PER_SECOND": 20,
+    "ADDRESS_TOKENS_PER_SECOND": 5,
+}
+_MOST_PER_SECOND = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +57,10 @@ class Settings:
         port: TCP port of the HTTP server.
         account: AWS account of the cluster's registry, where the file does not state it.
         drain_seconds: Time between the end of readiness and the end of the server.
+        issuer_ca_file: Certificate authorities of the server of the file's OpenID Connect issuer;
+            None for those that browsers trust.
+        requests_per_second: Requests that one caller may send to this process in a second.
+        tokens_per_second: Tokens of nobody that one address may try in a second.
     """
 
     cluster_file: Path
@@ -59,6 +69,9 @@ class Settings:
     port: int
     account: str | None
     drain_seconds: float
+    issuer_ca_file: Path | None
+    requests_per_second: float
+    tokens_per_second: float
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
@@ -76,7 +89,8 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         )
     if mistakes:
         raise ConfigError(f"environment: {mistake}" for mistake in mistakes)
-    rules = given.get("ULTRASCALE_RULES_FILE")
+    requests, tokens = (float(given.get(name, value)) for name, value in _PER_SECOND.items())
+    rules, authorities = given.get("ULTRASCALE_RULES_FILE"), given.get("OIDC_CA_FILE")
     return Settings(
         cluster_file=Path(given["ULTRASCALE_CLUSTER_FILE"]),
         rules_file=Path(rules) if rules else None,
@@ -84,13 +98,21 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         port=int(given.get("PORT", _PORT)),
         account=account,
         drain_seconds=float(given.get("SHUTDOWN_DELAY_SECONDS", _DRAIN_SECONDS)),
+        issuer_ca_file=Path(authorities) if authorities else None,
+        requests_per_second=requests,
+        tokens_per_second=tokens,
     )
 
 
 def _files(given: Mapping[str, str]) -> Iterator[str]:
     if "ULTRASCALE_CLUSTER_FILE" not in given:
         yield "ULTRASCALE_CLUSTER_FILE: missing; set it to the path of the cluster file"
-    for name in ("ULTRASCALE_CLUSTER_FILE", "ULTRASCALE_RULES_FILE", "DATABASE_CA_FILE"):
+    for name in (
+        "ULTRASCALE_CLUSTER_FILE",
+        "ULTRASCALE_RULES_FILE",
+        "DATABASE_CA_FILE",
+        "OIDC_CA_FILE",
+    ):
         if name in given and not Path(given[name]).is_file():
             yield f"{name}: no such file, got {given[name]}; mount it there"
 
@@ -103,6 +125,11 @@ def _numbers(given: Mapping[str, str]) -> Iterator[str]:
     delay = given.get("SHUTDOWN_DELAY_SECONDS", "0")
     if not delay.isascii() or not delay.replace(".", "", 1).isdecimal():
         yield f"SHUTDOWN_DELAY_SECONDS: not a number of seconds, got {delay}; write digits"
+    for name in _PER_SECOND:
+        rate = given.get(name, "1")
+        digits = rate.isascii() and rate.isdecimal() and len(rate) < 10
+        if not digits or not 1 <= int(rate) <= _MOST_PER_SECOND:
+            yield f"{name}: out of range, got {rate}; write a number from 1 to {_MOST_PER_SECOND}"
 
 
 def _database(given: Mapping[str, str]) -> Iterator[str]:

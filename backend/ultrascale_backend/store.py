@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from hashlib import sha256
 from typing import LiteralString
 from uuid import UUID
 
@@ -14,8 +15,8 @@ from ultrascale_backend.errors import KeyReusedError
 from ultrascale_backend.records import ACTIVE, Entry, NewRecord, Observation, Record, State
 
 _COLUMNS: LiteralString = """
-    id, type, urgency, deadline, rule, template, namespace, job_name, kind, notes, state, reason,
-    created_at, cancel_requested_at, submitted_at, started_at, ended_at
+    id, owner, type, urgency, deadline, rule, template, namespace, job_name, kind, notes, state,
+    reason, created_at, cancel_requested_at, submitted_at, started_at, ended_at
 """
 
 
@@ -24,20 +25,44 @@ class _Keyed(Record):
     fingerprint: bytes
 
 
-def find_key(connection: Connection, key: str, fingerprint: bytes) -> Record | None:
-    """Return the request that came under an idempotency key, if one did.
+def find_key(
+    connection: Connection, owner: str, key: str, fingerprint: bytes, *, is_admin: bool = False
+) -> Record | None:
+    """Return the request that came of ``owner`` under an idempotency key, if one did.
+
+    Args:
+        connection: Where.
+        owner: Who asks.
+        key: The client's idempotency key.
+        fingerprint: SHA-256 of the request.
+        is_admin: Whether the caller may see requests that were recorded before they had owners.
 
     Raises:
-        KeyReusedError: It was another request.
+        KeyReusedError: It was another request, or it may be one that has no owner: to record it
+            again would make its job twice.
     """
     with connection.cursor(row_factory=class_row(_Keyed)) as cursor:
         cursor.execute(
-            f"SELECT {_COLUMNS}, fingerprint FROM requests WHERE idempotency_key = %s", (key,)
+            f"""
+            SELECT {_COLUMNS}, fingerprint FROM requests
+            WHERE idempotency_key = %s OR (idempotency_key = %s AND owner IS NULL)
+            ORDER BY owner NULLS LAST LIMIT 1
+            """,
+            (_scoped(owner, key), key),
         )
         row = cursor.fetchone()
-    if row is not None and row.fingerprint != fingerprint:
-        raise KeyReusedError(key)
+    if row is None:
+        return None
+    if row.owner is None and not is_admin:
+        raise KeyReusedError(f"{key} came before requests had owners; send a new one")
+    if row.fingerprint != fingerprint:
+        raise KeyReusedError(f"{key} came before with another request; send a new one")
     return row
+
+
+def _scoped(owner: str, key: str) -> str:
+    """Return what keeps the keys of callers apart, within the one column that is unique."""
+    return "sha256:" + sha256("\n".join((owner, key)).encode()).hexdigest()
 
 
 def create(connection: Connection, new: NewRecord) -> tuple[Record, bool]:
@@ -48,22 +73,22 @@ def create(connection: Connection, new: NewRecord) -> tuple[Record, bool]:
     """
     query = f"""
         WITH recorded AS (
-            INSERT INTO requests (id, idempotency_key, fingerprint, type, urgency, deadline, rule,
-                template, namespace, job_name, kind, workloads, objects, notes)
-            VALUES (%(id)s, %(key)s, %(fingerprint)s, %(type)s, %(urgency)s, %(deadline)s,
-                %(rule)s, %(template)s, %(namespace)s, %(job_name)s, %(kind)s, %(workloads)s,
-                %(objects)s, %(notes)s)
+            INSERT INTO requests (id, owner, idempotency_key, fingerprint, type, urgency, deadline,
+                rule, template, namespace, job_name, kind, workloads, objects, notes)
+            VALUES (%(id)s, %(owner)s, %(scoped)s, %(fingerprint)s, %(type)s, %(urgency)s,
+                %(deadline)s, %(rule)s, %(template)s, %(namespace)s, %(job_name)s, %(kind)s,
+                %(workloads)s, %(objects)s, %(notes)s)
             ON CONFLICT (idempotency_key) DO NOTHING
             RETURNING *
         ), task AS (INSERT INTO outbox (request_id) SELECT id FROM recorded)
         SELECT {_COLUMNS} FROM recorded
     """
     with connection.cursor(row_factory=class_row(Record)) as cursor:
-        cursor.execute(query, asdict(new))
+        cursor.execute(query, {**asdict(new), "scoped": _scoped(new.owner, new.key)})
         recorded = cursor.fetchone()
     if recorded is not None:
         return recorded, True
-    earlier = find_key(connection, new.key, new.fingerprint)
+    earlier = find_key(connection, new.owner, new.key, new.fingerprint)
     if earlier is None:
         message = f"request {new.id} is neither recorded nor a repetition"
         raise LookupError(message)
@@ -79,25 +104,33 @@ def find(connection: Connection, request_id: UUID) -> Record | None:
 
 
 def newest(
-    connection: Connection, *, state: State | None, after: UUID | None, limit: int
+    connection: Connection,
+    *,
+    owner: str | None,
+    state: State | None,
+    after: UUID | None,
+    limit: int,
 ) -> Sequence[Record]:
     """Return requests, the newest first.
 
     Args:
         connection: Where.
+        owner: Whose; None for those of all. Another's ``after`` is like one that is not there.
         state: How far they are; None for any.
         after: The last request of the page before; None for the first page.
         limit: Most requests.
     """
+    # A statement of its own, so that the index of owners serves it.
+    owned: LiteralString = "true" if owner is None else "owner = %(owner)s"
     query = f"""
         SELECT {_COLUMNS} FROM requests
-        WHERE (%(state)s::text IS NULL OR state = %(state)s)
-          AND (%(after)s::uuid IS NULL
-            OR (created_at, id) < (SELECT created_at, id FROM requests WHERE id = %(after)s))
+        WHERE {owned} AND (%(state)s::text IS NULL OR state = %(state)s)
+          AND (%(after)s::uuid IS NULL OR (created_at, id) <
+            (SELECT created_at, id FROM requests WHERE id = %(after)s AND {owned}))
         ORDER BY created_at DESC, id DESC LIMIT %(limit)s
     """
     with connection.cursor(row_factory=class_row(Record)) as cursor:
-        cursor.execute(query, {"state": state, "after": after, "limit": limit})
+        cursor.execute(query, {"owner": owner, "state": state, "after": after, "limit": limit})
         return cursor.fetchall()
 
 

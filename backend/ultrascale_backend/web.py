@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -11,7 +10,6 @@ from uuid import UUID, uuid4
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -23,8 +21,16 @@ from ultrascale.errors import ClusterError
 from ultrascale.jobs.pods import read_pod
 from ultrascale.plan.names import JOB_LABEL
 from ultrascale_backend import store
+from ultrascale_backend.authentication import Authenticator
+from ultrascale_backend.callers import Caller, Rights
 from ultrascale_backend.database import Database
-from ultrascale_backend.errors import BadRequestError, KeyReusedError, UnavailableError
+from ultrascale_backend.door import Door, caller_of, entry_of
+from ultrascale_backend.errors import (
+    BadRequestError,
+    ForbiddenError,
+    KeyReusedError,
+    UnavailableError,
+)
 from ultrascale_backend.metrics import CONTENT_TYPE, Metrics
 from ultrascale_backend.mistakes import near
 from ultrascale_backend.records import STATES, Record, State
@@ -33,7 +39,7 @@ from ultrascale_backend.rendering import Renderer
 from ultrascale_backend.requests import read_request
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp
 
 _LOG = logging.getLogger(__name__)
 # etcd takes no object above 1.5 MiB, so that no request needs more.
@@ -41,7 +47,6 @@ _MOST_BYTES = 2**20
 _READY_SECONDS = 2.0
 _PAGE, _LONGEST_PAGE = 50, 500
 _FIELDS = [each.name for each in fields(Record)]
-_QUIET = ("/healthz", "/readyz", "/metrics")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,7 @@ class Backend:
         database: Where requests are recorded.
         cluster: Where their jobs run.
         renderer: What requests become.
+        rights: What callers may do.
         metrics: What is counted.
         stopping: Set once the process is to end.
         wake: Says that there is something to do in the cluster.
@@ -61,6 +67,7 @@ class Backend:
     database: Database
     cluster: Cluster
     renderer: Renderer
+    rights: Rights
     metrics: Metrics
     stopping: threading.Event
     wake: Callable[[], None]
@@ -70,28 +77,41 @@ class Backend:
         """Answer POST /requests."""
         body = await request.body()
         key = request.headers.get("idempotency-key")
-        record, first = await run_in_threadpool(self._record, key, body)
+        record, first = await run_in_threadpool(self._record, caller_of(request), key, body)
+        entry_of(request).request = str(record.id)
         headers = {"location": f"/requests/{record.id}"}
         return JSONResponse(_document(record), status_code=201 if first else 200, headers=headers)
 
-    def _record(self, key: str | None, body: bytes) -> tuple[Record, bool]:
+    def _record(self, caller: Caller, key: str | None, body: bytes) -> tuple[Record, bool]:
         asked = read_request(key, body)
         known = self.database.run(
-            lambda connection: store.find_key(connection, asked.key, asked.fingerprint)
+            lambda connection: store.find_key(
+                connection,
+                caller.name,
+                asked.key,
+                asked.fingerprint,
+                is_admin=self.rights.is_admin(caller),
+            )
         )
         if known is not None:
             # It was right when it came first; its deadline may have passed since.
             return known, False
-        new = self.renderer.render(uuid4(), asked, datetime.now(UTC))
+        now = datetime.now(UTC)
+        new, submission = self.renderer.render(uuid4(), asked, now, owner=caller.name)
+        self.rights.check(caller, submission)
         recorded, first = self.database.run(lambda connection: store.create(connection, new))
         self.wake()
         return recorded, first
 
     def list(self, request: Request) -> Response:
-        """Answer GET /requests."""
+        """Answer GET /requests: the caller's own; those of all for an admin."""
         state, after, limit = _page(request.query_params)
+        caller = caller_of(request)
+        owner = None if self.rights.is_admin(caller) else caller.name
         found = self.database.run(
-            lambda connection: store.newest(connection, state=state, after=after, limit=limit)
+            lambda connection: store.newest(
+                connection, owner=owner, state=state, after=after, limit=limit
+            )
         )
         following = str(found[-1].id) if len(found) == limit else None
         return JSONResponse({"requests": [_document(each) for each in found], "next": following})
@@ -102,10 +122,12 @@ class Backend:
 
     def cancel(self, request: Request) -> Response:
         """Answer DELETE /requests/{id}."""
-        request_id: UUID = request.path_params["id"]
-        record = self.database.run(lambda connection: store.cancel(connection, request_id))
+        record = self._find(request)
+        if record is None:
+            return _one(None)
+        cancelled = self.database.run(lambda connection: store.cancel(connection, record.id))
         self.wake()
-        return _one(record, status=202)
+        return _one(cancelled, status=202)
 
     def pods(self, request: Request) -> Response:
         """Answer GET /requests/{id}/pods: what the cluster says of them now."""
@@ -134,12 +156,25 @@ class Backend:
         return Response(self.metrics.text(), media_type=CONTENT_TYPE)
 
     def _find(self, request: Request) -> Record | None:
+        """Return the request of a path; None where it is not there, or another's."""
         request_id: UUID = request.path_params["id"]
-        return self.database.run(lambda connection: store.find(connection, request_id))
+        record = self.database.run(lambda connection: store.find(connection, request_id))
+        if record is None or self.rights.may_see(caller_of(request), record.owner):
+            return record
+        entry_of(request).decision = "hidden"
+        return None
 
 
-def application(backend: Backend) -> "ASGIApp":
-    """Return the HTTP interface of ``backend``."""
+def application(
+    backend: Backend, *, authenticator: Authenticator | None, per_second: float
+) -> "ASGIApp":
+    """Return the HTTP interface of ``backend``.
+
+    Args:
+        backend: What answers are made of.
+        authenticator: Who tells callers apart; None: nobody does.
+        per_second: Requests that one caller may send in a second.
+    """
     routed = Starlette(
         routes=[
             Route("/requests", backend.submit, methods=["POST"]),
@@ -151,8 +186,8 @@ def application(backend: Backend) -> "ASGIApp":
             Route("/readyz", backend.ready),
             Route("/metrics", backend.scrape),
         ],
-        middleware=[Middleware(_Log, metrics=backend.metrics)],
         exception_handlers={
+            ForbiddenError: _forbidden,
             BadRequestError: _bad_request,
             KeyReusedError: _key_reused,
             UnavailableError: _unavailable,
@@ -160,40 +195,8 @@ def application(backend: Backend) -> "ASGIApp":
         },
         max_body_size=_MOST_BYTES,
     )
-    return ReadRefusedBodies(routed)
-
-
-class _Log:
-    """Logs and counts each answer."""
-
-    def __init__(self, app: "ASGIApp", metrics: Metrics) -> None:
-        self._app = app
-        self._metrics = metrics
-
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        began = time.monotonic()
-        status = 500
-
-        async def watched(message: "Message") -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        try:
-            await self._app(scope, receive, watched)
-        finally:
-            self._tell(scope["method"], scope["path"], status, time.monotonic() - began)
-
-    def _tell(self, method: str, path: str, status: int, seconds: float) -> None:
-        self._metrics.http.labels(method, str(status)).inc()
-        self._metrics.seconds.labels(method).observe(seconds)
-        level = logging.DEBUG if path in _QUIET else logging.INFO
-        about = {"method": method, "path": path, "status": status, "seconds": round(seconds, 4)}
-        _LOG.log(level, "request", extra=about)
+    door = Door(routed, authenticator=authenticator, metrics=backend.metrics, per_second=per_second)
+    return ReadRefusedBodies(door)
 
 
 def _document(record: Record) -> JsonObject:
@@ -244,9 +247,13 @@ def _bad_request(_: Request, error: Exception) -> Response:
     return _problem(400, error.mistakes if isinstance(error, BadRequestError) else ())
 
 
+def _forbidden(request: Request, error: Exception) -> Response:
+    entry_of(request).why = str(error)
+    return _problem(403, error.reasons if isinstance(error, ForbiddenError) else ())
+
+
 def _key_reused(_: Request, error: Exception) -> Response:
-    told = f"Idempotency-Key: {error} came before with another request; send a new one"
-    return _problem(422, [told])
+    return _problem(422, [f"Idempotency-Key: {error}"])
 
 
 def _unavailable(_: Request, error: Exception) -> Response:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.backend_files import IMAGE, PRODUCTION, RESEARCH
 from tests.support.backend_process import BackendProcess, eventually, site
+from tests.support.callers import ReviewingServer
 from tests.support.postgres_server import PostgresServer
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
@@ -25,14 +26,14 @@ _KEYS = count()
 
 
 @pytest.fixture(scope="module")
-def stub() -> Iterator[StubApiServer]:
-    with serve(StubApiServer()) as server:
+def stub() -> Iterator[ReviewingServer]:
+    with serve(server := ReviewingServer()):
         yield server
 
 
 @pytest.fixture(scope="module")
 def backend(
-    tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, stub: StubApiServer
+    tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, stub: ReviewingServer
 ) -> Iterator[BackendProcess]:
     folder = tmp_path_factory.mktemp("backend")
     with site(folder, postgres, postgres.new_database(), stub).replica() as replica:
@@ -124,7 +125,8 @@ def test_a_client_that_is_slow_to_send_too_large_a_body_is_told_what_is_wrong(
     """Not that its connection was reset."""
     size = 2**22
     head = (
-        f"POST /requests HTTP/1.1\r\nHost: backend\r\nConnection: close\r\nContent-Length: {size}"
+        f"POST /requests HTTP/1.1\r\nHost: backend\r\nConnection: close\r\n"
+        f"Authorization: Bearer {backend.token}\r\nContent-Length: {size}"
     )
     with socket.create_connection(("127.0.0.1", backend.port), timeout=30) as client:
         client.sendall(f"{head}\r\n\r\n".encode())
@@ -137,7 +139,10 @@ def test_a_client_that_is_slow_to_send_too_large_a_body_is_told_what_is_wrong(
 def test_a_client_that_waits_to_be_asked_for_too_large_a_body_is_not_asked(
     backend: BackendProcess,
 ) -> None:
-    head = "POST /requests HTTP/1.1\r\nHost: backend\r\nContent-Length: 4194304\r\n"
+    head = (
+        "POST /requests HTTP/1.1\r\nHost: backend\r\nContent-Length: 4194304\r\n"
+        f"Authorization: Bearer {backend.token}\r\n"
+    )
     with socket.create_connection(("127.0.0.1", backend.port), timeout=5) as client:
         client.sendall(f"{head}Expect: 100-continue\r\n\r\n".encode())
 
@@ -381,6 +386,9 @@ def test_it_asks_the_cluster_for_nothing_that_its_role_does_not_grant(
     assert asked <= {
         ("GET", JOBS),
         ("GET", PODS),
+        # Every account may ask for its own rights.
+        ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+        ("POST", "/apis/authentication.k8s.io/v1/tokenreviews"),
         *((method, path) for path in (JOBS, SERVICES) for method in ("POST",)),
         *((method, f"{path}/NAME") for path in (JOBS, SERVICES) for method in ("GET", "DELETE")),
     }

@@ -14,6 +14,7 @@ import pytest
 from tests.support.backend_files import PRODUCTION, RESEARCH
 from tests.support.backend_load import submit_at_once
 from tests.support.backend_process import BackendProcess, Site, eventually, site
+from tests.support.callers import ReviewingServer
 from tests.support.postgres_server import PostgresServer
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Object, Reply, Request, StubApiServer
@@ -25,7 +26,7 @@ SERVICES = "/api/v1/namespaces/training/services"
 _THOUSAND = 1000
 
 
-class HeldServer(StubApiServer):
+class HeldServer(ReviewingServer):
     """An API server that can take a request to create something, and answer nothing.
 
     Attributes:
@@ -41,7 +42,7 @@ class HeldServer(StubApiServer):
         self.reached, self.released = Event(), Event()
 
     def respond(self, request: Request) -> Reply:
-        if self.held and request.method == "POST":
+        if self.held and request.method == "POST" and request.path.startswith((JOBS, SERVICES)):
             self.reached.set()
             self.released.wait(20)
             if not self.answers:
@@ -69,7 +70,7 @@ def made(stub: StubApiServer) -> Made:
 
 
 @pytest.fixture
-def here(tmp_path: Path, postgres: PostgresServer, database: str, stub: StubApiServer) -> Site:
+def here(tmp_path: Path, postgres: PostgresServer, database: str, stub: HeldServer) -> Site:
     return site(tmp_path, postgres, database, stub)
 
 
@@ -153,7 +154,7 @@ def test_a_thousand_requests_at_once_to_two_replicas_become_a_thousand_jobs(
 ) -> None:
     keys = [f"key-{number}" for number in range(_THOUSAND)]
     with here.replicas(2) as replicas:
-        load = submit_at_once([each.port for each in replicas], RESEARCH, keys)
+        load = submit_at_once([each.port for each in replicas], RESEARCH, keys, token=here.token)
         count = "SELECT count(*) FROM requests WHERE state = 'submitted'"
         eventually(lambda: postgres.ask(database, count) == [(_THOUSAND,)], seconds=60)
         # Each is logged once it is committed.
@@ -170,7 +171,9 @@ def test_a_thousand_requests_at_once_to_two_replicas_become_a_thousand_jobs(
 
 def test_a_request_that_comes_many_times_at_once_becomes_one_job(here: Site, made: Made) -> None:
     with here.replicas(2) as replicas:
-        load = submit_at_once([each.port for each in replicas], RESEARCH, ["same"] * 40)
+        load = submit_at_once(
+            [each.port for each in replicas], RESEARCH, ["same"] * 40, token=here.token
+        )
         eventually(lambda: replicas[0].state(load.bodies[0]) == "submitted")
         again = replicas[1].ask("POST", "/requests", RESEARCH, key="same")
         other = replicas[1].ask("POST", "/requests", PRODUCTION, key="same")

@@ -19,6 +19,7 @@ from ultrascale_backend.requests import JobRequest
 from ultrascale_backend.rules import read_rules
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+OWNER = "system:serviceaccount:web:web"
 ID = UUID("0f3c2b1a-0000-4000-8000-123456789abc")
 _, DEFAULTS = read_rules(None)
 
@@ -91,9 +92,9 @@ def test_the_rules_that_ship_fit_the_hybrid_cluster_file() -> None:
 def test_what_is_rendered_is_named_after_the_request_and_carries_its_id(
     renderer: Renderer,
 ) -> None:
-    record = renderer.render(ID, asked(PRODUCTION), NOW)
+    record, _ = renderer.render(ID, asked(PRODUCTION), NOW, owner=OWNER)
 
-    again = renderer.render(ID, asked(PRODUCTION), NOW)
+    again, _ = renderer.render(ID, asked(PRODUCTION), NOW, owner=OWNER)
     assert record.job_name == f"request-{ID.hex}"
     assert record.objects.count(f'"ultrascale.dev/request": "{ID}"') == 2
     assert again == record
@@ -109,7 +110,7 @@ def test_what_a_client_may_not_state_does_not_reach_the_job(renderer: Renderer) 
     }
 
     with pytest.raises(BadRequestError) as error:
-        renderer.render(ID, asked({**RESEARCH, "job": job}), NOW)
+        renderer.render(ID, asked({**RESEARCH, "job": job}), NOW, owner=OWNER)
 
     assert [line.split(": ")[1] for line in error.value.mistakes] == [
         "namespace",

@@ -29,7 +29,8 @@ def test_what_is_left_out_has_its_default(files: dict[str, str]) -> None:
     settings = read_settings({**files, **RDS, "AWS_ACCOUNT_ID": "", "DATABASE_PORT": ""})
 
     assert (settings.port, settings.database.port, settings.drain_seconds) == (8080, 5432, 5.0)
-    assert (settings.rules_file, settings.account) == (None, None)
+    assert (settings.rules_file, settings.account, settings.issuer_ca_file) == (None, None, None)
+    assert (settings.requests_per_second, settings.tokens_per_second) == (20, 5)
 
 
 @pytest.mark.parametrize(
@@ -62,11 +63,15 @@ def test_what_is_left_out_has_its_default(files: dict[str, str]) -> None:
                 "DATABASE_PORT": "٣",
                 "SHUTDOWN_DELAY_SECONDS": "-1",
                 "AWS_ACCOUNT_ID": "1234",
+                "CALLER_REQUESTS_PER_SECOND": "0",
+                "ADDRESS_TOKENS_PER_SECOND": "many",
             },
             [
                 "PORT",
                 "DATABASE_PORT",
                 "SHUTDOWN_DELAY_SECONDS",
+                "CALLER_REQUESTS_PER_SECOND",
+                "ADDRESS_TOKENS_PER_SECOND",
                 "DATABASE_HOST",
                 "DATABASE_NAME",
                 "DATABASE_USER",

@@ -16,6 +16,8 @@ from ultrascale_backend.records import NewRecord, Observation, State
 
 pytestmark = pytest.mark.postgres
 
+OWNER = "system:serviceaccount:web:web"
+
 
 @pytest.fixture(scope="module")
 def url(postgres: PostgresServer) -> str:
@@ -42,6 +44,7 @@ def recorded(connection: Connection, *, workloads: int = 1) -> UUID:
     request_id = uuid4()
     new = NewRecord(
         id=request_id,
+        owner=OWNER,
         key=str(request_id),
         fingerprint=b"",
         type="research",
@@ -189,7 +192,7 @@ def test_pages_neither_repeat_nor_skip_requests_of_one_moment(one: Connection) -
     found: list[UUID] = []
     after: UUID | None = None
 
-    while page := store.newest(one, state=None, after=after, limit=3):
+    while page := store.newest(one, owner=None, state=None, after=after, limit=3):
         found += [each.id for each in page]
         after = found[-1]
 

@@ -23,6 +23,12 @@ def database(**changes: Any) -> dict[str, Any]:
     return backend(database=DATABASE | changes)
 
 
+def identity(**keys: Any) -> dict[str, Any]:
+    return backend(identity=keys)
+
+
+ISSUER = "https://login.example.com"
+OWN = "system:serviceaccounts:backend"
 IMAGES = {"images": {"repositories": ["backend", "serving"]}}
 RULES = {"job_keys": [], "rules": [{"name": "all", "types": ["tune"], "template": "tune"}]}
 TAKEN = "any of which could take the backend's permissions"
@@ -153,6 +159,83 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         backend(document=IMAGES, image="backend", rules={"production": "tune"}),
         "backend.rules.rules: no rules; add them, as docs/backend.md shows",
     ),
+    "an issuer that anybody on the way can be": (
+        identity(issuer="http://login.example.com"),
+        "backend.identity.issuer: not an https URL, got 'http://login.example.com'; "
+        "write it as https://login.example.com",
+    ),
+    "an issuer with a query": (
+        identity(issuer="https://login.example.com/?tenant=1"),
+        "backend.identity.issuer: an issuer with a user, a query or a fragment, which OpenID "
+        "Connect forbids, got 'https://login.example.com/?tenant=1'; write the URL alone, as its "
+        "tokens have it in iss",
+    ),
+    "the issuer of the cluster": (
+        identity(issuer="https://oidc.eks.us-west-2.amazonaws.com/id/0123456789ABCDEF"),
+        "backend.identity.issuer: the issuer of an EKS cluster, whose service accounts need none, "
+        "got 'https://oidc.eks.us-west-2.amazonaws.com/id/0123456789ABCDEF'; leave it out",
+    ),
+    "an audience of no issuer": (
+        identity(audience="jobs"),
+        "backend.identity.audience: of an issuer, and there is none, got 'jobs'; "
+        "add issuer, or leave it out",
+    ),
+    "a group of no issuer": (
+        identity(rights={"research.ml": {}}),
+        "backend.identity.rights.research.ml: a group of an issuer, and there is none, "
+        "got 'research.ml'; add issuer, or write system:serviceaccounts:NAMESPACE",
+    ),
+    "a user of the issuer": (
+        identity(issuer=ISSUER, admins=[f"{ISSUER}#ada"]),
+        "backend.identity.admins.0: one user of the issuer, which has no rights of its own, "
+        f"got '{ISSUER}#ada'; name a group",
+    ),
+    "a group that no service account has": (
+        identity(admins=["system:masters"]),
+        "backend.identity.admins.0: not a name of service accounts, got 'system:masters'; "
+        "write system:serviceaccounts:NAMESPACE or system:serviceaccount:NAMESPACE:NAME",
+    ),
+    "callers that the network keeps out": (
+        identity(rights={"system:serviceaccount:web:web": {}}),
+        "backend.identity.rights.system:serviceaccount:web:web: service accounts of a namespace "
+        "whose pods may not reach the backend, got 'system:serviceaccount:web:web'; "
+        "add web to backend.allow_from",
+    ),
+    "every pod as an administrator": (
+        identity(admins=["system:serviceaccounts"]),
+        "backend.identity.admins.0: every pod of the cluster as an administrator, "
+        "got 'system:serviceaccounts'; write system:serviceaccount:NAMESPACE:NAME",
+    ),
+    "the pods of jobs as administrators": (
+        backend(allow_from=["training"], identity={"admins": ["system:serviceaccounts:training"]}),
+        "backend.identity.admins.0: an account of a namespace of jobs, any of which could cancel "
+        "those of all, got 'system:serviceaccounts:training'; name one of another namespace",
+    ),
+    "a class that is not there": (
+        identity(rights={OWN: {"priority": "hihg"}}),
+        f"backend.identity.rights.{OWN}.priority: not one of scheduling.priority_classes, "
+        "got 'hihg'; did you mean high?",
+    ),
+    "a kind that the backend does not submit": (
+        identity(rights={OWN: {"kinds": ["service"]}}),
+        f"backend.identity.rights.{OWN}.kinds.0: unknown value, got 'service'; "
+        "write training or batch",
+    ),
+    "kinds of no template": (
+        identity(rights={OWN: {"kinds": ["batch"]}}),
+        f"backend.identity.rights.{OWN}.kinds: no template of these kinds among tune, "
+        "got [batch]; add the kind of one of them",
+    ),
+    "a right to nothing": (
+        identity(rights={OWN: {"templates": []}}),
+        f"backend.identity.rights.{OWN}.templates: empty, so a right to nothing; "
+        "name some, or leave it out",
+    ),
+    "a template that it may not submit": (
+        identity(rights={OWN: {"templates": ["tunes"]}}),
+        f"backend.identity.rights.{OWN}.templates.0: not one of submits_to, got 'tunes'; "
+        "did you mean tune?",
+    ),
     "another engine": (
         database(engine="mysql"),
         "backend.database.engine: unknown value, got 'mysql'; write postgres",
@@ -201,6 +284,15 @@ def test_every_mistake_is_named_at_once() -> None:
         {"database": DATABASE | {"min_capacity_acu": 0, "max_capacity_acu": 1}},
         {"database": DATABASE | {"version": "17.9"}},
         {"database": None},
+        {"identity": {"issuer": ISSUER, "admins": ["platform"], "rights": {"all users": {}}}},
+        {"identity": {"issuer": f"{ISSUER}:8443/realms/x/", "audience": "0a-1b", "admins": ["a"]}},
+        {"allow_from": ["web"], "identity": {"rights": {"system:serviceaccount:web:a.b": {}}}},
+        {
+            "identity": {
+                "admins": [OWN],
+                "rights": {OWN: {"priority": "high", "kinds": ["training"]}},
+            }
+        },
     ],
 )
 def test_what_a_backend_may_be(changes: dict[str, Any]) -> None:

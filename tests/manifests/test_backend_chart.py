@@ -8,7 +8,7 @@ import cdk8s
 import pytest
 
 from tests.support.kubernetes_schemas import findings
-from ultrascale.plan.model import ApplicationPlan, BackendPlan, RightPlan
+from ultrascale.plan.model import ApplicationPlan, BackendPlan, IdentityPlan, RightPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
 from ultrascale_k8s.backend import BackendChart, BackendRightsChart
 from ultrascale_stacks.placeholders import fill
@@ -28,6 +28,15 @@ APPLICATION = ApplicationPlan(
     },
     grace_period_seconds=60,
 )
+IDENTITY = IdentityPlan(
+    accounts_audience="ultrascale-backend",
+    issuer=None,
+    audience="ultrascale-backend",
+    groups_claim="groups",
+    admins=(),
+    rights=(),
+    priorities={},
+)
 PLAN = BackendPlan(
     namespace="apps",
     database=None,
@@ -36,6 +45,7 @@ PLAN = BackendPlan(
     rights=(RightPlan(group="batch", resources=("jobs",), verbs=("create",)),),
     cluster_rights=(RightPlan(group="", resources=("namespaces",), verbs=("get",)),),
     allow_from=("web",),
+    identity=IDENTITY,
     application=APPLICATION,
 )
 

@@ -198,6 +198,7 @@ OTHER_VALUES: dict[str, dict[str, Any]] = {
     "namespace": {"namespace": "apps"},
     "allow_from": {"allow_from": ["web"]},
     "image": {"image": REFERENCE},
+    "identity": {"identity": {"admins": ["system:serviceaccount:backend:ops"]}},
     "rules": {"image": REFERENCE, "rules": {}},
     "database": {"database": None},
     "version": {"database": {"version": "16"}},
@@ -209,6 +210,19 @@ OTHER_VALUES: dict[str, dict[str, Any]] = {
     "backup_retention_days": {"database": {"version": "17", "backup_retention_days": 35}},
 }
 OF_AN_INSTANCE: dict[str, object] = {"instance_type": "db.r7g.large", "storage_gib": 100}
+ISSUER = {"issuer": "https://login.example.com"}
+OF_AN_IDENTITY: dict[str, dict[str, Any]] = {
+    "issuer": {"issuer": "https://other.example.com"},
+    "audience": {"audience": "jobs"},
+    "groups_claim": {"groups_claim": "cognito:groups"},
+    "admins": {"admins": ["platform"]},
+    "rights": {"rights": {"research": {}}},
+}
+OF_A_RIGHT: dict[str, object] = {
+    "priority": "low",
+    "kinds": ["training"],
+    "templates": ["tune"],
+}
 # It has one value.
 _ENGINE = "engine"
 
@@ -228,6 +242,42 @@ def test_a_key_of_the_backend_has_an_effect(key: str) -> None:
 @pytest.mark.parametrize("key", OF_AN_INSTANCE)
 def test_a_key_of_an_instance_has_an_effect(key: str) -> None:
     assert database(service="rds", **{key: OF_AN_INSTANCE[key]}) != database(service="rds")
+
+
+@pytest.mark.parametrize("key", OF_AN_IDENTITY)
+def test_a_key_of_the_callers_has_an_effect(key: str) -> None:
+    assert backend(identity=ISSUER | OF_AN_IDENTITY[key]) != backend(identity=ISSUER)
+
+
+@pytest.mark.parametrize("key", OF_A_RIGHT)
+def test_a_key_of_a_right_has_an_effect(key: str) -> None:
+    document: dict[str, Any] = {"jobs": JOBS | {"batch": {"kind": "batch"}}}
+
+    def with_right(**right: object) -> BackendPlan:
+        rights = {"system:serviceaccounts:backend": right}
+        changes = {"submits_to": ["tune", "batch"], "identity": {"rights": rights}}
+        return backend(document=document, **changes)
+
+    assert with_right(**{key: OF_A_RIGHT[key]}) != with_right()
+
+
+def test_a_right_without_a_priority_is_to_jobs_that_displace_nobody() -> None:
+    rights: dict[str, Any] = {
+        "system:serviceaccounts:backend": {},
+        "system:serviceaccount:backend:cron": {"priority": "high"},
+    }
+
+    found = backend(identity={"rights": rights}).identity.rights
+
+    assert [(right.highest_value, right.templates) for right in found] == [
+        (0, ("tune",)),
+        (800_000, ("tune",)),
+    ]
+
+
+def test_no_key_of_the_callers_goes_untried() -> None:
+    assert config.CallerIdentity.model_fields.keys() == OF_AN_IDENTITY.keys()
+    assert config.CallerRight.model_fields.keys() == OF_A_RIGHT.keys()
 
 
 def test_no_key_of_the_backend_goes_untried() -> None:

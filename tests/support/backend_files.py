@@ -24,7 +24,13 @@ jobs:
   production: {pool: gpu, priority: critical}
   development: {pool: gpu, resources: {gpu: 4, cpu: 16, memory: 32Gi}}
   research: {kind: batch, pool: gpu, resources: {gpu: 2, cpu: 8, memory: 16Gi}}
-backend: {submits_to: [production, development, research]}
+backend:
+  submits_to: [production, development, research]
+  allow_from: [web, ops]
+  identity:
+    admins: ["system:serviceaccount:ops:ops"]
+    rights:
+      system:serviceaccounts:web: {priority: critical}
 """
 RULES = """\
 job_keys: [image, script, command, args, env, nodes]

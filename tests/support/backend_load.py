@@ -23,24 +23,25 @@ class Load:
     seconds: Sequence[float]
 
 
-def submit_at_once(ports: Sequence[int], body: Any, keys: Sequence[str]) -> Load:
+def submit_at_once(ports: Sequence[int], body: Any, keys: Sequence[str], *, token: str) -> Load:
     """Send one request for each key at the same time, in turn to each port."""
-    return asyncio.run(_submit(ports, json.dumps(body).encode(), keys))
+    return asyncio.run(_submit(ports, json.dumps(body).encode(), keys, token))
 
 
-async def _submit(ports: Sequence[int], body: bytes, keys: Sequence[str]) -> Load:
+async def _submit(ports: Sequence[int], body: bytes, keys: Sequence[str], token: str) -> Load:
     turns = [(ports[number % len(ports)], key) for number, key in enumerate(keys)]
-    answers = await asyncio.gather(*(_post(port, key, body) for port, key in turns))
+    answers = await asyncio.gather(*(_post(port, key, body, token) for port, key in turns))
     statuses, bodies, seconds = zip(*answers, strict=True)
     return Load(statuses, bodies, seconds)
 
 
-async def _post(port: int, key: str, body: bytes) -> tuple[int, Any, float]:
+async def _post(port: int, key: str, body: bytes, token: str) -> tuple[int, Any, float]:
     began = time.monotonic()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     head = (
         f"POST /requests HTTP/1.1\r\nHost: backend\r\nConnection: close\r\n"
-        f"Idempotency-Key: {key}\r\nContent-Length: {len(body)}\r\n\r\n"
+        f"Authorization: Bearer {token}\r\nIdempotency-Key: {key}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
     )
     writer.write(head.encode() + body)
     answer = await reader.read()

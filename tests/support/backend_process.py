@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.backend_files import write_files
+from tests.support.backend_files import CLUSTER, write_files
+from tests.support.callers import ReviewingServer
 from tests.support.etcd_server import free_ports
 from tests.support.folders import ROOT
 from tests.support.postgres_server import PostgresServer
 from tests.support.stub_api_http import kubeconfig
-from tests.support.stub_api_server import StubApiServer
 
 _ARN = "arn:aws:eks:us-west-2:111122223333:cluster/small"
 _SECONDS = 20.0
@@ -48,16 +48,26 @@ class BackendProcess:
 
     Attributes:
         port: Where it answers.
+        token: Token that its clients send, if they say nothing else.
+        other: Token of another caller.
         process: The process.
         log: Its log.
     """
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        *options: str,
+        token: str | None = None,
+    ) -> None:
         (self.port,) = free_ports(1)
+        self.token = token
+        self.other = ""
         self.log = folder / f"log-{self.port}"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "ultrascale_backend"],
+                [sys.executable, "-m", "ultrascale_backend", *options],
                 stdout=log,
                 stderr=log,
                 env={**environment, "PORT": str(self.port)},
@@ -74,8 +84,19 @@ class BackendProcess:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
-    def ask(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Answer:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        token: str | None = "",
+    ) -> Answer:
+        """Return an answer; an empty token stands for the usual one, None for none."""
         headers = {} if key is None else {"Idempotency-Key": key}
+        if sent := self.token if token == "" else token:
+            headers["Authorization"] = f"Bearer {sent}"
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         url = f"http://127.0.0.1:{self.port}{path}"
         request = urllib.request.Request(url, data=data, headers=headers, method=method)
@@ -112,22 +133,33 @@ class BackendProcess:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A database, an API server and the files that replicas share."""
+    """A database, an API server and the files that replicas share.
+
+    Attributes:
+        folder: Where the files are.
+        environment: What replicas are told.
+        token: Token of an account that may submit everything, and is no admin.
+    """
 
     folder: Path
     environment: Mapping[str, str]
+    token: str
 
     @contextmanager
-    def replica(self, **environment: str) -> Generator[BackendProcess]:
+    def replica(self, *options: str, **environment: str) -> Generator[BackendProcess]:
         """Run a replica, ready for requests, meanwhile."""
-        with self.replicas(1, **environment) as (only,):
+        with self.replicas(1, *options, **environment) as (only,):
             yield only
 
     @contextmanager
-    def replicas(self, count: int, **environment: str) -> Generator[list[BackendProcess]]:
+    def replicas(
+        self, count: int, *options: str, **environment: str
+    ) -> Generator[list[BackendProcess]]:
         """Run replicas that begin at once."""
         wanted = {**self.environment, **environment}
-        running = [BackendProcess(self.folder, wanted) for _ in range(count)]
+        running = [
+            BackendProcess(self.folder, wanted, *options, token=self.token) for _ in range(count)
+        ]
         try:
             eventually(lambda: all(each.ready() for each in running))
             yield running
@@ -136,9 +168,16 @@ class Site:
                 each.kill()
 
 
-def site(folder: Path, server: PostgresServer, database: str, stub: StubApiServer) -> Site:
+def site(
+    folder: Path,
+    server: PostgresServer,
+    database: str,
+    stub: ReviewingServer,
+    *,
+    cluster_file: str = CLUSTER,
+) -> Site:
     """Return where replicas on ``database`` submit to ``stub``."""
-    cluster, rules = write_files(folder)
+    cluster, rules = write_files(folder, cluster=cluster_file)
     paths = os.pathsep.join([str(ROOT), str(ROOT / "backend")])
     environment = {
         "PATH": os.environ["PATH"],
@@ -150,8 +189,11 @@ def site(folder: Path, server: PostgresServer, database: str, stub: StubApiServe
         "ULTRASCALE_RULES_FILE": str(rules),
         "DATABASE_URL": server.url(database),
         "SHUTDOWN_DELAY_SECONDS": "0.3",
+        # Tests ask far more often than people.
+        "CALLER_REQUESTS_PER_SECOND": "10000",
+        "ADDRESS_TOKENS_PER_SECOND": "1000",
     }
-    return Site(folder, environment)
+    return Site(folder, environment, stub.token_of())
 
 
 def _read(body: bytes) -> Any:

@@ -147,6 +147,17 @@ class Cluster:
             "POST", kind.path(namespace), _write(dry_run), manifest, media=_JSON, on=manifest
         )
 
+    def review(self, kind: Kind, manifest: Object, *, timeout_seconds: float) -> Object:
+        """Return the answer to a review, such as a TokenReview. Nothing is stored.
+
+        Raises:
+            RefusedError: The server refuses the request.
+            ClusterError: The server cannot be reached, or does not answer in time.
+        """
+        path = kind.path()
+        response = self._send("POST", path, {}, manifest, _JSON, timeout_seconds, kind.kind)
+        return _read(response, kind.kind)
+
     def apply(self, kind: Kind, namespace: str, manifest: Object, *, dry_run: bool) -> Object:
         """Apply an object by server-side apply, which keeps the fields of other managers.
 
@@ -222,10 +233,7 @@ class Cluster:
     ) -> Object:
         about = _about(on) if on is not None else path
         response = self._send(method, path, query or {}, body, media, _READ_TIMEOUT, about)
-        try:
-            return mapping(json.loads(response.data))
-        except (ValueError, urllib3.exceptions.HTTPError) as error:
-            raise ClusterError(f"{about}: the response is not JSON: {error}") from error
+        return _read(response, about)
 
     def _send(
         self,
@@ -262,6 +270,13 @@ class Cluster:
             raise refusals.refused(about or path, failure.status, failure.body) from error
         except urllib3.exceptions.HTTPError as error:
             raise ClusterError(refusals.unreachable(refusals.cause(error))) from error
+
+
+def _read(response: "BaseHTTPResponse", about: str) -> Object:
+    try:
+        return mapping(json.loads(response.data))
+    except (ValueError, urllib3.exceptions.HTTPError) as error:
+        raise ClusterError(f"{about}: the response is not JSON: {error}") from error
 
 
 def _write(dry_run: bool) -> Query:

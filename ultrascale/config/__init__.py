@@ -20,7 +20,7 @@ from ultrascale.config._placeholders import placeholders
 from ultrascale.config._reading import Reading, check, read_document, reading_of_cluster
 from ultrascale.config._rules import Rules
 from ultrascale.config._warnings import warning_mistakes, warnings
-from ultrascale.config.backend import Backend, Database
+from ultrascale.config.backend import Backend, CallerIdentity, CallerRight, Database
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.identity import Identity, is_account_id
@@ -94,6 +94,8 @@ __all__ = [
     "Backend",
     "BatchJob",
     "CachedRegistry",
+    "CallerIdentity",
+    "CallerRight",
     "CapacityBlock",
     "Claim",
     "Cluster",

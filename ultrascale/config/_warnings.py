@@ -18,8 +18,11 @@ from ultrascale.config._errors import Mistake, Mistakes, dotted, refuse
 from ultrascale.config._form import keys_of
 from ultrascale.config._parts import Placed, Readable, parts_of
 from ultrascale.config._rules import Rules
+from ultrascale.config.backend import Backend, accounts_in, namespaces_of_jobs
 from ultrascale.config.cluster import Cluster
+from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.identity import Identity
+from ultrascale.config.jobs import Job
 from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import AgreedLimits, Network
@@ -291,6 +294,34 @@ def launched_twice(pool: Pool, pools: Readable[Pool]) -> Mistakes:
             )
             yield _note("provisioner", text)
             return
+
+
+@warning
+def nobody_may_submit(backend: Backend) -> Mistakes:
+    identity = backend.identity
+    if backend.image is None:
+        return
+    if not identity.rights and not identity.admins:
+        text = "missing, so every caller is refused; name groups in rights, and admins"
+        yield _note("identity", text)
+    elif not identity.admins:
+        text = (
+            "empty, so nobody can cancel the job of somebody who is away, or see jobs that were "
+            "recorded before they had owners; name a group"
+        )
+        yield _note("identity.admins", text)
+
+
+@warning
+def jobs_submit_jobs(
+    backend: Backend, jobs: Readable[Job], governance: TaskGovernance | None
+) -> Mistakes:
+    """Warn of rights that every pod of a namespace of jobs has."""
+    namespaces = namespaces_of_jobs(jobs, governance)
+    for name in backend.identity.rights:
+        if accounts_in(name) in (None, *namespaces) and name.startswith("system:"):
+            text = f"{name}: pods of jobs have this right too, and each may submit more jobs"
+            yield _note("identity.rights", text)
 
 
 @warning

@@ -1,18 +1,23 @@
 """`backend`: the application that submits jobs, and its database."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
 
 from ultrascale.catalog import image_references, rds
-from ultrascale.config._base import Section
-from ultrascale.config._document import is_list, is_mapping
-from ultrascale.config._errors import Mistakes, near, refuse
+from ultrascale.config._base import Model, Section
+from ultrascale.config._document import KeyPath, is_list, is_mapping
+from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Names, Readable
 from ultrascale.config._rules import rule
-from ultrascale.config._values import Distinct, DnsLabel, matching
+from ultrascale.config._values import Distinct, DnsLabel, WrongValueError, matching
 from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.images import Images
-from ultrascale.config.jobs import ImageName, Job, ServiceJob
+from ultrascale.config.jobs import AnyJob, ImageName, Job, ServiceJob
+from ultrascale.config.scheduling import Scheduling
 from ultrascale.config.storage import Claim
 
 # Namespaces of Kubernetes, of AWS's add-ons, and of what this product installs.
@@ -43,6 +48,94 @@ _OF_SERVICE: Mapping[rds.Service, tuple[str, ...]] = {
     "aurora-serverless": ("min_capacity_acu", "max_capacity_acu"),
     "rds": ("instance_type", "storage_gib"),
 }
+# Kubernetes' own names of callers: all service accounts, those of a namespace, and one of them.
+# Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#service-account-tokens
+_SYSTEM = "system:"
+_ALL_ACCOUNTS = "system:serviceaccounts"
+_ACCOUNTS_OF = re.compile(
+    r"system:serviceaccounts:([a-z0-9-]+)|system:serviceaccount:([a-z0-9-]+):[a-z0-9.-]+"
+)
+# AWS's pattern of the issuers of EKS clusters.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/enable-iam-roles-for-service-accounts.html
+_EKS_ISSUER = re.compile(r"oidc(-eks)?\.(eks\.)?[a-z0-9-]+\.(amazonaws\.com|api\.aws)(\.cn)?")
+_LONGEST_ISSUER = 255
+
+
+def _https_url(value: str) -> str:
+    try:
+        url = urlsplit(value)
+        port = url.port
+    except ValueError:
+        url, port = urlsplit(""), None
+    plain = value.isascii() and value.isprintable() and " " not in value
+    if url.scheme != "https" or not url.hostname or port == 0 or not plain:
+        raise WrongValueError("not an https URL", "write it as https://login.example.com")
+    if url.username is not None or url.query or url.fragment or "?" in value or "#" in value:
+        raise WrongValueError(
+            "an issuer with a user, a query or a fragment, which OpenID Connect forbids",
+            "write the URL alone, as its tokens have it in iss",
+        )
+    if len(value) > _LONGEST_ISSUER:
+        raise WrongValueError(f"longer than {_LONGEST_ISSUER} characters", "write a shorter URL")
+    return value
+
+
+CallerName = Annotated[
+    str,
+    matching(
+        r"(?=.{1,200}$)[!-~]([ -~]*[!-~])?", "not the name of a group", "write printable ASCII"
+    ),
+]
+"""A group of the issuer, or Kubernetes' name of service accounts."""
+
+
+class CallerRight(Model):
+    """What a group of callers may submit."""
+
+    priority: str | None = None
+    """Highest of `scheduling.priority_classes` that its jobs may have.
+
+    Default: jobs of priority 0 or less, as those without a class are.
+    """
+
+    kinds: Distinct[Literal["training", "batch"]] = ("training", "batch")
+    """Kinds of job."""
+
+    templates: Distinct[str] | None = None
+    """Some of `submits_to`. Default: all of them."""
+
+
+class CallerIdentity(Section):
+    """Who calls the backend, and what each may do."""
+
+    issuer: Annotated[str, AfterValidator(_https_url)] | None = None
+    """OpenID Connect issuer whose tokens the backend takes beside those of service accounts.
+
+    Default: service accounts of the cluster alone.
+    """
+
+    audience: Annotated[
+        str, matching(r"[!-~]{1,255}", "not an audience", "write printable ASCII without spaces")
+    ] = "ultrascale-backend"
+    """Audience that tokens of `issuer` must have: your client's id there."""
+
+    groups_claim: Annotated[
+        str, matching(r"[!-~]{1,100}", "not the name of a claim", "write it as groups")
+    ] = "groups"
+    """Claim of tokens of `issuer` that holds their user's groups."""
+
+    admins: Distinct[CallerName] = ()
+    """Groups, or service accounts, that may submit everything, and see and cancel jobs of all.
+
+    Default: none.
+    """
+
+    rights: Mapping[CallerName, CallerRight] = Field(default_factory=dict[str, CallerRight])
+    """What each group may submit. A group of `issuer` by its name, the service accounts of a
+    namespace as `system:serviceaccounts:NAMESPACE`, one as `system:serviceaccount:NAMESPACE:NAME`.
+
+    Default: nobody but `admins` may submit.
+    """
 
 
 class Database(Section):
@@ -117,6 +210,9 @@ class Backend(Section):
     Default: the rules in the image.
     """
 
+    identity: CallerIdentity = Field(default_factory=CallerIdentity)
+    """Who may call the application. It takes tokens of the cluster's service accounts always."""
+
 
 @rule
 def backend_has_jobs(backend: Backend) -> Mistakes:
@@ -147,9 +243,7 @@ def backend_namespace_is_free(
 ) -> Mistakes:
     """Yield a namespace where others may make pods: they could use the backend's account."""
     namespace = backend.namespace
-    teams = governance.teams if governance else ()
-    taken = {_TRAINING, *(f"hyperpod-ns-{team.name}" for team in teams)}
-    taken |= {part.namespace for part in (*jobs, *claims)}
+    taken = namespaces_of_jobs(jobs, governance) | {claim.namespace for claim in claims}
     if namespace in taken:
         wrong = "a namespace of jobs, any of which could take the backend's permissions"
         yield refuse("namespace", wrong, "choose another")
@@ -163,6 +257,107 @@ def callers_are_others(backend: Backend) -> Mistakes:
         number = backend.allow_from.index(backend.namespace)
         wrong = "the backend's own namespace, whose pods may reach it anyway"
         yield refuse(f"allow_from.{number}", wrong, "leave it out")
+
+
+@rule
+def issuer_is_not_the_clusters(identity: CallerIdentity) -> Mistakes:
+    """Yield an issuer of EKS: `TokenReview` judges its tokens, and knows of deleted pods."""
+    if identity.issuer is None:
+        for key in ("audience", "groups_claim"):
+            if key in identity.model_fields_set:
+                yield refuse(key, "of an issuer, and there is none", "add issuer, or leave it out")
+    elif _EKS_ISSUER.fullmatch(urlsplit(identity.issuer).hostname or ""):
+        wrong = "the issuer of an EKS cluster, whose service accounts need none"
+        yield refuse("issuer", wrong, "leave it out")
+
+
+@rule
+def callers_can_exist(identity: CallerIdentity, backend: Backend) -> Mistakes:
+    """Yield names that no caller has, and service accounts whose pods do not reach the backend."""
+    for at, name in _named(identity):
+        if not name.startswith(_SYSTEM):
+            if identity.issuer is None:
+                wrong = "a group of an issuer, and there is none"
+                todo = "add issuer, or write system:serviceaccounts:NAMESPACE"
+                yield Mistake(at, wrong, todo, repr(name))
+            elif name.startswith(f"{identity.issuer}#"):
+                wrong = "one user of the issuer, which has no rights of its own"
+                yield Mistake(at, wrong, "name a group", repr(name))
+            continue
+        namespace = accounts_in(name)
+        if namespace is None and name != _ALL_ACCOUNTS:
+            todo = "write system:serviceaccounts:NAMESPACE or system:serviceaccount:NAMESPACE:NAME"
+            yield Mistake(at, "not a name of service accounts", todo, repr(name))
+        elif namespace not in (None, backend.namespace, *backend.allow_from):
+            wrong = "service accounts of a namespace whose pods may not reach the backend"
+            todo = f"add {namespace} to backend.allow_from"
+            yield Mistake(at, wrong, todo, repr(name))
+
+
+@rule
+def admins_are_few(
+    identity: CallerIdentity, jobs: Readable[Job], governance: TaskGovernance | None
+) -> Mistakes:
+    """Yield administrators that whoever makes a pod for a job can become."""
+    namespaces = namespaces_of_jobs(jobs, governance)
+    for number, name in enumerate(identity.admins):
+        if name == _ALL_ACCOUNTS:
+            wrong = "every pod of the cluster as an administrator"
+            todo = "write system:serviceaccount:NAMESPACE:NAME"
+            yield refuse(f"admins.{number}", wrong, todo)
+        elif accounts_in(name) in namespaces:
+            wrong = "an account of a namespace of jobs, any of which could cancel those of all"
+            yield refuse(f"admins.{number}", wrong, "name one of another namespace")
+
+
+@rule
+def right_has_a_class(right: CallerRight, scheduling: Scheduling) -> Mistakes:
+    if right.priority is not None and right.priority not in scheduling.priority_classes:
+        todo = near(right.priority, scheduling.priority_classes)
+        yield refuse("priority", "not one of scheduling.priority_classes", todo)
+
+
+@rule
+def right_is_to_something(
+    right: CallerRight, backend: Backend, jobs: Readable[Job], names: Names[Job]
+) -> Mistakes:
+    for key in ("kinds", "templates"):
+        if getattr(right, key) == ():
+            yield refuse(key, "empty, so a right to nothing", "name some, or leave it out", got="")
+            return
+    for number, name in enumerate(right.templates or ()):
+        if name not in backend.submits_to:
+            todo = near(name, backend.submits_to)
+            yield refuse(f"templates.{number}", "not one of submits_to", todo)
+    wanted = backend.submits_to if right.templates is None else right.templates
+    kinds = {
+        str(placed.at[-1]): placed.item.kind
+        for placed in jobs.placed
+        if isinstance(placed.item, AnyJob)
+    }
+    known = [name for name in wanted if name in backend.submits_to and name in names]
+    if known and all(kinds.get(name, right.kinds[0]) not in right.kinds for name in known):
+        wrong = f"no template of these kinds among {', '.join(known)}"
+        yield refuse("kinds", wrong, "add the kind of one of them")
+
+
+def accounts_in(name: str) -> str | None:
+    """Return the namespace of the service accounts that a caller's name means; None for others."""
+    match = _ACCOUNTS_OF.fullmatch(name)
+    return (match[1] or match[2]) if match is not None else None
+
+
+def namespaces_of_jobs(jobs: Readable[Job], governance: TaskGovernance | None) -> frozenset[str]:
+    """Return the namespaces that jobs run in."""
+    teams = governance.teams if governance else ()
+    of_teams = (f"hyperpod-ns-{team.name}" for team in teams)
+    return frozenset({_TRAINING, *(job.namespace for job in jobs), *of_teams})
+
+
+def _named(identity: CallerIdentity) -> Iterator[tuple[KeyPath, str]]:
+    """Yield every caller's name in the section, each with its place."""
+    yield from ((("admins", number), name) for number, name in enumerate(identity.admins))
+    yield from ((("rights", name), name) for name in identity.rights)
 
 
 @rule

@@ -1,6 +1,6 @@
 """The application that submits jobs: its database, its rights, its Deployment."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, cast
 
 import yaml
@@ -13,7 +13,9 @@ from ultrascale.plan.jobs.request import is_own_image
 from ultrascale.plan.model import (
     ApplicationPlan,
     BackendPlan,
+    CallerRightPlan,
     DatabasePlan,
+    IdentityPlan,
     ImageBuildPlan,
     InstanceCapacity,
     PoolPlan,
@@ -33,6 +35,9 @@ _STORAGE_GROWTH = 10
 _FILES = "/etc/ultrascale"
 _CLUSTER_FILE = "cluster.yaml"
 _RULES_FILE = "rules.yaml"
+
+# The class of a job that names none: no PriorityClass here is the default of the cluster.
+_NO_CLASS = 0
 
 _MAKE = ("create", "get", "list", "watch", "delete")
 
@@ -61,7 +66,30 @@ def plan_backend(
         rights=tuple(_rights(cluster, pools)),
         cluster_rights=tuple(_cluster_rights(cluster, every)),
         allow_from=backend.allow_from,
+        identity=_identity(backend, cluster.scheduling.priority_classes),
         application=_application(cluster, backend, database, builds),
+    )
+
+
+def _identity(backend: config.Backend, priorities: Mapping[str, int]) -> IdentityPlan:
+    identity = backend.identity
+    return IdentityPlan(
+        accounts_audience=names.BACKEND_AUDIENCE,
+        issuer=identity.issuer,
+        audience=identity.audience,
+        groups_claim=identity.groups_claim,
+        admins=identity.admins,
+        rights=tuple(
+            CallerRightPlan(
+                group=group,
+                priority=right.priority,
+                highest_value=_NO_CLASS if right.priority is None else priorities[right.priority],
+                kinds=right.kinds,
+                templates=backend.submits_to if right.templates is None else right.templates,
+            )
+            for group, right in identity.rights.items()
+        ),
+        priorities=priorities,
     )
 
 
@@ -141,7 +169,13 @@ def _rights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Righ
 
 
 def _cluster_rights(cluster: config.Cluster, namespaces: Sequence[str]) -> Iterator[RightPlan]:
-    """Yield what is asked of the cluster as a whole before a job is sent. Nothing is written."""
+    """Yield what is asked of the cluster as a whole: who calls, and what a job needs.
+
+    Nothing is stored. A TokenReview tells whose a caller's token is, and takes no other right.
+
+    Source: https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/
+    """
+    yield RightPlan(group="authentication.k8s.io", resources=("tokenreviews",), verbs=("create",))
     yield RightPlan(group="", resources=("namespaces",), verbs=("get",), names=tuple(namespaces))
     yield RightPlan(
         group="scheduling.k8s.io", resources=("priorityclasses",), verbs=("get", "list")

@@ -66,6 +66,8 @@ KARPENTER_ACCOUNT = "karpenter"
 CLUSTER_AUTOSCALER_ACCOUNT = "cluster-autoscaler"
 TERMINATION_HANDLER_ACCOUNT = "aws-node-termination-handler"
 BACKEND_ACCOUNT = "backend"
+# Audience of the tokens of service accounts that it takes.
+BACKEND_AUDIENCE = "ultrascale-backend"
 # Of the backend's PostgreSQL database, and of the user that owns it.
 BACKEND_DATABASE = "backend"
 

@@ -94,6 +94,48 @@ class RightPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallerRightPlan:
+    """What a group of callers may submit.
+
+    Attributes:
+        group: A group of the issuer, or Kubernetes' name of service accounts.
+        priority: Highest class of its jobs, as the file names it; None: jobs without one.
+        highest_value: Highest priority of its jobs.
+        kinds: Kinds of its jobs.
+        templates: Templates that its jobs may be of.
+    """
+
+    group: str
+    priority: str | None
+    highest_value: int
+    kinds: tuple[str, ...]
+    templates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityPlan:
+    """Who calls the backend.
+
+    Attributes:
+        accounts_audience: Audience of the tokens of service accounts that it takes.
+        issuer: OpenID Connect issuer whose tokens it takes as well; None: no other.
+        audience: Audience that the issuer's tokens must have.
+        groups_claim: Claim of these tokens that holds groups.
+        admins: Groups and service accounts that may submit everything, and see and cancel all.
+        rights: What others may submit, in the order of the file.
+        priorities: Values of PriorityClasses, by name.
+    """
+
+    accounts_audience: str
+    issuer: str | None
+    audience: str
+    groups_claim: str
+    admins: tuple[str, ...]
+    rights: tuple[CallerRightPlan, ...]
+    priorities: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationPlan:
     """The backend's own Deployment.
 
@@ -128,6 +170,7 @@ class BackendPlan:
         rights: What it may do in each of them.
         cluster_rights: What it may read of the cluster as a whole.
         allow_from: Other namespaces whose pods may reach it.
+        identity: Who may call it.
         application: Its Deployment; None where it is deployed by other means.
     """
 
@@ -138,4 +181,5 @@ class BackendPlan:
     rights: tuple[RightPlan, ...]
     cluster_rights: tuple[RightPlan, ...]
     allow_from: tuple[str, ...]
+    identity: IdentityPlan
     application: ApplicationPlan | None

@@ -1,0 +1,150 @@
+"""Authentication of callers, by their tokens.
+
+What a token was found to be is kept for half a minute by its hash, so that each request does not
+ask the API server, and so that callers who were known a moment ago go on while it is away.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+from ultrascale_backend.callers import Caller
+from ultrascale_backend.errors import (
+    IdentityUnavailableError,
+    LimitedError,
+    UnknownCallerError,
+)
+from ultrascale_backend.limits import Buckets, Recent
+from ultrascale_backend.tokens import Claims, claims_of
+
+_FRESH_SECONDS = 30.0
+_REFUSED_SECONDS = 10.0
+# How long a caller goes on while nobody can say whether the token still holds.
+_STALE_SECONDS = 300.0
+_THREADS = 4
+_VERDICT_SECONDS = 5.0
+# Tokens to judge in a second, of all addresses together.
+_ADDRESSES = 10
+
+
+class Judge(Protocol):
+    """Says whose a token is."""
+
+    def takes(self, claims: Claims) -> bool:
+        """Return whether it judges a token with these claims."""
+        ...
+
+    def caller(self, token: str, claims: Claims) -> Caller:
+        """Return whose ``token`` is; any thread may ask."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    caller: Caller
+    judged_at: float
+
+
+class Authenticator:
+    """Tells callers apart. It belongs to the event loop, and judges tokens in threads of its own.
+
+    Args:
+        judges: Who says whose a token is; the first that takes a token decides.
+        tokens_per_second: Tokens of nobody that one address may try in a second.
+        clock: Returns seconds that only grow.
+        now: Returns the time in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        judges: Sequence[Judge],
+        *,
+        tokens_per_second: float,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._judges = judges
+        self._clock = clock
+        self._now = now
+        self._known = Recent[bytes, _Known]()
+        self._refused = Recent[bytes, tuple[str, float]]()
+        self._judging: dict[bytes, asyncio.Future[Caller]] = {}
+        self._addresses = Buckets(tokens_per_second, clock=clock)
+        self._all = Buckets(tokens_per_second * _ADDRESSES, clock=clock)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="identity")
+
+    async def caller(self, token: str, address: str) -> Caller:
+        """Return whose ``token`` is.
+
+        Args:
+            token: The token.
+            address: Where it came from: an address that tries many is put off.
+
+        Raises:
+            UnknownCallerError: Nobody's.
+            LimitedError: The address tries too many tokens.
+            IdentityUnavailableError: Nobody can say.
+        """
+        key = hashlib.sha256(token.encode()).digest()
+        known = self._known.get(key)
+        age = self._clock() - known.judged_at if known is not None else float("inf")
+        if known is not None and age < _FRESH_SECONDS and self._holds(known.caller):
+            return known.caller
+        refused = self._refused.get(key)
+        if refused is not None and self._clock() < refused[1]:
+            raise UnknownCallerError(refused[0])
+        try:
+            return await self._judged(key, token, "" if known is not None else address)
+        except IdentityUnavailableError:
+            if known is not None and age < _STALE_SECONDS and self._holds(known.caller):
+                return known.caller
+            raise
+
+    def _holds(self, caller: Caller) -> bool:
+        return caller.expires is None or self._now() < caller.expires
+
+    async def _judged(self, key: bytes, token: str, address: str) -> Caller:
+        """Return whose a token is; requests with the same token wait for one verdict."""
+        verdict = self._judging.get(key)
+        if verdict is None:
+            if address and (wait := self._addresses.take(address)):
+                raise LimitedError(wait)
+            if self._all.take(""):
+                raise IdentityUnavailableError("too many tokens to judge")
+            verdict = asyncio.ensure_future(self._verdict(key, token, address))
+            self._judging[key] = verdict
+            verdict.add_done_callback(lambda done: self._end(key, done))
+        return await asyncio.shield(verdict)
+
+    def _end(self, key: bytes, verdict: "asyncio.Future[Caller]") -> None:
+        del self._judging[key]
+        if not verdict.cancelled():
+            # Who asked for it may have gone: an error that nobody reads would be logged.
+            verdict.exception()
+
+    async def _verdict(self, key: bytes, token: str, address: str) -> Caller:
+        try:
+            async with asyncio.timeout(_VERDICT_SECONDS):
+                loop = asyncio.get_running_loop()
+                caller = await loop.run_in_executor(self._threads, self._judge, token)
+        except TimeoutError as error:
+            raise IdentityUnavailableError("no verdict in time") from error
+        except UnknownCallerError as error:
+            self._known.drop(key)
+            self._refused.put(key, (str(error), self._clock() + _REFUSED_SECONDS))
+            raise
+        # Whoever is somebody uses up nothing of an address that others may share.
+        self._addresses.give_back(address)
+        self._known.put(key, _Known(caller, self._clock()))
+        return caller
+
+    def _judge(self, token: str) -> Caller:
+        claims = claims_of(token)
+        for judge in self._judges:
+            if judge.takes(claims):
+                return judge.caller(token, claims)
+        raise UnknownCallerError("a token of another issuer")

@@ -1,0 +1,112 @@
+"""Callers: who they are, and what each may submit, see and cancel."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ultrascale.plan.model import CallerRightPlan, IdentityPlan
+from ultrascale_backend.errors import ForbiddenError
+
+ANONYMOUS = "system:anonymous"
+"""Name of every caller of a process that knows none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who sent a request.
+
+    Attributes:
+        name: Its name, by which it owns requests: `system:serviceaccount:NAMESPACE:NAME`, or the
+            issuer and its user, as `ISSUER#SUBJECT`.
+        groups: Groups that it is in.
+        expires: When its token ends, in seconds since 1970; None where the token does not say.
+    """
+
+    name: str
+    groups: frozenset[str]
+    expires: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What a request became, as far as rights go.
+
+    Attributes:
+        template: Job of the cluster file.
+        kind: Kind of the job, such as `training`.
+        priority: Its PriorityClass; None for the cluster's default.
+    """
+
+    template: str
+    kind: str
+    priority: str | None
+
+
+class Rights:
+    """Rights of callers, as the cluster file has them.
+
+    Args:
+        identity: The file's words; None: everybody may do everything.
+    """
+
+    def __init__(self, identity: IdentityPlan | None) -> None:
+        self._admins = frozenset(identity.admins if identity else {ANONYMOUS})
+        self._rights = identity.rights if identity else ()
+        self._priorities: Mapping[str, int] = identity.priorities if identity else {}
+
+    def is_admin(self, caller: Caller) -> bool:
+        """Return whether a caller may do everything, with everybody's requests."""
+        return not self._admins.isdisjoint(_names(caller))
+
+    def may_see(self, caller: Caller, owner: str | None) -> bool:
+        """Return whether a caller may see and cancel the requests of ``owner``.
+
+        Requests without an owner were recorded before callers were known: only admins see them.
+        """
+        return owner == caller.name or self.is_admin(caller)
+
+    def check(self, caller: Caller, submission: Submission) -> None:
+        """Check that one right of the caller covers all of ``submission``.
+
+        Raises:
+            ForbiddenError: None does.
+        """
+        if self.is_admin(caller):
+            return
+        names = _names(caller)
+        rights = [right for right in self._rights if right.group in names]
+        if any(self._covers(right, submission) for right in rights):
+            return
+        if not rights:
+            raise ForbiddenError(
+                ["you have no right to submit; ask for one in backend.identity.rights"]
+            )
+        priority = f"priority {submission.priority}" if submission.priority else "no priority"
+        raise ForbiddenError(
+            [
+                f"job: a {submission.kind} job of template {submission.template} with {priority} "
+                "is beyond your rights",
+                *(_told(right) for right in rights),
+            ]
+        )
+
+    def _covers(self, right: CallerRightPlan, submission: Submission) -> bool:
+        # A class that the file does not name has a value that nobody here knows.
+        value = 0 if submission.priority is None else self._priorities.get(submission.priority)
+        return (
+            submission.kind in right.kinds
+            and submission.template in right.templates
+            and value is not None
+            and value <= right.highest_value
+        )
+
+
+def _names(caller: Caller) -> frozenset[str]:
+    return caller.groups | {caller.name}
+
+
+def _told(right: CallerRightPlan) -> str:
+    highest = f"up to priority {right.priority}" if right.priority else "without a priority"
+    return (
+        f"{right.group} may submit {' and '.join(right.kinds)} jobs of "
+        f"{', '.join(right.templates)}, {highest}"
+    )

@@ -1,0 +1,165 @@
+"""The door: whoever is not known, or asks too often, is answered here.
+
+What is behind it finds the caller in the request's state. Nothing is read of a body before.
+"""
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from ultrascale_backend.audit import Audit, Entry
+from ultrascale_backend.authentication import Authenticator
+from ultrascale_backend.callers import ANONYMOUS, Caller
+from ultrascale_backend.errors import (
+    IdentityUnavailableError,
+    LimitedError,
+    UnknownCallerError,
+)
+from ultrascale_backend.limits import Buckets, Turns
+from ultrascale_backend.metrics import Metrics
+from ultrascale_backend.tokens import bearer_token
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+OPEN = ("/healthz", "/readyz", "/metrics")
+"""What the kubelet and Prometheus ask. It tells of nobody's requests."""
+
+_NOBODY = Caller(name=ANONYMOUS, groups=frozenset())
+# Half of the threads that answer.
+_AT_ONCE = 5
+_OPEN_PER_SECOND, _OPEN_BURST = 50.0, 200.0
+_VERBS = tuple(
+    (method, re.compile(path), verb)
+    for method, path, verb in (
+        ("POST", r"/requests", "submit"),
+        ("GET", r"/requests", "list"),
+        ("GET", r"/requests/([0-9a-fA-F-]{32,36})", "get"),
+        ("GET", r"/requests/([0-9a-fA-F-]{32,36})/pods", "pods"),
+        ("DELETE", r"/requests/([0-9a-fA-F-]{32,36})", "cancel"),
+    )
+)
+_DECISIONS = {401: "unauthenticated", 403: "forbidden", 429: "limited", 503: "unavailable"}
+
+
+class Door:
+    """Authenticates callers, bounds what each may take, and writes an audit line for each request.
+
+    Args:
+        app: What is behind it.
+        authenticator: Who tells callers apart; None: nobody does, and all are `system:anonymous`.
+        metrics: What is counted.
+        per_second: Requests that one caller may send in a second.
+    """
+
+    def __init__(
+        self,
+        app: "ASGIApp",
+        *,
+        authenticator: Authenticator | None,
+        metrics: Metrics,
+        per_second: float,
+    ) -> None:
+        self._app = app
+        self._authenticator = authenticator
+        self._metrics = metrics
+        self._audit = Audit()
+        self._callers = Buckets(per_second)
+        self._addresses = Buckets(_OPEN_PER_SECOND, _OPEN_BURST)
+        self._turns = Turns(_AT_ONCE)
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        client: tuple[str, int] | None = scope.get("client")
+        entry = Entry(
+            method=scope["method"], path=scope["path"], address=client[0] if client else ""
+        )
+        entry.verb, entry.request = _asked_for(entry.method, entry.path)
+        scope.setdefault("state", {})["audit"] = entry
+        began = time.monotonic()
+
+        async def watched(message: "Message") -> None:
+            if message["type"] == "http.response.start":
+                entry.status = message["status"]
+            await send(message)
+
+        try:
+            await self._answer(scope, receive, watched, entry)
+        finally:
+            entry.seconds = round(time.monotonic() - began, 4)
+            entry.decision = entry.decision or _DECISIONS.get(entry.status, "allowed")
+            self._metrics.http.labels(entry.method, str(entry.status)).inc()
+            self._metrics.seconds.labels(entry.method).observe(entry.seconds)
+            self._audit.write(entry, quiet=entry.path in OPEN)
+
+    async def _answer(self, scope: "Scope", receive: "Receive", send: "Send", entry: Entry) -> None:
+        try:
+            if entry.path in OPEN:
+                _take(self._addresses, entry.address)
+                await self._app(scope, receive, send)
+                return
+            caller = await self._caller(scope, entry.address)
+            entry.caller = caller.name
+            scope["state"]["caller"] = caller
+            _take(self._callers, caller.name)
+        except (UnknownCallerError, LimitedError, IdentityUnavailableError) as error:
+            entry.why = str(error)
+            await _refusal(error)(scope, receive, send)
+            return
+        async with self._turns.turn(caller.name):
+            await self._app(scope, receive, send)
+
+    async def _caller(self, scope: "Scope", address: str) -> Caller:
+        if self._authenticator is None:
+            return _NOBODY
+        token = bearer_token(Request(scope).headers.get("authorization"))
+        return await self._authenticator.caller(token, address)
+
+
+def caller_of(request: Request) -> Caller:
+    """Return who sent a request that came through the door."""
+    caller: Caller = request.state.caller
+    return caller
+
+
+def entry_of(request: Request) -> Entry:
+    """Return the audit line of a request."""
+    entry: Entry = request.state.audit
+    return entry
+
+
+def _take(buckets: Buckets, name: str) -> None:
+    if wait := buckets.take(name):
+        raise LimitedError(wait)
+
+
+def _asked_for(method: str, path: str) -> tuple[str, str]:
+    for verb_method, pattern, verb in _VERBS:
+        match = pattern.fullmatch(path)
+        if match is not None and method in (verb_method, "HEAD" if verb_method == "GET" else ""):
+            return verb, match[1] if match.groups() else ""
+    return "", ""
+
+
+def _refusal(error: Exception) -> JSONResponse:
+    if isinstance(error, UnknownCallerError):
+        # Who comes without a token is told how to send one, and of no error in it.
+        told = "" if str(error).startswith("no ") else ', error="invalid_token"'
+        headers = {"www-authenticate": f'Bearer realm="ultrascale-backend"{told}'}
+        todo = "send `Authorization: Bearer TOKEN`, as docs/backend.md shows"
+        return _problem(401, f"Authorization: {error}; {todo}", headers)
+    if isinstance(error, LimitedError):
+        seconds = str(max(1, round(error.seconds)))
+        return _problem(429, f"too many requests; wait {seconds} s", {"retry-after": seconds})
+    told = "nobody can say now whose this token is; try again"
+    return _problem(503, told, {"retry-after": "1"})
+
+
+def _problem(status: int, mistake: str, headers: dict[str, str]) -> JSONResponse:
+    return JSONResponse({"mistakes": [mistake]}, status_code=status, headers=headers)

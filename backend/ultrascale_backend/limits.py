@@ -1,0 +1,114 @@
+"""Limits of callers: requests a second, and at once. The memory that they take is bounded.
+
+They belong to the event loop: no other thread may use them.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Hashable
+from contextlib import asynccontextmanager
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+_MOST = 10_000
+# A caller that comes first may send at once what it may send in so many seconds.
+_BURST_SECONDS = 5.0
+
+
+class Recent(Generic[K, V]):
+    """A mapping that forgets what was longest not used.
+
+    Args:
+        most: Most entries.
+    """
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._entries: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        """Return the value of ``key``, which is used by that."""
+        if key in self._entries:
+            self._entries.move_to_end(key)
+        return self._entries.get(key)
+
+    def put(self, key: K, value: V) -> None:
+        """Keep a value."""
+        self._entries[key] = value
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._most:
+            self._entries.popitem(last=False)
+
+    def drop(self, key: K) -> V | None:
+        """Forget ``key``, and return its value."""
+        return self._entries.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class Buckets:
+    """A token bucket for each name.
+
+    Args:
+        per_second: What each may take in a second.
+        burst: What each may take at once.
+        most: Most names that are kept; who is forgotten begins with a full bucket.
+        clock: Returns seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        per_second: float,
+        burst: float | None = None,
+        *,
+        most: int = _MOST,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._per_second = per_second
+        self._burst = max(1.0, per_second * _BURST_SECONDS if burst is None else burst)
+        self._clock = clock
+        self._levels = Recent[str, tuple[float, float]](most)
+
+    def take(self, name: str) -> float:
+        """Take one token; return 0, or the seconds until there is one."""
+        now = self._clock()
+        level, at = self._levels.get(name) or (self._burst, now)
+        level = min(self._burst, level + (now - at) * self._per_second)
+        wait = 0.0 if level >= 1 else (1 - level) / self._per_second
+        self._levels.put(name, (level if wait else level - 1, now))
+        return wait
+
+    def give_back(self, name: str) -> None:
+        """Return a token that was taken."""
+        if (found := self._levels.get(name)) is not None:
+            self._levels.put(name, (min(self._burst, found[0] + 1), found[1]))
+
+
+class Turns:
+    """Turns of callers: so many requests of each are answered at once, and others wait.
+
+    Args:
+        at_once: Most requests of one caller.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._waiting: dict[str, tuple[asyncio.Semaphore, int]] = {}
+
+    @asynccontextmanager
+    async def turn(self, name: str) -> AsyncGenerator[None]:
+        """Wait for a turn of ``name``, and hold it meanwhile."""
+        turns, users = self._waiting.get(name) or (asyncio.Semaphore(self._at_once), 0)
+        self._waiting[name] = turns, users + 1
+        try:
+            async with turns:
+                yield
+        finally:
+            _, users = self._waiting[name]
+            if users > 1:
+                self._waiting[name] = turns, users - 1
+            else:
+                del self._waiting[name]

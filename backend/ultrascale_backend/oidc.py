@@ -1,0 +1,219 @@
+"""Callers of an OpenID Connect issuer, and the keys by which it signs their tokens."""
+
+import json
+import logging
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import certifi
+import jwt
+import urllib3
+
+from ultrascale.documents import JsonObject, look_up, mapping, objects, sequence, text
+from ultrascale.plan.model import IdentityPlan
+from ultrascale_backend.callers import Caller
+from ultrascale_backend.errors import IdentityUnavailableError, UnknownCallerError
+from ultrascale_backend.tokens import Claims
+
+_LOG = logging.getLogger(__name__)
+# Signatures by a private key alone. Not among them: `none`, and HMAC, by which whoever has the
+# public key could sign. Source: https://www.rfc-editor.org/rfc/rfc8725#section-3.1
+_ALGORITHMS: Mapping[str, tuple[str, ...]] = {
+    "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    "EC": ("ES256", "ES384", "ES512"),
+    "OKP": ("EdDSA",),
+}
+# Clocks may differ by so much.
+_LEEWAY_SECONDS = 30
+_FRESH_SECONDS = 300.0
+# Without its issuer a key counts for no longer: it may have been withdrawn.
+_USABLE_SECONDS = 3600.0
+# A key that is not known is looked for once in this time, whoever asks.
+_AGAIN_SECONDS = 10.0
+_TIMEOUT = urllib3.Timeout(connect=2.0, read=3.0)
+_MOST_BYTES = 2**20
+_LONGEST_SUBJECT = 255
+_MOST_GROUPS = 1000
+_SYSTEM = "system:"
+_CONFIGURATION = "/.well-known/openid-configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    key: jwt.PyJWK
+    algorithms: tuple[str, ...]
+
+
+class Issuer:
+    """Judges tokens of an issuer by the keys that it publishes.
+
+    Args:
+        identity: Its URL, and how its tokens name audience and groups.
+        ca_file: Certificate authorities of its server; None: those of browsers.
+        clock: Returns seconds that only grow.
+
+    Source: https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation
+    """
+
+    def __init__(
+        self,
+        identity: IdentityPlan,
+        *,
+        ca_file: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        assert identity.issuer is not None, "there is an issuer"
+        self._url = identity.issuer
+        self._audience = identity.audience
+        self._groups_claim = identity.groups_claim
+        self._keys = _Keys(identity.issuer, ca_file, clock)
+
+    def takes(self, claims: Claims) -> bool:
+        """Return whether it judges a token that claims to be of an issuer."""
+        return claims.issuer == self._url
+
+    def caller(self, token: str, claims: Claims) -> Caller:
+        """Return whose ``token`` is.
+
+        Raises:
+            UnknownCallerError: It is not what the issuer signs for this audience, now.
+            IdentityUnavailableError: The issuer's keys cannot be read.
+        """
+        try:
+            key = self._keys.find(text(jwt.get_unverified_header(token), "kid"))
+            found: object = jwt.decode(
+                token,
+                key.key.key,
+                algorithms=[*key.algorithms],
+                audience=self._audience,
+                issuer=self._url,
+                leeway=_LEEWAY_SECONDS,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
+            raise UnknownCallerError(str(error)[:_LONGEST_SUBJECT]) from error
+        subject = text(found, "sub")
+        if (
+            not subject
+            or not subject.isascii()
+            or not subject.isprintable()
+            or len(subject) > _LONGEST_SUBJECT
+        ):
+            raise UnknownCallerError(f"sub: not 1 to {_LONGEST_SUBJECT} printable characters")
+        return Caller(
+            name=f"{self._url}#{subject}",
+            groups=frozenset(self._groups(found)),
+            expires=claims.expires,
+        )
+
+    def _groups(self, claims: object) -> Iterator[str]:
+        """Yield groups of the issuer; none that means service accounts, or one of its users."""
+        stated = look_up(claims, self._groups_claim)
+        groups = (stated,) if isinstance(stated, str) else sequence(claims, self._groups_claim)
+        for group in groups[:_MOST_GROUPS]:
+            if isinstance(group, str) and not group.startswith((_SYSTEM, f"{self._url}#")):
+                yield group
+
+
+class _Keys:
+    """The issuer's keys, read again when they are old, or when one is not among them."""
+
+    def __init__(self, url: str, ca_file: Path | None, clock: Callable[[], float]) -> None:
+        context = ssl.create_default_context(cafile=str(ca_file or certifi.where()))
+        self._http = urllib3.PoolManager(ssl_context=context, timeout=_TIMEOUT, retries=False)
+        self._url = url
+        self._clock = clock
+        self._reading = threading.Lock()
+        self._keys: Mapping[str, _Key] = {}
+        self._read_at = self._tried_at = float("-inf")
+
+    def find(self, key_id: str) -> _Key:
+        """Return the key of an id; the only key where a token names none.
+
+        Raises:
+            UnknownCallerError: The issuer has no such key.
+            IdentityUnavailableError: It cannot be asked, and its last keys are too old.
+        """
+        key = self._key(key_id)
+        # Whoever has a key does not wait for others to read it again.
+        if (key is None or self._are_old) and self._reading.acquire(blocking=key is None):
+            try:
+                self._renew(key_id)
+            finally:
+                self._reading.release()
+            key = self._key(key_id)
+        if self._clock() - self._read_at > _USABLE_SECONDS or (key is None and self._is_behind):
+            raise IdentityUnavailableError("the issuer's keys cannot be read")
+        if key is None:
+            raise UnknownCallerError("not signed by a key of the issuer")
+        return key
+
+    def _renew(self, key_id: str) -> None:
+        now = self._clock()
+        is_known = self._key(key_id) is not None and not self._are_old
+        if is_known or now - self._tried_at <= _AGAIN_SECONDS:
+            return
+        self._tried_at = now
+        try:
+            self._keys, self._read_at = self._read(), now
+        except (ValueError, urllib3.exceptions.HTTPError, jwt.PyJWTError) as error:
+            about = {"issuer": self._url, "error": str(error)[:_LONGEST_SUBJECT]}
+            _LOG.warning("the issuer's keys cannot be read", extra=about)
+
+    @property
+    def _are_old(self) -> bool:
+        return self._clock() - self._read_at > _FRESH_SECONDS
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether the last attempt to read the keys failed."""
+        return self._tried_at > self._read_at
+
+    def _key(self, key_id: str) -> _Key | None:
+        if not key_id and len(self._keys) == 1:
+            return next(iter(self._keys.values()))
+        return self._keys.get(key_id)
+
+    def _read(self) -> Mapping[str, _Key]:
+        configuration = self._get(self._url.rstrip("/") + _CONFIGURATION)
+        if text(configuration, "issuer") != self._url:
+            told = text(configuration, "issuer")
+            raise ValueError(f"its configuration is of another issuer, {told!r}")
+        url = text(configuration, "jwks_uri")
+        if not url.startswith("https://"):
+            raise ValueError(f"its keys are not at an https URL, got {url!r}")
+        return {text(each, "kid"): key for each in self._published(url) if (key := _key_of(each))}
+
+    def _published(self, url: str) -> Sequence[JsonObject]:
+        return objects(self._get(url), "keys")
+
+    def _get(self, url: str) -> JsonObject:
+        response = self._http.request("GET", url, redirect=False, preload_content=False)
+        try:
+            if response.status != 200:
+                raise ValueError(f"{url}: HTTP status {response.status}")
+            body = response.read(_MOST_BYTES + 1)
+            if len(body) > _MOST_BYTES:
+                raise ValueError(f"{url}: more than {_MOST_BYTES} bytes")
+            answer: object = json.loads(body)
+        except RecursionError as error:
+            raise ValueError(f"{url}: nested too deeply") from error
+        finally:
+            response.release_conn()
+        return mapping({"answer": answer}, "answer")
+
+
+def _key_of(document: JsonObject) -> _Key | None:
+    """Return a key that signatures can be checked by; None where it is for something else."""
+    known = _ALGORITHMS.get(text(document, "kty"))
+    stated = text(document, "alg")
+    if known is None or text(document, "use") == "enc" or (stated and stated not in known):
+        return None
+    try:
+        return _Key(jwt.PyJWK(dict(document)), (stated,) if stated else known)
+    except jwt.PyJWTError:
+        return None

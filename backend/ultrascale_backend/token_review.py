@@ -1,0 +1,70 @@
+"""Service accounts of the cluster, whose tokens its API server judges."""
+
+from ultrascale.cluster_api.kinds import Kind
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.documents import JsonObject, mapping, sequence, text
+from ultrascale.errors import ClusterError
+from ultrascale_backend.callers import Caller
+from ultrascale_backend.errors import IdentityUnavailableError, UnknownCallerError
+from ultrascale_backend.tokens import Claims
+
+TOKEN_REVIEW = Kind("authentication.k8s.io/v1", "TokenReview", "tokenreviews", namespaced=False)
+_ACCOUNT = "system:serviceaccount:"
+_SECONDS = 3.0
+_LONGEST_REASON = 200
+
+
+class TokenReviews:
+    """Judges tokens by TokenReview, which knows of pods and accounts that were deleted.
+
+    Args:
+        cluster: The API server.
+        audience: Audience that tokens must have: a token for the API server itself is refused, so
+            that nobody sends one here.
+
+    Source: https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/
+    """
+
+    def __init__(self, cluster: Cluster, audience: str) -> None:
+        self._cluster = cluster
+        self._audience = audience
+
+    def takes(self, claims: Claims) -> bool:
+        """Return whether it judges a token that claims to be of an issuer: every one."""
+        return True
+
+    def caller(self, token: str, claims: Claims) -> Caller:
+        """Return whose ``token`` is.
+
+        Raises:
+            UnknownCallerError: Nobody's, or not for this audience.
+            IdentityUnavailableError: The API server cannot say.
+        """
+        if self._audience not in claims.audiences:
+            # The API server would say so too. It is not asked for what it must refuse.
+            raise UnknownCallerError(f"not a token for the audience {self._audience}")
+        review: JsonObject = {
+            "apiVersion": TOKEN_REVIEW.api_version,
+            "kind": TOKEN_REVIEW.kind,
+            "spec": {"token": token, "audiences": [self._audience]},
+        }
+        try:
+            answer = self._cluster.review(TOKEN_REVIEW, review, timeout_seconds=_SECONDS)
+        except ClusterError as error:
+            raise IdentityUnavailableError(str(error)[:_LONGEST_REASON]) from error
+        status = mapping(answer, "status")
+        if status.get("authenticated") is not True:
+            why = text(status, "error") or "the API server does not know it"
+            raise UnknownCallerError(why[:_LONGEST_REASON])
+        # A server that knows no audiences says nothing of them, and has judged its own alone.
+        if self._audience not in sequence(status, "audiences"):
+            raise UnknownCallerError(f"not judged for the audience {self._audience}")
+        name = text(status, "user", "username")
+        if not name.startswith(_ACCOUNT):
+            raise UnknownCallerError("not the token of a service account")
+        groups = sequence(status, "user", "groups")
+        return Caller(
+            name=name,
+            groups=frozenset(group for group in groups if isinstance(group, str)),
+            expires=claims.expires,
+        )

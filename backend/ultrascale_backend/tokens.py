@@ -1,0 +1,66 @@
+"""Bearer tokens: their form, and what they claim of themselves before anybody has judged that."""
+
+import re
+from dataclasses import dataclass
+
+import jwt
+
+from ultrascale.documents import look_up, sequence, text
+from ultrascale_backend.errors import UnknownCallerError
+
+# Three parts in base64url. No issuer in use writes a token of half this length.
+_FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
+_LONGEST = 16_384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """Claims of a token that is not judged yet: they choose who judges it, and nothing else.
+
+    Attributes:
+        issuer: Issuer; empty where it claims none.
+        audiences: Audiences.
+        expires: Its end, in seconds since 1970; None where it claims none.
+    """
+
+    issuer: str
+    audiences: frozenset[str]
+    expires: float | None
+
+
+def bearer_token(header: str | None) -> str:
+    """Return the token of a header `Authorization`.
+
+    Raises:
+        UnknownCallerError: There is none, or it is no JSON Web Token.
+
+    Source: https://www.rfc-editor.org/rfc/rfc6750#section-2.1
+    """
+    if header is None:
+        raise UnknownCallerError("no token")
+    scheme, _, token = header.partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token:
+        raise UnknownCallerError("no bearer token")
+    if len(token) > _LONGEST or _FORM.fullmatch(token) is None:
+        raise UnknownCallerError("not a JSON Web Token")
+    return token
+
+
+def claims_of(token: str) -> Claims:
+    """Return what ``token`` claims.
+
+    Raises:
+        UnknownCallerError: It is no JSON Web Token.
+    """
+    try:
+        found: object = jwt.decode(token, options={"verify_signature": False})
+    except (jwt.PyJWTError, ValueError, RecursionError) as error:
+        raise UnknownCallerError("not a JSON Web Token") from error
+    audiences = sequence(found, "aud") or (look_up(found, "aud"),)
+    expires = look_up(found, "exp")
+    return Claims(
+        issuer=text(found, "iss"),
+        audiences=frozenset(each for each in audiences if isinstance(each, str)),
+        expires=float(expires) if isinstance(expires, int | float) else None,
+    )
