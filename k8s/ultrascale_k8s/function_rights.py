@@ -12,6 +12,7 @@ from ultrascale_k8s._pods import metadata
 from ultrascale_k8s._rbac import rule
 
 _RBAC_GROUP = "rbac.authorization.k8s.io"
+_TOPOLOGY_GROUP = "topology.volcano.sh"
 _CALENDAR, _FLEET, _CANARY = "block-calendar", "fleet-metrics", "write-canary"
 
 
@@ -72,10 +73,14 @@ class FleetMetricsChart(cdk8s.Chart):
 
 
 def fleet_rules(plan: FleetMetricsPlan) -> Iterator[kube.PolicyRule]:
-    """Yield the rights to list nodes, pods and queues."""
+    """Yield the rights to list nodes, pods, queues and HyperNodes, and to touch one of these."""
     yield rule("nodes", "pods", verbs=("list",))
     for group, kind in plan.queue_kinds.items():
         yield rule(kind, verbs=("list",), group=group)
+    if (touched := plan.touched_hyper_node) is not None:
+        # RBAC cannot limit what is created by its name.
+        yield rule("hypernodes", verbs=("list", "create"), group=_TOPOLOGY_GROUP)
+        yield rule("hypernodes", verbs=("delete",), group=_TOPOLOGY_GROUP, names=(touched,))
 
 
 class WriteCanaryChart(cdk8s.Chart):

@@ -115,3 +115,112 @@ def test_it_signs_in_to_the_cluster_that_it_measures(cluster: StubApiServer) -> 
     (token,) = {each.headers["authorization"] for each in cluster.requests}
     encoded = token.removeprefix("Bearer k8s-aws-v1.")
     assert b"sts.us-east-1.amazonaws.com" in base64.urlsafe_b64decode(encoded + "==")
+
+
+HYPER_NODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
+LAYERS = [f"topology.k8s.aws/network-node-layer-{layer}" for layer in (3, 2, 1)]
+TOUCHED = "ultrascale-look-again"
+AWARE: Any = {
+    **EVENT,
+    "Topology": {
+        "Label": LAYERS[-1],
+        "Pools": ["hyperpod"],
+        "Labels": LAYERS,
+        "HyperNodes": HYPER_NODES,
+        "Touched": TOUCHED,
+    },
+}
+
+
+@pytest.fixture
+def placed(cluster: StubApiServer) -> StubApiServer:
+    """Let five nodes be in three groups of the lowest layer, below two and one."""
+    cluster.strict = False
+    cluster.groups.add("/apis/topology.volcano.sh/v1alpha1")
+    groups = ["a", "a", "b", "b", "c"]
+    above = {"a": ("x", "top"), "b": ("x", "top"), "c": ("y", "top")}
+    for index, group in enumerate(groups):
+        values = dict(zip(LAYERS, (group, *above[group]), strict=True))
+        cluster.update(f"{NODES}/h{index}", metadata={"labels": values})
+    for group, members in (("a", 2), ("b", 2), ("c", 1)):
+        put_hyper_node(cluster, LAYERS[0], group, members)
+    for layer, group in ((LAYERS[1], "x"), (LAYERS[1], "y"), (LAYERS[2], "top")):
+        put_hyper_node(cluster, layer, group, 1)
+    return cluster
+
+
+def put_hyper_node(cluster: StubApiServer, layer: str, group: str, members: int) -> None:
+    member = {"type": "Node", "selector": {"exactMatch": {"name": "n"}}}
+    found = {"metadata": {"labels": {layer: group}}, "spec": {"members": [member] * members}}
+    cluster.put(f"{HYPER_NODES}/hypernode-{group}", found)
+
+
+def touches(cluster: StubApiServer) -> list[tuple[str, str]]:
+    return [(each.method, each.path) for each in cluster.requests if each.method != "GET"]
+
+
+def test_hyper_nodes_that_are_all_there_are_left_alone(
+    placed: StubApiServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handler.on_event(AWARE)
+
+    assert of_cluster(events(capsys))["HyperNodesMissing"] == 0
+    assert touches(placed) == []
+
+
+@pytest.mark.parametrize("group", ["b", "x", "top"])
+def test_volcano_is_made_to_look_again_for_a_hyper_node_that_it_lacks(
+    placed: StubApiServer, capsys: pytest.CaptureFixture[str], group: str
+) -> None:
+    """Volcano tries none again that was refused, and gangs spread over groups it cannot see."""
+    placed.remove(f"{HYPER_NODES}/hypernode-{group}")
+
+    handler.on_event(AWARE)
+
+    assert of_cluster(events(capsys))["HyperNodesMissing"] == 1
+    assert touches(placed) == [("POST", HYPER_NODES), ("DELETE", f"{HYPER_NODES}/{TOUCHED}")]
+    assert f"{HYPER_NODES}/{TOUCHED}" not in placed.objects
+
+
+def test_a_hyper_node_that_lacks_a_node_counts_as_missing(
+    placed: StubApiServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_hyper_node(placed, LAYERS[0], "a", 1)
+
+    handler.on_event(AWARE)
+
+    assert of_cluster(events(capsys))["HyperNodesMissing"] == 1
+    assert touches(placed)
+
+
+def test_what_an_earlier_call_left_behind_is_deleted(placed: StubApiServer) -> None:
+    placed.remove(f"{HYPER_NODES}/hypernode-b")
+    placed.put(f"{HYPER_NODES}/{TOUCHED}", {"spec": {}})
+
+    handler.on_event(AWARE)
+
+    assert f"{HYPER_NODES}/{TOUCHED}" not in placed.objects
+
+
+def test_a_fleet_is_measured_also_where_volcano_cannot_be_touched(
+    placed: StubApiServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    placed.remove(f"{HYPER_NODES}/hypernode-b")
+    placed.refuse("POST", HYPER_NODES, Refusal(500))
+
+    handler.on_event(AWARE)
+
+    assert of_cluster(events(capsys))["HyperNodesMissing"] == 1
+
+
+def test_groups_of_nodes_without_a_lower_label_are_none_of_volcanos(
+    placed: StubApiServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = placed.objects[f"{NODES}/h4"]["metadata"]["labels"]
+    del labels[LAYERS[0]]
+    for group in ("c", "y"):
+        placed.remove(f"{HYPER_NODES}/hypernode-{group}")
+
+    handler.on_event(AWARE)
+
+    assert of_cluster(events(capsys))["HyperNodesMissing"] == 0

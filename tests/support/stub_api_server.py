@@ -113,8 +113,8 @@ class StubApiServer:
         groups: Paths of the groups that are served.
         token: The only token that is good; None takes any.
         page: Most objects on one page of a list.
-        strict: Whether a change names its field manager and asks for strict field validation, as
-            the command line does.
+        strict: Whether a change names its field manager and asks for strict field validation, and
+            a deletion the UID, as the command line does.
         on_create: Is told each object that was created.
     """
 
@@ -356,7 +356,7 @@ class StubApiServer:
         found = self.objects.get(request.path)
         if found is None:
             raise RefusedError(404, f"{request.path.rpartition('/')[2]} not found", "NotFound")
-        uid = request.body["preconditions"]["uid"]
+        uid = request.body["preconditions"]["uid"] if self.strict else found["metadata"]["uid"]
         if uid != found["metadata"]["uid"]:
             raise RefusedError(409, "the UID in the precondition is another", "Conflict")
         self.remove(request.path)

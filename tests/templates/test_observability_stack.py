@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import aws_cdk as cdk
@@ -81,6 +82,19 @@ def test_the_function_may_list_and_nothing_else(hybrid: Assembly, template: Docu
 
 def test_a_cluster_without_queues_gives_no_right_to_list_them() -> None:
     assert len([*fleet_rules(of(CLUSTERS["neuron"]).fleet_metrics)]) == 1
+
+
+def test_it_may_delete_no_hyper_node_but_the_one_that_it_makes() -> None:
+    """A job on nodes whose HyperNodes go is placed anywhere."""
+    metrics = replace(of(CLUSTERS["neuron"]).fleet_metrics, touched_hyper_node="touched")
+
+    rules = [rule for rule in fleet_rules(metrics) if rule.resources == ["hypernodes"]]
+
+    assert {verb: rule.resource_names for rule in rules for verb in rule.verbs or ()} == {
+        "list": None,
+        "create": None,
+        "delete": ["touched"],
+    }
 
 
 def test_the_function_has_no_permission_in_aws_but_its_log(template: Document) -> None:

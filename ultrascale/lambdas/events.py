@@ -177,10 +177,13 @@ class FleetWindow(TypedDict):
 
 
 class FleetTopology(TypedDict):
-    """The topology label, and the pools whose nodes carry it."""
+    """Labels of the network, the pools whose nodes carry them, and the list of HyperNodes."""
 
     Label: str
     Pools: list[str]
+    Labels: list[str]
+    HyperNodes: str
+    Touched: str
 
 
 class ExporterMetric(TypedDict):

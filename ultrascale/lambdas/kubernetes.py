@@ -135,6 +135,15 @@ class KubernetesApi:
         """
         self._call("POST", path, manifest)
 
+    def delete(self, path: str) -> None:
+        """Delete the object at ``path``.
+
+        Raises:
+            KubernetesError: The API server refused.
+            OSError: It could not be reached.
+        """
+        self._call("DELETE", path)
+
     def _call(
         self, method: str, path: str, body: object = None, content_type: str = "application/json"
     ) -> bytes:

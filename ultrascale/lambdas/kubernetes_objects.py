@@ -71,7 +71,7 @@ class Affinity(TypedDict, total=False):
 
 
 class Spec(TypedDict, total=False):
-    """Spec of a node, pod, NodePool, Workload or PodGroup."""
+    """Spec of a node, pod, NodePool, Workload, PodGroup or HyperNode."""
 
     unschedulable: bool
     nodeName: str
@@ -82,6 +82,7 @@ class Spec(TypedDict, total=False):
     replicas: int
     queue: str
     queueName: str
+    members: list[Mapping[str, object]]
 
 
 class Condition(TypedDict):
@@ -101,7 +102,7 @@ class Status(TypedDict, total=False):
 
 
 class Object(TypedDict):
-    """A node, pod, NodePool, Workload or PodGroup."""
+    """A node, pod, NodePool, Workload, PodGroup or HyperNode."""
 
     metadata: Metadata
     spec: Spec

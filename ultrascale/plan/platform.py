@@ -165,19 +165,20 @@ def plan_volcano(
             if pool.role != names.SYSTEM_ROLE
         ),
         topology_aware=scheduling.topology_aware,
-        topology_layers=_topology_layers(accelerated),
+        topology_layers=topology_layers(pools),
         accelerator_resources=tuple(sorted(resources)),
         scoring=plan_node_scoring(cluster, pools, scale.volcano),
         scale=scale.volcano,
     )
 
 
-def _topology_layers(accelerated: Sequence[PoolPlan]) -> int:
-    """Return how many network layers every accelerated node names.
+def topology_layers(pools: Sequence[PoolPlan]) -> int:
+    """Return how many network layers every accelerated node of ``pools`` names.
 
     Where types with more are among others, their lowest layer is left out: a node that lacks a
     label is in no HyperNode above it.
     """
+    accelerated = (pool for pool in pools if pool.accelerator is not None)
     types = {name for pool in accelerated for name in pool.instance_types}
     return min(map(volcano.network_layers, types), default=volcano.NETWORK_LAYERS)
 

@@ -18,7 +18,6 @@ from ultrascale_k8s.objects import define_object
 ADMISSION = "volcano-admission"
 ADMISSION_SERVICE = "volcano-admission-service"
 ADMISSION_SERVICE_PORT = 443
-_TIMEOUT_SECONDS = 10
 
 Verb = Literal["mutate", "validate"]
 
@@ -35,6 +34,8 @@ class Webhook:
         version: API version of the resource.
         operations: When it is asked.
         side_effects: What the server declares for a dry run.
+        failure_policy: What becomes of an object while no server answers.
+        timeout_seconds: How long the API server waits for an answer.
     """
 
     verb: Verb
@@ -44,6 +45,8 @@ class Webhook:
     version: str = "v1alpha1"
     operations: tuple[str, ...] = ("CREATE", "UPDATE")
     side_effects: str = "NoneOnDryRun"
+    failure_policy: Literal["Fail", "Ignore"] = "Fail"
+    timeout_seconds: int = 10
 
     @property
     def path(self) -> str:
@@ -103,6 +106,10 @@ WEBHOOKS: tuple[Webhook, ...] = (
         name="validatehypernodes.volcano.sh",
         group="topology.volcano.sh",
         side_effects="None",
+        # Volcano makes HyperNodes itself, and never tries one again that was refused. It judges
+        # nothing of them but regular expressions, which those that it makes have none of.
+        failure_policy="Ignore",
+        timeout_seconds=2,
     ),
     Webhook(
         verb="validate",
@@ -161,10 +168,10 @@ def _webhook(webhook: Webhook) -> dict[str, Json]:
                 "port": ADMISSION_SERVICE_PORT,
             }
         },
-        "failurePolicy": "Fail",
+        "failurePolicy": webhook.failure_policy,
         "matchPolicy": "Equivalent",
         "namespaceSelector": {"matchExpressions": [not_ours]},
         "rules": [rule],
         "sideEffects": webhook.side_effects,
-        "timeoutSeconds": _TIMEOUT_SECONDS,
+        "timeoutSeconds": webhook.timeout_seconds,
     }

@@ -81,7 +81,12 @@ def test_somebody_is_told_of_nodes_whose_place_in_the_network_nobody_knows() -> 
     assert of(cluster).fleet_metrics.input["Topology"] == {
         "Label": "topology.k8s.aws/network-node-layer-1",
         "Pools": [NEURON_POOL["name"]],
+        "Labels": [f"topology.k8s.aws/network-node-layer-{layer}" for layer in (3, 2, 1)],
+        "HyperNodes": "/apis/topology.volcano.sh/v1alpha1/hypernodes",
+        "Touched": "ultrascale-look-again",
     }
+    assert "hyper-nodes-missing" in alarm_names(cluster)
+    assert "hyper-nodes-missing" not in alarm_names(neuron(scheduling=None))
     assert "topology-unknown" not in alarm_names(neuron(scheduling={"gang_scheduler": "volcano"}))
 
 

@@ -11,10 +11,11 @@ from botocore.session import Session
 
 from ..kubernetes import KubernetesApi, KubernetesError, bearer_token, tls_context
 from .exporters import measure_gpus
+from .hyper_nodes import look_again, measure_hyper_nodes
 from .measures import Measures, log_events
-from .nodes import measure_missing, measure_nodes
+from .nodes import Nodes, measure_missing, measure_nodes
 from .pods import measure_pods, measure_queues
-from .settings import Settings
+from .settings import Settings, Topology
 
 if TYPE_CHECKING:
     from ..events import FleetInput
@@ -53,11 +54,26 @@ def measure(api: KubernetesApi, settings: Settings, *, now: float) -> Measures:
     measure_pods(pods, nodes, settings, measures)
     if settings.queues is not None:
         measure_queues(_of_installed_kind(api, settings.queues), settings, measures)
+    if settings.topology.hyper_nodes:
+        _measure_hyper_nodes(api, settings.topology, nodes, measures)
     if settings.exporters is not None:
         exporters = settings.exporters
         exporter_pods = api.stream(exporters.path, labelSelector=exporters.selector)
         measure_gpus(exporter_pods, nodes, settings, measures)
     return measures
+
+
+def _measure_hyper_nodes(
+    api: KubernetesApi, topology: Topology, nodes: Nodes, measures: Measures
+) -> None:
+    """Count the missing HyperNodes, and have them made. What fails here, the next call repeats."""
+    found = _of_installed_kind(api, topology.hyper_nodes)
+    if not measure_hyper_nodes(found, nodes, topology, measures):
+        return
+    try:
+        look_again(api, topology)
+    except (KubernetesError, OSError) as error:
+        print(f"HyperNodes are missing, and Volcano cannot be made to look again: {error}")
 
 
 def _of_installed_kind(api: KubernetesApi, path: str) -> "Iterator[Object]":
@@ -67,7 +83,7 @@ def _of_installed_kind(api: KubernetesApi, path: str) -> "Iterator[Object]":
     except KubernetesError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
-        print(f"no queues yet: {error}")
+        print(f"not installed yet: {error}")
 
 
 def _kubernetes(cluster: str) -> KubernetesApi:

@@ -38,11 +38,13 @@ class Nodes:
         places: Place of each node, by its name.
         reserved: Accelerators that are reserved and usable.
         pools: Number of nodes of each pool.
+        groups: Number of nodes of each group of the network, by its label and the label's value.
     """
 
     places: dict[str, Place] = field(default_factory=dict[str, Place])
     reserved: int = 0
     pools: Counter[str] = field(default_factory=Counter[str])
+    groups: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
 
 def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measures) -> Nodes:
@@ -67,6 +69,11 @@ def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measu
         measures.add("broken_nodes", broken, *keys)
         if pool in settings.topology.pools and settings.topology.label not in labels:
             measures.add("nodes_without_topology", 1, None)
+        for label in settings.topology.labels:
+            if label not in labels:
+                # Volcano leaves it out of the groups above as well.
+                break
+            places.groups[label, labels[label]] += 1
         if capacity := labels.get(settings.capacity_label):
             measures.add("nodes", 1, (CAPACITY, capacity))
             keys = (*keys, (CAPACITY, capacity))

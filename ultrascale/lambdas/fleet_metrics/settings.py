@@ -53,10 +53,16 @@ class Topology:
     Attributes:
         label: The label.
         pools: Pools whose nodes must have it.
+        labels: Labels of all layers that HyperNodes are made of, the lowest first.
+        hyper_nodes: Path of the list of HyperNodes; empty where none are made.
+        touched: Name of the HyperNode that is made and deleted.
     """
 
     label: str
     pools: frozenset[str]
+    labels: Sequence[str] = ()
+    hyper_nodes: str = ""
+    touched: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +152,11 @@ class Settings:
             queue_names=event["QueueNames"],
             windows=[_window(window) for window in event["Windows"]],
             topology=Topology(
-                label=event["Topology"]["Label"], pools=frozenset(event["Topology"]["Pools"])
+                label=event["Topology"]["Label"],
+                pools=frozenset(event["Topology"]["Pools"]),
+                labels=event["Topology"]["Labels"],
+                hyper_nodes=event["Topology"]["HyperNodes"],
+                touched=event["Topology"]["Touched"],
             ),
             exporters=None if event["Exporters"] is None else _exporters(event["Exporters"]),
         )

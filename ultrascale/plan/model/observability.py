@@ -185,9 +185,12 @@ class FleetMetricsPlan(FunctionPlan):
 
     Attributes:
         queue_kinds: API group and plural of the queued objects that it lists.
+        touched_hyper_node: HyperNode that it makes and deletes where others are missing; None
+            where Volcano makes none.
     """
 
     queue_kinds: Mapping[str, str]
+    touched_hyper_node: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

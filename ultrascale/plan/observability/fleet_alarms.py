@@ -10,6 +10,8 @@ from ultrascale.plan.observability import fleet_metrics
 _IDLE_MINUTES = 15
 # Longer than node repair waits: what is still broken then, nobody repairs.
 _BROKEN_MINUTES = eks.NODE_REPAIR_MINUTES + 10
+# HyperNodes follow new nodes within seconds; so long the function has tried to have them made.
+_HYPER_NODES_MINUTES = 10
 # Long enough for a function that failed once, and for a rollout of it.
 _SILENT_MINUTES = 15
 # A plan's nodes take half an hour to come, and so does one that takes another's place.
@@ -27,6 +29,7 @@ def fleet_alarms(
     yield _broken(cluster.name, seconds)
     if fleet_metrics.placed_pools(cluster, pools):
         yield _unplaced(cluster.name, seconds)
+        yield _without_hyper_nodes(cluster.name, seconds)
     yield from _missing(cluster.name, pools, seconds)
     if any(pool.is_hyperpod for pool in pools):
         yield _alarm(
@@ -95,6 +98,20 @@ def _unplaced(cluster: str, seconds: int) -> AlarmPlan:
         f"{_DOWN_OF} * found / nodes",
         period=seconds,
         periods=_BROKEN_MINUTES * 60 // seconds,
+    )
+
+
+def _without_hyper_nodes(cluster: str, seconds: int) -> AlarmPlan:
+    return _alarm(
+        "hyper-nodes-missing",
+        "Volcano lacks HyperNodes of groups of AWS's network, or nodes in them, although it was "
+        "made to look again: gangs spread over groups that it does not know. See the log of "
+        "deployment/volcano-controllers in volcano-system for what the API server refuses "
+        "(Failed to create HyperNode), and `kubectl get hypernodes -L "
+        "topology.k8s.aws/network-node-layer-1` for what is there.",
+        {"m": fleet_metrics.metric(cluster, "hyper_nodes_missing")},
+        period=seconds,
+        periods=max(2, _HYPER_NODES_MINUTES * 60 // seconds),
     )
 
 

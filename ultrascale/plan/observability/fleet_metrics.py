@@ -7,7 +7,7 @@ from ultrascale.catalog import addons, eks, hyperpod, hyperpod_chart, prices, vo
 from ultrascale.plan import names, retention
 from ultrascale.plan.model import FleetMetricsPlan, MetricPlan, PoolPlan
 from ultrascale.plan.namespaces import plan_namespaces
-from ultrascale.plan.platform import plan_dcgm_exporter
+from ultrascale.plan.platform import plan_dcgm_exporter, topology_layers
 
 NAMESPACE = "Ultrascale"
 
@@ -21,6 +21,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "reserved_idle_beside_burst": ("ReservedIdleBesideBurst", "Count"),
     "broken_nodes": ("BrokenNodes", "Count"),
     "nodes_without_topology": ("NodesWithoutTopology", "Count"),
+    "hyper_nodes_missing": ("HyperNodesMissing", "Count"),
     "nodes_missing": ("ReservedNodesMissing", "Count"),
     "spend": ("SpendPerHour", "None"),
     "unpriced_nodes": ("UnpricedNodes", "Count"),
@@ -56,6 +57,9 @@ _EXPORTED: Mapping[str, Mapping[str, object]] = {
 # Each list holds what waits and what runs, also while it has no pods.
 _KUEUE = ("kueue.x-k8s.io", "v1beta2", "workloads")
 _VOLCANO = ("scheduling.volcano.sh", "v1beta1", "podgroups")
+_HYPER_NODES = ("topology.volcano.sh", "v1alpha1", "hypernodes")
+HYPER_NODE_WITHOUT_NODES = "ultrascale-look-again"
+"""Name of the HyperNode that is made and deleted, so that Volcano looks at all nodes again."""
 
 
 def plan_fleet_metrics(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> FleetMetricsPlan:
@@ -66,6 +70,7 @@ def plan_fleet_metrics(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Fl
         input=_input(cluster, pools, queues),
         group=names.FLEET_METRICS_GROUP,
         queue_kinds={queues[0]: queues[2]} if queues else {},
+        touched_hyper_node=HYPER_NODE_WITHOUT_NODES if cluster.scheduling.topology_aware else None,
         log_retention_days=retention.METRIC_EVENT_DAYS,
         **(_LARGE if large else _SMALL),
     )
@@ -147,8 +152,18 @@ def _input(
         "Topology": {
             "Label": names.network_layer_label(1),
             "Pools": sorted({pool.pool for pool in placed_pools(cluster, pools)}),
+            "Labels": [*_layers_from_the_lowest(cluster, pools)],
+            "HyperNodes": "/apis/{}/{}/{}".format(*_HYPER_NODES)
+            if cluster.scheduling.topology_aware
+            else "",
+            "Touched": HYPER_NODE_WITHOUT_NODES,
         },
     }
+
+
+def _layers_from_the_lowest(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[str]:
+    if cluster.scheduling.topology_aware:
+        yield from map(names.network_layer_label, range(topology_layers(pools), 0, -1))
 
 
 def placed_pools(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> list[PoolPlan]:
