@@ -90,6 +90,7 @@ def test_a_pool_that_loses_its_efa_passes_with_a_warning(
     document = read(TRAINIUM)
     pool = document["pools"][1]
     pool["zones"] = document["network"]["zones"]
+    pool["instance_types"] = ["g6e.12xlarge"]
     del pool["placement_group"]
     file = tmp_path / "cluster.yaml"
     file.write_text(as_text(document))

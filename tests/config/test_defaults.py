@@ -9,6 +9,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from tests.support.cases import for_each
 from tests.support.pools import (
     CAPACITY_BLOCK,
     ODCR,
@@ -22,6 +23,7 @@ from tests.support.pools import (
     pool_document,
 )
 from ultrascale import config
+from ultrascale.errors import ConfigError
 
 TOLD: dict[str, object] = {"alarms": {"email": "ops@example.com"}}
 
@@ -66,7 +68,8 @@ def test_scheduling_defaults_to_no_gang_scheduler_and_five_priorities() -> None:
 
 
 def test_a_pool_of_the_required_keys_alone_gets_every_default() -> None:
-    cluster = make_cluster(pools=[SYSTEM_POOL, pool_document(zones=None)])
+    train = pool_document(zones=None, instance_types=["g6e.12xlarge"])
+    cluster = make_cluster(pools=[SYSTEM_POOL, train])
     pool = cluster.pool("train")
 
     assert pool.role == "burst"
@@ -254,11 +257,7 @@ def test_a_preview_type_is_worth_a_warning() -> None:
     ("changes", "warnings"),
     [
         (
-            {"instance_types": ["p5.48xlarge", "p5en.48xlarge"]},
-            ("pools.1.efa: no EFA for several instance types; keep one type, or write efa: none",),
-        ),
-        (
-            {"zones": ["us-west-2a", "us-west-2b"]},
+            {"instance_types": ["g6e.12xlarge"], "zones": ["us-west-2a", "us-west-2b"]},
             ("pools.1.efa: no EFA across several zones; keep one zone, or write efa: none",),
         ),
         (
@@ -286,6 +285,38 @@ def test_efa_that_is_lost_without_a_word_is_worth_a_warning(
     cluster = make_cluster(pools=[SYSTEM_POOL, POOL | changes])
 
     assert config.warnings(cluster) == warnings
+
+
+@for_each(
+    {
+        "two types": ({"instance_types": ["trn1.32xlarge", "trn1n.32xlarge"]}, "instance_types"),
+        "types of which one has EFA": (
+            {"instance_types": ["g6.xlarge", "g6.12xlarge"]},
+            "instance_types",
+        ),
+        "two types of NodePools": (
+            {"instance_types": ["p5.48xlarge", "p5en.48xlarge"], "provisioner": "auto-mode"},
+            "instance_types",
+        ),
+        "two zones": ({"zones": ["us-west-2a", "us-west-2b"]}, "zones"),
+        "two zones of a small type that is reserved": (
+            {
+                "instance_types": ["g6e.12xlarge"],
+                "zones": ["us-west-2a", "us-west-2b"],
+                "role": "reserved",
+                "nodes": {"static": 4},
+            },
+            "zones",
+        ),
+    }
+)
+def test_efa_that_jobs_over_several_nodes_would_miss_is_given_up_by_a_word_alone(
+    changes: dict[str, object], key: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"pools\.1\.{key}: .*, or write efa: none"):
+        make_cluster(pools=[SYSTEM_POOL, POOL | changes])
+
+    assert make_cluster(pools=[SYSTEM_POOL, POOL | changes | {"efa": "none"}])
 
 
 def test_the_greatest_priority_that_users_may_set_is_taken() -> None:

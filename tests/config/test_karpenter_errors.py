@@ -19,7 +19,9 @@ from ultrascale.config import karpenter as rules
 from ultrascale.config._document import parse_yaml
 from ultrascale.config._parts import Placed
 from ultrascale.config._reading import read_document
+from ultrascale.plan.network.vpc import plan_network
 from ultrascale.plan.pools.karpenter import karpenter_has_room
+from ultrascale.plan.pools.node_classes import plan_node_class
 from ultrascale.plan.pools.pool import plan_pool
 
 RULES = config.Rules(
@@ -111,7 +113,7 @@ def test_a_version_that_will_not_do_is_refused_with_one_that_will(
         with_karpenter("1.15.2", launched(instance_types=["p5.48xlarge"], placement_group=True)),
         with_karpenter("1.16.0", launched(purchase=SPOT)),
         with_karpenter("1.9.0", launched(nodes={"static": 4}, role="reserved")),
-        with_karpenter("1.10.0", launched(instance_types=["p5.48xlarge"], efa="none")),
+        with_karpenter("1.11.0", launched(instance_types=["p5.48xlarge"], efa="none")),
         with_karpenter("1.10.0", pool_document(placement_group=True)),
         with_karpenter(
             "1.15.2",
@@ -178,14 +180,16 @@ TWO_ZONES = ("us-west-2a", "us-west-2b")
         (("m8g.48xlarge",), ONE_ZONE, "all"),
     ],
 )
-def test_the_rules_see_efa_where_the_plan_does(
+def test_the_rules_see_interfaces_where_the_plan_lists_them(
     types: tuple[str, ...], zones: tuple[str, ...], efa: str
 ) -> None:
     changes = {"instance_types": types, "zones": zones, "efa": efa, "provisioner": "karpenter"}
     cluster = make_cluster()
     pool = cluster.pools[-1].model_copy(update=changes)
 
-    planned = plan_pool(pool, kubernetes_version="1.35").efa_interfaces > 0
+    plan = plan_pool(pool, kubernetes_version="1.35")
+    network = plan_network(cluster)
+    planned = bool(plan_node_class(cluster, network, plan, named_by_id=False).network_interfaces)
 
     old = config.Karpenter(version="1.10.0")
     pools = config.Readable((Placed(("pools", 1), pool),))

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.support.auto_mode_crd import AUTO_MODE
+from tests.support.cases import for_each
 from tests.support.crd_schemas import CrdSet, karpenter_crds
 from tests.support.node_pool_plans import (
     CELLS,
@@ -22,6 +23,7 @@ from tests.support.pools import (
     CAPACITY_BLOCK,
     ODCR,
     ON_DEMAND,
+    SPOT,
     SYSTEM_POOL,
     make_cluster,
     pool_document,
@@ -154,9 +156,31 @@ class TestInterfaces:
         assert [each["interfaceType"] for each in found] == ["interface"] + ["efa-only"] * efas
         assert (found[0]["networkCardIndex"], found[0]["deviceIndex"]) == (0, 0)
 
-    @each_provisioner
-    def test_a_pool_of_several_types_lists_none(self, provisioner: str) -> None:
-        assert interfaces(provisioner, instance_types=G_TYPES) == []
+    @for_each(
+        {
+            "several types": {"instance_types": G_TYPES, "purchase": SPOT},
+            "switched off": {"instance_types": ["p5.48xlarge"], "efa": "none"},
+            "several zones": {"instance_types": ["g6e.12xlarge"], "zones": None},
+            "no accelerators": {"instance_types": ["m8g.48xlarge"]},
+            "one of them has EFA": {
+                "instance_types": ["g6.xlarge", "g6.12xlarge"],
+                "purchase": SPOT,
+            },
+        }
+    )
+    def test_karpenter_offers_no_efa_where_no_plugin_would_ever_bring_it(
+        self, changes: Mapping[str, Any]
+    ) -> None:
+        # Else a pod that asks for it makes Karpenter pay for nodes that it never initializes.
+        assert interfaces("karpenter", **changes) == [
+            {"networkCardIndex": 0, "deviceIndex": 0, "interfaceType": "interface"}
+        ]
+
+    def test_types_without_efa_need_no_list(self) -> None:
+        assert interfaces("karpenter", instance_types=["g6.xlarge"]) == []
+
+    def test_auto_mode_brings_the_plugin_along_and_lists_none(self) -> None:
+        assert interfaces("auto-mode", instance_types=G_TYPES, purchase=SPOT) == []
 
     @each_provisioner
     def test_public_addresses_are_never_asked_for(self, provisioner: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import cdk8s
 import pytest
 
+from tests.support.cases import for_each
 from tests.support.node_overlay_crd import NODE_OVERLAY
 from tests.support.node_pool_plans import CELLS, G_TYPES, STATIC, Planned, planned, planned_file
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, pool_document
@@ -137,3 +138,29 @@ def test_pools_of_the_file_have_an_overlay_where_they_have_efa() -> None:
 
     assert told == with_efa & launched
     assert told
+
+
+class TestLogicalCores:
+    """Karpenter counts Neuron's physical cores, its plugin offers logical ones."""
+
+    @for_each(
+        {
+            "trn2": (["trn2.48xlarge"], "64"),
+            "the fewest of unlike types": (["trn2.48xlarge", "trn2.3xlarge"], "4"),
+            "as many as there are": (["trn1.32xlarge"], None),
+            "no Neuron": (["p5.48xlarge"], None),
+        }
+    )
+    def test_karpenter_launches_for_no_more_cores_than_the_plugin_offers(
+        self, types: list[str], cores: str | None
+    ) -> None:
+        (node_pool,) = planned(instance_types=types, efa="none").node_pools
+
+        assert node_pool.unseen_resources.get("aws.amazon.com/neuroncore") == cores
+
+    def test_the_overlay_stands_beside_that_of_huge_pages(self) -> None:
+        (node_pool,) = planned(instance_types=["trn2.48xlarge"]).node_pools
+        overlay = node_overlay_manifest(node_pool)
+
+        assert node_pool.unseen_resources == PAGES | {"aws.amazon.com/neuroncore": "64"}
+        assert NODE_OVERLAY.validate(overlay) == []

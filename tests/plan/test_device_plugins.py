@@ -160,7 +160,7 @@ class TestEfa:
         [
             {"efa": "none"},
             {"instance_types": ["g6.xlarge"]},
-            {"zones": ["us-west-2a", "us-west-2b"]},
+            {"instance_types": ["g6e.12xlarge"], "zones": ["us-west-2a", "us-west-2b"]},
         ],
         ids=["switched off", "no EFA", "several zones"],
     )

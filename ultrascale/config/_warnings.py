@@ -31,7 +31,9 @@ from ultrascale.config.pools import (
     Pool,
     could_have_efa,
     has_efa,
+    loses_efa,
     node_pools_of,
+    spans_nodes,
     zones_of,
 )
 from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Spot, TrainingPlan
@@ -127,14 +129,13 @@ def karpenter_repairs_by_alpha_gates(pool: Pool) -> Mistakes:
 
 @warning
 def efa_is_lost(pool: Pool, network: Network) -> Mistakes:
-    if pool.efa != "auto" or not could_have_efa(pool):
-        return
-    spot = isinstance(pool.purchase, Spot)
-    if len(pool.instance_types) > 1:
+    """Warn of pools that no rule refuses: see `pool_rules.efa_is_given_up_knowingly`."""
+    lost = loses_efa(pool, network)
+    if lost == "types" and isinstance(pool.purchase, Spot):
         # A Spot pool needs its choice of types, on a node group by our own rule.
-        todo = "write efa: none" if spot else "keep one type, or write efa: none"
-        yield _note("efa", f"no EFA for several instance types; {todo}")
-    elif len(zones_of(pool, network)) > 1:
+        yield _note("efa", "no EFA for several instance types; write efa: none")
+    elif lost == "zones" and not spans_nodes(pool):
+        spot = isinstance(pool.purchase, Spot)
         todo = "write efa: none" if spot else "keep one zone, or write efa: none"
         yield _note("efa", f"no EFA across several zones; {todo}")
 

@@ -15,7 +15,7 @@ from ultrascale.config._rules import rule
 from ultrascale.config._values import matching
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import Network
-from ultrascale.config.pools import TWO_OWNERS, Pool, has_efa
+from ultrascale.config.pools import TWO_OWNERS, Pool, has_efa, has_efa_cards
 from ultrascale.config.purchase import CapacityBlock, Odcr
 
 ChartVersion = Annotated[
@@ -113,7 +113,8 @@ def _needs(pool: Pool, network: Network) -> Iterator[facts.Feature]:
         yield "placement-group"
     if any(spec.accelerator for spec in specs):
         yield "ip-prefixes"
-    if has_efa(pool, network):
+    # Without them too: a list without EFA interfaces keeps Karpenter from offering any.
+    if has_efa(pool, network) or any(map(has_efa_cards, pool.instance_types)):
         yield "efa"
     if pool.repair in ("reboot", "replace"):
         yield "repair"

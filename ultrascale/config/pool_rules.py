@@ -18,10 +18,12 @@ from ultrascale.config.pools import (
     TWO_OWNERS,
     Nodes,
     Pool,
+    loses_efa,
     node_pools_of,
+    spans_nodes,
     zones_of,
 )
-from ultrascale.config.purchase import Spot
+from ultrascale.config.purchase import CapacityBlock, OnDemand, Spot
 from ultrascale.config.scheduling import Scheduling
 from ultrascale.config.storage import Storage
 
@@ -258,6 +260,24 @@ def efa_has_one_type(pool: Pool) -> Mistakes:
     if pool.efa == "all" and len(pool.instance_types) > 1:
         wrong = "the layout of EFA interfaces fits one instance type"
         yield refuse("instance_types", wrong, "make a pool of each type, or set efa: auto")
+
+
+@rule
+def efa_is_given_up_knowingly(pool: Pool, network: Network) -> Mistakes:
+    """Refuse nodes that would have EFA but for another key: jobs would use TCP, and say nothing.
+
+    A Spot pool needs its choice of types and zones, and is warned of. Of reservations other rules
+    refuse several zones, and of Capacity Blocks several types.
+    """
+    lost = loses_efa(pool, network)
+    if lost == "types" and not isinstance(pool.purchase, Spot | CapacityBlock):
+        wrong = "types with EFA in a pool of several types, whose nodes get none"
+        todo = "keep one type, or write efa: none"
+        yield refuse("instance_types", wrong, todo, got=listed(pool.instance_types))
+    elif lost == "zones" and isinstance(pool.purchase, OnDemand) and spans_nodes(pool):
+        wrong = "a type with EFA in a pool of several zones, whose nodes get none"
+        todo = "keep one zone, or write efa: none"
+        yield refuse("zones", wrong, todo, got=listed(zones_of(pool, network)))
 
 
 @rule

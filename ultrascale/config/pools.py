@@ -19,7 +19,7 @@ from ultrascale.config._values import (
     dns_label,
 )
 from ultrascale.config.network import Network
-from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Purchase, TrainingPlan
+from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Purchase, Spot, TrainingPlan
 from ultrascale.errors import CatalogError
 
 NODE_TYPE = "node-type"
@@ -150,7 +150,7 @@ class Pool(Provisioned, Model):
 
     efa: Literal["auto", "all", "none"] = "auto"
     """EFA interfaces: `all` cards, `none`, or `auto`: all cards where the pool has accelerators,
-    one type and one zone.
+    one type and one zone. `auto` is refused where several types, or zones, would give them up.
     """
 
     deep_health_checks: bool = False
@@ -206,8 +206,38 @@ def node_pools_of(pools: Iterable[Pool]) -> Provisioner:
 def could_have_efa(pool: Pool) -> bool:
     """Return whether every type takes EFA interfaces and some type has accelerators."""
     specs = [catalog.lookup(name) for name in pool.instance_types]
-    taken = all(spec.knows("efa_cards") and spec.efa_cards for spec in specs)
+    taken = all(map(has_efa_cards, pool.instance_types))
     return taken and any(spec.accelerator for spec in specs)
+
+
+def has_efa_cards(instance_type: str) -> bool:
+    """Return whether an instance type takes EFA interfaces."""
+    spec = catalog.lookup(instance_type)
+    return spec.knows("efa_cards") and bool(spec.efa_cards)
+
+
+def loses_efa(pool: Pool, network: Network) -> Literal["types", "zones"] | None:
+    """Return what keeps EFA from accelerated nodes of a file that says nothing of it; or None."""
+    specs = [catalog.lookup(name) for name in pool.instance_types]
+    if pool.efa != "auto" or not any(
+        spec.accelerator and has_efa_cards(spec.instance_type) for spec in specs
+    ):
+        return None
+    if len(specs) > 1:
+        return "types"
+    return "zones" if len(zones_of(pool, network)) > 1 else None
+
+
+def spans_nodes(pool: Pool) -> bool:
+    """Return whether a pool is likely bought for jobs over several nodes, which need EFA.
+
+    Such are reserved nodes, and types with EFA on more than one network card. On Spot, which EC2
+    takes node by node, no such job lasts.
+    """
+    if isinstance(pool.purchase, Spot):
+        return False
+    cards = (catalog.lookup(name) for name in pool.instance_types if has_efa_cards(name))
+    return pool.is_reserved or any(len(spec.efa_cards) > 1 for spec in cards)
 
 
 def has_efa(pool: Pool, network: Network) -> bool:

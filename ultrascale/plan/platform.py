@@ -205,14 +205,14 @@ def _on_neuron_nodes(image: str, pools: Sequence[PoolPlan]) -> DevicePluginPlan 
     own = _without_plugin(pools, names.NEURON_DEVICE)
     if not own:
         return None
-    types = sorted(
+    types = {
         spec.instance_type
         for spec in catalog.INSTANCE_TYPES.values()
         if spec.announced and spec.accelerator and spec.accelerator.kind == "neuron"
-    )
+    }
     return DevicePluginPlan(
         image=versions.image(image).reference,
-        instance_types=tuple(types),
+        instance_types=tuple(sorted({*types, *(n for pool in own for n in pool.instance_types)})),
         node_selector={},
         taint_keys=_taint_keys(own),
     )

@@ -176,8 +176,8 @@ def test_a_node_that_is_too_small_for_any_job_is_refused() -> None:
 
 def test_a_pool_of_several_types_is_asked_for_what_the_least_of_them_has() -> None:
     types = ["g6.12xlarge", "g6e.24xlarge", "g5.48xlarge"]
-    several = job_cluster(pool_document(instance_types=types, zones=None))
-    alone = job_cluster(pool_document(instance_types=["g6.12xlarge"], zones=None))
+    several = job_cluster(pool_document(instance_types=types, zones=None, efa="none"))
+    alone = job_cluster(pool_document(instance_types=["g6.12xlarge"], zones=None, efa="none"))
 
     asked = container(prepared(several, nodes=1))["resources"]["requests"]
 
@@ -186,7 +186,7 @@ def test_a_pool_of_several_types_is_asked_for_what_the_least_of_them_has() -> No
 
 def test_a_job_that_chooses_a_type_gets_all_of_that_types_nodes() -> None:
     types = ["g6.12xlarge", "g5.48xlarge"]
-    cluster = job_cluster(pool_document(instance_types=types, zones=None))
+    cluster = job_cluster(pool_document(instance_types=types, zones=None, efa="none"))
     chosen = {"node.kubernetes.io/instance-type": "g5.48xlarge"}
 
     job = prepared(cluster, nodes=1, node_selector=chosen)

@@ -27,7 +27,7 @@ def test_losing_spot_nodes_does_not_use_up_the_restarts(
     purchase: dict[str, str], job: dict[str, Any], restarts: int
 ) -> None:
     types = ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"]
-    train = pool_document(instance_types=types, purchase=purchase, zones=None)
+    train = pool_document(instance_types=types, purchase=purchase, zones=None, efa="none")
 
     (found,) = objects(prepared(job_cluster(train), job), "Job")
 

@@ -108,7 +108,9 @@ def test_no_update_waits_for_a_node_of_a_pool_of_fixed_size(nodes: dict[str, int
 
 def test_a_pool_of_unlike_nodes_holds_what_its_largest_do() -> None:
     types = ["g6e.12xlarge", "g6e.48xlarge"]
-    cluster = job_cluster(pool_document(instance_types=types, zones=None, nodes={"max": 4}))
+    cluster = job_cluster(
+        pool_document(instance_types=types, zones=None, efa="none", nodes={"max": 4})
+    )
 
     assert not refusals(cluster, SERVICE | {"replicas": 4, "resources": {"gpu": 8}})
     assert len(refusals(cluster, SERVICE | {"replicas": 5, "resources": {"gpu": 8}})) == 1

@@ -67,7 +67,7 @@ class TestNodeTemplate:
         assert found["hugepages-2Mi"] == "10256Mi"
 
     def test_the_fewest_accelerators_of_its_types(self) -> None:
-        found = below(RESOURCES, tags(instance_types=["trn1.32xlarge", "trn1.2xlarge"]))
+        found = below(RESOURCES, tags(instance_types=["trn1.32xlarge", "trn1.2xlarge"], efa="none"))
 
         assert found["aws.amazon.com/neuron"] == "1"
         assert found["aws.amazon.com/neuroncore"] == "2"

@@ -71,7 +71,7 @@ class TestRequirements:
     def test_nothing_else_asks_for_a_reservation(
         self, provisioner: str, purchase: Mapping[str, Any]
     ) -> None:
-        changes: dict[str, Any] = {"purchase": purchase, "instance_types": G_TYPES}
+        changes: dict[str, Any] = {"purchase": purchase, "instance_types": G_TYPES, "efa": "none"}
         found = requirements(planned(provisioner, **changes).node_pool)
 
         assert not [key for key in found if "reservation" in key]

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from ultrascale import config
+from ultrascale.config.pools import has_efa_cards
 from ultrascale.plan import names
-from ultrascale.plan.model import NetworkPlan, NodeClassPlan, PoolPlan
+from ultrascale.plan.model import NetworkInterface, NetworkPlan, NodeClassPlan, PoolPlan
 from ultrascale.plan.model.node_pools import NodeClassKind
 from ultrascale.plan.network.vpc import node_prefixes, node_subnet_kind
 
@@ -36,7 +37,7 @@ def plan_node_class(
         security_group_tags=_security_group_tags(cluster.name, pool),
         reservation=pool.reservation,
         placement_group=names.placement_group(pool.name) if pool.placement_group else None,
-        network_interfaces=pool.network_interfaces,
+        network_interfaces=pool.network_interfaces or _without_efa(pool),
         root_disk=pool.root_disk,
         ip_prefixes=_ip_prefixes(network, pool),
         tags=pool.tags,
@@ -47,6 +48,20 @@ def plan_node_class(
         name_servers=pool.name_servers,
         named_by_id=named_by_id,
     )
+
+
+def _without_efa(pool: PoolPlan) -> tuple[NetworkInterface, ...]:
+    """Return the only interface of a Karpenter node whose type could have EFA and has none.
+
+    Where no interface is listed, Karpenter counts all that the type could have: it would launch a
+    node for any pod that asks for `vpc.amazonaws.com/efa`. Our plugin does not run there, so the
+    node would be paid for, never be initialized, and never take the pod.
+
+    Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/providers/instancetype/types.go
+    """
+    if not pool.is_karpenter or not any(map(has_efa_cards, pool.instance_types)):
+        return ()
+    return (NetworkInterface(card=0, device=0, kind="interface"),)
 
 
 def _security_group_tags(cluster: str, pool: PoolPlan) -> tuple[Mapping[str, str], ...]:

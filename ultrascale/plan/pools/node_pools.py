@@ -89,21 +89,40 @@ def plan_node_pools(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
 
 
 def unseen_resources(pool: PoolPlan) -> Mapping[str, str]:
-    """Return what a node of ``pool`` offers besides what Karpenter knows of its type.
+    """Return what a node of ``pool`` offers besides, or instead of, what Karpenter knows.
 
     It knows of no huge pages: for a pod that asks for some, as EFA jobs usually do, it would never
     launch a node, nor wait for one that a static pool is starting. Once it knows them it takes
     them off a node's memory, as the kubelet does.
 
+    Of Neuron's cores it counts the physical ones. The device plugin offers logical ones, one of
+    which is two physical ones on trn2: a pod that asks for more than there are would make it
+    launch one node after the other.
+
     Sources:
         https://github.com/aws/karpenter-provider-aws/issues/3315
+        https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/providers/instancetype/types.go
         https://github.com/kubernetes-sigs/karpenter/blob/v1.14.1/pkg/cloudprovider/types.go
     """
+    if not pool.is_karpenter:
+        return {}
     # The accelerated images alone set the pages aside.
     has_pages = pool.efa_interfaces and pool.accelerator is not None
-    if not pool.is_karpenter or not has_pages:
+    pages = {names.HUGE_PAGES: f"{eks.HUGE_PAGES_MIB}Mi"} if has_pages else {}
+    return {**pages, **_logical_cores(pool)}
+
+
+def _logical_cores(pool: PoolPlan) -> Mapping[str, str]:
+    accelerators = [catalog.lookup(name).accelerator for name in pool.instance_types]
+    neuron = [
+        each
+        for each in accelerators
+        if each is not None and each.kind == "neuron" and each.knows("neuron_cores_logical")
+    ]
+    if all(each.neuron_cores_logical == each.neuron_cores_physical for each in neuron):
         return {}
-    return {names.HUGE_PAGES: f"{eks.HUGE_PAGES_MIB}Mi"}
+    # Of unlike types the fewest: a pod that asks for more waits, and none is launched in vain.
+    return {names.NEURON_CORE: str(min(each.neuron_cores_logical for each in neuron))}
 
 
 def _launched(pools: Sequence[PoolPlan]) -> tuple[PoolPlan, ...]:
