@@ -3,7 +3,9 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
+import botocore.session
 import cfnlint
 import pytest
 
@@ -54,11 +56,16 @@ def test_task_governance_is_offered_where_cloudformation_makes_all_of_it(
     assert whole == hyperpod.GOVERNANCE_REGIONS
 
 
-def test_the_instance_types_are_those_of_the_schemas(kinds: dict[str, dict[str, str]]) -> None:
+def test_the_instance_types_are_those_of_the_schemas_that_the_api_takes(
+    kinds: dict[str, dict[str, str]],
+) -> None:
+    sagemaker = botocore.session.get_session().get_service_model("sagemaker")
+    shape = sagemaker.shape_for("ClusterInstanceType")
+    taken = set(names(cast("dict[str, list[str]]", shape.metadata)["enum"]))
     quota = SCHEMAS / "resources" / f"{kinds['us-east-1']['AWS::SageMaker::ComputeQuota']}.json"
     cluster = SCHEMAS / "extensions" / "aws_sagemaker_cluster" / "instancetype_enum.json"
     found = {name for path in (quota, cluster) for name in names(json.loads(path.read_text()))}
 
-    assert found & catalog.INSTANCE_TYPES.keys() == {
+    assert found & taken & catalog.INSTANCE_TYPES.keys() == {
         name for name, spec in catalog.INSTANCE_TYPES.items() if spec.hyperpod
     }

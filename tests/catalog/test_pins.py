@@ -4,10 +4,10 @@ from datetime import date
 import pytest
 
 from tests.support.cases import for_each
-from ultrascale.catalog import addons, managed_policies, registries, versions
+from ultrascale.catalog import addons, eks, managed_policies, registries, versions
 from ultrascale.errors import CatalogError
 
-MINORS = ("1.34", "1.35", "1.36")
+MINORS = eks.SUPPORTED_VERSIONS
 TODAY = date(2026, 11, 21)
 
 
@@ -71,11 +71,9 @@ def test_a_minor_without_a_pin_names_the_key_that_fills_it(name: str) -> None:
         addons.version(name, "1.33")
 
 
-def test_a_driver_that_eks_has_not_been_seen_to_offer_is_not_guessed() -> None:
-    with pytest.raises(
-        CatalogError, match=r"aws-fsx-csi-driver .*got '1\.34' \(pinned: 1\.35, 1\.36\)"
-    ):
-        addons.version("aws-fsx-csi-driver", "1.34")
+def test_an_addon_that_eks_has_not_been_seen_to_offer_is_not_guessed() -> None:
+    with pytest.raises(CatalogError, match=r"taskgovernance .*got '1\.36' \(pinned: 1\.35\)"):
+        addons.version(addons.GOVERNANCE_ADDON, "1.36")
 
 
 def test_a_misspelt_addon_is_answered_with_the_known_ones() -> None:
@@ -83,19 +81,35 @@ def test_a_misspelt_addon_is_answered_with_the_known_ones() -> None:
         addons.version("vpc_cni", "1.35")
 
 
+@for_each(
+    {
+        "the cluster's own": ("v1.35.0-eksbuild.1", True),
+        "three minors behind": ("v1.32.0-eksbuild.1", True),
+        "four minors behind": ("v1.31.9-eksbuild.1", False),
+        "ahead": ("v1.36.0-eksbuild.1", False),
+    }
+)
+def test_kube_proxy_goes_with_the_clusters_version(version: str, taken: bool) -> None:
+    if taken:
+        assert addons.chosen_version("kube-proxy", version, "1.35") == version
+    else:
+        with pytest.raises(CatalogError, match=r"kube-proxy .* must be v1\.32 to v1\.35, got"):
+            addons.chosen_version("kube-proxy", version, "1.35")
+
+
 @pytest.mark.parametrize("version", ["latest", "1.23.2", "v1.23.2", "v1.23-eksbuild.1", ""])
 def test_an_own_addon_version_must_be_an_eks_build(version: str) -> None:
     with pytest.raises(CatalogError, match=r"written vX\.Y\.Z-eksbuild\.N, got"):
-        addons.chosen_version("coredns", version)
+        addons.chosen_version("coredns", version, "1.35")
 
 
 def test_an_own_vpc_cni_that_breaks_efa_only_is_refused() -> None:
     with pytest.raises(CatalogError, match=r"vpc-cni must be v1\.18\.5 or later, got 'v1\.18\.3-"):
-        addons.chosen_version("vpc-cni", "v1.18.3-eksbuild.1")
+        addons.chosen_version("vpc-cni", "v1.18.3-eksbuild.1", "1.35")
 
 
 def test_an_own_addon_version_above_the_floor_is_taken_as_it_stands() -> None:
-    chosen = addons.chosen_version("vpc-cni", "v1.23.2-eksbuild.1")
+    chosen = addons.chosen_version("vpc-cni", "v1.23.2-eksbuild.1", "1.35")
 
     assert chosen == "v1.23.2-eksbuild.1"
 
@@ -140,7 +154,7 @@ def test_nodes_run_an_ami_of_their_minor_that_can_pull_in_parallel(minor: str) -
 
 
 def test_a_minor_without_an_ami_is_answered_with_those_that_have_one() -> None:
-    with pytest.raises(CatalogError, match=r"got '1\.37'; choose one of 1\.34, 1\.35, 1\.36"):
+    with pytest.raises(CatalogError, match=r"got '1\.37'; choose one of 1\.35, 1\.36"):
         versions.ami_release("1.37")
 
 

@@ -136,7 +136,12 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "too little storage": (
         database(service="rds", storage_gib=5),
-        "backend.database.storage_gib: not a size of gp3 storage, got 5; write 20 to 65536",
+        "backend.database.storage_gib: not a size of gp3 storage, got 5; write 20 to 59578",
+    ),
+    "storage that cannot grow": (
+        database(service="rds", storage_gib=65_536),
+        "backend.database.storage_gib: too near to the 65536 GiB of gp3 storage for RDS to let it "
+        "grow by itself, got 65536; write at most 59578",
     ),
     "no backups": (
         database(backup_retention_days=0),

@@ -200,7 +200,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "unsupported version": (
         make_document(kubernetes={"version": "1.33"}),
         "kubernetes.version: not a Kubernetes version this product supports, got '1.33'; "
-        "use 1.34, 1.35, 1.36",
+        "use 1.35, 1.36",
     ),
     "version as a number": (
         make_document(kubernetes={"version": 1.35}),

@@ -16,7 +16,37 @@ from tests.support.pools import (
 from ultrascale import catalog
 from ultrascale.config import pool_rules
 
+MANY = [name for name, spec in sorted(catalog.INSTANCE_TYPES.items()) if not spec.accelerator][:21]
+
 BAD: dict[str, tuple[dict[str, Any], str]] = {
+    # --- what the services take of Kubernetes' words
+    "more taints than a group has": (
+        with_pool(taints=[{"key": f"a{each}", "value": "x"} for each in range(48)]),
+        "pools.1.taints: more taints than the 47 that a group has room for beside ours, got 48; "
+        "keep 47",
+    ),
+    "label key that EKS does not take": (
+        with_pool(labels={f"{'a' * 60}.example/a": "x"}),
+        "pools.1.labels." + f"{'a' * 60}.example/a: a key of more than the 63 characters that EKS "
+        f"takes, got {'a' * 60}.example/a; shorten it",
+    ),
+    "label without a value on a managed group": (
+        with_pool(labels={"fast": ""}),
+        "pools.1.labels.fast: a label without a value, which EKS does not take, got ''; "
+        "write one, such as 'true'",
+    ),
+    "taint without a value on HyperPod": (
+        with_pool(
+            provisioner="hyperpod", nodes={"static": 2}, taints=[{"key": "fast", "value": ""}]
+        ),
+        "pools.1.taints.0.value: a taint without a value, which HyperPod does not take, got ''; "
+        "write one, such as 'true'",
+    ),
+    "more types than a managed group has": (
+        with_pool(instance_types=MANY),
+        "pools.1.instance_types: more instance types than the 20 that a group of "
+        "managed-node-group takes, got 21; leave some out",
+    ),
     # --- karpenter
     "Karpenter's version with a v": (
         make_document(karpenter={"version": "v1.15.1"}),

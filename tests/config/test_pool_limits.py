@@ -248,7 +248,7 @@ def test_the_end_of_a_block_is_judged_in_utc() -> None:
 
 def test_a_training_plan_is_no_block() -> None:
     """Its window has rules of its own."""
-    window = {"starts": "2026-12-01T09:00:00Z", "ends": "2026-12-17T10:00:00Z"}
+    window = {"starts": "2026-12-01T09:00:00Z", "ends": "2026-12-17T11:30:00Z"}
     plan = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/baseline"
     purchase = {"option": "training-plan", "plan": plan} | window
 

@@ -72,6 +72,60 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "cr-0123456789abcdef0, reservation_tags: {team: a}}; "
         "keep reservation or reservation_tags",
     ),
+    "reservation id of no length that EC2 gives": (
+        with_pool(purchase={"option": "odcr", "reservation": "cr-0123456789"}),
+        "pools.1.purchase.reservation: not the id of a capacity reservation, "
+        "got 'cr-0123456789'; copy it from `aws ec2 describe-capacity-reservations`, "
+        "such as cr-0123456789abcdef0",
+    ),
+    "training plan of three years": (
+        with_pool(
+            provisioner="hyperpod",
+            purchase=TRAINING_PLAN | {"ends": "2029-12-01T11:30:00Z"},
+            nodes={"static": 8},
+        ),
+        "pools.1.purchase.ends: a window of 1096 days: training plans last 1 to 182 days, "
+        "got '2029-12-01T11:30:00Z'; "
+        "copy both from the purchase, or add extended: true if it was extended",
+    ),
+    "extended training plan of three years": (
+        with_pool(
+            provisioner="hyperpod",
+            purchase=TRAINING_PLAN | {"ends": "2029-12-01T11:30:00Z", "extended": True},
+            nodes={"static": 8},
+        ),
+        "pools.1.purchase.ends: a window of 1096 days: training plans last 1 to 364 days, "
+        "got '2029-12-01T11:30:00Z'; copy both from the purchase",
+    ),
+    "training plan with an end of its own": (
+        with_pool(
+            provisioner="hyperpod",
+            purchase=TRAINING_PLAN | {"ends": "2026-12-08T03:17:09Z"},
+            nodes={"static": 8},
+        ),
+        "pools.1.purchase.ends: every training plan ends at 11:30 UTC, "
+        "got '2026-12-08T03:17:09Z'; copy it from the purchase",
+    ),
+    "training plan of a type without any": (
+        with_pool(
+            provisioner="hyperpod",
+            purchase=TRAINING_PLAN,
+            instance_types=["g5.12xlarge"],
+            nodes={"static": 8},
+        ),
+        "pools.1.instance_types.0: a type that no training plan is sold for, got 'g5.12xlarge'; "
+        "use on-demand, or another type",
+    ),
+    "Trainium2 as Spot": (
+        with_pool(
+            provisioner="auto-mode",
+            purchase={"option": "spot"},
+            instance_types=["trn2.48xlarge"],
+            nodes={"max": 8},
+        ),
+        "pools.1.instance_types.0: a type that EC2 does not sell as Spot, got 'trn2.48xlarge'; "
+        "use capacity-block or odcr",
+    ),
     "bad reservation id": (
         with_pool(purchase={"option": "odcr", "reservation": "cr-XYZ"}),
         "pools.1.purchase.reservation: not the id of a capacity reservation, got 'cr-XYZ'; copy "

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_cluster
+from tests.support.pools import HYPERPOD_POOL, NEURON_POOL, SYSTEM_POOL, make_cluster
 from ultrascale.catalog import addons, eks
 from ultrascale.errors import ConfigError
 from ultrascale.plan import plan_cluster
@@ -22,8 +22,6 @@ LUSTRE = {
         }
     ]
 }
-# No source states a version of these two for 1.34.
-UNPINNED_ON_134 = ("eks-node-monitoring-agent", "aws-fsx-csi-driver")
 MOUNTPOINT = "aws-mountpoint-s3-csi-driver"
 OWN_VERSIONS = {
     "eks-node-monitoring-agent": "v1.7.2-eksbuild.1",
@@ -255,19 +253,13 @@ class TestVersionsOfTheFile:
         assert plans["coredns"].version == "v1.13.9-eksbuild.9"
         assert plans["kube-proxy"].version == addons.version("kube-proxy", "1.35").version
 
-    def test_a_minor_without_a_pin_names_the_key_that_helps(self) -> None:
-        own = {"eks-node-monitoring-agent": OWN_VERSIONS["eks-node-monitoring-agent"]}
+    def test_an_addon_without_a_pin_names_the_key_that_helps(self) -> None:
+        observability = {"hyperpod_addon": True}
+        lines = mistakes(pools=[SYSTEM_POOL, HYPERPOD_POOL], observability=observability)
 
-        (line,) = mistakes(kubernetes={"version": "1.34", "addons": own}, storage=LUSTRE)
-
-        assert "aws-fsx-csi-driver" in line
-        assert "set kubernetes.addons.aws-fsx-csi-driver to a version that" in line
-
-    def test_every_addon_without_a_pin_is_named_at_once(self) -> None:
-        lines = mistakes(kubernetes={"version": "1.34"}, storage=LUSTRE)
-
-        for name in UNPINNED_ON_134:
-            assert any(f"set kubernetes.addons.{name} to" in line for line in lines), name
+        assert any(
+            f"set kubernetes.addons.{addons.HYPERPOD_OBSERVABILITY} to" in line for line in lines
+        )
 
     def test_a_cni_that_fails_on_efa_only_interfaces_is_refused(self) -> None:
         (line,) = mistakes(kubernetes={"addons": {"vpc-cni": "v1.18.4-eksbuild.1"}})

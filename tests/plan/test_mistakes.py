@@ -87,7 +87,7 @@ class TestTogether:
             file,
             regoin="x",
             network=SMALL,
-            kubernetes={"version": "1.34", "admin": 1},
+            kubernetes={"version": "1.36", "admin": 1},
             pools=[SYSTEM_POOL | {"nodez": 1}, neuron_pool(shards=2)],
             pipeline={"branches": "main"},
         )
@@ -123,7 +123,7 @@ class TestTogether:
         ]
 
     def test_a_plan_without_a_file_says_the_same(self, file: Path) -> None:
-        changes: dict[str, Any] = {"network": SMALL, "kubernetes": {"version": "1.34"}}
+        changes: dict[str, Any] = {"network": SMALL, "kubernetes": {"version": "1.36"}}
         cluster = config.loads(yaml.safe_dump(make_document(**changes)))
 
         with pytest.raises(ConfigError) as caught:

@@ -66,7 +66,7 @@ _ALSO: dict[Keys, object] = {
     ("throughput_mbps_per_tib",): 1000,
     ("instance_types",): ["p5en.48xlarge"],
     ("reservation",): "cr-0fedcba9876543210",
-    ("version",): "1.34",
+    ("version",): "1.36",
     ("purchase",): {"option": "on-demand"},
     ("provisioner",): "self-managed",
     ("ends",): "2026-12-09T11:30:00Z",

@@ -22,7 +22,7 @@ _schemas.schema_contents = cache(_schemas.schema_contents)
 
 Document = Mapping[str, Any]
 
-MINORS = ("1.34", "1.35", "1.36")
+MINORS = ("1.35", "1.36")
 PAYLOAD_LIMIT_BYTES = 100_000
 
 # What Kubernetes or EKS puts into every cluster, so that no chart has to.

@@ -55,6 +55,9 @@ class Addon:
             that waits for it times out. DaemonSets are ACTIVE with no node at all.
         daemon_pods: Pods of its DaemonSets on each node.
         serves: What pods that run use it for; empty where they do without it.
+        is_kubernetes: Its releases are Kubernetes' own: never newer than the API server's, and no
+            more minors behind than a kubelet.
+            Source: https://kubernetes.io/releases/version-skew-policy/#kube-proxy
         floor: Lowest release that works for us.
         configuration: JSON key paths of the configuration values we may write.
         versions: Pins by Kubernetes minor.
@@ -67,6 +70,7 @@ class Addon:
     needs_schedulable_node: bool
     daemon_pods: int
     serves: str = ""
+    is_kubernetes: bool = False
     floor: Release | None = None
     configuration: tuple[str, ...] = ()
     versions: Mapping[str, AddonVersion]
@@ -92,5 +96,5 @@ def pin(version: str, seen: date, source: str | None = None) -> AddonVersion:
 
 
 def on_every_minor(version: AddonVersion) -> Mapping[str, AddonVersion]:
-    """Return the pins of an add-on of which public code runs one build on all three minors."""
-    return MappingProxyType(dict.fromkeys(("1.34", "1.35", "1.36"), version))
+    """Return the pins of an add-on of which public code runs one build on both minors."""
+    return MappingProxyType(dict.fromkeys(("1.35", "1.36"), version))

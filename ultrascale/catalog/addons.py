@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from datetime import date
 from types import MappingProxyType
 
+from ultrascale.catalog import upgrades
 from ultrascale.catalog._addon import (
     CAPACITY_ORCHESTRATOR,
     CLUSTER_136,
@@ -81,12 +82,12 @@ _KUBE_PROXY = Addon(
     name="kube-proxy",
     needs_schedulable_node=False,
     daemon_pods=1,
+    is_kubernetes=True,
     serves="addresses of Services",
     # Source: https://github.com/bottlerocket-os/bottlerocket/issues/4548
     configuration=("mode",),
     versions=MappingProxyType(
         {
-            "1.34": pin("v1.34.6-eksbuild.29", date(2026, 9, 24)),
             "1.35": pin("v1.35.3-eksbuild.29", date(2026, 10, 2)),
             "1.36": pin("v1.36.0-eksbuild.25", date(2026, 10, 2), CLUSTER_136),
         }
@@ -117,7 +118,6 @@ _COREDNS = Addon(
     ),
     versions=MappingProxyType(
         {
-            "1.34": pin("v1.12.4-eksbuild.38", date(2026, 9, 20)),
             "1.35": pin("v1.13.2-eksbuild.31", date(2026, 10, 2)),
             "1.36": pin("v1.14.3-eksbuild.23", date(2026, 9, 24)),
         }
@@ -195,7 +195,6 @@ _MOUNTPOINT_S3_CSI = Addon(
     ),
     versions=MappingProxyType(
         {
-            "1.34": pin("v2.5.0-eksbuild.1", READ),
             "1.35": pin("v2.7.0-eksbuild.1", date(2026, 8, 11)),
             "1.36": pin("v2.7.0-eksbuild.1", READ),
         }
@@ -243,7 +242,7 @@ _TASK_GOVERNANCE = Addon(
     serves="queues and quotas of teams, by which their jobs are admitted",
     versions=MappingProxyType(
         dict.fromkeys(
-            ("1.34", "1.35"),
+            ("1.35",),
             pin(
                 "v1.6.0-eksbuild.1",
                 READ,
@@ -353,15 +352,24 @@ def version(name: str, kubernetes_version: str) -> AddonVersion:
     return pins[kubernetes_version]
 
 
-def chosen_version(name: str, version: str) -> str:
-    """Return a user's own version of an add-on after checking its form and our floor.
+def chosen_version(name: str, version: str, kubernetes_version: str) -> str:
+    """Return a user's own version of an add-on after checking its form, our floor and the cluster.
 
     Raises:
-        CatalogError: The add-on is unknown, ``version`` is malformed, or it is below the floor.
+        CatalogError: The add-on is unknown, ``version`` is malformed, below the floor, or of a
+            Kubernetes release that the cluster's does not go with.
     """
-    floor = addon(name).floor or (0, 0, 0)
-    if parse_release(version) < floor:
+    known, release = addon(name), parse_release(version)
+    if release < (floor := known.floor or (0, 0, 0)):
         lowest = ".".join(map(str, floor))
         message = f"the EKS add-on {name} must be v{lowest} or later, got {version!r}"
+        raise CatalogError(message)
+    newest = upgrades.minor(kubernetes_version)
+    oldest = newest - upgrades.KUBELET_MINORS_BEHIND
+    if known.is_kubernetes and not (1, oldest) <= release[:2] <= (1, newest):
+        message = (
+            f"the EKS add-on {name} of Kubernetes {kubernetes_version} must be v1.{oldest} to "
+            f"v1.{newest}, got {version!r}"
+        )
         raise CatalogError(message)
     return version

@@ -34,6 +34,7 @@ GROUPS_PER_CLUSTER = 100
 TYPES_PER_GROUP = 20
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterKubernetesConfig.html
 LABELS_PER_GROUP = 50
+TAINTS_PER_GROUP = 50
 # EBS volumes and file systems together.
 STORAGE_PER_GROUP = 4
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_VpcConfig.html

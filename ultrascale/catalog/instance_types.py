@@ -295,7 +295,7 @@ class InstanceType(Entry):
 _OFFER_SOURCES: Mapping[str, str] = MappingProxyType(
     {
         "ec2_regions": "price-list",
-        "hyperpod": "cfn-hyperpod",
+        "hyperpod": "botocore-clusters",
         "hyperpod_regions": "cfn-hyperpod",
         "capacity_block_regions": "UG-capacity-blocks",
         "training_plan": "botocore-plans",

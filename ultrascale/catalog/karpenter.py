@@ -38,9 +38,7 @@ RETRACTED_VERSIONS = frozenset({"1.8.4"})
 """Versions with a regression that Karpenter advises against."""
 
 # Source: https://karpenter.sh/v1.15/upgrading/compatibility/#compatibility-matrix
-OLDEST_VERSIONS: Mapping[str, str] = MappingProxyType(
-    {"1.34": "1.6.0", "1.35": "1.9.0", "1.36": "1.13.0"}
-)
+OLDEST_VERSIONS: Mapping[str, str] = MappingProxyType({"1.35": "1.9.0", "1.36": "1.13.0"})
 """Oldest Karpenter for each Kubernetes minor."""
 
 Feature = Literal[

@@ -40,6 +40,15 @@ FEWEST_SPOT_TYPES = 3
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
 NODES_PER_MANAGED_NODE_GROUP = 450
 MANAGED_NODE_GROUPS = 30
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html
+TAINTS_PER_GROUP = 50
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateNodegroup.html
+TYPES_PER_MANAGED_NODE_GROUP = 20
+# The keys of labels and taints, domain included, and the values, which labels must have.
+# Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Taint.html
+GROUP_KEY_CHARACTERS = 63
+# Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-mixed-instances-groups.html
+TYPES_PER_AUTO_SCALING_GROUP = 40
 
 # What a node is planned from: addresses, disks, the AMI.
 _NODE_FACTS = (

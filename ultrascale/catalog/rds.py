@@ -77,6 +77,9 @@ INSTANCE_CLASSES = frozenset(
 # GiB of gp3 storage. It cannot shrink.
 # Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CHAP_Storage.html
 STORAGE_GIB = (20, 65_536)
+# What storage grows to by itself is at least this much more than it is.
+# Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.Autoscaling.html
+LEAST_GROWTH = 1.1
 
 # Performance Insights keeps so many days for nothing.
 # Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PerfInsights.Overview.cost.html

@@ -3,7 +3,14 @@
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/how-sps-works.html
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GetSpotPlacementScores.html
+    https://aws.amazon.com/ec2/spot/instance-advisor/ (`_NOT_SOLD`)
 """
+
+from ultrascale.catalog import regions
+from ultrascale.catalog.instance_types import lookup
+
+# Families that EC2 sells as Capacity Blocks and On-Demand alone.
+_NOT_SOLD = frozenset({"p6e-gb200", "p6e-gb300", "trn2", "trn2u"})
 
 TYPES_FOR_A_SCORE = 3
 """Fewest instance types of which a score says anything: of fewer it is always low."""
@@ -16,3 +23,15 @@ SCORED_REGIONS = 10
 
 PRODUCT = "Linux/UNIX"
 """Operating system whose Spot prices apply to our nodes."""
+
+
+def is_sold(instance_type: str) -> bool:
+    """Return whether EC2 sells a type as Spot, as far as is known.
+
+    What has no On-Demand price in any Region, as types of Capacity Blocks, is not sold as Spot.
+
+    Raises:
+        CatalogError: The catalog has no such type.
+    """
+    family = lookup(instance_type).family
+    return family not in _NOT_SOLD and not regions.listed_nowhere(instance_type)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 _OPENAPI = "https://github.com/kubernetes/kubernetes/tree/release-{}/api/openapi-spec/v3"
 
 STANDARD_SUPPORT_ENDS: Mapping[str, date] = MappingProxyType(
-    {"1.34": date(2026, 12, 2), "1.35": date(2027, 3, 27), "1.36": date(2027, 8, 2)}
+    {"1.35": date(2027, 3, 27), "1.36": date(2027, 8, 2)}
 )
 """Day, in UTC, from whose start EKS bills extended support of each minor.
 

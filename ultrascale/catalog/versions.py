@@ -143,7 +143,6 @@ IMAGES: Mapping[str, Image] = MappingProxyType(
             source="https://www.python.org/downloads/release/python-31213/",
             seen=date(2026, 3, 3),
         ),
-        "cluster-autoscaler-1.34": _cluster_autoscaler("v1.34.5"),
         "cluster-autoscaler-1.35": _cluster_autoscaler("v1.35.2"),
         "cluster-autoscaler-1.36": _cluster_autoscaler("v1.36.1"),
         "aws-node-termination-handler": Image(
@@ -239,7 +238,6 @@ def _ami_release(version: str, seen: date) -> AmiRelease:
 # v20260505 must never return: its SOCI snapshotter is broken (awslabs/amazon-eks-ami#2712).
 AMI_RELEASES: Mapping[str, AmiRelease] = MappingProxyType(
     {
-        "1.34": _ami_release("1.34.11-20260930", date(2026, 9, 30)),
         "1.35": _ami_release("1.35.8-20260930", date(2026, 10, 6)),
         "1.36": _ami_release("1.36.4-20260930", date(2026, 10, 2)),
     }

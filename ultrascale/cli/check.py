@@ -10,6 +10,9 @@ from ultrascale.jobs.preparation import check_file
 
 def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")]) -> None:
     """Name every mistake in a cluster file at once, and warn of surprises."""
-    for warning in check_file(file):
+    checked = check_file(file)
+    for warning in checked.warnings:
         typer.echo(f"{file}: warning: {warning}", err=True)
+    for note in checked.notes:
+        typer.echo(f"{file}: note: {note}", err=True)
     typer.echo(f"{file}: ok")

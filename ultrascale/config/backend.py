@@ -1,5 +1,6 @@
 """`backend`: the application that submits jobs, and its database."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
@@ -470,8 +471,12 @@ def database_instance_exists(database: Database) -> Mistakes:
 @rule
 def database_storage_exists(database: Database) -> Mistakes:
     least, most = rds.STORAGE_GIB
+    growing = math.floor(most / rds.LEAST_GROWTH)
     if not least <= database.storage_gib <= most:
-        yield refuse("storage_gib", "not a size of gp3 storage", f"write {least} to {most}")
+        yield refuse("storage_gib", "not a size of gp3 storage", f"write {least} to {growing}")
+    elif database.storage_gib > growing:
+        wrong = f"too near to the {most} GiB of gp3 storage for RDS to let it grow by itself"
+        yield refuse("storage_gib", wrong, f"write at most {growing}")
 
 
 @rule

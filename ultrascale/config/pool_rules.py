@@ -55,6 +55,8 @@ _AUTO_MODE_NAMES = frozenset({"general-purpose", "system-nodes"})
 
 # At most so many follow from a pool.
 _OUR_LABELS = 10
+# The accelerators' own, and the two below.
+_MOST_TAINTS = min(matrix.TAINTS_PER_GROUP, hyperpod.TAINTS_PER_GROUP) - 3
 # Of HyperPod's nodes, and of Spot nodes with accelerators.
 _OWN_TAINTS = frozenset({"dedicated", "spot"})
 
@@ -369,6 +371,11 @@ def taints_are_allowed(pool: Pool) -> Mistakes:
     if pool.role == "system":
         wrong = "taints on the nodes of controllers and add-ons, which do not tolerate them"
         yield refuse("taints", wrong, "leave it out", got="")
+    most = _MOST_TAINTS
+    if len(pool.taints) > most:
+        wrong = f"more taints than the {most} that a group has room for beside ours"
+        yield refuse("taints", wrong, f"keep {most}", got=str(len(pool.taints)))
+        return
     for number, taint in enumerate(pool.taints):
         domain, slash, _ = taint.key.rpartition("/")
         if taint.key in _OWN_TAINTS or (slash and others_domain(domain) is not None):
@@ -376,6 +383,43 @@ def taints_are_allowed(pool: Pool) -> Mistakes:
             yield refuse(f"taints.{number}.key", wrong, "use a key of your own", got=taint.key)
         if any((taint.key, taint.effect) == (t.key, t.effect) for t in pool.taints[:number]):
             yield refuse(f"taints.{number}.key", "twice with one effect", "keep one", got=taint.key)
+
+
+@rule
+def managed_group_takes_the_words(pool: Pool) -> Mistakes:
+    """Yield labels and taints that Kubernetes takes and the API of managed groups does not."""
+    if not pool.is_managed:
+        return
+    most = matrix.GROUP_KEY_CHARACTERS
+    for key, value in pool.labels.items():
+        if len(key) > most:
+            wrong = f"a key of more than the {most} characters that EKS takes"
+            yield Mistake(("labels", key), wrong, "shorten it", got=key)
+        if not value:
+            wrong = "a label without a value, which EKS does not take"
+            yield Mistake(("labels", key), wrong, "write one, such as 'true'")
+    for number, taint in enumerate(pool.taints):
+        if len(taint.key) > most:
+            wrong = f"a key of more than the {most} characters that EKS takes"
+            yield refuse(f"taints.{number}.key", wrong, "shorten it")
+
+
+@rule
+def hyperpod_takes_the_taints(pool: Pool) -> Mistakes:
+    for number, taint in enumerate(pool.taints if pool.is_hyperpod else ()):
+        if not taint.value:
+            wrong = "a taint without a value, which HyperPod does not take"
+            yield refuse(f"taints.{number}.value", wrong, "write one, such as 'true'")
+
+
+@rule
+def node_group_takes_the_types(pool: Pool) -> Mistakes:
+    most = matrix.TYPES_PER_AUTO_SCALING_GROUP
+    if pool.is_managed:
+        most = matrix.TYPES_PER_MANAGED_NODE_GROUP
+    if pool.is_node_group and len(pool.instance_types) > most:
+        wrong = f"more instance types than the {most} that a group of {pool.provisioner} takes"
+        yield refuse("instance_types", wrong, "leave some out", got=str(len(pool.instance_types)))
 
 
 @rule

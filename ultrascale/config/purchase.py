@@ -121,6 +121,9 @@ class TrainingPlan(Model):
     ends: Instant
     """End of the plan, in UTC. HyperPod stops the nodes 60 minutes earlier."""
 
+    extended: bool = False
+    """The plan was extended after its purchase, so it may last longer than 182 days."""
+
 
 Purchase = Annotated[
     Annotated[OnDemand, Tag("on-demand")]

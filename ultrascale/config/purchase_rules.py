@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from ultrascale import catalog
-from ultrascale.catalog import capacity_blocks, matrix, regions
+from ultrascale.catalog import capacity_blocks, matrix, regions, spot, training_plans
 from ultrascale.config._errors import Mistake, Mistakes, dotted, refuse
 from ultrascale.config._parts import Placed, Readable
 from ultrascale.config._rules import rule
@@ -50,6 +50,44 @@ def block_lasts_as_long_as_blocks_do(block: CapacityBlock) -> Mistakes:
     elif not block.extended:
         wrong += f"1 to {capacity_blocks.LONGEST_BY_THE_DAY} days, or whole weeks up to {most}"
         yield refuse("ends", wrong, f"{_COPY}, or add extended: true if it was extended")
+
+
+@rule
+def plan_lasts_as_long_as_plans_do(plan: TrainingPlan) -> Mistakes:
+    days = (plan.ends - plan.starts) / timedelta(days=1)
+    most = training_plans.LONGEST_DAYS
+    if plan.extended:
+        most *= 2  # an extension is no longer than a plan
+    if days > most:
+        wrong = f"a window of {days:g} days: training plans last 1 to {most} days"
+        todo = _COPY if plan.extended else f"{_COPY}, or add extended: true if it was extended"
+        yield refuse("ends", wrong, todo)
+
+
+@rule
+def plan_ends_when_plans_end(plan: TrainingPlan) -> Mistakes:
+    if plan.ends.time() != training_plans.ENDS_AT:
+        wrong = f"every training plan ends at {training_plans.ENDS_AT:%H:%M} UTC"
+        yield refuse("ends", wrong, "copy it from the purchase")
+
+
+@rule
+def plan_is_sold_for_the_type(pool: Pool) -> Mistakes:
+    for number, name in enumerate(
+        pool.instance_types if isinstance(pool.purchase, TrainingPlan) else ()
+    ):
+        spec = catalog.lookup(name)
+        if spec.hyperpod and not spec.training_plan:
+            wrong = "a type that no training plan is sold for"
+            yield refuse(f"instance_types.{number}", wrong, "use on-demand, or another type")
+
+
+@rule
+def spot_is_sold_for_the_type(pool: Pool) -> Mistakes:
+    for number, name in enumerate(pool.instance_types if isinstance(pool.purchase, Spot) else ()):
+        if not spot.is_sold(name):
+            wrong = "a type that EC2 does not sell as Spot"
+            yield refuse(f"instance_types.{number}", wrong, "use capacity-block or odcr")
 
 
 @rule

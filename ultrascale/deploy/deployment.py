@@ -160,7 +160,7 @@ def _deploy(deployment: Deployment, view: View) -> Ending:
     file, profile = deployment.file, deployment.profile
     cdk = find_cdk_cli()
     refuse_two_sources(os.environ, profile, (Path.home() / _SETTINGS, cdk.project / "cdk.json"))
-    for warning in check_file(file):
+    for warning in check_file(file).warnings:
         view.warn(f"{file}: warning: {warning}")
     text = file.read_bytes()
     context = replace(

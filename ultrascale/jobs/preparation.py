@@ -22,6 +22,7 @@ from ultrascale.plan.model import ClusterPlan, PoolPlan, TeamPlan
 from ultrascale.plan.network.vpc import network_warnings
 from ultrascale.plan.pipeline import load_pipeline
 from ultrascale.plan.pools.scaling import fixed_group_warnings
+from ultrascale.plan.upgrade.report import support_note
 
 Chooser = Callable[[JobRequest, Sequence[Tier]], Choice]
 """Chooses the tier of a job that prefers some tiers; the best comes first."""
@@ -222,8 +223,21 @@ def _too_large(manifests: JobManifests) -> Iterator[config.Mistake]:
 _SOME_ACCOUNT = "111122223333"
 
 
-def check_file(cluster_file: Path) -> tuple[str, ...]:
-    """Return the warnings of a cluster file without mistakes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedFile:
+    """What a cluster file without mistakes has to be told.
+
+    Attributes:
+        warnings: What is legal but likely not meant, a sentence each.
+        notes: What holds of every such cluster, a sentence each.
+    """
+
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def check_file(cluster_file: Path) -> CheckedFile:
+    """Return the warnings and notes of a cluster file without mistakes.
 
     Raises:
         ConfigError: The file has mistakes; one line for each.
@@ -232,10 +246,13 @@ def check_file(cluster_file: Path) -> tuple[str, ...]:
     cluster = read_cluster(cluster_file)
     check_templates(cluster)
     load_pipeline(cluster_file)
-    return (
-        *config.warnings(cluster.cluster),
-        *network_warnings(cluster.plan.network),
-        *fixed_group_warnings(cluster.cluster),
+    return CheckedFile(
+        warnings=(
+            *config.warnings(cluster.cluster),
+            *network_warnings(cluster.plan.network),
+            *fixed_group_warnings(cluster.cluster),
+        ),
+        notes=(support_note(cluster.cluster.kubernetes.version),),
     )
 
 

@@ -209,7 +209,7 @@ def _version(cluster: config.Cluster, name: str) -> str:
     chosen = cluster.kubernetes.addons.get(name)
     if chosen is None:
         return addons.version(name, cluster.kubernetes.version).version
-    version = addons.chosen_version(name, chosen)
+    version = addons.chosen_version(name, chosen, cluster.kubernetes.version)
     floor = auto_mode.ADDON_FLOORS.get(name)
     beside = any(pool.is_auto_mode for pool in cluster.pools)
     if beside and floor is not None and addons.parse_release(version) < floor:

@@ -18,7 +18,7 @@ from ultrascale.plan.pools.pool import plan_pool
 
 Values = Mapping[str, Any]
 
-HYPERPOD = {key: HYPERPOD_POOL[key] for key in ("provisioner", "purchase", "nodes")}
+HYPERPOD = {key: HYPERPOD_POOL[key] for key in ("provisioner", "nodes")}
 CHECKED: dict[str, Any] = HYPERPOD | {"deep_health_checks": True}
 ACCELERATED = sorted(
     name

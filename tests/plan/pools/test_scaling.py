@@ -71,7 +71,7 @@ class TestClusterAutoscaler:
         assert plan.discovery_tags == {"ultrascale.dev/cluster-autoscaler": "research"}
         assert plan.discovery_tags.items() <= plan.group_tags["system"].items()
 
-    @pytest.mark.parametrize("minor", ["1.34", "1.35", "1.36"])
+    @pytest.mark.parametrize("minor", ["1.35", "1.36"])
     def test_it_is_of_the_clusters_own_minor(self, minor: str) -> None:
         plan = autoscaler(SYSTEM_POOL, kubernetes={"version": minor})
 
@@ -79,7 +79,7 @@ class TestClusterAutoscaler:
         assert plan.image.startswith(f"registry.k8s.io/autoscaling/cluster-autoscaler:v{minor}.")
 
     def test_a_minor_without_one_is_answered_with_those_that_have_one(self) -> None:
-        with pytest.raises(CatalogError, match=r"got '1\.37'; choose one of 1\.34, 1\.35, 1\.36"):
+        with pytest.raises(CatalogError, match=r"got '1\.37'; choose one of 1\.35, 1\.36"):
             versions.cluster_autoscaler("1.37")
 
     def test_its_memory_grows_with_the_whole_fleet(self) -> None:
