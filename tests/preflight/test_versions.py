@@ -1,5 +1,7 @@
 """A version, image or add-on that AWS has withdrawn fails a deployment half way."""
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,8 +11,13 @@ from tests.support.fake_aws import Refusal, denied
 from tests.support.preflight_context import NOW, file_plan, found, make_context, pools_plan, states
 from ultrascale.catalog import eks
 from ultrascale.errors import UnansweredError
-from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.addons import ADDONS, addons_of
+from ultrascale.plan.model import AddonPlan, ClusterPlan
+from ultrascale.preflight.addons import (
+    ADDON_CONFIGURATION,
+    ADDONS,
+    addons_of,
+    configuration_finding,
+)
 from ultrascale.preflight.model import Finding
 from ultrascale.preflight.versions import (
     KUBERNETES_VERSION,
@@ -20,6 +27,7 @@ from ultrascale.preflight.versions import (
 )
 
 VERSIONS, OFFERED = "eks:DescribeClusterVersions", "eks:DescribeAddonVersions"
+CONFIGURATION = "eks:DescribeAddonConfiguration"
 PARAMETERS, IMAGES = "ssm:GetParameters", "ec2:DescribeImages"
 DAY = timedelta(days=1)
 
@@ -261,3 +269,59 @@ def test_an_addon_that_may_not_be_asked_for_hides_no_other() -> None:
 def test_a_denied_question_is_no_pass(check: Any, action: str) -> None:
     with pytest.raises(UnansweredError, match=action):
         found(check, pools_plan(), {action: denied(action)})
+
+
+_CNI_SCHEMA = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "env": {
+            "type": "object",
+            "properties": {"WARM_PREFIX_TARGET": {"type": "string", "pattern": "^[0-9]+$"}},
+        },
+        "enableNetworkPolicy": {"type": "string"},
+    },
+}
+
+
+def configured(**values: Any) -> AddonPlan:
+    cni = next(each for each in addons_of(pools_plan()) if each.name == "vpc-cni")
+    return replace(cni, configuration=values)
+
+
+def test_one_wrong_value_of_an_addon_fails_before_it_rolls_a_stack_back() -> None:
+    addon = configured(env={"WARM_PREFIX_TARGET": "one"}, mode="nftables")
+
+    finding = configuration_finding(addon, json.dumps(_CNI_SCHEMA))
+
+    assert (finding.subject, finding.state) == ("vpc-cni", "fail")
+    assert "env.WARM_PREFIX_TARGET: 'one' does not match" in finding.evidence
+    assert "'mode' was unexpected" in finding.evidence
+
+
+def test_values_that_the_schema_has_pass() -> None:
+    addon = configured(env={"WARM_PREFIX_TARGET": "1"}, enableNetworkPolicy="true")
+
+    assert configuration_finding(addon, json.dumps(_CNI_SCHEMA)).state == "pass"
+
+
+@pytest.mark.parametrize("schema", ["", "no JSON", '{"type": "nothing"}', "[]"])
+def test_an_answer_without_a_schema_is_no_pass(schema: str) -> None:
+    assert configuration_finding(configured(mode="nftables"), schema).state == "unknown"
+
+
+@pytest.mark.parametrize("name", ["mixed-capacity", "hybrid-hyperpod", "ultra-100k"])
+def test_eks_is_asked_about_every_addon_that_we_write_values_for(name: str) -> None:
+    plan = file_plan(name)
+    written = {each.name: each.version for each in addons_of(plan) if each.configuration}
+    asked: dict[str, str] = {}
+
+    def answer(question: dict[str, Any]) -> dict[str, Any]:
+        asked[question["addonName"]] = question["addonVersion"]
+        return {"configurationSchema": '{"type": "object"}'}
+
+    findings = found(ADDON_CONFIGURATION, plan, {CONFIGURATION: answer})
+
+    assert asked == written
+    assert states(findings) == dict.fromkeys(written, "pass")

@@ -1,11 +1,18 @@
-"""EKS add-ons of the plan, compared with the versions that EKS offers.
+"""EKS add-ons of the plan: the versions that EKS offers, and the configuration that they take.
 
-Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
+Sources:
+    https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
+    https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonConfiguration.html
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from jsonschema.exceptions import SchemaError
+from jsonschema.validators import validator_for
+
+from ultrascale.documents import Json, mapping
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import AddonPlan, ClusterPlan
 from ultrascale.preflight.model import Check, Context, Finding, unknown
@@ -18,6 +25,8 @@ if TYPE_CHECKING:
 _NAME = "addons"
 _ACTION = "eks:DescribeAddonVersions"
 _SHOWN = 3
+_CONFIGURATION = "addon-configuration"
+_CONFIGURATION_ACTION = "eks:DescribeAddonConfiguration"
 
 
 def _run(context: Context) -> Iterator[Finding]:
@@ -93,9 +102,75 @@ def _is_default(offer: "AddonVersion", version: str) -> bool:
     return any(fit.get("defaultVersion") for fit in fits if _suits(fit, version))
 
 
+def _run_configuration(context: Context) -> Iterator[Finding]:
+    for addon in addons_of(context.plan):
+        if not addon.configuration:
+            continue
+        try:
+            answer = context.account.ask(
+                context.account.client("eks").describe_addon_configuration,
+                addonName=addon.name,
+                addonVersion=addon.version,
+            )
+        except UnansweredError as error:
+            yield unknown(_CONFIGURATION, addon.name, error)
+        else:
+            yield configuration_finding(addon, answer.get("configurationSchema", ""))
+
+
+def configuration_finding(addon: AddonPlan, schema: str) -> Finding:
+    """Return whether an add-on takes its configuration of the plan.
+
+    EKS refuses values that the schema does not allow, and CloudFormation rolls the stack back.
+
+    Args:
+        addon: The add-on.
+        schema: JSON schema that EKS gives for the add-on's version; empty where it gives none.
+    """
+    try:
+        document = dict(mapping(json.loads(schema)))
+        if not document:
+            raise ValueError(schema)
+        validator = validator_for(document)
+        validator.check_schema(document)
+        errors = [*validator(document).iter_errors(_plain(addon.configuration))]
+    except (ValueError, SchemaError):
+        return Finding(
+            check=_CONFIGURATION,
+            subject=addon.name,
+            state="unknown",
+            evidence=f"EKS gives no JSON schema for {addon.version}",
+            fix="compare the add-on's values with its documentation before you deploy",
+        )
+    wrong = [f"{error.json_path.removeprefix('$.')}: {error.message}" for error in errors]
+    if not wrong:
+        evidence = f"{addon.version} takes {', '.join(sorted(addon.configuration))}"
+        return Finding(check=_CONFIGURATION, subject=addon.name, state="pass", evidence=evidence)
+    more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+    return Finding(
+        check=_CONFIGURATION,
+        subject=addon.name,
+        state="fail",
+        evidence=f"{addon.version} refuses {'; '.join(wrong[:_SHOWN])}{more}",
+        fix="pin a version that takes them in kubernetes.addons, or report it: we write the values",
+    )
+
+
+def _plain(configuration: Mapping[str, object]) -> Json:
+    """Return a configuration as EKS gets it, which tells lists from tuples."""
+    return json.loads(json.dumps(configuration))
+
+
 ADDONS = Check(
     name=_NAME,
     title="EKS offers the add-ons in their pinned versions",
     actions=(_ACTION,),
     run=_run,
+)
+
+ADDON_CONFIGURATION = Check(
+    name=_CONFIGURATION,
+    title="EKS takes the configuration of the add-ons",
+    actions=(_CONFIGURATION_ACTION,),
+    run=_run_configuration,
 )

@@ -1,6 +1,6 @@
 """All checks of an account, in the order of the report."""
 
-from ultrascale.preflight.addons import ADDONS
+from ultrascale.preflight.addons import ADDON_CONFIGURATION, ADDONS
 from ultrascale.preflight.addresses import ADDRESSES
 from ultrascale.preflight.bootstrap import BOOTSTRAP
 from ultrascale.preflight.cluster import CLUSTER
@@ -37,6 +37,7 @@ CHECKS: tuple[Check, ...] = (
     KUBERNETES_VERSION,
     MACHINE_IMAGES,
     ADDONS,
+    ADDON_CONFIGURATION,
     ADDRESSES,
     STACKS,
     NAMES,
