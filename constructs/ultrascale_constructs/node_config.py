@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-import yaml
-
+from ultrascale import yaml_writer
 from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
 from ultrascale_constructs.cluster_context import ClusterContext
@@ -21,7 +20,7 @@ def user_data(plan: PoolPlan, *, cluster: ClusterContext | None = None) -> str:
 
     Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/
     """
-    document = yaml.safe_dump(node_config(plan, cluster=cluster), sort_keys=False)
+    document = yaml_writer.dump(node_config(plan, cluster=cluster))
     return (
         "MIME-Version: 1.0\n"
         f'Content-Type: multipart/mixed; boundary="{_BOUNDARY}"\n'

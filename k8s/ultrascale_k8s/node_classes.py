@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-import yaml
-
+from ultrascale import yaml_writer
 from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.model import NetworkInterface, NodeClassPlan, ReservationPlan, RootDisk
 from ultrascale.plan.names import NODE_CONFIG_API_VERSION
@@ -146,4 +145,4 @@ def _user_data(gates: Sequence[str]) -> str:
         "kind": "NodeConfig",
         "spec": {"featureGates": dict.fromkeys(gates, True)},
     }
-    return yaml.safe_dump(config, sort_keys=False)
+    return yaml_writer.dump(config)

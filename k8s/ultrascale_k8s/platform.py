@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import cdk8s
-import yaml
 
+from ultrascale import yaml_writer
 from ultrascale.plan.model import BackendPlan, ClusterPlan, PoolPlan
 from ultrascale_k8s._platform_chart import Charts, PlatformChart
 from ultrascale_k8s.backend import BackendChart, BackendRightsChart
@@ -31,18 +31,6 @@ from ultrascale_k8s.volcano.chart import VolcanoChart
 from ultrascale_k8s.volcano.crds import VolcanoCrdsChart
 from ultrascale_k8s.volcano.webhooks import VolcanoWebhooksChart
 from ultrascale_k8s.volumes import VolumesChart
-
-
-class _Dumper(yaml.CSafeDumper):
-    """Writes scripts and configurations as the lines they are."""
-
-
-def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _represent_text)
 
 
 def define_charts(plan: ClusterPlan) -> Charts:
@@ -72,7 +60,7 @@ def write_manifests(charts: Charts, folder: Path) -> None:
     for file in folder.glob("[0-9][0-9][0-9][0-9]-*.k8s.yaml"):
         file.unlink()
     for index, chart in enumerate(charts.all):
-        documents = yaml.dump_all(chart.manifests, Dumper=_Dumper, sort_keys=False)
+        documents = yaml_writer.dump_all(chart.manifests)
         file = folder / f"{index:04}-{chart.name}.k8s.yaml"
         file.write_text(documents, encoding="utf-8")
 

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-import yaml
-
+from ultrascale import yaml_writer
 from ultrascale.config import (
     hyperpod_rules,
     job_rules,
@@ -203,7 +202,7 @@ def reading_of(cluster: Cluster) -> Reading:
 
 def text_of(cluster: Cluster) -> str:
     """Return a file that describes ``cluster``, with the keys that its own file states."""
-    return yaml.safe_dump(_stated(cluster), sort_keys=False, allow_unicode=True)
+    return yaml_writer.dump(_stated(cluster))
 
 
 def _stated(cluster: Cluster) -> dict[str, object]:

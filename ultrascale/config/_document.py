@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 import yaml
 
-from ultrascale import yaml_reader
+from ultrascale import yaml_reader, yaml_writer
 from ultrascale.errors import ConfigError
 from ultrascale.yaml_reader import YamlError
 
@@ -105,7 +105,7 @@ def dump(value: Mapping[str, object]) -> str:
         ConfigError: It holds what no text can be.
     """
     try:
-        return yaml.dump(plain(value), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+        return yaml_writer.dump(plain(value))
     except UnicodeEncodeError as error:
         half = ascii(error.object[error.start])
         raise ConfigError([f"half of a character, got {half}; write all of it"]) from None

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-import yaml
-
+from ultrascale import yaml_writer
 from ultrascale.cluster_api.kinds import DISRUPTION_BUDGET, NETWORK_POLICY, SERVICE, Kind
 from ultrascale.cluster_api.objects import Object
 from ultrascale.documents import Json, JsonObject, text
@@ -82,25 +81,6 @@ def _objects(plan: JobPlan) -> list[dict[str, Json]]:
     return [*indexed_objects(plan)]
 
 
-# Long enough for every line of an argument to stay one.
-_WIDTH = 1_000
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes scripts as the lines they are, and what stands in two places twice."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
-
-
-def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _represent_text)
-
-
 def as_yaml(objects: Iterable[Manifest], *, compact: bool = False) -> str:
     """Return ``objects`` as one YAML document each.
 
@@ -108,14 +88,7 @@ def as_yaml(objects: Iterable[Manifest], *, compact: bool = False) -> str:
         objects: The objects.
         compact: Whether a mapping or list that holds no other stands on one line.
     """
-    return yaml.dump_all(
-        [dict(manifest) for manifest in objects],
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        width=_WIDTH,
-        default_flow_style=None if compact else False,
-    )
+    return yaml_writer.dump_all(map(dict, objects), compact=compact)
 
 
 # All kinds of a job's objects. No other kind is ever sent, so that no object of a cancelled job

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from ultrascale import yaml_writer
 from ultrascale.account import Account
 from ultrascale.cluster_api.objects import Object
 from ultrascale.documents import mapping, objects, text
@@ -116,7 +117,7 @@ def lent_kubeconfig(
         ClusterError: The file belongs to another program, or cannot be written.
     """
     _refuse_others(path, endpoint, port)
-    content = yaml.safe_dump(_kubeconfig(endpoint, port, profile), sort_keys=False)
+    content = yaml_writer.dump(_kubeconfig(endpoint, port, profile))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Never readable by others, not even for a moment, nor where it was before.

@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, cast
 
-import yaml
-
-from ultrascale import config
+from ultrascale import config, yaml_writer
 from ultrascale.catalog import rds
 from ultrascale.plan import names, retention
 from ultrascale.plan.jobs.namespaces import namespace_of
@@ -203,7 +201,7 @@ def _application(
         "PORT": str(_PORT),
     }
     if backend.rules is not None:
-        files[_RULES_FILE] = yaml.safe_dump(backend.rules, sort_keys=False, allow_unicode=True)
+        files[_RULES_FILE] = yaml_writer.dump(backend.rules)
         environment["ULTRASCALE_RULES_FILE"] = f"{_FILES}/{_RULES_FILE}"
     if database is not None:
         environment |= _database_environment(cluster.region, database)

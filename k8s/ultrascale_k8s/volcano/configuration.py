@@ -6,8 +6,7 @@ scheduler makes new pods of it.
 
 from collections.abc import Sequence
 
-import yaml
-
+from ultrascale import yaml_writer
 from ultrascale.documents import Json
 from ultrascale.plan.model import VolcanoPlan
 from ultrascale.plan.names import HOSTNAME_LABEL, network_layer_label
@@ -116,4 +115,4 @@ def _weights(prefix: str, resources: Sequence[str], weight: int) -> dict[str, Js
 
 
 def _to_yaml(value: object) -> str:
-    return yaml.safe_dump(value, sort_keys=False, width=1000)
+    return yaml_writer.dump(value)

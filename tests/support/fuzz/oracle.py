@@ -274,7 +274,7 @@ def _keys_of(value: object) -> Iterable[str | int]:
 
 def _value(file: Path) -> object:
     try:
-        return yaml.load(file.read_bytes(), yaml.CSafeLoader)
+        return yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)
     except Exception:  # whatever it is, the product has to say it better
         return None
 

@@ -5,9 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import cast
 
-import yaml
-
-from ultrascale import catalog
+from ultrascale import catalog, yaml_writer
 from ultrascale.catalog import (
     capacity_blocks,
     hyperpod,
@@ -28,7 +26,6 @@ PLACEHOLDER_ACCOUNT = "111122223333"
 
 _PODS_FROM = "100.64.0.0/10"
 _VPC_CIDR = "10.0.0.0/16"
-_WIDTH = 200
 # What more instances than that are several of.
 _LARGEST: Mapping[str, int] = {
     "capacity-block": capacity_blocks.MOST_INSTANCES,
@@ -184,7 +181,7 @@ def _entries(pools: Sequence[Entry], unbought: frozenset[str]) -> str:
     lines = ["pools:"]
     for pool in pools:
         remark = _remark if pool["name"] in unbought else _no_remark
-        text = yaml.safe_dump([pool], sort_keys=False, default_flow_style=None, width=_WIDTH)
+        text = yaml_writer.dump([pool], compact=True)
         lines += [f"  {line}{remark(line)}" for line in _lines(pool["purchase"], text)]
     return "\n".join(lines) + "\n"
 
@@ -195,7 +192,7 @@ def _lines(purchase: object, text: str) -> Iterator[str]:
     for line in text.splitlines():
         if line.startswith("  purchase:") and {"reservation", "plan"} & purchase.keys():
             yield "  purchase:"
-            inner = yaml.safe_dump(purchase, sort_keys=False, width=_WIDTH)
+            inner = yaml_writer.dump(cast("Entry", purchase))
             yield from (f"    {each}" for each in inner.splitlines())
         else:
             yield line
@@ -213,7 +210,7 @@ def _no_remark(line: str) -> str:
 def as_file(found: Entry, *, unbought: frozenset[str]) -> str:
     """Return a cluster file as YAML, with the same remarks in its pools."""
     rest = {key: value for key, value in found.items() if key != "pools"}
-    head = yaml.safe_dump(rest, sort_keys=False, default_flow_style=None, width=_WIDTH)
+    head = yaml_writer.dump(rest, compact=True)
     pools = found["pools"]
     assert isinstance(pools, list)
     return head + _entries(cast("list[Entry]", pools), unbought)

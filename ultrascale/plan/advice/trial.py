@@ -4,9 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import yaml
-
-from ultrascale import config
+from ultrascale import config, yaml_writer
 from ultrascale.catalog import eks
 from ultrascale.errors import CatalogError
 from ultrascale.plan.advice.fragment import Entry, document, most_nodes
@@ -74,7 +72,7 @@ def attempt(question: Question, pools: Sequence[Entry]) -> Trial:
         found = document(
             question, pools, system_type=_SYSTEM_TYPES[system], pod_blocks=_POD_BLOCKS[blocks]
         )
-        text = yaml.dump(found, Dumper=yaml.CSafeDumper, sort_keys=False)
+        text = yaml_writer.dump(found)
         reading = config.reads(text, source="")
         cluster, mistakes = reading.cluster, reading.in_order(all_mistakes(reading))
         if cluster is None or mistakes:

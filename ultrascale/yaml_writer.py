@@ -1,0 +1,82 @@
+"""YAML that each reader takes for the same values, whatever version of YAML it knows.
+
+PyYAML reads YAML 1.1, ruamel.yaml 1.2; kubectl, Helm and nodeadm something between the two. A word
+that one of them takes for something else than text stands in quotes.
+
+Sources:
+    https://yaml.org/type/
+    https://yaml.org/spec/1.2.2/#1032-tag-resolution
+    https://github.com/kubernetes-sigs/yaml/blob/master/goyaml.v2/resolve.go
+"""
+
+import re
+from collections.abc import Iterable
+
+import yaml
+
+# Every line of an argument stays one.
+_WIDTH = 1_000_000
+
+_NUMBER = (
+    r"[-+]?(?:"
+    r"0[bB][01_]+|0[oO][0-7_]+|0[xX][0-9a-fA-F_]+"
+    r"|[0-9_]+(?::[0-9_]+)+(?:\.[0-9_]*)?"  # of base 60
+    r"|(?:[0-9_]+(?:\.[0-9_]*)?|\.[0-9_]+)(?:[eE][-+]?[0-9_]+)?"
+    r"|\.inf"
+    r")|\.nan"
+)
+_WORD = r"y|n|yes|no|on|off|true|false|null|~|=|<<|"
+_TIME = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?"
+_NO_TEXT_TO_SOME = re.compile(rf"(?:{_NUMBER}|{_WORD}|{_TIME})\Z", re.IGNORECASE)
+# Line breaks to one version alone, and what is no line of a block to some emitters.
+_ESCAPED = re.compile(
+    "[^\n\x20-\x7e\xa0-\u2027\u202f-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+
+
+class _Writer(yaml.CSafeDumper):
+    """Writes scripts as the lines they are, and what stands in two places twice."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _represent_text(writer: _Writer, text: str) -> yaml.ScalarNode:
+    style = None
+    if _ESCAPED.search(text) or (text[:1].isspace() and "\n" in text):
+        style = '"'
+    elif "\n" in text:
+        style = "|"
+    return writer.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Writer.add_representer(str, _represent_text)
+# A text that this finds gets quotes; PyYAML asks its own resolvers first.
+_Writer.add_implicit_resolver("tag:ultrascale,2026:other", _NO_TEXT_TO_SOME, None)
+
+
+def dump(value: object, *, compact: bool = False) -> str:
+    """Return ``value`` as a YAML document.
+
+    Args:
+        value: Mappings and lists, texts, numbers, truth values and None.
+        compact: Whether a mapping or list that holds no other stands on one line.
+    """
+    return _written([value], compact=compact, explicit=False)
+
+
+def dump_all(values: Iterable[object], *, compact: bool = False) -> str:
+    """Return each of ``values`` as a YAML document of one stream, as `dump` does."""
+    return _written(values, compact=compact, explicit=None)
+
+
+def _written(values: Iterable[object], *, compact: bool, explicit: bool | None) -> str:
+    return yaml.dump_all(
+        values,
+        Dumper=_Writer,
+        sort_keys=False,
+        allow_unicode=True,
+        width=_WIDTH,
+        explicit_start=explicit,
+        default_flow_style=None if compact else False,
+    )
