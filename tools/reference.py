@@ -102,6 +102,10 @@ def _rows_of_part(path: str, part: JsonObject) -> Iterator[Row]:
             yield _row(place, schema, required=key in required)
         if inner is not None:
             yield from _rows_of_part(place, inner)
+        # Parts by names of the user's.
+        for named in mapping(schema, "patternProperties").values():
+            if (item := _part(mapping(named))) is not None:
+                yield from _rows_of_part(f"{place}.NAME", item)
 
 
 def _rows_of_options(path: str, options: Mapping[str, JsonObject], meaning: str) -> Iterator[Row]:

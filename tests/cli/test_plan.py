@@ -254,6 +254,35 @@ def test_programs_read_times_as_iso_8601(ultrascale: Ultrascale) -> None:
     assert json.loads(ultrascale("plan", MIXED, "--json").stdout)["at"] is None
 
 
+def test_callers_of_the_backend_are_shown_with_what_each_may_submit(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    """Who reviews the file sees who could take its reserved nodes."""
+    namespace = "system:serviceaccounts:backend"
+    identity = {
+        "issuer": "https://login.example.com",
+        "admins": ["platform"],
+        "rights": {namespace: {"priority": "high"}, "guests": {"kinds": ["training"]}},
+    }
+    file = tmp_path / "cluster.yaml"
+
+    def shown(**keys: object) -> str:
+        jobs = {"tune": {"node_selector": {"node-type": "train"}}}
+        backend = {"submits_to": ["tune"], **keys}
+        file.write_text(as_text(make_document(jobs=jobs, backend=backend)))
+        return ultrascale("plan", file, "--markdown").stdout
+
+    told = shown(identity=identity)
+
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in told.splitlines()]
+    own = "its own"
+    assert ["platform", "everything", "every template", "every priority", "all"] in rows
+    assert [namespace, "training and batch", "tune", "high", own] in rows
+    assert ["guests", "training", "tune", "no priority", own] in rows
+    assert "and users of https://login.example.com" in told
+    assert "refuses all of them, as backend.identity names neither" in shown()
+
+
 def test_the_documented_keys_are_the_ones_that_programs_find(ultrascale: Ultrascale) -> None:
     """A gate reads them: docs/plan.md is what it was written by."""
     document = json.loads(ultrascale("plan", HYBRID, "--json", "--at", "2026-12-02T00:00Z").stdout)

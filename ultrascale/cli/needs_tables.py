@@ -11,6 +11,7 @@ from ultrascale.plan.model import (
     ControlPlaneNeeds,
     Figure,
     Figures,
+    IdentityPlan,
     MoneyNeeds,
     PlacementPlan,
     PoolNeeds,
@@ -90,6 +91,8 @@ def print_needs(needs: ClusterNeeds, box: Box, *, explain: bool) -> None:
     if needs.calendar:
         console.print(_calendar(needs.calendar, box))
     console.print(_repairs(needs.repairs, box))
+    if needs.callers is not None and (needs.callers.admins or needs.callers.rights):
+        console.print(_callers(needs.callers, box))
     console.print(_money(needs.money, needs.pools, box))
     for line in (*_told(needs, box), *_LEGEND):
         console.print(f"- {line}" if box is MARKDOWN else line, soft_wrap=True)
@@ -225,6 +228,21 @@ def _repairs(repairs: Sequence[RepairPlan], box: Box) -> Table:
     return table
 
 
+def _callers(callers: IdentityPlan, box: Box) -> Table:
+    table = _table(box, "caller of the backend", "may submit", "of", "up to", "sees and cancels")
+    for name in callers.admins:
+        table.add_row(_plain(name, box), "everything", "every template", "every priority", "all")
+    for right in callers.rights:
+        table.add_row(
+            _plain(right.group, box),
+            " and ".join(right.kinds),
+            ", ".join(right.templates),
+            right.priority or "no priority",
+            "its own",
+        )
+    return table
+
+
 def _window_state(window: WindowNeeds) -> str:
     ahead, left = window.figures.get("hours_ahead"), window.figures.get("hours_left")
     if ahead is not None:
@@ -282,12 +300,27 @@ def remarks(needs: ClusterNeeds) -> Iterator[str]:
                 f"subnets, as pools of several zones may all at once: "
                 f"{subnets.figures['nodes_of_skew'].formula}. Nodes beyond that find no address."
             )
+    yield from _remarks_on_callers(needs.callers)
     yield from _remarks_on_money(needs)
     if needs.control_plane.advice is not None:
         yield f"Control plane: {needs.control_plane.advice}."
     leases = needs.control_plane.figures["leases_per_second"]
     yield f"Kubelets write {cell(leases, places=1)} leases a second: {leases.formula}."
     yield from _remarks_on_launch(needs.launch)
+
+
+def _remarks_on_callers(callers: IdentityPlan | None) -> Iterator[str]:
+    if callers is None:
+        return
+    issuer = f", and users of {callers.issuer}" if callers.issuer is not None else ""
+    known = f"service accounts of the cluster by tokens for {callers.accounts_audience}{issuer}"
+    if callers.admins or callers.rights:
+        yield f"Backend: it knows {known}. Callers whom no row names are refused."
+    else:
+        yield (
+            f"Backend: it knows {known}, and refuses all of them, as backend.identity names "
+            "neither rights nor admins."
+        )
 
 
 def unpriced(needs: ClusterNeeds) -> Iterator[str]:

@@ -100,7 +100,7 @@ class CallerRight(Model):
     """
 
     kinds: Distinct[Literal["training", "batch"]] = ("training", "batch")
-    """Kinds of job."""
+    """Kinds of job. Default: both."""
 
     templates: Distinct[str] | None = None
     """Some of `submits_to`. Default: all of them."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from ultrascale.plan.model.backend import IdentityPlan
 from ultrascale.plan.model.network import SubnetKind
 from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.repair import RepairPlan
@@ -212,6 +213,7 @@ class ClusterNeeds:
         placement: How long gangs take to be placed by network topology; None where they are not.
         calendar: Windows of Capacity Blocks and training plans, in file order.
         repairs: What a broken node of each pool meets, in file order.
+        callers: Callers of the backend, and what each may submit; None without the backend.
         money: What it costs.
         quotas: Those that it needs something of.
     """
@@ -227,5 +229,6 @@ class ClusterNeeds:
     placement: PlacementPlan | None
     calendar: tuple[WindowNeeds, ...]
     repairs: tuple[RepairPlan, ...]
+    callers: IdentityPlan | None
     money: MoneyNeeds
     quotas: tuple[QuotaNeed, ...]

@@ -37,6 +37,7 @@ def plan_needs(plan: ClusterPlan, at: datetime | None = None) -> ClusterNeeds:
         placement=plan.placement,
         calendar=plan_calendar(plan, at),
         repairs=plan.repairs,
+        callers=plan.backend.identity if plan.backend is not None else None,
         money=plan_money(plan, pools),
         quotas=plan_quotas(plan, totals),
     )
