@@ -130,6 +130,10 @@ def test_etcd_is_of_a_line_that_is_kept_up_where_no_v2_api_is_asked_for() -> Non
     assert versions.image("etcd").tag.startswith("v3.6.")
 
 
+def test_the_kernel_of_every_image_is_known() -> None:
+    assert set(versions.AMI_KERNELS) == set(versions.AMI_RELEASES)
+
+
 def test_efa_plugin_is_new_enough() -> None:
     tag = versions.image("aws-efa-k8s-device-plugin").tag
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from tests.support.pools import HYPERPOD_POOL, NEURON_POOL, SYSTEM_POOL, make_cluster
-from ultrascale.catalog import addons, eks
+from ultrascale.catalog import addons, eks, lustre, versions
 from ultrascale.errors import ConfigError
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.cluster import assemble
@@ -87,17 +87,24 @@ def test_a_bucket_can_be_mounted_on_nodes_with_taints_by_a_controller_that_is_on
     assert {path for path in key_paths(addon.configuration) if path.count(".") == 1} <= {*known}
 
 
+def mounted(minor: str) -> dict[str, Any]:
+    """Return file systems, where the images of the minor mount them."""
+    return LUSTRE if versions.AMI_KERNELS[minor] in lustre.CLIENT_KERNELS else {}
+
+
 @pytest.mark.parametrize("minor", ["1.35", "1.36"])
 def test_every_version_is_the_one_pinned_for_the_minor(minor: str) -> None:
-    for name, addon in planned(kubernetes={"version": minor}, storage=LUSTRE).items():
+    for name, addon in planned(kubernetes={"version": minor}, storage=mounted(minor)).items():
         assert addon.version == addons.version(name, minor).version
 
 
 @pytest.mark.parametrize("minor", eks.SUPPORTED_VERSIONS)
 def test_every_minor_can_be_had_with_versions_of_ones_own(minor: str) -> None:
-    plans = planned(kubernetes={"version": minor, "addons": OWN_VERSIONS}, storage=LUSTRE)
+    storage = mounted(minor)
+    own = {k: v for k, v in OWN_VERSIONS.items() if storage or k != "aws-fsx-csi-driver"}
+    plans = planned(kubernetes={"version": minor, "addons": own}, storage=storage)
 
-    assert {name: plans[name].version for name in OWN_VERSIONS} == OWN_VERSIONS
+    assert {name: plans[name].version for name in own} == own
 
 
 class TestPrefixDelegation:

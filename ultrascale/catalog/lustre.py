@@ -25,6 +25,11 @@ EFA_CAPACITY_STEP_GIB: Mapping[int, int] = MappingProxyType(
     {1000: 4800, 500: 9600, 250: 19200, 125: 38400}
 )
 
+# Amazon Linux 2023 brings the client as modules of its kernels. No page names one of a later line.
+# Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/lustre-client-matrix.html
+CLIENT_KERNELS = frozenset({"6.1", "6.12"})
+"""Lines of Linux that are known to mount a file system, on Amazon Linux 2023."""
+
 # First and last TCP port between Lustre servers and clients.
 PORT_RANGES = ((988, 988), (1018, 1023))
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from ultrascale import catalog
-from ultrascale.catalog import integer_bounds, mount_paths
+from ultrascale.catalog import integer_bounds, mount_paths, versions
 from ultrascale.catalog import lustre as fsx
 from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistake, Mistakes, dotted, near, refuse
@@ -21,6 +21,7 @@ from ultrascale.config._values import (
     matching,
     one_of,
 )
+from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import Network
 from ultrascale.config.pools import Pool, zones_of
 
@@ -266,6 +267,27 @@ def lustre_tier_exists(file_system: Lustre) -> Mistakes:
     if file_system.throughput_mbps_per_tib not in fsx.THROUGHPUT_TIERS_MBPS_PER_TIB:
         todo = f"use {', '.join(str(tier) for tier in fsx.THROUGHPUT_TIERS_MBPS_PER_TIB)}"
         yield refuse("throughput_mbps_per_tib", "not a throughput tier of FSx for Lustre", todo)
+
+
+@rule
+def lustre_has_a_client(
+    file_system: Lustre, kubernetes: Kubernetes, pools: Readable[Pool]
+) -> Mistakes:
+    """Refuse a kernel that no source says to mount Lustre: each pod with a claim would wait."""
+    # Another rule refuses a version without images.
+    kernel = versions.AMI_KERNELS.get(kubernetes.version)
+    if (
+        kernel is not None
+        and kernel not in fsx.CLIENT_KERNELS
+        and any(pool.runs_pinned_image for pool in pools)
+    ):
+        wrong = (
+            f"nodes of Kubernetes {kubernetes.version} run Linux {kernel}, of which no source says "
+            "that it mounts FSx for Lustre"
+        )
+        known = (v for v, line in versions.AMI_KERNELS.items() if line in fsx.CLIENT_KERNELS)
+        todo = f"use kubernetes.version {max(known)}, or storage.buckets"
+        yield refuse("", wrong, todo, got="")
 
 
 @rule

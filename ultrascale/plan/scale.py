@@ -113,7 +113,7 @@ _5_000 = replace(
     policies_of_jobs=_1_000.nodes < limits.PODS_OF_A_POLICY,
 )
 # kube-proxy's nftables mode looks Services up in time that does not grow with their number, and
-# applies what has changed alone. The mode needs Linux 5.13, and our nodes' AMIs have 6.12. AWS has
+# applies what has changed alone. The mode needs Linux 5.13, which our AMIs are past. AWS has
 # documented no mode of its own choice: the add-on takes it, and the VPC CNI was tested with it.
 # Sources:
 #     https://kubernetes.io/blog/2025/02/28/nftables-kube-proxy/
