@@ -32,6 +32,20 @@ NAMESPACE = "kube-system"
 AGENT_NAMESPACE = "aws-hyperpod"
 TRAINING_OPERATOR_NAMESPACE = "kubeflow"
 
+# Source: https://github.com/aws/sagemaker-hyperpod-cli/tree/main/helm_chart/HyperPodHelmChart,
+# charts mpi-operator, cert-manager and inference-operator
+NAMESPACES = frozenset(
+    {
+        AGENT_NAMESPACE,
+        TRAINING_OPERATOR_NAMESPACE,
+        "cert-manager",
+        "hyperpod-inference-system",
+        "keda",
+        "mpi-operator",
+    }
+)
+"""Namespaces that the chart makes, those of its parts that are off by default too."""
+
 # Where the chart knows the account of the health-monitoring agent's registry. Elsewhere it takes
 # another Region's account, and the image cannot be pulled.
 AGENT_REGIONS = frozenset(

@@ -48,4 +48,6 @@ def test_pods_of_awss_own_controllers_are_left_alone() -> None:
 
     assert found is not None
     assert {"kube-system", "aws-hyperpod", "kubeflow", "kueue-system"} <= {*found.exempt_namespaces}
+    # Of parts of AWS's chart that a user may turn on.
+    assert {"cert-manager", "keda", "hyperpod-inference-system"} <= {*found.exempt_namespaces}
     assert "training" not in found.exempt_namespaces

@@ -17,8 +17,7 @@ _NAMESPACES_OF_AWS = (
     "amazon-cloudwatch",
     "hyperpod-observability",
     "kueue-system",
-    hyperpod_chart.AGENT_NAMESPACE,
-    hyperpod_chart.TRAINING_OPERATOR_NAMESPACE,
+    *hyperpod_chart.NAMESPACES,
     mountpoint.NAMESPACE,
 )
 _SHARED_LABELS = (names.POOL_LABEL, names.NODE_TYPE_LABEL, names.ROLE_LABEL)
