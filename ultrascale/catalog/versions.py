@@ -245,7 +245,7 @@ AMI_RELEASES: Mapping[str, AmiRelease] = MappingProxyType(
 
 
 # Source: https://github.com/awslabs/amazon-eks-ami/blob/main/CHANGELOG.md
-AMI_KERNELS: Mapping[str, str] = MappingProxyType({"1.34": "6.12", "1.35": "6.12", "1.36": "6.18"})
+AMI_KERNELS: Mapping[str, str] = MappingProxyType({"1.35": "6.12", "1.36": "6.18"})
 """Line of Linux that the Amazon Linux 2023 AMIs of each Kubernetes minor run."""
 
 
